@@ -1,0 +1,121 @@
+//! Blocks and the table that owns them.
+
+use std::ops::{Index, IndexMut};
+
+use blockyard_record::{AllocationId, BlockId, BlockState, Bytes, DeviceAddr, PoolKind, SegmentId, StreamId};
+
+/// Where a block stands in its table. Places are used again after a block is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct BlockIndex(u32);
+
+impl BlockIndex {
+    pub(crate) const LOWEST: Self = Self(0);
+}
+
+/// A part of a segment. Neighbors in address order are linked (`prev` and `next` in PyTorch).
+#[derive(Clone, Debug)]
+pub(crate) struct Block {
+    pub(crate) id: BlockId,
+    pub(crate) segment: SegmentId,
+    pub(crate) addr: DeviceAddr,
+    pub(crate) size: Bytes,
+    /// What it was last handed out for; stays when the block becomes inactive, since PyTorch shows it so.
+    pub(crate) requested: Bytes,
+    pub(crate) stream: StreamId,
+    pub(crate) pool: PoolKind,
+    pub(crate) state: BlockState,
+    pub(crate) allocation: Option<AllocationId>,
+    /// Other streams that used it since it was handed out, ascending.
+    pub(crate) streams: Vec<StreamId>,
+    /// Events of those streams that its free still waits for.
+    pub(crate) outstanding: usize,
+    pub(crate) previous: Option<BlockIndex>,
+    pub(crate) next: Option<BlockIndex>,
+    /// The free set's call counter when the block was put there, for garbage collection.
+    pub(crate) calls_when_freed: u64,
+}
+
+impl Block {
+    /// Whether it has neighbors (`is_split`).
+    pub(crate) fn is_split(&self) -> bool {
+        self.previous.is_some() || self.next.is_some()
+    }
+}
+
+/// All blocks of an allocator.
+///
+/// An index is valid from [`BlockTable::insert`] to [`BlockTable::remove`]; the allocator holds indices only in block
+/// links, free sets, pending queues and live allocations, and takes them out of all of these before it removes a block.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BlockTable {
+    blocks: Vec<Option<Block>>,
+    vacant: Vec<BlockIndex>,
+    minted: u32,
+}
+
+impl BlockTable {
+    /// A new identity.
+    pub(crate) fn mint(&mut self) -> BlockId {
+        let id = BlockId::new(self.minted);
+        self.minted = self.minted.wrapping_add(1);
+        id
+    }
+
+    pub(crate) fn insert(&mut self, block: Block) -> BlockIndex {
+        if let Some(index) = self.vacant.pop() {
+            self.blocks[index.0 as usize] = Some(block);
+            return index;
+        }
+        self.blocks.push(Some(block));
+        // A table of 2^32 blocks of 512 bytes each would cover 2 TiB in the smallest blocks there are.
+        BlockIndex(u32::try_from(self.blocks.len() - 1).unwrap_or(u32::MAX))
+    }
+
+    pub(crate) fn remove(&mut self, index: BlockIndex) {
+        self.blocks[index.0 as usize] = None;
+        self.vacant.push(index);
+    }
+
+    pub(crate) fn get(&self, index: BlockIndex) -> Option<&Block> {
+        self.blocks.get(index.0 as usize).and_then(Option::as_ref)
+    }
+
+    /// The first blocks of all segments, in no order that means anything.
+    pub(crate) fn heads(&self) -> impl Iterator<Item = &Block> {
+        self.blocks.iter().flatten().filter(|block| block.previous.is_none())
+    }
+
+    /// `head` and the blocks behind it, in address order.
+    pub(crate) fn chain<'a>(&'a self, head: &'a Block) -> impl Iterator<Item = &'a Block> {
+        std::iter::successors(Some(head), |block| block.next.and_then(|next| self.get(next)))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (BlockIndex, &Block)> {
+        (0..)
+            .zip(&self.blocks)
+            .filter_map(|(index, block)| block.as_ref().map(|block| (BlockIndex(index), block)))
+    }
+}
+
+// Indexing is fine because of the rule at the table: every index in the allocator's hands is valid.
+impl Index<BlockIndex> for BlockTable {
+    type Output = Block;
+
+    #[expect(
+        clippy::expect_used,
+        reason = "an index is valid as long as anything holds it, see the table's rule"
+    )]
+    fn index(&self, index: BlockIndex) -> &Block {
+        self.blocks[index.0 as usize].as_ref().expect("a held index is valid")
+    }
+}
+
+impl IndexMut<BlockIndex> for BlockTable {
+    #[expect(
+        clippy::expect_used,
+        reason = "an index is valid as long as anything holds it, see the table's rule"
+    )]
+    fn index_mut(&mut self, index: BlockIndex) -> &mut Block {
+        self.blocks[index.0 as usize].as_mut().expect("a held index is valid")
+    }
+}

@@ -1,0 +1,222 @@
+//! What can go wrong, one variant for each case in which a caller acts differently.
+
+use std::fmt;
+
+use blockyard_device::{DeviceError, ProcessMemory};
+use blockyard_record::{AllocationId, Bytes, DeviceAddr, SegmentId, StreamId};
+
+/// Why a call of the allocator failed. The allocator stays usable after each of them.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AllocError {
+    /// No memory for the request, after everything that could be released was released.
+    #[error(transparent)]
+    OutOfMemory(Box<OutOfMemory>),
+    /// A request of 2^60 bytes or more; nothing was counted or recorded.
+    #[error("CUDA out of memory. Tried to allocate more than 1EB memory.")]
+    TooLarge {
+        /// What was asked for.
+        requested: Bytes,
+    },
+    /// The allocation is not one of this allocator's live ones; nothing changed.
+    #[error("invalid device pointer: {0}")]
+    InvalidPointer(DeviceAddr),
+    /// A memory fraction outside of 0 to 1; nothing changed.
+    #[error("invalid fraction:{0}. Please set within [0, 1].")]
+    InvalidFraction(f64),
+    /// The device failed in another way than for want of memory.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+}
+
+/// A request that found no memory. Its text is PyTorch's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutOfMemory {
+    /// What the caller asked for.
+    pub requested: Bytes,
+    /// The request after rounding.
+    pub rounded: Bytes,
+    /// The segment that would have been needed; the text calls this the size that was tried.
+    pub segment_size: Bytes,
+    /// The stream of the request.
+    pub stream: StreamId,
+    /// What the device reported free.
+    pub device_free: Bytes,
+    /// All bytes of the device.
+    pub device_total: Bytes,
+    /// What each process held on the device, where the device tells.
+    pub processes: Vec<ProcessMemory>,
+    /// The most that may be reserved, if a memory fraction is set.
+    pub limit: Option<Bytes>,
+    /// Bytes in callers' hands.
+    pub allocated: Bytes,
+    /// Bytes of all segments.
+    pub reserved: Bytes,
+}
+
+impl fmt::Display for OutOfMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CUDA out of memory. Tried to allocate {}. ", PyTorchSize(self.segment_size))?;
+        write!(
+            f,
+            "GPU 0 has a total capacity of {} of which {} is free. ",
+            PyTorchSize(self.device_total),
+            PyTorchSize(self.device_free)
+        )?;
+        for process in &self.processes {
+            let used = PyTorchSize(process.used);
+            match process.process {
+                None => write!(f, "Including non-PyTorch memory, this process has {used} memory in use. ")?,
+                Some(id) => write!(f, "Process {id} has {used} memory in use. ")?,
+            }
+        }
+        if let Some(limit) = self.limit {
+            write!(f, "{} allowed; ", PyTorchSize(limit))?;
+        }
+        write!(
+            f,
+            "Of the allocated memory {} is allocated by PyTorch, and {} is reserved by PyTorch but unallocated. \
+             If reserved but unallocated memory is large try setting \
+             PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  \
+             See documentation for Memory Management  \
+             (https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)",
+            PyTorchSize(self.allocated),
+            PyTorchSize(self.reserved.saturating_sub(self.allocated)),
+        )
+    }
+}
+
+impl std::error::Error for OutOfMemory {}
+
+/// A size as PyTorch's C++ messages write it (`format_size`): two decimals, and a boundary belongs to the smaller unit.
+struct PyTorchSize(Bytes);
+
+impl fmt::Display for PyTorchSize {
+    #[expect(clippy::cast_precision_loss, reason = "PyTorch divides doubles as well")]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.0.get();
+        let value = count as f64;
+        if count <= 1024 {
+            write!(f, "{count} bytes")
+        } else if count <= 1 << 20 {
+            write!(f, "{:.2} KiB", value / 1024.0)
+        } else if count <= 1 << 30 {
+            write!(f, "{:.2} MiB", value / f64::from(1_u32 << 20))
+        } else {
+            write!(f, "{:.2} GiB", value / f64::from(1_u32 << 30))
+        }
+    }
+}
+
+/// A settings text that PyTorch would refuse, in PyTorch's words where it has good ones.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// No option has this name.
+    #[error("Unrecognized key '{0}' in CUDA allocator config.")]
+    UnrecognizedKey(String),
+    /// The text ends where a value was expected.
+    #[error("Index out of bounds in ConfigTokenizer: the value of '{0}' is missing")]
+    Missing(String),
+    /// Neither `True` nor `False`.
+    #[error("Expected 'True' or 'False' at index {index} in ConfigTokenizer but got '{found}'")]
+    Boolean {
+        /// The token's index.
+        index: usize,
+        /// The token.
+        found: String,
+    },
+    /// Not a whole number.
+    #[error("stoull: '{0}' is not a number")]
+    NotAnInteger(String),
+    /// A whole number of more than 64 bits.
+    #[error("stoull: '{0}' is out of range")]
+    IntegerRange(String),
+    /// Not a real number.
+    #[error("stod: '{0}' is not a number")]
+    NotAReal(String),
+    /// Less than a large segment.
+    #[error("CachingAllocator option {option} too small, must be >= {least}")]
+    TooSmall {
+        /// The option's name.
+        option: &'static str,
+        /// The least value, in MiB.
+        least: u64,
+    },
+    /// `large_segment_size_mb` of 10 or less.
+    #[error("CachingAllocator option large_segment_size_mb must be > 10 MB")]
+    LargeSegmentTooSmall,
+    /// `garbage_collection_threshold` outside of 0 to 1, both excluded.
+    #[error("garbage_collect_threshold is invalid, set it in (0.0, 1.0)")]
+    GarbageCollectionThreshold,
+    /// `per_process_memory_fraction` outside of 0 to 1.
+    #[error("per_process_memory_fraction is invalid, set it in [0.0, 1.0]")]
+    MemoryFraction,
+    /// A single number of divisions that is no power of two.
+    #[error("For roundups, the divisions has to be power of 2 ")]
+    Divisions,
+    /// A number of divisions in a list that is neither zero nor a power of two.
+    #[error("For roundups, the divisions has to be power of 2 or 0 to disable roundup ")]
+    DivisionsInList,
+    /// A size in a list that is no power of two.
+    #[error("For roundups, the intervals have to be power of 2 ")]
+    Intervals,
+    /// No backend has this name.
+    #[error("Unknown allocator backend, options are native and cudaMallocAsync")]
+    Backend,
+    /// `pinned_num_register_threads` that is no power of two.
+    #[error("Number of register threads has to be power of 2, got {0}")]
+    RegisterThreadsNotPowerOfTwo(u64),
+    /// `pinned_num_register_threads` above 128.
+    #[error("Number of register threads should be less than or equal to 128, got {0}")]
+    TooManyRegisterThreads(u64),
+    /// `pinned_reserve_segment_size_mb` of zero.
+    #[error("Pinned reserve segment size has to be greater than 0")]
+    PinnedReserve,
+    /// PyTorch knows this setting, this allocator does not model it.
+    #[error("{0} is not modeled yet")]
+    Unsupported(&'static str),
+}
+
+/// An invariant of the allocator that does not hold: a defect of this crate.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Corruption {
+    /// Blocks of a segment leave a gap, overlap or do not add up to it.
+    #[error("the blocks of segment {0} do not cover it exactly")]
+    Coverage(SegmentId),
+    /// Two neighbors could merge and have not.
+    #[error("two inactive neighbors stand unmerged in segment {0}")]
+    Unmerged(SegmentId),
+    /// An inactive block is missing from its pool, or an active one is in it.
+    #[error("the free blocks of segment {0} do not match its pool")]
+    Pool(SegmentId),
+    /// An allocation does not lead to its block.
+    #[error("allocation {0} does not lead to its block")]
+    Lookup(AllocationId),
+    /// A block is larger or smaller than it may be.
+    #[error("a block at {0} has a size that no block can have")]
+    Size(DeviceAddr),
+    /// A counter differs from what the blocks add up to.
+    #[error("the statistic {0} differs from the blocks")]
+    Statistic(&'static str),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_in_messages_are_pytorchs() {
+        let cases = [
+            (1024, "1024 bytes"),
+            (1 << 20, "1024.00 KiB"),
+            (1 << 30, "1024.00 MiB"),
+            ((1 << 60) - 1, "1073741824.00 GiB"),
+            (20_971_520, "20.00 MiB"),
+        ];
+        for (size, text) in cases {
+            assert_eq!(PyTorchSize(Bytes::new(size)).to_string(), text);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The whole truth about a valid allocator.
+
+use blockyard_device::DeviceMemory;
+use blockyard_record::{BlockState, Bytes, EventSink, PoolKind, StatArray};
+
+use crate::block::Block;
+use crate::{CachingAllocator, Corruption, size};
+
+impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
+    /// Tests every invariant of the crate's first page; meant for tests, its time is linear in the number of blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`Corruption`] names the first invariant that does not hold.
+    pub fn check(&self) -> Result<(), Corruption> {
+        for head in self.blocks.heads() {
+            self.check_segment(head)?;
+        }
+        self.check_pools()?;
+        self.check_stats()
+    }
+
+    fn check_segment(&self, head: &Block) -> Result<(), Corruption> {
+        let mut end = head.addr;
+        let mut was_inactive = false;
+        for block in self.blocks.chain(head) {
+            if block.segment != head.segment || block.addr != end || block.stream != head.stream {
+                return Err(Corruption::Coverage(head.segment));
+            }
+            let size = block.size.get();
+            if block.size < size::MIN_BLOCK_SIZE || size % size::MIN_BLOCK_SIZE.get() != 0 {
+                return Err(Corruption::Size(block.addr));
+            }
+            let is_inactive = block.state == BlockState::Inactive;
+            if is_inactive && was_inactive {
+                return Err(Corruption::Unmerged(head.segment));
+            }
+            was_inactive = is_inactive;
+            end = block.addr.offset(block.size);
+        }
+        Ok(())
+    }
+
+    fn check_pools(&self) -> Result<(), Corruption> {
+        let mut inactive = [0_usize; 2];
+        for (index, block) in self.blocks.iter() {
+            let (set, count) = match block.pool {
+                PoolKind::Small => (&self.small, &mut inactive[0]),
+                PoolKind::Large => (&self.large, &mut inactive[1]),
+            };
+            let is_inactive = block.state == BlockState::Inactive;
+            *count += usize::from(is_inactive);
+            if set.contains(index, block) != is_inactive {
+                return Err(Corruption::Pool(block.segment));
+            }
+            let links_back =
+                |neighbor: Option<&Block>, link: Option<_>| neighbor.is_none() || link == Some(index);
+            let previous = block.previous.and_then(|previous| self.blocks.get(previous));
+            let next = block.next.and_then(|next| self.blocks.get(next));
+            if previous.is_some() != block.previous.is_some()
+                || next.is_some() != block.next.is_some()
+                || !links_back(previous, previous.and_then(|block| block.next))
+                || !links_back(next, next.and_then(|block| block.previous))
+            {
+                return Err(Corruption::Coverage(block.segment));
+            }
+            if let Some(allocation) = block.allocation
+                && is_inactive
+            {
+                return Err(Corruption::Lookup(allocation));
+            }
+        }
+        if inactive != [self.small.len(), self.large.len()] {
+            return Err(Corruption::Statistic("free blocks"));
+        }
+        Ok(())
+    }
+
+    fn check_stats(&self) -> Result<(), Corruption> {
+        let count = |name, stat: &StatArray, part: &dyn Fn(&Block) -> Bytes| {
+            let mut sums = [0_i64; 2];
+            for (_, block) in self.blocks.iter() {
+                sums[usize::from(block.pool == PoolKind::Large)] += part(block).signed();
+            }
+            let kept = [stat.small_pool.current, stat.large_pool.current];
+            if kept == sums && stat.all.current == sums[0] + sums[1] {
+                Ok(())
+            } else {
+                Err(Corruption::Statistic(name))
+            }
+        };
+        let one = Bytes::new(1);
+        let when = |is_so: bool, amount: Bytes| if is_so { amount } else { Bytes::ZERO };
+        let stats = &self.stats;
+        let is_allocated = |block: &Block| block.state == BlockState::Allocated;
+        let is_rest = |block: &Block| !block.state.is_active() && block.is_split();
+        count("allocation", &stats.allocation, &|block| when(is_allocated(block), one))?;
+        count("allocated_bytes", &stats.allocated_bytes, &|block| when(is_allocated(block), block.size))?;
+        count("active", &stats.active, &|block| when(block.state.is_active(), one))?;
+        count("active_bytes", &stats.active_bytes, &|block| when(block.state.is_active(), block.size))?;
+        count("requested_bytes", &stats.requested_bytes, &|block| {
+            when(block.state.is_active(), block.requested)
+        })?;
+        count("segment", &stats.segment, &|block| when(block.previous.is_none(), one))?;
+        count("reserved_bytes", &stats.reserved_bytes, &|block| block.size)?;
+        count("inactive_split", &stats.inactive_split, &|block| when(is_rest(block), one))?;
+        count("inactive_split_bytes", &stats.inactive_split_bytes, &|block| {
+            when(is_rest(block), block.size)
+        })?;
+        if self.reserved.signed() != stats.reserved_bytes.all.current {
+            return Err(Corruption::Statistic("total reserved"));
+        }
+        Ok(())
+    }
+}

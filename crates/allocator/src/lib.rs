@@ -1,0 +1,52 @@
+//! PyTorch's CUDA caching allocator (`c10/cuda/CUDACachingAllocator.cpp`, release 2.11.0), to the byte.
+//!
+//! [`CachingAllocator`] takes segments from a [`DeviceMemory`](blockyard_device::DeviceMemory), cuts them into blocks,
+//! hands blocks out, and keeps what is given back for the next request. Given the same requests and the same segment
+//! addresses it returns the addresses, statistics, trace and snapshot that PyTorch returns; recordings of the real
+//! library, replayed in the cross-crate tests, say so.
+//!
+//! # Reading order
+//!
+//! `size` (thresholds and rounding), `config` (settings), `block` (the only owner of blocks), `pool` (free blocks in
+//! best-fit order), `allocator` (allocate and free, as lists of their steps), `stream` (pending frees), `reclaim` (what
+//! happens when nothing fits), `snapshot`, `invariants`.
+//!
+//! # Invariants
+//!
+//! 1. The blocks of a segment cover it exactly, in address order, linked both ways.
+//! 2. Two neighbors are never both inactive: a free merges at once. (A pending block is active.)
+//! 3. A block is in its pool's free set exactly when it is inactive.
+//! 4. Every block size is a multiple of 512 and at least 512.
+//! 5. The statistics' current values are what the blocks add up to.
+//! 6. Free blocks never move between streams.
+//!
+//! [`CachingAllocator::check`] tests all of them.
+//!
+//! # What is modeled
+//!
+//! One device and its default pools, with the settings `max_split_size_mb`, `max_non_split_rounding_mb`,
+//! `roundup_power2_divisions`, `garbage_collection_threshold`, `large_segment_size_mb` and
+//! `per_process_memory_fraction`. Not yet: `expandable_segments:True`, `backend:cudaMallocAsync` (both are refused with
+//! [`ConfigError::Unsupported`]), memory pools and graph capture.
+//!
+//! # Deviations
+//!
+//! * Completed frees are collected stream by stream in ascending order of the handle; PyTorch visits the streams in the
+//!   order of a hash table, which nothing may rely on.
+//! * [`CachingAllocator::free`] takes the allocation, not its address, so that a double free does not compile; one of
+//!   another allocator is an error that leaves everything as it was.
+
+mod allocator;
+mod block;
+mod config;
+mod error;
+mod invariants;
+mod pool;
+mod reclaim;
+pub mod size;
+mod snapshot;
+mod stream;
+
+pub use allocator::{Allocation, CachingAllocator};
+pub use config::AllocatorConfig;
+pub use error::{AllocError, ConfigError, Corruption, OutOfMemory};

@@ -1,0 +1,133 @@
+//! What happens when no cached block fits: the ladder from a new segment to giving everything back.
+
+use blockyard_device::DeviceMemory;
+use blockyard_record::{Bytes, Event, EventSink, PoolKind};
+
+use crate::allocator::Search;
+use crate::block::BlockIndex;
+use crate::{AllocError, CachingAllocator};
+
+impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
+    /// Garbage collection, a new segment, a new segment after releasing enough oversize blocks, a new segment after
+    /// releasing the whole cache; `None` when all of that fails (`malloc`, steps 6a to 6e).
+    pub(crate) fn find_new_block(&mut self, search: &Search) -> Result<Option<BlockIndex>, AllocError> {
+        if self.can_collect_garbage() {
+            self.collect_garbage()?;
+        }
+        if let Some(block) = self.allocate_segment(search, false)? {
+            return Ok(Some(block));
+        }
+        if self.release_available_cached_blocks(search)?
+            && let Some(block) = self.allocate_segment(search, false)?
+        {
+            return Ok(Some(block));
+        }
+        self.release_cached_blocks()?;
+        self.allocate_segment(search, true)
+    }
+
+    /// Garbage collection needs both a memory limit and a threshold; PyTorch ignores the threshold alone.
+    pub(crate) fn can_collect_garbage(&self) -> bool {
+        self.limit.is_some() && self.config.garbage_collection_threshold() > 0.0
+    }
+
+    /// Releases unsplit large blocks, older than average first, until reserved memory is under the threshold
+    /// (`garbage_collect_cached_blocks`).
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "PyTorch computes the threshold and the mean age in doubles"
+    )]
+    fn collect_garbage(&mut self) -> Result<(), AllocError> {
+        let limit = self.limit.map_or(0, Bytes::get) as f64;
+        let threshold = Bytes::new((self.config.garbage_collection_threshold() * limit) as u64);
+        if self.reserved <= threshold {
+            return Ok(());
+        }
+        let target = self.reserved - threshold;
+        let age = |allocator: &Self, index: BlockIndex| {
+            let block = &allocator.blocks[index];
+            allocator.large.calls.saturating_sub(block.calls_when_freed)
+        };
+        let unsplit: Vec<BlockIndex> =
+            self.large.iter().filter(|index| !self.blocks[*index].is_split()).collect();
+        let mut total_age: f64 = unsplit.iter().map(|index| age(self, *index) as f64).sum();
+        let mut candidates = unsplit;
+        let mut reclaimed = Bytes::ZERO;
+        let mut released_any = true;
+        while reclaimed < target && released_any && !candidates.is_empty() {
+            let mean = total_age / candidates.len() as f64;
+            released_any = false;
+            let mut kept = Vec::new();
+            for index in candidates {
+                let age = age(self, index) as f64;
+                if age < mean {
+                    kept.push(index);
+                    continue;
+                }
+                total_age -= age;
+                reclaimed += self.blocks[index].size;
+                released_any = true;
+                self.release_segment(index)?;
+            }
+            candidates = kept;
+        }
+        Ok(())
+    }
+
+    /// Releases just enough cached oversize blocks for the request (`release_available_cached_blocks`); says whether that
+    /// much could be released.
+    fn release_available_cached_blocks(&mut self, search: &Search) -> Result<bool, AllocError> {
+        let limit = self.config.max_split_size();
+        if limit == Bytes::new(u64::MAX) {
+            return Ok(false);
+        }
+        let wanted = search.rounded.max(limit);
+        if let Some(index) = self.free_set(search.pool).best_fit(search.stream, wanted) {
+            self.release_segment(index)?;
+            return Ok(true);
+        }
+        let mut released = Bytes::ZERO;
+        let smaller: Vec<BlockIndex> =
+            self.free_set(search.pool).smaller_than(search.stream, wanted).collect();
+        for index in smaller {
+            let size = self.blocks[index].size;
+            if released >= wanted || size < limit {
+                break;
+            }
+            released += size;
+            self.release_segment(index)?;
+        }
+        Ok(released >= wanted)
+    }
+
+    /// Waits for all pending frees, then gives every whole cached segment back: large ones before small ones, each by
+    /// ascending stream, size and address (`release_cached_blocks`).
+    pub(crate) fn release_cached_blocks(&mut self) -> Result<(), AllocError> {
+        self.synchronize_streams()?;
+        for pool in [PoolKind::Large, PoolKind::Small] {
+            let cached: Vec<BlockIndex> = self.free_set(pool).iter().collect();
+            for index in cached {
+                if !self.blocks[index].is_split() {
+                    self.release_segment(index)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a segment that is one cached block back to the device (`release_block`).
+    fn release_segment(&mut self, index: BlockIndex) -> Result<(), AllocError> {
+        let block = &self.blocks[index];
+        let (segment, addr, size, pool) = (block.segment, block.addr, block.size, block.pool);
+        self.device.release_segment(addr)?;
+        let is_oversize = self.is_oversize(size);
+        self.take_from_pool(index);
+        self.blocks.remove(index);
+        self.reserved -= size;
+        self.stats.segment_released(pool, size, is_oversize);
+        self.sink.record(Event::SegmentReleased { segment, is_oversize });
+        Ok(())
+    }
+}

@@ -1,0 +1,135 @@
+//! Thresholds, rounding and segment sizes: pure functions over bytes.
+
+use blockyard_record::{Bytes, PoolKind};
+
+use crate::AllocatorConfig;
+
+/// Every block is a multiple of this (`kMinBlockSize`).
+pub const MIN_BLOCK_SIZE: Bytes = Bytes::new(512);
+/// Rounded requests up to this are small (`kSmallSize`); also the rest that a large block must leave to be split.
+pub const SMALL_SIZE: Bytes = Bytes::mib(1);
+/// The size of segments of the small pool (`kSmallBuffer`).
+pub const SMALL_SEGMENT_SIZE: Bytes = Bytes::mib(2);
+/// Rounded requests from this on get a segment of their own size (`kMinLargeAlloc`).
+pub const MIN_LARGE_ALLOCATION: Bytes = Bytes::mib(10);
+/// Segments for such requests are multiples of this (`kRoundLarge`).
+pub const LARGE_SEGMENT_ROUNDING: Bytes = Bytes::mib(2);
+/// Requests from this on are refused before anything else happens.
+pub const LARGEST_REQUEST: Bytes = Bytes::new(1 << 60);
+
+/// A request after rounding (`round_size`); `requested` is below [`LARGEST_REQUEST`].
+#[must_use]
+pub fn rounded(requested: Bytes, config: &AllocatorConfig) -> Bytes {
+    let count = requested.get();
+    if requested < MIN_BLOCK_SIZE {
+        return MIN_BLOCK_SIZE;
+    }
+    let divisions = config.roundup_divisions(requested);
+    if divisions > 1 && count > MIN_BLOCK_SIZE.get().saturating_mul(divisions) {
+        rounded_to_division(requested, divisions)
+    } else {
+        round_up(requested, MIN_BLOCK_SIZE)
+    }
+}
+
+/// Rounds up to one of `divisions` equal steps between two powers of two (`roundup_power2_next_division`).
+fn rounded_to_division(requested: Bytes, divisions: u64) -> Bytes {
+    let count = requested.get();
+    if count.is_power_of_two() {
+        return requested;
+    }
+    let floor = 1_u64 << count.ilog2();
+    let step = floor >> divisions.ilog2();
+    if step == 0 { Bytes::new(floor << 1) } else { round_up(requested, Bytes::new(step)) }
+}
+
+/// The pool that serves a rounded request.
+#[must_use]
+pub fn pool_kind(rounded: Bytes) -> PoolKind {
+    if rounded <= SMALL_SIZE { PoolKind::Small } else { PoolKind::Large }
+}
+
+/// The segment that would be made for a rounded request (`get_allocation_size`).
+#[must_use]
+pub fn segment_size(rounded: Bytes, config: &AllocatorConfig) -> Bytes {
+    if rounded <= SMALL_SIZE {
+        SMALL_SEGMENT_SIZE
+    } else if rounded < MIN_LARGE_ALLOCATION {
+        config.large_segment_size()
+    } else {
+        round_up(rounded, LARGE_SEGMENT_ROUNDING)
+    }
+}
+
+/// Whether a block of `size` is cut when it serves a rounded request (`should_split`).
+#[must_use]
+pub fn should_split(size: Bytes, rounded: Bytes, pool: PoolKind, config: &AllocatorConfig) -> bool {
+    let rest = size.saturating_sub(rounded);
+    match pool {
+        PoolKind::Small => rest >= MIN_BLOCK_SIZE,
+        PoolKind::Large => rounded < config.max_split_size() && rest > SMALL_SIZE,
+    }
+}
+
+fn round_up(size: Bytes, step: Bytes) -> Bytes {
+    Bytes::new(size.get().div_ceil(step.get()).saturating_mul(step.get()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(text: &str) -> AllocatorConfig {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn requests_round_as_the_real_library_rounds_them() {
+        let plain = [(1, 512), (511, 512), (512, 512), (513, 1024), (1200, 1536), (400_000_000, 400_000_000)];
+        for (requested, wanted) in plain {
+            assert_eq!(rounded(Bytes::new(requested), &config("")).get(), wanted, "{requested}");
+        }
+        let by_four = [
+            (1025, 1536),
+            (1200, 1536),
+            (2048, 2048),
+            (2049, 2560),
+            (2560, 2560),
+            (5000, 5120),
+            (1_048_577, 1_310_720),
+            (88_080_384, 100_663_296),
+        ];
+        for (requested, wanted) in by_four {
+            let config = config("roundup_power2_divisions:4");
+            assert_eq!(rounded(Bytes::new(requested), &config).get(), wanted, "{requested}");
+        }
+        let by_eight = config("roundup_power2_divisions:8");
+        assert_eq!(rounded(Bytes::new(3_000_000), &by_eight).get(), 3_145_728);
+    }
+
+    #[test]
+    fn segments_have_the_sizes_of_the_three_windows() {
+        let cases = [
+            (512, Bytes::mib(2)),
+            (1 << 20, Bytes::mib(2)),
+            ((1 << 20) + 512, Bytes::mib(20)),
+            (10_485_248, Bytes::mib(20)),
+            (10_485_760, Bytes::mib(10)),
+            (10_486_272, Bytes::mib(12)),
+            (400_000_000, Bytes::mib(382)),
+        ];
+        for (rounded, wanted) in cases {
+            assert_eq!(segment_size(Bytes::new(rounded), &config("")), wanted, "{rounded}");
+        }
+        assert_eq!(segment_size(Bytes::mib(3), &config("large_segment_size_mb:32")), Bytes::mib(32));
+    }
+
+    #[test]
+    fn a_large_block_is_cut_only_when_more_than_a_mebibyte_stays() {
+        let whole = Bytes::mib(20);
+        let config = config("");
+        assert!(!should_split(whole, Bytes::mib(19), PoolKind::Large, &config));
+        assert!(should_split(whole, Bytes::mib(19) - Bytes::new(512), PoolKind::Large, &config));
+        assert!(should_split(Bytes::mib(2), Bytes::mib(2) - Bytes::new(512), PoolKind::Small, &config));
+    }
+}

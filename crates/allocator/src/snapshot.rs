@@ -1,0 +1,43 @@
+//! The state, copied out.
+
+use blockyard_device::DeviceMemory;
+use blockyard_record::{BlockSnapshot, EventSink, SegmentSnapshot, Snapshot};
+
+use crate::CachingAllocator;
+use crate::block::Block;
+
+impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
+    /// All segments and blocks, by ascending address. Completed stream work is not collected first, as in PyTorch.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let mut segments: Vec<SegmentSnapshot> = self
+            .blocks
+            .heads()
+            .map(|head| {
+                let blocks: Vec<BlockSnapshot> = self.blocks.chain(head).map(copy).collect();
+                SegmentSnapshot {
+                    id: head.segment,
+                    addr: head.addr,
+                    size: blocks.iter().map(|block| block.size).sum(),
+                    stream: head.stream,
+                    pool: head.pool,
+                    blocks,
+                }
+            })
+            .collect();
+        segments.sort_by_key(|segment| segment.addr);
+        Snapshot { segments }
+    }
+}
+
+fn copy(block: &Block) -> BlockSnapshot {
+    BlockSnapshot {
+        id: block.id,
+        addr: block.addr,
+        size: block.size,
+        requested: block.requested,
+        state: block.state,
+        allocation: block.allocation,
+        streams: block.streams.clone(),
+    }
+}

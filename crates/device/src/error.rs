@@ -1,0 +1,28 @@
+use blockyard_record::{Bytes, DeviceAddr};
+
+/// Why a device did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// There is not that much memory left; nothing changed, and less may still work.
+    #[error("the device has no {requested} left")]
+    OutOfMemory {
+        /// The size of the segment that was wanted.
+        requested: Bytes,
+    },
+    /// No segment of this device starts at the address.
+    #[error("no segment of this device starts at {0}")]
+    UnknownSegment(DeviceAddr),
+    /// The device is gone, and all its memory with it.
+    #[error("the device was lost")]
+    Lost,
+    /// The driver refused for a reason of its own.
+    #[error("{operation} failed")]
+    Driver {
+        /// What was asked of the driver.
+        operation: &'static str,
+        /// The driver's own word.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}

@@ -1,0 +1,89 @@
+//! The device that an allocator sits on.
+//!
+//! [`DeviceMemory`] holds only what the allocator calls: segments, points in a stream's work, how much memory there
+//! is. Policy, rounding and validation stay above it. Two devices without hardware live here: [`VirtualDevice`], whose
+//! streams its user advances, and [`RecordedDevice`], which hands out the segment addresses of a recording.
+
+mod error;
+mod recorded;
+mod streams;
+mod virtual_device;
+
+use blockyard_record::{Bytes, DeviceAddr, StreamId};
+
+pub use error::DeviceError;
+pub use recorded::{RecordedDevice, RecordedFailure};
+pub use streams::StreamEvent;
+pub use virtual_device::VirtualDevice;
+
+/// How much memory a device has at this moment, as its driver reports it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemoryInfo {
+    /// Bytes that no process holds.
+    pub free: Bytes,
+    /// All bytes.
+    pub total: Bytes,
+    /// What each process holds, in the driver's order, where the driver tells; PyTorch asks NVML.
+    pub processes: Vec<ProcessMemory>,
+}
+
+/// What one process holds on a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessMemory {
+    /// The process, or `None` for this one.
+    pub process: Option<u32>,
+    /// Bytes that it holds.
+    pub used: Bytes,
+}
+
+/// A device that gives out segments of memory and runs streams of work.
+pub trait DeviceMemory {
+    /// A point in a stream's work.
+    type Event: std::fmt::Debug;
+
+    /// All bytes of the device.
+    fn total_memory(&self) -> Bytes;
+
+    /// What is free and who holds the rest.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::Lost`] and [`DeviceError::Driver`] as the driver reports.
+    fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError>;
+
+    /// Takes a segment of `size` bytes; its address is a multiple of 512.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::OutOfMemory`] when the device has not that much, to which an allocator can react; the others pass
+    /// through it.
+    fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError>;
+
+    /// Gives the segment at `base` back.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::UnknownSegment`] when no segment starts there.
+    fn release_segment(&mut self, base: DeviceAddr) -> Result<(), DeviceError>;
+
+    /// Marks the end of the work that `stream` has so far.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::Lost`] and [`DeviceError::Driver`] as the driver reports.
+    fn record_event(&mut self, stream: StreamId) -> Result<Self::Event, DeviceError>;
+
+    /// Whether the work before `event` is done. Never blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::Lost`] and [`DeviceError::Driver`] as the driver reports.
+    fn is_complete(&self, event: &Self::Event) -> Result<bool, DeviceError>;
+
+    /// Blocks until the work before `event` is done.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::Lost`] and [`DeviceError::Driver`] as the driver reports.
+    fn wait(&mut self, event: &Self::Event) -> Result<(), DeviceError>;
+}

@@ -1,0 +1,130 @@
+use std::collections::VecDeque;
+
+use blockyard_record::{Bytes, DeviceAddr, StreamId};
+
+use crate::{DeviceError, DeviceMemory, MemoryInfo, ProcessMemory, StreamEvent, VirtualDevice};
+
+/// A device that hands out the segment addresses of a recording, in the recorded order.
+///
+/// Real drivers place segments as they like, and ties in best fit fall by address, so an exact replay needs the recorded
+/// places. A segment of another size than the next recorded one means that the run has left the recording: it and
+/// all later ones are placed behind every recorded address by [`VirtualDevice`]'s rule.
+#[derive(Clone, Debug)]
+pub struct RecordedDevice {
+    device: VirtualDevice,
+    segments: VecDeque<(DeviceAddr, Bytes)>,
+    failures: VecDeque<RecordedFailure>,
+    has_left: bool,
+}
+
+/// What the driver said when a request of the recording failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordedFailure {
+    /// Bytes that no process held.
+    pub free: Bytes,
+    /// What each process held.
+    pub processes: Vec<ProcessMemory>,
+}
+
+impl RecordedDevice {
+    /// A device of `total` bytes that hands out `segments` (address and size, in order) and reports `failures` in order.
+    #[must_use]
+    pub fn new(
+        total: Bytes,
+        segments: impl IntoIterator<Item = (DeviceAddr, Bytes)>,
+        failures: impl IntoIterator<Item = RecordedFailure>,
+    ) -> Self {
+        let segments: VecDeque<_> = segments.into_iter().collect();
+        let end = segments.iter().map(|(base, size)| base.offset(*size)).max();
+        let alignment = VirtualDevice::ALIGNMENT.get();
+        let next = end.and_then(|end| end.get().checked_next_multiple_of(alignment)).map(DeviceAddr::new);
+        Self {
+            device: VirtualDevice::starting_at(total, next.unwrap_or(VirtualDevice::FIRST_ADDR)),
+            segments,
+            failures: failures.into_iter().collect(),
+            has_left: false,
+        }
+    }
+
+    /// Whether a segment was asked for that the recording does not have at that point.
+    #[must_use]
+    pub fn has_left_recording(&self) -> bool {
+        self.has_left
+    }
+
+    /// Does all work that the stream has so far.
+    pub fn advance(&mut self, stream: StreamId) {
+        self.device.advance(stream);
+    }
+
+    /// Does all work of all streams.
+    pub fn advance_all(&mut self) {
+        self.device.advance_all();
+    }
+}
+
+impl DeviceMemory for RecordedDevice {
+    type Event = StreamEvent;
+
+    fn total_memory(&self) -> Bytes {
+        self.device.total_memory()
+    }
+
+    fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError> {
+        let info = self.device.memory_info()?;
+        Ok(match self.failures.pop_front() {
+            Some(failure) => {
+                MemoryInfo { free: failure.free, total: info.total, processes: failure.processes }
+            }
+            None => info,
+        })
+    }
+
+    fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
+        match self.segments.front() {
+            Some((base, recorded)) if *recorded == size && !self.has_left => {
+                let base = self.device.allocate_at(*base, size)?;
+                self.segments.pop_front();
+                Ok(base)
+            }
+            _ => {
+                self.has_left = true;
+                self.device.allocate_segment(size)
+            }
+        }
+    }
+
+    fn release_segment(&mut self, base: DeviceAddr) -> Result<(), DeviceError> {
+        self.device.release_segment(base)
+    }
+
+    fn record_event(&mut self, stream: StreamId) -> Result<StreamEvent, DeviceError> {
+        self.device.record_event(stream)
+    }
+
+    fn is_complete(&self, event: &StreamEvent) -> Result<bool, DeviceError> {
+        self.device.is_complete(event)
+    }
+
+    fn wait(&mut self, event: &StreamEvent) -> Result<(), DeviceError> {
+        self.device.wait(event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recorded_addresses_come_in_order_until_a_size_differs() {
+        let recorded = [(0x7000_0000, 2), (0x1000_0000, 20), (0x9000_0000, 2)]
+            .map(|(base, size)| (DeviceAddr::new(base), Bytes::mib(size)));
+        let mut device = RecordedDevice::new(Bytes::gib(1), recorded, []);
+        assert_eq!(device.allocate_segment(Bytes::mib(2)).unwrap().get(), 0x7000_0000);
+        assert_eq!(device.allocate_segment(Bytes::mib(20)).unwrap().get(), 0x1000_0000);
+        assert!(!device.has_left_recording());
+        assert_eq!(device.allocate_segment(Bytes::mib(4)).unwrap().get(), 0x9020_0000);
+        assert_eq!(device.allocate_segment(Bytes::mib(2)).unwrap().get(), 0x9060_0000);
+        assert!(device.has_left_recording());
+    }
+}

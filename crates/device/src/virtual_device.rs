@@ -1,0 +1,145 @@
+use std::collections::BTreeMap;
+
+use blockyard_record::{Bytes, DeviceAddr, StreamId};
+
+use crate::streams::Streams;
+use crate::{DeviceError, DeviceMemory, MemoryInfo, StreamEvent};
+
+/// A device of so many bytes, without hardware.
+///
+/// Addresses grow and are never given twice: the first segment starts at [`VirtualDevice::FIRST_ADDR`], each later one
+/// at the next multiple of 2 MiB behind the one before. So ties in best fit, which fall by address, fall to the
+/// older segment. Work on a stream is done when [`VirtualDevice::advance`] says so, or when it is waited for.
+#[derive(Clone, Debug)]
+pub struct VirtualDevice {
+    total: Bytes,
+    used: Bytes,
+    next: DeviceAddr,
+    segments: BTreeMap<DeviceAddr, Bytes>,
+    streams: Streams,
+}
+
+impl VirtualDevice {
+    /// Where the first segment starts.
+    pub const FIRST_ADDR: DeviceAddr = DeviceAddr::new(0x7f00_0000_0000);
+    /// Every segment starts at a multiple of this, as `cudaMalloc` does for 2 MiB and more.
+    pub const ALIGNMENT: Bytes = Bytes::mib(2);
+
+    /// A device of `total` bytes, all free.
+    #[must_use]
+    pub fn new(total: Bytes) -> Self {
+        Self::starting_at(total, Self::FIRST_ADDR)
+    }
+
+    pub(crate) fn starting_at(total: Bytes, next: DeviceAddr) -> Self {
+        Self { total, used: Bytes::ZERO, next, segments: BTreeMap::new(), streams: Streams::default() }
+    }
+
+    /// Does all work that the stream has so far.
+    pub fn advance(&mut self, stream: StreamId) {
+        self.streams.advance(stream);
+    }
+
+    /// Does all work of all streams.
+    pub fn advance_all(&mut self) {
+        self.streams.advance_all();
+    }
+
+    pub(crate) fn allocate_at(&mut self, base: DeviceAddr, size: Bytes) -> Result<DeviceAddr, DeviceError> {
+        let used = self.used.checked_add(size).filter(|used| *used <= self.total);
+        let used = used.ok_or(DeviceError::OutOfMemory { requested: size })?;
+        self.used = used;
+        self.segments.insert(base, size);
+        Ok(base)
+    }
+}
+
+impl DeviceMemory for VirtualDevice {
+    type Event = StreamEvent;
+
+    fn total_memory(&self) -> Bytes {
+        self.total
+    }
+
+    fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError> {
+        Ok(MemoryInfo { free: self.total - self.used, total: self.total, processes: Vec::new() })
+    }
+
+    fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
+        let base = self.next;
+        let end = base
+            .get()
+            .checked_add(size.get())
+            .and_then(|end| end.checked_next_multiple_of(Self::ALIGNMENT.get()));
+        let end = end.ok_or(DeviceError::OutOfMemory { requested: size })?;
+        self.allocate_at(base, size)?;
+        self.next = DeviceAddr::new(end);
+        Ok(base)
+    }
+
+    fn release_segment(&mut self, base: DeviceAddr) -> Result<(), DeviceError> {
+        let size = self.segments.remove(&base).ok_or(DeviceError::UnknownSegment(base))?;
+        self.used -= size;
+        Ok(())
+    }
+
+    fn record_event(&mut self, stream: StreamId) -> Result<StreamEvent, DeviceError> {
+        Ok(self.streams.record(stream))
+    }
+
+    fn is_complete(&self, event: &StreamEvent) -> Result<bool, DeviceError> {
+        Ok(self.streams.is_complete(*event))
+    }
+
+    fn wait(&mut self, event: &StreamEvent) -> Result<(), DeviceError> {
+        self.streams.wait(*event);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_grow_by_the_documented_rule() {
+        let mut device = VirtualDevice::new(Bytes::mib(64));
+        let first = device.allocate_segment(Bytes::mib(20)).unwrap();
+        let second = device.allocate_segment(Bytes::new(512)).unwrap();
+        device.release_segment(first).unwrap();
+        let third = device.allocate_segment(Bytes::mib(2)).unwrap();
+        assert_eq!(first, VirtualDevice::FIRST_ADDR);
+        assert_eq!(second, first.offset(Bytes::mib(20)));
+        assert_eq!(third, second.offset(Bytes::mib(2)));
+    }
+
+    #[test]
+    fn a_device_gives_no_more_than_it_has_and_takes_back_only_what_it_gave() {
+        let mut device = VirtualDevice::new(Bytes::mib(64));
+        let base = device.allocate_segment(Bytes::mib(64)).unwrap();
+        assert!(matches!(device.allocate_segment(Bytes::new(1)), Err(DeviceError::OutOfMemory { .. })));
+        assert!(matches!(
+            device.allocate_segment(Bytes::new(u64::MAX)),
+            Err(DeviceError::OutOfMemory { .. })
+        ));
+        device.release_segment(base).unwrap();
+        assert!(matches!(device.release_segment(base), Err(DeviceError::UnknownSegment(_))));
+        assert_eq!(device.memory_info().unwrap().free, Bytes::mib(64));
+    }
+
+    #[test]
+    fn work_is_done_when_its_stream_is_advanced() {
+        let mut device = VirtualDevice::new(Bytes::mib(64));
+        let side = StreamId::new(1);
+        let first = device.record_event(side).unwrap();
+        let other = device.record_event(StreamId::DEFAULT).unwrap();
+        assert!(!device.is_complete(&first).unwrap());
+        device.advance(side);
+        let later = device.record_event(side).unwrap();
+        assert!(device.is_complete(&first).unwrap());
+        assert!(!device.is_complete(&later).unwrap());
+        assert!(!device.is_complete(&other).unwrap());
+        device.advance_all();
+        assert!(device.is_complete(&other).unwrap());
+    }
+}

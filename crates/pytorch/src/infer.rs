@@ -1,0 +1,406 @@
+use std::collections::{BTreeMap, HashMap};
+
+use blockyard_record::{Bytes, DeviceAddr, StreamId, TraceAction, TraceEntry};
+use blockyard_workload::{Request, TensorId, Workload};
+
+use crate::ReadError;
+use crate::recorded::{Allocated, Operation, OperationKind, RecordedRun};
+
+/// A recorded run as requests, and what the device did meanwhile.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Inferred {
+    /// The requests, in order.
+    pub workload: Workload,
+    /// For each request, the index of the recorded operation that it belongs to; empty for recordings without operations.
+    pub operations: Vec<usize>,
+    /// The segments that the driver gave, in order.
+    pub segments: Vec<(DeviceAddr, Bytes)>,
+    /// What the driver said at each out-of-memory error, in order.
+    pub failures: Vec<Failure>,
+    /// What was guessed and what is left out, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// What the driver said when a request failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Failure {
+    /// Bytes free on the device.
+    pub free: Bytes,
+    /// What processes held, in the order of the message: the process (`None` for the recorded one) and bytes as exact as
+    /// the message has them.
+    pub processes: Vec<(Option<u32>, Bytes)>,
+}
+
+/// Stream handles for waits whose real stream the trace does not name; real handles are addresses, far below.
+const FIRST_INFERRED_STREAM: u64 = 1 << 60;
+
+/// The requests of a recorded run: its operations or, for a program, what its trace shows of them.
+///
+/// A trace shows an allocation and a free as themselves. That a block waited for another stream shows as a free that
+/// completes later; which stream it was does not show, so each such wait gets a stream of its own, advanced when the trace
+/// says so. A burst of released segments outside of an allocation is an `empty_cache`.
+///
+/// # Errors
+///
+/// [`ReadError::Line`] for operations on unknown ids, [`ReadError::BeginsLate`] for a trace that needs memory from before
+/// its beginning, [`ReadError::Unsupported`] for private pools.
+pub fn requests(run: &RecordedRun) -> Result<Inferred, ReadError> {
+    if run.segments.iter().flatten().any(|segment| segment.is_private) {
+        return Err(ReadError::Unsupported("private memory pools (CUDA graphs or MemPool)"));
+    }
+    let trace = run.trace.as_deref().unwrap_or_default();
+    let mut inferred = if run.operations.is_empty() {
+        let mut inferred = FromTrace::new(trace).run()?;
+        inferred.workload.set_labels(labels(run, trace, &inferred));
+        inferred
+    } else {
+        from_operations(run)?
+    };
+    inferred.segments = trace
+        .iter()
+        .filter(|entry| entry.action == TraceAction::SegmentAlloc)
+        .map(|entry| (DeviceAddr::new(entry.addr), entry.size))
+        .collect();
+    inferred.failures = failures(run, trace);
+    Ok(inferred)
+}
+
+fn from_operations(run: &RecordedRun) -> Result<Inferred, ReadError> {
+    let mut tensors: HashMap<u64, TensorId> = HashMap::new();
+    let mut allocated = 0;
+    let mut requests = Vec::new();
+    let mut operations = Vec::new();
+    for (index, operation) in run.operations.iter().enumerate() {
+        let tensor = |id: u64| {
+            tensors.get(&id).copied().ok_or_else(|| ReadError::Line {
+                line: operation.line,
+                message: format!("no allocation with id {id} is live here"),
+            })
+        };
+        let mut push = |request| {
+            requests.push(request);
+            operations.push(index);
+        };
+        match operation.kind {
+            OperationKind::Start | OperationKind::End => {}
+            OperationKind::Allocate { id, size, stream, .. } => {
+                let stream = stream_handle(run, operation, stream)?;
+                push(Request::Allocate { tensor: TensorId::new(allocated), size, stream });
+                tensors.insert(id, TensorId::new(allocated));
+                allocated += 1;
+            }
+            OperationKind::Free { id } => {
+                push(Request::Free { tensor: tensor(id)? });
+                tensors.remove(&id);
+                // The recorder synchronized the device here, so that the next allocation finds all events complete.
+                if run.meta.profile == "streams" {
+                    push(Request::Advance { stream: None });
+                }
+            }
+            OperationKind::RecordStream { id, stream } => {
+                let stream = stream_handle(run, operation, stream)?;
+                push(Request::RecordStream { tensor: tensor(id)?, stream });
+            }
+            OperationKind::EmptyCache => push(Request::EmptyCache),
+            OperationKind::ResetPeak => push(Request::ResetPeak),
+            OperationKind::ResetAccumulated => push(Request::ResetAccumulated),
+            OperationKind::SetFraction { fraction } => push(Request::SetFraction { fraction }),
+        }
+    }
+    Ok(Inferred { workload: Workload::from_requests(requests), operations, ..Inferred::default() })
+}
+
+fn stream_handle(run: &RecordedRun, operation: &Operation, index: u64) -> Result<StreamId, ReadError> {
+    if index == 0 {
+        return Ok(StreamId::DEFAULT);
+    }
+    // Without a list, the number is the handle itself.
+    if run.meta.streams.is_empty() {
+        return Ok(StreamId::new(index));
+    }
+    let handle = usize::try_from(index).ok().and_then(|index| run.meta.streams.get(index));
+    handle.copied().ok_or_else(|| ReadError::Line {
+        line: operation.line,
+        message: format!("stream {index} is not in the list of streams of the first line"),
+    })
+}
+
+/// The way through a trace, with what is live at each point.
+struct FromTrace<'a> {
+    trace: &'a [TraceEntry],
+    segments: BTreeMap<u64, Bytes>,
+    live: HashMap<u64, TensorId>,
+    waiting: HashMap<u64, StreamId>,
+    requests: Vec<Request>,
+    tensors: u32,
+    snapshots: usize,
+    inferred_waits: usize,
+    inferred_releases: usize,
+}
+
+impl<'a> FromTrace<'a> {
+    fn new(trace: &'a [TraceEntry]) -> Self {
+        Self {
+            trace,
+            segments: BTreeMap::new(),
+            live: HashMap::new(),
+            waiting: HashMap::new(),
+            requests: Vec::new(),
+            tensors: 0,
+            snapshots: 0,
+            inferred_waits: 0,
+            inferred_releases: 0,
+        }
+    }
+
+    fn run(mut self) -> Result<Inferred, ReadError> {
+        let completions = self.completions();
+        let mut index = 0;
+        while let Some(entry) = self.trace.get(index) {
+            let late = || ReadError::BeginsLate {
+                entry: index,
+                what: format!("{} of {} at {:#x}", entry.action, entry.size, entry.addr),
+            };
+            match entry.action {
+                TraceAction::SegmentAlloc => {
+                    self.segments.insert(entry.addr, entry.size);
+                }
+                TraceAction::Alloc => {
+                    if !self.is_covered(entry) {
+                        return Err(late());
+                    }
+                    self.allocate(entry.size, entry.stream);
+                    self.live.insert(entry.addr, TensorId::new(self.tensors - 1));
+                }
+                TraceAction::OutOfMemory => self.allocate(entry.size, entry.stream),
+                TraceAction::FreeRequested => {
+                    let tensor = self.live.remove(&entry.addr).ok_or_else(late)?;
+                    let next = self.trace.get(index + 1);
+                    let completes = next.is_some_and(|next| {
+                        next.action == TraceAction::FreeCompleted && next.addr == entry.addr
+                    });
+                    if completes {
+                        index += 1;
+                    } else {
+                        self.wait(
+                            tensor,
+                            entry.addr,
+                            completions.get(&index).copied().unwrap_or(self.trace.len()),
+                        );
+                    }
+                    self.requests.push(Request::Free { tensor });
+                }
+                TraceAction::FreeCompleted => {
+                    let stream = self.waiting.remove(&entry.addr).ok_or_else(late)?;
+                    self.requests.push(Request::Advance { stream: Some(stream) });
+                    if !self.is_collected_by_allocation(index + 1) {
+                        self.release();
+                    }
+                }
+                TraceAction::SegmentFree => {
+                    if self.segments.remove(&entry.addr).is_none() {
+                        return Err(late());
+                    }
+                    let is_burst = index > 0 && self.trace[index - 1].action == TraceAction::SegmentFree;
+                    if !is_burst {
+                        self.release();
+                    }
+                }
+                TraceAction::Snapshot => {
+                    self.snapshots += 1;
+                    self.requests.push(Request::Snapshot);
+                }
+                TraceAction::SegmentMap | TraceAction::SegmentUnmap => {
+                    return Err(ReadError::Unsupported("expandable segments"));
+                }
+            }
+            index += 1;
+        }
+        Ok(self.finish())
+    }
+
+    /// For each free that does not complete at once, the entry that completes it.
+    fn completions(&self) -> HashMap<usize, usize> {
+        let mut open = HashMap::new();
+        let mut found = HashMap::new();
+        for (index, entry) in self.trace.iter().enumerate() {
+            match entry.action {
+                TraceAction::FreeRequested => {
+                    open.insert(entry.addr, index);
+                }
+                TraceAction::FreeCompleted => {
+                    if let Some(request) = open.remove(&entry.addr) {
+                        found.insert(request, index);
+                    }
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    fn is_covered(&self, entry: &TraceEntry) -> bool {
+        let below = self.segments.range(..=entry.addr).next_back();
+        below.is_some_and(|(base, size)| entry.addr - base < size.get())
+    }
+
+    fn allocate(&mut self, size: Bytes, stream: StreamId) {
+        self.requests.push(Request::Allocate { tensor: TensorId::new(self.tensors), size, stream });
+        self.tensors += 1;
+    }
+
+    // The allocator completes waits by ascending handle, so the handle is the place of the completion in the trace.
+    fn wait(&mut self, tensor: TensorId, addr: u64, completion: usize) {
+        let stream = StreamId::new(FIRST_INFERRED_STREAM + completion as u64 + self.unfinished(completion));
+        self.requests.push(Request::RecordStream { tensor, stream });
+        self.waiting.insert(addr, stream);
+        self.inferred_waits += 1;
+    }
+
+    // Waits that never end need handles of their own too.
+    fn unfinished(&self, completion: usize) -> u64 {
+        if completion == self.trace.len() { self.inferred_waits as u64 } else { 0 }
+    }
+
+    /// Whether the next thing after further completions is an allocation, which is when the allocator looks at events.
+    fn is_collected_by_allocation(&self, from: usize) -> bool {
+        let next = self.trace[from..].iter().find(|entry| entry.action != TraceAction::FreeCompleted);
+        next.is_some_and(|entry| !matches!(entry.action, TraceAction::FreeRequested | TraceAction::Snapshot))
+    }
+
+    fn release(&mut self) {
+        self.requests.push(Request::EmptyCache);
+        self.inferred_releases += 1;
+    }
+
+    fn finish(self) -> Inferred {
+        let mut notes = Vec::new();
+        let mut note = |count: usize, text: &str| {
+            if count > 0 {
+                notes.push(format!("{count} {text}"));
+            }
+        };
+        note(
+            self.inferred_waits,
+            "frees waited for another stream; which one is not in the trace, only when it was done",
+        );
+        note(self.inferred_releases, "releases of cached segments are taken for calls of empty_cache");
+        Inferred { workload: Workload::from_requests(self.requests), notes, ..Inferred::default() }
+    }
+}
+
+/// Checkpoints name the moment after so many trace entries: find the request that comes next.
+fn labels(run: &RecordedRun, trace: &[TraceEntry], inferred: &Inferred) -> Vec<(u32, String)> {
+    let mut labels = Vec::new();
+    let mut allocations_and_frees = 0;
+    let mut seen = 0;
+    let is_counted =
+        |action| matches!(action, TraceAction::Alloc | TraceAction::OutOfMemory | TraceAction::FreeRequested);
+    for (label, at, _) in &run.checkpoints {
+        let at = (*at).min(trace.len());
+        if at < seen {
+            continue;
+        }
+        allocations_and_frees += trace[seen..at].iter().filter(|entry| is_counted(entry.action)).count();
+        seen = at;
+        labels.push((label, allocations_and_frees));
+    }
+    let mut wanted = labels.into_iter().peekable();
+    let mut placed = Vec::new();
+    let mut count = 0;
+    for (index, request) in inferred.workload.requests().iter().enumerate() {
+        while let Some((label, _)) = wanted.next_if(|(_, after)| *after <= count) {
+            placed.push((u32::try_from(index).unwrap_or(u32::MAX), format!("after {label}")));
+        }
+        count += usize::from(matches!(request, Request::Allocate { .. } | Request::Free { .. }));
+    }
+    let end = u32::try_from(inferred.workload.requests().len()).unwrap_or(u32::MAX);
+    placed.extend(wanted.map(|(label, _)| (end, format!("after {label}"))));
+    placed
+}
+
+fn failures(run: &RecordedRun, trace: &[TraceEntry]) -> Vec<Failure> {
+    let texts: Vec<&str> = run
+        .operations
+        .iter()
+        .filter_map(|operation| match &operation.kind {
+            OperationKind::Allocate { result: Some(Allocated::OutOfMemory(text)), .. } => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    let free = trace
+        .iter()
+        .filter(|entry| entry.action == TraceAction::OutOfMemory)
+        .map(|entry| Bytes::new(entry.addr));
+    let texts = texts.into_iter().map(Some).chain(std::iter::repeat(None));
+    free.zip(texts)
+        .map(|(free, text)| Failure { free, processes: text.map(processes).unwrap_or_default() })
+        .collect()
+}
+
+/// Reads "this process has 2.21 GiB memory in use" and "Process 423 has 2.05 GiB memory in use" out of a message.
+fn processes(message: &str) -> Vec<(Option<u32>, Bytes)> {
+    let ours = "Including non-PyTorch memory, this process";
+    let mut found = Vec::new();
+    for sentence in message.split(" memory in use.") {
+        let Some((who, used)) = sentence.rsplit_once(" has ") else {
+            continue;
+        };
+        let process = if who.trim_start().ends_with(ours) {
+            None
+        } else {
+            match who.rsplit_once("Process ").map(|(_, id)| id.parse()) {
+                Some(Ok(id)) => Some(id),
+                _ => continue,
+            }
+        };
+        found.extend(parse_size(used).map(|used| (process, used)));
+    }
+    found
+}
+
+// The smallest whole number of bytes that prints as the same text again.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a message's number is positive and small"
+)]
+fn parse_size(text: &str) -> Option<Bytes> {
+    let (number, unit) = text.trim().split_once(' ')?;
+    let value: f64 = number.parse().ok().filter(|value: &f64| (0.0..1e9).contains(value))?;
+    let scale = match unit {
+        "bytes" => 1.0,
+        "KiB" => 1024.0,
+        "MiB" => 1024.0 * 1024.0,
+        "GiB" => 1024.0 * 1024.0 * 1024.0,
+        _ => return None,
+    };
+    Some(Bytes::new((value * scale).round() as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_are_read_out_of_a_message() {
+        let message = "which 104.16 GiB is free. Process 423 has 2.05 GiB memory in use. Including non-PyTorch memory, \
+                       this process has 2.21 GiB memory in use. Process 415 has 616.00 MiB memory in use. 2.00 GiB allowed; ";
+        let found = processes(message);
+        let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
+        assert_eq!(ids, [Some(423), None, Some(415)]);
+        assert_eq!(found[2].1, Bytes::mib(616));
+    }
+
+    #[test]
+    fn a_trace_that_begins_late_says_where() {
+        let entry = TraceEntry {
+            action: TraceAction::FreeRequested,
+            addr: 512,
+            size: Bytes::mib(3),
+            stream: StreamId::DEFAULT,
+        };
+        let run = RecordedRun { trace: Some(vec![entry]), ..RecordedRun::default() };
+        assert!(matches!(requests(&run), Err(ReadError::BeginsLate { entry: 0, .. })));
+    }
+}

@@ -1,0 +1,25 @@
+//! PyTorch's files and texts: recorded runs in, `memory_stats` and `memory_summary` out.
+//!
+//! [`RecordedRun::read`] reads a recording of the real allocator (one JSON value a line, plain or gzip); [`requests`]
+//! turns it into a workload. [`memory_stats`] and [`memory_summary`] show
+//! [`Stats`](blockyard_record::Stats) as PyTorch's functions of these names do. [`log`] writes runs in the format that
+//! this crate reads.
+//!
+//! Nothing here knows an allocator: what a file says happened stays apart from what our allocator does.
+
+mod error;
+mod infer;
+pub mod log;
+mod read;
+mod recorded;
+mod stats;
+mod summary;
+
+pub use error::ReadError;
+pub use infer::{Failure, Inferred, requests};
+pub use read::unpack;
+pub use recorded::{
+    Allocated, Meta, Operation, OperationKind, RecordedBlock, RecordedRun, RecordedSegment, StatChange,
+};
+pub use stats::{STAT_COUNT, memory_stats, stat_index, stat_keys, stat_values};
+pub use summary::memory_summary;

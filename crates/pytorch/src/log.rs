@@ -1,0 +1,115 @@
+//! Runs written in the format of recordings: one JSON value a line.
+
+use blockyard_record::{BlockSnapshot, SegmentSnapshot, Snapshot, TraceEntry};
+use serde_json::{Map, Value, json};
+
+use crate::recorded::{Allocated, Meta, OperationKind};
+use crate::stat_keys;
+
+/// The first line.
+#[must_use]
+pub fn meta(meta: &Meta) -> String {
+    let streams: Vec<u64> = meta.streams.iter().map(|stream| stream.get()).collect();
+    json!({"meta": {
+        "name": meta.name,
+        "profile": meta.profile,
+        "torch": meta.torch,
+        "conf": meta.config,
+        "total_memory": meta.total_memory.get(),
+        "device": meta.device,
+        "streams": streams,
+    }})
+    .to_string()
+}
+
+/// The line of an operation; `changed` is the statistics that changed, by key index.
+#[must_use]
+pub fn operation(kind: &OperationKind, result: Option<&Allocated>, changed: &[(usize, i64)]) -> String {
+    let mut line = Map::new();
+    let mut put = |key: &str, value: Value| line.insert(key.to_owned(), value);
+    let name = match kind {
+        OperationKind::Start => "start",
+        OperationKind::Allocate { .. } => "alloc",
+        OperationKind::Free { .. } => "free",
+        OperationKind::RecordStream { .. } => "record_stream",
+        OperationKind::EmptyCache => "empty_cache",
+        OperationKind::ResetPeak => "reset_peak",
+        OperationKind::ResetAccumulated => "reset_accumulated",
+        OperationKind::SetFraction { .. } => "set_fraction",
+        OperationKind::End => "end",
+    };
+    put("op", json!(name));
+    match kind {
+        OperationKind::Allocate { id, size, stream, .. } => {
+            put("id", json!(id));
+            put("size", json!(size.get()));
+            put("stream", json!(stream));
+        }
+        OperationKind::Free { id } => {
+            put("id", json!(id));
+        }
+        OperationKind::RecordStream { id, stream } => {
+            put("id", json!(id));
+            put("stream", json!(stream));
+        }
+        OperationKind::SetFraction { fraction } => {
+            put("fraction", json!(fraction));
+        }
+        _ => {}
+    }
+    match result {
+        Some(Allocated::At(addr)) => {
+            put("addr", json!(addr));
+        }
+        Some(Allocated::OutOfMemory(text)) => {
+            put("oom", json!(text));
+        }
+        None => {}
+    }
+    let keys = stat_keys();
+    let stats: Map<String, Value> =
+        changed.iter().filter_map(|(key, value)| Some((keys.get(*key)?.clone(), json!(value)))).collect();
+    put("stats", Value::Object(stats));
+    Value::Object(line).to_string()
+}
+
+/// The line of the trace.
+#[must_use]
+pub fn trace(entries: &[TraceEntry]) -> String {
+    let entries: Vec<Value> = entries
+        .iter()
+        .map(|entry| json!([entry.action.name(), entry.addr, entry.size.get(), entry.stream.get()]))
+        .collect();
+    json!({"trace": entries}).to_string()
+}
+
+/// The line of the final segments.
+#[must_use]
+pub fn segments(snapshot: &Snapshot) -> String {
+    let segments: Vec<Value> = snapshot.segments.iter().map(segment).collect();
+    json!({"segments": segments}).to_string()
+}
+
+/// The line of the summary.
+#[must_use]
+pub fn memory_summary(text: &str) -> String {
+    json!({"memory_summary": text}).to_string()
+}
+
+fn segment(segment: &SegmentSnapshot) -> Value {
+    let block = |block: &BlockSnapshot| {
+        json!([block.addr.get(), block.size.get(), block.requested.get(), block.state.name()])
+    };
+    json!({
+        "address": segment.addr.get(),
+        "total_size": segment.size.get(),
+        "stream": segment.stream.get(),
+        "segment_type": segment.pool.to_string(),
+        "segment_pool_id": [0, 0],
+        "is_expandable": false,
+        "allocated_size": segment.allocated().get(),
+        "active_size": segment.active().get(),
+        "requested_size": segment.requested().get(),
+        "blocks": segment.blocks.iter().map(block).collect::<Vec<_>>(),
+    })
+}

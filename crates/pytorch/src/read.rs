@@ -1,0 +1,320 @@
+use std::io::Read;
+
+use blockyard_record::{Bytes, PoolKind, StreamId, TraceAction, TraceEntry};
+use flate2::read::MultiGzDecoder;
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
+
+use crate::recorded::{
+    Allocated, Meta, Operation, OperationKind, RecordedBlock, RecordedRun, RecordedSegment, StatChange,
+};
+use crate::{ReadError, stat_index};
+
+// A browser tab has 4 GiB at most; the largest recording so far unpacks to 50 MB.
+const MOST_MIB: u64 = 1024;
+
+/// The text of a file: unpacked if it is gzip.
+///
+/// # Errors
+///
+/// [`ReadError::Empty`], [`ReadError::Gzip`], [`ReadError::TooLarge`], and [`ReadError::OtherKind`] for bytes that are no text.
+pub fn unpack(bytes: &[u8]) -> Result<String, ReadError> {
+    if bytes.is_empty() {
+        return Err(ReadError::Empty);
+    }
+    let mut unpacked = Vec::new();
+    let content = if bytes.starts_with(&[0x1f, 0x8b]) {
+        let limit = (MOST_MIB << 20) + 1;
+        MultiGzDecoder::new(bytes)
+            .take(limit)
+            .read_to_end(&mut unpacked)
+            .map_err(|error| ReadError::Gzip(error.to_string()))?;
+        if unpacked.len() as u64 == limit {
+            return Err(ReadError::TooLarge { most_mib: MOST_MIB });
+        }
+        unpacked
+    } else {
+        bytes.to_vec()
+    };
+    if content.is_empty() {
+        return Err(ReadError::Empty);
+    }
+    if let Some(kind) = other_kind(&content) {
+        return Err(ReadError::OtherKind(kind));
+    }
+    String::from_utf8(content).map_err(|_| ReadError::OtherKind("not text"))
+}
+
+fn other_kind(content: &[u8]) -> Option<&'static str> {
+    match content {
+        [0x80, 2..=5, ..] => Some("a Python pickle (perhaps a PyTorch memory snapshot)"),
+        [b'P', b'K', 3, 4, ..] => Some("a zip archive"),
+        [0x89, b'P', b'N', b'G', ..] => Some("a PNG image"),
+        [b'%', b'P', b'D', b'F', ..] => Some("a PDF document"),
+        [0x1f, 0x8b, ..] => Some("gzip inside gzip"),
+        _ => None,
+    }
+}
+
+impl RecordedRun {
+    /// Reads a recording from the bytes of a file, plain or gzip.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] says what is wrong and in which line.
+    pub fn read(bytes: &[u8]) -> Result<Self, ReadError> {
+        Self::parse(&unpack(bytes)?)
+    }
+
+    /// Reads a recording from its text.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] says what is wrong and in which line.
+    pub fn parse(text: &str) -> Result<Self, ReadError> {
+        let mut run = Self::default();
+        let mut has_meta = false;
+        for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+            let number = index + 1;
+            let parsed: Line = match serde_json::from_str(line) {
+                Ok(parsed) => parsed,
+                Err(_) if !has_meta => return Err(ReadError::OtherKind("another kind of text")),
+                Err(error) => return Err(ReadError::Line { line: number, message: explain(&error) }),
+            };
+            if !has_meta {
+                if parsed.meta.is_none() {
+                    return Err(ReadError::OtherKind(if parsed.segments.is_some() {
+                        "a memory snapshot in JSON"
+                    } else {
+                        "another kind of JSON"
+                    }));
+                }
+                has_meta = true;
+            }
+            run.add(parsed, number)?;
+        }
+        if !has_meta {
+            return Err(ReadError::Empty);
+        }
+        if run.operations.is_empty() && run.trace.as_ref().is_none_or(Vec::is_empty) {
+            return Err(ReadError::Nothing);
+        }
+        Ok(run)
+    }
+
+    fn add(&mut self, mut line: Line, number: usize) -> Result<(), ReadError> {
+        if let Some(meta) = line.meta.take() {
+            self.meta = meta.into();
+        }
+        if line.op.is_some() {
+            self.operations.push(line.operation(number)?);
+            return Ok(());
+        }
+        if let Some(trace) = line.trace {
+            self.trace = Some(trace.into_iter().map(TraceEntry::from).collect());
+        }
+        if let Some(segments) = line.segments {
+            self.segments = Some(segments.into_iter().map(RecordedSegment::from).collect());
+        }
+        if line.memory_summary.is_some() {
+            self.memory_summary = line.memory_summary;
+        }
+        if let Some(checkpoints) = line.checkpoints {
+            self.checkpoints =
+                checkpoints.into_iter().map(|(label, at, stats)| (label, at, stats.0)).collect();
+        }
+        if let Some(stats) = line.stats {
+            self.final_stats = Some(stats.0);
+        }
+        Ok(())
+    }
+}
+
+// The position that serde_json gives is a column of a long line: say which one.
+fn explain(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    let cause = message.split(" at line ").next().unwrap_or(&message);
+    format!("column {}: {cause}", error.column())
+}
+
+/// Any line; which members it has says which kind it is.
+#[derive(Deserialize)]
+struct Line {
+    meta: Option<MetaLine>,
+    op: Option<String>,
+    id: Option<u64>,
+    size: Option<u64>,
+    stream: Option<u64>,
+    addr: Option<u64>,
+    // A text in an operation; the last line of a program has it too, as something else.
+    oom: Option<serde_json::Value>,
+    fraction: Option<f64>,
+    pool: Option<u64>,
+    stats: Option<StatMap>,
+    trace: Option<Vec<TraceLine>>,
+    segments: Option<Vec<SegmentLine>>,
+    memory_summary: Option<String>,
+    checkpoints: Option<Vec<(String, usize, StatMap)>>,
+}
+
+impl Line {
+    fn operation(self, line: usize) -> Result<Operation, ReadError> {
+        if self.pool.is_some() {
+            return Err(ReadError::Unsupported("memory pools (MemPool)"));
+        }
+        let missing =
+            |what: &str| ReadError::Line { line, message: format!("the operation has no \"{what}\"") };
+        let id = self.id.ok_or_else(|| missing("id"));
+        let stream = self.stream.ok_or_else(|| missing("stream"));
+        let kind = match self.op.as_deref().unwrap_or_default() {
+            "start" => OperationKind::Start,
+            "alloc" => OperationKind::Allocate {
+                id: id?,
+                size: Bytes::new(self.size.ok_or_else(|| missing("size"))?),
+                stream: self.stream.unwrap_or(0),
+                result: match (self.addr, self.oom) {
+                    (Some(addr), _) => Some(Allocated::At(addr)),
+                    (None, Some(serde_json::Value::String(text))) => Some(Allocated::OutOfMemory(text)),
+                    _ => None,
+                },
+            },
+            "free" => OperationKind::Free { id: id? },
+            "record_stream" => OperationKind::RecordStream { id: id?, stream: stream? },
+            "empty_cache" => OperationKind::EmptyCache,
+            "reset_peak" => OperationKind::ResetPeak,
+            "reset_accumulated" => OperationKind::ResetAccumulated,
+            "set_fraction" => {
+                OperationKind::SetFraction { fraction: self.fraction.ok_or_else(|| missing("fraction"))? }
+            }
+            "end" => OperationKind::End,
+            other => {
+                let message = format!("unknown operation \"{other}\"");
+                return Err(ReadError::Line { line, message });
+            }
+        };
+        Ok(Operation { line, kind, stats: self.stats.map(|stats| stats.0).unwrap_or_default() })
+    }
+}
+
+#[derive(Deserialize)]
+struct MetaLine {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    torch: String,
+    #[serde(default)]
+    conf: String,
+    total_memory: u64,
+    #[serde(default)]
+    device: String,
+    #[serde(default)]
+    profile: String,
+    #[serde(default)]
+    streams: Vec<u64>,
+}
+
+impl From<MetaLine> for Meta {
+    fn from(line: MetaLine) -> Self {
+        Self {
+            name: line.name,
+            torch: line.torch,
+            config: line.conf,
+            total_memory: Bytes::new(line.total_memory),
+            device: line.device,
+            profile: line.profile,
+            streams: line.streams.into_iter().map(StreamId::new).collect(),
+        }
+    }
+}
+
+/// Action, address, size, stream.
+#[derive(Deserialize)]
+struct TraceLine(Action, u64, u64, u64);
+
+impl From<TraceLine> for TraceEntry {
+    fn from(TraceLine(action, addr, size, stream): TraceLine) -> Self {
+        Self { action: action.0, addr, size: Bytes::new(size), stream: StreamId::new(stream) }
+    }
+}
+
+struct Action(TraceAction);
+
+impl<'de> Deserialize<'de> for Action {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = <&str>::deserialize(deserializer)?;
+        TraceAction::from_name(name)
+            .map(Self)
+            .ok_or_else(|| D::Error::custom(format!("unknown action \"{name}\"")))
+    }
+}
+
+/// Values by key. Keys that PyTorch's other releases have and 2.11 has not are passed over.
+struct StatMap(Vec<StatChange>);
+
+impl<'de> Deserialize<'de> for StatMap {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Pairs;
+        impl<'de> Visitor<'de> for Pairs {
+            type Value = StatMap;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a map from statistics to whole numbers")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<StatMap, A::Error> {
+                let mut changes = Vec::new();
+                while let Some((key, value)) = map.next_entry::<&str, i64>()? {
+                    changes.extend(stat_index(key).map(|key| StatChange { key, value }));
+                }
+                Ok(StatMap(changes))
+            }
+        }
+        deserializer.deserialize_map(Pairs)
+    }
+}
+
+#[derive(Deserialize)]
+struct SegmentLine {
+    address: u64,
+    total_size: u64,
+    #[serde(default)]
+    stream: u64,
+    #[serde(default)]
+    segment_type: String,
+    #[serde(default)]
+    segment_pool_id: Vec<u64>,
+    #[serde(default)]
+    is_expandable: bool,
+    #[serde(default)]
+    allocated_size: u64,
+    #[serde(default)]
+    active_size: u64,
+    #[serde(default)]
+    requested_size: u64,
+    #[serde(default)]
+    blocks: Vec<(u64, u64, u64, String)>,
+}
+
+impl From<SegmentLine> for RecordedSegment {
+    fn from(line: SegmentLine) -> Self {
+        Self {
+            addr: line.address,
+            size: Bytes::new(line.total_size),
+            stream: StreamId::new(line.stream),
+            pool: if line.segment_type == "small" { PoolKind::Small } else { PoolKind::Large },
+            is_private: line.segment_pool_id.iter().any(|part| *part != 0),
+            is_expandable: line.is_expandable,
+            sums: [line.allocated_size, line.active_size, line.requested_size].map(Bytes::new),
+            blocks: line
+                .blocks
+                .into_iter()
+                .map(|(addr, size, requested, state)| RecordedBlock {
+                    addr,
+                    size: Bytes::new(size),
+                    requested: Bytes::new(requested),
+                    state,
+                })
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,145 @@
+use blockyard_record::{Bytes, PoolKind, StreamId, TraceEntry};
+
+/// A run of PyTorch's own allocator, as it was recorded.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RecordedRun {
+    /// What was recorded, and where.
+    pub meta: Meta,
+    /// The operations in order, if the recording has them; else they are in the trace.
+    pub operations: Vec<Operation>,
+    /// PyTorch's trace in order; `None` if it was not recorded.
+    pub trace: Option<Vec<TraceEntry>>,
+    /// The final segments by ascending address; `None` if they were not recorded.
+    pub segments: Option<Vec<RecordedSegment>>,
+    /// `memory_summary()` at the end.
+    pub memory_summary: Option<String>,
+    /// Statistics at moments of a program: a label, the number of trace entries so far, all values by key index.
+    pub checkpoints: Vec<(String, usize, Vec<StatChange>)>,
+    /// Statistics at the end of a program.
+    pub final_stats: Option<Vec<StatChange>>,
+}
+
+/// The first line of a recording.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Meta {
+    /// The recording's name.
+    pub name: String,
+    /// The release of PyTorch.
+    pub torch: String,
+    /// `PYTORCH_CUDA_ALLOC_CONF` of the run.
+    pub config: String,
+    /// All bytes of the device.
+    pub total_memory: Bytes,
+    /// The device's name, or empty.
+    pub device: String,
+    /// What kind of operations it holds, or empty; `streams` synchronizes the device after each free.
+    pub profile: String,
+    /// The handles of the streams that operations name by index; empty if they name none.
+    pub streams: Vec<StreamId>,
+}
+
+/// The value of a statistic after an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatChange {
+    /// The statistic, as an index into [`stat_keys`](crate::stat_keys).
+    pub key: usize,
+    /// Its value.
+    pub value: i64,
+}
+
+/// One operation and what PyTorch did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operation {
+    /// The line it stands on, counted from 1.
+    pub line: usize,
+    /// What was asked.
+    pub kind: OperationKind,
+    /// Every statistic that changed.
+    pub stats: Vec<StatChange>,
+}
+
+/// What an operation asks.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OperationKind {
+    /// The moment before the first request; its statistics are complete.
+    Start,
+    /// Asks for memory.
+    Allocate {
+        /// The recording's name for it.
+        id: u64,
+        /// How much, in bytes.
+        size: Bytes,
+        /// The index of the stream.
+        stream: u64,
+        /// What PyTorch answered, if that was recorded.
+        result: Option<Allocated>,
+    },
+    /// Gives memory back.
+    Free {
+        /// The recording's name for it.
+        id: u64,
+    },
+    /// Says that another stream uses it.
+    RecordStream {
+        /// The recording's name for it.
+        id: u64,
+        /// The index of the stream.
+        stream: u64,
+    },
+    /// Releases the cache, after waiting for the device.
+    EmptyCache,
+    /// Sets peaks to current values.
+    ResetPeak,
+    /// Sets accumulated counts to zero.
+    ResetAccumulated,
+    /// Limits reserved memory to a share of the device.
+    SetFraction {
+        /// The share.
+        fraction: f64,
+    },
+    /// The moment after the last request.
+    End,
+}
+
+/// What an allocation got.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Allocated {
+    /// Memory at this address.
+    At(u64),
+    /// An out-of-memory error with this text.
+    OutOfMemory(String),
+}
+
+/// A segment at the end of a recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedSegment {
+    /// Where it starts.
+    pub addr: u64,
+    /// Its size.
+    pub size: Bytes,
+    /// The stream that may use it.
+    pub stream: StreamId,
+    /// The pool that owns it.
+    pub pool: PoolKind,
+    /// Whether it belongs to a pool other than the default one.
+    pub is_private: bool,
+    /// Whether its memory is mapped page by page.
+    pub is_expandable: bool,
+    /// The sums that PyTorch reported: allocated, active and requested bytes.
+    pub sums: [Bytes; 3],
+    /// Its blocks by ascending address.
+    pub blocks: Vec<RecordedBlock>,
+}
+
+/// A block of such a segment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedBlock {
+    /// Where it starts.
+    pub addr: u64,
+    /// Its size.
+    pub size: Bytes,
+    /// What it was last handed out for.
+    pub requested: Bytes,
+    /// PyTorch's word for its state.
+    pub state: String,
+}

@@ -1,0 +1,136 @@
+use std::sync::OnceLock;
+
+use blockyard_record::{Stat, StatArray, Stats};
+
+/// How many keys `memory_stats()` has.
+pub const STAT_COUNT: usize = 122;
+
+const ARRAYS: [(&str, fn(&Stats) -> &StatArray); 9] = [
+    ("active", |stats| &stats.active),
+    ("active_bytes", |stats| &stats.active_bytes),
+    ("allocated_bytes", |stats| &stats.allocated_bytes),
+    ("allocation", |stats| &stats.allocation),
+    ("inactive_split", |stats| &stats.inactive_split),
+    ("inactive_split_bytes", |stats| &stats.inactive_split_bytes),
+    ("requested_bytes", |stats| &stats.requested_bytes),
+    ("reserved_bytes", |stats| &stats.reserved_bytes),
+    ("segment", |stats| &stats.segment),
+];
+const POOLS: [(&str, fn(&StatArray) -> &Stat); 3] = [
+    ("all", |array| &array.all),
+    ("large_pool", |array| &array.large_pool),
+    ("small_pool", |array| &array.small_pool),
+];
+const MEMBERS: [(&str, fn(&Stat) -> i64); 4] = [
+    ("allocated", |stat| stat.allocated),
+    ("current", |stat| stat.current),
+    ("freed", |stat| stat.freed),
+    ("peak", |stat| stat.peak),
+];
+const SINGLES: [(&str, fn(&Stats) -> &Stat); 2] = [
+    ("oversize_allocations", |stats| &stats.oversize_allocations),
+    ("oversize_segments", |stats| &stats.oversize_segments),
+];
+const NUMBERS: [(&str, fn(&Stats) -> i64); 6] = [
+    ("max_split_size", |stats| stats.max_split_size),
+    ("num_alloc_retries", |stats| stats.num_alloc_retries),
+    ("num_device_alloc", |stats| stats.num_device_alloc),
+    ("num_device_free", |stats| stats.num_device_free),
+    ("num_ooms", |stats| stats.num_ooms),
+    ("num_sync_all_streams", |stats| stats.num_sync_all_streams),
+];
+
+/// The keys of `torch.cuda.memory_stats()`, sorted as PyTorch sorts them: by their text.
+#[must_use]
+pub fn stat_keys() -> &'static [String] {
+    static KEYS: OnceLock<Vec<String>> = OnceLock::new();
+    KEYS.get_or_init(|| each(&Stats::default()).into_iter().map(|(key, _)| key).collect())
+}
+
+/// Where a key stands in [`stat_keys`].
+#[must_use]
+pub fn stat_index(key: &str) -> Option<usize> {
+    stat_keys().binary_search_by(|known| known.as_str().cmp(key)).ok()
+}
+
+/// The values in the order of [`stat_keys`].
+#[must_use]
+pub fn stat_values(stats: &Stats) -> Vec<i64> {
+    static ORDER: OnceLock<Vec<usize>> = OnceLock::new();
+    let values = in_declared_order(stats);
+    // Where each sorted key stands in the declared order; found once, since this runs after every operation.
+    let order = ORDER.get_or_init(|| {
+        let mut order: Vec<usize> = (0..STAT_COUNT).collect();
+        let keys = declared_keys();
+        order.sort_by(|left, right| keys[*left].cmp(&keys[*right]));
+        order
+    });
+    order.iter().map(|index| values[*index]).collect()
+}
+
+/// What `torch.cuda.memory_stats()` returns: 122 keys and values, sorted by key.
+#[must_use]
+pub fn memory_stats(stats: &Stats) -> Vec<(&'static str, i64)> {
+    stat_keys().iter().map(String::as_str).zip(stat_values(stats)).collect()
+}
+
+fn each(stats: &Stats) -> Vec<(String, i64)> {
+    let mut pairs: Vec<(String, i64)> = declared_keys().into_iter().zip(in_declared_order(stats)).collect();
+    pairs.sort();
+    pairs
+}
+
+fn declared_keys() -> Vec<String> {
+    let mut keys = Vec::with_capacity(STAT_COUNT);
+    for (array, _) in ARRAYS {
+        for (pool, _) in POOLS {
+            keys.extend(MEMBERS.map(|(member, _)| format!("{array}.{pool}.{member}")));
+        }
+    }
+    for (single, _) in SINGLES {
+        keys.extend(MEMBERS.map(|(member, _)| format!("{single}.{member}")));
+    }
+    keys.extend(NUMBERS.map(|(number, _)| number.to_owned()));
+    keys
+}
+
+fn in_declared_order(stats: &Stats) -> Vec<i64> {
+    let mut values = Vec::with_capacity(STAT_COUNT);
+    for (_, array) in ARRAYS {
+        for (_, pool) in POOLS {
+            values.extend(MEMBERS.map(|(_, member)| member(pool(array(stats)))));
+        }
+    }
+    for (_, single) in SINGLES {
+        values.extend(MEMBERS.map(|(_, member)| member(single(stats))));
+    }
+    values.extend(NUMBERS.map(|(_, number)| number(stats)));
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_122_keys_in_the_order_of_their_text() {
+        let keys = stat_keys();
+        assert_eq!(keys.len(), STAT_COUNT);
+        assert!(keys.is_sorted());
+        assert_eq!(keys.first().map(String::as_str), Some("active.all.allocated"));
+        assert_eq!(keys.last().map(String::as_str), Some("segment.small_pool.peak"));
+    }
+
+    #[test]
+    fn values_stand_at_their_keys() {
+        let mut stats = Stats { num_ooms: 7, ..Stats::default() };
+        stats.reserved_bytes.small_pool.peak = 11;
+        stats.oversize_segments.freed = 13;
+        let values = stat_values(&stats);
+        let at = |key| values[stat_index(key).unwrap()];
+        assert_eq!(at("num_ooms"), 7);
+        assert_eq!(at("reserved_bytes.small_pool.peak"), 11);
+        assert_eq!(at("oversize_segments.freed"), 13);
+        assert_eq!(at("max_split_size"), -1);
+    }
+}

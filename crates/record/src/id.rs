@@ -1,0 +1,84 @@
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $number:ty) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub struct $name($number);
+
+        impl $name {
+            /// The identity with this number.
+            #[must_use]
+            pub const fn new(number: $number) -> Self {
+                Self(number)
+            }
+
+            /// The plain number.
+            #[must_use]
+            pub const fn get(self) -> $number {
+                self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+id!(
+    /// A segment, numbered from 0 in order of creation within one allocator; never reused, while addresses are.
+    SegmentId,
+    u32
+);
+id!(
+    /// A block object, numbered from 0 in order of creation within one allocator; never reused.
+    ///
+    /// It follows PyTorch's block objects: a split makes a new front and keeps the old object for the remainder, a
+    /// merge keeps the block that is being freed.
+    BlockId,
+    u32
+);
+id!(
+    /// A successful allocation, numbered from 0 in the order in which one allocator handed them out.
+    AllocationId,
+    u32
+);
+id!(
+    /// A stream's handle; best fit orders by it as an unsigned number, and 0 is the default stream.
+    StreamId,
+    u64
+);
+
+impl StreamId {
+    /// The default stream.
+    pub const DEFAULT: Self = Self(0);
+}
+
+/// Which of PyTorch's two pools a segment belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum PoolKind {
+    /// Requests of at most 1 MiB after rounding, in segments of 2 MiB.
+    Small,
+    /// All others.
+    Large,
+}
+
+impl PoolKind {
+    /// Both pools, small first.
+    pub const ALL: [Self; 2] = [Self::Small, Self::Large];
+}
+
+/// `small` or `large`, as PyTorch's snapshot says it.
+impl fmt::Display for PoolKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Small => "small",
+            Self::Large => "large",
+        })
+    }
+}

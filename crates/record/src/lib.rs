@@ -1,0 +1,35 @@
+//! The vocabulary that every other crate speaks.
+//!
+//! What a run of an allocator *is*, as plain data: byte counts and addresses ([`Bytes`], [`DeviceAddr`]), identities
+//! that are minted once and never reused ([`SegmentId`], [`BlockId`], [`AllocationId`]), the [`Event`]s that an
+//! allocator reports, the [`MemoryState`] that they add up to, the [`Stats`] that PyTorch keeps, and a whole run as a
+//! [`Recording`].
+//!
+//! The accounting that holds at every moment, in bytes:
+//!
+//! * allocated ≤ active ≤ reserved ≤ capacity
+//! * requested (of allocated blocks) ≤ allocated
+//! * capacity = requested + rounding + pending + cached + free on the device (see [`Ledger`])
+//!
+//! This crate must not know a policy: it applies events and never decides one. It knows no file format either.
+
+mod columns;
+mod event;
+mod id;
+mod ledger;
+mod recording;
+mod snapshot;
+mod state;
+mod stats;
+mod trace;
+mod units;
+
+pub use event::{Event, EventSink, Refusal, Silent};
+pub use id::{AllocationId, BlockId, PoolKind, SegmentId, StreamId};
+pub use ledger::Ledger;
+pub use recording::{Label, Outcome, Recorder, Recording, RecordingError, RunInfo, Step};
+pub use snapshot::{BlockSnapshot, BlockState, SegmentSnapshot, Snapshot};
+pub use state::{MemoryState, StateError};
+pub use stats::{Stat, StatArray, Stats};
+pub use trace::{TraceAction, TraceEntry};
+pub use units::{Bytes, DeviceAddr};

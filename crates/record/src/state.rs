@@ -1,0 +1,505 @@
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    AllocationId, BlockId, BlockSnapshot, BlockState, Bytes, DeviceAddr, Event, Ledger, PoolKind, SegmentId,
+    SegmentSnapshot, Snapshot, Stats, StreamId, TraceAction, TraceEntry,
+};
+
+/// The memory of one device as the events so far have made it.
+///
+/// [`MemoryState::apply`] only follows events; it decides nothing. Its snapshot and statistics equal the allocator's
+/// own after every request, which the cross-crate tests check.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MemoryState {
+    capacity: Bytes,
+    limit: Option<Bytes>,
+    segments: BTreeMap<DeviceAddr, SegmentEntry>,
+    segment_addrs: FxHashMap<SegmentId, DeviceAddr>,
+    // Blocks live in slots that are used again; `block_slots` finds them by identity, which is never used again.
+    slots: Vec<BlockEntry>,
+    vacant: Vec<u32>,
+    block_slots: FxHashMap<BlockId, u32>,
+    stats: Stats,
+    requested: Bytes,
+    // The front of the split just seen: handing it out must not count as taking an already divided block.
+    fresh_front: Option<BlockId>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct SegmentEntry {
+    id: SegmentId,
+    size: Bytes,
+    stream: StreamId,
+    pool: PoolKind,
+    first: u32,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct BlockEntry {
+    id: BlockId,
+    segment: DeviceAddr,
+    addr: DeviceAddr,
+    size: Bytes,
+    requested: Bytes,
+    state: BlockState,
+    allocation: Option<AllocationId>,
+    streams: Vec<StreamId>,
+    previous: Option<u32>,
+    next: Option<u32>,
+}
+
+/// An event that does not fit the state it is applied to: the recording is damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StateError {
+    /// The event names a block that is not there.
+    #[error("the event names block {0}, which does not exist at this point")]
+    UnknownBlock(BlockId),
+    /// The event names a segment that is not there.
+    #[error("the event names segment {0}, which does not exist at this point")]
+    UnknownSegment(SegmentId),
+    /// The event does not fit the block's state, size or neighbors.
+    #[error("the event does not fit block {0} as it is at this point")]
+    Unfitting(BlockId),
+    /// A new segment overlaps another one.
+    #[error("segment {0} starts where another segment is")]
+    Overlap(SegmentId),
+}
+
+impl MemoryState {
+    /// An empty device of `capacity` bytes.
+    #[must_use]
+    pub fn new(capacity: Bytes) -> Self {
+        Self {
+            capacity,
+            limit: None,
+            segments: BTreeMap::new(),
+            segment_addrs: FxHashMap::default(),
+            slots: Vec::new(),
+            vacant: Vec::new(),
+            block_slots: FxHashMap::default(),
+            stats: Stats::default(),
+            requested: Bytes::ZERO,
+            fresh_front: None,
+        }
+    }
+
+    /// All bytes of the device.
+    #[must_use]
+    pub fn capacity(&self) -> Bytes {
+        self.capacity
+    }
+
+    /// The most that may be reserved, if a memory fraction is set.
+    #[must_use]
+    pub fn limit(&self) -> Option<Bytes> {
+        self.limit
+    }
+
+    /// The statistics as the allocator keeps them.
+    #[must_use]
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    pub(crate) fn set_initial_max_split_size(&mut self, max_split_size: i64) {
+        self.stats.max_split_size = max_split_size;
+    }
+
+    /// Where every byte is.
+    #[must_use]
+    pub fn ledger(&self) -> Ledger {
+        let unsigned = |count: i64| Bytes::new(u64::try_from(count).unwrap_or(0));
+        let allocated = unsigned(self.stats.allocated_bytes.all.current);
+        let active = unsigned(self.stats.active_bytes.all.current);
+        let reserved = unsigned(self.stats.reserved_bytes.all.current);
+        Ledger {
+            requested: self.requested,
+            rounding: allocated.saturating_sub(self.requested),
+            pending: active.saturating_sub(allocated),
+            cached: reserved.saturating_sub(active),
+            free: self.capacity.saturating_sub(reserved),
+        }
+    }
+
+    /// All segments and blocks, by ascending address.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let segments =
+            self.segments.iter().map(|(addr, segment)| self.segment_snapshot(*addr, segment)).collect();
+        Snapshot { segments }
+    }
+
+    /// One segment with its blocks, if it exists at this moment.
+    #[must_use]
+    pub fn segment(&self, id: SegmentId) -> Option<SegmentSnapshot> {
+        let addr = self.segment_addrs.get(&id)?;
+        self.segments.get(addr).map(|segment| self.segment_snapshot(*addr, segment))
+    }
+
+    /// One block, if it exists at this moment.
+    #[must_use]
+    pub fn block(&self, id: BlockId) -> Option<BlockSnapshot> {
+        let slot = *self.block_slots.get(&id)?;
+        self.slots.get(slot as usize).map(BlockEntry::snapshot)
+    }
+
+    /// The segment that a block is part of, if the block exists at this moment.
+    #[must_use]
+    pub fn segment_of(&self, id: BlockId) -> Option<SegmentId> {
+        let slot = *self.block_slots.get(&id)?;
+        let block = self.slots.get(slot as usize)?;
+        self.segments.get(&block.segment).map(|segment| segment.id)
+    }
+
+    fn segment_snapshot(&self, addr: DeviceAddr, segment: &SegmentEntry) -> SegmentSnapshot {
+        let mut blocks = Vec::new();
+        let mut cursor = Some(segment.first);
+        while let Some(block) = cursor.and_then(|slot| self.slots.get(slot as usize)) {
+            blocks.push(block.snapshot());
+            cursor = block.next;
+        }
+        SegmentSnapshot {
+            id: segment.id,
+            addr,
+            size: segment.size,
+            stream: segment.stream,
+            pool: segment.pool,
+            blocks,
+        }
+    }
+
+    /// What PyTorch's trace records for `event`, which is about to be applied; `None` for events it does not record.
+    #[must_use]
+    pub fn trace_entry(&self, event: &Event) -> Option<TraceEntry> {
+        let of_block = |action, id: BlockId, requested: Option<Bytes>| {
+            let block = self.find(id).ok()?;
+            let segment = self.segments.get(&block.segment)?;
+            let size = requested.unwrap_or(block.requested);
+            Some(TraceEntry { action, addr: block.addr.get(), size, stream: segment.stream })
+        };
+        match *event {
+            Event::SegmentAllocated { addr, size, stream, .. } => {
+                Some(TraceEntry { action: TraceAction::SegmentAlloc, addr: addr.get(), size, stream })
+            }
+            Event::SegmentReleased { segment, .. } => {
+                let addr = *self.segment_addrs.get(&segment)?;
+                let entry = self.segments.get(&addr)?;
+                Some(TraceEntry {
+                    action: TraceAction::SegmentFree,
+                    addr: addr.get(),
+                    size: entry.size,
+                    stream: entry.stream,
+                })
+            }
+            Event::Allocated { block, requested, .. } => of_block(TraceAction::Alloc, block, Some(requested)),
+            Event::FreeRequested { block, .. } => of_block(TraceAction::FreeRequested, block, None),
+            Event::FreeCompleted { block } => of_block(TraceAction::FreeCompleted, block, None),
+            Event::OutOfMemory { rounded, stream, device_free, .. } => Some(TraceEntry {
+                action: TraceAction::OutOfMemory,
+                addr: device_free.get(),
+                size: rounded,
+                stream,
+            }),
+            Event::SnapshotTaken { active } => Some(TraceEntry {
+                action: TraceAction::Snapshot,
+                addr: 0,
+                size: active,
+                stream: StreamId::DEFAULT,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Applies the next event.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError`] when the event does not fit; the state may then be changed in part and is of no further use.
+    pub fn apply(&mut self, event: &Event) -> Result<(), StateError> {
+        match *event {
+            Event::SegmentAllocated { segment, block, addr, size, stream, pool, is_oversize } => {
+                self.add_segment(
+                    segment,
+                    block,
+                    addr,
+                    SegmentEntry { id: segment, size, stream, pool, first: 0 },
+                )?;
+                self.stats.segment_allocated(pool, size, is_oversize);
+            }
+            Event::SegmentReleased { segment, is_oversize } => self.remove_segment(segment, is_oversize)?,
+            Event::Split { block, front, size } => self.split(block, front, size)?,
+            Event::Allocated { block, allocation, requested, is_oversize } => {
+                self.hand_out(block, allocation, requested, is_oversize)?;
+            }
+            Event::StreamRecorded { block, stream } => {
+                let streams = &mut self.find_mut(block)?.streams;
+                if let Err(position) = streams.binary_search(&stream) {
+                    streams.insert(position, stream);
+                }
+            }
+            Event::FreeRequested { block, is_oversize } => self.request_free(block, is_oversize)?,
+            Event::FreeCompleted { block } => self.complete_free(block)?,
+            Event::Merged { block, absorbed } => self.merge(block, absorbed)?,
+            Event::RetryStarted => self.stats.num_alloc_retries += 1,
+            Event::StreamsSynchronized => self.stats.num_sync_all_streams += 1,
+            Event::OutOfMemory { .. } => self.stats.num_ooms += 1,
+            Event::PeakReset => self.stats.reset_peak(),
+            Event::AccumulatedReset => self.stats.reset_accumulated(),
+            Event::FractionSet { limit } => self.limit = limit,
+            Event::SegmentRefused { .. } | Event::SnapshotTaken { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn slot(&self, id: BlockId) -> Result<u32, StateError> {
+        self.block_slots.get(&id).copied().ok_or(StateError::UnknownBlock(id))
+    }
+
+    fn find(&self, id: BlockId) -> Result<&BlockEntry, StateError> {
+        self.slots.get(self.slot(id)? as usize).ok_or(StateError::UnknownBlock(id))
+    }
+
+    fn find_mut(&mut self, id: BlockId) -> Result<&mut BlockEntry, StateError> {
+        let slot = self.slot(id)?;
+        self.slots.get_mut(slot as usize).ok_or(StateError::UnknownBlock(id))
+    }
+
+    fn pool_of(&self, block: &BlockEntry) -> PoolKind {
+        self.segments.get(&block.segment).map_or(PoolKind::Large, |segment| segment.pool)
+    }
+
+    fn insert(&mut self, entry: BlockEntry) -> u32 {
+        let id = entry.id;
+        let slot = if let Some(slot) = self.vacant.pop() {
+            self.slots[slot as usize] = entry;
+            slot
+        } else {
+            self.slots.push(entry);
+            u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX)
+        };
+        self.block_slots.insert(id, slot);
+        slot
+    }
+
+    fn remove(&mut self, id: BlockId) {
+        if let Some(slot) = self.block_slots.remove(&id) {
+            self.vacant.push(slot);
+        }
+    }
+
+    fn add_segment(
+        &mut self,
+        segment: SegmentId,
+        block: BlockId,
+        addr: DeviceAddr,
+        mut entry: SegmentEntry,
+    ) -> Result<(), StateError> {
+        let end = addr.offset(entry.size);
+        let overlaps = self
+            .segments
+            .range(..end)
+            .next_back()
+            .is_some_and(|(other, found)| other.offset(found.size) > addr);
+        if overlaps {
+            return Err(StateError::Overlap(segment));
+        }
+        entry.first = self.insert(BlockEntry {
+            id: block,
+            segment: addr,
+            addr,
+            size: entry.size,
+            requested: Bytes::ZERO,
+            state: BlockState::Inactive,
+            allocation: None,
+            streams: Vec::new(),
+            previous: None,
+            next: None,
+        });
+        self.segment_addrs.insert(segment, addr);
+        self.segments.insert(addr, entry);
+        Ok(())
+    }
+
+    fn remove_segment(&mut self, id: SegmentId, is_oversize: bool) -> Result<(), StateError> {
+        let addr = self.segment_addrs.remove(&id).ok_or(StateError::UnknownSegment(id))?;
+        let segment = self.segments.remove(&addr).ok_or(StateError::UnknownSegment(id))?;
+        let block = self.slots.get(segment.first as usize).ok_or(StateError::UnknownSegment(id))?;
+        let block_id = block.id;
+        if block.state.is_active() || block.next.is_some() {
+            return Err(StateError::Unfitting(block_id));
+        }
+        self.remove(block_id);
+        self.stats.segment_released(segment.pool, segment.size, is_oversize);
+        Ok(())
+    }
+
+    fn split(&mut self, id: BlockId, front: BlockId, size: Bytes) -> Result<(), StateError> {
+        let slot = self.slot(id)?;
+        let old = self.find(id)?.clone();
+        if old.state.is_active() || size >= old.size {
+            return Err(StateError::Unfitting(id));
+        }
+        let pool = self.pool_of(&old);
+        let front_slot = self.insert(BlockEntry {
+            id: front,
+            size,
+            requested: Bytes::ZERO,
+            previous: old.previous,
+            next: Some(slot),
+            streams: Vec::new(),
+            ..old
+        });
+        let rest = self.find_mut(id)?;
+        rest.addr = old.addr.offset(size);
+        rest.size = old.size - size;
+        rest.previous = Some(front_slot);
+        let rest_size = rest.size;
+        match old.previous.and_then(|slot| self.slots.get_mut(slot as usize)) {
+            Some(previous) => previous.next = Some(front_slot),
+            None => {
+                if let Some(segment) = self.segments.get_mut(&old.segment) {
+                    segment.first = front_slot;
+                }
+            }
+        }
+        if old.is_whole() {
+            self.stats.inactive_split_changed(pool, 1, rest_size.signed());
+        } else {
+            self.stats.inactive_split_changed(pool, 0, -size.signed());
+        }
+        self.fresh_front = Some(front);
+        Ok(())
+    }
+
+    fn hand_out(
+        &mut self,
+        id: BlockId,
+        allocation: AllocationId,
+        requested: Bytes,
+        is_oversize: bool,
+    ) -> Result<(), StateError> {
+        let is_fresh = self.fresh_front.take() == Some(id);
+        let block = self.find_mut(id)?;
+        if block.state.is_active() || requested > block.size {
+            return Err(StateError::Unfitting(id));
+        }
+        block.state = BlockState::Allocated;
+        block.requested = requested;
+        block.allocation = Some(allocation);
+        let (size, is_whole) = (block.size, block.is_whole());
+        let pool = self.pool_of(self.find(id)?);
+        if !is_fresh && !is_whole {
+            self.stats.inactive_split_changed(pool, -1, -size.signed());
+        }
+        self.requested += requested;
+        self.stats.allocated(pool, size, requested, is_oversize);
+        Ok(())
+    }
+
+    fn request_free(&mut self, id: BlockId, is_oversize: bool) -> Result<(), StateError> {
+        let block = self.find_mut(id)?;
+        if block.state != BlockState::Allocated {
+            return Err(StateError::Unfitting(id));
+        }
+        block.state = BlockState::PendingFree;
+        let (size, requested) = (block.size, block.requested);
+        let pool = self.pool_of(self.find(id)?);
+        self.requested = self.requested.saturating_sub(requested);
+        self.stats.free_requested(pool, size, is_oversize);
+        Ok(())
+    }
+
+    /// The merges that follow count here, since PyTorch applies their effect on `inactive_split` as one net change.
+    fn complete_free(&mut self, id: BlockId) -> Result<(), StateError> {
+        let block = self.find(id)?;
+        if block.state != BlockState::PendingFree {
+            return Err(StateError::Unfitting(id));
+        }
+        let (size, requested, pool) = (block.size, block.requested, self.pool_of(block));
+        let neighbor = |slot: Option<u32>| slot.and_then(|slot| self.slots.get(slot as usize));
+        let (mut absorbed, mut absorbed_bytes, mut is_split) = (0, 0, false);
+        for (near, far) in [
+            (neighbor(block.previous), neighbor(block.previous).and_then(|block| block.previous)),
+            (neighbor(block.next), neighbor(block.next).and_then(|block| block.next)),
+        ] {
+            match near {
+                Some(near) if near.state == BlockState::Inactive => {
+                    absorbed += 1;
+                    absorbed_bytes += near.size.signed();
+                    is_split |= far.is_some();
+                }
+                Some(_) => is_split = true,
+                None => {}
+            }
+        }
+        let enlarged = size.signed() + absorbed_bytes;
+        self.stats.inactive_split_changed(
+            pool,
+            i64::from(is_split) - absorbed,
+            if is_split { enlarged } else { 0 } - absorbed_bytes,
+        );
+        self.stats.free_completed(pool, size, requested);
+        let block = self.find_mut(id)?;
+        block.state = BlockState::Inactive;
+        block.allocation = None;
+        block.streams = Vec::new();
+        Ok(())
+    }
+
+    fn merge(&mut self, id: BlockId, absorbed: BlockId) -> Result<(), StateError> {
+        let slot = self.slot(id)?;
+        let gone_slot = self.slot(absorbed)?;
+        let gone = self.find(absorbed)?.clone();
+        let block = self.find(id)?;
+        if block.state.is_active() || gone.state.is_active() {
+            return Err(StateError::Unfitting(absorbed));
+        }
+        if block.previous == Some(gone_slot) {
+            let block = self.find_mut(id)?;
+            block.addr = gone.addr;
+            block.size += gone.size;
+            block.previous = gone.previous;
+            match gone.previous.and_then(|slot| self.slots.get_mut(slot as usize)) {
+                Some(previous) => previous.next = Some(slot),
+                None => {
+                    if let Some(segment) = self.segments.get_mut(&gone.segment) {
+                        segment.first = slot;
+                    }
+                }
+            }
+        } else if block.next == Some(gone_slot) {
+            let block = self.find_mut(id)?;
+            block.size += gone.size;
+            block.next = gone.next;
+            if let Some(next) = gone.next.and_then(|slot| self.slots.get_mut(slot as usize)) {
+                next.previous = Some(slot);
+            }
+        } else {
+            return Err(StateError::Unfitting(absorbed));
+        }
+        self.remove(absorbed);
+        Ok(())
+    }
+}
+
+impl BlockEntry {
+    fn is_whole(&self) -> bool {
+        self.previous.is_none() && self.next.is_none()
+    }
+
+    fn snapshot(&self) -> BlockSnapshot {
+        BlockSnapshot {
+            id: self.id,
+            addr: self.addr,
+            size: self.size,
+            requested: self.requested,
+            state: self.state,
+            allocation: self.allocation,
+            streams: self.streams.clone(),
+        }
+    }
+}

@@ -1,0 +1,239 @@
+use serde::{Deserialize, Serialize};
+
+use crate::{Bytes, PoolKind};
+
+/// One quantity: how much now, the most so far, and what came and went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stat {
+    /// The value now.
+    pub current: i64,
+    /// The largest value since the peaks were last reset.
+    pub peak: i64,
+    /// All increases since the accumulated counts were last reset.
+    pub allocated: i64,
+    /// All decreases since then.
+    pub freed: i64,
+}
+
+impl Stat {
+    /// Adds `amount` to the current value, which may raise the peak.
+    pub fn increase(&mut self, amount: i64) {
+        self.current += amount;
+        self.peak = self.peak.max(self.current);
+        self.allocated += amount;
+    }
+
+    /// Takes `amount` from the current value.
+    pub fn decrease(&mut self, amount: i64) {
+        self.current -= amount;
+        self.freed += amount;
+    }
+
+    /// One increase or one decrease by a net change; nothing for zero, which leaves the peak alone.
+    fn change(&mut self, amount: i64) {
+        if amount > 0 {
+            self.increase(amount);
+        } else if amount < 0 {
+            self.decrease(-amount);
+        }
+    }
+
+    fn reset_peak(&mut self) {
+        self.peak = self.current;
+    }
+
+    fn reset_accumulated(&mut self) {
+        self.allocated = 0;
+        self.freed = 0;
+    }
+}
+
+/// A quantity counted in all and by pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatArray {
+    /// Both pools.
+    pub all: Stat,
+    /// The small pool.
+    pub small_pool: Stat,
+    /// The large pool.
+    pub large_pool: Stat,
+}
+
+impl StatArray {
+    fn both(&mut self, pool: PoolKind, apply: impl Fn(&mut Stat)) {
+        apply(&mut self.all);
+        apply(match pool {
+            PoolKind::Small => &mut self.small_pool,
+            PoolKind::Large => &mut self.large_pool,
+        });
+    }
+
+    fn increase(&mut self, pool: PoolKind, amount: i64) {
+        self.both(pool, |stat| stat.increase(amount));
+    }
+
+    fn decrease(&mut self, pool: PoolKind, amount: i64) {
+        self.both(pool, |stat| stat.decrease(amount));
+    }
+
+    fn each(&mut self, apply: impl Fn(&mut Stat)) {
+        apply(&mut self.all);
+        apply(&mut self.small_pool);
+        apply(&mut self.large_pool);
+    }
+}
+
+/// What PyTorch counts about a device allocator (`DeviceStats`); `memory_stats()` shows it as 122 keys.
+///
+/// Bytes count *block* sizes, except `requested_bytes` (what callers asked for), `reserved_bytes` and `segment`
+/// (segments). `allocation` falls when a free is requested, `active` and `requested_bytes` when it completes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stats {
+    /// Blocks in callers' hands.
+    pub allocation: StatArray,
+    /// Segments held.
+    pub segment: StatArray,
+    /// Blocks in callers' hands or pending.
+    pub active: StatArray,
+    /// Inactive blocks of segments that have other blocks.
+    pub inactive_split: StatArray,
+    /// Bytes of blocks in callers' hands.
+    pub allocated_bytes: StatArray,
+    /// Bytes of segments.
+    pub reserved_bytes: StatArray,
+    /// Bytes of active blocks.
+    pub active_bytes: StatArray,
+    /// Bytes of inactive blocks of segments that have other blocks.
+    pub inactive_split_bytes: StatArray,
+    /// Bytes that callers asked for, of active blocks.
+    pub requested_bytes: StatArray,
+    /// Blocks in callers' hands of at least `max_split_size`.
+    pub oversize_allocations: Stat,
+    /// Segments of at least `max_split_size`.
+    pub oversize_segments: Stat,
+    /// Second attempts at a segment, after the cache was released.
+    pub num_alloc_retries: i64,
+    /// Failed requests.
+    pub num_ooms: i64,
+    /// Times that all streams were waited for.
+    pub num_sync_all_streams: i64,
+    /// Segments taken from the device.
+    pub num_device_alloc: i64,
+    /// Segments given back to the device.
+    pub num_device_free: i64,
+    /// `max_split_size` when the allocator was made, in bytes; -1 for unlimited. Later settings do not change it.
+    pub max_split_size: i64,
+}
+
+impl Default for Stats {
+    fn default() -> Self {
+        Self {
+            allocation: StatArray::default(),
+            segment: StatArray::default(),
+            active: StatArray::default(),
+            inactive_split: StatArray::default(),
+            allocated_bytes: StatArray::default(),
+            reserved_bytes: StatArray::default(),
+            active_bytes: StatArray::default(),
+            inactive_split_bytes: StatArray::default(),
+            requested_bytes: StatArray::default(),
+            oversize_allocations: Stat::default(),
+            oversize_segments: Stat::default(),
+            num_alloc_retries: 0,
+            num_ooms: 0,
+            num_sync_all_streams: 0,
+            num_device_alloc: 0,
+            num_device_free: 0,
+            max_split_size: -1,
+        }
+    }
+}
+
+impl Stats {
+    /// A segment of `size` came from the device.
+    pub fn segment_allocated(&mut self, pool: PoolKind, size: Bytes, is_oversize: bool) {
+        self.segment.increase(pool, 1);
+        self.reserved_bytes.increase(pool, size.signed());
+        if is_oversize {
+            self.oversize_segments.increase(1);
+        }
+        self.num_device_alloc += 1;
+    }
+
+    /// A segment of `size` went back to the device.
+    pub fn segment_released(&mut self, pool: PoolKind, size: Bytes, is_oversize: bool) {
+        self.num_device_free += 1;
+        self.segment.decrease(pool, 1);
+        self.reserved_bytes.decrease(pool, size.signed());
+        if is_oversize {
+            self.oversize_segments.decrease(1);
+        }
+    }
+
+    /// A block of `size` was handed out for a request of `requested`.
+    pub fn allocated(&mut self, pool: PoolKind, size: Bytes, requested: Bytes, is_oversize: bool) {
+        self.allocation.increase(pool, 1);
+        self.allocated_bytes.increase(pool, size.signed());
+        self.active.increase(pool, 1);
+        self.active_bytes.increase(pool, size.signed());
+        self.requested_bytes.increase(pool, requested.signed());
+        if is_oversize {
+            self.oversize_allocations.increase(1);
+        }
+    }
+
+    /// A block of `size` was given back by its caller.
+    pub fn free_requested(&mut self, pool: PoolKind, size: Bytes, is_oversize: bool) {
+        self.allocation.decrease(pool, 1);
+        self.allocated_bytes.decrease(pool, size.signed());
+        if is_oversize {
+            self.oversize_allocations.decrease(1);
+        }
+    }
+
+    /// A block of `size`, handed out for `requested`, became reusable.
+    pub fn free_completed(&mut self, pool: PoolKind, size: Bytes, requested: Bytes) {
+        self.active.decrease(pool, 1);
+        self.active_bytes.decrease(pool, size.signed());
+        self.requested_bytes.decrease(pool, requested.signed());
+    }
+
+    /// The inactive blocks of divided segments changed by `blocks` and `bytes`, each applied as one net change.
+    pub fn inactive_split_changed(&mut self, pool: PoolKind, blocks: i64, bytes: i64) {
+        self.inactive_split.both(pool, |stat| stat.change(blocks));
+        self.inactive_split_bytes.both(pool, |stat| stat.change(bytes));
+    }
+
+    /// Sets every peak to its current value.
+    pub fn reset_peak(&mut self) {
+        self.each(Stat::reset_peak);
+    }
+
+    /// Sets all accumulated counts and the five `num_*` counters to zero.
+    pub fn reset_accumulated(&mut self) {
+        self.each(Stat::reset_accumulated);
+        self.num_alloc_retries = 0;
+        self.num_ooms = 0;
+        self.num_sync_all_streams = 0;
+        self.num_device_alloc = 0;
+        self.num_device_free = 0;
+    }
+
+    fn each(&mut self, apply: impl Fn(&mut Stat) + Copy) {
+        for array in [
+            &mut self.allocation,
+            &mut self.segment,
+            &mut self.active,
+            &mut self.inactive_split,
+            &mut self.allocated_bytes,
+            &mut self.reserved_bytes,
+            &mut self.active_bytes,
+            &mut self.inactive_split_bytes,
+            &mut self.requested_bytes,
+        ] {
+            array.each(apply);
+        }
+        apply(&mut self.oversize_allocations);
+        apply(&mut self.oversize_segments);
+    }
+}

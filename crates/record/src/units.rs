@@ -1,0 +1,205 @@
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Sub, SubAssign};
+
+use serde::{Deserialize, Serialize};
+
+/// A number of bytes.
+///
+/// Sizes are 64 bits wide on every target, since `usize` is 32 bits in WebAssembly and a device is not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Bytes(u64);
+
+impl Bytes {
+    /// No bytes.
+    pub const ZERO: Self = Self(0);
+
+    /// `count` bytes.
+    #[must_use]
+    pub const fn new(count: u64) -> Self {
+        Self(count)
+    }
+
+    /// `count` KiB (1024 bytes), saturating at 2^64-1 bytes.
+    #[must_use]
+    pub const fn kib(count: u64) -> Self {
+        Self(count.saturating_mul(1 << 10))
+    }
+
+    /// `count` MiB (1024 KiB), saturating at 2^64-1 bytes.
+    #[must_use]
+    pub const fn mib(count: u64) -> Self {
+        Self(count.saturating_mul(1 << 20))
+    }
+
+    /// `count` GiB (1024 MiB), saturating at 2^64-1 bytes.
+    #[must_use]
+    pub const fn gib(count: u64) -> Self {
+        Self(count.saturating_mul(1 << 30))
+    }
+
+    /// The plain number.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The number as PyTorch's statistics count it; saturates at `i64::MAX`.
+    #[must_use]
+    pub fn signed(self) -> i64 {
+        i64::try_from(self.0).unwrap_or(i64::MAX)
+    }
+
+    /// Whether this is no bytes at all.
+    #[must_use]
+    pub const fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The difference, or zero where `other` is larger.
+    #[must_use]
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// The sum, or 2^64-1 where it does not fit.
+    #[must_use]
+    pub const fn saturating_add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    /// The sum, or `None` where it does not fit in 64 bits.
+    #[must_use]
+    pub const fn checked_add(self, other: Self) -> Option<Self> {
+        match self.0.checked_add(other.0) {
+            Some(sum) => Some(Self(sum)),
+            None => None,
+        }
+    }
+}
+
+impl Add for Bytes {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0 + other.0)
+    }
+}
+
+impl AddAssign for Bytes {
+    fn add_assign(&mut self, other: Self) {
+        self.0 += other.0;
+    }
+}
+
+impl Sub for Bytes {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self(self.0 - other.0)
+    }
+}
+
+impl SubAssign for Bytes {
+    fn sub_assign(&mut self, other: Self) {
+        self.0 -= other.0;
+    }
+}
+
+impl Sum for Bytes {
+    fn sum<I: Iterator<Item = Self>>(parts: I) -> Self {
+        parts.fold(Self::ZERO, |total, part| total.saturating_add(part))
+    }
+}
+
+/// As people write it: the largest binary unit that leaves at least one, at most two decimals, none that are zero:
+/// `512 B`, `1.5 KiB`, `764 MiB`, `139.8 GiB`.
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+        if self.0 < 1024 {
+            return f.pad(&format!("{} B", self.0));
+        }
+        let mut unit = 0;
+        let mut divisor = 1_u128 << 10;
+        // 1023.996 of a unit would print as 1024: go on to the next unit at the value that rounds up.
+        while unit + 1 < UNITS.len() && hundredths(self.0, divisor) >= 102_400 {
+            unit += 1;
+            divisor <<= 10;
+        }
+        let value = hundredths(self.0, divisor);
+        let (whole, fraction) = (value / 100, value % 100);
+        let text = match (fraction / 10, fraction % 10) {
+            (0, 0) => format!("{whole} {}", UNITS[unit]),
+            (tenths, 0) => format!("{whole}.{tenths} {}", UNITS[unit]),
+            _ => format!("{whole}.{fraction:02} {}", UNITS[unit]),
+        };
+        f.pad(&text)
+    }
+}
+
+/// `count / divisor` in hundredths, rounded half up.
+fn hundredths(count: u64, divisor: u128) -> u128 {
+    (u128::from(count) * 100 + divisor / 2) / divisor
+}
+
+/// An address on a device, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct DeviceAddr(u64);
+
+impl DeviceAddr {
+    /// The address `addr`.
+    #[must_use]
+    pub const fn new(addr: u64) -> Self {
+        Self(addr)
+    }
+
+    /// The plain number.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The address `size` bytes higher; saturates at 2^64-1.
+    #[must_use]
+    pub const fn offset(self, size: Bytes) -> Self {
+        Self(self.0.saturating_add(size.get()))
+    }
+
+    /// How far this address lies above `base`; zero where it lies below.
+    #[must_use]
+    pub const fn offset_from(self, base: Self) -> Bytes {
+        Bytes::new(self.0.saturating_sub(base.0))
+    }
+}
+
+/// `0x7f0000000000`.
+impl fmt::Display for DeviceAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{:#x}", self.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_print_as_people_write_them() {
+        let cases = [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1 KiB"),
+            (1536, "1.5 KiB"),
+            (1_048_575, "1 MiB"),
+            (20_971_520, "20 MiB"),
+            (801_112_064, "764 MiB"),
+            (150_109_880_320, "139.8 GiB"),
+            (19_922_432, "19 MiB"),
+            (1_049_088, "1 MiB"),
+            (1_310_720, "1.25 MiB"),
+            (u64::MAX, "16 EiB"),
+        ];
+        for (count, text) in cases {
+            assert_eq!(Bytes::new(count).to_string(), text);
+        }
+    }
+}

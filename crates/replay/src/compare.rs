@@ -1,0 +1,108 @@
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What a replay and its recording have in common.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// How many of each kind of fact are identical, in a fixed order; kinds that the recording lacks are left out.
+    pub counts: Vec<Count>,
+    /// The first fact that differs.
+    pub first_difference: Option<Difference>,
+    /// What was inferred, and what cannot be compared and why.
+    pub notes: Vec<String>,
+}
+
+/// How many facts of a kind are identical.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Count {
+    /// The kind: `events`, `placements`, `statistics`, `checkpoints`, `segments`, `blocks`, `memory_summary`.
+    pub kind: String,
+    /// How many are identical.
+    pub identical: u64,
+    /// How many the recording and the replay have, whichever is more.
+    pub total: u64,
+}
+
+/// A fact that differs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Difference {
+    /// The step in which it shows, if it belongs to one.
+    pub step: Option<u32>,
+    /// Which fact.
+    pub what: String,
+    /// What PyTorch did.
+    pub expected: String,
+    /// What the replay did.
+    pub found: String,
+}
+
+impl Comparison {
+    /// Whether everything that could be compared is identical, and something could.
+    #[must_use]
+    pub fn is_identical(&self) -> bool {
+        let all = self.counts.iter().all(|count| count.identical == count.total);
+        all && self.counts.iter().any(|count| count.total > 0) && self.first_difference.is_none()
+    }
+
+    /// The first count as a sentence: `52,141 of 52,141 events identical`.
+    #[must_use]
+    pub fn headline(&self) -> String {
+        match self.counts.first() {
+            Some(Count { kind, identical, total }) => {
+                format!("{} of {} {kind} identical", grouped(*identical), grouped(*total))
+            }
+            None => "nothing to compare".to_owned(),
+        }
+    }
+
+    pub(crate) fn count(&mut self, kind: &str, is_identical: bool) {
+        let index = if let Some(index) = self.counts.iter().position(|count| count.kind == kind) {
+            index
+        } else {
+            self.counts.push(Count { kind: kind.to_owned(), identical: 0, total: 0 });
+            self.counts.len() - 1
+        };
+        self.counts[index].total += 1;
+        self.counts[index].identical += u64::from(is_identical);
+    }
+
+    /// Counts a fact, and keeps it if it is the first that differs.
+    pub(crate) fn fact<T: PartialEq>(
+        &mut self,
+        kind: &str,
+        expected: &T,
+        found: &T,
+        step: Option<usize>,
+        describe: impl FnOnce() -> (String, String, String),
+    ) {
+        let is_identical = expected == found;
+        self.count(kind, is_identical);
+        if !is_identical && self.first_difference.is_none() {
+            let (what, expected, found) = describe();
+            let step = step.and_then(|step| u32::try_from(step).ok());
+            self.first_difference = Some(Difference { step, what, expected, found });
+        }
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(step) = self.step {
+            write!(f, "step {}: ", step + 1)?;
+        }
+        write!(f, "{}: PyTorch {}, replay {}", self.what, self.expected, self.found)
+    }
+}
+
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

@@ -1,0 +1,24 @@
+use blockyard_allocator::{AllocError, ConfigError};
+use blockyard_pytorch::ReadError;
+use blockyard_record::RecordingError;
+
+/// Why a run or a comparison came to no result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The one who is told about progress broke it off.
+    #[error("cancelled")]
+    Cancelled,
+    /// The settings text is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The recording cannot be read or replayed.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The run is too long to record, or its events do not add up.
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
+    /// The device failed in another way than for want of memory.
+    #[error(transparent)]
+    Allocator(AllocError),
+}

@@ -1,0 +1,61 @@
+//! Where requests meet an allocator.
+//!
+//! [`run`] feeds a workload to [`CachingAllocator`](blockyard_allocator::CachingAllocator) on a virtual device and returns
+//! the [`Recording`](blockyard_record::Recording). [`verify`] replays a recording of PyTorch's own allocator and compares
+//! everything that the recording contains. [`Runner`] does one request at a time over any device. [`job`] is both behind
+//! one door, as messages that cross a thread border.
+
+mod compare;
+mod error;
+pub mod job;
+mod progress;
+mod runner;
+mod verify;
+
+pub use blockyard_allocator::{AllocatorConfig, ConfigError};
+pub use compare::{Comparison, Count, Difference};
+pub use error::RunError;
+pub use progress::{OnProgress, Progress};
+pub use runner::{Advance, Runner, StepResult, TraceRecorder};
+pub use verify::{Verified, device_of, verify};
+
+use std::ops::ControlFlow;
+
+use blockyard_device::VirtualDevice;
+use blockyard_record::{Bytes, Recording};
+use blockyard_workload::Workload;
+
+/// What to run a workload with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// What to call the run.
+    pub title: String,
+    /// The allocator's settings.
+    pub config: AllocatorConfig,
+    /// All bytes of the device.
+    pub capacity: Bytes,
+}
+
+/// Runs the workload on a virtual device.
+///
+/// Requests that fail do not end the run: a failed allocation is a step with an outcome of its own, and what would use it
+/// later is skipped and says so.
+///
+/// # Errors
+///
+/// [`RunError::Cancelled`] when `on_progress` breaks off, [`RunError::Recording`] when the run is too long to record.
+pub fn run(workload: &Workload, settings: &Settings, on_progress: OnProgress) -> Result<Recording, RunError> {
+    let device = VirtualDevice::new(settings.capacity);
+    let mut runner = Runner::new(device, settings, workload);
+    let total = workload.requests().len();
+    for index in 0..total {
+        if progress::is_due(index)
+            && on_progress(Progress::new("running", index, total)) == ControlFlow::Break(())
+        {
+            return Err(RunError::Cancelled);
+        }
+        runner.step()?;
+    }
+    let (recording, _) = runner.finish()?;
+    Ok(recording)
+}

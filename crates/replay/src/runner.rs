@@ -1,0 +1,243 @@
+use blockyard_allocator::{AllocError, Allocation, CachingAllocator};
+use blockyard_device::{DeviceMemory, RecordedDevice, VirtualDevice};
+use blockyard_record::{
+    DeviceAddr, Event, EventSink, Outcome, Recorder, Recording, RunInfo, Snapshot, Stats, StreamId,
+    TraceEntry,
+};
+use blockyard_workload::{Request, TensorId, Workload};
+
+use crate::{RunError, Settings};
+
+/// A device whose streams of work go on when a workload says so.
+pub trait Advance {
+    /// Does all work that the stream has so far; of all streams for `None`.
+    fn advance_streams(&mut self, stream: Option<StreamId>);
+}
+
+impl Advance for VirtualDevice {
+    fn advance_streams(&mut self, stream: Option<StreamId>) {
+        match stream {
+            Some(stream) => self.advance(stream),
+            None => self.advance_all(),
+        }
+    }
+}
+
+impl Advance for RecordedDevice {
+    fn advance_streams(&mut self, stream: Option<StreamId>) {
+        match stream {
+            Some(stream) => self.advance(stream),
+            None => self.advance_all(),
+        }
+    }
+}
+
+/// What a request came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StepResult {
+    /// Memory at this address; 0 for a request of zero bytes.
+    Allocated(DeviceAddr),
+    /// Done; there is nothing to return.
+    Done,
+    /// No memory; the text is PyTorch's.
+    OutOfMemory(String),
+    /// Refused for the reason given; nothing changed.
+    Refused(String),
+    /// Not possible, since an earlier request failed.
+    Skipped(String),
+}
+
+/// Feeds a workload to an allocator, one request at a time, and records the run.
+#[derive(Debug)]
+pub struct Runner<'a, D: DeviceMemory> {
+    allocator: CachingAllocator<D, TraceRecorder>,
+    workload: &'a Workload,
+    next: usize,
+    next_label: usize,
+    live: Vec<Option<Allocation>>,
+}
+
+/// Records the run and, beside it, PyTorch's trace of it.
+#[derive(Debug)]
+pub struct TraceRecorder {
+    recorder: Recorder,
+    trace: Vec<TraceEntry>,
+}
+
+impl EventSink for TraceRecorder {
+    fn record(&mut self, event: Event) {
+        self.trace.extend(self.recorder.state().trace_entry(&event));
+        self.recorder.record(event);
+    }
+}
+
+impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
+    /// A runner before the first request.
+    pub fn new(device: D, settings: &Settings, workload: &'a Workload) -> Self {
+        let info = RunInfo {
+            title: settings.title.clone(),
+            config: settings.config.text().to_owned(),
+            capacity: settings.capacity,
+            max_split_size: settings.config.max_split_size_signed(),
+        };
+        let mut recorder = Recorder::new(info);
+        for (stream, name) in workload.streams() {
+            recorder.name_stream(stream, name);
+        }
+        let sink = TraceRecorder { recorder, trace: Vec::new() };
+        let allocator = CachingAllocator::new(device, settings.config.clone(), sink);
+        Self { allocator, workload, next: 0, next_label: 0, live: Vec::new() }
+    }
+
+    /// Does the next request; `None` after the last one.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::Allocator`] when the device fails in another way than for want of memory.
+    pub fn step(&mut self) -> Result<Option<StepResult>, RunError> {
+        let Some(request) = self.workload.requests().get(self.next).copied() else {
+            return Ok(None);
+        };
+        self.set_labels();
+        self.next += 1;
+        let result = self.perform(request)?;
+        let outcome = match &result {
+            StepResult::Allocated(_) | StepResult::Done => Outcome::Done,
+            StepResult::OutOfMemory(text) => Outcome::OutOfMemory(text.clone()),
+            StepResult::Refused(text) => Outcome::Refused(text.clone()),
+            StepResult::Skipped(text) => Outcome::Skipped(text.clone()),
+        };
+        self.allocator.sink_mut().recorder.finish_step(outcome);
+        Ok(Some(result))
+    }
+
+    /// The counters of the allocator at this moment.
+    #[must_use]
+    pub fn stats(&self) -> &Stats {
+        self.allocator.stats()
+    }
+
+    /// The allocator's own snapshot at this moment.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        self.allocator.snapshot()
+    }
+
+    /// The allocator, to test its invariants.
+    #[must_use]
+    pub fn allocator(&self) -> &CachingAllocator<D, TraceRecorder> {
+        &self.allocator
+    }
+
+    /// PyTorch's trace so far.
+    #[must_use]
+    pub fn trace(&self) -> &[TraceEntry] {
+        &self.allocator.sink().trace
+    }
+
+    /// The recorder, which holds the state that the events so far add up to.
+    #[must_use]
+    pub fn recorder(&self) -> &Recorder {
+        &self.allocator.sink().recorder
+    }
+
+    /// The whole run, and PyTorch's trace of it.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::Recording`] when the run is too long to record.
+    pub fn finish(mut self) -> Result<(Recording, Vec<TraceEntry>), RunError> {
+        self.set_labels();
+        let sink = self.allocator.into_sink();
+        Ok((sink.recorder.finish()?, sink.trace))
+    }
+
+    fn set_labels(&mut self) {
+        while let Some((at, text)) = self.workload.labels().get(self.next_label) {
+            if *at as usize > self.next {
+                break;
+            }
+            self.allocator.sink_mut().recorder.label(text);
+            self.next_label += 1;
+        }
+    }
+
+    fn perform(&mut self, request: Request) -> Result<StepResult, RunError> {
+        match request {
+            Request::Allocate { tensor, size, stream } => {
+                let name = self.workload.tensor_name(tensor);
+                self.allocator.sink_mut().recorder.name_next_allocation(name.as_deref());
+                let result = self.allocator.allocate(size, stream);
+                return match result {
+                    Ok(allocation) => {
+                        let addr = allocation.addr();
+                        self.keep(tensor, allocation);
+                        Ok(StepResult::Allocated(addr))
+                    }
+                    Err(error) => failure(error),
+                };
+            }
+            Request::Free { tensor } => {
+                let Some(allocation) = self.take(tensor) else {
+                    return Ok(self.skipped(tensor));
+                };
+                if let Err(error) = self.allocator.free(allocation) {
+                    return failure(error);
+                }
+            }
+            Request::RecordStream { tensor, stream } => {
+                let live = self.live.get(tensor.get() as usize).and_then(Option::as_ref);
+                let Some(allocation) = live else {
+                    return Ok(self.skipped(tensor));
+                };
+                if let Err(error) = self.allocator.record_stream(allocation, stream) {
+                    return failure(error);
+                }
+            }
+            Request::Advance { stream } => self.allocator.device_mut().advance_streams(stream),
+            Request::EmptyCache => {
+                if let Err(error) = self.allocator.empty_cache() {
+                    return failure(error);
+                }
+            }
+            Request::SetFraction { fraction } => {
+                if let Err(error) = self.allocator.set_memory_fraction(fraction) {
+                    return failure(error);
+                }
+            }
+            Request::ResetPeak => self.allocator.reset_peak_stats(),
+            Request::ResetAccumulated => self.allocator.reset_accumulated_stats(),
+            Request::Snapshot => self.allocator.record_snapshot(),
+        }
+        Ok(StepResult::Done)
+    }
+
+    fn keep(&mut self, tensor: TensorId, allocation: Allocation) {
+        let index = tensor.get() as usize;
+        if index >= self.live.len() {
+            self.live.resize_with(index + 1, || None);
+        }
+        self.live[index] = Some(allocation);
+    }
+
+    fn take(&mut self, tensor: TensorId) -> Option<Allocation> {
+        self.live.get_mut(tensor.get() as usize).and_then(Option::take)
+    }
+
+    fn skipped(&self, tensor: TensorId) -> StepResult {
+        let name = self.workload.tensor_name(tensor);
+        let name = name.as_deref().map_or_else(|| format!("tensor {tensor}"), ToOwned::to_owned);
+        StepResult::Skipped(format!("{name} was never allocated: its request failed"))
+    }
+}
+
+// Want of memory and bad requests belong to the run; a device that fails ends it.
+fn failure(error: AllocError) -> Result<StepResult, RunError> {
+    match error {
+        AllocError::OutOfMemory(out_of_memory) => Ok(StepResult::OutOfMemory(out_of_memory.to_string())),
+        AllocError::TooLarge { .. } | AllocError::InvalidFraction(_) | AllocError::InvalidPointer(_) => {
+            Ok(StepResult::Refused(error.to_string()))
+        }
+        error => Err(RunError::Allocator(error)),
+    }
+}

@@ -1,0 +1,323 @@
+use std::ops::ControlFlow;
+
+use blockyard_allocator::AllocatorConfig;
+use blockyard_device::{DeviceMemory, ProcessMemory, RecordedDevice, RecordedFailure};
+use blockyard_pytorch::{
+    Allocated, Inferred, OperationKind, RecordedRun, RecordedSegment, STAT_COUNT, StatChange, memory_summary,
+    requests, stat_keys, stat_values,
+};
+use blockyard_record::{Recording, SegmentSnapshot, Stats, TraceAction, TraceEntry};
+use blockyard_workload::Workload;
+
+use crate::runner::Advance;
+use crate::{Comparison, OnProgress, Progress, RunError, Runner, Settings, StepResult, progress};
+
+/// A recorded run, replayed and compared.
+#[derive(Clone, Debug)]
+pub struct Verified {
+    /// The requests of the recording.
+    pub workload: Workload,
+    /// What our allocator did with them.
+    pub recording: Recording,
+    /// What is the same.
+    pub comparison: Comparison,
+}
+
+/// The device that a recording was made on, as far as the recording shows it.
+#[must_use]
+pub fn device_of(run: &RecordedRun, inferred: &Inferred) -> RecordedDevice {
+    let failures = inferred.failures.iter().map(|failure| RecordedFailure {
+        free: failure.free,
+        processes: failure
+            .processes
+            .iter()
+            .map(|(process, used)| ProcessMemory { process: *process, used: *used })
+            .collect(),
+    });
+    RecordedDevice::new(run.meta.total_memory, inferred.segments.iter().copied(), failures)
+}
+
+/// Replays a recording of PyTorch's allocator and compares everything that it contains.
+///
+/// Compared are, where recorded: the trace entry by entry (`events`); the address or the error text of each allocation
+/// (`placements`); all 122 statistics after each operation (`statistics`) or at moments of a program (`checkpoints`); the final
+/// segments with their sums (`segments`) and their blocks with stale requested sizes (`blocks`); `memory_summary`.
+///
+/// # Errors
+///
+/// [`RunError::Config`] for settings that are not modeled, [`RunError::Read`] for recordings that cannot be replayed,
+/// [`RunError::Cancelled`] when `on_progress` breaks off.
+pub fn verify(run: &RecordedRun, on_progress: OnProgress) -> Result<Verified, RunError> {
+    let config: AllocatorConfig = run.meta.config.parse()?;
+    let inferred = requests(run)?;
+    let settings = Settings { title: run.meta.name.clone(), config, capacity: run.meta.total_memory };
+    let mut runner = Runner::new(device_of(run, &inferred), &settings, &inferred.workload);
+    let mut comparison = Comparison { notes: inferred.notes.clone(), ..Comparison::default() };
+    if run.trace.is_some() {
+        // The headline comes first, its numbers follow at the end.
+        comparison.counts.push(crate::Count { kind: "events".to_owned(), identical: 0, total: 0 });
+    }
+    let mut follower = Follower::new(run, &inferred);
+    let total = inferred.workload.requests().len();
+    follower.at_start(runner.stats(), &mut comparison);
+    let mut trace_ends = Vec::with_capacity(total);
+    for index in 0..total {
+        if progress::is_due(index)
+            && on_progress(Progress::new("replaying", index, total)) == ControlFlow::Break(())
+        {
+            return Err(RunError::Cancelled);
+        }
+        let result = runner.step()?;
+        trace_ends.push(runner.trace().len());
+        follower.after(index, result.as_ref(), &runner, &mut comparison);
+    }
+    let stats = *runner.stats();
+    let snapshot = runner.snapshot();
+    follower.at_end(&stats, &mut comparison);
+    let (recording, trace) = runner.finish()?;
+    if let Some(expected) = &run.trace {
+        compare_traces(expected, &trace, &trace_ends, &mut comparison);
+    }
+    if let Some(expected) = &run.segments {
+        compare_segments(expected, &snapshot.segments, &mut comparison);
+    }
+    if let Some(expected) = &run.memory_summary {
+        let found = memory_summary(&stats, 0, false);
+        comparison
+            .fact("memory_summary", expected, &found, None, || first_line_that_differs(expected, &found));
+    }
+    Ok(Verified { workload: inferred.workload, recording, comparison })
+}
+
+/// Follows the recording's own statistics along the replay.
+struct Follower<'a> {
+    run: &'a RecordedRun,
+    inferred: &'a Inferred,
+    expected: Vec<i64>,
+    // Operations whose statistics are folded into `expected`, and checkpoints that are compared.
+    operations: usize,
+    checkpoints: usize,
+}
+
+impl<'a> Follower<'a> {
+    fn new(run: &'a RecordedRun, inferred: &'a Inferred) -> Self {
+        Self { run, inferred, expected: vec![0; STAT_COUNT], operations: 0, checkpoints: 0 }
+    }
+
+    // The operations before the first request: `start`.
+    fn at_start(&mut self, stats: &Stats, comparison: &mut Comparison) {
+        let until = self.inferred.operations.first().copied().unwrap_or(self.run.operations.len());
+        self.fold_until(until);
+        if self.operations > 0 {
+            self.compare_stats("statistics", stats, None, comparison);
+        }
+    }
+
+    fn after<D: DeviceMemory + Advance>(
+        &mut self,
+        request: usize,
+        result: Option<&StepResult>,
+        runner: &Runner<'_, D>,
+        comparison: &mut Comparison,
+    ) {
+        if let Some(index) = self.inferred.operations.get(request).copied() {
+            let operation = &self.run.operations[index];
+            if let (OperationKind::Allocate { result: Some(expected), .. }, Some(result)) =
+                (&operation.kind, result)
+            {
+                let found = match result {
+                    StepResult::Allocated(addr) => Allocated::At(addr.get()),
+                    StepResult::OutOfMemory(text) | StepResult::Refused(text) | StepResult::Skipped(text) => {
+                        Allocated::OutOfMemory(text.clone())
+                    }
+                    StepResult::Done => Allocated::At(0),
+                };
+                comparison.fact("placements", expected, &found, Some(request), || {
+                    (format!("line {}, allocation", operation.line), placed(expected), placed(&found))
+                });
+            }
+            // Several requests may stand for one operation: its statistics hold after the last of them.
+            let is_last = self.inferred.operations.get(request + 1) != Some(&index);
+            if is_last && has_stats(self.run) {
+                self.fold_until(index + 1);
+                self.compare_stats("statistics", runner.stats(), Some(request), comparison);
+            }
+        }
+        while let Some((label, at, stats)) = self.run.checkpoints.get(self.checkpoints) {
+            if runner.trace().len() < *at {
+                break;
+            }
+            self.checkpoints += 1;
+            self.expected = vec![0; STAT_COUNT];
+            fold(&mut self.expected, stats);
+            let is_at = runner.trace().len() == *at;
+            if is_at {
+                self.compare_stats("checkpoints", runner.stats(), Some(request), comparison);
+            } else {
+                comparison.count("checkpoints", false);
+                comparison
+                    .notes
+                    .push(format!("no step ends at the checkpoint {label}, after {at} trace entries"));
+            }
+        }
+    }
+
+    fn at_end(&mut self, stats: &Stats, comparison: &mut Comparison) {
+        if self.operations < self.run.operations.len() && has_stats(self.run) {
+            self.fold_until(self.run.operations.len());
+            self.compare_stats("statistics", stats, None, comparison);
+        }
+        for (label, ..) in &self.run.checkpoints[self.checkpoints..] {
+            comparison.count("checkpoints", false);
+            comparison.notes.push(format!("the replay never reached the checkpoint {label}"));
+        }
+        if let Some(last) = &self.run.final_stats {
+            self.expected = vec![0; STAT_COUNT];
+            fold(&mut self.expected, last);
+            self.compare_stats("final statistics", stats, None, comparison);
+        }
+    }
+
+    fn fold_until(&mut self, end: usize) {
+        for operation in &self.run.operations[self.operations..end] {
+            fold(&mut self.expected, &operation.stats);
+        }
+        self.operations = end;
+    }
+
+    fn compare_stats(&self, kind: &str, stats: &Stats, step: Option<usize>, comparison: &mut Comparison) {
+        let found = stat_values(stats);
+        comparison.fact(kind, &self.expected, &found, step, || {
+            let pairs = self.expected.iter().zip(&found).zip(stat_keys());
+            let differing = pairs.into_iter().find(|((expected, found), _)| expected != found);
+            differing.map_or_else(Default::default, |((expected, found), key)| {
+                (key.clone(), expected.to_string(), found.to_string())
+            })
+        });
+    }
+}
+
+fn fold(values: &mut [i64], changes: &[StatChange]) {
+    for change in changes {
+        if let Some(value) = values.get_mut(change.key) {
+            *value = change.value;
+        }
+    }
+}
+
+fn has_stats(run: &RecordedRun) -> bool {
+    run.operations.iter().any(|operation| !operation.stats.is_empty())
+}
+
+fn placed(result: &Allocated) -> String {
+    match result {
+        Allocated::At(addr) => format!("{addr:#x}"),
+        Allocated::OutOfMemory(text) => format!("out of memory ({text})"),
+    }
+}
+
+fn compare_traces(
+    expected: &[TraceEntry],
+    found: &[TraceEntry],
+    ends: &[usize],
+    comparison: &mut Comparison,
+) {
+    let mut reordered = 0;
+    let mut index = 0;
+    while index < expected.len().max(found.len()) {
+        let (left, right) = (expected.get(index), found.get(index));
+        let same_in_other_order =
+            if left == right { None } else { reordered_completions(expected, found, index) };
+        if let Some(length) = same_in_other_order {
+            (0..length).for_each(|_| comparison.count("events", true));
+            reordered += length;
+            index += length;
+            continue;
+        }
+        let step = ends.partition_point(|end| *end <= index);
+        comparison.fact("events", &left, &right, Some(step.min(ends.len().saturating_sub(1))), || {
+            (format!("trace entry {index}"), entry_words(left), entry_words(right))
+        });
+        index += 1;
+    }
+    if reordered > 0 {
+        comparison.notes.push(format!(
+            "{reordered} frees of several streams completed together, in another order than recorded; PyTorch leaves that \
+             order to a hash table, so only the set is compared"
+        ));
+    }
+}
+
+/// Frees that complete together do so stream by stream, and PyTorch visits the streams in the order of a hash table.
+/// Returns how many entries from `index` on are the same completions in another order.
+fn reordered_completions(expected: &[TraceEntry], found: &[TraceEntry], index: usize) -> Option<usize> {
+    let run = |trace: &[TraceEntry]| {
+        let tail = trace.get(index..).unwrap_or_default();
+        let mut run: Vec<TraceEntry> =
+            tail.iter().take_while(|entry| entry.action == TraceAction::FreeCompleted).copied().collect();
+        run.sort_by_key(|entry| (entry.addr, entry.size, entry.stream));
+        run
+    };
+    let (left, right) = (run(expected), run(found));
+    (left.len() > 1 && left == right).then_some(left.len())
+}
+
+fn entry_words(entry: Option<&TraceEntry>) -> String {
+    entry.map_or_else(
+        || "nothing".to_owned(),
+        |TraceEntry { action, addr, size, stream }| {
+            format!("{action} {addr:#x} of {} bytes on stream {stream}", size.get())
+        },
+    )
+}
+
+fn compare_segments(expected: &[RecordedSegment], found: &[SegmentSnapshot], comparison: &mut Comparison) {
+    for index in 0..expected.len().max(found.len()) {
+        let recorded = expected.get(index);
+        let ours = found.get(index);
+        let left =
+            recorded.map(|segment| (segment.addr, segment.size, segment.stream, segment.pool, segment.sums));
+        let right = ours.map(|segment| {
+            let sums = [segment.allocated(), segment.active(), segment.requested()];
+            (segment.addr.get(), segment.size, segment.stream, segment.pool, sums)
+        });
+        comparison.fact("segments", &left, &right, None, || {
+            (format!("segment {index} of the end"), format!("{left:?}"), format!("{right:?}"))
+        });
+        let left: Vec<_> = recorded
+            .into_iter()
+            .flat_map(|segment| &segment.blocks)
+            .map(|block| (block.addr, block.size, block.requested, block.state.as_str()))
+            .collect();
+        let right: Vec<_> = ours
+            .into_iter()
+            .flat_map(|segment| &segment.blocks)
+            .map(|block| (block.addr.get(), block.size, block.requested, block.state.name()))
+            .collect();
+        for place in 0..left.len().max(right.len()) {
+            let (left, right) = (left.get(place), right.get(place));
+            comparison.fact("blocks", &left, &right, None, || {
+                (
+                    format!("block {place} of segment {index} of the end"),
+                    format!("{left:?}"),
+                    format!("{right:?}"),
+                )
+            });
+        }
+    }
+}
+
+fn first_line_that_differs(expected: &str, found: &str) -> (String, String, String) {
+    let lines = expected.lines().zip(found.lines()).enumerate();
+    let differing = lines.into_iter().find(|(_, (expected, found))| expected != found);
+    match differing {
+        Some((index, (expected, found))) => {
+            (format!("memory_summary, line {}", index + 1), expected.to_owned(), found.to_owned())
+        }
+        None => (
+            "memory_summary".to_owned(),
+            format!("{} lines", expected.lines().count()),
+            format!("{} lines", found.lines().count()),
+        ),
+    }
+}

@@ -1,0 +1,278 @@
+//! Edits by hand: puts into a text what a person did to the figure.
+//!
+//! An edit leaves comments, labels and the way a text is written alone. It knows texts and requests, not what an
+//! allocator made of them.
+
+mod outline;
+mod splice;
+mod statement;
+
+use blockyard_record::{Bytes, StreamId};
+use thiserror::Error;
+
+use crate::error::ParseError;
+use crate::request::{Request, TensorId};
+use crate::workload::Workload;
+use outline::Outline;
+use statement::{declaration, write};
+
+/// What a person did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Action {
+    /// Allocates a tensor under a name that the text does not use yet.
+    Allocate {
+        /// The size asked for.
+        size: Bytes,
+        /// A known stream.
+        stream: StreamId,
+    },
+    /// Frees a tensor that is allocated at that point.
+    Free {
+        /// The tensor.
+        tensor: TensorId,
+    },
+    /// Uses a tensor that is allocated at that point on a further stream.
+    RecordStream {
+        /// The tensor.
+        tensor: TensorId,
+        /// A known stream.
+        stream: StreamId,
+    },
+    /// Completes the work of a stream, or of every stream.
+    Advance {
+        /// A known stream, or `None` for every stream.
+        stream: Option<StreamId>,
+    },
+    /// Releases all cached segments.
+    EmptyCache,
+    /// Sets peaks to the current values.
+    ResetPeak,
+    /// Sets accumulated counts to zero.
+    ResetAccumulated,
+    /// Limits the reserved bytes.
+    SetFraction {
+        /// The share of the device, from 0 to 1.
+        fraction: f64,
+    },
+    /// Declares a further stream, which gets the next handle; adds no request.
+    DeclareStream,
+}
+
+/// A text with one statement more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// The new text; it parses.
+    pub text: String,
+    /// The index of the request that the edit added, or before which it declared a stream.
+    pub request: usize,
+    /// How many requests it added: 1, or 0 for the declaration of a stream.
+    pub added: usize,
+    /// The line of the new statement, counted from 1.
+    pub line: u32,
+    /// The tensor that the new statement allocates.
+    pub tensor: Option<TensorId>,
+}
+
+/// Why a text cannot say what a person did.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum EditError {
+    /// The text does not parse.
+    #[error(transparent)]
+    Text(#[from] ParseError),
+    /// The workload is not what the text says.
+    #[error("the text has changed since it ran")]
+    Stale,
+    /// There are fewer requests than should be done.
+    #[error("there are {requests} requests, not {done}")]
+    OutOfRange {
+        /// The requests to be done before the edit.
+        done: usize,
+        /// The requests of the workload.
+        requests: usize,
+    },
+    /// The point lies inside a loop, or between the names of a list, where no statement can go.
+    #[error("this point lies inside a loop or a list: nothing can be inserted before request {resume}")]
+    InsideLoop {
+        /// The first number of done requests, not smaller than the one asked for, that allows an edit.
+        resume: usize,
+    },
+    /// The tensor is not allocated at that point.
+    #[error("tensor {tensor} is not allocated at this point")]
+    NotAllocated {
+        /// The tensor.
+        tensor: TensorId,
+    },
+    /// The text declares no such stream.
+    #[error("there is no stream {stream}")]
+    UnknownStream {
+        /// The stream.
+        stream: StreamId,
+    },
+    /// The stream is declared only after that point.
+    #[error("the stream \"{name}\" is declared later, in line {line}")]
+    StreamDeclaredLater {
+        /// The stream's name.
+        name: String,
+        /// The line that declares it.
+        line: u32,
+    },
+    /// A later line that cannot be adapted still needs the tensor.
+    #[error("line {line} still needs \"{name}\"")]
+    Conflict {
+        /// What the text calls the tensor.
+        name: String,
+        /// The line.
+        line: u32,
+    },
+    /// The memory fraction is not between 0 and 1.
+    #[error("a memory fraction lies between 0 and 1")]
+    FractionOutOfRange,
+    /// The new text would not be a workload, for example since it would be too long.
+    #[error("the text cannot say this: {0}")]
+    Rejected(#[source] ParseError),
+    /// The new text would make other requests than it should.
+    #[error("the text cannot say this here")]
+    NotExpressible,
+}
+
+/// Inserts a statement so that it runs right after the first `done` requests.
+///
+/// `workload` is what `text` says. The statement goes on a line of its own, indented like the one before it; between
+/// statements that share a line it goes into that line. The declaration of a stream goes behind those that exist, or
+/// to the start, so that no handle changes. When a later `free` outside of loops gives back the same tensor, the name
+/// is taken out of it; nothing else of the text changes.
+///
+/// # Errors
+/// [`EditError::Text`] and [`EditError::Stale`] when `text` and `workload` do not belong together,
+/// [`EditError::InsideLoop`] where the text has no place for a statement, [`EditError::Conflict`] when a later line
+/// that cannot be adapted needs the tensor; the others when the action makes no sense at that point.
+pub fn insert(text: &str, workload: &Workload, done: usize, action: Action) -> Result<Edit, EditError> {
+    let outline = Outline::new(text)?;
+    if outline.workload.requests() != workload.requests() {
+        return Err(EditError::Stale);
+    }
+    let requests = workload.requests().len();
+    if done > requests {
+        return Err(EditError::OutOfRange { done, requests });
+    }
+    check_action(workload, done, action)?;
+    let Some(request) = request_of(workload, done, action) else {
+        return declare_stream(text, &outline, done);
+    };
+    outline.check_point(done)?;
+    let place = outline.place(done, stream_of(action))?;
+    let statement = write(text, &outline.workload, request);
+
+    // What lies later in the text changes first, so that the offsets before it stay true.
+    let (text, removed) = match action {
+        Action::Free { tensor } => outline.without_later_free(text, done, tensor)?,
+        _ => (text.to_owned(), None),
+    };
+    let (text, line) = splice::insert_line(&text, place, &statement);
+    let after = Workload::parse(&text).map_err(EditError::Rejected)?;
+    if !after.requests().iter().copied().eq(expected_requests(workload, done, request, removed)) {
+        return Err(EditError::NotExpressible);
+    }
+    let tensor = match request {
+        Request::Allocate { tensor, .. } => Some(tensor),
+        _ => None,
+    };
+    Ok(Edit { text, request: done, added: 1, line, tensor })
+}
+
+fn declare_stream(text: &str, outline: &Outline, done: usize) -> Result<Edit, EditError> {
+    let (text, line) = splice::insert_line(text, outline.declaration_place(), &declaration(text));
+    let after = Workload::parse(&text).map_err(EditError::Rejected)?;
+    if after.requests() != outline.workload.requests() {
+        return Err(EditError::NotExpressible);
+    }
+    Ok(Edit { text, request: done, added: 0, line, tensor: None })
+}
+
+fn stream_of(action: Action) -> Option<StreamId> {
+    match action {
+        Action::Allocate { stream, .. } | Action::RecordStream { stream, .. } => Some(stream),
+        Action::Advance { stream } => stream,
+        _ => None,
+    }
+}
+
+fn check_action(workload: &Workload, done: usize, action: Action) -> Result<(), EditError> {
+    match action {
+        Action::Free { tensor } | Action::RecordStream { tensor, .. } if !is_live(workload, done, tensor) => {
+            return Err(EditError::NotAllocated { tensor });
+        }
+        Action::SetFraction { fraction } if !(0.0..=1.0).contains(&fraction) => {
+            return Err(EditError::FractionOutOfRange);
+        }
+        _ => {}
+    }
+    match stream_of(action) {
+        Some(stream) if workload.stream_name(stream).is_none() => Err(EditError::UnknownStream { stream }),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a tensor is allocated and not freed after the first `done` requests.
+fn is_live(workload: &Workload, done: usize, wanted: TensorId) -> bool {
+    let before = workload.requests().iter().take(done);
+    let last = before.rev().find(|request| {
+        matches!(request, Request::Allocate { tensor, .. } | Request::Free { tensor } if *tensor == wanted)
+    });
+    matches!(last, Some(Request::Allocate { .. }))
+}
+
+/// The request of an action after the first `done` requests, if it makes one.
+fn request_of(workload: &Workload, done: usize, action: Action) -> Option<Request> {
+    Some(match action {
+        Action::Allocate { size, stream } => {
+            let before = workload.requests().iter().take(done);
+            let tensors = before.filter(|request| matches!(request, Request::Allocate { .. })).count();
+            let tensor = TensorId::new(u32::try_from(tensors).unwrap_or(u32::MAX));
+            Request::Allocate { tensor, size, stream }
+        }
+        Action::Free { tensor } => Request::Free { tensor },
+        Action::RecordStream { tensor, stream } => Request::RecordStream { tensor, stream },
+        Action::Advance { stream } => Request::Advance { stream },
+        Action::EmptyCache => Request::EmptyCache,
+        Action::ResetPeak => Request::ResetPeak,
+        Action::ResetAccumulated => Request::ResetAccumulated,
+        Action::SetFraction { fraction } => Request::SetFraction { fraction },
+        Action::DeclareStream => return None,
+    })
+}
+
+/// What the new text should say: the old requests without the removed one, and the new one among them.
+fn expected_requests(
+    workload: &Workload,
+    done: usize,
+    added: Request,
+    removed: Option<usize>,
+) -> impl Iterator<Item = Request> {
+    // A new tensor moves the numbers of those behind it.
+    let first_moved = match added {
+        Request::Allocate { tensor, .. } => tensor.get(),
+        _ => u32::MAX,
+    };
+    let moved = move |tensor: TensorId| {
+        if tensor.get() >= first_moved { TensorId::new(tensor.get().saturating_add(1)) } else { tensor }
+    };
+    let kept = workload.requests().iter().enumerate().filter(move |(place, _)| Some(*place) != removed);
+    let kept = kept.map(move |(place, request)| {
+        let request = match *request {
+            Request::Allocate { tensor, size, stream } => {
+                Request::Allocate { tensor: moved(tensor), size, stream }
+            }
+            Request::Free { tensor } => Request::Free { tensor: moved(tensor) },
+            Request::RecordStream { tensor, stream } => {
+                Request::RecordStream { tensor: moved(tensor), stream }
+            }
+            other => other,
+        };
+        (place, request)
+    });
+    // A request that is removed lies behind the new one.
+    let before = kept.clone().take(done).map(|(_, request)| request);
+    before.chain(std::iter::once(added)).chain(kept.skip(done).map(|(_, request)| request))
+}

@@ -1,0 +1,191 @@
+//! Where a text's statements lie and which requests each makes.
+
+use std::ops::Range;
+
+use blockyard_record::StreamId;
+
+use super::EditError;
+use super::splice::{Place, remove_item, remove_statement};
+use crate::error::ParseError;
+use crate::expand::expand;
+use crate::names::TensorName;
+use crate::request::{Request, TensorId};
+use crate::syntax::{BaseRef, Index, NameRef, Statement, StatementKind, Target};
+use crate::token::Span;
+use crate::workload::Workload;
+
+pub(super) struct Outline {
+    pub(super) workload: Workload,
+    /// The statements outside of loops, in the order of the text.
+    items: Vec<Item>,
+}
+
+struct Item {
+    span: Span,
+    requests: Range<usize>,
+    kind: ItemKind,
+}
+
+enum ItemKind {
+    Free(Vec<Freed>),
+    Streams(Vec<StreamId>),
+    Other,
+}
+
+/// One of the things that a `free` lists.
+struct Freed {
+    span: Span,
+    /// The name, or the plain name whose elements are freed.
+    name: TensorName,
+    is_elements: bool,
+}
+
+impl Item {
+    fn new(statement: &Statement, requests: Range<usize>) -> Self {
+        let kind = match &statement.kind {
+            StatementKind::Free(targets) => ItemKind::Free(targets.iter().map(Freed::new).collect()),
+            StatementKind::DeclareStreams(streams) => ItemKind::Streams(streams.clone()),
+            _ => ItemKind::Other,
+        };
+        Self { span: statement.span, requests, kind }
+    }
+
+    fn declares(&self, stream: StreamId) -> bool {
+        matches!(&self.kind, ItemKind::Streams(streams) if streams.contains(&stream))
+    }
+}
+
+impl Freed {
+    /// Reads a name outside of loops, which has no variables.
+    fn new(target: &Target) -> Self {
+        let plain = |base: BaseRef| match base {
+            BaseRef::Base(base) => TensorName { base, ..TensorName::default() },
+            BaseRef::Variable(_) => TensorName::default(),
+        };
+        match target {
+            Target::Elements { base, span } => Self { span: *span, name: plain(*base), is_elements: true },
+            Target::Name(NameRef { base, index, span }) => {
+                let index = index.map(|index| match index {
+                    Index::Number(number) => number.saturating_add(1),
+                    Index::Absent | Index::Variable(_) => 0,
+                });
+                Self { span: *span, name: TensorName { index, ..plain(*base) }, is_elements: false }
+            }
+        }
+    }
+}
+
+impl Outline {
+    pub(super) fn new(text: &str) -> Result<Self, ParseError> {
+        let mut items = Vec::new();
+        let workload = expand(text, |statement, requests| items.push(Item::new(statement, requests)))?;
+        Ok(Self { workload, items })
+    }
+
+    /// The statement that makes a request, with its place among the statements.
+    fn item_of(&self, request: usize) -> Option<(usize, &Item)> {
+        let place = self.items.partition_point(|item| item.requests.end <= request);
+        self.items.get(place).map(|item| (place, item))
+    }
+
+    /// Whether a statement can go right after the first `done` requests.
+    pub(super) fn check_point(&self, done: usize) -> Result<(), EditError> {
+        match self.item_of(done) {
+            Some((_, item)) if item.requests.start < done => {
+                Err(EditError::InsideLoop { resume: item.requests.end })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Where a statement goes that runs after the first `done` requests and needs `stream`.
+    pub(super) fn place(&self, done: usize, stream: Option<StreamId>) -> Result<Place, EditError> {
+        let Some((next, _)) = self.item_of(done) else { return Ok(self.end()) };
+        let previous = done.checked_sub(1).and_then(|last| self.item_of(last)).map(|(place, _)| place);
+        let declares = |item: &Item| matches!(item.kind, ItemKind::Streams(_));
+        let after = match stream.filter(|stream| *stream != StreamId::DEFAULT) {
+            Some(stream) => {
+                let declaration = self.items.iter().position(|item| item.declares(stream));
+                if let Some(late) = declaration.filter(|place| *place > next) {
+                    let name = self.workload.stream_name(stream).unwrap_or_default().to_owned();
+                    let line = self.items.get(late).map_or(1, |item| item.span.line);
+                    return Err(EditError::StreamDeclaredLater { name, line });
+                }
+                previous.max(declaration)
+            }
+            // Streams that stand at the start of a text stay there.
+            None if previous.is_none() => self.items.iter().take(next).rposition(declares),
+            None => previous,
+        };
+        let place = match after {
+            Some(place) => self.items.get(place).map(|item| Place::After(item.span)),
+            None => self.items.first().map(|item| Place::Before(item.span)),
+        };
+        Ok(place.unwrap_or_else(|| self.end()))
+    }
+
+    /// Where the declaration of a further stream goes.
+    pub(super) fn declaration_place(&self) -> Place {
+        let last = self.items.iter().rfind(|item| matches!(item.kind, ItemKind::Streams(_)));
+        match (last, self.items.first()) {
+            (Some(last), _) => Place::After(last.span),
+            (None, Some(first)) => Place::Before(first.span),
+            (None, None) => Place::End(None),
+        }
+    }
+
+    fn end(&self) -> Place {
+        Place::End(self.items.last().map(|item| item.span))
+    }
+
+    /// The text without the free of `tensor` that comes after the first `done` requests, and the index of that free.
+    pub(super) fn without_later_free(
+        &self,
+        text: &str,
+        done: usize,
+        tensor: TensorId,
+    ) -> Result<(String, Option<usize>), EditError> {
+        let is_use = |request: &Request| match request {
+            Request::Free { tensor: used } | Request::RecordStream { tensor: used, .. } => *used == tensor,
+            _ => false,
+        };
+        let later = self.workload.requests().iter().skip(done).position(is_use).map(|offset| done + offset);
+        let Some(later) = later else { return Ok((text.to_owned(), None)) };
+        let conflict = || EditError::Conflict {
+            name: self.workload.tensor_name(tensor).unwrap_or_default().into_owned(),
+            line: self.workload.line(later).unwrap_or(1),
+        };
+        let item = self.item_of(later).map(|(_, item)| item).ok_or_else(conflict)?;
+        let ItemKind::Free(list) = &item.kind else { return Err(conflict()) };
+        let name = self.workload.names.get(tensor.get() as usize).copied().ok_or_else(conflict)?;
+        let listed = list.iter().position(|freed| !freed.is_elements && freed.name == name);
+        // `x[*]` leaves the tensor out by itself, unless nothing else is left for it.
+        let elements = || {
+            let place = list.iter().position(|freed| freed.is_elements && freed.name.base == name.base)?;
+            let named = list
+                .iter()
+                .filter(|freed| !freed.is_elements && freed.name.base == name.base && !freed.name.is_plain());
+            (self.elements_freed(item, name.base) == named.count() + 1).then_some(place)
+        };
+        let Some(place) = listed.or_else(elements) else { return Ok((text.to_owned(), Some(later))) };
+        let spans = list.iter().map(|freed| freed.span).collect::<Vec<_>>();
+        let text = match spans.len() {
+            1 => remove_statement(text, item.span),
+            _ => remove_item(text, &spans, place),
+        };
+        Ok((text, Some(later)))
+    }
+
+    /// How many elements of a base name the requests of a statement free.
+    fn elements_freed(&self, item: &Item, base: u32) -> usize {
+        let requests = self.workload.requests().get(item.requests.clone()).unwrap_or_default();
+        let is_element = |request: &&Request| match request {
+            Request::Free { tensor } => {
+                let name = self.workload.names.get(tensor.get() as usize);
+                name.is_some_and(|name| name.base == base && !name.is_plain())
+            }
+            _ => false,
+        };
+        requests.iter().filter(is_element).count()
+    }
+}

@@ -1,0 +1,108 @@
+//! Requests to an allocator, and the language in which people write them.
+//!
+//! A [`Workload`] is a list of [`Request`]s with step labels. It comes from a text ([`Workload::parse`]), or from
+//! elsewhere ([`Workload::from_requests`]). [`edit`] puts what a person did by hand into a text; [`presets`] holds
+//! stories to start from. This crate knows nothing of allocators: whether a request succeeds is not its concern.
+//!
+//! # The language
+//!
+//! ```
+//! use blockyard_workload::Workload;
+//!
+//! let workload = Workload::parse(
+//!     "
+//!     stream side                       # a second stream
+//!     step \"setup\"
+//!     w = alloc 10000 x 10000 float32
+//!     repeat 3 as i {
+//!         step \"iteration {i}\"
+//!         repeat 4 as j { x[j] = alloc 2 MiB on side }
+//!         free x[*]
+//!     }
+//!     ",
+//! )?;
+//! assert_eq!(workload.requests().len(), 1 + 3 * (4 + 4));
+//! assert_eq!(workload.labels()[3], (17, "iteration 2".to_owned()));
+//! # Ok::<(), blockyard_workload::ParseError>(())
+//! ```
+//!
+//! A statement ends at the end of its line or at a `;`. A `#` starts a comment that reaches to the end of its line.
+//!
+//! | statement | meaning |
+//! | --- | --- |
+//! | `a = alloc 3 MiB` | allocates on the default stream; an error while `a` is allocated |
+//! | `a = alloc 3 MiB on side` | allocates on a declared stream |
+//! | `free a` | frees; `free a, b, c` frees in that order |
+//! | `free x[*]` | frees all allocated elements of `x` in ascending order; there must be one |
+//! | `stream side` | declares a stream, outside of loops; handles are 1, 2, 3 in order, and `default` is 0 |
+//! | `record_stream a side` | `a` is used on `side` too; `record_stream a, b side` for several |
+//! | `advance side` | the work queued on `side` so far is done; `advance` alone means every stream |
+//! | `empty_cache` | releases all cached segments |
+//! | `set_fraction 0.5` | limits the reserved bytes to a share of the device, from 0 to 1 |
+//! | `reset_peak`, `reset_accumulated` | reset statistics |
+//! | `step "forward"` | labels what follows |
+//! | `repeat 3 { ... }` | runs the statements three times |
+//! | `repeat 3 as i { ... }` | the same with `i` = 0, 1, 2 |
+//! | `repeat 3 as i from 1 down { ... }` | the same with `i` = 3, 2, 1 |
+//! | `for t in a, b, c { ... }` | runs the statements with `t` standing for each of the names |
+//!
+//! *Names* start with a letter or `_` and go on with letters, digits, `_`, and dots inside (`encoder.0.weight`). The
+//! words that start statements are no names. A name may have up to two indices, `x[3]`, `x[i][j]`, each a number or
+//! the variable of a loop around it; `x` and its elements are different tensors. Streams have names of their own.
+//!
+//! *Sizes* are numbers of bytes, with a unit (`B`, `KiB`, `MiB`, `GiB`, `TiB`, `PiB`, `EiB`) or without; underscores may
+//! divide digits, and decimals are fine if whole bytes result. Or they are shapes: one to five sides and a dtype
+//! (`float64`, `float32`, `float16`, `bfloat16`, `int64`, `int32`, `int16`, `int8`, `uint8`, `bool`). Any number of
+//! bytes up to 2^64-1 is a size, also 0 and those that no allocator serves.
+//!
+//! *Labels* may hold the variables of the loops around them, `step "iteration {i}"`. `{{`, `}}`, `\"` and `\\` stand
+//! for single characters.
+//!
+//! A text makes at most [`MAX_REQUESTS`] requests, its loops nest at most 32 deep; both are checked before a loop runs.
+//!
+//! ```text
+//! workload  = { statement separator } .
+//! separator = end of line | ";" .
+//! statement = [ name "=" "alloc" size [ "on" stream ]
+//!             | "free" target { "," target }
+//!             | "record_stream" name { "," name } stream
+//!             | "stream" word { "," word }
+//!             | "advance" [ stream { "," stream } ]
+//!             | "empty_cache" | "reset_peak" | "reset_accumulated"
+//!             | "set_fraction" number
+//!             | "step" quoted
+//!             | "repeat" number [ "as" word [ "from" number ] [ "down" ] ] body
+//!             | "for" word "in" name { "," name } body ] .
+//! body      = "{" workload "}" .
+//! target    = name | word "[" "*" "]" .
+//! name      = word { "[" ( number | word ) "]" } .
+//! size      = number [ unit ] | number { "x" number } dtype .
+//! stream    = "default" | word .
+//! ```
+//!
+//! The last separator before `}` and before the end of the text may be left out.
+
+pub mod edit;
+mod error;
+mod expand;
+mod names;
+mod parse;
+pub mod presets;
+mod request;
+mod size;
+mod syntax;
+mod token;
+mod workload;
+
+pub use error::{ParseError, ParseErrorKind};
+pub use request::{Request, TensorId};
+pub use workload::Workload;
+
+/// The most requests that a text may make.
+pub const MAX_REQUESTS: usize = 5_000_000;
+
+/// The most labels that a text may make.
+const MAX_LABELS: usize = 1_000_000;
+
+/// The most bytes that all labels of a text may have together.
+const MAX_LABEL_BYTES: usize = 64 << 20;

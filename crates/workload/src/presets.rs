@@ -1,0 +1,77 @@
+//! Small stories to play: texts that explain themselves, each with the device that it is written for.
+
+use blockyard_record::Bytes;
+
+/// A workload to start from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preset {
+    /// A short name for addresses and commands: lowercase words with hyphens.
+    pub id: &'static str,
+    /// The name that people see.
+    pub title: &'static str,
+    /// What there is to learn, in a sentence.
+    pub summary: &'static str,
+    /// The workload, with comments and step labels.
+    pub text: &'static str,
+    /// The value of `PYTORCH_CUDA_ALLOC_CONF`; empty for the defaults.
+    pub config: &'static str,
+    /// The size of the device.
+    pub capacity: Bytes,
+}
+
+/// All presets, in the order in which to learn from them.
+#[must_use]
+pub fn presets() -> &'static [Preset] {
+    &PRESETS
+}
+
+const PRESETS: [Preset; 6] = [
+    Preset {
+        id: "terms",
+        title: "The terms",
+        summary: "Allocated, reserved, cached, free, rounding and the peaks, one at a time",
+        text: include_str!("../presets/terms.workload"),
+        config: "",
+        capacity: Bytes::mib(64),
+    },
+    Preset {
+        id: "two-tensors",
+        title: "Two tensors",
+        summary: "Two 10000 x 10000 tensors, one deleted: why the memory is still in use, and what empty_cache does",
+        text: include_str!("../presets/two-tensors.workload"),
+        config: "",
+        capacity: Bytes::gib(1),
+    },
+    Preset {
+        id: "training",
+        title: "Training steps",
+        summary: "Four training steps of a small network: parameters, activations, gradients, optimizer state",
+        text: include_str!("../presets/training.workload"),
+        config: "",
+        capacity: Bytes::gib(1),
+    },
+    Preset {
+        id: "fragmentation",
+        title: "Fragmentation",
+        summary: "Out of memory while most of the device is unused",
+        text: include_str!("../presets/fragmentation.workload"),
+        config: "",
+        capacity: Bytes::mib(128),
+    },
+    Preset {
+        id: "streams",
+        title: "Streams",
+        summary: "Blocks that two streams cannot share, and a free that has to wait",
+        text: include_str!("../presets/streams.workload"),
+        config: "",
+        capacity: Bytes::mib(64),
+    },
+    Preset {
+        id: "caching",
+        title: "Caching",
+        summary: "Why freed memory is kept: the same loop with and without calls to the device",
+        text: include_str!("../presets/caching.workload"),
+        config: "",
+        capacity: Bytes::mib(128),
+    },
+];

@@ -1,0 +1,77 @@
+use std::fmt;
+
+use blockyard_record::{Bytes, StreamId};
+use serde::{Deserialize, Serialize};
+
+/// What a program calls one of its tensors' storages: numbered from 0 in order of the workload's allocations.
+///
+/// Requests that fail count too, since a workload does not know what an allocator answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct TensorId(u32);
+
+impl TensorId {
+    /// The tensor with this number.
+    #[must_use]
+    pub const fn new(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// The plain number.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl fmt::Display for TensorId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// One thing that a program asks of an allocator, of its device, or of the clock.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Request {
+    /// Asks for `size` bytes, to be used on `stream`.
+    Allocate {
+        /// The tensor that will hold the bytes.
+        tensor: TensorId,
+        /// What the program asks for, before any rounding; any number of bytes, zero included.
+        size: Bytes,
+        /// The stream on which the tensor lives.
+        stream: StreamId,
+    },
+    /// Gives a tensor's bytes back.
+    Free {
+        /// The tensor.
+        tensor: TensorId,
+    },
+    /// Says that a tensor is used on a further stream, so that its bytes must wait for that stream after their free.
+    RecordStream {
+        /// The tensor.
+        tensor: TensorId,
+        /// The further stream.
+        stream: StreamId,
+    },
+    /// All work queued on the stream so far is done (its events complete); `None` stands for every stream.
+    Advance {
+        /// The stream.
+        stream: Option<StreamId>,
+    },
+    /// Releases all cached segments, as `torch.cuda.empty_cache()` does.
+    EmptyCache,
+    /// Limits the reserved bytes to a share of the device, as `torch.cuda.set_per_process_memory_fraction` does.
+    SetFraction {
+        /// The share, from 0 to 1; 1 means no limit.
+        fraction: f64,
+    },
+    /// Sets every peak to its current value, as `torch.cuda.reset_peak_memory_stats()` does.
+    ResetPeak,
+    /// Sets accumulated counts to zero, as `torch.cuda.reset_accumulated_memory_stats()` does.
+    ResetAccumulated,
+    /// Takes a snapshot, which changes nothing but stands in PyTorch's trace.
+    Snapshot,
+}
+
+// Five million of them must fit a browser tab.
+const _: () = assert!(size_of::<Request>() <= 24);

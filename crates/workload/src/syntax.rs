@@ -1,0 +1,147 @@
+//! What the parser reads and the expansion runs: statements with their names resolved to numbers.
+
+use blockyard_record::{Bytes, StreamId};
+
+use crate::names::MAX_INDICES;
+use crate::request::Request;
+use crate::token::Span;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Statement {
+    pub(crate) kind: StatementKind,
+    /// From the first to the last token; the line is that of the first.
+    pub(crate) span: Span,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum StatementKind {
+    Allocate {
+        name: NameRef,
+        size: Bytes,
+        stream: StreamId,
+    },
+    Free(Vec<Target>),
+    RecordStream {
+        names: Vec<NameRef>,
+        stream: StreamId,
+    },
+    Advance(Vec<StreamId>),
+    /// A request that names nothing.
+    Plain(Request),
+    DeclareStreams(Vec<StreamId>),
+    Label(Vec<Piece>),
+    Repeat {
+        count: u32,
+        first: u32,
+        is_down: bool,
+        body: Body,
+    },
+    ForEach {
+        names: Vec<NameRef>,
+        body: Body,
+    },
+}
+
+/// The statements of a loop.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Body {
+    pub(crate) statements: Vec<Statement>,
+    pub(crate) cost: Cost,
+}
+
+/// What can be freed.
+#[derive(Clone, Debug)]
+pub(crate) enum Target {
+    Name(NameRef),
+    /// `x[*]`: all live elements of the base, in ascending order.
+    Elements {
+        base: BaseRef,
+        span: Span,
+    },
+}
+
+/// A name as written; its indices in front, then [`Index::Absent`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NameRef {
+    pub(crate) base: BaseRef,
+    pub(crate) index: [Index; MAX_INDICES],
+    pub(crate) span: Span,
+}
+
+/// What stands before the brackets of a name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum BaseRef {
+    /// The number of a base name.
+    Base(u32),
+    /// The variable of the loop over names at this depth, counted from the outside.
+    Variable(usize),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Index {
+    Absent,
+    Number(u32),
+    /// The variable of the counting loop at this depth, counted from the outside.
+    Variable(usize),
+}
+
+/// A piece of a label.
+#[derive(Clone, Debug)]
+pub(crate) enum Piece {
+    Literal(String),
+    /// The variable of the loop at this depth, counted from the outside.
+    Variable(usize),
+}
+
+/// What running statements takes, known without running them; all saturating.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cost {
+    /// All but those of `free x[*]`, which cannot outnumber the allocations.
+    pub(crate) requests: u64,
+    /// Rounds of loops that request nothing, and frees of `x[*]`: what takes time all the same.
+    pub(crate) rounds: u64,
+    pub(crate) labels: u64,
+}
+
+impl Cost {
+    pub(crate) fn add(self, other: Self) -> Self {
+        Self {
+            requests: self.requests.saturating_add(other.requests),
+            rounds: self.rounds.saturating_add(other.rounds),
+            labels: self.labels.saturating_add(other.labels),
+        }
+    }
+
+    fn repeated(self, count: u64) -> Self {
+        let rounds = if self.requests == 0 { self.rounds.max(1) } else { self.rounds };
+        Self {
+            requests: self.requests.saturating_mul(count),
+            rounds: rounds.saturating_mul(count),
+            labels: self.labels.saturating_mul(count),
+        }
+    }
+
+    /// The cost of `count` rounds over `body`.
+    pub(crate) fn of_loop(body: &Body, count: u64) -> Self {
+        body.cost.repeated(count)
+    }
+}
+
+impl StatementKind {
+    pub(crate) fn cost(&self) -> Cost {
+        let requests = |count: usize| Cost { requests: count as u64, ..Cost::default() };
+        match self {
+            Self::Allocate { .. } | Self::Plain(_) => requests(1),
+            Self::Free(targets) => {
+                let names = targets.iter().filter(|target| matches!(target, Target::Name(_))).count();
+                Cost { rounds: (targets.len() - names) as u64, ..requests(names) }
+            }
+            Self::RecordStream { names, .. } => requests(names.len()),
+            Self::Advance(streams) => requests(streams.len()),
+            Self::DeclareStreams(_) => Cost::default(),
+            Self::Label(_) => Cost { labels: 1, ..Cost::default() },
+            Self::Repeat { count, body, .. } => Cost::of_loop(body, u64::from(*count)),
+            Self::ForEach { names, body } => Cost::of_loop(body, names.len() as u64),
+        }
+    }
+}

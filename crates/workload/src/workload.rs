@@ -1,0 +1,93 @@
+use std::borrow::Cow;
+
+use blockyard_record::StreamId;
+use serde::{Deserialize, Serialize};
+
+use crate::error::ParseError;
+use crate::expand::expand;
+use crate::names::TensorName;
+use crate::request::{Request, TensorId};
+
+/// A list of requests, with what the text they came from calls things.
+///
+/// Plain data. Requests that come from a recording have neither names nor lines; labels can be set on any.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Workload {
+    pub(crate) requests: Vec<Request>,
+    pub(crate) labels: Vec<(u32, String)>,
+    /// The line of each request, or empty.
+    pub(crate) lines: Vec<u32>,
+    /// The name of each tensor, or empty.
+    pub(crate) names: Vec<TensorName>,
+    /// The texts that the names refer to.
+    pub(crate) bases: Vec<String>,
+    /// Declared streams, of which the first has handle 1.
+    pub(crate) streams: Vec<String>,
+}
+
+impl Workload {
+    /// Reads the workload language, which the crate's documentation describes.
+    ///
+    /// # Errors
+    /// The first thing in the text that is wrong, with its place.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        expand(text, |_, _| ())
+    }
+
+    /// A workload without names, lines and labels, such as one from a recording.
+    #[must_use]
+    pub fn from_requests(requests: Vec<Request>) -> Self {
+        Self { requests, ..Self::default() }
+    }
+
+    /// The requests, in the order in which they are made.
+    #[must_use]
+    pub fn requests(&self) -> &[Request] {
+        &self.requests
+    }
+
+    /// The step labels, each with the index of the request that follows it; ascending.
+    ///
+    /// Several labels may share an index; that of a label behind the last request is the number of requests.
+    #[must_use]
+    pub fn labels(&self) -> &[(u32, String)] {
+        &self.labels
+    }
+
+    /// Replaces the step labels; sorts them by index and keeps the order of those that share one.
+    pub fn set_labels(&mut self, mut labels: Vec<(u32, String)>) {
+        labels.sort_by_key(|(index, _)| *index);
+        self.labels = labels;
+    }
+
+    /// The line, counted from 1, that made a request; `None` where no text did.
+    ///
+    /// All requests of a loop's round carry the lines of the loop's statements.
+    #[must_use]
+    pub fn line(&self, request: usize) -> Option<u32> {
+        self.lines.get(request).copied()
+    }
+
+    /// What the text calls a tensor: `a`, `x[3]`; `None` where it has no name.
+    ///
+    /// Tensors that live one after the other may have the same name.
+    #[must_use]
+    pub fn tensor_name(&self, tensor: TensorId) -> Option<Cow<'_, str>> {
+        let name = self.names.get(tensor.get() as usize)?;
+        let base = self.bases.get(name.base as usize)?;
+        Some(name.with_base(base))
+    }
+
+    /// What the text calls a stream: `default` for stream 0, the declared name otherwise.
+    #[must_use]
+    pub fn stream_name(&self, stream: StreamId) -> Option<&str> {
+        let Some(place) = stream.get().checked_sub(1) else { return Some("default") };
+        self.streams.get(usize::try_from(place).ok()?).map(String::as_str)
+    }
+
+    /// The declared streams in order, which have the handles 1, 2, 3 and so on; without the default stream.
+    #[must_use]
+    pub fn streams(&self) -> impl ExactSizeIterator<Item = (StreamId, &str)> {
+        self.streams.iter().enumerate().map(|(place, name)| (StreamId::new(place as u64 + 1), name.as_str()))
+    }
+}

@@ -1,0 +1,63 @@
+//! Fidelity: recordings of PyTorch's own allocator, replayed and compared fact by fact.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use blockyard_pytorch::RecordedRun;
+use blockyard_replay::{RunError, Verified, verify};
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(format!("{name}.jsonl.gz"))
+}
+
+fn read(name: &str) -> RecordedRun {
+    let bytes = std::fs::read(fixture(name)).expect("the fixture is there");
+    RecordedRun::read(&bytes).expect("the fixture is a recording")
+}
+
+fn replay(name: &str) -> Result<Verified, RunError> {
+    verify(&read(name), &mut |_| ControlFlow::Continue(()))
+}
+
+#[track_caller]
+fn check_identical(name: &str) {
+    let comparison = replay(name).expect("the recording can be replayed").comparison;
+    println!("{name}: {:?}", comparison.counts);
+    if let Some(difference) = &comparison.first_difference {
+        panic!("{name}: {difference}");
+    }
+    assert!(comparison.is_identical(), "{name}: {comparison:?}");
+}
+
+#[test]
+fn operations_under_default_settings_are_identical() {
+    for profile in ["mix", "small", "large", "pow", "tight", "streams"] {
+        check_identical(&format!("synthetic/default-{profile}"));
+    }
+}
+
+#[test]
+fn operations_under_split_limits_rounding_and_garbage_collection_are_identical() {
+    for name in [
+        "split64-mix",
+        "split64-large",
+        "split64-tight",
+        "nonsplit-large",
+        "gc06-tight",
+        "split32gc06-tight",
+        "pow2div4-mix",
+        "pow2div4-pow",
+        "pow2divlist-mix",
+    ] {
+        check_identical(&format!("synthetic/{name}"));
+    }
+}
+
+#[test]
+fn programs_are_identical() {
+    for name in
+        ["gpt2_varlen", "resnet50_amp", "gnn_random", "gnn_random.max_split_size_mb_128", "multistream"]
+    {
+        check_identical(&format!("programs/{name}"));
+    }
+}
