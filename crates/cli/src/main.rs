@@ -1,2 +1,32 @@
-//! The `blockyard` command.
-fn main() {}
+//! The `blockyard` command: `run` operations, `verify` recordings, `play` workloads.
+
+mod options;
+mod output;
+mod play;
+mod progress;
+mod run;
+mod verify;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::options::{Command, Options};
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let result = match &options.command {
+        Command::Run(options) => run::run(options),
+        Command::Verify(options) => verify::verify(options),
+        Command::Play(options) => play::play(options),
+    };
+    match result {
+        Ok(code) => code,
+        // A reader that has seen enough (`| head`) is no error.
+        Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}

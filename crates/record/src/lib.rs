@@ -28,7 +28,7 @@ pub use event::{Event, EventSink, Refusal, Silent};
 pub use id::{AllocationId, BlockId, PoolKind, SegmentId, StreamId};
 pub use ledger::Ledger;
 pub use recording::{Label, Outcome, Recorder, Recording, RecordingError, RunInfo, Step};
-pub use snapshot::{BlockSnapshot, BlockState, SegmentSnapshot, Snapshot};
+pub use snapshot::{BlockSnapshot, BlockState, SegmentInfo, SegmentSnapshot, Snapshot};
 pub use state::{MemoryState, StateError};
 pub use stats::{Stat, StatArray, Stats};
 pub use trace::{TraceAction, TraceEntry};

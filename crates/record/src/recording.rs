@@ -196,6 +196,12 @@ impl Recording {
         self.allocation_steps.get(allocation.get() as usize).map(|step| *step as usize)
     }
 
+    /// The streams that have names, in the order of naming.
+    #[must_use]
+    pub fn streams(&self) -> &[(StreamId, String)] {
+        &self.streams
+    }
+
     /// What the program calls the stream: its name, else `default` or the handle.
     #[must_use]
     pub fn stream_name(&self, stream: StreamId) -> String {

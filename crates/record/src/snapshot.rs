@@ -50,6 +50,21 @@ impl SegmentSnapshot {
     }
 }
 
+/// One segment without its blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SegmentInfo {
+    /// Its identity within the run.
+    pub id: SegmentId,
+    /// Where it starts.
+    pub addr: DeviceAddr,
+    /// Its size.
+    pub size: Bytes,
+    /// The stream that may use it.
+    pub stream: StreamId,
+    /// The pool that owns it.
+    pub pool: PoolKind,
+}
+
 /// One block of a segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockSnapshot {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AllocationId, BlockId, BlockSnapshot, BlockState, Bytes, DeviceAddr, Event, Ledger, PoolKind, SegmentId,
-    SegmentSnapshot, Snapshot, Stats, StreamId, TraceAction, TraceEntry,
+    SegmentInfo, SegmentSnapshot, Snapshot, Stats, StreamId, TraceAction, TraceEntry,
 };
 
 /// The memory of one device as the events so far have made it.
@@ -131,6 +131,17 @@ impl MemoryState {
         let segments =
             self.segments.iter().map(|(addr, segment)| self.segment_snapshot(*addr, segment)).collect();
         Snapshot { segments }
+    }
+
+    /// All segments without their blocks, by ascending address; the cost does not depend on the number of blocks.
+    pub fn segments(&self) -> impl ExactSizeIterator<Item = SegmentInfo> + '_ {
+        self.segments.iter().map(|(addr, segment)| SegmentInfo {
+            id: segment.id,
+            addr: *addr,
+            size: segment.size,
+            stream: segment.stream,
+            pool: segment.pool,
+        })
     }
 
     /// One segment with its blocks, if it exists at this moment.

@@ -106,7 +106,7 @@ impl SubAssign for Bytes {
 
 impl Sum for Bytes {
     fn sum<I: Iterator<Item = Self>>(parts: I) -> Self {
-        parts.fold(Self::ZERO, |total, part| total.saturating_add(part))
+        parts.fold(Self::ZERO, Self::saturating_add)
     }
 }
 

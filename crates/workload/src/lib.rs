@@ -90,12 +90,14 @@ mod parse;
 pub mod presets;
 mod request;
 mod size;
+mod size_text;
 mod syntax;
 mod token;
 mod workload;
 
 pub use error::{ParseError, ParseErrorKind};
 pub use request::{Request, TensorId};
+pub use size_text::parse_size;
 pub use workload::Workload;
 
 /// The most requests that a text may make.

@@ -102,9 +102,9 @@ fn new_tensors_get_names_that_the_text_does_not_use() {
     let edit = try_insert("a = alloc 1; c = alloc 1 # b", 1, alloc(Bytes::kib(1), 0)).unwrap();
     assert_eq!(edit.tensor, Some(TensorId::new(1)));
     assert_eq!(edit.text, "a = alloc 1; b = alloc 1 KiB; c = alloc 1 # b");
-    let letters = ('a'..='z').map(|letter| format!("{letter} = alloc 1\n")).collect::<String>();
+    let letters = ('a'..='z').map(|letter| format!("{letter} = alloc 1")).collect::<Vec<_>>().join("\n");
     let edit = try_insert(&letters, 26, alloc(Bytes::kib(1), 0)).unwrap();
-    assert!(edit.text.ends_with("z = alloc 1\na1 = alloc 1 KiB\n"), "{}", edit.text);
+    assert!(edit.text.ends_with("\nz = alloc 1\na1 = alloc 1 KiB\n"), "{}", edit.text);
     check(
         "repeat 2 as a { b[a] = alloc 1 }",
         2,

@@ -1,0 +1,28 @@
+use std::io::{self, BufWriter, Read, StdoutLock, Write};
+use std::path::Path;
+
+use anyhow::Context;
+
+/// Standard output in large pieces: a line a call would be slow for half a million operations.
+pub(crate) fn stdout() -> BufWriter<StdoutLock<'static>> {
+    BufWriter::with_capacity(1 << 16, io::stdout().lock())
+}
+
+pub(crate) fn line(out: &mut impl Write, text: &str) -> io::Result<()> {
+    out.write_all(text.as_bytes())?;
+    out.write_all(b"\n")
+}
+
+pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// The bytes of a file, or of standard input for `-`.
+pub(crate) fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    if path == Path::new("-") {
+        let mut bytes = Vec::new();
+        io::stdin().lock().read_to_end(&mut bytes).context("standard input")?;
+        return Ok(bytes);
+    }
+    std::fs::read(path).with_context(|| path.display().to_string())
+}

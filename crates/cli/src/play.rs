@@ -1,0 +1,102 @@
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::{Context, anyhow};
+use blockyard_figure::{StateCursor, describe_step, ledger_text, map_text};
+use blockyard_record::{Bytes, Outcome, Recording};
+use blockyard_replay::{AllocatorConfig, Settings, run};
+use blockyard_workload::Workload;
+use blockyard_workload::presets::presets;
+use serde_json::json;
+
+use crate::options::PlayOptions;
+use crate::output;
+use crate::progress::Bar;
+
+const DEFAULT_CAPACITY: Bytes = Bytes::gib(1);
+
+pub(crate) fn play(options: &PlayOptions) -> anyhow::Result<ExitCode> {
+    let name = options.workload.display().to_string();
+    let preset = presets().iter().find(|preset| preset.id == name);
+    let (text, config, capacity) = match preset {
+        Some(preset) if !options.workload.exists() => {
+            (preset.text.to_owned(), preset.config.to_owned(), preset.capacity)
+        }
+        _ => (read_text(options).context(with_presets(&name))?, String::new(), DEFAULT_CAPACITY),
+    };
+    let config = options.conf.clone().unwrap_or(config);
+    let settings = Settings {
+        title: name.clone(),
+        config: config.parse::<AllocatorConfig>().context("settings")?,
+        capacity: options.total_memory.unwrap_or(capacity),
+    };
+    let workload = Workload::parse(&text).map_err(|error| anyhow!("{name}: {error}"))?;
+    let bar = Bar::new(&name);
+    let recording = run(&workload, &settings, &mut |progress| bar.report(&progress))?;
+    drop(bar);
+    write_steps(recording, options)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read_text(options: &PlayOptions) -> anyhow::Result<String> {
+    String::from_utf8(output::read(&options.workload)?).map_err(|_| anyhow!("not a text"))
+}
+
+fn with_presets(name: &str) -> String {
+    let ids: Vec<&str> = presets().iter().map(|preset| preset.id).collect();
+    format!("{name} (neither a workload's file nor one of the presets {})", ids.join(", "))
+}
+
+fn write_steps(recording: Recording, options: &PlayOptions) -> anyhow::Result<()> {
+    let mut out = output::stdout();
+    let recording = std::sync::Arc::new(recording);
+    let mut cursor = StateCursor::new(recording.clone());
+    let count = recording.step_count();
+    let first = if options.last { count.saturating_sub(1) } else { 0 };
+    let mut labels = recording.labels().iter().skip_while(|label| (label.step as usize) < first).peekable();
+    for index in first..count {
+        while let Some(label) = labels.next_if(|label| label.step as usize <= index) {
+            if !options.json {
+                output::line(&mut out, &format!("== {} ==\n", label.text))?;
+            }
+        }
+        let Some(step) = recording.step(index) else { break };
+        let state = cursor.at(step.end)?;
+        if options.json {
+            output::line(&mut out, &json_step(&recording, index))?;
+            continue;
+        }
+        let words = describe_step(&recording, index);
+        output::line(&mut out, &format!("{}. {}", index + 1, words.title))?;
+        output::line(&mut out, &format!("   {}", words.sentence))?;
+        output::line(&mut out, &map_text(state, &recording))?;
+        output::line(&mut out, &format!("{}\n", ledger_text(state)))?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn json_step(recording: &Recording, index: usize) -> String {
+    let words = describe_step(recording, index);
+    let ledger = recording.ledger_after(index).unwrap_or_default();
+    let (outcome, message) = match recording.outcome(index) {
+        Outcome::Done => ("done", None),
+        Outcome::OutOfMemory(text) => ("out_of_memory", Some(text)),
+        Outcome::Refused(text) => ("refused", Some(text)),
+        Outcome::Skipped(text) => ("skipped", Some(text)),
+    };
+    json!({
+        "step": index + 1,
+        "request": words.title,
+        "words": words.sentence,
+        "outcome": outcome,
+        "message": message,
+        "requested": ledger.requested.get(),
+        "allocated": ledger.allocated().get(),
+        "pending": ledger.pending.get(),
+        "cached": ledger.cached.get(),
+        "reserved": ledger.reserved().get(),
+        "free": ledger.free.get(),
+    })
+    .to_string()
+}

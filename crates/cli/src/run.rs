@@ -1,0 +1,114 @@
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use blockyard_device::{RecordedDevice, VirtualDevice};
+use blockyard_pytorch::{
+    Allocated, Inferred, Operation, OperationKind, RecordedRun, log, memory_summary, requests, stat_values,
+};
+use blockyard_replay::{Advance, AllocatorConfig, Progress, Runner, Settings, StepResult, device_of};
+use blockyard_workload::Request;
+
+use crate::options::RunOptions;
+use crate::output;
+use crate::progress::Bar;
+
+pub(crate) fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
+    let name = options.operations.display().to_string();
+    let mut run = RecordedRun::read(&output::read(&options.operations)?).with_context(|| name.clone())?;
+    if let Some(conf) = &options.conf {
+        run.meta.config.clone_from(conf);
+    }
+    if let Some(total) = options.total_memory {
+        run.meta.total_memory = total;
+    }
+    let config: AllocatorConfig = run.meta.config.parse().context("settings")?;
+    let mut inferred = requests(&run).with_context(|| name.clone())?;
+    if run.operations.is_empty() {
+        make_operations(&mut run, &mut inferred).with_context(|| name.clone())?;
+    }
+    let settings = Settings { title: run.meta.name.clone(), config, capacity: run.meta.total_memory };
+    let bar = Bar::new(&name);
+    if options.virtual_addresses {
+        let device = VirtualDevice::new(settings.capacity);
+        write_run(&run, &inferred, Runner::new(device, &settings, &inferred.workload), &bar)?;
+    } else {
+        let device: RecordedDevice = device_of(&run, &inferred);
+        write_run(&run, &inferred, Runner::new(device, &settings, &inferred.workload), &bar)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write_run<D>(run: &RecordedRun, inferred: &Inferred, mut runner: Runner<'_, D>, bar: &Bar) -> anyhow::Result<()>
+where
+    D: blockyard_device::DeviceMemory + Advance,
+{
+    let mut out = output::stdout();
+    output::line(&mut out, &log::meta(&run.meta))?;
+    let mut before = stat_values(runner.stats());
+    // The first line has every statistic, so that a reader can fold the changes of the others into it.
+    let all: Vec<(usize, i64)> = before.iter().copied().enumerate().collect();
+    output::line(&mut out, &log::operation(&OperationKind::Start, None, &all))?;
+    let total = inferred.workload.requests().len();
+    for index in 0..total {
+        if index.is_multiple_of(4096) {
+            let progress = Progress { phase: "running".to_owned(), done: index as u64, total: total as u64 };
+            let _ = bar.report(&progress);
+        }
+        let result = runner.step()?;
+        let operation = inferred.operations.get(index).copied();
+        let Some(kind) = operation.and_then(|index| run.operations.get(index)).map(|operation| &operation.kind) else {
+            continue;
+        };
+        // A request that the recorder's own synchronization stands for has no line.
+        if index > 0 && inferred.operations.get(index - 1).copied() == operation {
+            continue;
+        }
+        let after = stat_values(runner.stats());
+        let pairs = before.iter().zip(&after).enumerate();
+        let changed: Vec<(usize, i64)> =
+            pairs.filter(|(_, (before, after))| before != after).map(|(key, (_, after))| (key, *after)).collect();
+        before = after;
+        output::line(&mut out, &log::operation(kind, answer(result).as_ref(), &changed))?;
+    }
+    output::line(&mut out, &log::operation(&OperationKind::End, None, &[]))?;
+    output::line(&mut out, &log::trace(runner.trace()))?;
+    output::line(&mut out, &log::segments(&runner.snapshot()))?;
+    output::line(&mut out, &log::memory_summary(&memory_summary(runner.stats(), 0, false)))?;
+    out.flush()?;
+    Ok(())
+}
+
+fn answer(result: Option<StepResult>) -> Option<Allocated> {
+    match result? {
+        StepResult::Allocated(addr) => Some(Allocated::At(addr.get())),
+        StepResult::OutOfMemory(text) | StepResult::Refused(text) => Some(Allocated::OutOfMemory(text)),
+        StepResult::Done | StepResult::Skipped(_) => None,
+    }
+}
+
+/// A program's recording has no operations: write those that its trace shows.
+fn make_operations(run: &mut RecordedRun, inferred: &mut Inferred) -> anyhow::Result<()> {
+    for (index, request) in inferred.workload.requests().iter().enumerate() {
+        let kind = match *request {
+            Request::Allocate { tensor, size, stream } => OperationKind::Allocate {
+                id: u64::from(tensor.get()),
+                size,
+                stream: stream.get(),
+                result: None,
+            },
+            Request::Free { tensor } => OperationKind::Free { id: u64::from(tensor.get()) },
+            Request::EmptyCache => OperationKind::EmptyCache,
+            Request::Snapshot => {
+                inferred.operations.push(usize::MAX);
+                continue;
+            }
+            _ => bail!(
+                "the recording has waits for other streams, which the format of operations cannot say; `verify` replays it"
+            ),
+        };
+        inferred.operations.push(run.operations.len());
+        run.operations.push(Operation { line: index + 1, kind, stats: Vec::new() });
+    }
+    Ok(())
+}

@@ -1,0 +1,98 @@
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use blockyard_pytorch::RecordedRun;
+use blockyard_replay::{Comparison, verify as replay};
+use serde_json::json;
+
+use crate::options::VerifyOptions;
+use crate::output;
+use crate::progress::Bar;
+
+const DIFFERS: u8 = 1;
+const NOT_REPLAYED: u8 = 2;
+
+pub(crate) fn verify(options: &VerifyOptions) -> anyhow::Result<ExitCode> {
+    let mut worst = 0;
+    let mut out = output::stdout();
+    for path in &options.files {
+        let name = path.display().to_string();
+        match compare(path, &name) {
+            Ok(comparison) => {
+                if !comparison.is_identical() {
+                    worst = worst.max(DIFFERS);
+                }
+                write_comparison(&mut out, &name, &comparison, options.json)?;
+            }
+            Err(error) => {
+                worst = worst.max(NOT_REPLAYED);
+                if options.json {
+                    output::line(&mut out, &json!({"file": name, "error": format!("{error:#}")}).to_string())?;
+                } else {
+                    output::line(&mut out, &format!("{name}: not replayed: {error:#}"))?;
+                }
+            }
+        }
+        // A line a file, as soon as it is known.
+        out.flush()?;
+    }
+    Ok(ExitCode::from(worst))
+}
+
+fn compare(path: &Path, name: &str) -> anyhow::Result<Comparison> {
+    let bar = Bar::new(name);
+    let run = RecordedRun::read(&output::read(path)?)?;
+    Ok(replay(&run, &mut |progress| bar.report(&progress))?.comparison)
+}
+
+fn write_comparison(
+    out: &mut impl Write,
+    name: &str,
+    comparison: &Comparison,
+    as_json: bool,
+) -> anyhow::Result<()> {
+    if as_json {
+        let counts: serde_json::Map<String, serde_json::Value> = comparison
+            .counts
+            .iter()
+            .map(|count| (count.kind.clone(), json!({"identical": count.identical, "total": count.total})))
+            .collect();
+        let difference = comparison.first_difference.as_ref().map(|difference| {
+            json!({
+                "step": difference.step,
+                "what": difference.what,
+                "expected": difference.expected,
+                "found": difference.found,
+            })
+        });
+        let value = json!({
+            "file": name,
+            "identical": comparison.is_identical(),
+            "counts": counts,
+            "first_difference": difference,
+            "notes": comparison.notes,
+        });
+        output::line(out, &value.to_string())?;
+        return Ok(());
+    }
+    let verdict = if comparison.is_identical() { "identical" } else { "DIFFERS" };
+    let counts: Vec<String> = comparison
+        .counts
+        .iter()
+        .map(|count| format!("{} {}/{}", count.kind, count.identical, count.total))
+        .collect();
+    output::line(out, &format!("{name}: {verdict}: {}", counts.join(", ")))?;
+    if let Some(difference) = &comparison.first_difference {
+        output::line(out, &format!("  first difference, {}", difference.what))?;
+        if let Some(step) = difference.step {
+            output::line(out, &format!("    step     {}", step + 1))?;
+        }
+        output::line(out, &format!("    PyTorch  {}", difference.expected))?;
+        output::line(out, &format!("    replay   {}", difference.found))?;
+    }
+    for note in &comparison.notes {
+        output::line(out, &format!("  note: {note}"))?;
+    }
+    Ok(())
+}
