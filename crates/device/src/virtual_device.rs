@@ -46,7 +46,9 @@ impl VirtualDevice {
     }
 
     pub(crate) fn allocate_at(&mut self, base: DeviceAddr, size: Bytes) -> Result<DeviceAddr, DeviceError> {
-        let used = self.used.checked_add(size).filter(|used| *used <= self.total);
+        // PyTorch's statistics are signed: a device of 8 EiB and more stops there.
+        let most = self.total.min(Bytes::new(i64::MAX.unsigned_abs()));
+        let used = self.used.checked_add(size).filter(|used| *used <= most);
         let used = used.ok_or(DeviceError::OutOfMemory { requested: size })?;
         self.used = used;
         self.segments.insert(base, size);

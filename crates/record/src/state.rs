@@ -134,6 +134,7 @@ impl MemoryState {
     }
 
     /// All segments without their blocks, by ascending address; the cost does not depend on the number of blocks.
+    #[must_use]
     pub fn segments(&self) -> impl ExactSizeIterator<Item = SegmentInfo> + '_ {
         self.segments.iter().map(|(addr, segment)| SegmentInfo {
             id: segment.id,
@@ -167,12 +168,10 @@ impl MemoryState {
     }
 
     fn segment_snapshot(&self, addr: DeviceAddr, segment: &SegmentEntry) -> SegmentSnapshot {
-        let mut blocks = Vec::new();
-        let mut cursor = Some(segment.first);
-        while let Some(block) = cursor.and_then(|slot| self.slots.get(slot as usize)) {
-            blocks.push(block.snapshot());
-            cursor = block.next;
-        }
+        let slot = |slot: u32| self.slots.get(slot as usize);
+        let chain = std::iter::successors(slot(segment.first), |block| block.next.and_then(slot));
+        // The links of a damaged recording may go in circles.
+        let blocks = chain.take(self.slots.len()).map(BlockEntry::snapshot).collect();
         SegmentSnapshot {
             id: segment.id,
             addr,
@@ -285,13 +284,11 @@ impl MemoryState {
 
     fn insert(&mut self, entry: BlockEntry) -> u32 {
         let id = entry.id;
-        let slot = if let Some(slot) = self.vacant.pop() {
-            self.slots[slot as usize] = entry;
-            slot
-        } else {
-            self.slots.push(entry);
-            u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX)
-        };
+        let slot = self.vacant.pop().unwrap_or_else(|| u32::try_from(self.slots.len()).unwrap_or(u32::MAX));
+        match self.slots.get_mut(slot as usize) {
+            Some(place) => *place = entry,
+            None => self.slots.push(entry),
+        }
         self.block_slots.insert(id, slot);
         slot
     }
@@ -406,7 +403,7 @@ impl MemoryState {
         if !is_fresh && !is_whole {
             self.stats.inactive_split_changed(pool, -1, -size.signed());
         }
-        self.requested += requested;
+        self.requested = self.requested.saturating_add(requested);
         self.stats.allocated(pool, size, requested, is_oversize);
         Ok(())
     }
@@ -440,14 +437,14 @@ impl MemoryState {
             match near {
                 Some(near) if near.state == BlockState::Inactive => {
                     absorbed += 1;
-                    absorbed_bytes += near.size.signed();
+                    absorbed_bytes = near.size.signed().saturating_add(absorbed_bytes);
                     is_split |= far.is_some();
                 }
                 Some(_) => is_split = true,
                 None => {}
             }
         }
-        let enlarged = size.signed() + absorbed_bytes;
+        let enlarged = size.signed().saturating_add(absorbed_bytes);
         self.stats.inactive_split_changed(
             pool,
             i64::from(is_split) - absorbed,
@@ -472,7 +469,7 @@ impl MemoryState {
         if block.previous == Some(gone_slot) {
             let block = self.find_mut(id)?;
             block.addr = gone.addr;
-            block.size += gone.size;
+            block.size = block.size.saturating_add(gone.size);
             block.previous = gone.previous;
             match gone.previous.and_then(|slot| self.slots.get_mut(slot as usize)) {
                 Some(previous) => previous.next = Some(slot),
@@ -484,7 +481,7 @@ impl MemoryState {
             }
         } else if block.next == Some(gone_slot) {
             let block = self.find_mut(id)?;
-            block.size += gone.size;
+            block.size = block.size.saturating_add(gone.size);
             block.next = gone.next;
             if let Some(next) = gone.next.and_then(|slot| self.slots.get_mut(slot as usize)) {
                 next.previous = Some(slot);

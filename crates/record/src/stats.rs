@@ -16,17 +16,19 @@ pub struct Stat {
 }
 
 impl Stat {
+    // Sums wrap around, as PyTorch's do: a virtual device may be large enough for eight times 2^60 bytes to come and go.
+
     /// Adds `amount` to the current value, which may raise the peak.
     pub fn increase(&mut self, amount: i64) {
-        self.current += amount;
+        self.current = self.current.wrapping_add(amount);
         self.peak = self.peak.max(self.current);
-        self.allocated += amount;
+        self.allocated = self.allocated.wrapping_add(amount);
     }
 
     /// Takes `amount` from the current value.
     pub fn decrease(&mut self, amount: i64) {
-        self.current -= amount;
-        self.freed += amount;
+        self.current = self.current.wrapping_sub(amount);
+        self.freed = self.freed.wrapping_add(amount);
     }
 
     /// One increase or one decrease by a net change; nothing for zero, which leaves the peak alone.

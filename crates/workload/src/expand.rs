@@ -45,6 +45,17 @@ pub(crate) fn expand(
     Ok(workload)
 }
 
+/// How many requests, labels and rounds of loops without requests `text` makes, found without running its loops.
+pub(crate) fn length(text: &str) -> Result<u64, ParseError> {
+    let mut parser = Parser::new(text);
+    let mut cost = Cost::default();
+    while let Some(statement) = parser.next_statement()? {
+        cost = cost.add(statement.kind.cost());
+        parser.check_cost(statement.span, cost)?;
+    }
+    Ok(cost.requests.saturating_add(cost.rounds).saturating_add(cost.labels))
+}
+
 struct Expansion<'t> {
     text: &'t str,
     workload: Workload,

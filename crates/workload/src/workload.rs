@@ -4,7 +4,7 @@ use blockyard_record::StreamId;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ParseError;
-use crate::expand::expand;
+use crate::expand::{expand, length};
 use crate::names::TensorName;
 use crate::request::{Request, TensorId};
 
@@ -32,6 +32,15 @@ impl Workload {
     /// The first thing in the text that is wrong, with its place.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         expand(text, |_, _| ())
+    }
+
+    /// About how long a text's workload is, for those who decide where to run it: its requests and labels, found
+    /// without running its loops.
+    ///
+    /// # Errors
+    /// The first thing in the text that is wrong; some errors show only when the loops run.
+    pub fn length(text: &str) -> Result<u64, ParseError> {
+        length(text)
     }
 
     /// A workload without names, lines and labels, such as one from a recording.

@@ -281,3 +281,12 @@ fn a_workload_is_as_long_as_it_may_be() {
     let error = Workload::parse(text).unwrap_err();
     assert_eq!((error.kind(), error.position()), (&ParseErrorKind::TooManyRequests, (2, 1, 9)));
 }
+
+#[test]
+fn a_text_knows_its_length_without_running_its_loops() {
+    let text = "step \"x\"\nrepeat 1000 as i { repeat 1000 as j { x[i][j] = alloc 512 } }\nfree x[*]";
+    let start = Instant::now();
+    assert_eq!(Workload::length(text).unwrap(), 1_000_000 + 1 + 1);
+    assert!(start.elapsed() < Duration::from_secs(1));
+    assert!(Workload::length("repeat 3 {").is_err());
+}

@@ -1,0 +1,120 @@
+use std::collections::BTreeSet;
+
+use blockyard_record::{BlockId, Bytes, DeviceAddr, Event, PoolKind, Recording, SegmentId, StreamId};
+
+/// What a range of events changed, for the segment map to emphasize.
+///
+/// Blocks that came and went within the range may be named; whoever draws looks only for those that exist.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Segments that the device gave.
+    pub new_segments: BTreeSet<SegmentId>,
+    /// Segments that went back to the device, by ascending address.
+    pub released: Vec<Ghost>,
+    /// Fronts of splits: the edge at their end is new.
+    pub split_fronts: BTreeSet<BlockId>,
+    /// Blocks that took over a neighbor.
+    pub merged: BTreeSet<BlockId>,
+    /// Blocks handed to callers.
+    pub allocated: BTreeSet<BlockId>,
+    /// Blocks that callers gave back and that wait for a stream.
+    pub pending: BTreeSet<BlockId>,
+    /// Blocks that became reusable.
+    pub freed: BTreeSet<BlockId>,
+    /// Blocks that another stream used.
+    pub stream_recorded: BTreeSet<BlockId>,
+    /// Whether a request failed.
+    pub has_failure: bool,
+}
+
+/// A segment that is no longer there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ghost {
+    /// Its identity.
+    pub segment: SegmentId,
+    /// Where it started.
+    pub addr: DeviceAddr,
+    /// How large it was.
+    pub size: Bytes,
+    /// The stream that could use it.
+    pub stream: StreamId,
+    /// The pool that owned it.
+    pub pool: PoolKind,
+}
+
+impl Changes {
+    /// What the events from `from_event` on and before `to_event` changed; none where the recording is damaged.
+    ///
+    /// The cost grows with the number of events: meant for a step or a few.
+    #[must_use]
+    pub fn of(recording: &Recording, from_event: usize, to_event: usize) -> Self {
+        let mut changes = Self::default();
+        let mut releases = Vec::new();
+        for index in from_event..to_event.min(recording.event_count()) {
+            match recording.event(index) {
+                Some(Event::SegmentReleased { segment, .. }) => releases.push((index, segment)),
+                Some(event) => changes.note(&event),
+                None => {}
+            }
+        }
+        if !releases.is_empty() {
+            changes.released = ghosts(recording, from_event, &releases);
+        }
+        changes
+    }
+
+    /// Whether nothing changed that a map could show.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn note(&mut self, event: &Event) {
+        match *event {
+            Event::SegmentAllocated { segment, .. } => {
+                self.new_segments.insert(segment);
+            }
+            Event::Split { front, .. } => {
+                self.split_fronts.insert(front);
+            }
+            Event::Allocated { block, .. } => {
+                self.allocated.insert(block);
+            }
+            Event::StreamRecorded { block, .. } => {
+                self.stream_recorded.insert(block);
+            }
+            Event::FreeRequested { block, .. } => {
+                self.allocated.remove(&block);
+                self.pending.insert(block);
+            }
+            Event::FreeCompleted { block } => {
+                self.pending.remove(&block);
+                self.freed.insert(block);
+            }
+            Event::Merged { block, .. } => {
+                self.merged.insert(block);
+            }
+            Event::OutOfMemory { .. } => self.has_failure = true,
+            _ => {}
+        }
+    }
+}
+
+/// The segments of `releases` (event index and segment), as they were when they went; by ascending address.
+fn ghosts(recording: &Recording, from_event: usize, releases: &[(usize, SegmentId)]) -> Vec<Ghost> {
+    let Ok(mut state) = recording.state_at(from_event) else { return Vec::new() };
+    let mut at = from_event;
+    let mut ghosts = Vec::new();
+    for (index, id) in releases {
+        if recording.advance(&mut state, at, *index).is_err() {
+            return ghosts;
+        }
+        at = *index;
+        if let Some(segment) = state.segment(*id) {
+            let (addr, size, stream, pool) = (segment.addr, segment.size, segment.stream, segment.pool);
+            ghosts.push(Ghost { segment: *id, addr, size, stream, pool });
+        }
+    }
+    ghosts.sort_by_key(|ghost| (ghost.addr, ghost.segment));
+    ghosts
+}

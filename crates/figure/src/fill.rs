@@ -1,0 +1,136 @@
+use crate::role::{LedgerClass, Role};
+
+/// How an inside is filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Fill {
+    /// The color.
+    pub role: Role,
+    /// The pattern that tells it from others without color.
+    pub pattern: Pattern,
+}
+
+impl Fill {
+    /// The color without a pattern.
+    #[must_use]
+    pub const fn solid(role: Role) -> Self {
+        Self { role, pattern: Pattern::Solid }
+    }
+
+    /// How figures fill the class.
+    #[must_use]
+    pub fn of(class: LedgerClass) -> Self {
+        let pattern = match class {
+            LedgerClass::Requested => Pattern::Solid,
+            LedgerClass::Rounding => Pattern::BackHatch,
+            LedgerClass::Pending => Pattern::Hatch,
+            LedgerClass::Cached => Pattern::Dots,
+            LedgerClass::Free => Pattern::Faint,
+        };
+        Self { role: class.role(), pattern }
+    }
+}
+
+/// A repeating drawing in one color; see [`Pattern::tile`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Pattern {
+    /// The color alone.
+    Solid,
+    /// A light tint of the color, nothing else.
+    Faint,
+    /// Lines that rise to the right, on a tint.
+    Hatch,
+    /// Lines that fall to the right, on a tint, closer together.
+    BackHatch,
+    /// Dots on a tint.
+    Dots,
+    /// Lines both ways on a tint.
+    Cross,
+    /// Thin level lines on a tint.
+    Lines,
+    /// Thin upright lines on a tint: many blocks side by side.
+    Bars,
+}
+
+/// What a pattern repeats, in pixels of a square tile.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tile {
+    /// The side of the tile.
+    pub size_px: f32,
+    /// How opaque the color lies under the drawing, from 0 to 1.
+    pub tint: f32,
+    /// Lines as `[from x, from y, to x, to y]`; cut at the tile's edges.
+    pub lines: &'static [[f32; 4]],
+    /// The width of the lines.
+    pub line_px: f32,
+    /// Dots as `[x, y, radius]`.
+    pub dots: &'static [[f32; 3]],
+}
+
+impl Pattern {
+    /// Every pattern.
+    pub const ALL: [Self; 8] = [
+        Self::Solid,
+        Self::Faint,
+        Self::Hatch,
+        Self::BackHatch,
+        Self::Dots,
+        Self::Cross,
+        Self::Lines,
+        Self::Bars,
+    ];
+
+    /// The name, for identifiers of renderers.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Solid => "solid",
+            Self::Faint => "faint",
+            Self::Hatch => "hatch",
+            Self::BackHatch => "back-hatch",
+            Self::Dots => "dots",
+            Self::Cross => "cross",
+            Self::Lines => "lines",
+            Self::Bars => "bars",
+        }
+    }
+
+    /// What to repeat, so that every renderer draws the same.
+    #[must_use]
+    pub fn tile(self) -> Tile {
+        let plain = Tile { size_px: 8.0, tint: 1.0, lines: &[], line_px: 0.0, dots: &[] };
+        match self {
+            Self::Solid => plain,
+            Self::Faint => Tile { tint: 0.12, ..plain },
+            Self::Hatch => Tile {
+                tint: 0.3,
+                // The two short lines complete the corners, so that neighboring tiles join without a gap.
+                lines: &[[0.0, 8.0, 8.0, 0.0], [-2.0, 2.0, 2.0, -2.0], [6.0, 10.0, 10.0, 6.0]],
+                line_px: 2.0,
+                ..plain
+            },
+            Self::BackHatch => Tile {
+                size_px: 5.0,
+                tint: 0.35,
+                lines: &[[0.0, 0.0, 5.0, 5.0], [-1.5, 3.5, 1.5, 6.5], [3.5, -1.5, 6.5, 1.5]],
+                line_px: 1.6,
+                ..plain
+            },
+            Self::Dots => {
+                Tile { size_px: 6.0, tint: 0.22, dots: &[[1.5, 1.5, 0.9], [4.5, 4.5, 0.9]], ..plain }
+            }
+            Self::Cross => Tile {
+                size_px: 6.0,
+                tint: 0.2,
+                lines: &[[0.0, 0.0, 6.0, 6.0], [0.0, 6.0, 6.0, 0.0]],
+                line_px: 1.0,
+                ..plain
+            },
+            Self::Bars => {
+                Tile { size_px: 4.0, tint: 0.45, lines: &[[1.0, 0.0, 1.0, 4.0]], line_px: 2.0, ..plain }
+            }
+            Self::Lines => {
+                Tile { size_px: 4.0, tint: 0.3, lines: &[[0.0, 2.0, 4.0, 2.0]], line_px: 1.0, ..plain }
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! States and recordings as pictures: pure layout, without a renderer.
+//!
+//! A [`Scene`] is a list of marks in CSS pixels with the targets that a pointer or the keyboard can reach. Whoever draws
+//! it (SVG, canvas, a GPU) needs to know nothing about memory; whoever lays it out knows nothing about a screen.
+//!
+//! * [`ledger_bar`]: the capacity as one bar in which every byte is in exactly one class.
+//! * [`river`]: the same over all steps of a recording, from a [`Series`] that makes it cost pixels and not steps.
+//! * [`segment_map`]: every segment a row, blocks to scale, with the [`Changes`] of the running step emphasized.
+//! * [`Player`] and [`reduce`]: where the reader is in the recording.
+//! * [`describe_step`], [`describe_event`], [`block_facts`] and the `_text` functions: the same in words.
+//!
+//! Colors are [`Role`]s: a mark says what it means, a [`Theme`] says how that looks.
+//!
+//! This crate must not know an allocator, a device, a clock or a document: a saved snapshot draws as well as a live run.
+
+mod apportion;
+mod changes;
+mod fill;
+mod geometry;
+mod labels;
+mod ledger_bar;
+mod map;
+mod numbers;
+mod player;
+mod river;
+mod role;
+mod scene;
+mod scene_text;
+mod state_cursor;
+mod svg;
+mod text_width;
+mod theme;
+mod words;
+
+pub use changes::{Changes, Ghost};
+pub use fill::{Fill, Pattern, Tile};
+pub use geometry::{Point, Rect, Size};
+pub use ledger_bar::{ledger_bar, ledger_bar_height};
+pub use map::{
+    Direction, MapOrder, MapScale, MapView, SegmentZoom, next_block, pan_segment, scroll_to, segment_map,
+    segment_map_height, zoom_segment,
+};
+pub use player::{MANY, Player, PlayerAction, SPEEDS, Unit, reduce};
+pub use river::{RiverView, Series, river, river_cursor, river_plot, river_step_at};
+pub use role::{LedgerClass, Role};
+pub use scene::{Anchor, Dash, Mark, Scene, Target, TargetId, Weight};
+pub use state_cursor::StateCursor;
+pub use svg::FONT_FAMILY;
+pub use text_width::text_width_px;
+pub use theme::{Theme, theme_css};
+pub use words::{
+    BlockRow, SegmentRow, StepWords, block_age_steps, block_facts, describe_event, describe_step,
+    describe_target, ledger_text, map_table, map_text, river_text,
+};

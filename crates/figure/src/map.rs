@@ -1,0 +1,17 @@
+//! The segment map: every segment a row, its blocks to scale.
+//!
+//! Only the rows in sight are laid out, so thousands of segments cost what thirty do.
+
+mod blocks;
+mod draw;
+mod emphasis;
+mod gutter;
+mod pieces;
+mod rows;
+mod view;
+mod walk;
+
+pub use draw::segment_map;
+pub use rows::{scroll_to, segment_map_height};
+pub use view::{Direction, MapOrder, MapScale, MapView, SegmentZoom, pan_segment, zoom_segment};
+pub use walk::next_block;

@@ -1,0 +1,242 @@
+use blockyard_record::{Bytes, MemoryState, Recording, SegmentInfo};
+
+use crate::changes::{Changes, Ghost};
+use crate::fill::{Fill, Pattern};
+use crate::geometry::{Point, Rect, Size};
+use crate::labels::baseline;
+use crate::map::blocks::{Hidden, draw_blocks, draw_run};
+use crate::map::emphasis::{draw_changes, draw_new_segment, draw_ring};
+use crate::map::gutter::{TEXT_PX, draw_row_head};
+use crate::map::pieces::{BarScale, Piece, pieces};
+use crate::map::rows::{BAR_PX, OVERVIEW_PX, ROW_PX, Row, Rows, bars_px};
+use crate::map::view::{MapScale, MapView};
+use crate::numbers::{floor_count, grouped_count, px, share};
+use crate::role::Role;
+use crate::scene::{Anchor, Dash, Scene, Target, TargetId, TextStyle, Weight};
+use crate::text_width::{first_fitting, text_width_px};
+
+/// Every segment a row, its blocks to scale in address order.
+///
+/// `changed` is emphasized, `names` gives blocks and streams their names. The scene is a window of `size` on all rows
+/// ([`segment_map_height`](crate::segment_map_height)); the header stays at its top. It says which rows are in sight and
+/// how many blocks are too narrow to be drawn one by one.
+#[must_use]
+pub fn segment_map(
+    state: &MemoryState,
+    changed: &Changes,
+    names: &Recording,
+    view: &MapView,
+    size: Size,
+) -> Scene {
+    let size = size.tame();
+    let mut scene = Scene::new(size.width_px, size.height_px);
+    let rows = Rows::new(state, changed, view);
+    let scroll = rows.scroll_px(view.scroll_px, size.height_px);
+    let visible = rows.visible(scroll, size.height_px);
+    let largest = rows.list.iter().map(Row::size).max().unwrap_or_default();
+    let map = Map { state, changed, names, view, bars: bars_px(size), largest };
+    let mut hidden = Hidden::default();
+    for index in visible.0..visible.1 {
+        let Some(row) = rows.list.get(index) else { continue };
+        let top = rows.top_px(index) - scroll;
+        draw_row_head(&mut scene, names, row, top, map.bars.0);
+        match row {
+            Row::Segment(info) => {
+                let found = map.draw_segment(&mut scene, info, top, rows.is_zoomed(index));
+                hidden.count += found.count;
+                hidden.bytes = hidden.bytes.saturating_add(found.bytes);
+            }
+            Row::Ghost(ghost) => map.draw_ghost(&mut scene, ghost, top),
+        }
+    }
+    if rows.list.is_empty() {
+        let at = Point::new(map.bars.0, baseline(rows.header_px + ROW_PX / 2.0, 12.0));
+        scene.text(at, "no segments: nothing is reserved", TextStyle::new(Role::TextMuted, 12.0));
+    }
+    clip_targets(&mut scene, rows.header_px);
+    map.draw_header(&mut scene, &rows, visible, hidden);
+    scene
+}
+
+/// Rows pass below the header: what it covers must not be reached.
+fn clip_targets(scene: &mut Scene, header_px: f32) {
+    let bottom = scene.height_px;
+    scene.targets.retain_mut(|Target { rect, .. }| {
+        let (top, end) = (rect.y_px.max(header_px), rect.bottom_px().min(bottom));
+        rect.y_px = top;
+        rect.height_px = end - top;
+        end > top
+    });
+}
+
+struct Map<'a> {
+    state: &'a MemoryState,
+    changed: &'a Changes,
+    names: &'a Recording,
+    view: &'a MapView,
+    bars: (f32, f32),
+    largest: Bytes,
+}
+
+impl Map<'_> {
+    /// Where a bar of `size` bytes ends.
+    fn bar_right_px(&self, size: Bytes) -> f32 {
+        let width = self.bars.1 - self.bars.0;
+        match self.view.scale {
+            MapScale::Each => self.bars.1,
+            MapScale::Common => self.bars.0 + (px(share(size, self.largest)) * width).round().max(2.0),
+        }
+    }
+
+    fn draw_segment(&self, scene: &mut Scene, info: &SegmentInfo, top_px: f32, is_zoomed: bool) -> Hidden {
+        let Some(segment) = self.state.segment(info.id) else { return Hidden::default() };
+        let head = Rect::new(0.0, top_px, self.bars.0 - 4.0, ROW_PX);
+        scene.target(head, TargetId::Segment(info.id));
+        let window = self.view.window(info.id, info.size);
+        let right_px = if is_zoomed { self.bars.1 } else { self.bar_right_px(info.size) };
+        let scale = BarScale { base: info.addr, window, left_px: self.bars.0, right_px };
+        let bar_top = top_px + 3.0;
+        let hidden = draw_blocks(scene, self.names, info.id, &segment.blocks, &scale, bar_top);
+        if self.changed.new_segments.contains(&info.id) {
+            draw_new_segment(scene, &scale, bar_top);
+        }
+        draw_changes(scene, self.changed, &segment.blocks, &scale, bar_top);
+        match self.view.hovered {
+            Some(TargetId::Block(id)) => draw_ring(scene, id, &segment.blocks, &scale, bar_top, Role::Hover),
+            Some(TargetId::Segment(id)) if id == info.id => {
+                scene.frame(head.grown(-1.0), Role::Hover, Dash::Solid, 1.0);
+            }
+            Some(what @ TargetId::SmallBlocks { segment, .. }) if segment == info.id => {
+                let rect =
+                    scene.targets.iter().rev().find(|target| target.what == what).map(|target| target.rect);
+                if let Some(rect) = rect {
+                    scene.frame(rect.grown(3.0), Role::Hover, Dash::Solid, 2.0);
+                }
+            }
+            _ => {}
+        }
+        if let Some(id) = self.view.selected {
+            draw_ring(scene, id, &segment.blocks, &scale, bar_top, Role::Selection);
+        }
+        if is_zoomed {
+            self.draw_overview(scene, info, window, top_px + ROW_PX);
+        }
+        hidden
+    }
+
+    /// The whole of a zoomed segment as a strip, with a frame around the part that is shown.
+    fn draw_overview(&self, scene: &mut Scene, info: &SegmentInfo, window: (Bytes, Bytes), top_px: f32) {
+        let Some(segment) = self.state.segment(info.id) else { return };
+        let whole = BarScale {
+            base: info.addr,
+            window: (Bytes::ZERO, info.size),
+            left_px: self.bars.0,
+            right_px: self.bars.1,
+        };
+        let strip = Rect::new(self.bars.0, top_px + 2.0, self.bars.1 - self.bars.0, 9.0);
+        for piece in pieces(&segment.blocks, &whole) {
+            let (left, right) = piece.edges_px();
+            let blocks = match piece {
+                Piece::Block { block, .. } => std::slice::from_ref(block),
+                Piece::Run { blocks, .. } => blocks,
+            };
+            draw_run(scene, blocks, &Rect::new(left, strip.y_px, right - left, strip.height_px));
+        }
+        let (left, right) = (whole.x_px(window.0), whole.x_px(window.1));
+        let part = Rect::new(left, strip.y_px, (right - left).max(3.0), strip.height_px);
+        scene.frame(part.grown(2.0), Role::Background, Dash::Solid, 1.0);
+        scene.frame(part.grown(1.0), Role::Cursor, Dash::Solid, 2.0);
+        scene.target(strip, TargetId::Overview(info.id));
+        let text = format!("bytes {} to {} of {}", window.0, window.1, info.size);
+        let at = Point::new(self.bars.0, top_px + OVERVIEW_PX - 6.0);
+        scene.text(at, text, TextStyle::new(Role::TextMuted, TEXT_PX));
+    }
+
+    fn draw_ghost(&self, scene: &mut Scene, ghost: &Ghost, top_px: f32) {
+        let right = self.bar_right_px(ghost.size);
+        let bar = Rect::new(self.bars.0, top_px + 3.0, right - self.bars.0, BAR_PX);
+        scene.rect(bar, Fill { role: Role::Free, pattern: Pattern::Faint }, None);
+        scene.frame(bar, Role::Changed, Dash::Dashed, 2.0);
+        let texts = [format!("released to the device: {}", ghost.size), "released".to_owned()];
+        if let Some(text) = first_fitting(&texts, TEXT_PX, Weight::Normal, bar.width_px - 14.0) {
+            let at = Point::new(bar.x_px + 7.0, baseline(bar.center().y_px, TEXT_PX));
+            scene.text(at, text, TextStyle::new(Role::Text, TEXT_PX));
+        }
+        scene.target(bar, TargetId::Released(ghost.segment));
+    }
+
+    fn draw_header(&self, scene: &mut Scene, rows: &Rows, visible: (usize, usize), hidden: Hidden) {
+        let (width, height) = (scene.width_px, rows.header_px);
+        scene.rect(Rect::new(0.0, 0.0, width, height - 1.0), Fill::solid(Role::Background), None);
+        scene.hairline(Point::new(0.0, height - 1.5), Point::new(width, height - 1.5), Role::Grid);
+        let style = TextStyle::new(Role::TextMuted, TEXT_PX);
+        scene.text(Point::new(6.0, 15.0), "pool, stream", style);
+        scene.text(Point::new(self.bars.0 - 12.0, 15.0), "size", style.anchored(Anchor::End));
+        let notes = notes(rows, visible, hidden);
+        let room = self.bars.1 - self.bars.0;
+        let note = first_fitting(&notes, TEXT_PX, Weight::Normal, room).unwrap_or_default();
+        scene.text(Point::new(self.bars.1, 15.0), note, style.anchored(Anchor::End));
+        let left = room - text_width_px(note, TEXT_PX, Weight::Normal) - 16.0;
+        let captions = match self.view.scale {
+            MapScale::Each => ["blocks by address, each segment fills its row", "blocks by address"],
+            MapScale::Common => ["blocks by address, all segments to one scale", "one scale"],
+        };
+        if let Some(caption) = first_fitting(&captions, TEXT_PX, Weight::Normal, left) {
+            scene.text(Point::new(self.bars.0, 15.0), caption, style);
+        }
+        if self.view.scale == MapScale::Common {
+            self.draw_scale(scene, height);
+        }
+    }
+
+    /// Offsets from a segment's start, where all segments share a scale.
+    fn draw_scale(&self, scene: &mut Scene, height_px: f32) {
+        let room = self.bars.1 - self.bars.0;
+        let most = u64::try_from(floor_count(f64::from(room / 64.0))).unwrap_or(1).clamp(1, 8);
+        let distance = crate::river::tick_step(self.largest, most);
+        let mut offset = Bytes::ZERO;
+        while offset <= self.largest {
+            let x = self.bars.0 + (px(share(offset, self.largest)) * room).round();
+            let x_line = (x + 0.5).min(self.bars.1 - 0.5);
+            scene.hairline(
+                Point::new(x_line, height_px - 6.0),
+                Point::new(x_line, height_px - 1.0),
+                Role::TextMuted,
+            );
+            let text = offset.to_string();
+            let anchor = if offset.is_zero() { Anchor::Start } else { Anchor::Middle };
+            if x + text_width_px(&text, TEXT_PX, Weight::Normal) / 2.0 <= self.bars.1 {
+                let style = TextStyle::new(Role::TextMuted, TEXT_PX).anchored(anchor);
+                scene.text(Point::new(x, height_px - 9.0), text, style);
+            }
+            match offset.checked_add(distance) {
+                Some(next) if !self.largest.is_zero() => offset = next,
+                _ => break,
+            }
+        }
+    }
+}
+
+/// What is not in sight, longest wording first.
+fn notes(rows: &Rows, visible: (usize, usize), hidden: Hidden) -> Vec<String> {
+    let total = rows.list.len();
+    let shown = match total {
+        0 => "no segments".to_owned(),
+        1 => "1 segment".to_owned(),
+        _ if visible == (0, total) => format!("{} segments", grouped_count(total)),
+        _ => {
+            let (first, last) = (grouped_count(visible.0 + 1), grouped_count(visible.1));
+            format!("segments {first} to {last} of {}", grouped_count(total))
+        }
+    };
+    if hidden.count == 0 {
+        return vec![shown];
+    }
+    let count = grouped_count(hidden.count);
+    vec![
+        format!("{shown}; {count} blocks ({}) too narrow to tell apart", hidden.bytes),
+        format!("{shown}; {count} too narrow ({})", hidden.bytes),
+        format!("{count} too narrow ({})", hidden.bytes),
+        format!("{count} hidden"),
+    ]
+}

@@ -1,0 +1,88 @@
+use blockyard_record::{BlockId, BlockSnapshot};
+
+use crate::changes::Changes;
+use crate::fill::Fill;
+use crate::geometry::{Point, Rect};
+use crate::map::pieces::BarScale;
+use crate::map::rows::BAR_PX;
+use crate::numbers::px;
+use crate::role::Role;
+use crate::scene::{Dash, Mark, Scene};
+
+/// What the running step changed in one bar: lines above and below a block that stay off its text, whole for handed out,
+/// dashed for free again, dotted for waiting; a wedge at the place of a split.
+pub(super) fn draw_changes(
+    scene: &mut Scene,
+    changed: &Changes,
+    blocks: &[BlockSnapshot],
+    scale: &BarScale,
+    top_px: f32,
+) {
+    for block in scale.visible(blocks) {
+        let id = block.id;
+        let dash = if changed.allocated.contains(&id) {
+            Some(Dash::Solid)
+        } else if changed.freed.contains(&id) || changed.merged.contains(&id) {
+            Some(Dash::Dashed)
+        } else if changed.pending.contains(&id) || changed.stream_recorded.contains(&id) {
+            Some(Dash::Dotted)
+        } else {
+            None
+        };
+        let (left, right) = edges_px(block, scale);
+        if let Some(dash) = dash {
+            for y in [top_px - 2.0, top_px + BAR_PX + 2.0] {
+                scene.line(Point::new(left, y), Point::new(right, y), Role::Changed, dash, 2.0);
+            }
+        }
+        if changed.split_fronts.contains(&id) {
+            let x = right;
+            scene.line(
+                Point::new(x, top_px),
+                Point::new(x, top_px + BAR_PX),
+                Role::Background,
+                Dash::Solid,
+                4.0,
+            );
+            scene.line(
+                Point::new(x, top_px - 3.0),
+                Point::new(x, top_px + BAR_PX + 3.0),
+                Role::Changed,
+                Dash::Solid,
+                2.0,
+            );
+            let wedge = [(-4.0, -3.0), (4.0, -3.0), (0.0, 3.0)];
+            let points = wedge.iter().map(|(dx, dy)| Point::new(x + dx, top_px + dy)).collect();
+            scene.marks.push(Mark::Area { points, fill: Fill::solid(Role::Changed) });
+        }
+    }
+}
+
+/// A segment that the running step took.
+pub(super) fn draw_new_segment(scene: &mut Scene, scale: &BarScale, top_px: f32) {
+    let bar = Rect::new(scale.left_px, top_px, scale.right_px - scale.left_px, BAR_PX);
+    scene.frame(bar.grown(3.0), Role::Changed, Dash::Solid, 2.0);
+}
+
+/// A ring around a block, also one that is drawn together with its neighbors.
+pub(super) fn draw_ring(
+    scene: &mut Scene,
+    id: BlockId,
+    blocks: &[BlockSnapshot],
+    scale: &BarScale,
+    top_px: f32,
+    role: Role,
+) {
+    let Some(block) = scale.visible(blocks).iter().find(|block| block.id == id) else { return };
+    let (left, right) = edges_px(block, scale);
+    let rect = Rect::new(left, top_px, right - left, BAR_PX);
+    scene.frame(rect.grown(1.0), Role::Background, Dash::Solid, 1.0);
+    scene.frame(rect.grown(3.0), role, Dash::Solid, 2.0);
+}
+
+/// The block's edges on whole pixels, at least 2 apart.
+fn edges_px(block: &BlockSnapshot, scale: &BarScale) -> (f32, f32) {
+    let (left, right) = scale.span_px(block);
+    let left = px(left.round());
+    (left, px(right.round()).max(left + 2.0))
+}

@@ -1,0 +1,82 @@
+use blockyard_record::{PoolKind, Recording, StreamId};
+
+use crate::fill::{Fill, Pattern};
+use crate::geometry::{Point, Rect};
+use crate::labels::baseline;
+use crate::map::rows::{BAR_PX, ROW_PX, Row};
+use crate::numbers::px;
+use crate::role::Role;
+use crate::scene::{Anchor, Dash, Mark, Scene, TextStyle, Weight};
+use crate::text_width::{fitted, text_width_px};
+
+pub(super) const TEXT_PX: f32 = 11.0;
+
+/// The stream's place among all: 0 for the default stream.
+fn stream_place(recording: &Recording, stream: StreamId) -> u8 {
+    if stream == StreamId::DEFAULT {
+        return 0;
+    }
+    let streams = recording.streams().iter().filter(|(id, _)| *id != StreamId::DEFAULT);
+    let named = streams.map(|(id, _)| *id).position(|id| id == stream);
+    // Handles of unnamed streams are addresses: their low bits are equal.
+    let place =
+        named.unwrap_or_else(|| usize::try_from((stream.get() ^ (stream.get() >> 5)) % 5).unwrap_or(0));
+    u8::try_from(place % usize::from(Role::STREAMS - 1)).unwrap_or(0) + 1
+}
+
+/// The row's head: pool by letter and ground, stream by shape and name, size.
+pub(super) fn draw_row_head(scene: &mut Scene, recording: &Recording, row: &Row, top_px: f32, width_px: f32) {
+    let (pool, stream) = match row {
+        Row::Segment(info) => (info.pool, info.stream),
+        Row::Ghost(ghost) => (ghost.pool, ghost.stream),
+    };
+    let (letter, ground, pattern) = match pool {
+        PoolKind::Small => ("S", Role::PoolSmall, Pattern::Solid),
+        PoolKind::Large => ("L", Role::PoolLarge, Pattern::Solid),
+    };
+    scene.rect(
+        Rect::new(0.0, top_px + 1.0, width_px - 6.0, ROW_PX - 2.0),
+        Fill { role: ground, pattern },
+        None,
+    );
+    let middle = top_px + 3.0 + BAR_PX / 2.0;
+    let text_y = baseline(middle, TEXT_PX);
+    draw_pool(scene, pool, letter, middle);
+    draw_stream(scene, stream_place(recording, stream), Point::new(35.0, middle));
+    let size = row.size().to_string();
+    let size_width = text_width_px(&size, TEXT_PX, Weight::Normal);
+    let right = width_px - 12.0;
+    scene.text(Point::new(right, text_y), size, TextStyle::new(Role::Text, TEXT_PX).anchored(Anchor::End));
+    let room = right - size_width - 6.0 - 44.0;
+    if let Some(name) = fitted(&recording.stream_name(stream), TEXT_PX, Weight::Normal, room) {
+        scene.text(Point::new(44.0, text_y), name, TextStyle::new(Role::TextMuted, TEXT_PX));
+    }
+}
+
+/// A box around the letter: dashed for the small pool, whole for the large one.
+fn draw_pool(scene: &mut Scene, pool: PoolKind, letter: &str, middle_px: f32) {
+    let dash = if pool == PoolKind::Small { Dash::Dotted } else { Dash::Solid };
+    scene.frame(Rect::new(6.0, middle_px - 8.0, 16.0, 16.0), Role::TextMuted, dash, 1.0);
+    let style = TextStyle::new(Role::Text, TEXT_PX).bold().anchored(Anchor::Middle);
+    scene.text(Point::new(14.0, baseline(middle_px, TEXT_PX)), letter, style);
+}
+
+/// A shape for each stream: told apart without color, and beside its name.
+fn draw_stream(scene: &mut Scene, place: u8, center: Point) {
+    const SQUARE: &[(f64, f64)] = &[(-4.0, -4.0), (4.0, -4.0), (4.0, 4.0), (-4.0, 4.0)];
+    const DIAMOND: &[(f64, f64)] = &[(0.0, -5.0), (5.0, 0.0), (0.0, 5.0), (-5.0, 0.0)];
+    const UP: &[(f64, f64)] = &[(0.0, -5.0), (5.0, 4.0), (-5.0, 4.0)];
+    const DOWN: &[(f64, f64)] = &[(-5.0, -4.0), (5.0, -4.0), (0.0, 5.0)];
+    const HOURGLASS: &[(f64, f64)] = &[(-4.0, -5.0), (4.0, -5.0), (-4.0, 5.0), (4.0, 5.0)];
+    const RIGHT: &[(f64, f64)] = &[(-4.0, -5.0), (5.0, 0.0), (-4.0, 5.0)];
+    let shape = match place % Role::STREAMS {
+        0 => SQUARE,
+        1 => DIAMOND,
+        2 => UP,
+        3 => DOWN,
+        4 => HOURGLASS,
+        _ => RIGHT,
+    };
+    let points = shape.iter().map(|(x, y)| Point::new(center.x_px + px(*x), center.y_px + px(*y))).collect();
+    scene.marks.push(Mark::Area { points, fill: Fill::solid(Role::Stream(place)) });
+}

@@ -1,0 +1,139 @@
+use blockyard_record::{BlockId, Bytes, MemoryState, SegmentId};
+
+use crate::geometry::Size;
+use crate::map::rows::bars_px;
+use crate::numbers::{bytes_f64, round_bytes};
+use crate::scene::TargetId;
+
+/// What of the segment map is shown and how.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MapView {
+    /// How far the rows are scrolled up.
+    pub scroll_px: f32,
+    /// A segment of which only a part is shown, enlarged.
+    pub zoom: Option<SegmentZoom>,
+    /// The chosen block.
+    pub selected: Option<BlockId>,
+    /// What the pointer is over.
+    pub hovered: Option<TargetId>,
+    /// How wide segments are.
+    pub scale: MapScale,
+    /// In which order they stand.
+    pub order: MapOrder,
+}
+
+/// A part of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentZoom {
+    /// The segment.
+    pub segment: SegmentId,
+    /// The first byte shown, from the segment's start.
+    pub from: Bytes,
+    /// The byte after the last one shown.
+    pub to: Bytes,
+}
+
+/// How wide segments are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MapScale {
+    /// Each fills the width.
+    #[default]
+    Each,
+    /// The same number of bytes takes the same width everywhere.
+    Common,
+}
+
+/// In which order segments stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MapOrder {
+    /// By ascending address.
+    #[default]
+    Address,
+    /// The largest first, equal ones by address.
+    Size,
+}
+
+/// Where the keyboard goes from a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// To the block before, in the order of rows.
+    Left,
+    /// To the block after.
+    Right,
+    /// To the row above, at the same place.
+    Up,
+    /// To the row below, at the same place.
+    Down,
+    /// To the first block of the row.
+    Home,
+    /// To the last block of the row.
+    End,
+    /// To the first block of the map.
+    First,
+    /// To the last block of the map.
+    Last,
+}
+
+/// The smallest part of a segment that a zoom shows.
+const LEAST: Bytes = Bytes::new(2048);
+
+impl SegmentZoom {
+    /// The part from `from` on that is `span` bytes long, moved into a segment of `size` bytes; `None` where that is all
+    /// of it.
+    fn within(segment: SegmentId, size: Bytes, from: f64, span: f64) -> Option<Self> {
+        let span = round_bytes(span).max(LEAST);
+        if span >= size {
+            return None;
+        }
+        let from = round_bytes(from.max(0.0)).min(size.saturating_sub(span));
+        Some(Self { segment, from, to: from.saturating_add(span) })
+    }
+}
+
+/// The zoom after turning the wheel by `factor` (2 shows half as much) over `x_px` of the segment's row; `None` once the
+/// whole segment is shown, and where it is gone.
+#[must_use]
+pub fn zoom_segment(
+    state: &MemoryState,
+    view: &MapView,
+    segment: SegmentId,
+    x_px: f32,
+    factor: f64,
+    size: Size,
+) -> Option<SegmentZoom> {
+    let info = state.segments().find(|info| info.id == segment)?;
+    let (from, span) = shown(view, segment, info.size);
+    let bars = bars_px(size);
+    let fraction = f64::from((x_px - bars.0) / (bars.1 - bars.0).max(1.0)).clamp(0.0, 1.0);
+    let factor = if factor.is_finite() { factor.clamp(0.01, 100.0) } else { 1.0 };
+    let wanted = (span / factor).max(bytes_f64(LEAST));
+    SegmentZoom::within(segment, info.size, from + fraction * (span - wanted), wanted)
+}
+
+/// The zoom moved to the right by `fraction` of what it shows.
+#[must_use]
+pub fn pan_segment(state: &MemoryState, view: &MapView, fraction: f64) -> Option<SegmentZoom> {
+    let zoom = view.zoom?;
+    let info = state.segments().find(|info| info.id == zoom.segment)?;
+    let (from, span) = shown(view, zoom.segment, info.size);
+    let by = if fraction.is_finite() { span * fraction } else { 0.0 };
+    SegmentZoom::within(zoom.segment, info.size, from + by, span)
+}
+
+/// Start and length of what the view shows of a segment of `size` bytes.
+fn shown(view: &MapView, segment: SegmentId, size: Bytes) -> (f64, f64) {
+    let (from, to) = view.window(segment, size);
+    (bytes_f64(from), bytes_f64(to.saturating_sub(from)))
+}
+
+impl MapView {
+    /// The bytes that are shown of a segment: the zoomed part where that is sound, else all.
+    pub(super) fn window(&self, segment: SegmentId, size: Bytes) -> (Bytes, Bytes) {
+        match self.zoom {
+            Some(zoom) if zoom.segment == segment && zoom.from < zoom.to.min(size) => {
+                (zoom.from, zoom.to.min(size))
+            }
+            _ => (Bytes::ZERO, size),
+        }
+    }
+}

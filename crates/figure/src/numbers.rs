@@ -1,0 +1,122 @@
+//! Conversions between counts, bytes and pixels, in one place so that what they lose is said once.
+
+use blockyard_record::Bytes;
+
+/// A byte count as a float; exact up to 2^53 bytes, which is 8 PiB.
+#[expect(clippy::cast_precision_loss, reason = "a picture has no use for the 54th bit")]
+pub(crate) fn bytes_f64(bytes: Bytes) -> f64 {
+    bytes.get() as f64
+}
+
+/// A count as a float; exact up to 2^53.
+#[expect(clippy::cast_precision_loss, reason = "nothing is counted up to 2^53")]
+pub(crate) fn count_f64(count: usize) -> f64 {
+    count as f64
+}
+
+/// A position in pixels.
+#[expect(clippy::cast_possible_truncation, reason = "pixels need no more than 24 bits")]
+pub(crate) fn px(value: f64) -> f32 {
+    value as f32
+}
+
+/// A count of things in pixels, as for a number of rows.
+pub(crate) fn count_px(count: usize) -> f32 {
+    px(count_f64(count))
+}
+
+/// The whole number at or below `value`, from 0 on; `NaN` gives 0.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "float to integer casts saturate"
+)]
+pub(crate) fn floor_count(value: f64) -> usize {
+    value.floor() as usize
+}
+
+/// The whole number of bytes nearest to `value`, from 0 on.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "float to integer casts saturate"
+)]
+pub(crate) fn round_bytes(value: f64) -> Bytes {
+    Bytes::new(value.round() as u64)
+}
+
+/// `part` of `whole` from 0 to 1; 0 where the whole is nothing.
+pub(crate) fn share(part: Bytes, whole: Bytes) -> f64 {
+    if whole.is_zero() { 0.0 } else { (bytes_f64(part) / bytes_f64(whole)).clamp(0.0, 1.0) }
+}
+
+/// A step index as recordings store it.
+pub(crate) fn step_u32(step: usize) -> u32 {
+    u32::try_from(step).unwrap_or(u32::MAX)
+}
+
+/// `1,234,567`.
+pub(crate) fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `grouped` for a length or an index.
+pub(crate) fn grouped_count(count: usize) -> String {
+    grouped(u64::try_from(count).unwrap_or(u64::MAX))
+}
+
+/// `12.3%`, `<0.1%` for what is there but rounds to nothing, `100%` only for the whole.
+pub(crate) fn percent(part: Bytes, whole: Bytes) -> String {
+    if part.is_zero() || whole.is_zero() {
+        return "0%".to_owned();
+    }
+    let value = share(part, whole) * 100.0;
+    if part >= whole {
+        "100%".to_owned()
+    } else if value < 0.1 {
+        "<0.1%".to_owned()
+    } else if value > 99.9 {
+        ">99.9%".to_owned()
+    } else if !(10.0..99.0).contains(&value) {
+        format!("{value:.1}%")
+    } else {
+        format!("{value:.0}%")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_grouped() {
+        for (count, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(count), text);
+        }
+    }
+
+    #[test]
+    fn only_the_whole_is_a_hundred_percent_and_only_nothing_is_zero() {
+        let cases = [
+            (0, 100, "0%"),
+            (1, 100_000, "<0.1%"),
+            (5, 100, "5.0%"),
+            (50, 100, "50%"),
+            (997, 1000, "99.7%"),
+            (100, 100, "100%"),
+        ];
+        for (part, whole, text) in cases {
+            assert_eq!(percent(Bytes::new(part), Bytes::new(whole)), text);
+        }
+        assert_eq!(percent(Bytes::new(99_999), Bytes::new(100_000)), ">99.9%");
+        assert_eq!(percent(Bytes::new(1), Bytes::ZERO), "0%");
+    }
+}

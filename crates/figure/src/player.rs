@@ -1,0 +1,286 @@
+//! Where the reader is in a recording, and how that moves: a pure reducer.
+
+mod jumps;
+
+use blockyard_record::{BlockId, Recording};
+
+use crate::numbers::{count_f64, floor_count};
+use crate::player::jumps::{
+    Way, is_segment_call, names, next_label, next_trouble, previous_label, previous_trouble, search,
+};
+
+/// Where the reader is and how it plays.
+///
+/// Steps without events exist (a request that was refused), so the number of events alone does not say which step is
+/// shown: `steps` does, and `cursor` is never before the end of the last of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Player {
+    /// How many events are applied.
+    pub cursor: usize,
+    /// How many steps are complete.
+    pub steps: usize,
+    /// Whether it moves by itself.
+    pub is_playing: bool,
+    /// How fast: steps (or events, as `unit` says) a second.
+    pub speed: f32,
+    /// What one move forward or back is.
+    pub unit: Unit,
+    /// The part of the next move that ticks have earned so far, from 0 to 1.
+    pub earned: f64,
+}
+
+/// What one move is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unit {
+    /// One request of the workload.
+    #[default]
+    Step,
+    /// One event inside the allocator.
+    Event,
+}
+
+/// What the reader does to the player.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum PlayerAction {
+    /// One unit forward.
+    Forward,
+    /// One unit back.
+    Back,
+    /// Many units forward.
+    ForwardMany,
+    /// Many units back.
+    BackMany,
+    /// Before the first event.
+    Start,
+    /// After the last event.
+    End,
+    /// To where this many steps are complete.
+    SeekStep(usize),
+    /// To where this many events are applied.
+    SeekEvent(usize),
+    /// To the next label.
+    NextLabel,
+    /// To the label before.
+    PreviousLabel,
+    /// To the end of the next step that did not simply work.
+    NextTrouble,
+    /// To the end of the last such step before this moment.
+    PreviousTrouble,
+    /// To the end of the next step (or event) in which a segment was taken, refused or released.
+    NextSegmentCall,
+    /// To the end of the last such step (or event) before this moment.
+    PreviousSegmentCall,
+    /// To the next step (or event) that names the block.
+    NextOfBlock(BlockId),
+    /// To the last such step (or event) before this moment.
+    PreviousOfBlock(BlockId),
+    /// Move by itself; from the start, if it is at the end.
+    Play,
+    /// Stop moving.
+    Pause,
+    /// Play or pause.
+    Toggle,
+    /// The next higher speed.
+    Faster,
+    /// The next lower speed.
+    Slower,
+    /// Another unit for moves.
+    SetUnit(Unit),
+    /// Time went by.
+    Tick {
+        /// How much.
+        elapsed_millis: f64,
+    },
+    /// Another recording took the place of the old one.
+    Loaded {
+        /// Whether to go to its end rather than to stay.
+        keep_at_end: bool,
+    },
+}
+
+impl Default for Player {
+    fn default() -> Self {
+        Self { cursor: 0, steps: 0, is_playing: false, speed: 4.0, unit: Unit::Step, earned: 0.0 }
+    }
+}
+
+impl Player {
+    /// A player at the end of the recording.
+    #[must_use]
+    pub fn at_end(recording: &Recording) -> Self {
+        Self { cursor: recording.event_count(), steps: recording.step_count(), ..Self::default() }
+    }
+
+    /// The step that is shown: the one under way, else the last complete one; `None` before the first.
+    #[must_use]
+    pub fn current_step(&self, recording: &Recording) -> Option<usize> {
+        if self.cursor > end_of(recording, self.steps) { Some(self.steps) } else { self.steps.checked_sub(1) }
+    }
+
+    /// The event that was applied last; `None` where the current step has had none.
+    #[must_use]
+    pub fn current_event(&self, recording: &Recording) -> Option<usize> {
+        let (from, to) = self.changed_events(recording);
+        (from < to).then(|| to - 1)
+    }
+
+    /// The events whose changes are to be emphasized: from the first to before the second.
+    #[must_use]
+    pub fn changed_events(&self, recording: &Recording) -> (usize, usize) {
+        let start =
+            self.current_step(recording).and_then(|step| recording.step(step)).map_or(0, |step| step.start);
+        match self.unit {
+            Unit::Step => (start, self.cursor),
+            Unit::Event => (self.cursor.saturating_sub(1).max(start), self.cursor),
+        }
+    }
+
+    /// Whether nothing comes after.
+    #[must_use]
+    pub fn is_at_end(&self, recording: &Recording) -> bool {
+        self.steps >= recording.step_count() && self.cursor >= recording.event_count()
+    }
+
+    /// Whether nothing comes before.
+    #[must_use]
+    pub fn is_at_start(&self) -> bool {
+        self.steps == 0 && self.cursor == 0
+    }
+}
+
+/// The speeds that [`PlayerAction::Faster`] and [`PlayerAction::Slower`] go through, in units a second.
+pub const SPEEDS: [f32; 10] = [1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 150.0, 400.0, 1000.0];
+
+/// How many units [`PlayerAction::ForwardMany`] and [`PlayerAction::BackMany`] move.
+pub const MANY: usize = 100;
+
+/// How many events are applied once `steps` steps are complete.
+fn end_of(recording: &Recording, steps: usize) -> usize {
+    steps.checked_sub(1).and_then(|last| recording.step(last)).map_or(0, |step| step.end)
+}
+
+/// The player after the action. It never leaves the recording.
+#[must_use]
+pub fn reduce(player: &Player, action: PlayerAction, recording: &Recording) -> Player {
+    let moved = match action {
+        PlayerAction::Forward => move_by(player, 1, recording),
+        PlayerAction::Back => move_by(player, -1, recording),
+        PlayerAction::ForwardMany => move_by(player, MANY.cast_signed(), recording),
+        PlayerAction::BackMany => move_by(player, -MANY.cast_signed(), recording),
+        PlayerAction::Start => seek_step(player, 0, recording),
+        PlayerAction::End => seek_step(player, usize::MAX, recording),
+        PlayerAction::SeekStep(steps) => seek_step(player, steps, recording),
+        PlayerAction::SeekEvent(events) => seek_event(player, events, recording),
+        PlayerAction::NextLabel => next_label(player, recording),
+        PlayerAction::PreviousLabel => previous_label(player, recording),
+        PlayerAction::NextTrouble => next_trouble(player, recording),
+        PlayerAction::PreviousTrouble => previous_trouble(player, recording),
+        PlayerAction::NextSegmentCall => search(player, recording, Way::Forward, is_segment_call),
+        PlayerAction::PreviousSegmentCall => search(player, recording, Way::Back, is_segment_call),
+        PlayerAction::NextOfBlock(block) => {
+            search(player, recording, Way::Forward, |event| names(event, block))
+        }
+        PlayerAction::PreviousOfBlock(block) => {
+            search(player, recording, Way::Back, |event| names(event, block))
+        }
+        PlayerAction::Tick { elapsed_millis } => return tick(player, elapsed_millis, recording),
+        PlayerAction::Loaded { keep_at_end } => return loaded(player, keep_at_end, recording),
+        PlayerAction::Play => return play(player, recording),
+        PlayerAction::Pause => return pause(player),
+        PlayerAction::Toggle => {
+            return if player.is_playing { pause(player) } else { play(player, recording) };
+        }
+        PlayerAction::Faster => {
+            let speed = SPEEDS.iter().copied().find(|speed| *speed > player.speed).unwrap_or(player.speed);
+            return Player { speed, ..player.clone() };
+        }
+        PlayerAction::Slower => {
+            let speed =
+                SPEEDS.iter().rev().copied().find(|speed| *speed < player.speed).unwrap_or(player.speed);
+            return Player { speed, ..player.clone() };
+        }
+        PlayerAction::SetUnit(unit) => {
+            return settle(&Player { unit, earned: 0.0, ..player.clone() }, recording);
+        }
+    };
+    // A hand on the controls takes over from playing.
+    Player { is_playing: false, earned: 0.0, ..moved }
+}
+
+fn play(player: &Player, recording: &Recording) -> Player {
+    let from = if player.is_at_end(recording) { seek_step(player, 0, recording) } else { player.clone() };
+    Player { is_playing: true, earned: 0.0, ..from }
+}
+
+fn pause(player: &Player) -> Player {
+    Player { is_playing: false, earned: 0.0, ..player.clone() }
+}
+
+/// By whole steps, an unfinished step counts as nothing done: a mid-step place goes to the step's end.
+fn settle(player: &Player, recording: &Recording) -> Player {
+    match (player.unit, player.current_step(recording)) {
+        (Unit::Step, Some(step)) => seek_step(player, step + 1, recording),
+        _ => player.clone(),
+    }
+}
+
+fn loaded(player: &Player, keep_at_end: bool, recording: &Recording) -> Player {
+    let steps = if keep_at_end { usize::MAX } else { player.steps };
+    Player {
+        is_playing: player.is_playing && !keep_at_end,
+        earned: 0.0,
+        ..seek_step(player, steps, recording)
+    }
+}
+
+fn seek_step(player: &Player, steps: usize, recording: &Recording) -> Player {
+    let steps = steps.min(recording.step_count());
+    // Events after the last step (of a run that was cut short) belong to the end.
+    let cursor =
+        if steps == recording.step_count() { recording.event_count() } else { end_of(recording, steps) };
+    Player { cursor, steps, ..player.clone() }
+}
+
+fn seek_event(player: &Player, events: usize, recording: &Recording) -> Player {
+    let cursor = events.min(recording.event_count());
+    Player { cursor, steps: recording.steps_done(cursor), ..player.clone() }
+}
+
+fn move_by(player: &Player, count: isize, recording: &Recording) -> Player {
+    match player.unit {
+        Unit::Step if count >= 0 => seek_step(player, player.steps.saturating_add_signed(count), recording),
+        Unit::Step => {
+            // From within a step, the first move back goes to the step's beginning.
+            let is_partial = player.cursor > end_of(recording, player.steps);
+            let count = if is_partial { count + 1 } else { count };
+            seek_step(player, player.steps.saturating_add_signed(count), recording)
+        }
+        Unit::Event => {
+            let target = player.cursor.saturating_add_signed(count);
+            let moved = seek_event(player, target, recording);
+            if moved.cursor != player.cursor {
+                return moved;
+            }
+            // Only steps without events are left on that side.
+            let end = if count > 0 { usize::MAX } else { 0 };
+            seek_step(player, end, recording)
+        }
+    }
+}
+
+fn tick(player: &Player, elapsed_millis: f64, recording: &Recording) -> Player {
+    if !player.is_playing {
+        return player.clone();
+    }
+    let elapsed_millis = if elapsed_millis.is_finite() { elapsed_millis.max(0.0) } else { 0.0 };
+    let earned = player.earned + elapsed_millis / 1000.0 * f64::from(player.speed.clamp(0.1, 1_000_000.0));
+    let whole = floor_count(earned).min(usize::MAX / 4);
+    if whole == 0 {
+        return Player { earned, ..player.clone() };
+    }
+    let moved = move_by(player, whole.cast_signed(), recording);
+    if moved.is_at_end(recording) {
+        return pause(&moved);
+    }
+    Player { earned: earned - count_f64(whole), ..moved }
+}

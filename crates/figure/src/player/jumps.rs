@@ -1,0 +1,92 @@
+//! Moves to the next or previous place of interest.
+
+use blockyard_record::{BlockId, Event, Outcome, Recording};
+
+use crate::player::{Player, Unit, end_of, seek_event, seek_step};
+
+pub(super) fn next_label(player: &Player, recording: &Recording) -> Player {
+    let next = recording.labels().iter().map(|label| label.step as usize).find(|step| *step > player.steps);
+    next.map_or_else(|| player.clone(), |step| seek_step(player, step, recording))
+}
+
+pub(super) fn previous_label(player: &Player, recording: &Recording) -> Player {
+    let is_partial = player.cursor > end_of(recording, player.steps);
+    let before = recording
+        .labels()
+        .iter()
+        .rev()
+        .map(|label| label.step as usize)
+        .find(|step| *step < player.steps || (is_partial && *step == player.steps));
+    seek_step(player, before.unwrap_or(0), recording)
+}
+
+pub(super) fn next_trouble(player: &Player, recording: &Recording) -> Player {
+    let troubles = recording.troubles();
+    let index = troubles.partition_point(|(step, _)| (*step as usize) < player.steps);
+    let found = troubles.get(index..).unwrap_or_default().iter().find(|(_, outcome)| is_trouble(outcome));
+    found.map_or_else(|| player.clone(), |(step, _)| seek_step(player, *step as usize + 1, recording))
+}
+
+pub(super) fn previous_trouble(player: &Player, recording: &Recording) -> Player {
+    let troubles = recording.troubles();
+    let is_partial = player.cursor > end_of(recording, player.steps);
+    let done = if is_partial { player.steps } else { player.steps.saturating_sub(1) };
+    let index = troubles.partition_point(|(step, _)| (*step as usize) < done);
+    let found =
+        troubles.get(..index).unwrap_or_default().iter().rev().find(|(_, outcome)| is_trouble(outcome));
+    found.map_or_else(|| player.clone(), |(step, _)| seek_step(player, *step as usize + 1, recording))
+}
+
+/// Steps that were skipped only repeat an earlier trouble.
+fn is_trouble(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::OutOfMemory(_) | Outcome::Refused(_))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    Forward,
+    Back,
+}
+
+/// To after the nearest event that is wanted: after its step, where a move is a step.
+pub(super) fn search(
+    player: &Player,
+    recording: &Recording,
+    way: Way,
+    is_wanted: impl Fn(&Event) -> bool,
+) -> Player {
+    let is_hit = |index: &usize| recording.event(*index).is_some_and(|event| is_wanted(&event));
+    let found = match way {
+        Way::Forward => (player.cursor..recording.event_count()).find(is_hit),
+        Way::Back => {
+            // What made the present moment does not count as before it.
+            let (from, _) = player.changed_events(recording);
+            (0..from).rev().find(is_hit)
+        }
+    };
+    let Some(event) = found else { return player.clone() };
+    match (player.unit, recording.step_of_event(event)) {
+        (Unit::Step, Some(step)) => seek_step(player, step + 1, recording),
+        _ => seek_event(player, event + 1, recording),
+    }
+}
+
+pub(super) fn is_segment_call(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::SegmentAllocated { .. } | Event::SegmentReleased { .. } | Event::SegmentRefused { .. }
+    )
+}
+
+pub(super) fn names(event: &Event, id: BlockId) -> bool {
+    match *event {
+        Event::SegmentAllocated { block, .. }
+        | Event::Allocated { block, .. }
+        | Event::StreamRecorded { block, .. }
+        | Event::FreeRequested { block, .. }
+        | Event::FreeCompleted { block } => block == id,
+        Event::Split { block, front, .. } => block == id || front == id,
+        Event::Merged { block, absorbed } => block == id || absorbed == id,
+        _ => false,
+    }
+}

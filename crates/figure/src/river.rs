@@ -1,0 +1,15 @@
+//! The ledger over time.
+//!
+//! Positions on the x axis count complete steps: the memory after `k` steps fills the column from `k` to `k + 1`. The
+//! cost of a drawing grows with its width and never with the length of the recording.
+
+mod axis;
+mod draw;
+mod marks;
+mod series;
+mod view;
+
+pub(crate) use axis::tick_step;
+pub use draw::{river, river_cursor};
+pub use series::Series;
+pub use view::{RiverView, river_plot, river_step_at};

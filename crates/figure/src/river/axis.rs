@@ -1,0 +1,122 @@
+use blockyard_record::Bytes;
+
+use crate::geometry::{Point, Rect};
+use crate::numbers::{bytes_f64, count_f64, floor_count, grouped_count, px};
+use crate::river::view::{RiverView, XScale};
+use crate::role::Role;
+use crate::scene::{Anchor, Scene, TextStyle, Weight};
+use crate::text_width::text_width_px;
+
+pub(super) const TEXT_PX: f32 = 11.0;
+
+/// From bytes to pixels.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct YScale {
+    pub(super) top: Bytes,
+    pub(super) plot: Rect,
+}
+
+impl YScale {
+    pub(super) fn new(top: Bytes, plot: Rect) -> Self {
+        Self { top: top.max(Bytes::new(1)), plot }
+    }
+
+    /// Not rounded to whole pixels: a thin class keeps its share, and neighbors meet exactly.
+    pub(super) fn y_px(&self, bytes: Bytes) -> f32 {
+        let share = (bytes_f64(bytes) / bytes_f64(self.top)).min(1.0);
+        self.plot.bottom_px() - px(share) * self.plot.height_px
+    }
+
+    pub(super) fn holds(&self, bytes: Bytes) -> bool {
+        bytes <= self.top
+    }
+}
+
+/// The distance of ticks: a power of two, so that the labels are round in binary units.
+pub(crate) fn tick_step(top: Bytes, most: u64) -> Bytes {
+    let mut step = 1_u64;
+    while top.get() / step > most.max(1) && step < 1 << 62 {
+        step *= 2;
+    }
+    Bytes::new(step)
+}
+
+pub(super) fn draw_y_axis(scene: &mut Scene, scale: &YScale, plot: &Rect) {
+    let most = u64::try_from(floor_count(f64::from(plot.height_px / 28.0))).unwrap_or(1).clamp(1, 8);
+    let step = tick_step(scale.top, most);
+    let mut tick = Bytes::ZERO;
+    while scale.holds(tick) {
+        let y = scale.y_px(tick).round() - 0.5;
+        scene.hairline(Point::new(plot.x_px - 4.0, y), Point::new(plot.right_px(), y), Role::Grid);
+        let style = TextStyle::new(Role::TextMuted, TEXT_PX).anchored(Anchor::End);
+        scene.text(Point::new(plot.x_px - 7.0, y + 4.0), tick.to_string(), style);
+        match tick.checked_add(step) {
+            Some(next) => tick = next,
+            None => break,
+        }
+    }
+}
+
+/// A distance of 1, 2 or 5 times a power of ten that is at least `least`.
+fn step_distance(least: f64) -> usize {
+    let mut power = 1_usize;
+    loop {
+        for factor in [1, 2, 5] {
+            let step = power.saturating_mul(factor);
+            if count_f64(step) >= least || step > usize::MAX / 100 {
+                return step;
+            }
+        }
+        power = power.saturating_mul(10);
+    }
+}
+
+pub(super) fn draw_x_axis(scene: &mut Scene, scale: &XScale, view: &RiverView, plot: &Rect) {
+    let bottom = plot.bottom_px().round() + 0.5;
+    scene.hairline(Point::new(plot.x_px, bottom), Point::new(plot.right_px(), bottom), Role::TextMuted);
+    let widest = text_width_px(&grouped_count(floor_count(view.last_step)), TEXT_PX, Weight::Normal);
+    let step = step_distance(f64::from(widest + 28.0) / scale.step_px());
+    let caption = "steps";
+    let caption_left = plot.right_px() - text_width_px(caption, TEXT_PX, Weight::Normal);
+    let style = TextStyle::new(Role::TextMuted, TEXT_PX);
+    scene.text(Point::new(plot.right_px(), bottom + 15.0), caption, style.anchored(Anchor::End));
+    // The tick of `k` steps stands where their last one ends, which is where the cursor's line stands.
+    let mut tick = floor_count((view.first_step - 1.0).max(0.0)).div_ceil(step).saturating_mul(step);
+    while count_f64(tick) + 1.0 <= view.last_step {
+        let x = scale.x_px(count_f64(tick) + 1.0);
+        let text = grouped_count(tick);
+        let half = text_width_px(&text, TEXT_PX, Weight::Normal) / 2.0;
+        if x >= plot.x_px - 0.5 && x + half + 8.0 <= caption_left {
+            let x_line = x.floor() + 0.5;
+            scene.hairline(Point::new(x_line, bottom), Point::new(x_line, bottom + 4.0), Role::TextMuted);
+            scene.text(Point::new(x, bottom + 15.0), text, style.anchored(Anchor::Middle));
+        }
+        match tick.checked_add(step) {
+            Some(next) => tick = next,
+            None => break,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round_in_binary_and_few() {
+        for (top, step) in [
+            (Bytes::mib(54), Bytes::mib(16)),
+            (Bytes::gib(81), Bytes::gib(32)),
+            (Bytes::new(3), Bytes::new(1)),
+        ] {
+            assert_eq!(tick_step(top, 4), step, "{top}");
+        }
+    }
+
+    #[test]
+    fn step_distances_are_round_in_tens() {
+        for (least, step) in [(0.1, 1), (1.5, 2), (30.0, 50), (101.0, 200), (0.0, 1)] {
+            assert_eq!(step_distance(least), step);
+        }
+    }
+}

@@ -1,0 +1,268 @@
+use blockyard_record::{Bytes, Recording};
+
+use crate::fill::{Fill, Pattern};
+use crate::geometry::{Point, Rect, Size};
+use crate::labels::baseline;
+use crate::numbers::{bytes_f64, count_f64, count_px, floor_count, grouped_count, round_bytes};
+use crate::river::axis::{TEXT_PX, YScale, draw_x_axis, draw_y_axis};
+use crate::river::marks::{column, draw_failures, draw_labels};
+use crate::river::series::{Extent, Series};
+use crate::river::view::{RiverView, XScale, has_legend, river_plot};
+use crate::role::{LedgerClass, Role};
+use crate::scene::{Anchor, Dash, Mark, Scene, TextStyle, Weight};
+use crate::text_width::text_width_px;
+
+/// The classes of the ledger over time, stacked; with labels, failures, both running peaks and the limit.
+///
+/// Where a pixel stands for several moments, areas and lines show the highest values, so that a spike of one step is
+/// seen; what a class does not hold all of that time is drawn lighter. Without the cursor, so that it can be kept while
+/// only the cursor moves.
+#[must_use]
+pub fn river(series: &Series, recording: &Recording, view: &RiverView, size: Size) -> Scene {
+    let size = size.tame();
+    let mut scene = Scene::new(size.width_px, size.height_px);
+    let view = view.clamp(series.step_count());
+    let plot = river_plot(size);
+    let columns = columns(series, recording, &view, &plot);
+    let highest = columns.iter().map(|column| column.extent.high[3]).max().unwrap_or_default();
+    let capacity = recording.capacity();
+    let last = floor_count((view.last_step.ceil() - 1.0).max(0.0));
+    let range = YScale::new(y_top(highest, series.peaks_at(last).1, capacity, plot.height_px), plot);
+    let scale = XScale::new(view, plot);
+    draw_y_axis(&mut scene, &range, &plot);
+    draw_areas(&mut scene, &columns, &range);
+    draw_lines(&mut scene, series, &columns, &range);
+    draw_bounds(&mut scene, series, &columns, &range, capacity);
+    draw_x_axis(&mut scene, &scale, &view, &plot);
+    draw_labels(&mut scene, recording, &view, &scale, &plot);
+    draw_failures(&mut scene, recording, &view, &scale, &plot);
+    if has_legend(size) {
+        draw_legend(&mut scene, (!range.holds(capacity)).then_some(capacity));
+    }
+    scene
+}
+
+/// The line that marks the moment after `step` complete steps, to lie over a [`river`] of the same view and size: what
+/// lies left of it has happened.
+#[must_use]
+pub fn river_cursor(view: &RiverView, step: usize, size: Size) -> Scene {
+    let size = size.tame();
+    let mut scene = Scene::new(size.width_px, size.height_px);
+    let plot = river_plot(size);
+    let (left, right) = column(&XScale::new(*view, plot), step);
+    if !(right >= plot.x_px - 0.5 && left <= plot.right_px()) {
+        return scene;
+    }
+    let (left, right) = (left.max(plot.x_px), right.min(plot.right_px()));
+    let (top, bottom) = (plot.y_px, plot.bottom_px());
+    if right - left >= 3.0 {
+        let band = Rect::new(left, top, right - left, plot.height_px);
+        scene.rect(band, Fill { role: Role::Cursor, pattern: Pattern::Faint }, None);
+    }
+    let x = (right - 0.5).floor() + 0.5;
+    scene.line(Point::new(x, top), Point::new(x, bottom), Role::Background, Dash::Solid, 4.0);
+    scene.line(Point::new(x, top), Point::new(x, bottom + 4.0), Role::Cursor, Dash::Solid, 2.0);
+    let text = grouped_count(step);
+    let width = text_width_px(&text, TEXT_PX, Weight::Bold).ceil() + 8.0;
+    let flag_left = (x - width / 2.0).clamp(0.0, (size.width_px - width).max(0.0)).round();
+    let flag = Rect::new(flag_left, bottom.round() + 3.0, width, 16.0);
+    scene.rect(flag, Fill::solid(Role::Cursor), None);
+    let style = TextStyle::new(Role::Background, TEXT_PX).bold().anchored(Anchor::Middle);
+    scene.text(Point::new(flag.center().x_px, baseline(flag.center().y_px, TEXT_PX)), text, style);
+    scene
+}
+
+/// What stands between two x positions: one moment, or all that share a pixel.
+struct Column {
+    left_px: f32,
+    right_px: f32,
+    last_moment: usize,
+    extent: Extent,
+}
+
+fn columns(series: &Series, recording: &Recording, view: &RiverView, plot: &Rect) -> Vec<Column> {
+    let scale = XScale::new(*view, *plot);
+    let last = series.step_count() + 1;
+    if scale.step_px() >= 1.0 {
+        let from = floor_count(view.first_step);
+        let to = floor_count(view.last_step.ceil()).min(last);
+        let of_moment = |moment: usize| Column {
+            left_px: scale.x_px(count_f64(moment)).max(plot.x_px),
+            right_px: scale.x_px(count_f64(moment) + 1.0).min(plot.right_px()),
+            last_moment: moment,
+            extent: series.extent(recording, moment, moment + 1),
+        };
+        return (from..to).map(of_moment).filter(|column| column.right_px > column.left_px).collect();
+    }
+    let pixels = floor_count(f64::from(plot.width_px));
+    let edge = |pixel: usize| view.first_step + count_f64(pixel) / scale.step_px();
+    let of_pixel = |pixel: usize| {
+        let from = floor_count(edge(pixel)).min(last - 1);
+        let to = floor_count(edge(pixel + 1).ceil()).clamp(from + 1, last);
+        let left_px = plot.x_px + count_px(pixel);
+        let extent = series.extent(recording, from, to);
+        Column { left_px, right_px: left_px + 1.0, last_moment: to - 1, extent }
+    };
+    (0..pixels).map(of_pixel).collect()
+}
+
+/// The value at the top edge: room for the highest curve, and for peak and capacity where that costs little height; above
+/// it a line of text.
+fn y_top(highest: Bytes, peak: Bytes, capacity: Bytes, height_px: f32) -> Bytes {
+    if highest.is_zero() {
+        return capacity.max(Bytes::mib(1));
+    }
+    let affordable = bytes_f64(highest) * 1.5;
+    let wanted = [highest, peak, capacity].into_iter().filter(|bytes| bytes_f64(*bytes) <= affordable).max();
+    let text = f64::from((height_px / (height_px - 17.0).max(1.0)).min(1.5));
+    round_bytes(bytes_f64(wanted.unwrap_or(highest)) * text.max(1.05))
+}
+
+/// The points of a step line along `value`, from left to right, without those that change nothing.
+fn step_points(columns: &[Column], range: &YScale, value: impl Fn(&Column) -> Bytes) -> Vec<Point> {
+    let mut points: Vec<Point> = Vec::new();
+    for column in columns {
+        let y = range.y_px(value(column));
+        match points.last_mut() {
+            #[expect(
+                clippy::float_cmp,
+                reason = "equal values give equal floats; anything else is another level"
+            )]
+            Some(last) if last.y_px == y => last.x_px = column.right_px,
+            _ => points.extend([Point::new(column.left_px, y), Point::new(column.right_px, y)]),
+        }
+    }
+    points
+}
+
+fn band(upper: Vec<Point>, lower: Vec<Point>) -> Vec<Point> {
+    upper.into_iter().chain(lower.into_iter().rev()).collect()
+}
+
+fn draw_areas(scene: &mut Scene, columns: &[Column], range: &YScale) {
+    let has_spread = columns.iter().any(|column| column.extent.low != column.extent.high);
+    for (index, class) in LedgerClass::ALL.into_iter().take(4).enumerate() {
+        let floor = |column: &Column| match index {
+            0 => Bytes::ZERO,
+            _ => column.extent.high[index - 1],
+        };
+        let top = |column: &Column| column.extent.high[index];
+        if columns.iter().all(|column| top(column) == floor(column)) {
+            continue;
+        }
+        let fill = Fill::of(class);
+        let lower = step_points(columns, range, floor);
+        let upper = step_points(columns, range, top);
+        // Only the first and the last border bound a stretch that is at times in another class altogether.
+        if has_spread && matches!(class, LedgerClass::Requested | LedgerClass::Cached) {
+            let light = Fill { role: fill.role, pattern: Pattern::Lines };
+            let always = |column: &Column| column.extent.low[index].max(floor(column));
+            scene.marks.push(Mark::Area { points: band(upper, lower.clone()), fill: light });
+            let certain = step_points(columns, range, always);
+            scene.marks.push(Mark::Area { points: band(certain, lower), fill });
+        } else {
+            scene.marks.push(Mark::Area { points: band(upper, lower), fill });
+        }
+    }
+}
+
+fn draw_lines(scene: &mut Scene, series: &Series, columns: &[Column], range: &YScale) {
+    let mut path = |points: Vec<Point>, role: Role, dash: Dash, width_px: f32| {
+        if points.len() >= 2 {
+            scene.marks.push(Mark::Path { points, role, dash, width_px });
+        }
+    };
+    let peak_allocated = |column: &Column| series.peaks_at(column.last_moment).0;
+    let peak_reserved = |column: &Column| series.peaks_at(column.last_moment).1;
+    path(step_points(columns, range, peak_reserved), Role::PeakReserved, Dash::Dotted, 1.5);
+    path(step_points(columns, range, peak_allocated), Role::PeakAllocated, Dash::Dashed, 1.5);
+    path(step_points(columns, range, |column| column.extent.high[3]), Role::PeakReserved, Dash::Solid, 2.0);
+    path(step_points(columns, range, |column| column.extent.high[1]), Role::PeakAllocated, Dash::Solid, 2.0);
+}
+
+/// Lines at the capacity and at the memory fraction's limit, with their values where there is room.
+fn draw_bounds(scene: &mut Scene, series: &Series, columns: &[Column], range: &YScale, capacity: Bytes) {
+    let (Some(first), Some(last)) = (columns.first(), columns.last()) else { return };
+    let mut bounds = Bounds { texts: Vec::new(), plot: range.plot };
+    if range.holds(capacity) {
+        let y = range.y_px(capacity).round() + 0.5;
+        bounds.draw(scene, (first.left_px, last.right_px), y, Dash::Solid, &format!("capacity {capacity}"));
+    }
+    let mut start = 0;
+    while let Some(column) = columns.get(start) {
+        let limit = series.limit_at(column.last_moment);
+        let same =
+            columns[start..].iter().take_while(|column| series.limit_at(column.last_moment) == limit).count();
+        if let Some(limit) = limit.filter(|limit| range.holds(*limit) && *limit < capacity) {
+            let y = range.y_px(limit).round() + 0.5;
+            let edges = (column.left_px, columns[start + same - 1].right_px);
+            bounds.draw(scene, edges, y, Dash::Dashed, &format!("limit {limit}"));
+        }
+        start += same;
+    }
+}
+
+struct Bounds {
+    texts: Vec<Rect>,
+    plot: Rect,
+}
+
+impl Bounds {
+    fn draw(&mut self, scene: &mut Scene, edges: (f32, f32), y_px: f32, dash: Dash, text: &str) {
+        let (left, right) = edges;
+        scene.line(Point::new(left, y_px), Point::new(right, y_px), Role::Limit, dash, 1.0);
+        let width = text_width_px(text, TEXT_PX, Weight::Normal);
+        if width + 6.0 > right - left {
+            return;
+        }
+        // Above the line, where no curve can be, else below it; not at all where another text is.
+        for top in [y_px - 15.0, y_px + 2.0] {
+            let plate = Rect::new((right - width - 6.0).floor(), top.round(), width + 6.0, 14.0);
+            let is_inside = plate.y_px >= self.plot.y_px && plate.bottom_px() <= self.plot.bottom_px();
+            if is_inside && !self.texts.iter().any(|other| other.overlaps(&plate)) {
+                scene.rect(plate, Fill::solid(Role::Background), None);
+                let at = Point::new(plate.x_px + 3.0, baseline(plate.center().y_px, TEXT_PX));
+                scene.text(at, text, TextStyle::new(Role::Limit, TEXT_PX));
+                self.texts.push(plate);
+                return;
+            }
+        }
+    }
+}
+
+/// What the colors and lines mean, on the last line of the scene, and the capacity where the curves are far below it.
+fn draw_legend(scene: &mut Scene, far_capacity: Option<Bytes>) {
+    let y = scene.height_px - 7.0;
+    let mut x = 2.0;
+    let style = TextStyle::new(Role::TextMuted, TEXT_PX);
+    let mut right = scene.width_px - 4.0;
+    if let Some(capacity) = far_capacity {
+        let text = format!("capacity {capacity} is above");
+        scene.text(Point::new(right, y), text.clone(), style.anchored(Anchor::End));
+        right -= text_width_px(&text, TEXT_PX, Weight::Normal) + 16.0;
+    }
+    let mut entry = |scene: &mut Scene, name: &str, draw: &dyn Fn(&mut Scene, f32)| {
+        let end = x + 20.0 + text_width_px(name, TEXT_PX, Weight::Normal);
+        if end <= right {
+            draw(scene, x);
+            scene.text(Point::new(x + 20.0, y), name, style);
+            x = end + 14.0;
+        }
+    };
+    for class in LedgerClass::ALL.into_iter().take(4) {
+        entry(scene, class.name(), &|scene, x| {
+            scene.rect(Rect::new(x, y - 10.0, 14.0, 11.0), Fill::of(class), Some(class.role()));
+        });
+    }
+    let lines = [
+        ("allocated", Role::PeakAllocated, Dash::Solid, 2.0),
+        ("reserved", Role::PeakReserved, Dash::Solid, 2.0),
+        ("peak allocated", Role::PeakAllocated, Dash::Dashed, 1.5),
+        ("peak reserved", Role::PeakReserved, Dash::Dotted, 1.5),
+    ];
+    for (name, role, dash, width) in lines {
+        entry(scene, name, &|scene, x| {
+            scene.line(Point::new(x, y - 4.0), Point::new(x + 16.0, y - 4.0), role, dash, width);
+        });
+    }
+}

@@ -1,0 +1,111 @@
+use blockyard_record::{Outcome, Recording};
+
+use crate::fill::Fill;
+use crate::geometry::{Point, Rect};
+use crate::numbers::count_f64;
+use crate::river::axis::TEXT_PX;
+use crate::river::view::{RiverView, XScale};
+use crate::role::Role;
+use crate::scene::{Dash, Mark, Scene, TargetId, TextStyle, Weight};
+use crate::text_width::{fitted, text_width_px};
+
+/// Marks closer than this are drawn as one.
+const NEAR_PX: f32 = 3.0;
+
+/// The names of stretches of steps: a line where a stretch begins, its name where there is room.
+pub(super) fn draw_labels(
+    scene: &mut Scene,
+    recording: &Recording,
+    view: &RiverView,
+    scale: &XScale,
+    plot: &Rect,
+) {
+    let labels = recording.labels();
+    // The effect of a stretch's first step is seen from one column on.
+    let begin = |step: u32| f64::from(step) + 1.0;
+    let from = labels.partition_point(|label| begin(label.step) < view.first_step);
+    let to = labels.partition_point(|label| begin(label.step) <= view.last_step);
+    let more_px = if to - from > 4 { 74.0 } else { 0.0 };
+    let right = plot.right_px() - more_px;
+    let mut text_end = plot.x_px;
+    if let Some(running) = from.checked_sub(1).and_then(|index| labels.get(index)) {
+        let next = labels.get(from).map_or(right, |label| scale.x_px(begin(label.step)).min(right));
+        let style = TextStyle::new(Role::TextMuted, TEXT_PX);
+        if let Some(text) =
+            fitted(&format!("… {}", running.text), TEXT_PX, Weight::Normal, next - plot.x_px - 10.0)
+        {
+            text_end += text_width_px(&text, TEXT_PX, Weight::Normal) + 8.0;
+            scene.text(Point::new(plot.x_px + 2.0, 13.0), text, style);
+        }
+    }
+    let (mut index, mut named) = (from, 0);
+    while let Some(label) = labels.get(index).filter(|_| index < to) {
+        let x = scale.x_px(begin(label.step));
+        let x_line = x.floor() + 0.5;
+        let line = (Point::new(x_line, 4.0), Point::new(x_line, plot.bottom_px()));
+        scene.line(line.0, line.1, Role::TextMuted, Dash::Dotted, 1.0);
+        let left = x_line + 4.0;
+        let room = (right - left).min(160.0);
+        if left >= text_end
+            && let Some(text) = fitted(&label.text, TEXT_PX, Weight::Normal, room)
+        {
+            let width = text_width_px(&text, TEXT_PX, Weight::Normal);
+            scene.text(Point::new(left, 13.0), text, TextStyle::new(Role::Text, TEXT_PX));
+            scene.target(Rect::new(x_line - 2.0, 0.0, width + 8.0, 18.0), TargetId::Label(label.step));
+            text_end = left + width + 8.0;
+            named += 1;
+        } else {
+            scene.target(Rect::new(x_line - 2.0, 0.0, 4.0, 18.0), TargetId::Label(label.step));
+        }
+        // The next one that is far enough away to be told apart, found without walking over the ones between.
+        let ahead = labels.get(index + 1..to).unwrap_or_default();
+        index += 1 + ahead.partition_point(|label| scale.x_px(begin(label.step)) < x + NEAR_PX);
+    }
+    let unnamed = to - from - named;
+    if unnamed > 0 {
+        let style = TextStyle::new(Role::TextMuted, TEXT_PX).anchored(crate::scene::Anchor::End);
+        scene.text(Point::new(plot.right_px(), 13.0), format!("+{unnamed} labels"), style);
+    }
+}
+
+/// The requests that failed for want of memory.
+pub(super) fn draw_failures(
+    scene: &mut Scene,
+    recording: &Recording,
+    view: &RiverView,
+    scale: &XScale,
+    plot: &Rect,
+) {
+    let troubles = recording.troubles();
+    let place = |step: u32| f64::from(step) + 1.0;
+    let from = troubles.partition_point(|(step, _)| place(*step) < view.first_step);
+    let to = troubles.partition_point(|(step, _)| place(*step) <= view.last_step);
+    let mut index = from;
+    while let Some((step, outcome)) = troubles.get(index).filter(|_| index < to) {
+        if !matches!(outcome, Outcome::OutOfMemory(_)) {
+            index += 1;
+            continue;
+        }
+        let x = scale.x_px(place(*step));
+        let ahead = troubles.get(index + 1..to).unwrap_or_default();
+        let near = ahead.partition_point(|(step, _)| scale.x_px(place(*step)) < x + 2.0 * NEAR_PX);
+        let x_line = x.floor() + 0.5;
+        let top = plot.y_px;
+        let line = (Point::new(x_line, top), Point::new(x_line, plot.bottom_px()));
+        scene.line(line.0, line.1, Role::Background, Dash::Solid, 3.0);
+        scene.line(line.0, line.1, Role::Trouble, Dash::Dashed, 1.0);
+        let tip = vec![
+            Point::new(x_line - 6.0, top),
+            Point::new(x_line + 6.0, top),
+            Point::new(x_line, top + 10.0),
+        ];
+        scene.marks.push(Mark::Area { points: tip, fill: Fill::solid(Role::Trouble) });
+        scene.target(Rect::new(x_line - 6.0, top, 12.0, 14.0), TargetId::Trouble(*step));
+        index += 1 + near;
+    }
+}
+
+/// Where the column of a moment lies.
+pub(super) fn column(scale: &XScale, step: usize) -> (f32, f32) {
+    (scale.x_px(count_f64(step)), scale.x_px(count_f64(step) + 1.0))
+}

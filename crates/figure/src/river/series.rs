@@ -1,0 +1,183 @@
+use blockyard_record::{Bytes, Event, Ledger, Recording};
+
+use crate::numbers::step_u32;
+
+/// How many entries of one resolution make one of the next.
+const FAN: usize = 16;
+
+/// A recording's ledgers in several resolutions, built once, so that a river costs pixels and not steps.
+#[derive(Clone, Debug)]
+pub struct Series {
+    steps: usize,
+    // `levels[0]` holds one entry for `FAN` moments, each further level one for `FAN` of the level below. Single moments
+    // are read from the recording.
+    levels: Vec<Vec<Extent>>,
+    peaks: Vec<PeakChange>,
+    limits: Vec<(u32, Option<Bytes>)>,
+}
+
+/// The lowest and highest values of the class borders over a stretch of moments.
+///
+/// The borders are requested, allocated, active and reserved: they never cross, so the highest ones stack as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) low: [Bytes; 4],
+    pub(crate) high: [Bytes; 4],
+}
+
+impl Extent {
+    fn of(ledger: &Ledger) -> Self {
+        let borders = [ledger.requested, ledger.allocated(), ledger.active(), ledger.reserved()];
+        Self { low: borders, high: borders }
+    }
+
+    fn include(&mut self, other: &Self) {
+        for index in 0..4 {
+            self.low[index] = self.low[index].min(other.low[index]);
+            self.high[index] = self.high[index].max(other.high[index]);
+        }
+    }
+}
+
+/// The running peaks from a moment on.
+#[derive(Clone, Copy, Debug, Default)]
+struct PeakChange {
+    moment: u32,
+    allocated: Bytes,
+    reserved: Bytes,
+}
+
+impl Series {
+    /// The series of the recording.
+    #[must_use]
+    pub fn new(recording: &Recording) -> Self {
+        let mut resets = Vec::new();
+        let mut limits = Vec::new();
+        for index in 0..recording.event_count() {
+            let moment = || recording.step_of_event(index).map(|step| step_u32(step + 1));
+            match recording.event(index) {
+                Some(Event::PeakReset) => resets.extend(moment()),
+                Some(Event::FractionSet { limit }) => limits.extend(moment().map(|moment| (moment, limit))),
+                _ => {}
+            }
+        }
+        Self {
+            steps: recording.step_count(),
+            levels: levels(recording),
+            peaks: peaks(recording, &resets),
+            limits,
+        }
+    }
+
+    /// How many steps the recording has.
+    #[must_use]
+    pub fn step_count(&self) -> usize {
+        self.steps
+    }
+
+    /// The lowest and highest values over the moments from `from` on and before `to`, at most one after the last step.
+    pub(crate) fn extent(&self, recording: &Recording, from: usize, to: usize) -> Extent {
+        let to = to.min(self.steps + 1);
+        let from = from.min(to.saturating_sub(1));
+        let mut extent = moment(recording, from);
+        let (mut at, mut level) = (from + 1, 0);
+        // Up the levels while whole entries fit, then down again.
+        while at < to {
+            let width = FAN.saturating_pow(level);
+            if at.is_multiple_of(width.saturating_mul(FAN))
+                && at.saturating_add(width.saturating_mul(FAN)) <= to
+            {
+                level += 1;
+            } else if at.saturating_add(width) > to {
+                level -= 1;
+            } else {
+                match level.checked_sub(1) {
+                    None => extent.include(&moment(recording, at)),
+                    Some(index) => {
+                        if let Some(entry) =
+                            self.levels.get(index as usize).and_then(|level| level.get(at / width))
+                        {
+                            extent.include(entry);
+                        }
+                    }
+                }
+                at += width;
+            }
+        }
+        extent
+    }
+
+    /// The highest value of a border and the first moment that has it.
+    pub(crate) fn highest(&self, recording: &Recording, border: usize) -> (Bytes, usize) {
+        let high = |from: usize, to: usize| self.extent(recording, from, to).high[border];
+        let highest = high(0, self.steps + 1);
+        let (mut from, mut to) = (0, self.steps + 1);
+        while to - from > 1 {
+            let middle = from + (to - from) / 2;
+            if high(from, middle) == highest { to = middle } else { from = middle }
+        }
+        (highest, from)
+    }
+
+    /// The running peaks of allocated and reserved bytes at a moment.
+    pub(crate) fn peaks_at(&self, moment: usize) -> (Bytes, Bytes) {
+        let after = self.peaks.partition_point(|change| change.moment as usize <= moment);
+        let change =
+            after.checked_sub(1).and_then(|index| self.peaks.get(index)).copied().unwrap_or_default();
+        (change.allocated, change.reserved)
+    }
+
+    /// The limit that the memory fraction sets at a moment.
+    pub(crate) fn limit_at(&self, moment: usize) -> Option<Bytes> {
+        let after = self.limits.partition_point(|(from, _)| *from as usize <= moment);
+        after.checked_sub(1).and_then(|index| self.limits.get(index)).and_then(|(_, limit)| *limit)
+    }
+}
+
+/// The ledger after `moment` steps.
+fn moment(recording: &Recording, moment: usize) -> Extent {
+    let ledger = moment.checked_sub(1).and_then(|step| recording.ledger_after(step));
+    Extent::of(&ledger.unwrap_or_default())
+}
+
+fn levels(recording: &Recording) -> Vec<Vec<Extent>> {
+    let mut levels: Vec<Vec<Extent>> = Vec::new();
+    let joined = |entries: &mut dyn Iterator<Item = Extent>| {
+        entries.reduce(|mut all, entry| {
+            all.include(&entry);
+            all
+        })
+    };
+    let moments = recording.step_count() + 1;
+    // Only full entries: a query never asks for one that reaches beyond the end.
+    let first: Vec<_> = (0..moments / FAN)
+        .filter_map(|index| joined(&mut (index * FAN..(index + 1) * FAN).map(|at| moment(recording, at))))
+        .collect();
+    levels.push(first);
+    while let Some(last) = levels.last().filter(|level| level.len() >= FAN) {
+        let next = last.chunks_exact(FAN).filter_map(|chunk| joined(&mut chunk.iter().copied())).collect();
+        levels.push(next);
+    }
+    levels
+}
+
+fn peaks(recording: &Recording, resets: &[u32]) -> Vec<PeakChange> {
+    let mut changes = Vec::new();
+    let mut now = PeakChange::default();
+    let mut resets = resets.iter().copied().peekable();
+    for step in 0..recording.step_count() {
+        let at = step_u32(step + 1);
+        let ledger = recording.ledger_after(step).unwrap_or_default();
+        let mut next = PeakChange { moment: at, ..now };
+        while resets.next_if(|reset| *reset <= at).is_some() {
+            next = PeakChange { moment: at, ..PeakChange::default() };
+        }
+        next.allocated = next.allocated.max(ledger.allocated());
+        next.reserved = next.reserved.max(ledger.reserved());
+        if (next.allocated, next.reserved) != (now.allocated, now.reserved) {
+            changes.push(next);
+            now = next;
+        }
+    }
+    changes
+}

@@ -1,0 +1,173 @@
+use crate::geometry::{Rect, Size};
+use crate::numbers::{count_f64, floor_count, px};
+
+/// The stretch of a recording that a river shows.
+///
+/// Positions count complete steps: the memory after `k` steps fills the column from `k` to `k + 1`, so a recording of
+/// `n` steps reaches from 0 to `n + 1`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RiverView {
+    /// The left edge.
+    pub first_step: f64,
+    /// The right edge.
+    pub last_step: f64,
+}
+
+/// The fewest columns that a view shows where the recording has so many.
+const FEWEST: f64 = 4.0;
+
+impl RiverView {
+    /// The whole recording of `step_count` steps.
+    #[must_use]
+    pub fn fit(step_count: usize) -> Self {
+        Self { first_step: 0.0, last_step: count_f64(step_count) + 1.0 }
+    }
+
+    /// Zooms by `factor` (2 shows half as much) around the point at `x_fraction` of the width, from 0 to 1.
+    #[must_use]
+    pub fn zoom_at(self, x_fraction: f64, factor: f64, step_count: usize) -> Self {
+        let view = self.clamp(step_count);
+        if !(factor.is_finite() && factor > 0.0 && x_fraction.is_finite()) {
+            return view;
+        }
+        let x_fraction = x_fraction.clamp(0.0, 1.0);
+        let total = count_f64(step_count) + 1.0;
+        // Bounded before it is used, so that the point stays where it is also at the closest zoom.
+        let span = (view.span() / factor).clamp(FEWEST.min(total), total);
+        let first_step = view.first_step + x_fraction * (view.span() - span);
+        Self { first_step, last_step: first_step + span }.clamp(step_count)
+    }
+
+    /// Moves to the right by `fraction` of the width.
+    #[must_use]
+    pub fn pan(self, fraction: f64, step_count: usize) -> Self {
+        let view = self.clamp(step_count);
+        if !fraction.is_finite() {
+            return view;
+        }
+        let by = view.span() * fraction;
+        Self { first_step: view.first_step + by, last_step: view.last_step + by }.clamp(step_count)
+    }
+
+    /// The nearest view that lies within the recording and is not too narrow; the whole where an edge is no number.
+    #[must_use]
+    pub fn clamp(self, step_count: usize) -> Self {
+        let whole = Self::fit(step_count);
+        if !(self.first_step.is_finite() && self.last_step.is_finite()) {
+            return whole;
+        }
+        let total = whole.last_step;
+        let span = self.span().clamp(FEWEST.min(total), total);
+        let first_step = self.first_step.clamp(0.0, total - span);
+        Self { first_step, last_step: first_step + span }
+    }
+
+    /// Moves just as far as it takes to show the moment after `step` complete steps.
+    #[must_use]
+    pub fn reveal(self, step: usize, step_count: usize) -> Self {
+        let view = self.clamp(step_count);
+        let column = count_f64(step.min(step_count));
+        let by = (column - view.first_step).min(0.0) + (column + 1.0 - view.last_step).max(0.0);
+        Self { first_step: view.first_step + by, last_step: view.last_step + by }.clamp(step_count)
+    }
+
+    /// How many columns it shows.
+    #[must_use]
+    pub fn span(&self) -> f64 {
+        (self.last_step - self.first_step).max(0.0)
+    }
+}
+
+/// Where in a river of this size the curves are; the rest is axes and labels.
+#[must_use]
+pub fn river_plot(size: Size) -> Rect {
+    let size = size.tame();
+    let left = if size.width_px < 420.0 { 50.0 } else { 62.0 };
+    let (top, right, bottom) = (20.0, 12.0, if has_legend(size) { 44.0 } else { 22.0 });
+    Rect::new(left, top, (size.width_px - left - right).max(1.0), (size.height_px - top - bottom).max(1.0))
+}
+
+/// Whether there is room for the line that says what the colors mean.
+pub(super) fn has_legend(size: Size) -> bool {
+    size.height_px >= 130.0
+}
+
+/// How many steps are complete at the moment shown at `x_px`; the nearest one beyond the edges.
+#[must_use]
+pub fn river_step_at(view: &RiverView, size: Size, x_px: f32) -> usize {
+    let plot = river_plot(size);
+    let fraction = f64::from((x_px - plot.x_px) / plot.width_px).clamp(0.0, 1.0);
+    let last = floor_count((view.last_step.ceil() - 1.0).max(0.0));
+    floor_count((view.first_step + fraction * view.span()).max(0.0)).min(last)
+}
+
+/// From steps to pixels.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct XScale {
+    view: RiverView,
+    plot: Rect,
+}
+
+impl XScale {
+    pub(super) fn new(view: RiverView, plot: Rect) -> Self {
+        Self { view, plot }
+    }
+
+    pub(super) fn x_px(&self, step: f64) -> f32 {
+        let fraction = (step - self.view.first_step) / self.view.span().max(f64::MIN_POSITIVE);
+        self.plot.x_px + px(fraction) * self.plot.width_px
+    }
+
+    /// How many pixels a step takes.
+    pub(super) fn step_px(&self) -> f64 {
+        f64::from(self.plot.width_px) / self.view.span().max(f64::MIN_POSITIVE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn zooming_keeps_the_point_under_the_pointer() {
+        let view = RiverView::fit(999).zoom_at(0.25, 4.0, 999);
+        assert_eq!((view.first_step, view.last_step), (187.5, 437.5));
+        assert_eq!(view.zoom_at(0.25, 0.25, 999), RiverView::fit(999));
+    }
+
+    #[test]
+    fn panning_stops_at_the_edges() {
+        let view = RiverView { first_step: 0.0, last_step: 10.0 };
+        assert_eq!(view.pan(-1.0, 99), view);
+        assert_eq!(view.pan(0.5, 99), RiverView { first_step: 5.0, last_step: 15.0 });
+        assert_eq!(view.pan(1e9, 99), RiverView { first_step: 90.0, last_step: 100.0 });
+    }
+
+    #[test]
+    fn a_hidden_step_comes_into_view_and_a_shown_one_moves_nothing() {
+        let view = RiverView { first_step: 20.0, last_step: 30.0 };
+        assert_eq!(view.reveal(25, 99), view);
+        assert_eq!(view.reveal(30, 99), RiverView { first_step: 21.0, last_step: 31.0 });
+        assert_eq!(view.reveal(3, 99), RiverView { first_step: 3.0, last_step: 13.0 });
+    }
+
+    proptest! {
+        #[test]
+        fn a_view_stays_within_the_recording(
+            edges in (any::<f64>(), any::<f64>()),
+            moves in prop::collection::vec((any::<f64>(), any::<f64>()), 0..5),
+            steps in 0_usize..100_000,
+            x in -2000.0_f32..2000.0,
+        ) {
+            let mut view = RiverView { first_step: edges.0, last_step: edges.1 };
+            for (one, other) in moves {
+                view = view.zoom_at(one, other, steps).pan(one, steps);
+            }
+            let view = view.clamp(steps);
+            let total = count_f64(steps) + 1.0;
+            prop_assert!(view.first_step >= 0.0 && view.last_step <= total + 1e-6 && view.span() > 0.0, "{:?}", view);
+            prop_assert!(river_step_at(&view, Size::new(800.0, 200.0), x) <= steps);
+        }
+    }
+}

@@ -1,0 +1,210 @@
+use blockyard_record::{Bytes, Ledger};
+use serde::{Deserialize, Serialize};
+
+/// One of the classes that share out the capacity: every byte is in exactly one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum LedgerClass {
+    /// In callers' hands and asked for.
+    Requested,
+    /// In callers' hands beyond what was asked for.
+    Rounding,
+    /// Given back, but waiting for another stream's work.
+    Pending,
+    /// Held by the allocator, in nobody's hands.
+    Cached,
+    /// Not held by the allocator.
+    Free,
+}
+
+impl LedgerClass {
+    /// All classes, in the order in which figures stack them.
+    pub const ALL: [Self; 5] = [Self::Requested, Self::Rounding, Self::Pending, Self::Cached, Self::Free];
+
+    /// How many bytes of the ledger are in this class.
+    #[must_use]
+    pub fn bytes(self, ledger: &Ledger) -> Bytes {
+        match self {
+            Self::Requested => ledger.requested,
+            Self::Rounding => ledger.rounding,
+            Self::Pending => ledger.pending,
+            Self::Cached => ledger.cached,
+            Self::Free => ledger.free,
+        }
+    }
+
+    /// The name in figures.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Requested => "requested",
+            Self::Rounding => "rounding",
+            Self::Pending => "pending",
+            Self::Cached => "cached",
+            Self::Free => "free",
+        }
+    }
+
+    /// What the class means, as a sentence for a tooltip.
+    #[must_use]
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Requested => "Bytes in use that the program asked for.",
+            Self::Rounding => {
+                "Bytes in use beyond what was asked for: sizes are rounded up, small remainders stay."
+            }
+            Self::Pending => {
+                "Bytes given back by the program that wait until another stream is done with them."
+            }
+            Self::Cached => {
+                "Bytes that the allocator keeps ready for later requests instead of giving them back."
+            }
+            Self::Free => "Bytes of the device that the allocator does not hold.",
+        }
+    }
+
+    /// The color role of the class.
+    #[must_use]
+    pub fn role(self) -> Role {
+        match self {
+            Self::Requested => Role::Requested,
+            Self::Rounding => Role::Rounding,
+            Self::Pending => Role::Pending,
+            Self::Cached => Role::Cached,
+            Self::Free => Role::Free,
+        }
+    }
+}
+
+/// What a mark means; its color follows from the theme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Role {
+    /// Bytes asked for and in use.
+    Requested,
+    /// Bytes in use beyond what was asked for.
+    Rounding,
+    /// Bytes waiting for a stream.
+    Pending,
+    /// Bytes that the allocator keeps.
+    Cached,
+    /// Bytes of the device that nobody holds.
+    Free,
+    /// The border between two blocks that were one.
+    SplitEdge,
+    /// The most bytes ever allocated.
+    PeakAllocated,
+    /// The most bytes ever reserved.
+    PeakReserved,
+    /// The most bytes that may be reserved, or all bytes of the device.
+    Limit,
+    /// A request that failed.
+    Trouble,
+    /// Where the reader is.
+    Cursor,
+    /// What the reader has chosen.
+    Selection,
+    /// What the pointer is over.
+    Hover,
+    /// What the running step changed.
+    Changed,
+    /// Text.
+    Text,
+    /// Text of less weight.
+    TextMuted,
+    /// Text on [`Role::Requested`].
+    TextOnRequested,
+    /// Axes and guide lines.
+    Grid,
+    /// The ground of the figure.
+    Background,
+    /// The ground of rows of the small pool.
+    PoolSmall,
+    /// The ground of rows of the large pool.
+    PoolLarge,
+    /// A stream, by its place; the number is taken modulo [`Role::STREAMS`].
+    Stream(u8),
+}
+
+impl Role {
+    /// How many streams have a color of their own.
+    pub const STREAMS: u8 = 6;
+
+    /// Every role, streams up to [`Role::STREAMS`].
+    pub const ALL: [Self; 27] = [
+        Self::Requested,
+        Self::Rounding,
+        Self::Pending,
+        Self::Cached,
+        Self::Free,
+        Self::SplitEdge,
+        Self::PeakAllocated,
+        Self::PeakReserved,
+        Self::Limit,
+        Self::Trouble,
+        Self::Cursor,
+        Self::Selection,
+        Self::Hover,
+        Self::Changed,
+        Self::Text,
+        Self::TextMuted,
+        Self::TextOnRequested,
+        Self::Grid,
+        Self::Background,
+        Self::PoolSmall,
+        Self::PoolLarge,
+        Self::Stream(0),
+        Self::Stream(1),
+        Self::Stream(2),
+        Self::Stream(3),
+        Self::Stream(4),
+        Self::Stream(5),
+    ];
+
+    /// The CSS variable that holds the role's color: `--role-requested`.
+    #[must_use]
+    pub fn css_variable(self) -> &'static str {
+        match self {
+            Self::Requested => "--role-requested",
+            Self::Rounding => "--role-rounding",
+            Self::Pending => "--role-pending",
+            Self::Cached => "--role-cached",
+            Self::Free => "--role-free",
+            Self::SplitEdge => "--role-split-edge",
+            Self::PeakAllocated => "--role-peak-allocated",
+            Self::PeakReserved => "--role-peak-reserved",
+            Self::Limit => "--role-limit",
+            Self::Trouble => "--role-trouble",
+            Self::Cursor => "--role-cursor",
+            Self::Selection => "--role-selection",
+            Self::Hover => "--role-hover",
+            Self::Changed => "--role-changed",
+            Self::Text => "--role-text",
+            Self::TextMuted => "--role-text-muted",
+            Self::TextOnRequested => "--role-text-on-requested",
+            Self::Grid => "--role-grid",
+            Self::Background => "--role-background",
+            Self::PoolSmall => "--role-pool-small",
+            Self::PoolLarge => "--role-pool-large",
+            Self::Stream(index) => match index % Self::STREAMS {
+                0 => "--role-stream-0",
+                1 => "--role-stream-1",
+                2 => "--role-stream-2",
+                3 => "--role-stream-3",
+                4 => "--role-stream-4",
+                _ => "--role-stream-5",
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_role_has_a_variable_of_its_own() {
+        let names: BTreeSet<_> = Role::ALL.iter().map(|role| role.css_variable()).collect();
+        assert_eq!(names.len(), Role::ALL.len());
+        assert!(names.iter().all(|name| name.starts_with("--role-")));
+    }
+}

@@ -1,0 +1,249 @@
+use blockyard_record::{BlockId, Bytes, SegmentId};
+use serde::{Deserialize, Serialize};
+
+use crate::fill::Fill;
+use crate::geometry::{Point, Rect};
+use crate::role::{LedgerClass, Role};
+
+/// A picture: marks to draw in order, and what in it can be reached.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Scene {
+    /// The width of the picture.
+    pub width_px: f32,
+    /// The height of the picture. Marks may reach beyond it and are cut there.
+    pub height_px: f32,
+    /// What to draw; later marks lie on top.
+    pub marks: Vec<Mark>,
+    /// What the pointer and the keyboard can reach; later targets lie on top.
+    pub targets: Vec<Target>,
+}
+
+/// One thing to draw.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Mark {
+    /// A filled rectangle with an outline one pixel wide, drawn inside its edges.
+    Rect {
+        /// Where.
+        rect: Rect,
+        /// The inside.
+        fill: Fill,
+        /// The color of the outline.
+        outline: Option<Role>,
+    },
+    /// A rectangle's outline alone, drawn inside its edges.
+    Frame {
+        /// Where.
+        rect: Rect,
+        /// The color.
+        role: Role,
+        /// How it is dashed.
+        dash: Dash,
+        /// The width of the line.
+        width_px: f32,
+    },
+    /// A straight line.
+    Line {
+        /// One end.
+        from: Point,
+        /// The other end.
+        to: Point,
+        /// The color.
+        role: Role,
+        /// How it is dashed.
+        dash: Dash,
+        /// The width of the line.
+        width_px: f32,
+    },
+    /// A line through several points.
+    Path {
+        /// The points in order.
+        points: Vec<Point>,
+        /// The color.
+        role: Role,
+        /// How it is dashed.
+        dash: Dash,
+        /// The width of the line.
+        width_px: f32,
+    },
+    /// A filled polygon, closed from its last point to its first.
+    Area {
+        /// The corners in order.
+        points: Vec<Point>,
+        /// The inside.
+        fill: Fill,
+    },
+    /// One line of text.
+    Text {
+        /// Where the baseline begins, or its middle or end, as `anchor` says.
+        at: Point,
+        /// The text.
+        text: String,
+        /// The color.
+        role: Role,
+        /// The font size.
+        size_px: f32,
+        /// Which part of the text stands at `at`.
+        anchor: Anchor,
+        /// Where it is cut off.
+        clip: Option<Rect>,
+        /// How bold.
+        weight: Weight,
+    },
+}
+
+/// How a line is broken up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Dash {
+    /// Not at all.
+    Solid,
+    /// Long dashes.
+    Dashed,
+    /// Short dashes.
+    Dotted,
+}
+
+impl Dash {
+    /// Lengths drawn and skipped in turn, in pixels; empty for an unbroken line.
+    #[must_use]
+    pub fn lengths_px(self) -> &'static [f32] {
+        match self {
+            Self::Solid => &[],
+            Self::Dashed => &[6.0, 3.0],
+            Self::Dotted => &[2.0, 2.0],
+        }
+    }
+}
+
+/// Which part of a text stands at its position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Anchor {
+    /// Its beginning.
+    Start,
+    /// Its middle.
+    Middle,
+    /// Its end.
+    End,
+}
+
+/// How bold a text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// As running text.
+    Normal,
+    /// Emphasized.
+    Bold,
+}
+
+/// A part of the picture that can be reached.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Target {
+    /// Where.
+    pub rect: Rect,
+    /// What it stands for.
+    pub what: TargetId,
+}
+
+/// What can be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum TargetId {
+    /// A block.
+    Block(BlockId),
+    /// Neighboring blocks of one segment that are too narrow to be drawn one by one.
+    SmallBlocks {
+        /// The segment.
+        segment: SegmentId,
+        /// The first of them, by address.
+        first: BlockId,
+        /// How many they are.
+        count: u32,
+        /// Their sizes, added up.
+        bytes: Bytes,
+    },
+    /// A segment: its row's head.
+    Segment(SegmentId),
+    /// A segment that the running step released.
+    Released(SegmentId),
+    /// The strip that shows a zoomed segment as a whole.
+    Overview(SegmentId),
+    /// A class of the ledger.
+    Class(LedgerClass),
+    /// A step label, by its step.
+    Label(u32),
+    /// A step that failed, by its index.
+    Trouble(u32),
+    /// The mark of the most bytes allocated.
+    PeakAllocated,
+    /// The mark of the most bytes reserved.
+    PeakReserved,
+    /// The mark of the memory fraction's limit.
+    Limit,
+}
+
+impl Scene {
+    /// An empty picture.
+    #[must_use]
+    pub fn new(width_px: f32, height_px: f32) -> Self {
+        Self { width_px, height_px, marks: Vec::new(), targets: Vec::new() }
+    }
+
+    /// The uppermost target at the point.
+    #[must_use]
+    pub fn hit(&self, x_px: f32, y_px: f32) -> Option<&Target> {
+        self.targets.iter().rev().find(|target| target.rect.contains(x_px, y_px))
+    }
+
+    pub(crate) fn rect(&mut self, rect: Rect, fill: Fill, outline: Option<Role>) {
+        self.marks.push(Mark::Rect { rect, fill, outline });
+    }
+
+    pub(crate) fn frame(&mut self, rect: Rect, role: Role, dash: Dash, width_px: f32) {
+        self.marks.push(Mark::Frame { rect, role, dash, width_px });
+    }
+
+    pub(crate) fn line(&mut self, from: Point, to: Point, role: Role, dash: Dash, width_px: f32) {
+        self.marks.push(Mark::Line { from, to, role, dash, width_px });
+    }
+
+    /// A line one pixel wide and unbroken.
+    pub(crate) fn hairline(&mut self, from: Point, to: Point, role: Role) {
+        self.line(from, to, role, Dash::Solid, 1.0);
+    }
+
+    pub(crate) fn text(&mut self, at: Point, text: impl Into<String>, style: TextStyle) {
+        let TextStyle { role, size_px, anchor, clip, weight } = style;
+        self.marks.push(Mark::Text { at, text: text.into(), role, size_px, anchor, clip, weight });
+    }
+
+    pub(crate) fn target(&mut self, rect: Rect, what: TargetId) {
+        self.targets.push(Target { rect, what });
+    }
+}
+
+/// All of a text but its words and place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TextStyle {
+    pub(crate) role: Role,
+    pub(crate) size_px: f32,
+    pub(crate) anchor: Anchor,
+    pub(crate) clip: Option<Rect>,
+    pub(crate) weight: Weight,
+}
+
+impl TextStyle {
+    /// Normal text of `size_px` that starts at its position.
+    pub(crate) const fn new(role: Role, size_px: f32) -> Self {
+        Self { role, size_px, anchor: Anchor::Start, clip: None, weight: Weight::Normal }
+    }
+
+    pub(crate) const fn anchored(self, anchor: Anchor) -> Self {
+        Self { anchor, ..self }
+    }
+
+    pub(crate) const fn bold(self) -> Self {
+        Self { weight: Weight::Bold, ..self }
+    }
+
+    pub(crate) const fn clipped(self, rect: Rect) -> Self {
+        Self { clip: Some(rect), ..self }
+    }
+}

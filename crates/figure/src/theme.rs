@@ -1,0 +1,168 @@
+use crate::role::Role;
+
+/// Where the colors come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Theme {
+    /// Concrete colors on white.
+    Light,
+    /// Concrete colors on near black.
+    Dark,
+    /// The page's CSS variables, see [`theme_css`].
+    Page,
+}
+
+impl Theme {
+    /// The role's color as CSS writes it.
+    #[must_use]
+    pub fn color(self, role: Role) -> String {
+        match self {
+            Self::Light => colors(role).0.to_owned(),
+            Self::Dark => colors(role).1.to_owned(),
+            Self::Page => format!("var({})", role.css_variable()),
+        }
+    }
+}
+
+fn colors(role: Role) -> (&'static str, &'static str) {
+    let role = if let Role::Stream(place) = role { Role::Stream(place % Role::STREAMS) } else { role };
+    let found = COLORS.iter().find(|(known, ..)| *known == role);
+    found.map_or(("#000000", "#ffffff"), |(_, light, dark)| (light, dark))
+}
+
+/// The colors as CSS: the variables of every role for light, and for dark where the system or `data-theme` says so.
+///
+/// `<html data-theme="light">` and `<html data-theme="dark">` overrule the system.
+#[must_use]
+pub fn theme_css() -> String {
+    let block = |theme: Theme, indent: &str| {
+        Role::ALL.iter().fold(String::new(), |text, role| {
+            format!("{text}{indent}{}: {};\n", role.css_variable(), theme.color(*role))
+        })
+    };
+    format!(
+        ":root {{\n{}}}\n@media (prefers-color-scheme: dark) {{\n  :root:not([data-theme=\"light\"]) {{\n{}  }}\n}}\n\
+         :root[data-theme=\"dark\"] {{\n{}}}\n",
+        block(Theme::Light, "  "),
+        block(Theme::Dark, "    "),
+        block(Theme::Dark, "  "),
+    )
+}
+
+// Each role on white and on near black. Hues after Okabe and Ito, darkened on white where the original has a contrast below
+// 3:1. The tests measure it.
+const COLORS: [(Role, &str, &str); Role::ALL.len()] = [
+    (Role::Requested, "#0072b2", "#56b4e9"),
+    (Role::Rounding, "#c85200", "#f08a3c"),
+    (Role::Pending, "#b0558a", "#d992bb"),
+    (Role::Cached, "#008f68", "#1fb587"),
+    (Role::Free, "#7d848c", "#8b939c"),
+    (Role::SplitEdge, "#1b1f24", "#f2f4f6"),
+    (Role::PeakAllocated, "#00476f", "#9bd4f5"),
+    (Role::PeakReserved, "#00573f", "#7fe0c0"),
+    (Role::Limit, "#8a3300", "#ffb37a"),
+    (Role::Trouble, "#b00020", "#ff6b7d"),
+    (Role::Cursor, "#1b1f24", "#f2f4f6"),
+    (Role::Selection, "#000000", "#ffffff"),
+    (Role::Hover, "#4a525b", "#b9c0c8"),
+    (Role::Changed, "#b00020", "#ff6b7d"),
+    (Role::Text, "#1b1f24", "#eceff2"),
+    (Role::TextMuted, "#5b636c", "#a7afb8"),
+    (Role::TextOnRequested, "#ffffff", "#0b1116"),
+    (Role::Grid, "#d5d9de", "#3a4149"),
+    (Role::Background, "#ffffff", "#14181d"),
+    (Role::PoolSmall, "#dfe6ee", "#27303a"),
+    (Role::PoolLarge, "#f1f3f5", "#1c2127"),
+    (Role::Stream(0), "#5b636c", "#a7afb8"),
+    (Role::Stream(1), "#0072b2", "#56b4e9"),
+    (Role::Stream(2), "#c85200", "#f08a3c"),
+    (Role::Stream(3), "#b0558a", "#d992bb"),
+    (Role::Stream(4), "#008f68", "#1fb587"),
+    (Role::Stream(5), "#8a6d00", "#f0e442"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn channel(text: &str) -> f64 {
+        let value = f64::from(u8::from_str_radix(text, 16).unwrap()) / 255.0;
+        if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+    }
+
+    fn luminance(color: &str) -> f64 {
+        0.2126 * channel(&color[1..3]) + 0.7152 * channel(&color[3..5]) + 0.0722 * channel(&color[5..7])
+    }
+
+    fn contrast(one: &str, other: &str) -> f64 {
+        let (one, other) = (luminance(one), luminance(other));
+        (one.max(other) + 0.05) / (one.min(other) + 0.05)
+    }
+
+    /// `color` at `opacity` on `ground`.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a channel is at most 255")]
+    fn mixed(color: &str, ground: &str, opacity: f64) -> String {
+        let part = |range: std::ops::Range<usize>| {
+            let value = |text: &str| f64::from(u8::from_str_radix(&text[range.clone()], 16).unwrap());
+            format!("{:02x}", (value(color) * opacity + value(ground) * (1.0 - opacity)).round() as u8)
+        };
+        format!("#{}{}{}", part(1..3), part(3..5), part(5..7))
+    }
+
+    const GROUNDS: [Role; 5] = [Role::Text, Role::TextMuted, Role::Grid, Role::PoolSmall, Role::PoolLarge];
+
+    #[test]
+    fn marks_stand_out_three_to_one_from_the_background() {
+        for theme in [Theme::Light, Theme::Dark] {
+            let background = theme.color(Role::Background);
+            for role in Role::ALL {
+                if GROUNDS.contains(&role) || matches!(role, Role::Background | Role::TextOnRequested) {
+                    continue;
+                }
+                let ratio = contrast(&theme.color(role), &background);
+                assert!(ratio >= 3.0, "{role:?} has {ratio:.2}:1 in {theme:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn text_stands_out_four_and_a_half_to_one_from_every_ground_it_is_put_on() {
+        for theme in [Theme::Light, Theme::Dark] {
+            let background = theme.color(Role::Background);
+            for ground in [Role::Background, Role::PoolSmall, Role::PoolLarge] {
+                for text in
+                    [Role::Text, Role::TextMuted, Role::Trouble, Role::PeakAllocated, Role::PeakReserved]
+                {
+                    let ratio = contrast(&theme.color(text), &theme.color(ground));
+                    assert!(ratio >= 4.5, "{text:?} on {ground:?} has {ratio:.2}:1 in {theme:?}");
+                }
+            }
+            let ratio = contrast(&theme.color(Role::TextOnRequested), &theme.color(Role::Requested));
+            assert!(ratio >= 4.5, "text on requested has {ratio:.2}:1 in {theme:?}");
+            for class in crate::LedgerClass::ALL {
+                let fill = crate::Fill::of(class);
+                let tint = f64::from(fill.pattern.tile().tint);
+                if tint < 1.0 {
+                    let ground = mixed(&theme.color(fill.role), &background, tint);
+                    let ratio = contrast(&theme.color(Role::Text), &ground);
+                    assert!(ratio >= 4.5, "text on {class:?} has {ratio:.2}:1 in {theme:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_role_has_its_colors() {
+        for role in Role::ALL {
+            assert!(COLORS.iter().any(|(known, ..)| *known == role), "{role:?}");
+        }
+        assert_eq!(Theme::Light.color(Role::Stream(Role::STREAMS + 1)), Theme::Light.color(Role::Stream(1)));
+    }
+
+    #[test]
+    fn the_css_names_every_role_in_both_themes() {
+        let css = theme_css();
+        for role in Role::ALL {
+            assert_eq!(css.matches(&format!("{}:", role.css_variable())).count(), 3, "{role:?}");
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The figures in words.
+//!
+//! Steps are counted from 1 for people: "step 7" is the one after which seven steps are complete.
+
+mod event;
+mod facts;
+mod names;
+mod step;
+mod story;
+mod target;
+mod text;
+mod trouble;
+
+pub use event::describe_event;
+pub use facts::{block_age_steps, block_facts};
+pub use step::{StepWords, describe_step};
+pub use target::describe_target;
+pub use text::{BlockRow, SegmentRow, ledger_text, map_table, map_text, river_text};

@@ -1,0 +1,54 @@
+use blockyard_record::{BlockId, BlockState, MemoryState, Recording};
+
+use crate::numbers::grouped_count;
+use crate::words::names::{block_name, exact, state_word};
+
+/// All there is to know about a block, as labels and values in the order to show them; `None` where it is gone.
+///
+/// Its age follows from the moment, which a state does not know: see [`block_age_steps`].
+#[must_use]
+pub fn block_facts(
+    recording: &Recording,
+    state: &MemoryState,
+    block: BlockId,
+) -> Option<Vec<(&'static str, String)>> {
+    let found = state.block(block)?;
+    let segment_id = state.segment_of(block)?;
+    let segment = state.segments().find(|info| info.id == segment_id)?;
+    let mut facts =
+        vec![("name", block_name(recording, &found)), ("state", state_word(found.state).to_owned())];
+    if found.state.is_active() {
+        facts.push(("requested", exact(found.requested)));
+    }
+    facts.push(("size", exact(found.size)));
+    if found.state.is_active() {
+        facts.push(("rounding", exact(found.size.saturating_sub(found.requested))));
+    }
+    facts.push(("address", found.addr.to_string()));
+    facts.push(("offset in segment", exact(found.addr.offset_from(segment.addr))));
+    facts.push(("segment", format!("{} at {}, {} pool", exact(segment.size), segment.addr, segment.pool)));
+    facts.push(("stream", recording.stream_name(segment.stream)));
+    if !found.streams.is_empty() {
+        let names: Vec<_> = found.streams.iter().map(|stream| recording.stream_name(*stream)).collect();
+        let label = if found.state == BlockState::PendingFree { "waits for" } else { "also used on" };
+        facts.push((label, names.join(", ")));
+    }
+    let born = found.allocation.filter(|_| found.state.is_active()).and_then(|id| recording.born(id));
+    facts.extend(born.map(|step| ("born at step", grouped_count(step + 1))));
+    facts.push(("block", format!("#{block} of segment #{segment_id}")));
+    Some(facts)
+}
+
+/// How many steps ago the block was handed out, at the moment at which `steps` steps are complete; `None` for cached
+/// blocks and ones that are gone.
+#[must_use]
+pub fn block_age_steps(
+    recording: &Recording,
+    state: &MemoryState,
+    block: BlockId,
+    steps: usize,
+) -> Option<usize> {
+    let found = state.block(block).filter(|found| found.state.is_active())?;
+    let born = found.allocation.and_then(|id| recording.born(id))?;
+    Some(steps.saturating_sub(born + 1))
+}

@@ -1,0 +1,68 @@
+use blockyard_record::{BlockId, BlockSnapshot, BlockState, Bytes, MemoryState, Recording, StreamId};
+
+use crate::numbers::grouped;
+
+/// What the program calls the block, else `block #17`; a cached block belongs to nobody and has no name.
+pub(super) fn block_name(recording: &Recording, block: &BlockSnapshot) -> String {
+    let named = block.allocation.filter(|_| block.state.is_active()).and_then(|id| recording.name(id));
+    named.map_or_else(|| numbered(block.id), str::to_owned)
+}
+
+pub(super) fn numbered(block: BlockId) -> String {
+    format!("block #{block}")
+}
+
+/// As [`block_name`], for a block that may be gone.
+pub(super) fn name_of(recording: &Recording, state: &MemoryState, id: BlockId) -> String {
+    state.block(id).map_or_else(|| numbered(id), |block| block_name(recording, &block))
+}
+
+/// `stream side`, `the default stream`.
+pub(super) fn stream_phrase(recording: &Recording, stream: StreamId) -> String {
+    let name = recording.stream_name(stream);
+    if stream == StreamId::DEFAULT && name == "default" {
+        "the default stream".to_owned()
+    } else if name.starts_with("stream ") {
+        name
+    } else {
+        format!("stream {name}")
+    }
+}
+
+/// `stream side and stream copy`.
+pub(super) fn streams_phrase(recording: &Recording, streams: &[StreamId]) -> String {
+    joined(&streams.iter().map(|stream| stream_phrase(recording, *stream)).collect::<Vec<_>>())
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub(super) fn joined(parts: &[String]) -> String {
+    match parts {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// `1 segment`, `2,000 segments`.
+pub(super) fn counted(count: usize, noun: &str) -> String {
+    let number = grouped(u64::try_from(count).unwrap_or(u64::MAX));
+    if count == 1 { format!("{number} {noun}") } else { format!("{number} {noun}s") }
+}
+
+/// `2.86 MiB (3,000,000 bytes)`; just `512 B` where that is exact.
+pub(super) fn exact(bytes: Bytes) -> String {
+    if bytes < Bytes::kib(1) {
+        bytes.to_string()
+    } else {
+        format!("{bytes} ({} bytes)", grouped(bytes.get()))
+    }
+}
+
+/// The word for the state in figures.
+pub(super) fn state_word(state: BlockState) -> &'static str {
+    match state {
+        BlockState::Allocated => "allocated",
+        BlockState::PendingFree => "pending",
+        BlockState::Inactive => "cached",
+    }
+}

@@ -1,0 +1,118 @@
+use blockyard_record::{Event, MemoryState, Outcome, Recording, StreamId};
+
+use crate::words::event::describe_event;
+use crate::words::names::{name_of, stream_phrase};
+use crate::words::story::Story;
+
+/// A step in words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StepWords {
+    /// What was asked, much as in the workload: `b = alloc 3 MiB on side`.
+    pub title: String,
+    /// What happened: `takes a new 20 MiB segment from the device and splits 3 MiB off; 17 MiB stay cached`.
+    pub sentence: String,
+    /// One line an event, in order.
+    pub events: Vec<String>,
+}
+
+/// How many events are told one by one; of a longer step, the number of the others is told.
+const MOST_EVENTS: usize = 200;
+
+/// The step with this index in words; empty words where there is none.
+#[must_use]
+pub fn describe_step(recording: &Recording, step: usize) -> StepWords {
+    let Some(range) = recording.step(step) else { return StepWords::default() };
+    let Ok(mut state) = recording.state_at(range.start) else {
+        return StepWords { title: format!("step {}", step + 1), sentence: damaged(), events: Vec::new() };
+    };
+    let mut story = Story::new(&state);
+    let mut words = StepWords::default();
+    for index in range.start..range.end {
+        let Some(event) = recording.event(index) else { continue };
+        if words.events.len() < MOST_EVENTS {
+            words.events.push(describe_event(&event, &state, recording));
+        }
+        if words.title.is_empty() {
+            words.title = title(&event, &state, recording).unwrap_or_default();
+        }
+        story.hear(&event, &state, recording);
+        if state.apply(&event).is_err() {
+            words.sentence = damaged();
+            return words;
+        }
+    }
+    let count = range.end - range.start;
+    if count > MOST_EVENTS {
+        words.events.push(format!("and {} more events", crate::numbers::grouped_count(count - MOST_EVENTS)));
+    }
+    if words.title.is_empty() {
+        words.title = untold_title(&story, recording.outcome(step));
+    }
+    words.sentence = match recording.outcome(step) {
+        Outcome::Refused(reason) => format!("refused: {reason}"),
+        Outcome::Skipped(reason) => format!("skipped: {reason}"),
+        Outcome::Done | Outcome::OutOfMemory(_) => story.tell(&state, recording),
+    };
+    words
+}
+
+fn damaged() -> String {
+    "the recording does not add up here".to_owned()
+}
+
+/// The request that must have caused the event, where the event tells.
+fn title(event: &Event, before: &MemoryState, recording: &Recording) -> Option<String> {
+    let on = |stream: StreamId| {
+        if stream == StreamId::DEFAULT {
+            String::new()
+        } else {
+            format!(" on {}", recording.stream_name(stream))
+        }
+    };
+    Some(match *event {
+        Event::Allocated { block, allocation, requested, .. } => {
+            let stream = before.segment_of(block).and_then(|id| before.segments().find(|info| info.id == id));
+            let on = stream.map(|info| on(info.stream)).unwrap_or_default();
+            match recording.name(allocation) {
+                Some(name) => format!("{name} = alloc {requested}{on}"),
+                None => format!("alloc {requested}{on}"),
+            }
+        }
+        Event::OutOfMemory { requested, stream, .. } => format!("alloc {requested}{}", on(stream)),
+        Event::FreeRequested { block, .. } => format!("free {}", name_of(recording, before, block)),
+        Event::StreamRecorded { block, stream } => {
+            format!("record_stream {} {}", name_of(recording, before, block), recording.stream_name(stream))
+        }
+        Event::FractionSet { limit: Some(limit) } => {
+            let fraction = crate::numbers::share(limit, before.capacity());
+            let text = format!("{fraction:.3}");
+            format!("set_fraction {}", text.trim_end_matches('0').trim_end_matches('.'))
+        }
+        Event::FractionSet { limit: None } => "set_fraction 1".to_owned(),
+        Event::SnapshotTaken { .. } => "snapshot".to_owned(),
+        Event::PeakReset => "reset_peak".to_owned(),
+        Event::AccumulatedReset => "reset_accumulated".to_owned(),
+        _ => return None,
+    })
+}
+
+/// The request of a step whose events do not name it.
+fn untold_title(story: &Story, outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Refused(_) => "refused request",
+        Outcome::Skipped(_) => "skipped request",
+        Outcome::Done | Outcome::OutOfMemory(_) if story.has_cleanup() => "empty_cache",
+        Outcome::Done | Outcome::OutOfMemory(_) if story.has_completed() => "advance",
+        Outcome::Done | Outcome::OutOfMemory(_) => "nothing to do",
+    }
+    .to_owned()
+}
+
+/// `for stream side`, nothing for the default stream.
+pub(super) fn for_stream(recording: &Recording, stream: StreamId) -> String {
+    if stream == StreamId::DEFAULT {
+        String::new()
+    } else {
+        format!(" for {}", stream_phrase(recording, stream))
+    }
+}

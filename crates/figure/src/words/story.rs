@@ -1,0 +1,301 @@
+use std::collections::BTreeMap;
+
+use blockyard_record::{
+    BlockId, BlockState, Bytes, Event, Ledger, MemoryState, Recording, Refusal, SegmentInfo, StreamId,
+};
+
+use crate::numbers::grouped;
+use crate::words::names::{counted, joined, name_of, stream_phrase, streams_phrase};
+use crate::words::step::for_stream;
+use crate::words::trouble::why_no_memory;
+
+/// What a step did, gathered from its events so that it can be told as one sentence.
+#[derive(Debug)]
+pub(super) struct Story {
+    before: Ledger,
+    // Clauses in the order in which things happened.
+    clauses: Vec<String>,
+    new_segment: Option<SegmentInfo>,
+    split: Option<Split>,
+    released: Vec<Bytes>,
+    completed: Vec<Completed>,
+    // Blocks whose free was asked for in this step.
+    own_frees: Vec<BlockId>,
+    refused: Option<Refusal>,
+    // Whether the last clause tells of a refusal.
+    ends_with_refusal: bool,
+    has_synchronized: bool,
+}
+
+#[derive(Debug)]
+struct Split {
+    front: BlockId,
+    whole: Bytes,
+    rest: Bytes,
+}
+
+/// A block that became reusable, with the neighbors that it merged with.
+#[derive(Debug)]
+struct Completed {
+    block: BlockId,
+    name: String,
+    size: Bytes,
+    waited_for: Vec<StreamId>,
+    merged: Vec<Bytes>,
+}
+
+impl Story {
+    pub(super) fn new(before: &MemoryState) -> Self {
+        Self {
+            before: before.ledger(),
+            clauses: Vec::new(),
+            new_segment: None,
+            split: None,
+            released: Vec::new(),
+            completed: Vec::new(),
+            own_frees: Vec::new(),
+            refused: None,
+            ends_with_refusal: false,
+            has_synchronized: false,
+        }
+    }
+
+    pub(super) fn has_cleanup(&self) -> bool {
+        self.has_synchronized || !self.released.is_empty()
+    }
+
+    pub(super) fn has_completed(&self) -> bool {
+        !self.completed.is_empty()
+    }
+
+    /// Takes the next event; `before` is the memory that it applies to.
+    pub(super) fn hear(&mut self, event: &Event, before: &MemoryState, recording: &Recording) {
+        if !matches!(event, Event::OutOfMemory { .. }) {
+            self.ends_with_refusal = false;
+        }
+        match *event {
+            Event::SegmentAllocated { segment, addr, size, stream, pool, .. } => {
+                self.new_segment = Some(SegmentInfo { id: segment, addr, size, stream, pool });
+            }
+            Event::SegmentReleased { segment, .. } => {
+                self.released.push(before.segment(segment).map_or(Bytes::ZERO, |found| found.size));
+            }
+            Event::SegmentRefused { size, refusal } => {
+                self.flush(recording);
+                self.refuse(size, refusal, before);
+            }
+            Event::Split { block, front, size } => {
+                let whole = before.block(block).map_or(size, |found| found.size);
+                self.split = Some(Split { front, whole, rest: whole.saturating_sub(size) });
+            }
+            Event::Allocated { block, requested, .. } => {
+                self.flush(recording);
+                self.hand_out(block, requested, before, recording);
+            }
+            Event::StreamRecorded { block, stream } => self.clauses.push(format!(
+                "{} is used on {} too, so its free will wait for that stream",
+                name_of(recording, before, block),
+                stream_phrase(recording, stream)
+            )),
+            Event::FreeRequested { block, .. } => self.own_frees.push(block),
+            Event::FreeCompleted { block } => self.complete(block, before, recording),
+            Event::Merged { block, absorbed } => {
+                let size = before.block(absorbed).map_or(Bytes::ZERO, |found| found.size);
+                if let Some(completed) =
+                    self.completed.iter_mut().rev().find(|completed| completed.block == block)
+                {
+                    completed.merged.push(size);
+                }
+            }
+            Event::StreamsSynchronized => {
+                self.has_synchronized = true;
+                self.clauses.extend(self.refused.map(|_| "waits until all streams are done".to_owned()));
+            }
+            Event::RetryStarted => {
+                self.flush(recording);
+                self.clauses.push("tries again".to_owned());
+            }
+            Event::OutOfMemory { .. } => {
+                self.flush(recording);
+                // The last refusal is told as the reason.
+                if self.ends_with_refusal {
+                    self.clauses.pop();
+                }
+                self.clauses.push(why_no_memory(event, self.refused, before, recording));
+            }
+            Event::SnapshotTaken { .. } => {
+                self.clauses.push("a snapshot of all segments is taken".to_owned());
+            }
+            Event::PeakReset => self.clauses.push("every peak is set to its present value".to_owned()),
+            Event::AccumulatedReset => self.clauses.push("every accumulated count is set to zero".to_owned()),
+            Event::FractionSet { limit } => self.clauses.push(match limit {
+                Some(limit) => {
+                    format!("at most {limit} of {} may be reserved from now on", before.capacity())
+                }
+                None => "nothing but the device limits reserved memory from now on".to_owned(),
+            }),
+        }
+    }
+
+    /// The sentence; `after` is the memory after the step.
+    pub(super) fn tell(mut self, after: &MemoryState, recording: &Recording) -> String {
+        self.tell_frees(after, recording);
+        let cleaned = self.has_cleanup() && self.refused.is_none();
+        let was_idle = self.released.is_empty();
+        self.flush(recording);
+        if cleaned {
+            let cached = after.ledger().cached;
+            if was_idle {
+                self.clauses.push(if self.before.reserved().is_zero() {
+                    "nothing is reserved, so nothing goes back to the device".to_owned()
+                } else {
+                    "no segment is wholly cached, so nothing goes back to the device".to_owned()
+                });
+            }
+            if !cached.is_zero() {
+                self.clauses.push(format!("{cached} stay cached beside blocks that are in use"));
+            }
+        }
+        if self.clauses.is_empty() {
+            return "nothing changed".to_owned();
+        }
+        self.clauses.join("; ")
+    }
+
+    fn refuse(&mut self, size: Bytes, refusal: Refusal, before: &MemoryState) {
+        let again = if self.refused.is_some() { " again" } else { "" };
+        let free = before.ledger().free;
+        self.clauses.push(match (refusal, before.limit()) {
+            (Refusal::Fraction, Some(limit)) => {
+                format!("a new {size} segment would go beyond the limit of {limit}{again}")
+            }
+            (Refusal::Fraction, None) => format!("a new {size} segment would go beyond the limit{again}"),
+            (Refusal::Device, _) => {
+                format!("the device refuses a new {size} segment{again}, it has {free} free")
+            }
+        });
+        self.refused = Some(refusal);
+        self.ends_with_refusal = true;
+    }
+
+    /// Where the bytes of an allocation came from.
+    fn hand_out(&mut self, block: BlockId, requested: Bytes, before: &MemoryState, recording: &Recording) {
+        let Some(found) = before.block(block) else { return };
+        let segment = before.segment_of(block).and_then(|id| before.segments().find(|info| info.id == id));
+        let Some(segment) = segment else { return };
+        let split = self.split.take().filter(|split| split.front == block);
+        let beyond = found.size.saturating_sub(requested);
+        if split.is_some() && !beyond.is_zero() {
+            let (asked, rounded) = (grouped(requested.get()), grouped(found.size.get()));
+            self.clauses.push(format!("{asked} bytes are rounded up to {rounded}"));
+        }
+        let whole = split.as_ref().map_or(found.size, |split| split.whole);
+        let stream = for_stream(recording, segment.stream);
+        let source = if self.new_segment.is_some_and(|new| new.id == segment.id) {
+            format!("takes a new {} segment from the device{stream}", segment.size)
+        } else if whole == segment.size {
+            format!("reuses a cached {} segment", segment.size)
+        } else {
+            format!("reuses a cached block of {whole} in a {} segment", segment.size)
+        };
+        self.clauses.push(match split {
+            Some(split) => {
+                format!("{source} and splits {} off", found.size) + &format!("; {} stay cached", split.rest)
+            }
+            None if beyond.is_zero() => format!("{source}, all of it"),
+            None => format!("{source}, all of it: {beyond} more than asked for, not enough to split off"),
+        });
+    }
+
+    fn complete(&mut self, block: BlockId, before: &MemoryState, recording: &Recording) {
+        let Some(found) = before.block(block) else { return };
+        let name = name_of(recording, before, block);
+        self.completed.push(Completed {
+            block,
+            name,
+            size: found.size,
+            waited_for: found.streams,
+            merged: Vec::new(),
+        });
+    }
+
+    /// Frees that this step asked for: done, or waiting.
+    fn tell_frees(&mut self, after: &MemoryState, recording: &Recording) {
+        for block in std::mem::take(&mut self.own_frees) {
+            let Some(at) = self.completed.iter().position(|completed| completed.block == block) else {
+                if let Some(found) = after.block(block).filter(|found| found.state == BlockState::PendingFree)
+                {
+                    let streams = streams_phrase(recording, &found.streams);
+                    self.clauses
+                        .push(format!("{} wait for {streams} before they can be used again", found.size));
+                }
+                continue;
+            };
+            let completed = self.completed.remove(at);
+            self.clauses.push(completed.tell());
+            let segment = after.segment_of(block).and_then(|id| after.segments().find(|info| info.id == id));
+            let now = after.block(block).map_or(Bytes::ZERO, |found| found.size);
+            if let Some(segment) = segment.filter(|segment| segment.size == now) {
+                self.clauses.push(format!("the {} segment is wholly cached now", segment.size));
+            }
+        }
+    }
+
+    /// Turns what other requests left behind, and releases, into clauses.
+    fn flush(&mut self, recording: &Recording) {
+        let completed = std::mem::take(&mut self.completed);
+        if let [one] = completed.as_slice()
+            && !one.merged.is_empty()
+        {
+            let waited = waited_for(&one.waited_for, recording);
+            self.clauses.push(format!("{}{waited} can be used again and {}", one.size, one.tell_merges()));
+            return self.flush_releases();
+        }
+        // By stream, since that is what they waited for; ordered, so that the words do not depend on chance.
+        let mut waited: BTreeMap<Vec<StreamId>, Bytes> = BTreeMap::new();
+        for completed in &completed {
+            let sum = waited.entry(completed.waited_for.clone()).or_default();
+            *sum = sum.saturating_add(completed.size);
+        }
+        for (streams, bytes) in waited {
+            self.clauses.push(format!("{bytes}{} can be used again", waited_for(&streams, recording)));
+        }
+        self.flush_releases();
+    }
+
+    fn flush_releases(&mut self) {
+        let released = std::mem::take(&mut self.released);
+        if !released.is_empty() {
+            let bytes: Bytes = released.iter().copied().sum();
+            let segments = counted(released.len(), "cached segment");
+            self.clauses.push(format!("gives {segments} ({bytes}) back to the device"));
+        }
+    }
+}
+
+/// ` that waited for stream side`, nothing where it waited for none.
+fn waited_for(streams: &[StreamId], recording: &Recording) -> String {
+    if streams.is_empty() {
+        String::new()
+    } else {
+        format!(" that waited for {}", streams_phrase(recording, streams))
+    }
+}
+
+impl Completed {
+    fn tell(&self) -> String {
+        if self.merged.is_empty() {
+            format!("the {} of {} are cached now", self.size, self.name)
+        } else {
+            format!("its {} {}", self.size, self.tell_merges())
+        }
+    }
+
+    /// `merge with a cached neighbor of 17 MiB: one cached block of 20 MiB`.
+    fn tell_merges(&self) -> String {
+        let sizes: Vec<_> = self.merged.iter().map(ToString::to_string).collect();
+        let neighbors = if sizes.len() == 1 { "a cached neighbor" } else { "the cached neighbors" };
+        let now = self.merged.iter().copied().fold(self.size, Bytes::saturating_add);
+        format!("merge with {neighbors} of {}: one cached block of {now}", joined(&sizes))
+    }
+}

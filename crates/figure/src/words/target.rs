@@ -1,0 +1,68 @@
+use blockyard_record::{Bytes, MemoryState, Outcome, Recording, SegmentId};
+
+use crate::numbers::{grouped, grouped_count, percent};
+use crate::scene::TargetId;
+use crate::words::names::{block_name, counted, state_word, stream_phrase};
+
+/// A target in one sentence, for a tooltip or a screen reader; `None` where it is gone.
+#[must_use]
+pub fn describe_target(target: TargetId, state: &MemoryState, recording: &Recording) -> Option<String> {
+    let peak = |count: i64| Bytes::new(u64::try_from(count).unwrap_or(0));
+    Some(match target {
+        TargetId::Block(id) => {
+            let block = state.block(id)?;
+            let rounding = block.size.saturating_sub(block.requested);
+            let asked = if block.state.is_active() && !rounding.is_zero() {
+                format!(", {} of it asked for", block.requested)
+            } else {
+                String::new()
+            };
+            format!("{}, {}: {}{asked}", block_name(recording, &block), state_word(block.state), block.size)
+        }
+        TargetId::SmallBlocks { count, bytes, .. } => {
+            format!("{} blocks too narrow to draw one by one: {bytes} in all", grouped(u64::from(count)))
+        }
+        TargetId::Segment(id) => segment(id, state, recording)?,
+        TargetId::Released(id) => format!("segment #{id} went back to the device in this step"),
+        TargetId::Overview(id) => format!("the whole of segment #{id}; the frame is what the row shows"),
+        TargetId::Class(class) => {
+            let ledger = state.ledger();
+            let bytes = class.bytes(&ledger);
+            let share = percent(bytes, ledger.capacity());
+            format!("{}: {bytes}, {share} of the device. {}", class.name(), class.meaning())
+        }
+        TargetId::Label(step) => {
+            let label = recording.labels().iter().rev().find(|label| label.step == step)?;
+            format!("{}: from step {} on", label.text, grouped_count(step as usize + 1))
+        }
+        TargetId::Trouble(step) => {
+            let text = match recording.outcome(step as usize) {
+                Outcome::OutOfMemory(text) | Outcome::Refused(text) | Outcome::Skipped(text) => text,
+                Outcome::Done => return None,
+            };
+            format!("step {}: {text}", grouped_count(step as usize + 1))
+        }
+        TargetId::PeakAllocated => {
+            let bytes = peak(state.stats().allocated_bytes.all.peak);
+            format!("peak allocated: at most {bytes} were in use at once since the peaks were last reset")
+        }
+        TargetId::PeakReserved => {
+            let bytes = peak(state.stats().reserved_bytes.all.peak);
+            format!("peak reserved: at most {bytes} were held at once since the peaks were last reset")
+        }
+        TargetId::Limit => format!("limit: at most {} may be reserved", state.limit()?),
+    })
+}
+
+fn segment(id: SegmentId, state: &MemoryState, recording: &Recording) -> Option<String> {
+    let segment = state.segment(id)?;
+    Some(format!(
+        "segment of {} at {}, {} pool, {}: {} allocated in {}",
+        segment.size,
+        segment.addr,
+        segment.pool,
+        stream_phrase(recording, segment.stream),
+        segment.allocated(),
+        counted(segment.blocks.len(), "block")
+    ))
+}

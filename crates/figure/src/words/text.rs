@@ -1,0 +1,247 @@
+//! Figures as text, for those who do not see them, for terminals and for tests.
+
+use std::fmt::Write as _;
+
+use blockyard_record::{
+    BlockId, BlockSnapshot, BlockState, Bytes, DeviceAddr, MemoryState, Outcome, PoolKind, Recording,
+    SegmentId, SegmentSnapshot, StreamId,
+};
+
+use crate::apportion::apportion;
+use crate::numbers::{grouped_count, percent};
+use crate::river::Series;
+use crate::role::LedgerClass;
+use crate::words::names::{block_name, counted, state_word};
+
+/// A segment as a row of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SegmentRow {
+    /// Its identity.
+    pub segment: SegmentId,
+    /// Where it starts.
+    pub addr: DeviceAddr,
+    /// Its size.
+    pub size: Bytes,
+    /// Its pool.
+    pub pool: PoolKind,
+    /// The stream that may use it.
+    pub stream: StreamId,
+    /// What the program calls that stream.
+    pub stream_name: String,
+    /// The sizes of its allocated blocks, added up.
+    pub allocated: Bytes,
+    /// The sizes of its cached blocks, added up.
+    pub cached: Bytes,
+    /// Its blocks, by ascending address.
+    pub blocks: Vec<BlockRow>,
+}
+
+/// A block as a row of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockRow {
+    /// Its identity.
+    pub block: BlockId,
+    /// What the program calls it, else `block #17`.
+    pub name: String,
+    /// `allocated`, `pending` or `cached`.
+    pub state: &'static str,
+    /// Where it is in the segment.
+    pub offset: Bytes,
+    /// Its size.
+    pub size: Bytes,
+    /// What was asked for; zero where it is cached.
+    pub requested: Bytes,
+}
+
+/// The ledger as two sentences: every class, then the sums and peaks.
+#[must_use]
+pub fn ledger_text(state: &MemoryState) -> String {
+    let ledger = state.ledger();
+    let capacity = ledger.capacity();
+    let classes: Vec<_> = LedgerClass::ALL
+        .iter()
+        .map(|class| {
+            let bytes = class.bytes(&ledger);
+            format!("{} {bytes} ({})", class.name(), percent(bytes, capacity))
+        })
+        .collect();
+    let peak = |count: i64| Bytes::new(u64::try_from(count).unwrap_or(0));
+    let mut text = format!(
+        "Of {capacity}: {}. Allocated {} (peak {}), reserved {} (peak {}).",
+        classes.join(", "),
+        ledger.allocated(),
+        peak(state.stats().allocated_bytes.all.peak),
+        ledger.reserved(),
+        peak(state.stats().reserved_bytes.all.peak),
+    );
+    if let Some(limit) = state.limit() {
+        let _ = write!(text, " At most {limit} may be reserved.");
+    }
+    text
+}
+
+/// The map as a table, by ascending address.
+#[must_use]
+pub fn map_table(state: &MemoryState, recording: &Recording) -> Vec<SegmentRow> {
+    state.snapshot().segments.iter().map(|segment| segment_row(segment, recording)).collect()
+}
+
+fn segment_row(segment: &SegmentSnapshot, recording: &Recording) -> SegmentRow {
+    let row = |block: &BlockSnapshot| BlockRow {
+        block: block.id,
+        name: block_name(recording, block),
+        state: state_word(block.state),
+        offset: block.addr.offset_from(segment.addr),
+        size: block.size,
+        requested: if block.state.is_active() { block.requested } else { Bytes::ZERO },
+    };
+    SegmentRow {
+        segment: segment.id,
+        addr: segment.addr,
+        size: segment.size,
+        pool: segment.pool,
+        stream: segment.stream,
+        stream_name: recording.stream_name(segment.stream),
+        allocated: segment.allocated(),
+        cached: segment.size.saturating_sub(segment.active()),
+        blocks: segment.blocks.iter().map(row).collect(),
+    }
+}
+
+/// The width of a segment's bar in [`map_text`], in characters.
+const BAR: usize = 60;
+
+/// The map as text, a line a segment: pool, stream, size and a bar of its blocks, `#` for allocated, `~` for pending and
+/// `.` for cached bytes.
+///
+/// Names stand in their blocks where there is room. A bar of more blocks than characters shows what most of each
+/// character's bytes are, and the number of blocks behind it.
+#[must_use]
+pub fn map_text(state: &MemoryState, recording: &Recording) -> String {
+    let segments = state.snapshot().segments;
+    if segments.is_empty() {
+        return "no segments\n".to_owned();
+    }
+    let names: Vec<_> = segments.iter().map(|segment| recording.stream_name(segment.stream)).collect();
+    let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (segment, name) in segments.iter().zip(names) {
+        let pool = if segment.pool == PoolKind::Small { 'S' } else { 'L' };
+        let bar = bar(segment, recording);
+        let size = segment.size.to_string();
+        let _ = writeln!(text, "{pool} {name:name_width$} {size:>10} {bar}");
+    }
+    text
+}
+
+fn glyph(state: BlockState) -> char {
+    match state {
+        BlockState::Allocated => '#',
+        BlockState::PendingFree => '~',
+        BlockState::Inactive => '.',
+    }
+}
+
+fn bar(segment: &SegmentSnapshot, recording: &Recording) -> String {
+    let blocks = &segment.blocks;
+    // A border before each block but the first takes a character too.
+    if blocks.len() * 2 > BAR {
+        return format!("[{}] {}", dense_bar(segment), counted(blocks.len(), "block"));
+    }
+    let sizes: Vec<_> = blocks.iter().map(|block| block.size).collect();
+    let widths = apportion(&sizes, BAR + 1 - blocks.len());
+    let cells: Vec<_> = blocks
+        .iter()
+        .zip(widths)
+        .map(|(block, width)| {
+            let named =
+                block.allocation.filter(|_| block.state.is_active()).and_then(|id| recording.name(id));
+            let fill = glyph(block.state);
+            match named.filter(|name| name.chars().count() <= width) {
+                Some(name) => {
+                    let missing = width - name.chars().count();
+                    let before: String = std::iter::repeat_n(fill, missing / 2).collect();
+                    let after: String = std::iter::repeat_n(fill, missing - missing / 2).collect();
+                    format!("{before}{name}{after}")
+                }
+                None => std::iter::repeat_n(fill, width).collect(),
+            }
+        })
+        .collect();
+    format!("[{}]", cells.join("|"))
+}
+
+/// What most bytes behind each character are.
+fn dense_bar(segment: &SegmentSnapshot) -> String {
+    let mut sums = [[0_u128; 3]; BAR];
+    let size = u128::from(segment.size.get()).max(1);
+    let cells = BAR as u128;
+    for block in &segment.blocks {
+        // In units of which each cell has `size`, so that edges are exact.
+        let mut at = u128::from(block.addr.offset_from(segment.addr).get()) * cells;
+        let end = at + u128::from(block.size.get()) * cells;
+        let state = match block.state {
+            BlockState::Allocated => 0,
+            BlockState::PendingFree => 1,
+            BlockState::Inactive => 2,
+        };
+        while at < end {
+            let cell = at / size;
+            let next = ((cell + 1) * size).min(end);
+            if let Some(sum) = usize::try_from(cell).ok().and_then(|cell| sums.get_mut(cell)) {
+                sum[state] += next - at;
+            }
+            at = next;
+        }
+    }
+    let glyphs = [BlockState::Allocated, BlockState::PendingFree, BlockState::Inactive].map(glyph);
+    sums.iter()
+        .map(|sum| {
+            // The first of equals, so that what is in use wins.
+            let most = sum.iter().max().copied().unwrap_or(0);
+            glyphs[sum.iter().position(|part| *part == most).unwrap_or(2)]
+        })
+        .collect()
+}
+
+/// The river as text: how long it is, where it ends, its highest points, its labels and failures.
+#[must_use]
+pub fn river_text(series: &Series, recording: &Recording) -> String {
+    let steps = series.step_count();
+    let Some(last) = steps.checked_sub(1).and_then(|step| recording.ledger_after(step)) else {
+        return "No steps.".to_owned();
+    };
+    let mut text = format!(
+        "{}. At the end {} are allocated and {} reserved, of {}.",
+        counted(steps, "step"),
+        last.allocated(),
+        last.reserved(),
+        recording.capacity()
+    );
+    for (name, border) in [("allocated", 1), ("reserved", 3)] {
+        let (bytes, moment) = series.highest(recording, border);
+        let _ = write!(text, " Most {name}: {bytes} after step {}.", grouped_count(moment));
+    }
+    let labels = recording.labels();
+    if !labels.is_empty() {
+        let told: Vec<_> = labels
+            .iter()
+            .take(20)
+            .map(|label| format!("{} from step {}", label.text, grouped_count(label.step as usize + 1)))
+            .collect();
+        let more = labels.len() - told.len();
+        let more = if more > 0 { format!(" and {} more", grouped_count(more)) } else { String::new() };
+        let _ = write!(text, " Labels: {}{more}.", told.join(", "));
+    }
+    let failures: Vec<_> = recording
+        .troubles()
+        .iter()
+        .filter(|(_, outcome)| matches!(outcome, Outcome::OutOfMemory(_)))
+        .map(|(step, _)| grouped_count(*step as usize + 1))
+        .collect();
+    if !failures.is_empty() {
+        let told = failures.iter().take(20).cloned().collect::<Vec<_>>().join(", ");
+        let _ = write!(text, " Out of memory {}: at step {told}.", counted(failures.len(), "time"));
+    }
+    text
+}

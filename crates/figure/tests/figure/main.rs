@@ -1,0 +1,25 @@
+//! The figures as text and as SVG files, and what must hold of them whatever the recording.
+//!
+//! `UPDATE_EXPECT=1 cargo test -p blockyard-figure` writes the expected texts and files anew.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+#![allow(clippy::needless_raw_string_hashes, reason = "expect-test writes them when it updates a text")]
+#![allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "test sizes are small"
+)]
+#![allow(clippy::float_cmp, reason = "edges on whole pixels are equal or wrong")]
+
+mod ledger_bar;
+mod map;
+mod player;
+mod program;
+mod river;
+mod words;

@@ -1,0 +1,163 @@
+use blockyard_figure::{
+    Dash, Mark, Point, RiverView, Role, Scene, Series, Size, TargetId, Theme, river, river_cursor,
+    river_plot, river_step_at,
+};
+use blockyard_record::{Bytes, Recording};
+use expect_test::expect_file;
+use proptest::prelude::*;
+
+use crate::ledger_bar::assert_texts_are_apart;
+use crate::program::{Program, ops, random, story};
+
+const SIZE: Size = Size::new(900.0, 260.0);
+
+fn whole(recording: &Recording) -> Scene {
+    let series = Series::new(recording);
+    river(&series, recording, &RiverView::fit(recording.step_count()), SIZE)
+}
+
+/// The line of allocated bytes.
+fn allocated_line(scene: &Scene) -> Vec<Point> {
+    let line = scene.marks.iter().find_map(|mark| match mark {
+        Mark::Path { points, role: Role::PeakAllocated, dash: Dash::Solid, .. } => Some(points.clone()),
+        _ => None,
+    });
+    line.unwrap_or_default()
+}
+
+/// Many steps that leave things as they are, and one that is a spike.
+fn quiet_but_for(steps: usize, spike: usize) -> Recording {
+    let mut program = Program::new(Bytes::gib(80));
+    program.alloc("base", Bytes::mib(64));
+    for step in 1..steps {
+        if step == spike {
+            program.alloc("spike", Bytes::mib(640));
+        } else if step == spike + 1 {
+            program.free("spike");
+        } else if step == spike + 2 {
+            program.empty_cache();
+        } else {
+            program.refused("nothing to do");
+        }
+    }
+    program.recording()
+}
+
+#[test]
+fn a_story_as_a_river() {
+    let recording = story().recording();
+    let mut scene = whole(&recording);
+    scene.marks.extend(river_cursor(&RiverView::fit(recording.step_count()), 8, SIZE).marks);
+    assert_texts_are_apart(&whole(&recording));
+    let svg = scene.to_svg(Theme::Light, "Memory over time", "A river.");
+    expect_file!["./river-story.svg"].assert_eq(&svg);
+}
+
+#[test]
+fn failures_and_labels_can_be_reached() {
+    let mut program = Program::new(Bytes::mib(64));
+    program
+        .label("load")
+        .alloc("a", Bytes::mib(30))
+        .label("more")
+        .alloc("b", Bytes::gib(1))
+        .alloc("c", Bytes::mib(1));
+    let scene = whole(&program.recording());
+    let targets: Vec<_> = scene.targets.iter().map(|target| target.what).collect();
+    assert_eq!(targets, [TargetId::Label(0), TargetId::Label(1), TargetId::Trouble(1)]);
+}
+
+#[test]
+fn thousands_of_labels_cost_no_more_than_their_pixels_and_are_counted() {
+    let mut program = Program::new(Bytes::mib(64));
+    for step in 0..5000 {
+        program.label(&format!("step {step}")).refused("nothing to do");
+    }
+    let scene = whole(&program.recording());
+    assert_texts_are_apart(&scene);
+    assert!(scene.marks.len() < 1500, "{} marks", scene.marks.len());
+    let said =
+        scene.marks.iter().any(|mark| matches!(mark, Mark::Text { text, .. } if text.ends_with(" labels")));
+    assert!(said, "the labels without a name are counted");
+}
+
+#[test]
+fn an_empty_recording_and_broken_sizes_are_drawn() {
+    let recording = Program::new(Bytes::gib(1)).recording();
+    assert_texts_are_apart(&whole(&recording));
+    let series = Series::new(&recording);
+    for size in [Size::new(f32::NAN, -1.0), Size::new(1.0, 1.0), Size::new(60.0, 30.0)] {
+        let view = RiverView { first_step: f64::NAN, last_step: f64::INFINITY };
+        assert!(river(&series, &recording, &view, size).marks.len() < 1000);
+        let _ = (river_cursor(&view, 3, size), river_step_at(&view, size, f32::NAN));
+    }
+}
+
+proptest! {
+    // Long recordings: a few of them say enough.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_spike_of_one_step_is_never_lost(
+        steps in 4_usize..40_000,
+        at in 0.0_f64..1.0,
+        zoom in prop_oneof![Just(1.0), 1.0_f64..5000.0],
+    ) {
+        let spike = (at * (steps - 3) as f64) as usize + 1;
+        let recording = quiet_but_for(steps, spike);
+        let series = Series::new(&recording);
+        let focus = (spike as f64 + 1.5) / (steps as f64 + 1.0);
+        let view = RiverView::fit(recording.step_count()).zoom_at(focus, zoom, recording.step_count());
+        let scene = river(&series, &recording, &view, SIZE);
+        let line = allocated_line(&scene);
+        let top = line.iter().map(|point| point.y_px).fold(f32::MAX, f32::min);
+        let plot = river_plot(SIZE);
+        let share = (plot.bottom_px() - top) / plot.height_px;
+        // The spike sets the range, with a margin above it.
+        prop_assert!((0.85..=1.0).contains(&share), "the line rises to {share} of the height");
+        let span = view.span();
+        let x = plot.x_px + ((spike as f64 + 1.0 - view.first_step) / span) as f32 * plot.width_px;
+        let x = x.max(plot.x_px);
+        let found = line.iter().any(|point| point.y_px == top && (point.x_px - x).abs() <= 1.5);
+        prop_assert!(found, "no spike near {x}: {:?}", line);
+    }
+}
+
+proptest! {
+    #[test]
+    fn curves_stay_in_the_plot_and_texts_apart(
+        ops in ops(120),
+        zoom in (0.0_f64..1.0, 1.0_f64..50.0),
+        width in 330_u16..1400,
+    ) {
+        let recording = random(&ops).recording();
+        let steps = recording.step_count();
+        let series = Series::new(&recording);
+        let size = Size::new(f32::from(width), 240.0);
+        let view = RiverView::fit(steps).zoom_at(zoom.0, zoom.1, steps);
+        let scene = river(&series, &recording, &view, size);
+        assert_texts_are_apart(&scene);
+        let plot = river_plot(size).grown(2.5);
+        for mark in &scene.marks {
+            if let Mark::Path { points, .. } = mark {
+                prop_assert!(points.iter().all(|point| plot.contains(point.x_px, point.y_px)), "{}", mark);
+            }
+        }
+    }
+
+    #[test]
+    fn a_click_and_the_cursor_agree(steps in 0_usize..2000, at in 0.0_f64..1.0, zoom in 1.0_f64..100.0) {
+        let step = (at * steps as f64) as usize;
+        let view = RiverView::fit(steps).zoom_at(at, zoom, steps).reveal(step, steps);
+        let scene = river_cursor(&view, step, SIZE);
+        let line = scene.marks.iter().find_map(|mark| match mark {
+            Mark::Line { from, role: Role::Cursor, .. } => Some(*from),
+            _ => None,
+        });
+        // The line stands at the right edge of its step's column, and everything left of it has happened.
+        let found = river_step_at(&view, SIZE, line.expect("the cursor is in sight").x_px - 1.0);
+        let step_px = f64::from(river_plot(SIZE).width_px) / view.span();
+        let off = (found as f64 - step as f64).abs();
+        prop_assert!(off <= (1.5 / step_px).ceil(), "{found} for {step} at {step_px} px a step");
+    }
+}
