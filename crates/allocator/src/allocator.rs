@@ -257,6 +257,13 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.sink
     }
 
+    pub(crate) fn pool(&self, pool: PoolKind) -> &FreeSet {
+        match pool {
+            PoolKind::Small => &self.small,
+            PoolKind::Large => &self.large,
+        }
+    }
+
     pub(crate) fn free_set(&mut self, pool: PoolKind) -> &mut FreeSet {
         match pool {
             PoolKind::Small => &mut self.small,
@@ -299,7 +306,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             self.free_set(search.pool).calls += 1;
         }
         let (limit, rounding) = (self.config.max_split_size(), self.config.max_non_split_rounding());
-        let index = self.free_set(search.pool).best_fit(search.stream, search.rounded)?;
+        let index = self.best_fit(search)?;
         let size = self.blocks[index].size;
         // Only the best candidate is looked at: PyTorch does not search on behind a refused one.
         if search.rounded < limit && size >= limit {
@@ -323,9 +330,13 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             self.sink.record(Event::RetryStarted);
         }
         let size = search.segment_size;
+        // The limit is held against a whole segment even where a few pages would do, as in PyTorch.
         if self.limit.is_some_and(|limit| self.reserved.saturating_add(size) > limit) {
             self.sink.record(Event::SegmentRefused { size, refusal: Refusal::Fraction });
             return Ok(None);
+        }
+        if self.config.expandable_segments() {
+            return self.expand(search);
         }
         let addr = match self.device.allocate_segment(size) {
             Ok(addr) => addr,
@@ -335,19 +346,21 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             }
             Err(error) => return Err(error.into()),
         };
-        let segment = SegmentId::new(self.segments);
-        self.segments = self.segments.wrapping_add(1);
+        let segment = self.mint_segment();
         let (stream, pool, is_oversize) = (search.stream, search.pool, self.is_oversize(size));
         let id = self.blocks.mint();
         let index = self.blocks.insert(Block {
             id,
             segment,
+            base: addr,
             addr,
             size,
             requested: Bytes::ZERO,
             stream,
             pool,
             state: BlockState::Inactive,
+            is_expandable: false,
+            page: Bytes::ZERO,
             allocation: None,
             streams: Vec::new(),
             outstanding: 0,
@@ -372,11 +385,13 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Splits the block if the rules say so, and makes it the caller's (`alloc_found_block`).
     fn hand_out(&mut self, index: BlockIndex, search: &Search) -> Allocation {
         let block = &self.blocks[index];
-        let (was_split, size, pool) = (block.is_split(), block.size, block.pool);
+        let (was_split, size, pool, is_expandable) =
+            (block.is_split(), block.size, block.pool, block.is_expandable);
         let splits = size::should_split(size, search.rounded, pool, &self.config);
         let index = if splits { self.split(index, search.rounded) } else { index };
         let (rest, taken) = ((size - search.rounded).signed(), search.rounded.signed());
         match (was_split, splits) {
+            _ if is_expandable => {}
             (false, false) => {}
             (false, true) => self.stats.inactive_split_changed(pool, 1, rest),
             (true, true) => self.stats.inactive_split_changed(pool, 0, -taken),
@@ -402,9 +417,18 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// Cuts the low `size` bytes off as a new block; the old block keeps the rest and becomes cached.
     fn split(&mut self, index: BlockIndex, size: Bytes) -> BlockIndex {
+        let front = self.cut_below(index, size);
+        self.put_in_pool(index);
+        let (block, front_id) = (self.blocks[index].id, self.blocks[front].id);
+        self.sink.record(Event::Split { block, front: front_id, size });
+        front
+    }
+
+    /// Moves the low `size` bytes to a new block, which it returns; the old block keeps the rest. Neither is put in a pool.
+    pub(crate) fn cut_below(&mut self, index: BlockIndex, size: Bytes) -> BlockIndex {
         let id = self.blocks.mint();
         let old = &self.blocks[index];
-        let (old_id, previous) = (old.id, old.previous);
+        let previous = old.previous;
         let front = Block { id, size, requested: Bytes::ZERO, next: Some(index), ..old.clone() };
         let front = self.blocks.insert(front);
         if let Some(previous) = previous {
@@ -414,8 +438,6 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         rest.previous = Some(front);
         rest.addr = rest.addr.offset(size);
         rest.size -= size;
-        self.put_in_pool(index);
-        self.sink.record(Event::Split { block: old_id, front: id, size });
         front
     }
 
@@ -427,23 +449,28 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         block.allocation = None;
         block.streams = Vec::new();
         self.sink.record(Event::FreeCompleted { block: id });
-        let (previous, next) = (block.previous, block.next);
-        let absorbed =
-            [previous, next].map(|neighbor| neighbor.and_then(|neighbor| self.merge(index, neighbor)));
-        let (absorbed_count, absorbed_bytes) = absorbed
-            .into_iter()
-            .flatten()
-            .fold((0, 0), |(count, bytes), size| (count + 1, bytes + size.signed()));
+        let (absorbed_count, absorbed_bytes) = self.merge_neighbors(index);
         self.put_in_pool(index);
         let block = &self.blocks[index];
         let (count, bytes) = if block.is_split() { (1, block.size.signed()) } else { (0, 0) };
-        self.stats.inactive_split_changed(pool, count - absorbed_count, bytes - absorbed_bytes);
+        if !block.is_expandable {
+            self.stats.inactive_split_changed(pool, count - absorbed_count, bytes - absorbed_bytes);
+        }
         self.stats.free_completed(pool, size, requested);
     }
 
-    /// Lets `index` take over its neighbor `other`, if that is inactive; returns the bytes gained (`try_merge_blocks`).
+    /// Takes over neighbors of the same kind, first the lower one; returns how many and how many bytes.
+    pub(crate) fn merge_neighbors(&mut self, index: BlockIndex) -> (i64, i64) {
+        let block = &self.blocks[index];
+        let (previous, next) = (block.previous, block.next);
+        let absorbed =
+            [previous, next].map(|neighbor| neighbor.and_then(|neighbor| self.merge(index, neighbor)));
+        absorbed.into_iter().flatten().fold((0, 0), |(count, bytes), size| (count + 1, bytes + size.signed()))
+    }
+
+    /// Lets `index` take over its neighbor `other`, if both are cached or both unmapped; returns the bytes gained (`try_merge_blocks`).
     fn merge(&mut self, index: BlockIndex, other: BlockIndex) -> Option<Bytes> {
-        if self.blocks[other].state != BlockState::Inactive {
+        if self.blocks[other].state != self.blocks[index].state || self.blocks[other].state.is_active() {
             return None;
         }
         self.take_from_pool(other);
@@ -469,7 +496,14 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Some(gone.size)
     }
 
-    fn put_in_pool(&mut self, index: BlockIndex) {
+    pub(crate) fn mint_segment(&mut self) -> SegmentId {
+        let segment = SegmentId::new(self.segments);
+        self.segments = self.segments.wrapping_add(1);
+        segment
+    }
+
+    /// Puts an inactive or unmapped block where it can be found.
+    pub(crate) fn put_in_pool(&mut self, index: BlockIndex) {
         let pool = self.blocks[index].pool;
         let calls = self.free_set(pool).calls;
         let block = &mut self.blocks[index];
@@ -478,7 +512,11 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             PoolKind::Small => &mut self.small,
             PoolKind::Large => &mut self.large,
         };
-        set.insert(index, block);
+        if block.state == BlockState::Unmapped {
+            set.insert_unmapped(index, block);
+        } else {
+            set.insert(index, block);
+        }
     }
 
     pub(crate) fn take_from_pool(&mut self, index: BlockIndex) {
@@ -487,7 +525,11 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             PoolKind::Small => &mut self.small,
             PoolKind::Large => &mut self.large,
         };
-        set.remove(index, block);
+        if block.state == BlockState::Unmapped {
+            set.remove_unmapped(index, block);
+        } else {
+            set.remove(index, block);
+        }
     }
 
     fn out_of_memory(&mut self, search: &Search) -> AllocError {

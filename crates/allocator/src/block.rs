@@ -17,6 +17,8 @@ impl BlockIndex {
 pub(crate) struct Block {
     pub(crate) id: BlockId,
     pub(crate) segment: SegmentId,
+    /// Where its segment starts.
+    pub(crate) base: DeviceAddr,
     pub(crate) addr: DeviceAddr,
     pub(crate) size: Bytes,
     /// What it was last handed out for; stays when the block becomes inactive, since PyTorch shows it so.
@@ -24,6 +26,10 @@ pub(crate) struct Block {
     pub(crate) stream: StreamId,
     pub(crate) pool: PoolKind,
     pub(crate) state: BlockState,
+    /// Whether its segment gets memory page by page.
+    pub(crate) is_expandable: bool,
+    /// The size of its pages; 0 in segments that the device gave whole.
+    pub(crate) page: Bytes,
     pub(crate) allocation: Option<AllocationId>,
     /// Other streams that used it since it was handed out, ascending.
     pub(crate) streams: Vec<StreamId>,
@@ -36,6 +42,11 @@ pub(crate) struct Block {
 }
 
 impl Block {
+    /// Whether it is nobody's: ready to be used, or ready to get memory.
+    pub(crate) fn is_available(&self) -> bool {
+        !self.state.is_active()
+    }
+
     /// Whether it has neighbors (`is_split`).
     pub(crate) fn is_split(&self) -> bool {
         self.previous.is_some() || self.next.is_some()

@@ -24,6 +24,9 @@ pub enum AllocError {
     /// A memory fraction outside of 0 to 1; nothing changed.
     #[error("invalid fraction:{0}. Please set within [0, 1].")]
     InvalidFraction(f64),
+    /// Expandable segments are switched on and the device has no memory that comes page by page; nothing changed.
+    #[error("expandable_segments:True needs a device with virtual memory")]
+    NoVirtualMemory,
     /// The device failed in another way than for want of memory.
     #[error(transparent)]
     Device(#[from] DeviceError),

@@ -40,6 +40,7 @@ mod allocator;
 mod block;
 mod config;
 mod error;
+mod expandable;
 mod invariants;
 mod pool;
 mod reclaim;

@@ -50,8 +50,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             let block = &allocator.blocks[index];
             allocator.large.calls.saturating_sub(block.calls_when_freed)
         };
-        let unsplit: Vec<BlockIndex> =
-            self.large.iter().filter(|index| !self.blocks[*index].is_split()).collect();
+        let is_whole =
+            |index: &BlockIndex| !self.blocks[*index].is_split() && !self.blocks[*index].is_expandable;
+        let unsplit: Vec<BlockIndex> = self.large.iter().filter(is_whole).collect();
         let mut total_age: f64 = unsplit.iter().map(|index| age(self, *index) as f64).sum();
         let mut candidates = unsplit;
         let mut reclaimed = Bytes::ZERO;
@@ -84,34 +85,41 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             return Ok(false);
         }
         let wanted = search.rounded.max(limit);
-        if let Some(index) = self.free_set(search.pool).best_fit(search.stream, wanted) {
+        let first = self.pool(search.pool).fitting(search.stream, wanted).next();
+        if let Some(index) = first.filter(|index| !self.blocks[*index].is_expandable) {
             self.release_segment(index)?;
             return Ok(true);
         }
         let mut released = Bytes::ZERO;
-        let smaller: Vec<BlockIndex> =
-            self.free_set(search.pool).smaller_than(search.stream, wanted).collect();
+        let smaller: Vec<BlockIndex> = self.pool(search.pool).smaller_than(search.stream, wanted).collect();
         for index in smaller {
             let size = self.blocks[index].size;
             if released >= wanted || size < limit {
                 break;
             }
-            released += size;
-            self.release_segment(index)?;
+            if !self.blocks[index].is_expandable {
+                released += size;
+                self.release_segment(index)?;
+            }
         }
         Ok(released >= wanted)
     }
 
     /// Waits for all pending frees, then gives every whole cached segment back: large ones before small ones, each by
-    /// ascending stream, size and address (`release_cached_blocks`).
+    /// ascending stream, size and address, and the whole pages of cached blocks after them (`release_cached_blocks`).
     pub(crate) fn release_cached_blocks(&mut self) -> Result<(), AllocError> {
         self.synchronize_streams()?;
         for pool in [PoolKind::Large, PoolKind::Small] {
-            let cached: Vec<BlockIndex> = self.free_set(pool).iter().collect();
-            for index in cached {
+            let cached = self.pool(pool).iter();
+            let (expandable, whole): (Vec<_>, Vec<_>) =
+                cached.partition(|index| self.blocks[*index].is_expandable);
+            for index in whole {
                 if !self.blocks[index].is_split() {
                     self.release_segment(index)?;
                 }
+            }
+            for index in expandable {
+                self.unmap(index)?;
             }
         }
         Ok(())

@@ -21,6 +21,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
                     size: blocks.iter().map(|block| block.size).sum(),
                     stream: head.stream,
                     pool: head.pool,
+                    is_expandable: head.is_expandable,
                     blocks,
                 }
             })

@@ -15,6 +15,8 @@ pub struct Inferred {
     pub operations: Vec<usize>,
     /// The segments that the driver gave, in order.
     pub segments: Vec<(DeviceAddr, Bytes)>,
+    /// Where expandable segments started, in order.
+    pub ranges: Vec<DeviceAddr>,
     /// What the driver said at each out-of-memory error, in order.
     pub failures: Vec<Failure>,
     /// What was guessed and what is left out, in sentences.
@@ -61,6 +63,7 @@ pub fn requests(run: &RecordedRun) -> Result<Inferred, ReadError> {
         .filter(|entry| entry.action == TraceAction::SegmentAlloc)
         .map(|entry| (DeviceAddr::new(entry.addr), entry.size))
         .collect();
+    inferred.ranges = ranges(trace, run.meta.total_memory);
     inferred.failures = failures(run, trace);
     Ok(inferred)
 }
@@ -162,7 +165,7 @@ impl<'a> FromTrace<'a> {
                 what: format!("{} of {} at {:#x}", entry.action, entry.size, entry.addr),
             };
             match entry.action {
-                TraceAction::SegmentAlloc => {
+                TraceAction::SegmentAlloc | TraceAction::SegmentMap => {
                     self.segments.insert(entry.addr, entry.size);
                 }
                 TraceAction::Alloc => {
@@ -197,11 +200,13 @@ impl<'a> FromTrace<'a> {
                         self.release();
                     }
                 }
-                TraceAction::SegmentFree => {
-                    if self.segments.remove(&entry.addr).is_none() {
+                TraceAction::SegmentFree | TraceAction::SegmentUnmap => {
+                    if !self.take_memory(entry) {
                         return Err(late());
                     }
-                    let is_burst = index > 0 && self.trace[index - 1].action == TraceAction::SegmentFree;
+                    let is_release =
+                        |action| matches!(action, TraceAction::SegmentFree | TraceAction::SegmentUnmap);
+                    let is_burst = index > 0 && is_release(self.trace[index - 1].action);
                     if !is_burst {
                         self.release();
                     }
@@ -209,9 +214,6 @@ impl<'a> FromTrace<'a> {
                 TraceAction::Snapshot => {
                     self.snapshots += 1;
                     self.requests.push(Request::Snapshot);
-                }
-                TraceAction::SegmentMap | TraceAction::SegmentUnmap => {
-                    return Err(ReadError::Unsupported("expandable segments"));
                 }
             }
             index += 1;
@@ -237,6 +239,29 @@ impl<'a> FromTrace<'a> {
             }
         }
         found
+    }
+
+    /// Takes the memory of the entry out of what is known; says whether all of it was.
+    fn take_memory(&mut self, entry: &TraceEntry) -> bool {
+        let end = entry.addr.saturating_add(entry.size.get());
+        let mut addr = entry.addr;
+        // What is unmapped together may have been mapped in pieces, and in part.
+        while addr < end {
+            let below = self.segments.range(..=addr).next_back().map(|(base, size)| (*base, *size));
+            let Some((base, size)) = below.filter(|(base, size)| addr - base < size.get()) else {
+                return false;
+            };
+            let piece_end = base.saturating_add(size.get());
+            self.segments.remove(&base);
+            if base < addr {
+                self.segments.insert(base, Bytes::new(addr - base));
+            }
+            if piece_end > end {
+                self.segments.insert(end, Bytes::new(piece_end - end));
+            }
+            addr = piece_end.min(end);
+        }
+        true
     }
 
     fn is_covered(&self, entry: &TraceEntry) -> bool {
@@ -317,6 +342,35 @@ fn labels(run: &RecordedRun, trace: &[TraceEntry], inferred: &Inferred) -> Vec<(
     let end = u32::try_from(inferred.workload.requests().len()).unwrap_or(u32::MAX);
     placed.extend(wanted.map(|(label, _)| (end, format!("after {label}"))));
     placed
+}
+
+/// A mapping outside of every live range starts a new one, at its first page; a range ends when nothing of it is mapped.
+fn ranges(trace: &[TraceEntry], total: Bytes) -> Vec<DeviceAddr> {
+    // Ranges hold an eighth more than the device; their ends are not recorded, but ranges never overlap.
+    let reach = total.saturating_add(Bytes::new(total.get() / 8));
+    let mut live: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut starts = Vec::new();
+    for entry in trace {
+        let below = live.range_mut(..=entry.addr).next_back();
+        let within = below
+            .filter(|(start, _)| entry.addr - **start < reach.get())
+            .map(|(start, mapped)| (*start, mapped));
+        match (entry.action, within) {
+            (TraceAction::SegmentMap, Some((_, mapped))) => *mapped = mapped.saturating_add(entry.size.get()),
+            (TraceAction::SegmentMap, None) => {
+                starts.push(DeviceAddr::new(entry.addr));
+                live.insert(entry.addr, entry.size.get());
+            }
+            (TraceAction::SegmentUnmap, Some((start, mapped))) => {
+                *mapped = mapped.saturating_sub(entry.size.get());
+                if *mapped == 0 {
+                    live.remove(&start);
+                }
+            }
+            _ => {}
+        }
+    }
+    starts
 }
 
 fn failures(run: &RecordedRun, trace: &[TraceEntry]) -> Vec<Failure> {

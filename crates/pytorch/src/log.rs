@@ -86,7 +86,7 @@ pub fn trace(entries: &[TraceEntry]) -> String {
 /// The line of the final segments.
 #[must_use]
 pub fn segments(snapshot: &Snapshot) -> String {
-    let segments: Vec<Value> = snapshot.segments.iter().map(segment).collect();
+    let segments: Vec<Value> = snapshot.segments.iter().flat_map(SegmentSnapshot::mapped_runs).map(|run| segment(&run)).collect();
     json!({"segments": segments}).to_string()
 }
 
@@ -106,7 +106,7 @@ fn segment(segment: &SegmentSnapshot) -> Value {
         "stream": segment.stream.get(),
         "segment_type": segment.pool.to_string(),
         "segment_pool_id": [0, 0],
-        "is_expandable": false,
+        "is_expandable": segment.is_expandable,
         "allocated_size": segment.allocated().get(),
         "active_size": segment.active().get(),
         "requested_size": segment.requested().get(),

@@ -34,7 +34,7 @@ pub fn device_of(run: &RecordedRun, inferred: &Inferred) -> RecordedDevice {
             .map(|(process, used)| ProcessMemory { process: *process, used: *used })
             .collect(),
     });
-    RecordedDevice::new(run.meta.total_memory, inferred.segments.iter().copied(), failures)
+    RecordedDevice::new(run.meta.total_memory, inferred.segments.iter().copied(), inferred.ranges.iter().copied(), failures)
 }
 
 /// Replays a recording of PyTorch's allocator and compares everything that it contains.
@@ -79,7 +79,8 @@ pub fn verify(run: &RecordedRun, on_progress: OnProgress) -> Result<Verified, Ru
         compare_traces(expected, &trace, &trace_ends, &mut comparison);
     }
     if let Some(expected) = &run.segments {
-        compare_segments(expected, &snapshot.segments, &mut comparison);
+        let found: Vec<SegmentSnapshot> = snapshot.segments.iter().flat_map(SegmentSnapshot::mapped_runs).collect();
+        compare_segments(expected, &found, &mut comparison);
     }
     if let Some(expected) = &run.memory_summary {
         let found = memory_summary(&stats, 0, false);
@@ -275,11 +276,12 @@ fn compare_segments(expected: &[RecordedSegment], found: &[SegmentSnapshot], com
     for index in 0..expected.len().max(found.len()) {
         let recorded = expected.get(index);
         let ours = found.get(index);
-        let left =
-            recorded.map(|segment| (segment.addr, segment.size, segment.stream, segment.pool, segment.sums));
+        let left = recorded.map(|segment| {
+            (segment.addr, segment.size, segment.stream, segment.pool, segment.is_expandable, segment.sums)
+        });
         let right = ours.map(|segment| {
             let sums = [segment.allocated(), segment.active(), segment.requested()];
-            (segment.addr.get(), segment.size, segment.stream, segment.pool, sums)
+            (segment.addr.get(), segment.size, segment.stream, segment.pool, segment.is_expandable, sums)
         });
         comparison.fact("segments", &left, &right, None, || {
             (format!("segment {index} of the end"), format!("{left:?}"), format!("{right:?}"))
