@@ -61,9 +61,16 @@ fn operations_under_expandable_segments_are_identical() {
 }
 
 #[test]
+fn operations_in_memory_pools_are_identical() {
+    for name in ["pools-mix", "pools-expand"] {
+        check_identical(&format!("synthetic/{name}"));
+    }
+}
+
+#[test]
 fn programs_are_identical() {
     for name in
-        ["gpt2_varlen", "resnet50_amp", "gnn_random", "gnn_random.max_split_size_mb_128", "gnn_random.expandable_segments", "multistream"]
+        ["gpt2_varlen", "resnet50_amp", "gnn_random", "gnn_random.max_split_size_mb_128", "gnn_random.expandable_segments", "cudagraph_mlp", "multistream"]
     {
         check_identical(&format!("programs/{name}"));
     }

@@ -2,12 +2,12 @@
 
 use blockyard_device::{DeviceError, DeviceMemory};
 use blockyard_record::{
-    AllocationId, BlockState, Bytes, DeviceAddr, Event, EventSink, PoolKind, Refusal, SegmentId, Silent,
-    Stats, StreamId,
+    AllocationId, BlockState, Bytes, DeviceAddr, Event, EventSink, PoolId, PoolKind, Refusal, SegmentId,
+    Silent, Stats, StreamId,
 };
 
 use crate::block::{Block, BlockIndex, BlockTable};
-use crate::pool::FreeSet;
+use crate::private_pool::{Pool, PoolIndex, Scope};
 use crate::stream::PendingFrees;
 use crate::{AllocError, AllocatorConfig, ConfigError, OutOfMemory, size};
 
@@ -20,8 +20,12 @@ pub struct CachingAllocator<D: DeviceMemory, S: EventSink = Silent> {
     pub(crate) sink: S,
     pub(crate) config: AllocatorConfig,
     pub(crate) blocks: BlockTable,
-    pub(crate) small: FreeSet,
-    pub(crate) large: FreeSet,
+    /// The default pool first, then pools of programs and captures in the order of their making.
+    pub(crate) pools: Vec<Pool>,
+    /// Open scopes on pools, the one opened last at the end.
+    pub(crate) scopes: Vec<Scope>,
+    /// Frees that came while a scope was open and wait for other streams.
+    pub(crate) deferred: Vec<BlockIndex>,
     pub(crate) pending: PendingFrees<D::Event>,
     pub(crate) stats: Stats,
     /// Bytes of all segments (`total_allocated_memory`).
@@ -63,7 +67,11 @@ pub(crate) struct Search {
     pub(crate) rounded: Bytes,
     pub(crate) segment_size: Bytes,
     pub(crate) stream: StreamId,
+    /// The memory pool that serves it.
+    pub(crate) owner: PoolIndex,
     pub(crate) pool: PoolKind,
+    /// Whether new memory comes page by page, and blocks are cut as finely as those of such segments.
+    pub(crate) expands: bool,
 }
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
@@ -76,8 +84,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             sink,
             config,
             blocks: BlockTable::default(),
-            small: FreeSet::default(),
-            large: FreeSet::default(),
+            pools: vec![Pool::new(PoolId::DEFAULT, 1)],
+            scopes: Vec::new(),
+            deferred: Vec::new(),
             pending: PendingFrees::default(),
             stats,
             reserved: Bytes::ZERO,
@@ -104,14 +113,18 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         if requested >= size::LARGEST_REQUEST {
             return Err(AllocError::TooLarge { requested });
         }
-        self.process_events()?;
+        if self.scopes.is_empty() {
+            self.process_events()?;
+        }
         let rounded = size::rounded(requested, &self.config);
         let search = Search {
             requested,
             rounded,
             segment_size: size::segment_size(rounded, &self.config),
             stream,
+            owner: self.pool_for(stream),
             pool: size::pool_kind(rounded),
+            expands: self.config.expandable_segments(),
         };
         let block = match self.find_free_block(&search) {
             Some(block) => Some(block),
@@ -135,17 +148,18 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         };
         let block = &self.blocks[index];
         let (pool, size, is_oversize) = (block.pool, block.size, self.is_oversize(block.size));
-        let events = self.record_events(index)?;
+        let waits_later = !self.scopes.is_empty() && !block.streams.is_empty();
+        let streams = if waits_later { Vec::new() } else { block.streams.clone() };
+        let events = self.record_events(&streams)?;
         let block = &mut self.blocks[index];
         block.state = BlockState::PendingFree;
         let id = block.id;
         self.stats.free_requested(pool, size, is_oversize);
         self.sink.record(Event::FreeRequested { block: id, is_oversize });
-        if events.is_empty() {
-            self.complete_free(index);
+        if waits_later {
+            self.deferred.push(index);
         } else {
-            self.blocks[index].outstanding = events.len();
-            self.pending.push(index, events);
+            self.await_events(index, events);
         }
         Ok(())
     }
@@ -161,9 +175,13 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let Some(index) = self.live_block(allocation)? else {
             return Ok(());
         };
+        let is_in_scope = !self.scopes.is_empty();
         let block = &mut self.blocks[index];
         if block.stream == stream {
             return Ok(());
+        }
+        if is_in_scope {
+            block.streams_in_scope.push(stream);
         }
         if let Err(position) = block.streams.binary_search(&stream) {
             block.streams.insert(position, stream);
@@ -257,20 +275,6 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.sink
     }
 
-    pub(crate) fn pool(&self, pool: PoolKind) -> &FreeSet {
-        match pool {
-            PoolKind::Small => &self.small,
-            PoolKind::Large => &self.large,
-        }
-    }
-
-    pub(crate) fn free_set(&mut self, pool: PoolKind) -> &mut FreeSet {
-        match pool {
-            PoolKind::Small => &mut self.small,
-            PoolKind::Large => &mut self.large,
-        }
-    }
-
     pub(crate) fn is_oversize(&self, size: Bytes) -> bool {
         size >= self.config.max_split_size()
     }
@@ -303,7 +307,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Best fit among cached blocks of the stream (`get_free_block`).
     pub(crate) fn find_free_block(&mut self, search: &Search) -> Option<BlockIndex> {
         if self.can_collect_garbage() {
-            self.free_set(search.pool).calls += 1;
+            self.pools[search.owner].set_mut(search.pool).calls += 1;
         }
         let (limit, rounding) = (self.config.max_split_size(), self.config.max_non_split_rounding());
         let index = self.best_fit(search)?;
@@ -335,7 +339,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             self.sink.record(Event::SegmentRefused { size, refusal: Refusal::Fraction });
             return Ok(None);
         }
-        if self.config.expandable_segments() {
+        if search.expands {
             return self.expand(search);
         }
         let addr = match self.device.allocate_segment(size) {
@@ -347,7 +351,10 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             Err(error) => return Err(error.into()),
         };
         let segment = self.mint_segment();
-        let (stream, pool, is_oversize) = (search.stream, search.pool, self.is_oversize(size));
+        let (stream, owner, pool, is_oversize) =
+            (search.stream, search.owner, search.pool, self.is_oversize(size));
+        let pool_id = self.pools[owner].id;
+        self.pools[owner].device_allocations += 1;
         let id = self.blocks.mint();
         let index = self.blocks.insert(Block {
             id,
@@ -357,12 +364,14 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             size,
             requested: Bytes::ZERO,
             stream,
+            owner,
             pool,
             state: BlockState::Inactive,
             is_expandable: false,
             page: Bytes::ZERO,
             allocation: None,
             streams: Vec::new(),
+            streams_in_scope: Vec::new(),
             outstanding: 0,
             previous: None,
             next: None,
@@ -376,6 +385,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             addr,
             size,
             stream,
+            pool_id,
             pool,
             is_oversize,
         });
@@ -387,7 +397,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let block = &self.blocks[index];
         let (was_split, size, pool, is_expandable) =
             (block.is_split(), block.size, block.pool, block.is_expandable);
-        let splits = size::should_split(size, search.rounded, pool, &self.config);
+        let splits = !self.pools[block.owner].options.never_splits
+            && size::should_split(size, search.rounded, pool, search.expands, &self.config);
         let index = if splits { self.split(index, search.rounded) } else { index };
         let (rest, taken) = ((size - search.rounded).signed(), search.rounded.signed());
         match (was_split, splits) {
@@ -448,6 +459,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         block.state = BlockState::Inactive;
         block.allocation = None;
         block.streams = Vec::new();
+        block.streams_in_scope = Vec::new();
         self.sink.record(Event::FreeCompleted { block: id });
         let (absorbed_count, absorbed_bytes) = self.merge_neighbors(index);
         self.put_in_pool(index);
@@ -504,14 +516,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// Puts an inactive or unmapped block where it can be found.
     pub(crate) fn put_in_pool(&mut self, index: BlockIndex) {
-        let pool = self.blocks[index].pool;
-        let calls = self.free_set(pool).calls;
         let block = &mut self.blocks[index];
-        block.calls_when_freed = calls;
-        let set = match pool {
-            PoolKind::Small => &mut self.small,
-            PoolKind::Large => &mut self.large,
-        };
+        let set = self.pools[block.owner].set_mut(block.pool);
+        block.calls_when_freed = set.calls;
         if block.state == BlockState::Unmapped {
             set.insert_unmapped(index, block);
         } else {
@@ -521,10 +528,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     pub(crate) fn take_from_pool(&mut self, index: BlockIndex) {
         let block = &self.blocks[index];
-        let set = match block.pool {
-            PoolKind::Small => &mut self.small,
-            PoolKind::Large => &mut self.large,
-        };
+        let set = self.pools[block.owner].set_mut(block.pool);
         if block.state == BlockState::Unmapped {
             set.remove_unmapped(index, block);
         } else {
@@ -557,6 +561,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             limit: self.limit,
             allocated: current(self.stats.allocated_bytes.all.current),
             reserved: current(self.stats.reserved_bytes.all.current),
+            private_cached: self.private_cached(),
         }))
     }
 }

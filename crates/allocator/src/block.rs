@@ -4,6 +4,8 @@ use std::ops::{Index, IndexMut};
 
 use blockyard_record::{AllocationId, BlockId, BlockState, Bytes, DeviceAddr, PoolKind, SegmentId, StreamId};
 
+use crate::private_pool::PoolIndex;
+
 /// Where a block stands in its table. Places are used again after a block is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct BlockIndex(u32);
@@ -24,6 +26,8 @@ pub(crate) struct Block {
     /// What it was last handed out for; stays when the block becomes inactive, since PyTorch shows it so.
     pub(crate) requested: Bytes,
     pub(crate) stream: StreamId,
+    /// The memory pool that its segment belongs to.
+    pub(crate) owner: PoolIndex,
     pub(crate) pool: PoolKind,
     pub(crate) state: BlockState,
     /// Whether its segment gets memory page by page.
@@ -33,6 +37,8 @@ pub(crate) struct Block {
     pub(crate) allocation: Option<AllocationId>,
     /// Other streams that used it since it was handed out, ascending.
     pub(crate) streams: Vec<StreamId>,
+    /// Those of them that were noted while a scope on a pool was open; a free does not wait for these.
+    pub(crate) streams_in_scope: Vec<StreamId>,
     /// Events of those streams that its free still waits for.
     pub(crate) outstanding: usize,
     pub(crate) previous: Option<BlockIndex>,

@@ -16,10 +16,10 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// While segments expand, a block at the end of one, which could grow, is left alone as long as a later block in the order
     /// reaches less far; while they do not, blocks of expandable segments are passed over.
     pub(crate) fn best_fit(&self, search: &Search) -> Option<BlockIndex> {
-        let set = self.pool(search.pool);
+        let set = self.pools[search.owner].set(search.pool);
         let mut fitting = set.fitting(search.stream, search.rounded);
         let mut chosen = fitting.next()?;
-        if !self.config.expandable_segments() {
+        if !search.expands {
             while self.blocks[chosen].is_expandable {
                 chosen = fitting.next()?;
             }
@@ -69,13 +69,14 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             }
             candidate = next;
         }
+        self.pools[search.owner].device_allocations += 1;
         self.take_from_pool(candidate);
         Ok(Some(candidate))
     }
 
     /// The lowest place of the stream where mapped and unmapped blocks in a row are long enough (`find_expandable_block`).
     fn find_addresses(&self, search: &Search) -> Option<BlockIndex> {
-        let set = self.pool(search.pool);
+        let set = self.pools[search.owner].set(search.pool);
         let is_available = |index: BlockIndex| self.blocks[index].is_available();
         set.unmapped_of(search.stream).find_map(|unmapped| {
             let start =
@@ -105,7 +106,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         };
         let segment = self.mint_segment();
         let id = self.blocks.mint();
-        let (stream, pool) = (search.stream, search.pool);
+        let (stream, owner, pool) = (search.stream, search.owner, search.pool);
+        let pool_id = self.pools[owner].id;
         let index = self.blocks.insert(Block {
             id,
             segment,
@@ -114,19 +116,21 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             size,
             requested: Bytes::ZERO,
             stream,
+            owner,
             pool,
             state: BlockState::Unmapped,
             is_expandable: true,
             page,
             allocation: None,
             streams: Vec::new(),
+            streams_in_scope: Vec::new(),
             outstanding: 0,
             previous: None,
             next: None,
             calls_when_freed: 0,
         });
         self.put_in_pool(index);
-        self.sink.record(Event::RangeReserved { segment, block: id, addr, size, stream, pool });
+        self.sink.record(Event::RangeReserved { segment, block: id, addr, size, stream, pool_id, pool });
         Ok(Some(index))
     }
 
@@ -164,7 +168,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Takes the memory of the whole pages inside a cached block away (`unmap_block`).
     pub(crate) fn unmap(&mut self, index: BlockIndex) -> Result<(), AllocError> {
         let block = &self.blocks[index];
-        let (id, page, pool) = (block.id, block.page.get(), block.pool);
+        let (id, page, pool, owner) = (block.id, block.page.get(), block.pool, block.owner);
         let base = block.base;
         let start = size::round_up(block.addr.offset_from(base), block.page);
         let end = Bytes::new(block.addr.offset(block.size).offset_from(base).get() / page * page);
@@ -193,6 +197,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         });
         self.blocks[index].state = BlockState::Unmapped;
         self.reserved -= size;
+        self.pools[owner].device_allocations -= 1;
         self.stats.unmapped(pool, size);
         self.sink.record(Event::Unmapped { block: id, before, after });
         self.merge_neighbors(index);

@@ -41,14 +41,11 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     fn check_pools(&self) -> Result<(), Corruption> {
-        let mut inactive = [0_usize; 2];
+        let mut inactive = 0_usize;
         for (index, block) in self.blocks.iter() {
-            let (set, count) = match block.pool {
-                PoolKind::Small => (&self.small, &mut inactive[0]),
-                PoolKind::Large => (&self.large, &mut inactive[1]),
-            };
+            let set = self.pools[block.owner].set(block.pool);
             let is_inactive = block.state == BlockState::Inactive;
-            *count += usize::from(is_inactive);
+            inactive += usize::from(is_inactive);
             let is_unmapped = block.state == BlockState::Unmapped;
             if set.contains(index, block) != is_inactive || set.contains_unmapped(index, block) != is_unmapped
             {
@@ -71,7 +68,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
                 return Err(Corruption::Lookup(allocation));
             }
         }
-        if inactive != [self.small.len(), self.large.len()] {
+        if inactive != self.pools.iter().map(|pool| pool.small.len() + pool.large.len()).sum::<usize>() {
             return Err(Corruption::Statistic("free blocks"));
         }
         Ok(())

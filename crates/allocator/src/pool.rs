@@ -32,6 +32,11 @@ impl FreeSet {
         self.blocks.contains(&key(index, block))
     }
 
+    /// Whether it holds neither cached nor unmapped blocks.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.blocks.is_empty() && self.unmapped.is_empty()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.blocks.len()
     }

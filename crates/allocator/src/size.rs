@@ -61,11 +61,18 @@ pub fn segment_size(rounded: Bytes, config: &AllocatorConfig) -> Bytes {
     }
 }
 
-/// Whether a block of `size` is cut when it serves a rounded request (`should_split`).
+/// Whether a block of `size` is cut when it serves a rounded request; `expands` says whether segments expand for it
+/// (`should_split`).
 #[must_use]
-pub fn should_split(size: Bytes, rounded: Bytes, pool: PoolKind, config: &AllocatorConfig) -> bool {
+pub fn should_split(
+    size: Bytes,
+    rounded: Bytes,
+    pool: PoolKind,
+    expands: bool,
+    config: &AllocatorConfig,
+) -> bool {
     let rest = size.saturating_sub(rounded);
-    if pool == PoolKind::Small || config.expandable_segments() {
+    if pool == PoolKind::Small || expands {
         rest >= MIN_BLOCK_SIZE
     } else {
         rounded < config.max_split_size() && rest > SMALL_SIZE
@@ -151,8 +158,14 @@ mod tests {
     fn a_large_block_is_cut_only_when_more_than_a_mebibyte_stays() {
         let whole = Bytes::mib(20);
         let config = config("");
-        assert!(!should_split(whole, Bytes::mib(19), PoolKind::Large, &config));
-        assert!(should_split(whole, Bytes::mib(19) - Bytes::new(512), PoolKind::Large, &config));
-        assert!(should_split(Bytes::mib(2), Bytes::mib(2) - Bytes::new(512), PoolKind::Small, &config));
+        assert!(!should_split(whole, Bytes::mib(19), PoolKind::Large, false, &config));
+        assert!(should_split(whole, Bytes::mib(19) - Bytes::new(512), PoolKind::Large, false, &config));
+        assert!(should_split(
+            Bytes::mib(2),
+            Bytes::mib(2) - Bytes::new(512),
+            PoolKind::Small,
+            false,
+            &config
+        ));
     }
 }

@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, HashMap};
 
-use blockyard_record::{Bytes, DeviceAddr, StreamId, TraceAction, TraceEntry};
+use blockyard_record::{Bytes, DeviceAddr, PoolId, StreamId, TraceAction, TraceEntry};
 use blockyard_workload::{Request, TensorId, Workload};
 
 use crate::ReadError;
@@ -47,12 +47,9 @@ const FIRST_INFERRED_STREAM: u64 = 1 << 60;
 /// [`ReadError::Line`] for operations on unknown ids, [`ReadError::BeginsLate`] for a trace that needs memory from before
 /// its beginning, [`ReadError::Unsupported`] for private pools.
 pub fn requests(run: &RecordedRun) -> Result<Inferred, ReadError> {
-    if run.segments.iter().flatten().any(|segment| segment.is_private) {
-        return Err(ReadError::Unsupported("private memory pools (CUDA graphs or MemPool)"));
-    }
     let trace = run.trace.as_deref().unwrap_or_default();
     let mut inferred = if run.operations.is_empty() {
-        let mut inferred = FromTrace::new(trace).run()?;
+        let mut inferred = FromTrace::new(run, trace).run()?;
         inferred.workload.set_labels(labels(run, trace, &inferred));
         inferred
     } else {
@@ -86,9 +83,16 @@ fn from_operations(run: &RecordedRun) -> Result<Inferred, ReadError> {
         };
         match operation.kind {
             OperationKind::Start | OperationKind::End => {}
-            OperationKind::Allocate { id, size, stream, .. } => {
+            OperationKind::Allocate { id, size, stream, pool, .. } => {
+                let pool = pool.map(|index| PoolId { capture: 0, user: index.saturating_add(1) });
                 let stream = stream_handle(run, operation, stream)?;
+                if let Some(pool) = pool {
+                    push(Request::EnterPool { pool });
+                }
                 push(Request::Allocate { tensor: TensorId::new(allocated), size, stream });
+                if let Some(pool) = pool {
+                    push(Request::LeavePool { pool });
+                }
                 tensors.insert(id, TensorId::new(allocated));
                 allocated += 1;
             }
@@ -131,26 +135,34 @@ fn stream_handle(run: &RecordedRun, operation: &Operation, index: u64) -> Result
 /// The way through a trace, with what is live at each point.
 struct FromTrace<'a> {
     trace: &'a [TraceEntry],
+    /// The private pools of segments that live to the end, by the entry that made them.
+    pools: HashMap<usize, PoolId>,
+    /// The memory pool of each live segment of such a pool.
+    pool_of: HashMap<u64, PoolId>,
     segments: BTreeMap<u64, Bytes>,
     live: HashMap<u64, TensorId>,
     waiting: HashMap<u64, StreamId>,
     requests: Vec<Request>,
     tensors: u32,
     snapshots: usize,
+    pooled: usize,
     inferred_waits: usize,
     inferred_releases: usize,
 }
 
 impl<'a> FromTrace<'a> {
-    fn new(trace: &'a [TraceEntry]) -> Self {
+    fn new(run: &RecordedRun, trace: &'a [TraceEntry]) -> Self {
         Self {
             trace,
+            pools: private_segments(run, trace),
+            pool_of: HashMap::new(),
             segments: BTreeMap::new(),
             live: HashMap::new(),
             waiting: HashMap::new(),
             requests: Vec::new(),
             tensors: 0,
             snapshots: 0,
+            pooled: 0,
             inferred_waits: 0,
             inferred_releases: 0,
         }
@@ -167,12 +179,23 @@ impl<'a> FromTrace<'a> {
             match entry.action {
                 TraceAction::SegmentAlloc | TraceAction::SegmentMap => {
                     self.segments.insert(entry.addr, entry.size);
+                    if let Some(pool) = self.pools.get(&index) {
+                        self.pool_of.insert(entry.addr, *pool);
+                    }
                 }
                 TraceAction::Alloc => {
                     if !self.is_covered(entry) {
                         return Err(late());
                     }
+                    let pool = self.pool_at(entry.addr);
+                    if let Some(pool) = pool {
+                        self.requests.push(Request::EnterPool { pool });
+                        self.pooled += 1;
+                    }
                     self.allocate(entry.size, entry.stream);
+                    if let Some(pool) = pool {
+                        self.requests.push(Request::LeavePool { pool });
+                    }
                     self.live.insert(entry.addr, TensorId::new(self.tensors - 1));
                 }
                 TraceAction::OutOfMemory => self.allocate(entry.size, entry.stream),
@@ -239,6 +262,14 @@ impl<'a> FromTrace<'a> {
             }
         }
         found
+    }
+
+    fn pool_at(&self, addr: u64) -> Option<PoolId> {
+        if self.pool_of.is_empty() {
+            return None;
+        }
+        let (base, _) = self.segments.range(..=addr).next_back()?;
+        self.pool_of.get(base).copied()
     }
 
     /// Takes the memory of the entry out of what is known; says whether all of it was.
@@ -309,9 +340,25 @@ impl<'a> FromTrace<'a> {
             self.inferred_waits,
             "frees waited for another stream; which one is not in the trace, only when it was done",
         );
+        note(
+            self.pooled,
+            "allocations are placed in private pools because their segments are there at the end",
+        );
         note(self.inferred_releases, "releases of cached segments are taken for calls of empty_cache");
         Inferred { workload: Workload::from_requests(self.requests), notes, ..Inferred::default() }
     }
+}
+
+/// The entries that made segments of private pools: those that nothing released before the end.
+fn private_segments(run: &RecordedRun, trace: &[TraceEntry]) -> HashMap<usize, PoolId> {
+    let mut last: HashMap<u64, usize> = HashMap::new();
+    for (index, entry) in trace.iter().enumerate() {
+        if entry.action == TraceAction::SegmentAlloc {
+            last.insert(entry.addr, index);
+        }
+    }
+    let segments = run.segments.iter().flatten().filter(|segment| segment.pool_id != PoolId::DEFAULT);
+    segments.filter_map(|segment| Some((*last.get(&segment.addr)?, segment.pool_id))).collect()
 }
 
 /// Checkpoints name the moment after so many trace entries: find the request that comes next.

@@ -1,6 +1,8 @@
 use serde::{Deserialize, Serialize};
 
-use crate::{AllocationId, BlockId, Bytes, DeviceAddr, Event, PoolKind, Refusal, SegmentId, StreamId};
+use crate::{
+    AllocationId, BlockId, Bytes, DeviceAddr, Event, PoolId, PoolKind, Refusal, SegmentId, StreamId,
+};
 
 /// Events in columns; what does not fit the columns stands in `wide`, which `first` then indexes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -20,6 +22,7 @@ enum WideEvent {
         addr: DeviceAddr,
         size: Bytes,
         stream: StreamId,
+        pool_id: PoolId,
         pool: PoolKind,
     },
     RangeReserved {
@@ -28,6 +31,7 @@ enum WideEvent {
         addr: DeviceAddr,
         size: Bytes,
         stream: StreamId,
+        pool_id: PoolId,
         pool: PoolKind,
     },
     Unmapped {
@@ -80,16 +84,23 @@ impl EventColumns {
     pub(crate) fn push(&mut self, event: &Event) {
         let oversize = |is_oversize: bool| if is_oversize { kind::OVERSIZE } else { 0 };
         let (kind, first, second, amount) = match *event {
-            Event::SegmentAllocated { segment, block, addr, size, stream, pool, is_oversize } => {
-                let index =
-                    self.push_wide(WideEvent::SegmentAllocated { segment, block, addr, size, stream, pool });
+            Event::SegmentAllocated { segment, block, addr, size, stream, pool_id, pool, is_oversize } => {
+                let index = self.push_wide(WideEvent::SegmentAllocated {
+                    segment,
+                    block,
+                    addr,
+                    size,
+                    stream,
+                    pool_id,
+                    pool,
+                });
                 (kind::SEGMENT_ALLOCATED | oversize(is_oversize), index, 0, 0)
             }
             Event::SegmentReleased { segment, is_oversize } => {
                 (kind::SEGMENT_RELEASED | oversize(is_oversize), segment.get(), 0, 0)
             }
-            Event::RangeReserved { segment, block, addr, size, stream, pool } => {
-                let wide = WideEvent::RangeReserved { segment, block, addr, size, stream, pool };
+            Event::RangeReserved { segment, block, addr, size, stream, pool_id, pool } => {
+                let wide = WideEvent::RangeReserved { segment, block, addr, size, stream, pool_id, pool };
                 (kind::RANGE_RESERVED, self.push_wide(wide), 0, 0)
             }
             Event::RangeReleased { segment } => (kind::RANGE_RELEASED, segment.get(), 0, 0),
@@ -149,14 +160,14 @@ impl EventColumns {
         let block = BlockId::new(first);
         Some(match tagged & !kind::OVERSIZE {
             kind::SEGMENT_ALLOCATED => match *self.wide.get(first as usize)? {
-                WideEvent::SegmentAllocated { segment, block, addr, size, stream, pool } => {
-                    Event::SegmentAllocated { segment, block, addr, size, stream, pool, is_oversize }
+                WideEvent::SegmentAllocated { segment, block, addr, size, stream, pool_id, pool } => {
+                    Event::SegmentAllocated { segment, block, addr, size, stream, pool_id, pool, is_oversize }
                 }
                 _ => return None,
             },
             kind::RANGE_RESERVED => match *self.wide.get(first as usize)? {
-                WideEvent::RangeReserved { segment, block, addr, size, stream, pool } => {
-                    Event::RangeReserved { segment, block, addr, size, stream, pool }
+                WideEvent::RangeReserved { segment, block, addr, size, stream, pool_id, pool } => {
+                    Event::RangeReserved { segment, block, addr, size, stream, pool_id, pool }
                 }
                 _ => return None,
             },

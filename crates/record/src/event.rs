@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use crate::{AllocationId, BlockId, Bytes, DeviceAddr, PoolKind, SegmentId, StreamId};
+use crate::{AllocationId, BlockId, Bytes, DeviceAddr, PoolId, PoolKind, SegmentId, StreamId};
 
 /// One step inside an allocator.
 ///
@@ -20,7 +20,9 @@ pub enum Event {
         size: Bytes,
         /// The stream that may use it.
         stream: StreamId,
-        /// The pool that owns it.
+        /// The memory pool that owns it.
+        pool_id: PoolId,
+        /// Which half of that pool.
         pool: PoolKind,
         /// Whether its size is at least `max_split_size` (counted in `oversize_segments`).
         is_oversize: bool,
@@ -44,7 +46,9 @@ pub enum Event {
         size: Bytes,
         /// The stream that may use it.
         stream: StreamId,
-        /// The pool that owns it.
+        /// The memory pool that owns it.
+        pool_id: PoolId,
+        /// Which half of that pool.
         pool: PoolKind,
     },
     /// A range of addresses, one unmapped block by now, was given up.

@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use crate::{AllocationId, BlockId, Bytes, DeviceAddr, PoolKind, SegmentId, StreamId};
+use crate::{AllocationId, BlockId, Bytes, DeviceAddr, PoolId, PoolKind, SegmentId, StreamId};
 
 /// All segments of an allocator at one moment, by ascending address.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,7 +20,9 @@ pub struct SegmentSnapshot {
     pub size: Bytes,
     /// The stream that may use it.
     pub stream: StreamId,
-    /// The pool that owns it.
+    /// The memory pool that owns it.
+    pub pool_id: PoolId,
+    /// Which half of that pool.
     pub pool: PoolKind,
     /// Whether it is a range of addresses that gets memory page by page; its size then counts unmapped blocks too.
     pub is_expandable: bool,
@@ -38,7 +40,8 @@ impl SegmentSnapshot {
     /// The segments that PyTorch's snapshot shows for this one: itself, or each run of mapped blocks of an expandable one.
     #[must_use]
     pub fn mapped_runs(&self) -> Vec<Self> {
-        let runs = self.blocks.split(|block| block.state == BlockState::Unmapped).filter(|run| !run.is_empty());
+        let runs =
+            self.blocks.split(|block| block.state == BlockState::Unmapped).filter(|run| !run.is_empty());
         runs.map(|run| Self {
             addr: run.first().map_or(self.addr, |block| block.addr),
             size: run.iter().map(|block| block.size).sum(),
@@ -82,8 +85,12 @@ pub struct SegmentInfo {
     pub size: Bytes,
     /// The stream that may use it.
     pub stream: StreamId,
-    /// The pool that owns it.
+    /// The memory pool that owns it.
+    pub pool_id: PoolId,
+    /// Which half of that pool.
     pub pool: PoolKind,
+    /// Whether it is a range of addresses that gets memory page by page.
+    pub is_expandable: bool,
 }
 
 /// One block of a segment.

@@ -4,8 +4,8 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AllocationId, BlockId, BlockSnapshot, BlockState, Bytes, DeviceAddr, Event, Ledger, PoolKind, SegmentId,
-    SegmentInfo, SegmentSnapshot, Snapshot, Stats, StreamId, TraceAction, TraceEntry,
+    AllocationId, BlockId, BlockSnapshot, BlockState, Bytes, DeviceAddr, Event, Ledger, PoolId, PoolKind,
+    SegmentId, SegmentInfo, SegmentSnapshot, Snapshot, Stats, StreamId, TraceAction, TraceEntry,
 };
 
 /// The memory of one device as the events so far have made it.
@@ -33,6 +33,7 @@ struct SegmentEntry {
     id: SegmentId,
     size: Bytes,
     stream: StreamId,
+    pool_id: PoolId,
     pool: PoolKind,
     is_expandable: bool,
     first: u32,
@@ -141,7 +142,9 @@ impl MemoryState {
             addr: *addr,
             size: segment.size,
             stream: segment.stream,
+            pool_id: segment.pool_id,
             pool: segment.pool,
+            is_expandable: segment.is_expandable,
         })
     }
 
@@ -179,6 +182,7 @@ impl MemoryState {
             addr,
             size: segment.size,
             stream: segment.stream,
+            pool_id: segment.pool_id,
             pool: segment.pool,
             is_expandable: segment.is_expandable,
             blocks,
@@ -243,8 +247,9 @@ impl MemoryState {
     /// [`StateError`] when the event does not fit; the state may then be changed in part and is of no further use.
     pub fn apply(&mut self, event: &Event) -> Result<(), StateError> {
         match *event {
-            Event::SegmentAllocated { segment, block, addr, size, stream, pool, is_oversize } => {
-                let entry = SegmentEntry { id: segment, size, stream, pool, is_expandable: false, first: 0 };
+            Event::SegmentAllocated { segment, block, addr, size, stream, pool_id, pool, is_oversize } => {
+                let entry =
+                    SegmentEntry { id: segment, size, stream, pool_id, pool, is_expandable: false, first: 0 };
                 self.add_segment(block, addr, entry)?;
                 self.stats.segment_allocated(pool, size, is_oversize);
             }
@@ -252,8 +257,9 @@ impl MemoryState {
                 let entry = self.remove_segment(segment, BlockState::Inactive)?;
                 self.stats.segment_released(entry.pool, entry.size, is_oversize);
             }
-            Event::RangeReserved { segment, block, addr, size, stream, pool } => {
-                let entry = SegmentEntry { id: segment, size, stream, pool, is_expandable: true, first: 0 };
+            Event::RangeReserved { segment, block, addr, size, stream, pool_id, pool } => {
+                let entry =
+                    SegmentEntry { id: segment, size, stream, pool_id, pool, is_expandable: true, first: 0 };
                 self.add_segment(block, addr, entry)?;
             }
             Event::RangeReleased { segment } => {
@@ -321,7 +327,12 @@ impl MemoryState {
         }
     }
 
-    fn add_segment(&mut self, block: BlockId, addr: DeviceAddr, mut entry: SegmentEntry) -> Result<(), StateError> {
+    fn add_segment(
+        &mut self,
+        block: BlockId,
+        addr: DeviceAddr,
+        mut entry: SegmentEntry,
+    ) -> Result<(), StateError> {
         let end = addr.offset(entry.size);
         let below = self.segments.range(..end).next_back();
         if below.is_some_and(|(other, found)| other.offset(found.size) > addr) {
@@ -403,7 +414,13 @@ impl MemoryState {
     }
 
     /// Keeps the low `size` bytes of the block; the new block `above` gets the rest.
-    fn cut_above(&mut self, id: BlockId, above: BlockId, size: Bytes, state: BlockState) -> Result<(), StateError> {
+    fn cut_above(
+        &mut self,
+        id: BlockId,
+        above: BlockId,
+        size: Bytes,
+        state: BlockState,
+    ) -> Result<(), StateError> {
         let slot = self.slot(id)?;
         let old = self.find(id)?.clone();
         let above_slot = self.insert(BlockEntry {
@@ -457,7 +474,8 @@ impl MemoryState {
         if block.state != BlockState::Inactive || size >= block.size || size.is_zero() {
             return Err(StateError::Unfitting(id));
         }
-        let (pool, was_whole, is_expandable) = (self.pool_of(block), block.is_whole(), self.is_expandable(block));
+        let (pool, was_whole, is_expandable) =
+            (self.pool_of(block), block.is_whole(), self.is_expandable(block));
         let rest = block.size - size;
         self.cut_below(id, front, size)?;
         if is_expandable {
