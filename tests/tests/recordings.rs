@@ -54,9 +54,23 @@ fn operations_under_split_limits_rounding_and_garbage_collection_are_identical()
 }
 
 #[test]
+fn operations_under_expandable_segments_are_identical() {
+    for profile in ["mix", "large", "tight", "streams"] {
+        check_identical(&format!("synthetic/expand-{profile}"));
+    }
+}
+
+#[test]
+fn operations_in_memory_pools_are_identical() {
+    for name in ["pools-mix", "pools-expand"] {
+        check_identical(&format!("synthetic/{name}"));
+    }
+}
+
+#[test]
 fn programs_are_identical() {
     for name in
-        ["gpt2_varlen", "resnet50_amp", "gnn_random", "gnn_random.max_split_size_mb_128", "multistream"]
+        ["gpt2_varlen", "resnet50_amp", "gnn_random", "gnn_random.max_split_size_mb_128", "gnn_random.expandable_segments", "cudagraph_mlp", "multistream"]
     {
         check_identical(&format!("programs/{name}"));
     }

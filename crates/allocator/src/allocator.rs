@@ -2,12 +2,12 @@
 
 use blockyard_device::{DeviceError, DeviceMemory};
 use blockyard_record::{
-    AllocationId, BlockState, Bytes, DeviceAddr, Event, EventSink, PoolKind, Refusal, SegmentId, Silent,
-    Stats, StreamId,
+    AllocationId, BlockState, Bytes, DeviceAddr, Event, EventSink, PoolId, PoolKind, Refusal, SegmentId,
+    Silent, Stats, StreamId,
 };
 
 use crate::block::{Block, BlockIndex, BlockTable};
-use crate::pool::FreeSet;
+use crate::private_pool::{Pool, PoolIndex, Scope};
 use crate::stream::PendingFrees;
 use crate::{AllocError, AllocatorConfig, ConfigError, OutOfMemory, size};
 
@@ -20,8 +20,12 @@ pub struct CachingAllocator<D: DeviceMemory, S: EventSink = Silent> {
     pub(crate) sink: S,
     pub(crate) config: AllocatorConfig,
     pub(crate) blocks: BlockTable,
-    pub(crate) small: FreeSet,
-    pub(crate) large: FreeSet,
+    /// The default pool first, then pools of programs and captures in the order of their making.
+    pub(crate) pools: Vec<Pool>,
+    /// Open scopes on pools, the one opened last at the end.
+    pub(crate) scopes: Vec<Scope>,
+    /// Frees that came while a scope was open and wait for other streams.
+    pub(crate) deferred: Vec<BlockIndex>,
     pub(crate) pending: PendingFrees<D::Event>,
     pub(crate) stats: Stats,
     /// Bytes of all segments (`total_allocated_memory`).
@@ -63,7 +67,11 @@ pub(crate) struct Search {
     pub(crate) rounded: Bytes,
     pub(crate) segment_size: Bytes,
     pub(crate) stream: StreamId,
+    /// The memory pool that serves it.
+    pub(crate) owner: PoolIndex,
     pub(crate) pool: PoolKind,
+    /// Whether new memory comes page by page, and blocks are cut as finely as those of such segments.
+    pub(crate) expands: bool,
 }
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
@@ -76,8 +84,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             sink,
             config,
             blocks: BlockTable::default(),
-            small: FreeSet::default(),
-            large: FreeSet::default(),
+            pools: vec![Pool::new(PoolId::DEFAULT, 1)],
+            scopes: Vec::new(),
+            deferred: Vec::new(),
             pending: PendingFrees::default(),
             stats,
             reserved: Bytes::ZERO,
@@ -104,14 +113,18 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         if requested >= size::LARGEST_REQUEST {
             return Err(AllocError::TooLarge { requested });
         }
-        self.process_events()?;
+        if self.scopes.is_empty() {
+            self.process_events()?;
+        }
         let rounded = size::rounded(requested, &self.config);
         let search = Search {
             requested,
             rounded,
             segment_size: size::segment_size(rounded, &self.config),
             stream,
+            owner: self.pool_for(stream),
             pool: size::pool_kind(rounded),
+            expands: self.config.expandable_segments(),
         };
         let block = match self.find_free_block(&search) {
             Some(block) => Some(block),
@@ -135,17 +148,18 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         };
         let block = &self.blocks[index];
         let (pool, size, is_oversize) = (block.pool, block.size, self.is_oversize(block.size));
-        let events = self.record_events(index)?;
+        let waits_later = !self.scopes.is_empty() && !block.streams.is_empty();
+        let streams = if waits_later { Vec::new() } else { block.streams.clone() };
+        let events = self.record_events(&streams)?;
         let block = &mut self.blocks[index];
         block.state = BlockState::PendingFree;
         let id = block.id;
         self.stats.free_requested(pool, size, is_oversize);
         self.sink.record(Event::FreeRequested { block: id, is_oversize });
-        if events.is_empty() {
-            self.complete_free(index);
+        if waits_later {
+            self.deferred.push(index);
         } else {
-            self.blocks[index].outstanding = events.len();
-            self.pending.push(index, events);
+            self.await_events(index, events);
         }
         Ok(())
     }
@@ -161,9 +175,13 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let Some(index) = self.live_block(allocation)? else {
             return Ok(());
         };
+        let is_in_scope = !self.scopes.is_empty();
         let block = &mut self.blocks[index];
         if block.stream == stream {
             return Ok(());
+        }
+        if is_in_scope {
+            block.streams_in_scope.push(stream);
         }
         if let Err(position) = block.streams.binary_search(&stream) {
             block.streams.insert(position, stream);
@@ -257,13 +275,6 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.sink
     }
 
-    pub(crate) fn free_set(&mut self, pool: PoolKind) -> &mut FreeSet {
-        match pool {
-            PoolKind::Small => &mut self.small,
-            PoolKind::Large => &mut self.large,
-        }
-    }
-
     pub(crate) fn is_oversize(&self, size: Bytes) -> bool {
         size >= self.config.max_split_size()
     }
@@ -296,10 +307,10 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Best fit among cached blocks of the stream (`get_free_block`).
     pub(crate) fn find_free_block(&mut self, search: &Search) -> Option<BlockIndex> {
         if self.can_collect_garbage() {
-            self.free_set(search.pool).calls += 1;
+            self.pools[search.owner].set_mut(search.pool).calls += 1;
         }
         let (limit, rounding) = (self.config.max_split_size(), self.config.max_non_split_rounding());
-        let index = self.free_set(search.pool).best_fit(search.stream, search.rounded)?;
+        let index = self.best_fit(search)?;
         let size = self.blocks[index].size;
         // Only the best candidate is looked at: PyTorch does not search on behind a refused one.
         if search.rounded < limit && size >= limit {
@@ -323,9 +334,13 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             self.sink.record(Event::RetryStarted);
         }
         let size = search.segment_size;
+        // The limit is held against a whole segment even where a few pages would do, as in PyTorch.
         if self.limit.is_some_and(|limit| self.reserved.saturating_add(size) > limit) {
             self.sink.record(Event::SegmentRefused { size, refusal: Refusal::Fraction });
             return Ok(None);
+        }
+        if search.expands {
+            return self.expand(search);
         }
         let addr = match self.device.allocate_segment(size) {
             Ok(addr) => addr,
@@ -335,21 +350,28 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             }
             Err(error) => return Err(error.into()),
         };
-        let segment = SegmentId::new(self.segments);
-        self.segments = self.segments.wrapping_add(1);
-        let (stream, pool, is_oversize) = (search.stream, search.pool, self.is_oversize(size));
+        let segment = self.mint_segment();
+        let (stream, owner, pool, is_oversize) =
+            (search.stream, search.owner, search.pool, self.is_oversize(size));
+        let pool_id = self.pools[owner].id;
+        self.pools[owner].device_allocations += 1;
         let id = self.blocks.mint();
         let index = self.blocks.insert(Block {
             id,
             segment,
+            base: addr,
             addr,
             size,
             requested: Bytes::ZERO,
             stream,
+            owner,
             pool,
             state: BlockState::Inactive,
+            is_expandable: false,
+            page: Bytes::ZERO,
             allocation: None,
             streams: Vec::new(),
+            streams_in_scope: Vec::new(),
             outstanding: 0,
             previous: None,
             next: None,
@@ -363,6 +385,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             addr,
             size,
             stream,
+            pool_id,
             pool,
             is_oversize,
         });
@@ -372,11 +395,14 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Splits the block if the rules say so, and makes it the caller's (`alloc_found_block`).
     fn hand_out(&mut self, index: BlockIndex, search: &Search) -> Allocation {
         let block = &self.blocks[index];
-        let (was_split, size, pool) = (block.is_split(), block.size, block.pool);
-        let splits = size::should_split(size, search.rounded, pool, &self.config);
+        let (was_split, size, pool, is_expandable) =
+            (block.is_split(), block.size, block.pool, block.is_expandable);
+        let splits = !self.pools[block.owner].options.never_splits
+            && size::should_split(size, search.rounded, pool, search.expands, &self.config);
         let index = if splits { self.split(index, search.rounded) } else { index };
         let (rest, taken) = ((size - search.rounded).signed(), search.rounded.signed());
         match (was_split, splits) {
+            _ if is_expandable => {}
             (false, false) => {}
             (false, true) => self.stats.inactive_split_changed(pool, 1, rest),
             (true, true) => self.stats.inactive_split_changed(pool, 0, -taken),
@@ -402,9 +428,18 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// Cuts the low `size` bytes off as a new block; the old block keeps the rest and becomes cached.
     fn split(&mut self, index: BlockIndex, size: Bytes) -> BlockIndex {
+        let front = self.cut_below(index, size);
+        self.put_in_pool(index);
+        let (block, front_id) = (self.blocks[index].id, self.blocks[front].id);
+        self.sink.record(Event::Split { block, front: front_id, size });
+        front
+    }
+
+    /// Moves the low `size` bytes to a new block, which it returns; the old block keeps the rest. Neither is put in a pool.
+    pub(crate) fn cut_below(&mut self, index: BlockIndex, size: Bytes) -> BlockIndex {
         let id = self.blocks.mint();
         let old = &self.blocks[index];
-        let (old_id, previous) = (old.id, old.previous);
+        let previous = old.previous;
         let front = Block { id, size, requested: Bytes::ZERO, next: Some(index), ..old.clone() };
         let front = self.blocks.insert(front);
         if let Some(previous) = previous {
@@ -414,8 +449,6 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         rest.previous = Some(front);
         rest.addr = rest.addr.offset(size);
         rest.size -= size;
-        self.put_in_pool(index);
-        self.sink.record(Event::Split { block: old_id, front: id, size });
         front
     }
 
@@ -426,24 +459,30 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         block.state = BlockState::Inactive;
         block.allocation = None;
         block.streams = Vec::new();
+        block.streams_in_scope = Vec::new();
         self.sink.record(Event::FreeCompleted { block: id });
-        let (previous, next) = (block.previous, block.next);
-        let absorbed =
-            [previous, next].map(|neighbor| neighbor.and_then(|neighbor| self.merge(index, neighbor)));
-        let (absorbed_count, absorbed_bytes) = absorbed
-            .into_iter()
-            .flatten()
-            .fold((0, 0), |(count, bytes), size| (count + 1, bytes + size.signed()));
+        let (absorbed_count, absorbed_bytes) = self.merge_neighbors(index);
         self.put_in_pool(index);
         let block = &self.blocks[index];
         let (count, bytes) = if block.is_split() { (1, block.size.signed()) } else { (0, 0) };
-        self.stats.inactive_split_changed(pool, count - absorbed_count, bytes - absorbed_bytes);
+        if !block.is_expandable {
+            self.stats.inactive_split_changed(pool, count - absorbed_count, bytes - absorbed_bytes);
+        }
         self.stats.free_completed(pool, size, requested);
     }
 
-    /// Lets `index` take over its neighbor `other`, if that is inactive; returns the bytes gained (`try_merge_blocks`).
+    /// Takes over neighbors of the same kind, first the lower one; returns how many and how many bytes.
+    pub(crate) fn merge_neighbors(&mut self, index: BlockIndex) -> (i64, i64) {
+        let block = &self.blocks[index];
+        let (previous, next) = (block.previous, block.next);
+        let absorbed =
+            [previous, next].map(|neighbor| neighbor.and_then(|neighbor| self.merge(index, neighbor)));
+        absorbed.into_iter().flatten().fold((0, 0), |(count, bytes), size| (count + 1, bytes + size.signed()))
+    }
+
+    /// Lets `index` take over its neighbor `other`, if both are cached or both unmapped; returns the bytes gained (`try_merge_blocks`).
     fn merge(&mut self, index: BlockIndex, other: BlockIndex) -> Option<Bytes> {
-        if self.blocks[other].state != BlockState::Inactive {
+        if self.blocks[other].state != self.blocks[index].state || self.blocks[other].state.is_active() {
             return None;
         }
         self.take_from_pool(other);
@@ -469,25 +508,32 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Some(gone.size)
     }
 
-    fn put_in_pool(&mut self, index: BlockIndex) {
-        let pool = self.blocks[index].pool;
-        let calls = self.free_set(pool).calls;
+    pub(crate) fn mint_segment(&mut self) -> SegmentId {
+        let segment = SegmentId::new(self.segments);
+        self.segments = self.segments.wrapping_add(1);
+        segment
+    }
+
+    /// Puts an inactive or unmapped block where it can be found.
+    pub(crate) fn put_in_pool(&mut self, index: BlockIndex) {
         let block = &mut self.blocks[index];
-        block.calls_when_freed = calls;
-        let set = match pool {
-            PoolKind::Small => &mut self.small,
-            PoolKind::Large => &mut self.large,
-        };
-        set.insert(index, block);
+        let set = self.pools[block.owner].set_mut(block.pool);
+        block.calls_when_freed = set.calls;
+        if block.state == BlockState::Unmapped {
+            set.insert_unmapped(index, block);
+        } else {
+            set.insert(index, block);
+        }
     }
 
     pub(crate) fn take_from_pool(&mut self, index: BlockIndex) {
         let block = &self.blocks[index];
-        let set = match block.pool {
-            PoolKind::Small => &mut self.small,
-            PoolKind::Large => &mut self.large,
-        };
-        set.remove(index, block);
+        let set = self.pools[block.owner].set_mut(block.pool);
+        if block.state == BlockState::Unmapped {
+            set.remove_unmapped(index, block);
+        } else {
+            set.remove(index, block);
+        }
     }
 
     fn out_of_memory(&mut self, search: &Search) -> AllocError {
@@ -515,6 +561,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             limit: self.limit,
             allocated: current(self.stats.allocated_bytes.all.current),
             reserved: current(self.stats.reserved_bytes.all.current),
+            private_cached: self.private_cached(),
         }))
     }
 }

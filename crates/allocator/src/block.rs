@@ -4,6 +4,8 @@ use std::ops::{Index, IndexMut};
 
 use blockyard_record::{AllocationId, BlockId, BlockState, Bytes, DeviceAddr, PoolKind, SegmentId, StreamId};
 
+use crate::private_pool::PoolIndex;
+
 /// Where a block stands in its table. Places are used again after a block is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct BlockIndex(u32);
@@ -17,16 +19,26 @@ impl BlockIndex {
 pub(crate) struct Block {
     pub(crate) id: BlockId,
     pub(crate) segment: SegmentId,
+    /// Where its segment starts.
+    pub(crate) base: DeviceAddr,
     pub(crate) addr: DeviceAddr,
     pub(crate) size: Bytes,
     /// What it was last handed out for; stays when the block becomes inactive, since PyTorch shows it so.
     pub(crate) requested: Bytes,
     pub(crate) stream: StreamId,
+    /// The memory pool that its segment belongs to.
+    pub(crate) owner: PoolIndex,
     pub(crate) pool: PoolKind,
     pub(crate) state: BlockState,
+    /// Whether its segment gets memory page by page.
+    pub(crate) is_expandable: bool,
+    /// The size of its pages; 0 in segments that the device gave whole.
+    pub(crate) page: Bytes,
     pub(crate) allocation: Option<AllocationId>,
     /// Other streams that used it since it was handed out, ascending.
     pub(crate) streams: Vec<StreamId>,
+    /// Those of them that were noted while a scope on a pool was open; a free does not wait for these.
+    pub(crate) streams_in_scope: Vec<StreamId>,
     /// Events of those streams that its free still waits for.
     pub(crate) outstanding: usize,
     pub(crate) previous: Option<BlockIndex>,
@@ -36,6 +48,11 @@ pub(crate) struct Block {
 }
 
 impl Block {
+    /// Whether it is nobody's: ready to be used, or ready to get memory.
+    pub(crate) fn is_available(&self) -> bool {
+        !self.state.is_active()
+    }
+
     /// Whether it has neighbors (`is_split`).
     pub(crate) fn is_split(&self) -> bool {
         self.previous.is_some() || self.next.is_some()

@@ -27,6 +27,7 @@ pub struct AllocatorConfig {
     garbage_collection_threshold: f64,
     per_process_memory_fraction: f64,
     roundup_divisions: [u64; ROUNDUP_INTERVALS],
+    expandable_segments: bool,
 }
 
 impl Default for AllocatorConfig {
@@ -39,6 +40,7 @@ impl Default for AllocatorConfig {
             garbage_collection_threshold: 0.0,
             per_process_memory_fraction: 1.0,
             roundup_divisions: [0; ROUNDUP_INTERVALS],
+            expandable_segments: false,
         }
     }
 }
@@ -94,6 +96,12 @@ impl AllocatorConfig {
     #[must_use]
     pub fn per_process_memory_fraction(&self) -> f64 {
         self.per_process_memory_fraction
+    }
+
+    /// Whether new memory goes into segments that grow page by page.
+    #[must_use]
+    pub fn expandable_segments(&self) -> bool {
+        self.expandable_segments
     }
 
     /// In how many steps the range between two powers of two is divided for a request; 0 and 1 for no such rounding.
@@ -180,9 +188,7 @@ impl AllocatorConfig {
             }
             "roundup_power2_divisions" => return self.apply_roundup(tokens, value),
             "expandable_segments" => {
-                if tokens.boolean(value)? {
-                    return Err(ConfigError::Unsupported("expandable_segments:True"));
-                }
+                self.expandable_segments = tokens.boolean(value)?;
             }
             "backend" => match tokens.get(value)? {
                 "native" => {}
@@ -339,7 +345,7 @@ mod tests {
                 "Index out of bounds in ConfigTokenizer: the value of 'max_split_size_mb' is missing",
             ),
             ("max_split_size_mb:x", "stoull: 'x' is not a number"),
-            ("expandable_segments:True", "expandable_segments:True is not modeled yet"),
+            ("backend:cudaMallocAsync", "backend:cudaMallocAsync is not modeled yet"),
         ];
         for (text, message) in cases {
             assert_eq!(text.parse::<AllocatorConfig>().unwrap_err().to_string(), message, "{text}");

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use blockyard_device::{DeviceError, ProcessMemory};
-use blockyard_record::{AllocationId, Bytes, DeviceAddr, SegmentId, StreamId};
+use blockyard_record::{AllocationId, Bytes, DeviceAddr, PoolId, SegmentId, StreamId};
 
 /// Why a call of the allocator failed. The allocator stays usable after each of them.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +24,18 @@ pub enum AllocError {
     /// A memory fraction outside of 0 to 1; nothing changed.
     #[error("invalid fraction:{0}. Please set within [0, 1].")]
     InvalidFraction(f64),
+    /// Expandable segments are switched on and the device has no memory that comes page by page; nothing changed.
+    #[error("expandable_segments:True needs a device with virtual memory")]
+    NoVirtualMemory,
+    /// A scope on the pool is open already, or it is the default pool; nothing changed.
+    #[error("beginAllocateToPool: already recording to mempool_id {0}")]
+    AlreadyInPool(PoolId),
+    /// No scope on the pool is open; nothing changed.
+    #[error("endAllocatePool: not currently recording to mempool_id {0}")]
+    NotInPool(PoolId),
+    /// Nobody uses a pool with this number; nothing changed.
+    #[error("no memory pool {0} is in use")]
+    UnknownPool(PoolId),
     /// The device failed in another way than for want of memory.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -52,6 +64,8 @@ pub struct OutOfMemory {
     pub allocated: Bytes,
     /// Bytes of all segments.
     pub reserved: Bytes,
+    /// Cached bytes in pools other than the default one; the text counts them as allocated.
+    pub private_cached: Bytes,
 }
 
 impl fmt::Display for OutOfMemory {
@@ -73,15 +87,20 @@ impl fmt::Display for OutOfMemory {
         if let Some(limit) = self.limit {
             write!(f, "{} allowed; ", PyTorchSize(limit))?;
         }
+        let allocated = self.allocated.saturating_add(self.private_cached);
+        write!(f, "Of the allocated memory {} is allocated by PyTorch, ", PyTorchSize(allocated))?;
+        if !self.private_cached.is_zero() {
+            let private = PyTorchSize(self.private_cached);
+            write!(f, "with {private} allocated in private pools (e.g., CUDA Graphs), ")?;
+        }
         write!(
             f,
-            "Of the allocated memory {} is allocated by PyTorch, and {} is reserved by PyTorch but unallocated. \
+            "and {} is reserved by PyTorch but unallocated. \
              If reserved but unallocated memory is large try setting \
              PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  \
              See documentation for Memory Management  \
              (https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)",
-            PyTorchSize(self.allocated),
-            PyTorchSize(self.reserved.saturating_sub(self.allocated)),
+            PyTorchSize(self.reserved.saturating_sub(allocated)),
         )
     }
 }

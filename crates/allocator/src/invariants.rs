@@ -22,7 +22,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     fn check_segment(&self, head: &Block) -> Result<(), Corruption> {
         let mut end = head.addr;
-        let mut was_inactive = false;
+        let mut before = None;
         for block in self.blocks.chain(head) {
             if block.segment != head.segment || block.addr != end || block.stream != head.stream {
                 return Err(Corruption::Coverage(head.segment));
@@ -31,26 +31,24 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             if block.size < size::MIN_BLOCK_SIZE || size % size::MIN_BLOCK_SIZE.get() != 0 {
                 return Err(Corruption::Size(block.addr));
             }
-            let is_inactive = block.state == BlockState::Inactive;
-            if is_inactive && was_inactive {
+            if block.is_available() && before == Some(block.state) {
                 return Err(Corruption::Unmerged(head.segment));
             }
-            was_inactive = is_inactive;
+            before = Some(block.state);
             end = block.addr.offset(block.size);
         }
         Ok(())
     }
 
     fn check_pools(&self) -> Result<(), Corruption> {
-        let mut inactive = [0_usize; 2];
+        let mut inactive = 0_usize;
         for (index, block) in self.blocks.iter() {
-            let (set, count) = match block.pool {
-                PoolKind::Small => (&self.small, &mut inactive[0]),
-                PoolKind::Large => (&self.large, &mut inactive[1]),
-            };
+            let set = self.pools[block.owner].set(block.pool);
             let is_inactive = block.state == BlockState::Inactive;
-            *count += usize::from(is_inactive);
-            if set.contains(index, block) != is_inactive {
+            inactive += usize::from(is_inactive);
+            let is_unmapped = block.state == BlockState::Unmapped;
+            if set.contains(index, block) != is_inactive || set.contains_unmapped(index, block) != is_unmapped
+            {
                 return Err(Corruption::Pool(block.segment));
             }
             let links_back =
@@ -65,12 +63,12 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
                 return Err(Corruption::Coverage(block.segment));
             }
             if let Some(allocation) = block.allocation
-                && is_inactive
+                && block.is_available()
             {
                 return Err(Corruption::Lookup(allocation));
             }
         }
-        if inactive != [self.small.len(), self.large.len()] {
+        if inactive != self.pools.iter().map(|pool| pool.small.len() + pool.large.len()).sum::<usize>() {
             return Err(Corruption::Statistic("free blocks"));
         }
         Ok(())
@@ -93,7 +91,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let when = |is_so: bool, amount: Bytes| if is_so { amount } else { Bytes::ZERO };
         let stats = &self.stats;
         let is_allocated = |block: &Block| block.state == BlockState::Allocated;
-        let is_rest = |block: &Block| !block.state.is_active() && block.is_split();
+        let is_rest = |block: &Block| block.is_available() && block.is_split() && !block.is_expandable;
+        let is_whole_segment = |block: &Block| block.previous.is_none() && !block.is_expandable;
+        let is_mapped = |block: &Block| block.state != BlockState::Unmapped;
         count("allocation", &stats.allocation, &|block| when(is_allocated(block), one))?;
         count("allocated_bytes", &stats.allocated_bytes, &|block| when(is_allocated(block), block.size))?;
         count("active", &stats.active, &|block| when(block.state.is_active(), one))?;
@@ -101,8 +101,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         count("requested_bytes", &stats.requested_bytes, &|block| {
             when(block.state.is_active(), block.requested)
         })?;
-        count("segment", &stats.segment, &|block| when(block.previous.is_none(), one))?;
-        count("reserved_bytes", &stats.reserved_bytes, &|block| block.size)?;
+        count("segment", &stats.segment, &|block| when(is_whole_segment(block), one))?;
+        count("reserved_bytes", &stats.reserved_bytes, &|block| when(is_mapped(block), block.size))?;
         count("inactive_split", &stats.inactive_split, &|block| when(is_rest(block), one))?;
         count("inactive_split_bytes", &stats.inactive_split_bytes, &|block| {
             when(is_rest(block), block.size)

@@ -13,6 +13,8 @@ pub(crate) type FreeKey = (StreamId, Bytes, DeviceAddr, BlockIndex);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FreeSet {
     blocks: BTreeSet<FreeKey>,
+    /// Unmapped blocks of expandable segments, by stream handle and address.
+    unmapped: BTreeSet<(StreamId, DeviceAddr, BlockIndex)>,
     /// Searches so far, counted only while garbage collection is possible (`get_free_blocks_call_count`).
     pub(crate) calls: u64,
 }
@@ -30,14 +32,36 @@ impl FreeSet {
         self.blocks.contains(&key(index, block))
     }
 
+    /// Whether it holds neither cached nor unmapped blocks.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.blocks.is_empty() && self.unmapped.is_empty()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.blocks.len()
     }
 
-    /// The smallest block of the stream with at least `size` bytes, at the lowest address among equals.
-    pub(crate) fn best_fit(&self, stream: StreamId, size: Bytes) -> Option<BlockIndex> {
-        let first = self.blocks.range(lowest(stream, size)..).next()?;
-        (first.0 == stream).then_some(first.3)
+    pub(crate) fn insert_unmapped(&mut self, index: BlockIndex, block: &Block) {
+        self.unmapped.insert((block.stream, block.addr, index));
+    }
+
+    pub(crate) fn remove_unmapped(&mut self, index: BlockIndex, block: &Block) {
+        self.unmapped.remove(&(block.stream, block.addr, index));
+    }
+
+    pub(crate) fn contains_unmapped(&self, index: BlockIndex, block: &Block) -> bool {
+        self.unmapped.contains(&(block.stream, block.addr, index))
+    }
+
+    /// The stream's unmapped blocks by ascending address.
+    pub(crate) fn unmapped_of(&self, stream: StreamId) -> impl Iterator<Item = BlockIndex> {
+        let lowest = (stream, DeviceAddr::default(), BlockIndex::LOWEST);
+        self.unmapped.range(lowest..).take_while(move |key| key.0 == stream).map(|key| key.2)
+    }
+
+    /// The stream's blocks of at least `size`, smallest first, lowest address first among equals.
+    pub(crate) fn fitting(&self, stream: StreamId, size: Bytes) -> impl Iterator<Item = BlockIndex> {
+        self.blocks.range(lowest(stream, size)..).take_while(move |key| key.0 == stream).map(|key| key.3)
     }
 
     /// Blocks of the stream smaller than `size`, largest first.

@@ -5,6 +5,7 @@ use blockyard_record::{Bytes, Event, EventSink, PoolKind};
 
 use crate::allocator::Search;
 use crate::block::BlockIndex;
+use crate::private_pool::{DEFAULT_POOL, PoolIndex};
 use crate::{AllocError, CachingAllocator};
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
@@ -17,10 +18,22 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         if let Some(block) = self.allocate_segment(search, false)? {
             return Ok(Some(block));
         }
+        if search.owner == DEFAULT_POOL {
+            for pool in self.pools_on_oom() {
+                // Their blocks are only lent: nothing grows, and expandable ones are passed over.
+                if let Some(block) = self.find_free_block(&Search { owner: pool, expands: false, ..*search })
+                {
+                    return Ok(Some(block));
+                }
+            }
+        }
         if self.release_available_cached_blocks(search)?
             && let Some(block) = self.allocate_segment(search, false)?
         {
             return Ok(Some(block));
+        }
+        if !self.scopes.is_empty() {
+            return Ok(None);
         }
         self.release_cached_blocks()?;
         self.allocate_segment(search, true)
@@ -48,10 +61,11 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let target = self.reserved - threshold;
         let age = |allocator: &Self, index: BlockIndex| {
             let block = &allocator.blocks[index];
-            allocator.large.calls.saturating_sub(block.calls_when_freed)
+            allocator.pools[DEFAULT_POOL].large.calls.saturating_sub(block.calls_when_freed)
         };
-        let unsplit: Vec<BlockIndex> =
-            self.large.iter().filter(|index| !self.blocks[*index].is_split()).collect();
+        let is_whole =
+            |index: &BlockIndex| !self.blocks[*index].is_split() && !self.blocks[*index].is_expandable;
+        let unsplit: Vec<BlockIndex> = self.pools[DEFAULT_POOL].large.iter().filter(is_whole).collect();
         let mut total_age: f64 = unsplit.iter().map(|index| age(self, *index) as f64).sum();
         let mut candidates = unsplit;
         let mut reclaimed = Bytes::ZERO;
@@ -84,35 +98,53 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             return Ok(false);
         }
         let wanted = search.rounded.max(limit);
-        if let Some(index) = self.free_set(search.pool).best_fit(search.stream, wanted) {
+        let first = self.pools[search.owner].set(search.pool).fitting(search.stream, wanted).next();
+        if let Some(index) = first.filter(|index| !self.blocks[*index].is_expandable) {
             self.release_segment(index)?;
             return Ok(true);
         }
         let mut released = Bytes::ZERO;
         let smaller: Vec<BlockIndex> =
-            self.free_set(search.pool).smaller_than(search.stream, wanted).collect();
+            self.pools[search.owner].set(search.pool).smaller_than(search.stream, wanted).collect();
         for index in smaller {
             let size = self.blocks[index].size;
             if released >= wanted || size < limit {
                 break;
             }
-            released += size;
-            self.release_segment(index)?;
+            if !self.blocks[index].is_expandable {
+                released += size;
+                self.release_segment(index)?;
+            }
         }
         Ok(released >= wanted)
     }
 
     /// Waits for all pending frees, then gives every whole cached segment back: large ones before small ones, each by
-    /// ascending stream, size and address (`release_cached_blocks`).
+    /// ascending stream, size and address, and the whole pages of cached blocks after them (`release_cached_blocks`).
+    ///
+    /// While a scope on a pool is open the default pool is left out, as in PyTorch. Pools that nobody uses come last.
     pub(crate) fn release_cached_blocks(&mut self) -> Result<(), AllocError> {
-        self.synchronize_streams()?;
-        for pool in [PoolKind::Large, PoolKind::Small] {
-            let cached: Vec<BlockIndex> = self.free_set(pool).iter().collect();
-            for index in cached {
-                if !self.blocks[index].is_split() {
-                    self.release_segment(index)?;
-                }
+        if self.scopes.is_empty() {
+            self.synchronize_streams(None)?;
+            for kind in [PoolKind::Large, PoolKind::Small] {
+                self.release_blocks(DEFAULT_POOL, kind)?;
             }
+        }
+        self.release_unused_pools(None)
+    }
+
+    /// Gives back what can be given back of one half of a pool (`release_blocks`).
+    pub(crate) fn release_blocks(&mut self, pool: PoolIndex, kind: PoolKind) -> Result<(), AllocError> {
+        let cached = self.pools[pool].set(kind).iter();
+        let (expandable, whole): (Vec<_>, Vec<_>) =
+            cached.partition(|index| self.blocks[*index].is_expandable);
+        for index in whole {
+            if !self.blocks[index].is_split() {
+                self.release_segment(index)?;
+            }
+        }
+        for index in expandable {
+            self.unmap(index)?;
         }
         Ok(())
     }
@@ -120,12 +152,14 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Gives a segment that is one cached block back to the device (`release_block`).
     fn release_segment(&mut self, index: BlockIndex) -> Result<(), AllocError> {
         let block = &self.blocks[index];
-        let (segment, addr, size, pool) = (block.segment, block.addr, block.size, block.pool);
+        let (segment, addr, size, pool, owner) =
+            (block.segment, block.addr, block.size, block.pool, block.owner);
         self.device.release_segment(addr)?;
         let is_oversize = self.is_oversize(size);
         self.take_from_pool(index);
         self.blocks.remove(index);
         self.reserved -= size;
+        self.pools[owner].device_allocations -= 1;
         self.stats.segment_released(pool, size, is_oversize);
         self.sink.record(Event::SegmentReleased { segment, is_oversize });
         Ok(())

@@ -61,17 +61,41 @@ pub fn segment_size(rounded: Bytes, config: &AllocatorConfig) -> Bytes {
     }
 }
 
-/// Whether a block of `size` is cut when it serves a rounded request (`should_split`).
+/// Whether a block of `size` is cut when it serves a rounded request; `expands` says whether segments expand for it
+/// (`should_split`).
 #[must_use]
-pub fn should_split(size: Bytes, rounded: Bytes, pool: PoolKind, config: &AllocatorConfig) -> bool {
+pub fn should_split(
+    size: Bytes,
+    rounded: Bytes,
+    pool: PoolKind,
+    expands: bool,
+    config: &AllocatorConfig,
+) -> bool {
     let rest = size.saturating_sub(rounded);
-    match pool {
-        PoolKind::Small => rest >= MIN_BLOCK_SIZE,
-        PoolKind::Large => rounded < config.max_split_size() && rest > SMALL_SIZE,
+    if pool == PoolKind::Small || expands {
+        rest >= MIN_BLOCK_SIZE
+    } else {
+        rounded < config.max_split_size() && rest > SMALL_SIZE
     }
 }
 
-fn round_up(size: Bytes, step: Bytes) -> Bytes {
+/// The pages of an expandable segment, by its pool.
+#[must_use]
+pub fn page_size(pool: PoolKind, config: &AllocatorConfig) -> Bytes {
+    match pool {
+        PoolKind::Small => SMALL_SEGMENT_SIZE,
+        PoolKind::Large => config.large_segment_size(),
+    }
+}
+
+/// The addresses that an expandable segment reserves on a device of `total` bytes: an eighth more, in whole pages.
+#[must_use]
+pub fn range_size(total: Bytes, page: Bytes) -> Bytes {
+    round_up(total.saturating_add(Bytes::new(total.get() / 8)), page)
+}
+
+/// The next multiple of `step`.
+pub(crate) fn round_up(size: Bytes, step: Bytes) -> Bytes {
     Bytes::new(size.get().div_ceil(step.get()).saturating_mul(step.get()))
 }
 
@@ -125,11 +149,23 @@ mod tests {
     }
 
     #[test]
+    fn an_expandable_segment_reserves_an_eighth_more_than_the_device_has() {
+        assert_eq!(range_size(Bytes::gib(1), Bytes::mib(2)).get(), 1_207_959_552);
+        assert_eq!(range_size(Bytes::gib(1), Bytes::mib(20)).get(), 1_216_348_160);
+    }
+
+    #[test]
     fn a_large_block_is_cut_only_when_more_than_a_mebibyte_stays() {
         let whole = Bytes::mib(20);
         let config = config("");
-        assert!(!should_split(whole, Bytes::mib(19), PoolKind::Large, &config));
-        assert!(should_split(whole, Bytes::mib(19) - Bytes::new(512), PoolKind::Large, &config));
-        assert!(should_split(Bytes::mib(2), Bytes::mib(2) - Bytes::new(512), PoolKind::Small, &config));
+        assert!(!should_split(whole, Bytes::mib(19), PoolKind::Large, false, &config));
+        assert!(should_split(whole, Bytes::mib(19) - Bytes::new(512), PoolKind::Large, false, &config));
+        assert!(should_split(
+            Bytes::mib(2),
+            Bytes::mib(2) - Bytes::new(512),
+            PoolKind::Small,
+            false,
+            &config
+        ));
     }
 }

@@ -1,7 +1,7 @@
 //! The state, copied out.
 
 use blockyard_device::DeviceMemory;
-use blockyard_record::{BlockSnapshot, EventSink, SegmentSnapshot, Snapshot};
+use blockyard_record::{BlockSnapshot, EventSink, PoolId, SegmentSnapshot, Snapshot};
 
 use crate::CachingAllocator;
 use crate::block::Block;
@@ -20,7 +20,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
                     addr: head.addr,
                     size: blocks.iter().map(|block| block.size).sum(),
                     stream: head.stream,
+                    pool_id: self.pools.get(head.owner).map_or(PoolId::DEFAULT, |pool| pool.id),
                     pool: head.pool,
+                    is_expandable: head.is_expandable,
                     blocks,
                 }
             })

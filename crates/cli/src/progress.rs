@@ -9,7 +9,9 @@ pub(crate) struct Bar(ProgressBar);
 impl Bar {
     pub(crate) fn new(name: &str) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template("{msg} {bar:30} {percent:>3} % {human_pos} of {human_len}, {eta} left");
+        let style = ProgressStyle::with_template(
+            "{msg} {bar:30} {percent:>3} % {human_pos} of {human_len}, {eta} left",
+        );
         if let Ok(style) = style {
             bar.set_style(style);
         }

@@ -4,9 +4,9 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use blockyard_device::{RecordedDevice, VirtualDevice};
 use blockyard_pytorch::{
-    Allocated, Inferred, Operation, OperationKind, RecordedRun, log, memory_summary, requests, stat_values,
+    Inferred, Operation, OperationKind, RecordedRun, log, memory_summary, requests, stat_values,
 };
-use blockyard_replay::{Advance, AllocatorConfig, Progress, Runner, Settings, StepResult, device_of};
+use blockyard_replay::{Advance, AllocatorConfig, Progress, Runner, Settings, device_of};
 use blockyard_workload::Request;
 
 use crate::options::RunOptions;
@@ -39,7 +39,12 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn write_run<D>(run: &RecordedRun, inferred: &Inferred, mut runner: Runner<'_, D>, bar: &Bar) -> anyhow::Result<()>
+fn write_run<D>(
+    run: &RecordedRun,
+    inferred: &Inferred,
+    mut runner: Runner<'_, D>,
+    bar: &Bar,
+) -> anyhow::Result<()>
 where
     D: blockyard_device::DeviceMemory + Advance,
 {
@@ -50,26 +55,31 @@ where
     let all: Vec<(usize, i64)> = before.iter().copied().enumerate().collect();
     output::line(&mut out, &log::operation(&OperationKind::Start, None, &all))?;
     let total = inferred.workload.requests().len();
+    let mut answer = None;
     for index in 0..total {
         if index.is_multiple_of(4096) {
             let progress = Progress { phase: "running".to_owned(), done: index as u64, total: total as u64 };
             let _ = bar.report(&progress);
         }
-        let result = runner.step()?;
+        answer = answer.or(runner.step()?.and_then(|result| result.answer()));
         let operation = inferred.operations.get(index).copied();
-        let Some(kind) = operation.and_then(|index| run.operations.get(index)).map(|operation| &operation.kind) else {
-            continue;
-        };
-        // A request that the recorder's own synchronization stands for has no line.
-        if index > 0 && inferred.operations.get(index - 1).copied() == operation {
+        // Several requests may stand for one operation: its line comes after the last of them.
+        if inferred.operations.get(index + 1).copied() == operation {
             continue;
         }
+        let Some(kind) =
+            operation.and_then(|index| run.operations.get(index)).map(|operation| &operation.kind)
+        else {
+            continue;
+        };
         let after = stat_values(runner.stats());
         let pairs = before.iter().zip(&after).enumerate();
-        let changed: Vec<(usize, i64)> =
-            pairs.filter(|(_, (before, after))| before != after).map(|(key, (_, after))| (key, *after)).collect();
+        let changed: Vec<(usize, i64)> = pairs
+            .filter(|(_, (before, after))| before != after)
+            .map(|(key, (_, after))| (key, *after))
+            .collect();
         before = after;
-        output::line(&mut out, &log::operation(kind, answer(result).as_ref(), &changed))?;
+        output::line(&mut out, &log::operation(kind, answer.take().as_ref(), &changed))?;
     }
     output::line(&mut out, &log::operation(&OperationKind::End, None, &[]))?;
     output::line(&mut out, &log::trace(runner.trace()))?;
@@ -77,14 +87,6 @@ where
     output::line(&mut out, &log::memory_summary(&memory_summary(runner.stats(), 0, false)))?;
     out.flush()?;
     Ok(())
-}
-
-fn answer(result: Option<StepResult>) -> Option<Allocated> {
-    match result? {
-        StepResult::Allocated(addr) => Some(Allocated::At(addr.get())),
-        StepResult::OutOfMemory(text) | StepResult::Refused(text) => Some(Allocated::OutOfMemory(text)),
-        StepResult::Done | StepResult::Skipped(_) => None,
-    }
 }
 
 /// A program's recording has no operations: write those that its trace shows.
@@ -95,6 +97,7 @@ fn make_operations(run: &mut RecordedRun, inferred: &mut Inferred) -> anyhow::Re
                 id: u64::from(tensor.get()),
                 size,
                 stream: stream.get(),
+                pool: None,
                 result: None,
             },
             Request::Free { tensor } => OperationKind::Free { id: u64::from(tensor.get()) },
@@ -104,7 +107,7 @@ fn make_operations(run: &mut RecordedRun, inferred: &mut Inferred) -> anyhow::Re
                 continue;
             }
             _ => bail!(
-                "the recording has waits for other streams, which the format of operations cannot say; `verify` replays it"
+                "the recording has waits for other streams or private pools, which cannot be written as operations; `verify` replays it"
             ),
         };
         inferred.operations.push(run.operations.len());

@@ -28,7 +28,10 @@ pub(crate) fn verify(options: &VerifyOptions) -> anyhow::Result<ExitCode> {
             Err(error) => {
                 worst = worst.max(NOT_REPLAYED);
                 if options.json {
-                    output::line(&mut out, &json!({"file": name, "error": format!("{error:#}")}).to_string())?;
+                    output::line(
+                        &mut out,
+                        &json!({"file": name, "error": format!("{error:#}")}).to_string(),
+                    )?;
                 } else {
                     output::line(&mut out, &format!("{name}: not replayed: {error:#}"))?;
                 }

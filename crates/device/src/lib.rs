@@ -86,4 +86,40 @@ pub trait DeviceMemory {
     ///
     /// [`DeviceError::Lost`] and [`DeviceError::Driver`] as the driver reports.
     fn wait(&mut self, event: &Self::Event) -> Result<(), DeviceError>;
+
+    /// Addresses that get memory page by page, where the device has them; expandable segments need it.
+    fn virtual_memory(&mut self) -> Option<&mut dyn VirtualMemory> {
+        None
+    }
+}
+
+/// Addresses that are reserved first and get memory page by page.
+pub trait VirtualMemory {
+    /// Reserves `size` bytes of addresses, without memory.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::OutOfMemory`] when there are not that many addresses left.
+    fn reserve(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError>;
+
+    /// Gives a range of addresses up that [`VirtualMemory::reserve`] returned; none of it may have memory.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::UnknownSegment`] when no empty range starts there.
+    fn release(&mut self, base: DeviceAddr) -> Result<(), DeviceError>;
+
+    /// Gives `size` bytes from `addr` on memory, in pages of `page` bytes; all of them or none.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::OutOfMemory`] when the device has not that much.
+    fn map(&mut self, addr: DeviceAddr, size: Bytes, page: Bytes) -> Result<(), DeviceError>;
+
+    /// Takes the memory of `size` bytes from `addr` on away.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::UnknownSegment`] when they have none.
+    fn unmap(&mut self, addr: DeviceAddr, size: Bytes, page: Bytes) -> Result<(), DeviceError>;
 }

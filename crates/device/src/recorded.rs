@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
-use crate::{DeviceError, DeviceMemory, MemoryInfo, ProcessMemory, StreamEvent, VirtualDevice};
+use crate::{DeviceError, DeviceMemory, MemoryInfo, ProcessMemory, StreamEvent, VirtualDevice, VirtualMemory};
 
 /// A device that hands out the segment addresses of a recording, in the recorded order.
 ///
@@ -13,6 +13,7 @@ use crate::{DeviceError, DeviceMemory, MemoryInfo, ProcessMemory, StreamEvent, V
 pub struct RecordedDevice {
     device: VirtualDevice,
     segments: VecDeque<(DeviceAddr, Bytes)>,
+    ranges: VecDeque<DeviceAddr>,
     failures: VecDeque<RecordedFailure>,
     has_left: bool,
 }
@@ -27,20 +28,27 @@ pub struct RecordedFailure {
 }
 
 impl RecordedDevice {
-    /// A device of `total` bytes that hands out `segments` (address and size, in order) and reports `failures` in order.
+    /// A device of `total` bytes that hands out `segments` (address and size, in order) and `ranges` (where expandable
+    /// segments started, in order), and reports `failures` in order.
     #[must_use]
     pub fn new(
         total: Bytes,
         segments: impl IntoIterator<Item = (DeviceAddr, Bytes)>,
+        ranges: impl IntoIterator<Item = DeviceAddr>,
         failures: impl IntoIterator<Item = RecordedFailure>,
     ) -> Self {
         let segments: VecDeque<_> = segments.into_iter().collect();
-        let end = segments.iter().map(|(base, size)| base.offset(*size)).max();
+        let ranges: VecDeque<_> = ranges.into_iter().collect();
+        // A range's size is not recorded; no device reserves more than twice its memory at once.
+        let twice = total.saturating_add(total);
+        let ends = segments.iter().map(|(base, size)| base.offset(*size));
+        let end = ends.chain(ranges.iter().map(|base| base.offset(twice))).max();
         let alignment = VirtualDevice::ALIGNMENT.get();
         let next = end.and_then(|end| end.get().checked_next_multiple_of(alignment)).map(DeviceAddr::new);
         Self {
             device: VirtualDevice::starting_at(total, next.unwrap_or(VirtualDevice::FIRST_ADDR)),
             segments,
+            ranges,
             failures: failures.into_iter().collect(),
             has_left: false,
         }
@@ -109,6 +117,34 @@ impl DeviceMemory for RecordedDevice {
     fn wait(&mut self, event: &StreamEvent) -> Result<(), DeviceError> {
         self.device.wait(event)
     }
+
+    fn virtual_memory(&mut self) -> Option<&mut dyn VirtualMemory> {
+        Some(self)
+    }
+}
+
+impl VirtualMemory for RecordedDevice {
+    fn reserve(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
+        match self.ranges.pop_front() {
+            Some(base) if !self.has_left => Ok(self.device.reserve_at(base, size)),
+            _ => {
+                self.has_left = true;
+                self.device.reserve(size)
+            }
+        }
+    }
+
+    fn release(&mut self, base: DeviceAddr) -> Result<(), DeviceError> {
+        self.device.release(base)
+    }
+
+    fn map(&mut self, addr: DeviceAddr, size: Bytes, page: Bytes) -> Result<(), DeviceError> {
+        self.device.map(addr, size, page)
+    }
+
+    fn unmap(&mut self, addr: DeviceAddr, size: Bytes, page: Bytes) -> Result<(), DeviceError> {
+        self.device.unmap(addr, size, page)
+    }
 }
 
 #[cfg(test)]
@@ -119,7 +155,7 @@ mod tests {
     fn recorded_addresses_come_in_order_until_a_size_differs() {
         let recorded = [(0x7000_0000, 2), (0x1000_0000, 20), (0x9000_0000, 2)]
             .map(|(base, size)| (DeviceAddr::new(base), Bytes::mib(size)));
-        let mut device = RecordedDevice::new(Bytes::gib(1), recorded, []);
+        let mut device = RecordedDevice::new(Bytes::gib(1), recorded, [], []);
         assert_eq!(device.allocate_segment(Bytes::mib(2)).unwrap().get(), 0x7000_0000);
         assert_eq!(device.allocate_segment(Bytes::mib(20)).unwrap().get(), 0x1000_0000);
         assert!(!device.has_left_recording());

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
 use crate::streams::Streams;
-use crate::{DeviceError, DeviceMemory, MemoryInfo, StreamEvent};
+use crate::{DeviceError, DeviceMemory, MemoryInfo, StreamEvent, VirtualMemory};
 
 /// A device of so many bytes, without hardware.
 ///
@@ -16,7 +16,15 @@ pub struct VirtualDevice {
     used: Bytes,
     next: DeviceAddr,
     segments: BTreeMap<DeviceAddr, Bytes>,
+    ranges: BTreeMap<DeviceAddr, Range>,
     streams: Streams,
+}
+
+/// Reserved addresses, and how many of them have memory.
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    size: Bytes,
+    mapped: Bytes,
 }
 
 impl VirtualDevice {
@@ -32,7 +40,14 @@ impl VirtualDevice {
     }
 
     pub(crate) fn starting_at(total: Bytes, next: DeviceAddr) -> Self {
-        Self { total, used: Bytes::ZERO, next, segments: BTreeMap::new(), streams: Streams::default() }
+        Self {
+            total,
+            used: Bytes::ZERO,
+            next,
+            segments: BTreeMap::new(),
+            ranges: BTreeMap::new(),
+            streams: Streams::default(),
+        }
     }
 
     /// Does all work that the stream has so far.
@@ -43,6 +58,26 @@ impl VirtualDevice {
     /// Does all work of all streams.
     pub fn advance_all(&mut self) {
         self.streams.advance_all();
+    }
+
+    pub(crate) fn reserve_at(&mut self, base: DeviceAddr, size: Bytes) -> DeviceAddr {
+        self.ranges.insert(base, Range { size, mapped: Bytes::ZERO });
+        base
+    }
+
+    /// Moves the place for the next segment or range behind `size` bytes; returns where these start.
+    fn take_addresses(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
+        let base = self.next;
+        let end = base.get().checked_add(size.get());
+        let end = end.and_then(|end| end.checked_next_multiple_of(Self::ALIGNMENT.get()));
+        self.next = DeviceAddr::new(end.ok_or(DeviceError::OutOfMemory { requested: size })?);
+        Ok(base)
+    }
+
+    fn range_of(&mut self, addr: DeviceAddr) -> Result<&mut Range, DeviceError> {
+        let (base, range) =
+            self.ranges.range_mut(..=addr).next_back().ok_or(DeviceError::UnknownSegment(addr))?;
+        if addr.offset_from(*base) < range.size { Ok(range) } else { Err(DeviceError::UnknownSegment(addr)) }
     }
 
     pub(crate) fn allocate_at(&mut self, base: DeviceAddr, size: Bytes) -> Result<DeviceAddr, DeviceError> {
@@ -68,15 +103,12 @@ impl DeviceMemory for VirtualDevice {
     }
 
     fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
-        let base = self.next;
-        let end = base
-            .get()
-            .checked_add(size.get())
-            .and_then(|end| end.checked_next_multiple_of(Self::ALIGNMENT.get()));
-        let end = end.ok_or(DeviceError::OutOfMemory { requested: size })?;
-        self.allocate_at(base, size)?;
-        self.next = DeviceAddr::new(end);
-        Ok(base)
+        // A size that does not fit must not use addresses up.
+        if self.used.checked_add(size).is_none_or(|used| used > self.total) {
+            return Err(DeviceError::OutOfMemory { requested: size });
+        }
+        let base = self.take_addresses(size)?;
+        self.allocate_at(base, size)
     }
 
     fn release_segment(&mut self, base: DeviceAddr) -> Result<(), DeviceError> {
@@ -95,6 +127,45 @@ impl DeviceMemory for VirtualDevice {
 
     fn wait(&mut self, event: &StreamEvent) -> Result<(), DeviceError> {
         self.streams.wait(*event);
+        Ok(())
+    }
+
+    fn virtual_memory(&mut self) -> Option<&mut dyn VirtualMemory> {
+        Some(self)
+    }
+}
+
+impl VirtualMemory for VirtualDevice {
+    fn reserve(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
+        let base = self.take_addresses(size)?;
+        Ok(self.reserve_at(base, size))
+    }
+
+    fn release(&mut self, base: DeviceAddr) -> Result<(), DeviceError> {
+        match self.ranges.get(&base) {
+            Some(range) if range.mapped.is_zero() => {
+                self.ranges.remove(&base);
+                Ok(())
+            }
+            _ => Err(DeviceError::UnknownSegment(base)),
+        }
+    }
+
+    fn map(&mut self, addr: DeviceAddr, size: Bytes, _page: Bytes) -> Result<(), DeviceError> {
+        let used = self.used.checked_add(size).filter(|used| *used <= self.total);
+        let used = used.ok_or(DeviceError::OutOfMemory { requested: size })?;
+        self.range_of(addr)?.mapped += size;
+        self.used = used;
+        Ok(())
+    }
+
+    fn unmap(&mut self, addr: DeviceAddr, size: Bytes, _page: Bytes) -> Result<(), DeviceError> {
+        let range = self.range_of(addr)?;
+        if range.mapped < size {
+            return Err(DeviceError::UnknownSegment(addr));
+        }
+        range.mapped -= size;
+        self.used -= size;
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, HashMap};
 
-use blockyard_record::{Bytes, DeviceAddr, StreamId, TraceAction, TraceEntry};
+use blockyard_record::{Bytes, DeviceAddr, PoolId, StreamId, TraceAction, TraceEntry};
 use blockyard_workload::{Request, TensorId, Workload};
 
 use crate::ReadError;
@@ -15,6 +15,8 @@ pub struct Inferred {
     pub operations: Vec<usize>,
     /// The segments that the driver gave, in order.
     pub segments: Vec<(DeviceAddr, Bytes)>,
+    /// Where expandable segments started, in order.
+    pub ranges: Vec<DeviceAddr>,
     /// What the driver said at each out-of-memory error, in order.
     pub failures: Vec<Failure>,
     /// What was guessed and what is left out, in sentences.
@@ -45,12 +47,9 @@ const FIRST_INFERRED_STREAM: u64 = 1 << 60;
 /// [`ReadError::Line`] for operations on unknown ids, [`ReadError::BeginsLate`] for a trace that needs memory from before
 /// its beginning, [`ReadError::Unsupported`] for private pools.
 pub fn requests(run: &RecordedRun) -> Result<Inferred, ReadError> {
-    if run.segments.iter().flatten().any(|segment| segment.is_private) {
-        return Err(ReadError::Unsupported("private memory pools (CUDA graphs or MemPool)"));
-    }
     let trace = run.trace.as_deref().unwrap_or_default();
     let mut inferred = if run.operations.is_empty() {
-        let mut inferred = FromTrace::new(trace).run()?;
+        let mut inferred = FromTrace::new(run, trace).run()?;
         inferred.workload.set_labels(labels(run, trace, &inferred));
         inferred
     } else {
@@ -61,6 +60,7 @@ pub fn requests(run: &RecordedRun) -> Result<Inferred, ReadError> {
         .filter(|entry| entry.action == TraceAction::SegmentAlloc)
         .map(|entry| (DeviceAddr::new(entry.addr), entry.size))
         .collect();
+    inferred.ranges = ranges(trace, run.meta.total_memory);
     inferred.failures = failures(run, trace);
     Ok(inferred)
 }
@@ -83,9 +83,16 @@ fn from_operations(run: &RecordedRun) -> Result<Inferred, ReadError> {
         };
         match operation.kind {
             OperationKind::Start | OperationKind::End => {}
-            OperationKind::Allocate { id, size, stream, .. } => {
+            OperationKind::Allocate { id, size, stream, pool, .. } => {
+                let pool = pool.map(|index| PoolId { capture: 0, user: index.saturating_add(1) });
                 let stream = stream_handle(run, operation, stream)?;
+                if let Some(pool) = pool {
+                    push(Request::EnterPool { pool });
+                }
                 push(Request::Allocate { tensor: TensorId::new(allocated), size, stream });
+                if let Some(pool) = pool {
+                    push(Request::LeavePool { pool });
+                }
                 tensors.insert(id, TensorId::new(allocated));
                 allocated += 1;
             }
@@ -128,26 +135,34 @@ fn stream_handle(run: &RecordedRun, operation: &Operation, index: u64) -> Result
 /// The way through a trace, with what is live at each point.
 struct FromTrace<'a> {
     trace: &'a [TraceEntry],
+    /// The private pools of segments that live to the end, by the entry that made them.
+    pools: HashMap<usize, PoolId>,
+    /// The memory pool of each live segment of such a pool.
+    pool_of: HashMap<u64, PoolId>,
     segments: BTreeMap<u64, Bytes>,
     live: HashMap<u64, TensorId>,
     waiting: HashMap<u64, StreamId>,
     requests: Vec<Request>,
     tensors: u32,
     snapshots: usize,
+    pooled: usize,
     inferred_waits: usize,
     inferred_releases: usize,
 }
 
 impl<'a> FromTrace<'a> {
-    fn new(trace: &'a [TraceEntry]) -> Self {
+    fn new(run: &RecordedRun, trace: &'a [TraceEntry]) -> Self {
         Self {
             trace,
+            pools: private_segments(run, trace),
+            pool_of: HashMap::new(),
             segments: BTreeMap::new(),
             live: HashMap::new(),
             waiting: HashMap::new(),
             requests: Vec::new(),
             tensors: 0,
             snapshots: 0,
+            pooled: 0,
             inferred_waits: 0,
             inferred_releases: 0,
         }
@@ -162,14 +177,25 @@ impl<'a> FromTrace<'a> {
                 what: format!("{} of {} at {:#x}", entry.action, entry.size, entry.addr),
             };
             match entry.action {
-                TraceAction::SegmentAlloc => {
+                TraceAction::SegmentAlloc | TraceAction::SegmentMap => {
                     self.segments.insert(entry.addr, entry.size);
+                    if let Some(pool) = self.pools.get(&index) {
+                        self.pool_of.insert(entry.addr, *pool);
+                    }
                 }
                 TraceAction::Alloc => {
                     if !self.is_covered(entry) {
                         return Err(late());
                     }
+                    let pool = self.pool_at(entry.addr);
+                    if let Some(pool) = pool {
+                        self.requests.push(Request::EnterPool { pool });
+                        self.pooled += 1;
+                    }
                     self.allocate(entry.size, entry.stream);
+                    if let Some(pool) = pool {
+                        self.requests.push(Request::LeavePool { pool });
+                    }
                     self.live.insert(entry.addr, TensorId::new(self.tensors - 1));
                 }
                 TraceAction::OutOfMemory => self.allocate(entry.size, entry.stream),
@@ -197,11 +223,13 @@ impl<'a> FromTrace<'a> {
                         self.release();
                     }
                 }
-                TraceAction::SegmentFree => {
-                    if self.segments.remove(&entry.addr).is_none() {
+                TraceAction::SegmentFree | TraceAction::SegmentUnmap => {
+                    if !self.take_memory(entry) {
                         return Err(late());
                     }
-                    let is_burst = index > 0 && self.trace[index - 1].action == TraceAction::SegmentFree;
+                    let is_release =
+                        |action| matches!(action, TraceAction::SegmentFree | TraceAction::SegmentUnmap);
+                    let is_burst = index > 0 && is_release(self.trace[index - 1].action);
                     if !is_burst {
                         self.release();
                     }
@@ -209,9 +237,6 @@ impl<'a> FromTrace<'a> {
                 TraceAction::Snapshot => {
                     self.snapshots += 1;
                     self.requests.push(Request::Snapshot);
-                }
-                TraceAction::SegmentMap | TraceAction::SegmentUnmap => {
-                    return Err(ReadError::Unsupported("expandable segments"));
                 }
             }
             index += 1;
@@ -237,6 +262,37 @@ impl<'a> FromTrace<'a> {
             }
         }
         found
+    }
+
+    fn pool_at(&self, addr: u64) -> Option<PoolId> {
+        if self.pool_of.is_empty() {
+            return None;
+        }
+        let (base, _) = self.segments.range(..=addr).next_back()?;
+        self.pool_of.get(base).copied()
+    }
+
+    /// Takes the memory of the entry out of what is known; says whether all of it was.
+    fn take_memory(&mut self, entry: &TraceEntry) -> bool {
+        let end = entry.addr.saturating_add(entry.size.get());
+        let mut addr = entry.addr;
+        // What is unmapped together may have been mapped in pieces, and in part.
+        while addr < end {
+            let below = self.segments.range(..=addr).next_back().map(|(base, size)| (*base, *size));
+            let Some((base, size)) = below.filter(|(base, size)| addr - base < size.get()) else {
+                return false;
+            };
+            let piece_end = base.saturating_add(size.get());
+            self.segments.remove(&base);
+            if base < addr {
+                self.segments.insert(base, Bytes::new(addr - base));
+            }
+            if piece_end > end {
+                self.segments.insert(end, Bytes::new(piece_end - end));
+            }
+            addr = piece_end.min(end);
+        }
+        true
     }
 
     fn is_covered(&self, entry: &TraceEntry) -> bool {
@@ -284,9 +340,25 @@ impl<'a> FromTrace<'a> {
             self.inferred_waits,
             "frees waited for another stream; which one is not in the trace, only when it was done",
         );
+        note(
+            self.pooled,
+            "allocations are placed in private pools because their segments are there at the end",
+        );
         note(self.inferred_releases, "releases of cached segments are taken for calls of empty_cache");
         Inferred { workload: Workload::from_requests(self.requests), notes, ..Inferred::default() }
     }
+}
+
+/// The entries that made segments of private pools: those that nothing released before the end.
+fn private_segments(run: &RecordedRun, trace: &[TraceEntry]) -> HashMap<usize, PoolId> {
+    let mut last: HashMap<u64, usize> = HashMap::new();
+    for (index, entry) in trace.iter().enumerate() {
+        if entry.action == TraceAction::SegmentAlloc {
+            last.insert(entry.addr, index);
+        }
+    }
+    let segments = run.segments.iter().flatten().filter(|segment| segment.pool_id != PoolId::DEFAULT);
+    segments.filter_map(|segment| Some((*last.get(&segment.addr)?, segment.pool_id))).collect()
 }
 
 /// Checkpoints name the moment after so many trace entries: find the request that comes next.
@@ -317,6 +389,35 @@ fn labels(run: &RecordedRun, trace: &[TraceEntry], inferred: &Inferred) -> Vec<(
     let end = u32::try_from(inferred.workload.requests().len()).unwrap_or(u32::MAX);
     placed.extend(wanted.map(|(label, _)| (end, format!("after {label}"))));
     placed
+}
+
+/// A mapping outside of every live range starts a new one, at its first page; a range ends when nothing of it is mapped.
+fn ranges(trace: &[TraceEntry], total: Bytes) -> Vec<DeviceAddr> {
+    // Ranges hold an eighth more than the device; their ends are not recorded, but ranges never overlap.
+    let reach = total.saturating_add(Bytes::new(total.get() / 8));
+    let mut live: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut starts = Vec::new();
+    for entry in trace {
+        let below = live.range_mut(..=entry.addr).next_back();
+        let within = below
+            .filter(|(start, _)| entry.addr - **start < reach.get())
+            .map(|(start, mapped)| (*start, mapped));
+        match (entry.action, within) {
+            (TraceAction::SegmentMap, Some((_, mapped))) => *mapped = mapped.saturating_add(entry.size.get()),
+            (TraceAction::SegmentMap, None) => {
+                starts.push(DeviceAddr::new(entry.addr));
+                live.insert(entry.addr, entry.size.get());
+            }
+            (TraceAction::SegmentUnmap, Some((start, mapped))) => {
+                *mapped = mapped.saturating_sub(entry.size.get());
+                if *mapped == 0 {
+                    live.remove(&start);
+                }
+            }
+            _ => {}
+        }
+    }
+    starts
 }
 
 fn failures(run: &RecordedRun, trace: &[TraceEntry]) -> Vec<Failure> {

@@ -40,10 +40,13 @@ pub fn operation(kind: &OperationKind, result: Option<&Allocated>, changed: &[(u
     };
     put("op", json!(name));
     match kind {
-        OperationKind::Allocate { id, size, stream, .. } => {
+        OperationKind::Allocate { id, size, stream, pool, .. } => {
             put("id", json!(id));
             put("size", json!(size.get()));
             put("stream", json!(stream));
+            if let Some(pool) = pool {
+                put("pool", json!(pool));
+            }
         }
         OperationKind::Free { id } => {
             put("id", json!(id));
@@ -86,7 +89,8 @@ pub fn trace(entries: &[TraceEntry]) -> String {
 /// The line of the final segments.
 #[must_use]
 pub fn segments(snapshot: &Snapshot) -> String {
-    let segments: Vec<Value> = snapshot.segments.iter().map(segment).collect();
+    let segments: Vec<Value> =
+        snapshot.segments.iter().flat_map(SegmentSnapshot::mapped_runs).map(|run| segment(&run)).collect();
     json!({"segments": segments}).to_string()
 }
 
@@ -105,8 +109,8 @@ fn segment(segment: &SegmentSnapshot) -> Value {
         "total_size": segment.size.get(),
         "stream": segment.stream.get(),
         "segment_type": segment.pool.to_string(),
-        "segment_pool_id": [0, 0],
-        "is_expandable": false,
+        "segment_pool_id": [segment.pool_id.capture, segment.pool_id.user],
+        "is_expandable": segment.is_expandable,
         "allocated_size": segment.allocated().get(),
         "active_size": segment.active().get(),
         "requested_size": segment.requested().get(),

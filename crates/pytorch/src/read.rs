@@ -1,6 +1,6 @@
 use std::io::Read;
 
-use blockyard_record::{Bytes, PoolKind, StreamId, TraceAction, TraceEntry};
+use blockyard_record::{Bytes, PoolId, PoolKind, StreamId, TraceAction, TraceEntry};
 use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
@@ -149,7 +149,7 @@ struct Line {
     // A text in an operation; the last line of a program has it too, as something else.
     oom: Option<serde_json::Value>,
     fraction: Option<f64>,
-    pool: Option<u64>,
+    pool: Option<u32>,
     stats: Option<StatMap>,
     trace: Option<Vec<TraceLine>>,
     segments: Option<Vec<SegmentLine>>,
@@ -159,9 +159,6 @@ struct Line {
 
 impl Line {
     fn operation(self, line: usize) -> Result<Operation, ReadError> {
-        if self.pool.is_some() {
-            return Err(ReadError::Unsupported("memory pools (MemPool)"));
-        }
         let missing =
             |what: &str| ReadError::Line { line, message: format!("the operation has no \"{what}\"") };
         let id = self.id.ok_or_else(|| missing("id"));
@@ -172,6 +169,7 @@ impl Line {
                 id: id?,
                 size: Bytes::new(self.size.ok_or_else(|| missing("size"))?),
                 stream: self.stream.unwrap_or(0),
+                pool: self.pool,
                 result: match (self.addr, self.oom) {
                     (Some(addr), _) => Some(Allocated::At(addr)),
                     (None, Some(serde_json::Value::String(text))) => Some(Allocated::OutOfMemory(text)),
@@ -282,7 +280,7 @@ struct SegmentLine {
     #[serde(default)]
     segment_type: String,
     #[serde(default)]
-    segment_pool_id: Vec<u64>,
+    segment_pool_id: (u32, u32),
     #[serde(default)]
     is_expandable: bool,
     #[serde(default)]
@@ -302,7 +300,7 @@ impl From<SegmentLine> for RecordedSegment {
             size: Bytes::new(line.total_size),
             stream: StreamId::new(line.stream),
             pool: if line.segment_type == "small" { PoolKind::Small } else { PoolKind::Large },
-            is_private: line.segment_pool_id.iter().any(|part| *part != 0),
+            pool_id: PoolId { capture: line.segment_pool_id.0, user: line.segment_pool_id.1 },
             is_expandable: line.is_expandable,
             sums: [line.allocated_size, line.active_size, line.requested_size].map(Bytes::new),
             blocks: line

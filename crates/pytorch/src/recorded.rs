@@ -1,4 +1,4 @@
-use blockyard_record::{Bytes, PoolKind, StreamId, TraceEntry};
+use blockyard_record::{Bytes, PoolId, PoolKind, StreamId, TraceEntry};
 
 /// A run of PyTorch's own allocator, as it was recorded.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -71,6 +71,8 @@ pub enum OperationKind {
         size: Bytes,
         /// The index of the stream.
         stream: u64,
+        /// The index of the `MemPool` it was made in, if any.
+        pool: Option<u32>,
         /// What PyTorch answered, if that was recorded.
         result: Option<Allocated>,
     },
@@ -119,10 +121,10 @@ pub struct RecordedSegment {
     pub size: Bytes,
     /// The stream that may use it.
     pub stream: StreamId,
-    /// The pool that owns it.
+    /// The memory pool that owns it.
+    pub pool_id: PoolId,
+    /// Which half of that pool.
     pub pool: PoolKind,
-    /// Whether it belongs to a pool other than the default one.
-    pub is_private: bool,
     /// Whether its memory is mapped page by page.
     pub is_expandable: bool,
     /// The sums that PyTorch reported: allocated, active and requested bytes.

@@ -1,6 +1,8 @@
 use serde::{Deserialize, Serialize};
 
-use crate::{AllocationId, BlockId, Bytes, DeviceAddr, Event, PoolKind, Refusal, SegmentId, StreamId};
+use crate::{
+    AllocationId, BlockId, Bytes, DeviceAddr, Event, PoolId, PoolKind, Refusal, SegmentId, StreamId,
+};
 
 /// Events in columns; what does not fit the columns stands in `wide`, which `first` then indexes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -20,7 +22,22 @@ enum WideEvent {
         addr: DeviceAddr,
         size: Bytes,
         stream: StreamId,
+        pool_id: PoolId,
         pool: PoolKind,
+    },
+    RangeReserved {
+        segment: SegmentId,
+        block: BlockId,
+        addr: DeviceAddr,
+        size: Bytes,
+        stream: StreamId,
+        pool_id: PoolId,
+        pool: PoolKind,
+    },
+    Unmapped {
+        block: BlockId,
+        before: Option<(BlockId, Bytes)>,
+        after: Option<(BlockId, Bytes)>,
     },
     OutOfMemory {
         requested: Bytes,
@@ -51,6 +68,11 @@ mod kind {
     pub(super) const FRACTION_SET: u8 = 15;
     pub(super) const FRACTION_LIFTED: u8 = 16;
     pub(super) const SNAPSHOT_TAKEN: u8 = 17;
+    pub(super) const RANGE_RESERVED: u8 = 18;
+    pub(super) const RANGE_RELEASED: u8 = 19;
+    pub(super) const MAPPED: u8 = 20;
+    pub(super) const MAPPED_IN_PART: u8 = 21;
+    pub(super) const UNMAPPED: u8 = 22;
     pub(super) const OVERSIZE: u8 = 0x80;
 }
 
@@ -62,13 +84,32 @@ impl EventColumns {
     pub(crate) fn push(&mut self, event: &Event) {
         let oversize = |is_oversize: bool| if is_oversize { kind::OVERSIZE } else { 0 };
         let (kind, first, second, amount) = match *event {
-            Event::SegmentAllocated { segment, block, addr, size, stream, pool, is_oversize } => {
-                let index =
-                    self.push_wide(WideEvent::SegmentAllocated { segment, block, addr, size, stream, pool });
+            Event::SegmentAllocated { segment, block, addr, size, stream, pool_id, pool, is_oversize } => {
+                let index = self.push_wide(WideEvent::SegmentAllocated {
+                    segment,
+                    block,
+                    addr,
+                    size,
+                    stream,
+                    pool_id,
+                    pool,
+                });
                 (kind::SEGMENT_ALLOCATED | oversize(is_oversize), index, 0, 0)
             }
             Event::SegmentReleased { segment, is_oversize } => {
                 (kind::SEGMENT_RELEASED | oversize(is_oversize), segment.get(), 0, 0)
+            }
+            Event::RangeReserved { segment, block, addr, size, stream, pool_id, pool } => {
+                let wide = WideEvent::RangeReserved { segment, block, addr, size, stream, pool_id, pool };
+                (kind::RANGE_RESERVED, self.push_wide(wide), 0, 0)
+            }
+            Event::RangeReleased { segment } => (kind::RANGE_RELEASED, segment.get(), 0, 0),
+            Event::Mapped { block, size, rest: None } => (kind::MAPPED, block.get(), 0, size.get()),
+            Event::Mapped { block, size, rest: Some(rest) } => {
+                (kind::MAPPED_IN_PART, block.get(), rest.get(), size.get())
+            }
+            Event::Unmapped { block, before, after } => {
+                (kind::UNMAPPED, self.push_wide(WideEvent::Unmapped { block, before, after }), 0, 0)
             }
             Event::SegmentRefused { size, refusal: Refusal::Device } => {
                 (kind::SEGMENT_REFUSED_BY_DEVICE, 0, 0, size.get())
@@ -119,10 +160,25 @@ impl EventColumns {
         let block = BlockId::new(first);
         Some(match tagged & !kind::OVERSIZE {
             kind::SEGMENT_ALLOCATED => match *self.wide.get(first as usize)? {
-                WideEvent::SegmentAllocated { segment, block, addr, size, stream, pool } => {
-                    Event::SegmentAllocated { segment, block, addr, size, stream, pool, is_oversize }
+                WideEvent::SegmentAllocated { segment, block, addr, size, stream, pool_id, pool } => {
+                    Event::SegmentAllocated { segment, block, addr, size, stream, pool_id, pool, is_oversize }
                 }
-                WideEvent::OutOfMemory { .. } => return None,
+                _ => return None,
+            },
+            kind::RANGE_RESERVED => match *self.wide.get(first as usize)? {
+                WideEvent::RangeReserved { segment, block, addr, size, stream, pool_id, pool } => {
+                    Event::RangeReserved { segment, block, addr, size, stream, pool_id, pool }
+                }
+                _ => return None,
+            },
+            kind::RANGE_RELEASED => Event::RangeReleased { segment: SegmentId::new(first) },
+            kind::MAPPED => Event::Mapped { block, size: Bytes::new(amount), rest: None },
+            kind::MAPPED_IN_PART => {
+                Event::Mapped { block, size: Bytes::new(amount), rest: Some(BlockId::new(second)) }
+            }
+            kind::UNMAPPED => match *self.wide.get(first as usize)? {
+                WideEvent::Unmapped { block, before, after } => Event::Unmapped { block, before, after },
+                _ => return None,
             },
             kind::SEGMENT_RELEASED => Event::SegmentReleased { segment: SegmentId::new(first), is_oversize },
             kind::SEGMENT_REFUSED_BY_DEVICE => {
@@ -148,7 +204,7 @@ impl EventColumns {
                 WideEvent::OutOfMemory { requested, rounded, segment_size, stream, device_free } => {
                     Event::OutOfMemory { requested, rounded, segment_size, stream, device_free }
                 }
-                WideEvent::SegmentAllocated { .. } => return None,
+                _ => return None,
             },
             kind::PEAK_RESET => Event::PeakReset,
             kind::ACCUMULATED_RESET => Event::AccumulatedReset,

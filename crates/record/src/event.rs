@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use crate::{AllocationId, BlockId, Bytes, DeviceAddr, PoolKind, SegmentId, StreamId};
+use crate::{AllocationId, BlockId, Bytes, DeviceAddr, PoolId, PoolKind, SegmentId, StreamId};
 
 /// One step inside an allocator.
 ///
@@ -20,7 +20,9 @@ pub enum Event {
         size: Bytes,
         /// The stream that may use it.
         stream: StreamId,
-        /// The pool that owns it.
+        /// The memory pool that owns it.
+        pool_id: PoolId,
+        /// Which half of that pool.
         pool: PoolKind,
         /// Whether its size is at least `max_split_size` (counted in `oversize_segments`).
         is_oversize: bool,
@@ -31,6 +33,48 @@ pub enum Event {
         segment: SegmentId,
         /// Whether it counts as oversize under the setting of this moment.
         is_oversize: bool,
+    },
+    /// A range of addresses was reserved for an expandable segment: one unmapped block, no memory yet.
+    RangeReserved {
+        /// The new segment.
+        segment: SegmentId,
+        /// The block that covers it.
+        block: BlockId,
+        /// Where it starts.
+        addr: DeviceAddr,
+        /// How many bytes of addresses it has.
+        size: Bytes,
+        /// The stream that may use it.
+        stream: StreamId,
+        /// The memory pool that owns it.
+        pool_id: PoolId,
+        /// Which half of that pool.
+        pool: PoolKind,
+    },
+    /// A range of addresses, one unmapped block by now, was given up.
+    RangeReleased {
+        /// The segment that is gone.
+        segment: SegmentId,
+    },
+    /// The low `size` bytes of an unmapped block got memory and are inactive now; the rest, if any, is the new unmapped
+    /// block `rest`. Merges with mapped inactive neighbors follow as events of their own.
+    Mapped {
+        /// The block.
+        block: BlockId,
+        /// How many bytes got memory, in whole pages.
+        size: Bytes,
+        /// The block that covers the rest.
+        rest: Option<BlockId>,
+    },
+    /// The whole pages inside an inactive block of an expandable segment gave their memory back; `block` covers just
+    /// them, and inactive leftovers of partial pages are new blocks. Merges with unmapped neighbors follow as events of their own.
+    Unmapped {
+        /// The block.
+        block: BlockId,
+        /// The leftover below and its size.
+        before: Option<(BlockId, Bytes)>,
+        /// The leftover above and its size.
+        after: Option<(BlockId, Bytes)>,
     },
     /// A new segment was wanted and not given.
     SegmentRefused {

@@ -59,7 +59,28 @@ impl StreamId {
     pub const DEFAULT: Self = Self(0);
 }
 
-/// Which of PyTorch's two pools a segment belongs to.
+/// Which memory pool of PyTorch's a segment belongs to: a pair of numbers of which at most one is not zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PoolId {
+    /// The number of a pool that a graph capture made by itself, from 1 on.
+    pub capture: u32,
+    /// The number of a pool that the program made (`MemPool`, `graph_pool_handle`), from 1 on.
+    pub user: u32,
+}
+
+impl PoolId {
+    /// The pool that serves everything outside of `use_mem_pool` and graph captures.
+    pub const DEFAULT: Self = Self { capture: 0, user: 0 };
+}
+
+/// `(0, 1)`, as PyTorch's snapshot says it.
+impl fmt::Display for PoolId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("({}, {})", self.capture, self.user))
+    }
+}
+
+/// Which half of a pool a segment belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum PoolKind {
     /// Requests of at most 1 MiB after rounding, in segments of 2 MiB.

@@ -25,7 +25,7 @@ mod trace;
 mod units;
 
 pub use event::{Event, EventSink, Refusal, Silent};
-pub use id::{AllocationId, BlockId, PoolKind, SegmentId, StreamId};
+pub use id::{AllocationId, BlockId, PoolId, PoolKind, SegmentId, StreamId};
 pub use ledger::Ledger;
 pub use recording::{Label, Outcome, Recorder, Recording, RecordingError, RunInfo, Step};
 pub use snapshot::{BlockSnapshot, BlockState, SegmentInfo, SegmentSnapshot, Snapshot};

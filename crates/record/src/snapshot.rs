@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use crate::{AllocationId, BlockId, Bytes, DeviceAddr, PoolKind, SegmentId, StreamId};
+use crate::{AllocationId, BlockId, Bytes, DeviceAddr, PoolId, PoolKind, SegmentId, StreamId};
 
 /// All segments of an allocator at one moment, by ascending address.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,13 +20,37 @@ pub struct SegmentSnapshot {
     pub size: Bytes,
     /// The stream that may use it.
     pub stream: StreamId,
-    /// The pool that owns it.
+    /// The memory pool that owns it.
+    pub pool_id: PoolId,
+    /// Which half of that pool.
     pub pool: PoolKind,
+    /// Whether it is a range of addresses that gets memory page by page; its size then counts unmapped blocks too.
+    pub is_expandable: bool,
     /// Its blocks, by ascending address, without gaps.
     pub blocks: Vec<BlockSnapshot>,
 }
 
 impl SegmentSnapshot {
+    /// The bytes that have memory: all but unmapped blocks.
+    #[must_use]
+    pub fn mapped(&self) -> Bytes {
+        self.sum(|block| if block.state == BlockState::Unmapped { Bytes::ZERO } else { block.size })
+    }
+
+    /// The segments that PyTorch's snapshot shows for this one: itself, or each run of mapped blocks of an expandable one.
+    #[must_use]
+    pub fn mapped_runs(&self) -> Vec<Self> {
+        let runs =
+            self.blocks.split(|block| block.state == BlockState::Unmapped).filter(|run| !run.is_empty());
+        runs.map(|run| Self {
+            addr: run.first().map_or(self.addr, |block| block.addr),
+            size: run.iter().map(|block| block.size).sum(),
+            blocks: run.to_vec(),
+            ..*self
+        })
+        .collect()
+    }
+
     /// The sizes of allocated blocks, added up.
     #[must_use]
     pub fn allocated(&self) -> Bytes {
@@ -61,8 +85,12 @@ pub struct SegmentInfo {
     pub size: Bytes,
     /// The stream that may use it.
     pub stream: StreamId,
-    /// The pool that owns it.
+    /// The memory pool that owns it.
+    pub pool_id: PoolId,
+    /// Which half of that pool.
     pub pool: PoolKind,
+    /// Whether it is a range of addresses that gets memory page by page.
+    pub is_expandable: bool,
 }
 
 /// One block of a segment.
@@ -93,13 +121,15 @@ pub enum BlockState {
     PendingFree,
     /// Cached: ready to be handed out.
     Inactive,
+    /// Addresses of an expandable segment without memory.
+    Unmapped,
 }
 
 impl BlockState {
     /// Whether the block is allocated or pending.
     #[must_use]
     pub fn is_active(self) -> bool {
-        self != Self::Inactive
+        matches!(self, Self::Allocated | Self::PendingFree)
     }
 
     /// PyTorch's word for it in a snapshot.
@@ -109,6 +139,7 @@ impl BlockState {
             Self::Allocated => "active_allocated",
             Self::PendingFree => "active_pending_free",
             Self::Inactive => "inactive",
+            Self::Unmapped => "unmapped",
         }
     }
 }

@@ -4,8 +4,8 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AllocationId, BlockId, BlockSnapshot, BlockState, Bytes, DeviceAddr, Event, Ledger, PoolKind, SegmentId,
-    SegmentInfo, SegmentSnapshot, Snapshot, Stats, StreamId, TraceAction, TraceEntry,
+    AllocationId, BlockId, BlockSnapshot, BlockState, Bytes, DeviceAddr, Event, Ledger, PoolId, PoolKind,
+    SegmentId, SegmentInfo, SegmentSnapshot, Snapshot, Stats, StreamId, TraceAction, TraceEntry,
 };
 
 /// The memory of one device as the events so far have made it.
@@ -33,7 +33,9 @@ struct SegmentEntry {
     id: SegmentId,
     size: Bytes,
     stream: StreamId,
+    pool_id: PoolId,
     pool: PoolKind,
+    is_expandable: bool,
     first: u32,
 }
 
@@ -141,7 +143,9 @@ impl MemoryState {
             addr: *addr,
             size: segment.size,
             stream: segment.stream,
+            pool_id: segment.pool_id,
             pool: segment.pool,
+            is_expandable: segment.is_expandable,
         })
     }
 
@@ -177,7 +181,9 @@ impl MemoryState {
             addr,
             size: segment.size,
             stream: segment.stream,
+            pool_id: segment.pool_id,
             pool: segment.pool,
+            is_expandable: segment.is_expandable,
             blocks,
         }
     }
@@ -205,6 +211,15 @@ impl MemoryState {
                     stream: entry.stream,
                 })
             }
+            Event::Mapped { block, size, .. } => of_block(TraceAction::SegmentMap, block, Some(size)),
+            Event::Unmapped { block, before, after } => {
+                let whole = self.find(block).ok()?;
+                let leftover = |part: Option<(BlockId, Bytes)>| part.map_or(Bytes::ZERO, |(_, size)| size);
+                let size = whole.size.saturating_sub(leftover(before)).saturating_sub(leftover(after));
+                let mut entry = of_block(TraceAction::SegmentUnmap, block, Some(size))?;
+                entry.addr += leftover(before).get();
+                Some(entry)
+            }
             Event::Allocated { block, requested, .. } => of_block(TraceAction::Alloc, block, Some(requested)),
             Event::FreeRequested { block, .. } => of_block(TraceAction::FreeRequested, block, None),
             Event::FreeCompleted { block } => of_block(TraceAction::FreeCompleted, block, None),
@@ -231,16 +246,26 @@ impl MemoryState {
     /// [`StateError`] when the event does not fit; the state may then be changed in part and is of no further use.
     pub fn apply(&mut self, event: &Event) -> Result<(), StateError> {
         match *event {
-            Event::SegmentAllocated { segment, block, addr, size, stream, pool, is_oversize } => {
-                self.add_segment(
-                    segment,
-                    block,
-                    addr,
-                    SegmentEntry { id: segment, size, stream, pool, first: 0 },
-                )?;
+            Event::SegmentAllocated { segment, block, addr, size, stream, pool_id, pool, is_oversize } => {
+                let entry =
+                    SegmentEntry { id: segment, size, stream, pool_id, pool, is_expandable: false, first: 0 };
+                self.add_segment(block, addr, entry)?;
                 self.stats.segment_allocated(pool, size, is_oversize);
             }
-            Event::SegmentReleased { segment, is_oversize } => self.remove_segment(segment, is_oversize)?,
+            Event::SegmentReleased { segment, is_oversize } => {
+                let entry = self.remove_segment(segment, BlockState::Inactive)?;
+                self.stats.segment_released(entry.pool, entry.size, is_oversize);
+            }
+            Event::RangeReserved { segment, block, addr, size, stream, pool_id, pool } => {
+                let entry =
+                    SegmentEntry { id: segment, size, stream, pool_id, pool, is_expandable: true, first: 0 };
+                self.add_segment(block, addr, entry)?;
+            }
+            Event::RangeReleased { segment } => {
+                self.remove_segment(segment, BlockState::Unmapped)?;
+            }
+            Event::Mapped { block, size, rest } => self.map(block, size, rest)?,
+            Event::Unmapped { block, before, after } => self.unmap(block, before, after)?,
             Event::Split { block, front, size } => self.split(block, front, size)?,
             Event::Allocated { block, allocation, requested, is_oversize } => {
                 self.hand_out(block, allocation, requested, is_oversize)?;
@@ -301,19 +326,14 @@ impl MemoryState {
 
     fn add_segment(
         &mut self,
-        segment: SegmentId,
         block: BlockId,
         addr: DeviceAddr,
         mut entry: SegmentEntry,
     ) -> Result<(), StateError> {
         let end = addr.offset(entry.size);
-        let overlaps = self
-            .segments
-            .range(..end)
-            .next_back()
-            .is_some_and(|(other, found)| other.offset(found.size) > addr);
-        if overlaps {
-            return Err(StateError::Overlap(segment));
+        let below = self.segments.range(..end).next_back();
+        if below.is_some_and(|(other, found)| other.offset(found.size) > addr) {
+            return Err(StateError::Overlap(entry.id));
         }
         entry.first = self.insert(BlockEntry {
             id: block,
@@ -321,42 +341,112 @@ impl MemoryState {
             addr,
             size: entry.size,
             requested: Bytes::ZERO,
-            state: BlockState::Inactive,
+            state: if entry.is_expandable { BlockState::Unmapped } else { BlockState::Inactive },
             allocation: None,
             streams: Vec::new(),
             previous: None,
             next: None,
         });
-        self.segment_addrs.insert(segment, addr);
+        self.segment_addrs.insert(entry.id, addr);
         self.segments.insert(addr, entry);
         Ok(())
     }
 
-    fn remove_segment(&mut self, id: SegmentId, is_oversize: bool) -> Result<(), StateError> {
+    fn remove_segment(&mut self, id: SegmentId, state: BlockState) -> Result<SegmentEntry, StateError> {
         let addr = self.segment_addrs.remove(&id).ok_or(StateError::UnknownSegment(id))?;
         let segment = self.segments.remove(&addr).ok_or(StateError::UnknownSegment(id))?;
         let block = self.slots.get(segment.first as usize).ok_or(StateError::UnknownSegment(id))?;
         let block_id = block.id;
-        if block.state.is_active() || block.next.is_some() {
+        if block.state != state || block.next.is_some() {
             return Err(StateError::Unfitting(block_id));
         }
         self.remove(block_id);
-        self.stats.segment_released(segment.pool, segment.size, is_oversize);
+        Ok(segment)
+    }
+
+    fn is_expandable(&self, block: &BlockEntry) -> bool {
+        self.segments.get(&block.segment).is_some_and(|segment| segment.is_expandable)
+    }
+
+    fn map(&mut self, id: BlockId, size: Bytes, rest: Option<BlockId>) -> Result<(), StateError> {
+        let block = self.find(id)?;
+        let fits = if rest.is_some() { size < block.size } else { size == block.size };
+        if block.state != BlockState::Unmapped || size.is_zero() || !fits {
+            return Err(StateError::Unfitting(id));
+        }
+        let pool = self.pool_of(block);
+        if let Some(rest) = rest {
+            self.cut_above(id, rest, size, BlockState::Unmapped)?;
+        }
+        self.find_mut(id)?.state = BlockState::Inactive;
+        self.stats.mapped(pool, size);
         Ok(())
     }
 
-    fn split(&mut self, id: BlockId, front: BlockId, size: Bytes) -> Result<(), StateError> {
-        let slot = self.slot(id)?;
-        let old = self.find(id)?.clone();
-        if old.state.is_active() || size >= old.size {
+    fn unmap(
+        &mut self,
+        id: BlockId,
+        before: Option<(BlockId, Bytes)>,
+        after: Option<(BlockId, Bytes)>,
+    ) -> Result<(), StateError> {
+        let block = self.find(id)?;
+        let pool = self.pool_of(block);
+        let leftover = |part: Option<(BlockId, Bytes)>| part.map_or(Bytes::ZERO, |(_, size)| size);
+        let leftovers = leftover(before).saturating_add(leftover(after));
+        if block.state != BlockState::Inactive || leftovers >= block.size || !self.is_expandable(block) {
             return Err(StateError::Unfitting(id));
         }
-        let pool = self.pool_of(&old);
-        let front_slot = self.insert(BlockEntry {
-            id: front,
+        if let Some((after, size)) = after {
+            let kept = self.find(id)?.size - size;
+            self.cut_above(id, after, kept, BlockState::Inactive)?;
+        }
+        if let Some((before, size)) = before {
+            self.cut_below(id, before, size)?;
+        }
+        let block = self.find_mut(id)?;
+        block.state = BlockState::Unmapped;
+        let size = block.size;
+        self.stats.unmapped(pool, size);
+        Ok(())
+    }
+
+    /// Keeps the low `size` bytes of the block; the new block `above` gets the rest.
+    fn cut_above(
+        &mut self,
+        id: BlockId,
+        above: BlockId,
+        size: Bytes,
+        state: BlockState,
+    ) -> Result<(), StateError> {
+        let slot = self.slot(id)?;
+        let old = self.find(id)?.clone();
+        let above_slot = self.insert(BlockEntry {
+            id: above,
+            addr: old.addr.offset(size),
+            size: old.size - size,
+            requested: Bytes::ZERO,
+            state,
+            streams: Vec::new(),
+            previous: Some(slot),
+            ..old
+        });
+        if let Some(next) = old.next.and_then(|slot| self.slots.get_mut(slot as usize)) {
+            next.previous = Some(above_slot);
+        }
+        let block = self.find_mut(id)?;
+        block.size = size;
+        block.next = Some(above_slot);
+        Ok(())
+    }
+
+    /// Moves the low `size` bytes of the block to the new block `below`.
+    fn cut_below(&mut self, id: BlockId, below: BlockId, size: Bytes) -> Result<(), StateError> {
+        let slot = self.slot(id)?;
+        let old = self.find(id)?.clone();
+        let below_slot = self.insert(BlockEntry {
+            id: below,
             size,
             requested: Bytes::ZERO,
-            previous: old.previous,
             next: Some(slot),
             streams: Vec::new(),
             ..old
@@ -364,18 +454,31 @@ impl MemoryState {
         let rest = self.find_mut(id)?;
         rest.addr = old.addr.offset(size);
         rest.size = old.size - size;
-        rest.previous = Some(front_slot);
-        let rest_size = rest.size;
+        rest.previous = Some(below_slot);
         match old.previous.and_then(|slot| self.slots.get_mut(slot as usize)) {
-            Some(previous) => previous.next = Some(front_slot),
+            Some(previous) => previous.next = Some(below_slot),
             None => {
                 if let Some(segment) = self.segments.get_mut(&old.segment) {
-                    segment.first = front_slot;
+                    segment.first = below_slot;
                 }
             }
         }
-        if old.is_whole() {
-            self.stats.inactive_split_changed(pool, 1, rest_size.signed());
+        Ok(())
+    }
+
+    fn split(&mut self, id: BlockId, front: BlockId, size: Bytes) -> Result<(), StateError> {
+        let block = self.find(id)?;
+        if block.state != BlockState::Inactive || size >= block.size || size.is_zero() {
+            return Err(StateError::Unfitting(id));
+        }
+        let (pool, was_whole, is_expandable) =
+            (self.pool_of(block), block.is_whole(), self.is_expandable(block));
+        let rest = block.size - size;
+        self.cut_below(id, front, size)?;
+        if is_expandable {
+            // PyTorch counts divided segments only where the driver allocated them whole.
+        } else if was_whole {
+            self.stats.inactive_split_changed(pool, 1, rest.signed());
         } else {
             self.stats.inactive_split_changed(pool, 0, -size.signed());
         }
@@ -392,15 +495,16 @@ impl MemoryState {
     ) -> Result<(), StateError> {
         let is_fresh = self.fresh_front.take() == Some(id);
         let block = self.find_mut(id)?;
-        if block.state.is_active() || requested > block.size {
+        if block.state != BlockState::Inactive || requested > block.size {
             return Err(StateError::Unfitting(id));
         }
         block.state = BlockState::Allocated;
         block.requested = requested;
         block.allocation = Some(allocation);
         let (size, is_whole) = (block.size, block.is_whole());
-        let pool = self.pool_of(self.find(id)?);
-        if !is_fresh && !is_whole {
+        let block = self.find(id)?;
+        let (pool, is_expandable) = (self.pool_of(block), self.is_expandable(block));
+        if !is_fresh && !is_whole && !is_expandable {
             self.stats.inactive_split_changed(pool, -1, -size.signed());
         }
         self.requested = self.requested.saturating_add(requested);
@@ -445,11 +549,13 @@ impl MemoryState {
             }
         }
         let enlarged = size.signed().saturating_add(absorbed_bytes);
-        self.stats.inactive_split_changed(
-            pool,
-            i64::from(is_split) - absorbed,
-            if is_split { enlarged } else { 0 } - absorbed_bytes,
-        );
+        if !self.is_expandable(block) {
+            self.stats.inactive_split_changed(
+                pool,
+                i64::from(is_split) - absorbed,
+                if is_split { enlarged } else { 0 } - absorbed_bytes,
+            );
+        }
         self.stats.free_completed(pool, size, requested);
         let block = self.find_mut(id)?;
         block.state = BlockState::Inactive;
@@ -463,7 +569,7 @@ impl MemoryState {
         let gone_slot = self.slot(absorbed)?;
         let gone = self.find(absorbed)?.clone();
         let block = self.find(id)?;
-        if block.state.is_active() || gone.state.is_active() {
+        if block.state.is_active() || gone.state != block.state {
             return Err(StateError::Unfitting(absorbed));
         }
         if block.previous == Some(gone_slot) {

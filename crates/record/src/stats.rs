@@ -172,6 +172,18 @@ impl Stats {
         }
     }
 
+    /// `size` bytes of an expandable segment got memory; `segment` counts only whole segments.
+    pub fn mapped(&mut self, pool: PoolKind, size: Bytes) {
+        self.reserved_bytes.increase(pool, size.signed());
+        self.num_device_alloc += 1;
+    }
+
+    /// `size` bytes of an expandable segment gave their memory back.
+    pub fn unmapped(&mut self, pool: PoolKind, size: Bytes) {
+        self.num_device_free += 1;
+        self.reserved_bytes.decrease(pool, size.signed());
+    }
+
     /// A block of `size` was handed out for a request of `requested`.
     pub fn allocated(&mut self, pool: PoolKind, size: Bytes, requested: Bytes, is_oversize: bool) {
         self.allocation.increase(pool, 1);

@@ -1,7 +1,8 @@
-use blockyard_allocator::{AllocError, Allocation, CachingAllocator};
+use blockyard_allocator::{AllocError, Allocation, CachingAllocator, PoolOptions};
 use blockyard_device::{DeviceMemory, RecordedDevice, VirtualDevice};
+use blockyard_pytorch::Allocated;
 use blockyard_record::{
-    DeviceAddr, Event, EventSink, Outcome, Recorder, Recording, RunInfo, Snapshot, Stats, StreamId,
+    DeviceAddr, Event, EventSink, Outcome, PoolId, Recorder, Recording, RunInfo, Snapshot, Stats, StreamId,
     TraceEntry,
 };
 use blockyard_workload::{Request, TensorId, Workload};
@@ -47,6 +48,18 @@ pub enum StepResult {
     Skipped(String),
 }
 
+impl StepResult {
+    /// The result as a recording writes it; `None` for requests that have none.
+    #[must_use]
+    pub fn answer(&self) -> Option<Allocated> {
+        match self {
+            Self::Allocated(addr) => Some(Allocated::At(addr.get())),
+            Self::OutOfMemory(text) | Self::Refused(text) => Some(Allocated::OutOfMemory(text.clone())),
+            Self::Done | Self::Skipped(_) => None,
+        }
+    }
+}
+
 /// Feeds a workload to an allocator, one request at a time, and records the run.
 #[derive(Debug)]
 pub struct Runner<'a, D: DeviceMemory> {
@@ -55,6 +68,7 @@ pub struct Runner<'a, D: DeviceMemory> {
     next: usize,
     next_label: usize,
     live: Vec<Option<Allocation>>,
+    user_pools: u32,
 }
 
 /// Records the run and, beside it, PyTorch's trace of it.
@@ -86,7 +100,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         }
         let sink = TraceRecorder { recorder, trace: Vec::new() };
         let allocator = CachingAllocator::new(device, settings.config.clone(), sink);
-        Self { allocator, workload, next: 0, next_label: 0, live: Vec::new() }
+        Self { allocator, workload, next: 0, next_label: 0, live: Vec::new(), user_pools: 0 }
     }
 
     /// Does the next request; `None` after the last one.
@@ -205,11 +219,32 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
                     return failure(error);
                 }
             }
+            Request::EnterPool { pool } => {
+                if let Err(error) = self.enter_pool(pool) {
+                    return failure(error);
+                }
+            }
+            Request::LeavePool { pool } => {
+                // `use_mem_pool` gives up its own use of the pool, not the owner's.
+                let left = self.allocator.end_allocate_to_pool(pool);
+                if let Err(error) = left.and_then(|()| self.allocator.release_pool(pool)) {
+                    return failure(error);
+                }
+            }
             Request::ResetPeak => self.allocator.reset_peak_stats(),
             Request::ResetAccumulated => self.allocator.reset_accumulated_stats(),
             Request::Snapshot => self.allocator.record_snapshot(),
         }
         Ok(StepResult::Done)
+    }
+
+    fn enter_pool(&mut self, pool: PoolId) -> Result<(), AllocError> {
+        // Pools of a program exist before they are entered, and keep their memory after they are left.
+        while self.user_pools < pool.user {
+            self.allocator.create_pool(PoolOptions::default());
+            self.user_pools += 1;
+        }
+        self.allocator.begin_allocate_to_pool(pool, None)
     }
 
     fn keep(&mut self, tensor: TensorId, allocation: Allocation) {
@@ -235,9 +270,13 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
 fn failure(error: AllocError) -> Result<StepResult, RunError> {
     match error {
         AllocError::OutOfMemory(out_of_memory) => Ok(StepResult::OutOfMemory(out_of_memory.to_string())),
-        AllocError::TooLarge { .. } | AllocError::InvalidFraction(_) | AllocError::InvalidPointer(_) => {
-            Ok(StepResult::Refused(error.to_string()))
-        }
+        AllocError::AlreadyInPool(_)
+        | AllocError::NotInPool(_)
+        | AllocError::UnknownPool(_)
+        | AllocError::NoVirtualMemory
+        | AllocError::TooLarge { .. }
+        | AllocError::InvalidFraction(_)
+        | AllocError::InvalidPointer(_) => Ok(StepResult::Refused(error.to_string())),
         error => Err(RunError::Allocator(error)),
     }
 }

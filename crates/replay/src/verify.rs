@@ -34,7 +34,12 @@ pub fn device_of(run: &RecordedRun, inferred: &Inferred) -> RecordedDevice {
             .map(|(process, used)| ProcessMemory { process: *process, used: *used })
             .collect(),
     });
-    RecordedDevice::new(run.meta.total_memory, inferred.segments.iter().copied(), failures)
+    RecordedDevice::new(
+        run.meta.total_memory,
+        inferred.segments.iter().copied(),
+        inferred.ranges.iter().copied(),
+        failures,
+    )
 }
 
 /// Replays a recording of PyTorch's allocator and compares everything that it contains.
@@ -79,7 +84,9 @@ pub fn verify(run: &RecordedRun, on_progress: OnProgress) -> Result<Verified, Ru
         compare_traces(expected, &trace, &trace_ends, &mut comparison);
     }
     if let Some(expected) = &run.segments {
-        compare_segments(expected, &snapshot.segments, &mut comparison);
+        let found: Vec<SegmentSnapshot> =
+            snapshot.segments.iter().flat_map(SegmentSnapshot::mapped_runs).collect();
+        compare_segments(expected, &found, &mut comparison);
     }
     if let Some(expected) = &run.memory_summary {
         let found = memory_summary(&stats, 0, false);
@@ -122,16 +129,9 @@ impl<'a> Follower<'a> {
     ) {
         if let Some(index) = self.inferred.operations.get(request).copied() {
             let operation = &self.run.operations[index];
-            if let (OperationKind::Allocate { result: Some(expected), .. }, Some(result)) =
-                (&operation.kind, result)
+            if let (OperationKind::Allocate { result: Some(expected), .. }, Some(found)) =
+                (&operation.kind, result.and_then(StepResult::answer))
             {
-                let found = match result {
-                    StepResult::Allocated(addr) => Allocated::At(addr.get()),
-                    StepResult::OutOfMemory(text) | StepResult::Refused(text) | StepResult::Skipped(text) => {
-                        Allocated::OutOfMemory(text.clone())
-                    }
-                    StepResult::Done => Allocated::At(0),
-                };
                 comparison.fact("placements", expected, &found, Some(request), || {
                     (format!("line {}, allocation", operation.line), placed(expected), placed(&found))
                 });
@@ -275,11 +275,28 @@ fn compare_segments(expected: &[RecordedSegment], found: &[SegmentSnapshot], com
     for index in 0..expected.len().max(found.len()) {
         let recorded = expected.get(index);
         let ours = found.get(index);
-        let left =
-            recorded.map(|segment| (segment.addr, segment.size, segment.stream, segment.pool, segment.sums));
+        let left = recorded.map(|segment| {
+            (
+                segment.addr,
+                segment.size,
+                segment.stream,
+                segment.pool_id,
+                segment.pool,
+                segment.is_expandable,
+                segment.sums,
+            )
+        });
         let right = ours.map(|segment| {
             let sums = [segment.allocated(), segment.active(), segment.requested()];
-            (segment.addr.get(), segment.size, segment.stream, segment.pool, sums)
+            (
+                segment.addr.get(),
+                segment.size,
+                segment.stream,
+                segment.pool_id,
+                segment.pool,
+                segment.is_expandable,
+                sums,
+            )
         });
         comparison.fact("segments", &left, &right, None, || {
             (format!("segment {index} of the end"), format!("{left:?}"), format!("{right:?}"))

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use blockyard_record::{Bytes, StreamId};
+use blockyard_record::{Bytes, PoolId, StreamId};
 use serde::{Deserialize, Serialize};
 
 /// What a program calls one of its tensors' storages: numbered from 0 in order of the workload's allocations.
@@ -69,6 +69,16 @@ pub enum Request {
     ResetPeak,
     /// Sets accumulated counts to zero, as `torch.cuda.reset_accumulated_memory_stats()` does.
     ResetAccumulated,
+    /// Directs what follows to a memory pool, as entering `torch.cuda.use_mem_pool()` does; the pool is made if need be.
+    EnterPool {
+        /// The pool.
+        pool: PoolId,
+    },
+    /// Ends that.
+    LeavePool {
+        /// The pool.
+        pool: PoolId,
+    },
     /// Takes a snapshot, which changes nothing but stands in PyTorch's trace.
     Snapshot,
 }

@@ -31,6 +31,9 @@ pub(super) fn write(text: &str, workload: &Workload, request: Request) -> String
         Request::SetFraction { fraction } => format!("set_fraction {}", fraction.abs()),
         Request::ResetPeak => "reset_peak".to_owned(),
         Request::ResetAccumulated => "reset_accumulated".to_owned(),
+        // The language has no words for these yet; only recordings make them.
+        Request::EnterPool { pool } => format!("enter pool {pool}"),
+        Request::LeavePool { pool } => format!("leave pool {pool}"),
         Request::Snapshot => "snapshot".to_owned(),
     }
 }

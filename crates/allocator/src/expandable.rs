@@ -1,0 +1,245 @@
+//! Expandable segments: ranges of addresses that get memory page by page.
+//!
+//! A range starts as one unmapped block. Mapping turns the low part of an unmapped block into an inactive one, unmapping turns the
+//! whole pages of an inactive block into an unmapped one; both merge with neighbors of their new kind.
+
+use blockyard_device::{DeviceError, DeviceMemory};
+use blockyard_record::{BlockState, Bytes, Event, EventSink, Refusal};
+
+use crate::allocator::Search;
+use crate::block::{Block, BlockIndex};
+use crate::{AllocError, CachingAllocator, size};
+
+impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
+    /// The block that best fit chooses, without regard to the oversize limits.
+    ///
+    /// While segments expand, a block at the end of one, which could grow, is left alone as long as a later block in the order
+    /// reaches less far; while they do not, blocks of expandable segments are passed over.
+    pub(crate) fn best_fit(&self, search: &Search) -> Option<BlockIndex> {
+        let set = self.pools[search.owner].set(search.pool);
+        let mut fitting = set.fitting(search.stream, search.rounded);
+        let mut chosen = fitting.next()?;
+        if !search.expands {
+            while self.blocks[chosen].is_expandable {
+                chosen = fitting.next()?;
+            }
+            return Some(chosen);
+        }
+        for next in fitting {
+            if !self.blocks[chosen].is_expandable || self.reach(next) >= self.reach(chosen) {
+                break;
+            }
+            chosen = next;
+        }
+        Some(chosen)
+    }
+
+    /// How far a block goes with the unmapped block behind it.
+    fn reach(&self, index: BlockIndex) -> Bytes {
+        let block = &self.blocks[index];
+        let next =
+            block.next.map(|next| &self.blocks[next]).filter(|next| next.state == BlockState::Unmapped);
+        block.size.saturating_add(next.map_or(Bytes::ZERO, |next| next.size))
+    }
+
+    /// Makes room for the request by mapping pages (`try_allocate_expandable_block`); `None` when the device refuses.
+    ///
+    /// What was mapped before a refusal stays mapped as cached memory.
+    pub(crate) fn expand(&mut self, search: &Search) -> Result<Option<BlockIndex>, AllocError> {
+        let wanted = search.rounded;
+        let mut candidate = match self.find_addresses(search) {
+            Some(candidate) => candidate,
+            None => match self.reserve_range(search)? {
+                Some(candidate) => candidate,
+                None => return Ok(None),
+            },
+        };
+        let block = &self.blocks[candidate];
+        if block.state == BlockState::Unmapped && !self.map(candidate, wanted.min(block.size))? {
+            return Ok(None);
+        }
+        while self.blocks[candidate].size < wanted {
+            let missing = wanted - self.blocks[candidate].size;
+            // The way was seen to be free as far as needed, and neighbors of one kind are merged: an unmapped block follows.
+            let Some(next) = self.blocks[candidate].next else {
+                return Ok(None);
+            };
+            if !self.map(next, missing.min(self.blocks[next].size))? {
+                return Ok(None);
+            }
+            candidate = next;
+        }
+        self.pools[search.owner].device_allocations += 1;
+        self.take_from_pool(candidate);
+        Ok(Some(candidate))
+    }
+
+    /// The lowest place of the stream where mapped and unmapped blocks in a row are long enough (`find_expandable_block`).
+    fn find_addresses(&self, search: &Search) -> Option<BlockIndex> {
+        let set = self.pools[search.owner].set(search.pool);
+        let is_available = |index: BlockIndex| self.blocks[index].is_available();
+        set.unmapped_of(search.stream).find_map(|unmapped| {
+            let start =
+                self.blocks[unmapped].previous.filter(|previous| is_available(*previous)).unwrap_or(unmapped);
+            let row = std::iter::successors(Some(start), |index| self.blocks[*index].next);
+            let mut length = Bytes::ZERO;
+            for index in row.take_while(|index| is_available(*index)) {
+                length = length.saturating_add(self.blocks[index].size);
+                if length >= search.rounded {
+                    return Some(start);
+                }
+            }
+            None
+        })
+    }
+
+    fn reserve_range(&mut self, search: &Search) -> Result<Option<BlockIndex>, AllocError> {
+        let page = size::page_size(search.pool, &self.config);
+        let size = size::range_size(self.device.total_memory(), page);
+        let Some(memory) = self.device.virtual_memory() else {
+            return Err(AllocError::NoVirtualMemory);
+        };
+        let addr = match memory.reserve(size) {
+            Ok(addr) => addr,
+            Err(DeviceError::OutOfMemory { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let segment = self.mint_segment();
+        let id = self.blocks.mint();
+        let (stream, owner, pool) = (search.stream, search.owner, search.pool);
+        let pool_id = self.pools[owner].id;
+        let index = self.blocks.insert(Block {
+            id,
+            segment,
+            base: addr,
+            addr,
+            size,
+            requested: Bytes::ZERO,
+            stream,
+            owner,
+            pool,
+            state: BlockState::Unmapped,
+            is_expandable: true,
+            page,
+            allocation: None,
+            streams: Vec::new(),
+            streams_in_scope: Vec::new(),
+            outstanding: 0,
+            previous: None,
+            next: None,
+            calls_when_freed: 0,
+        });
+        self.put_in_pool(index);
+        self.sink.record(Event::RangeReserved { segment, block: id, addr, size, stream, pool_id, pool });
+        Ok(Some(index))
+    }
+
+    /// Gives the low part of an unmapped block memory: `wanted` bytes, in whole pages (`map_block`); says whether the device did.
+    fn map(&mut self, index: BlockIndex, wanted: Bytes) -> Result<bool, AllocError> {
+        let block = &self.blocks[index];
+        let (id, addr, page, pool) = (block.id, block.addr, block.page, block.pool);
+        let size = size::round_up(wanted, page).min(block.size);
+        let Some(memory) = self.device.virtual_memory() else {
+            return Err(AllocError::NoVirtualMemory);
+        };
+        match memory.map(addr, size, page) {
+            Ok(()) => {}
+            Err(DeviceError::OutOfMemory { .. }) => {
+                self.sink.record(Event::SegmentRefused { size, refusal: Refusal::Device });
+                return Ok(false);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        self.take_from_pool(index);
+        let rest = (size < self.blocks[index].size).then(|| {
+            let rest = self.cut_above(index, size);
+            self.put_in_pool(rest);
+            self.blocks[rest].id
+        });
+        self.blocks[index].state = BlockState::Inactive;
+        self.reserved += size;
+        self.stats.mapped(pool, size);
+        self.sink.record(Event::Mapped { block: id, size, rest });
+        self.merge_neighbors(index);
+        self.put_in_pool(index);
+        Ok(true)
+    }
+
+    /// Takes the memory of the whole pages inside a cached block away (`unmap_block`).
+    pub(crate) fn unmap(&mut self, index: BlockIndex) -> Result<(), AllocError> {
+        let block = &self.blocks[index];
+        let (id, page, pool, owner) = (block.id, block.page.get(), block.pool, block.owner);
+        let base = block.base;
+        let start = size::round_up(block.addr.offset_from(base), block.page);
+        let end = Bytes::new(block.addr.offset(block.size).offset_from(base).get() / page * page);
+        if start >= end {
+            return Ok(());
+        }
+        let (addr, size) = (base.offset(start), end - start);
+        let before_size = addr.offset_from(block.addr);
+        let after_size = block.size - before_size - size;
+        let page = block.page;
+        let Some(memory) = self.device.virtual_memory() else {
+            return Err(AllocError::NoVirtualMemory);
+        };
+        memory.unmap(addr, size, page)?;
+        self.take_from_pool(index);
+        let after = (!after_size.is_zero()).then(|| {
+            let kept = self.blocks[index].size - after_size;
+            let after = self.cut_above(index, kept);
+            self.put_in_pool(after);
+            (self.blocks[after].id, after_size)
+        });
+        let before = (!before_size.is_zero()).then(|| {
+            let before = self.cut_below(index, before_size);
+            self.put_in_pool(before);
+            (self.blocks[before].id, before_size)
+        });
+        self.blocks[index].state = BlockState::Unmapped;
+        self.reserved -= size;
+        self.pools[owner].device_allocations -= 1;
+        self.stats.unmapped(pool, size);
+        self.sink.record(Event::Unmapped { block: id, before, after });
+        self.merge_neighbors(index);
+        self.put_in_pool(index);
+        if !self.blocks[index].is_split() {
+            self.release_range(index)?;
+        }
+        Ok(())
+    }
+
+    fn release_range(&mut self, index: BlockIndex) -> Result<(), AllocError> {
+        let block = &self.blocks[index];
+        let (segment, addr) = (block.segment, block.addr);
+        if let Some(memory) = self.device.virtual_memory() {
+            memory.release(addr)?;
+        }
+        self.take_from_pool(index);
+        self.blocks.remove(index);
+        self.sink.record(Event::RangeReleased { segment });
+        Ok(())
+    }
+
+    /// Cuts the block after `size` bytes; returns the new block behind it.
+    fn cut_above(&mut self, index: BlockIndex, size: Bytes) -> BlockIndex {
+        let id = self.blocks.mint();
+        let old = &self.blocks[index];
+        let next = old.next;
+        let rest = Block {
+            id,
+            addr: old.addr.offset(size),
+            size: old.size - size,
+            requested: Bytes::ZERO,
+            previous: Some(index),
+            ..old.clone()
+        };
+        let rest = self.blocks.insert(rest);
+        if let Some(next) = next {
+            self.blocks[next].previous = Some(rest);
+        }
+        let block = &mut self.blocks[index];
+        block.size = size;
+        block.next = Some(rest);
+        rest
+    }
+}
