@@ -142,6 +142,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     ///
     /// [`AllocError::InvalidPointer`] when it is not a live allocation of this allocator, [`AllocError::Device`] when the
     /// device fails to record an event; in both cases nothing changed.
+    #[expect(clippy::needless_pass_by_value, reason = "what was freed cannot be freed or used again")]
     pub fn free(&mut self, allocation: Allocation) -> Result<(), AllocError> {
         let Some(index) = self.live_block(&allocation)? else {
             return Ok(());

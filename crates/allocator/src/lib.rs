@@ -24,10 +24,10 @@
 //!
 //! # What is modeled
 //!
-//! One device and its default pools, with the settings `max_split_size_mb`, `max_non_split_rounding_mb`,
-//! `roundup_power2_divisions`, `garbage_collection_threshold`, `large_segment_size_mb` and
-//! `per_process_memory_fraction`. Not yet: `expandable_segments:True`, `backend:cudaMallocAsync` (both are refused with
-//! [`ConfigError::Unsupported`]), memory pools and graph capture.
+//! One device of the native backend with every setting that decides a device address: `max_split_size_mb`,
+//! `max_non_split_rounding_mb`, `roundup_power2_divisions`, `garbage_collection_threshold`, `large_segment_size_mb`,
+//! `per_process_memory_fraction` and `expandable_segments`; memory pools of programs and captures. Not yet:
+//! `backend:cudaMallocAsync` (refused with [`ConfigError::Unsupported`]), checkpoints of pools, pools with an allocator of their own.
 //!
 //! # Deviations
 //!
@@ -35,6 +35,9 @@
 //!   order of a hash table, which nothing may rely on.
 //! * [`CachingAllocator::free`] takes the allocation, not its address, so that a double free does not compile; one of
 //!   another allocator is an error that leaves everything as it was.
+
+//! * A second scope on a pool is refused without counting a use of the pool; PyTorch counts first and so leaks it.
+//! * Pools that nobody uses are released in the order of their making; PyTorch's order is a hash table's.
 
 mod allocator;
 mod block;

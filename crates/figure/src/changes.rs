@@ -71,7 +71,7 @@ impl Changes {
 
     fn note(&mut self, event: &Event) {
         match *event {
-            Event::SegmentAllocated { segment, .. } => {
+            Event::SegmentAllocated { segment, .. } | Event::RangeReserved { segment, .. } => {
                 self.new_segments.insert(segment);
             }
             Event::Split { front, .. } => {

@@ -5,7 +5,13 @@ use blockyard_record::{Stat, StatArray, Stats};
 /// How many keys `memory_stats()` has.
 pub const STAT_COUNT: usize = 122;
 
-const ARRAYS: [(&str, fn(&Stats) -> &StatArray); 9] = [
+type ArrayOf = fn(&Stats) -> &StatArray;
+type StatOf = fn(&StatArray) -> &Stat;
+type ValueOf = fn(&Stat) -> i64;
+type SingleOf = fn(&Stats) -> &Stat;
+type NumberOf = fn(&Stats) -> i64;
+
+const ARRAYS: [(&str, ArrayOf); 9] = [
     ("active", |stats| &stats.active),
     ("active_bytes", |stats| &stats.active_bytes),
     ("allocated_bytes", |stats| &stats.allocated_bytes),
@@ -16,22 +22,22 @@ const ARRAYS: [(&str, fn(&Stats) -> &StatArray); 9] = [
     ("reserved_bytes", |stats| &stats.reserved_bytes),
     ("segment", |stats| &stats.segment),
 ];
-const POOLS: [(&str, fn(&StatArray) -> &Stat); 3] = [
+const POOLS: [(&str, StatOf); 3] = [
     ("all", |array| &array.all),
     ("large_pool", |array| &array.large_pool),
     ("small_pool", |array| &array.small_pool),
 ];
-const MEMBERS: [(&str, fn(&Stat) -> i64); 4] = [
+const MEMBERS: [(&str, ValueOf); 4] = [
     ("allocated", |stat| stat.allocated),
     ("current", |stat| stat.current),
     ("freed", |stat| stat.freed),
     ("peak", |stat| stat.peak),
 ];
-const SINGLES: [(&str, fn(&Stats) -> &Stat); 2] = [
+const SINGLES: [(&str, SingleOf); 2] = [
     ("oversize_allocations", |stats| &stats.oversize_allocations),
     ("oversize_segments", |stats| &stats.oversize_segments),
 ];
-const NUMBERS: [(&str, fn(&Stats) -> i64); 6] = [
+const NUMBERS: [(&str, NumberOf); 6] = [
     ("max_split_size", |stats| stats.max_split_size),
     ("num_alloc_retries", |stats| stats.num_alloc_retries),
     ("num_device_alloc", |stats| stats.num_device_alloc),

@@ -81,7 +81,7 @@ pub struct SegmentInfo {
     pub id: SegmentId,
     /// Where it starts.
     pub addr: DeviceAddr,
-    /// Its size.
+    /// Its size; of an expandable one up to the end of its last mapped block.
     pub size: Bytes,
     /// The stream that may use it.
     pub stream: StreamId,

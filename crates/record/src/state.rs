@@ -135,25 +135,49 @@ impl MemoryState {
         Snapshot { segments }
     }
 
-    /// All segments without their blocks, by ascending address; the cost does not depend on the number of blocks.
-    #[must_use]
-    pub fn segments(&self) -> impl ExactSizeIterator<Item = SegmentInfo> + '_ {
-        self.segments.iter().map(|(addr, segment)| SegmentInfo {
-            id: segment.id,
-            addr: *addr,
-            size: segment.size,
-            stream: segment.stream,
-            pool_id: segment.pool_id,
-            pool: segment.pool,
-            is_expandable: segment.is_expandable,
+    /// All segments without their blocks, by ascending address.
+    ///
+    /// An expandable segment ends with its last mapped block here, since the addresses that it has reserved behind that are
+    /// more than the whole device; one without memory is left out. The cost does not depend on the number of blocks, except of
+    /// expandable segments.
+    pub fn segments(&self) -> impl Iterator<Item = SegmentInfo> + '_ {
+        self.segments.iter().filter_map(|(addr, segment)| {
+            let size = if segment.is_expandable { self.extent(*addr, segment) } else { segment.size };
+            (!size.is_zero()).then_some(SegmentInfo {
+                id: segment.id,
+                addr: *addr,
+                size,
+                stream: segment.stream,
+                pool_id: segment.pool_id,
+                pool: segment.pool,
+                is_expandable: segment.is_expandable,
+            })
         })
     }
 
-    /// One segment with its blocks, if it exists at this moment.
+    /// One segment with its blocks, if it exists at this moment; an expandable one ends with its last mapped block.
     #[must_use]
     pub fn segment(&self, id: SegmentId) -> Option<SegmentSnapshot> {
         let addr = self.segment_addrs.get(&id)?;
-        self.segments.get(addr).map(|segment| self.segment_snapshot(*addr, segment))
+        let segment = self.segments.get(addr)?;
+        let mut snapshot = self.segment_snapshot(*addr, segment);
+        if let Some(tail) = snapshot.blocks.pop_if(|block| block.state == BlockState::Unmapped) {
+            snapshot.size = tail.addr.offset_from(*addr);
+        }
+        Some(snapshot)
+    }
+
+    /// The bytes from the start of the segment to the end of its last mapped block.
+    fn extent(&self, addr: DeviceAddr, segment: &SegmentEntry) -> Bytes {
+        let mut end = Bytes::ZERO;
+        let mut cursor = Some(segment.first);
+        while let Some(block) = cursor.and_then(|slot| self.slots.get(slot as usize)) {
+            if block.state != BlockState::Unmapped {
+                end = block.addr.offset(block.size).offset_from(addr);
+            }
+            cursor = block.next;
+        }
+        end
     }
 
     /// One block, if it exists at this moment.

@@ -61,6 +61,8 @@ fn classes_px(block: &BlockSnapshot, width_px: f32) -> Vec<(LedgerClass, f32)> {
     match block.state {
         BlockState::PendingFree => vec![(LedgerClass::Pending, width_px)],
         BlockState::Inactive => vec![(LedgerClass::Cached, width_px)],
+        // Addresses without memory: what could be there is free on the device.
+        BlockState::Unmapped => vec![(LedgerClass::Free, width_px)],
         BlockState::Allocated => {
             let requested = block.requested.min(block.size);
             let parts = [requested, block.size.saturating_sub(requested)];
@@ -157,10 +159,13 @@ fn draw_block_text(scene: &mut Scene, names: &Recording, block: &BlockSnapshot, 
                 scene.text(Point::new(x + used, y), size, style);
             }
         }
-        BlockState::PendingFree | BlockState::Inactive => {
+        BlockState::PendingFree | BlockState::Inactive | BlockState::Unmapped => {
             let room = rect.width_px - 14.0;
             let texts = match name.filter(|_| block.state == BlockState::PendingFree) {
                 Some(name) => [format!("{name} pending {size}"), name.to_owned(), size],
+                None if block.state == BlockState::Unmapped => {
+                    [format!("{size} without memory"), "no memory".to_owned(), String::new()]
+                }
                 None => [size.clone(), size.clone(), size],
             };
             if let Some(text) = crate::text_width::first_fitting(&texts, TEXT_PX, Weight::Normal, room) {

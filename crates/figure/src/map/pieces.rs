@@ -111,6 +111,7 @@ pub(super) fn sums(blocks: &[BlockSnapshot]) -> [Bytes; 3] {
             BlockState::Allocated => 0,
             BlockState::PendingFree => 1,
             BlockState::Inactive => 2,
+            BlockState::Unmapped => continue,
         };
         sums[index] = sums[index].saturating_add(block.size);
     }

@@ -74,7 +74,11 @@ pub(super) fn search(
 pub(super) fn is_segment_call(event: &Event) -> bool {
     matches!(
         event,
-        Event::SegmentAllocated { .. } | Event::SegmentReleased { .. } | Event::SegmentRefused { .. }
+        Event::SegmentAllocated { .. }
+            | Event::SegmentReleased { .. }
+            | Event::SegmentRefused { .. }
+            | Event::Mapped { .. }
+            | Event::Unmapped { .. }
     )
 }
 
@@ -82,6 +86,8 @@ pub(super) fn names(event: &Event, id: BlockId) -> bool {
     match *event {
         Event::SegmentAllocated { block, .. }
         | Event::Allocated { block, .. }
+        | Event::Mapped { block, .. }
+        | Event::Unmapped { block, .. }
         | Event::StreamRecorded { block, .. }
         | Event::FreeRequested { block, .. }
         | Event::FreeCompleted { block } => block == id,

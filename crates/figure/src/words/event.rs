@@ -14,6 +14,23 @@ pub fn describe_event(event: &Event, before: &MemoryState, recording: &Recording
             Some(info) => format!("the segment of {} at {} goes back to the device", info.size, info.addr),
             None => format!("segment #{segment} goes back to the device"),
         },
+        Event::RangeReserved { size, stream, pool, .. } => format!(
+            "{size} of addresses are reserved for an expandable segment of the {pool} pool and {}, without memory",
+            stream_phrase(recording, stream)
+        ),
+        Event::RangeReleased { .. } => {
+            "the addresses of an expandable segment without memory are given up".to_owned()
+        }
+        Event::Mapped { block, size, .. } => match before.block(block) {
+            Some(found) => format!("the device gives {size} of memory, mapped at {}", found.addr),
+            None => format!("the device gives {size} of memory"),
+        },
+        Event::Unmapped { block, before: below, after } => {
+            let leftover = |part: Option<(BlockId, Bytes)>| part.map_or(Bytes::ZERO, |(_, size)| size);
+            let whole = before.block(block).map_or(Bytes::ZERO, |found| found.size);
+            let size = whole.saturating_sub(leftover(below)).saturating_sub(leftover(after));
+            format!("{size} of memory, the whole pages of a cached block of {whole}, go back to the device")
+        }
         Event::SegmentRefused { size, refusal: Refusal::Device } => {
             format!("the device refuses a segment of {size}: it has {} free", before.ledger().free)
         }

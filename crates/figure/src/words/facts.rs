@@ -1,4 +1,4 @@
-use blockyard_record::{BlockId, BlockState, MemoryState, Recording};
+use blockyard_record::{BlockId, BlockState, MemoryState, PoolId, Recording};
 
 use crate::numbers::grouped_count;
 use crate::words::names::{block_name, exact, state_word};
@@ -26,7 +26,14 @@ pub fn block_facts(
     }
     facts.push(("address", found.addr.to_string()));
     facts.push(("offset in segment", exact(found.addr.offset_from(segment.addr))));
-    facts.push(("segment", format!("{} at {}, {} pool", exact(segment.size), segment.addr, segment.pool)));
+    let kind = if segment.is_expandable { "expandable, " } else { "" };
+    facts.push((
+        "segment",
+        format!("{kind}{} at {}, {} pool", exact(segment.size), segment.addr, segment.pool),
+    ));
+    if segment.pool_id != PoolId::DEFAULT {
+        facts.push(("memory pool", segment.pool_id.to_string()));
+    }
     facts.push(("stream", recording.stream_name(segment.stream)));
     if !found.streams.is_empty() {
         let names: Vec<_> = found.streams.iter().map(|stream| recording.stream_name(*stream)).collect();

@@ -64,5 +64,6 @@ pub(super) fn state_word(state: BlockState) -> &'static str {
         BlockState::Allocated => "allocated",
         BlockState::PendingFree => "pending",
         BlockState::Inactive => "cached",
+        BlockState::Unmapped => "without memory",
     }
 }

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use blockyard_record::{
-    BlockId, BlockState, Bytes, Event, Ledger, MemoryState, Recording, Refusal, SegmentInfo, StreamId,
+    BlockId, BlockState, Bytes, Event, Ledger, MemoryState, Recording, Refusal, SegmentId, StreamId,
 };
 
 use crate::numbers::grouped;
@@ -15,7 +15,10 @@ pub(super) struct Story {
     before: Ledger,
     // Clauses in the order in which things happened.
     clauses: Vec<String>,
-    new_segment: Option<SegmentInfo>,
+    new_segment: Option<SegmentId>,
+    // Bytes that pages of expandable segments got and gave back.
+    mapped: Bytes,
+    unmapped: Bytes,
     split: Option<Split>,
     released: Vec<Bytes>,
     completed: Vec<Completed>,
@@ -50,6 +53,8 @@ impl Story {
             before: before.ledger(),
             clauses: Vec::new(),
             new_segment: None,
+            mapped: Bytes::ZERO,
+            unmapped: Bytes::ZERO,
             split: None,
             released: Vec::new(),
             completed: Vec::new(),
@@ -61,7 +66,7 @@ impl Story {
     }
 
     pub(super) fn has_cleanup(&self) -> bool {
-        self.has_synchronized || !self.released.is_empty()
+        self.has_synchronized || !self.released.is_empty() || !self.unmapped.is_zero()
     }
 
     pub(super) fn has_completed(&self) -> bool {
@@ -74,8 +79,17 @@ impl Story {
             self.ends_with_refusal = false;
         }
         match *event {
-            Event::SegmentAllocated { segment, addr, size, stream, pool, .. } => {
-                self.new_segment = Some(SegmentInfo { id: segment, addr, size, stream, pool });
+            Event::SegmentAllocated { segment, .. } => self.new_segment = Some(segment),
+            Event::RangeReserved { size, .. } => self.clauses.push(format!(
+                "reserves {size} of addresses for a new expandable segment, without memory yet"
+            )),
+            Event::RangeReleased { .. } => {}
+            Event::Mapped { size, .. } => self.mapped = self.mapped.saturating_add(size),
+            Event::Unmapped { block, before: below, after } => {
+                let leftover = |part: Option<(BlockId, Bytes)>| part.map_or(Bytes::ZERO, |(_, size)| size);
+                let whole = before.block(block).map_or(Bytes::ZERO, |found| found.size);
+                let kept = leftover(below).saturating_add(leftover(after));
+                self.unmapped = self.unmapped.saturating_add(whole.saturating_sub(kept));
             }
             Event::SegmentReleased { segment, .. } => {
                 self.released.push(before.segment(segment).map_or(Bytes::ZERO, |found| found.size));
@@ -141,7 +155,7 @@ impl Story {
     pub(super) fn tell(mut self, after: &MemoryState, recording: &Recording) -> String {
         self.tell_frees(after, recording);
         let cleaned = self.has_cleanup() && self.refused.is_none();
-        let was_idle = self.released.is_empty();
+        let was_idle = self.released.is_empty() && self.unmapped.is_zero();
         self.flush(recording);
         if cleaned {
             let cached = after.ledger().cached;
@@ -191,7 +205,14 @@ impl Story {
         }
         let whole = split.as_ref().map_or(found.size, |split| split.whole);
         let stream = for_stream(recording, segment.stream);
-        let source = if self.new_segment.is_some_and(|new| new.id == segment.id) {
+        let mapped = std::mem::take(&mut self.mapped);
+        let source = if !mapped.is_zero() {
+            format!(
+                "maps {mapped} of memory from the device into an expandable segment{stream}, takes {whole} there"
+            )
+        } else if segment.is_expandable {
+            format!("reuses a cached block of {whole} in an expandable segment")
+        } else if self.new_segment == Some(segment.id) {
             format!("takes a new {} segment from the device{stream}", segment.size)
         } else if whole == segment.size {
             format!("reuses a cached {} segment", segment.size)
@@ -264,6 +285,11 @@ impl Story {
     }
 
     fn flush_releases(&mut self) {
+        let unmapped = std::mem::take(&mut self.unmapped);
+        if !unmapped.is_zero() {
+            self.clauses
+                .push(format!("gives {unmapped} of whole pages of expandable segments back to the device"));
+        }
         let released = std::mem::take(&mut self.released);
         if !released.is_empty() {
             let bytes: Bytes = released.iter().copied().sum();

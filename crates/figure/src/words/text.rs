@@ -83,7 +83,12 @@ pub fn ledger_text(state: &MemoryState) -> String {
 /// The map as a table, by ascending address.
 #[must_use]
 pub fn map_table(state: &MemoryState, recording: &Recording) -> Vec<SegmentRow> {
-    state.snapshot().segments.iter().map(|segment| segment_row(segment, recording)).collect()
+    mapped_segments(state).iter().map(|segment| segment_row(segment, recording)).collect()
+}
+
+/// The segments as PyTorch's snapshot shows them: each stretch of an expandable segment that has memory is one.
+fn mapped_segments(state: &MemoryState) -> Vec<SegmentSnapshot> {
+    state.snapshot().segments.iter().flat_map(SegmentSnapshot::mapped_runs).collect()
 }
 
 fn segment_row(segment: &SegmentSnapshot, recording: &Recording) -> SegmentRow {
@@ -118,7 +123,7 @@ const BAR: usize = 60;
 /// character's bytes are, and the number of blocks behind it.
 #[must_use]
 pub fn map_text(state: &MemoryState, recording: &Recording) -> String {
-    let segments = state.snapshot().segments;
+    let segments = mapped_segments(state);
     if segments.is_empty() {
         return "no segments\n".to_owned();
     }
@@ -139,6 +144,7 @@ fn glyph(state: BlockState) -> char {
         BlockState::Allocated => '#',
         BlockState::PendingFree => '~',
         BlockState::Inactive => '.',
+        BlockState::Unmapped => ' ',
     }
 }
 
@@ -184,6 +190,7 @@ fn dense_bar(segment: &SegmentSnapshot) -> String {
             BlockState::Allocated => 0,
             BlockState::PendingFree => 1,
             BlockState::Inactive => 2,
+            BlockState::Unmapped => continue,
         };
         while at < end {
             let cell = at / size;

@@ -184,7 +184,16 @@ impl Program {
         self.segments += 1;
         let addr = DeviceAddr::new(self.next_addr);
         self.next_addr += size.get();
-        self.event(Event::SegmentAllocated { segment, block, addr, size, stream, pool, is_oversize: false });
+        self.event(Event::SegmentAllocated {
+            segment,
+            block,
+            addr,
+            size,
+            stream,
+            pool_id: blockyard_record::PoolId::DEFAULT,
+            pool,
+            is_oversize: false,
+        });
         true
     }
 
