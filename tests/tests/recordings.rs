@@ -69,9 +69,15 @@ fn operations_in_memory_pools_are_identical() {
 
 #[test]
 fn programs_are_identical() {
-    for name in
-        ["gpt2_varlen", "resnet50_amp", "gnn_random", "gnn_random.max_split_size_mb_128", "gnn_random.expandable_segments", "cudagraph_mlp", "multistream"]
-    {
+    for name in [
+        "gpt2_varlen",
+        "resnet50_amp",
+        "gnn_random",
+        "gnn_random.max_split_size_mb_128",
+        "gnn_random.expandable_segments",
+        "cudagraph_mlp",
+        "multistream",
+    ] {
         check_identical(&format!("programs/{name}"));
     }
 }

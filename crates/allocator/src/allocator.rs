@@ -1,5 +1,7 @@
 //! The allocator: each operation reads as the list of its steps.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use blockyard_device::{DeviceError, DeviceMemory};
 use blockyard_record::{
     AllocationId, BlockState, Bytes, DeviceAddr, Event, EventSink, PoolId, PoolKind, Refusal, SegmentId,
@@ -34,7 +36,11 @@ pub struct CachingAllocator<D: DeviceMemory, S: EventSink = Silent> {
     pub(crate) limit: Option<Bytes>,
     segments: u32,
     allocations: u32,
+    /// Tells allocations of this allocator from others, whose addresses and numbers may be the same.
+    identity: u64,
 }
+
+static NEXT_IDENTITY: AtomicU64 = AtomicU64::new(0);
 
 /// A block in a caller's hands: give it back with [`CachingAllocator::free`].
 ///
@@ -44,6 +50,7 @@ pub struct CachingAllocator<D: DeviceMemory, S: EventSink = Silent> {
 pub struct Allocation {
     addr: DeviceAddr,
     block: Option<(BlockIndex, AllocationId)>,
+    allocator: u64,
 }
 
 impl Allocation {
@@ -93,6 +100,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             limit: None,
             segments: 0,
             allocations: 0,
+            identity: NEXT_IDENTITY.fetch_add(1, Ordering::Relaxed),
         };
         if fraction < 1.0 {
             allocator.limit_to(fraction);
@@ -108,7 +116,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// [`AllocError::TooLarge`] from 2^60 bytes on, [`AllocError::Device`] when the device fails otherwise.
     pub fn allocate(&mut self, requested: Bytes, stream: StreamId) -> Result<Allocation, AllocError> {
         if requested.is_zero() {
-            return Ok(Allocation { addr: DeviceAddr::default(), block: None });
+            return Ok(Allocation { addr: DeviceAddr::default(), block: None, allocator: self.identity });
         }
         if requested >= size::LARGEST_REQUEST {
             return Err(AllocError::TooLarge { requested });
@@ -297,8 +305,10 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let Some((index, id)) = allocation.block else {
             return Ok(None);
         };
+        let is_ours = allocation.allocator == self.identity;
         let is_live = self.blocks.get(index).is_some_and(|block| {
-            block.state == BlockState::Allocated
+            is_ours
+                && block.state == BlockState::Allocated
                 && block.allocation == Some(id)
                 && block.addr == allocation.addr
         });
@@ -424,7 +434,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             requested: search.requested,
             is_oversize,
         });
-        Allocation { addr, block: Some((index, allocation)) }
+        Allocation { addr, block: Some((index, allocation)), allocator: self.identity }
     }
 
     /// Cuts the low `size` bytes off as a new block; the old block keeps the rest and becomes cached.

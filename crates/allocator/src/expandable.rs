@@ -96,6 +96,11 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     fn reserve_range(&mut self, search: &Search) -> Result<Option<BlockIndex>, AllocError> {
         let page = size::page_size(search.pool, &self.config);
         let size = size::range_size(self.device.total_memory(), page);
+        if size.is_zero() {
+            // A device without memory: there is no range to speak of.
+            self.sink.record(Event::SegmentRefused { size: search.segment_size, refusal: Refusal::Device });
+            return Ok(None);
+        }
         let Some(memory) = self.device.virtual_memory() else {
             return Err(AllocError::NoVirtualMemory);
         };

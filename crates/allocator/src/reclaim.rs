@@ -98,8 +98,11 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             return Ok(false);
         }
         let wanted = search.rounded.max(limit);
+        // A limit that was set while there were larger blocks may find divided ones: parts of a segment cannot be released.
+        let is_whole =
+            |index: BlockIndex| !self.blocks[index].is_expandable && !self.blocks[index].is_split();
         let first = self.pools[search.owner].set(search.pool).fitting(search.stream, wanted).next();
-        if let Some(index) = first.filter(|index| !self.blocks[*index].is_expandable) {
+        if let Some(index) = first.filter(|index| is_whole(*index)) {
             self.release_segment(index)?;
             return Ok(true);
         }
@@ -111,7 +114,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             if released >= wanted || size < limit {
                 break;
             }
-            if !self.blocks[index].is_expandable {
+            if !self.blocks[index].is_expandable && !self.blocks[index].is_split() {
                 released += size;
                 self.release_segment(index)?;
             }

@@ -2,7 +2,9 @@ use std::collections::VecDeque;
 
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
-use crate::{DeviceError, DeviceMemory, MemoryInfo, ProcessMemory, StreamEvent, VirtualDevice, VirtualMemory};
+use crate::{
+    DeviceError, DeviceMemory, MemoryInfo, ProcessMemory, StreamEvent, VirtualDevice, VirtualMemory,
+};
 
 /// A device that hands out the segment addresses of a recording, in the recorded order.
 ///

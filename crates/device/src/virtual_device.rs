@@ -81,13 +81,17 @@ impl VirtualDevice {
     }
 
     pub(crate) fn allocate_at(&mut self, base: DeviceAddr, size: Bytes) -> Result<DeviceAddr, DeviceError> {
+        self.used = self.used_with(size)?;
+        self.segments.insert(base, size);
+        Ok(base)
+    }
+
+    /// The bytes in use once `size` more are.
+    fn used_with(&self, size: Bytes) -> Result<Bytes, DeviceError> {
         // PyTorch's statistics are signed: a device of 8 EiB and more stops there.
         let most = self.total.min(Bytes::new(i64::MAX.unsigned_abs()));
         let used = self.used.checked_add(size).filter(|used| *used <= most);
-        let used = used.ok_or(DeviceError::OutOfMemory { requested: size })?;
-        self.used = used;
-        self.segments.insert(base, size);
-        Ok(base)
+        used.ok_or(DeviceError::OutOfMemory { requested: size })
     }
 }
 
@@ -104,9 +108,7 @@ impl DeviceMemory for VirtualDevice {
 
     fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
         // A size that does not fit must not use addresses up.
-        if self.used.checked_add(size).is_none_or(|used| used > self.total) {
-            return Err(DeviceError::OutOfMemory { requested: size });
-        }
+        self.used_with(size)?;
         let base = self.take_addresses(size)?;
         self.allocate_at(base, size)
     }
@@ -152,8 +154,7 @@ impl VirtualMemory for VirtualDevice {
     }
 
     fn map(&mut self, addr: DeviceAddr, size: Bytes, _page: Bytes) -> Result<(), DeviceError> {
-        let used = self.used.checked_add(size).filter(|used| *used <= self.total);
-        let used = used.ok_or(DeviceError::OutOfMemory { requested: size })?;
+        let used = self.used_with(size)?;
         self.range_of(addr)?.mapped += size;
         self.used = used;
         Ok(())

@@ -8,6 +8,7 @@
 //! Nothing here knows an allocator: what a file says happened stays apart from what our allocator does.
 
 mod error;
+mod gzip;
 mod infer;
 pub mod log;
 mod read;

@@ -1,10 +1,8 @@
-use std::io::Read;
-
 use blockyard_record::{Bytes, PoolId, PoolKind, StreamId, TraceAction, TraceEntry};
-use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
-use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
+use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 
+use crate::gzip::gunzip;
 use crate::recorded::{
     Allocated, Meta, Operation, OperationKind, RecordedBlock, RecordedRun, RecordedSegment, StatChange,
 };
@@ -22,14 +20,10 @@ pub fn unpack(bytes: &[u8]) -> Result<String, ReadError> {
     if bytes.is_empty() {
         return Err(ReadError::Empty);
     }
-    let mut unpacked = Vec::new();
     let content = if bytes.starts_with(&[0x1f, 0x8b]) {
-        let limit = (MOST_MIB << 20) + 1;
-        MultiGzDecoder::new(bytes)
-            .take(limit)
-            .read_to_end(&mut unpacked)
-            .map_err(|error| ReadError::Gzip(error.to_string()))?;
-        if unpacked.len() as u64 == limit {
+        let most = MOST_MIB << 20;
+        let unpacked = gunzip(bytes, most).map_err(ReadError::Gzip)?;
+        if unpacked.len() as u64 > most {
             return Err(ReadError::TooLarge { most_mib: MOST_MIB });
         }
         unpacked
@@ -74,23 +68,24 @@ impl RecordedRun {
     pub fn parse(text: &str) -> Result<Self, ReadError> {
         let mut run = Self::default();
         let mut has_meta = false;
+        // Editors of some systems put a mark in front of a text.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let number = index + 1;
-            let parsed: Line = match serde_json::from_str(line) {
-                Ok(parsed) => parsed,
-                Err(_) if !has_meta => return Err(ReadError::OtherKind("another kind of text")),
-                Err(error) => return Err(ReadError::Line { line: number, message: explain(&error) }),
-            };
-            if !has_meta {
-                if parsed.meta.is_none() {
-                    return Err(ReadError::OtherKind(if parsed.segments.is_some() {
-                        "a memory snapshot in JSON"
-                    } else {
-                        "another kind of JSON"
-                    }));
-                }
-                has_meta = true;
+            if !has_meta && !begins_with_meta(line) {
+                return Err(ReadError::OtherKind(kind_of_text(text, line)));
             }
+            // Without this, a list would be taken for the members of a line in order.
+            if !line.trim_start().starts_with('{') {
+                let message = "a line of a recording is a JSON object: it begins with \"{\"".to_owned();
+                return Err(ReadError::Line { line: number, message });
+            }
+            let parsed: Line = serde_json::from_str(line)
+                .map_err(|error| ReadError::Line { line: number, message: explain(&error) })?;
+            if parsed.meta.is_none() && !has_meta {
+                return Err(ReadError::OtherKind("another kind of JSON"));
+            }
+            has_meta = true;
             run.add(parsed, number)?;
         }
         if !has_meta {
@@ -128,6 +123,21 @@ impl RecordedRun {
         }
         Ok(())
     }
+}
+
+fn begins_with_meta(line: &str) -> bool {
+    let member = line.trim_start().strip_prefix('{').map(str::trim_start);
+    member.is_some_and(|member| member.starts_with("\"meta\""))
+}
+
+fn kind_of_text(text: &str, first_line: &str) -> &'static str {
+    if serde_json::from_str::<IgnoredAny>(text).is_err()
+        && serde_json::from_str::<IgnoredAny>(first_line).is_err()
+    {
+        return "another kind of text";
+    }
+    let is_snapshot = text.contains("\"segments\"") && text.contains("\"device_traces\"");
+    if is_snapshot { "a memory snapshot in JSON" } else { "another kind of JSON" }
 }
 
 // The position that serde_json gives is a column of a long line: say which one.

@@ -169,15 +169,15 @@ impl MemoryState {
 
     /// The bytes from the start of the segment to the end of its last mapped block.
     fn extent(&self, addr: DeviceAddr, segment: &SegmentEntry) -> Bytes {
-        let mut end = Bytes::ZERO;
-        let mut cursor = Some(segment.first);
-        while let Some(block) = cursor.and_then(|slot| self.slots.get(slot as usize)) {
-            if block.state != BlockState::Unmapped {
-                end = block.addr.offset(block.size).offset_from(addr);
-            }
-            cursor = block.next;
-        }
-        end
+        let mapped = self.chain(segment).filter(|block| block.state != BlockState::Unmapped);
+        mapped.last().map_or(Bytes::ZERO, |last| last.addr.offset(last.size).offset_from(addr))
+    }
+
+    /// The segment's blocks by ascending address; no more than there are, since a damaged recording's links may go in circles.
+    fn chain<'a>(&'a self, segment: &SegmentEntry) -> impl Iterator<Item = &'a BlockEntry> {
+        let slot = |slot: u32| self.slots.get(slot as usize);
+        let chain = std::iter::successors(slot(segment.first), move |block| block.next.and_then(slot));
+        chain.take(self.slots.len())
     }
 
     /// One block, if it exists at this moment.
@@ -196,10 +196,6 @@ impl MemoryState {
     }
 
     fn segment_snapshot(&self, addr: DeviceAddr, segment: &SegmentEntry) -> SegmentSnapshot {
-        let slot = |slot: u32| self.slots.get(slot as usize);
-        let chain = std::iter::successors(slot(segment.first), |block| block.next.and_then(slot));
-        // The links of a damaged recording may go in circles.
-        let blocks = chain.take(self.slots.len()).map(BlockEntry::snapshot).collect();
         SegmentSnapshot {
             id: segment.id,
             addr,
@@ -208,7 +204,7 @@ impl MemoryState {
             pool_id: segment.pool_id,
             pool: segment.pool,
             is_expandable: segment.is_expandable,
-            blocks,
+            blocks: self.chain(segment).map(BlockEntry::snapshot).collect(),
         }
     }
 

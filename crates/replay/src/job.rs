@@ -1,5 +1,7 @@
 //! Runs and comparisons as messages that cross a thread border.
 
+use std::error::Error;
+
 use blockyard_pytorch::RecordedRun;
 use blockyard_record::{Bytes, Recording};
 use blockyard_workload::{ParseError, Workload};
@@ -103,8 +105,7 @@ pub fn perform(job: &Job, on_progress: OnProgress) -> Result<Product, JobError> 
             }
             let workload = Workload::parse(text).map_err(|error| text_error(&error))?;
             let settings = Settings { title: title.clone(), config, capacity: *capacity };
-            let recording =
-                run(&workload, &settings, on_progress).map_err(|error| job_error(error, title))?;
+            let recording = run(&workload, &settings, on_progress).map_err(|error| job_error(error, ""))?;
             Ok(Product { workload, recording, opened: None })
         }
         Job::Open { name, bytes } => {
@@ -137,6 +138,16 @@ fn job_error(error: RunError, name: &str) -> JobError {
             JobError::File { name: name.to_owned(), message: format!("its settings: {error}") }
         }
         RunError::Read(error) => JobError::File { name: name.to_owned(), message: error.to_string() },
-        error => JobError::Failed(error.to_string()),
+        error if name.is_empty() => JobError::Failed(with_causes(&error)),
+        error => JobError::File { name: name.to_owned(), message: with_causes(&error) },
     }
+}
+
+fn with_causes(error: &dyn Error) -> String {
+    let causes = std::iter::successors(error.source(), |&cause| cause.source());
+    // An error that only passes another one on has the same text.
+    let mut texts = vec![error.to_string()];
+    texts.extend(causes.map(ToString::to_string));
+    texts.dedup();
+    texts.join(": ")
 }

@@ -1,4 +1,6 @@
-use blockyard_allocator::{AllocError, Allocation, CachingAllocator, PoolOptions};
+use std::collections::BTreeSet;
+
+use blockyard_allocator::{AllocError, Allocation, CachingAllocator};
 use blockyard_device::{DeviceMemory, RecordedDevice, VirtualDevice};
 use blockyard_pytorch::Allocated;
 use blockyard_record::{
@@ -68,7 +70,7 @@ pub struct Runner<'a, D: DeviceMemory> {
     next: usize,
     next_label: usize,
     live: Vec<Option<Allocation>>,
-    user_pools: u32,
+    user_pools: BTreeSet<PoolId>,
 }
 
 /// Records the run and, beside it, PyTorch's trace of it.
@@ -100,7 +102,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         }
         let sink = TraceRecorder { recorder, trace: Vec::new() };
         let allocator = CachingAllocator::new(device, settings.config.clone(), sink);
-        Self { allocator, workload, next: 0, next_label: 0, live: Vec::new(), user_pools: 0 }
+        Self { allocator, workload, next: 0, next_label: 0, live: Vec::new(), user_pools: BTreeSet::new() }
     }
 
     /// Does the next request; `None` after the last one.
@@ -239,10 +241,10 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
     }
 
     fn enter_pool(&mut self, pool: PoolId) -> Result<(), AllocError> {
-        // Pools of a program exist before they are entered, and keep their memory after they are left.
-        while self.user_pools < pool.user {
-            self.allocator.create_pool(PoolOptions::default());
-            self.user_pools += 1;
+        // Pools of a program keep their memory after they are left: a first scope's use stands for their owner's.
+        if pool.user > 0 && self.user_pools.insert(pool) {
+            self.allocator.begin_allocate_to_pool(pool, None)?;
+            self.allocator.end_allocate_to_pool(pool)?;
         }
         self.allocator.begin_allocate_to_pool(pool, None)
     }

@@ -1,0 +1,67 @@
+//! Accessibility, as far as a program can check it: axe-core inside the page.
+
+use std::fmt;
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+use crate::page::Page;
+use crate::root;
+
+/// Runs axe-core and keeps what a test shows.
+const RUN: &str = "
+    const { violations } = await axe.run(document, { resultTypes: ['violations'] });
+    return violations
+        .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+        .map(({ id, impact, help, nodes }) => ({
+            id, impact, help, nodes: nodes.map(node => node.html + '\\n    ' + node.failureSummary),
+        }));";
+
+/// A rule of accessibility that the page breaks.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Violation {
+    /// The rule's name in axe-core, such as `color-contrast`.
+    pub id: String,
+    /// `serious` or `critical`.
+    pub impact: String,
+    /// What the rule asks for.
+    pub help: String,
+    /// The elements that break it, each as HTML with what is wrong about it.
+    pub nodes: Vec<String>,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}): {}", self.id, self.impact, self.help)?;
+        self.nodes.iter().try_for_each(|node| write!(f, "\n  {node}"))
+    }
+}
+
+impl Page {
+    /// What axe-core finds serious or critical about the page as it is displayed now.
+    ///
+    /// # Errors
+    /// Where axe-core is missing or does not run.
+    pub fn accessibility(&self) -> Result<Vec<Violation>> {
+        let file = root().join("target/tools/axe.min.js");
+        let axe = fs::read_to_string(&file)
+            .with_context(|| format!("{} is missing; `cargo xtask test` fetches it", file.display()))?;
+        // A script of the driver is not the page's, so the page's policy does not stop it.
+        self.execute(&axe, &[])?;
+        Ok(serde_json::from_value(self.execute_async(RUN, &[])?)?)
+    }
+
+    /// Checks that axe-core finds nothing serious.
+    ///
+    /// # Errors
+    /// What it finds.
+    pub fn check_accessible(&self) -> Result<()> {
+        let violations = self.accessibility()?;
+        if !violations.is_empty() {
+            let told: Vec<_> = violations.iter().map(ToString::to_string).collect();
+            bail!("not accessible:\n{}", told.join("\n"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,80 @@
+//! What the page said to the console, and what it asked of the network.
+
+use anyhow::{Result, bail};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::page::Page;
+
+/// A line of the browser's console.
+#[derive(Clone, Debug, Deserialize)]
+pub struct LogEntry {
+    /// `SEVERE`, `WARNING`, `INFO` or `DEBUG`.
+    pub level: String,
+    /// Who said it: `console-api`, `javascript` for an error that nobody caught, `network`, `security`, ...
+    #[serde(default)]
+    pub source: String,
+    /// Where and what.
+    pub message: String,
+}
+
+/// A request that the page made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// `GET`, `POST`, ...
+    pub method: String,
+    /// The whole address.
+    pub url: String,
+}
+
+impl Page {
+    /// What the console got since the last call, in order.
+    ///
+    /// # Errors
+    /// What the browser says.
+    pub fn console(&self) -> Result<Vec<LogEntry>> {
+        Ok(serde_json::from_value(self.driver.post("/se/log", &json!({ "type": "browser" }))?)?)
+    }
+
+    /// Checks that the console got no error since the last look at it: none written, none uncaught, nothing that the
+    /// page's policy blocked, no file that failed to load.
+    ///
+    /// # Errors
+    /// The errors.
+    pub fn check_console(&self) -> Result<()> {
+        let entries = self.console()?;
+        let severe: Vec<_> = entries
+            .iter()
+            .filter(|entry| entry.level == "SEVERE")
+            .map(|entry| format!("{}: {}", entry.source, entry.message))
+            .collect();
+        if !severe.is_empty() {
+            bail!("errors in the console:\n{}", severe.join("\n"));
+        }
+        Ok(())
+    }
+
+    /// What the page asked of the network since the last call, in order; its workers' requests are not among them.
+    ///
+    /// # Errors
+    /// What the browser says.
+    pub fn requests(&self) -> Result<Vec<Request>> {
+        let entries: Vec<LogEntry> =
+            serde_json::from_value(self.driver.post("/se/log", &json!({ "type": "performance" }))?)?;
+        let mut requests = Vec::new();
+        for entry in entries {
+            let event: Value = serde_json::from_str(&entry.message)?;
+            let event = &event["message"];
+            if event["method"] == "Network.requestWillBeSent" {
+                let request = &event["params"]["request"];
+                let word = |name: &str| request[name].as_str().unwrap_or_default().to_owned();
+                let request = Request { method: word("method"), url: word("url") };
+                // The browser's own start page is no affair of ours, and neither is what stays inside the page.
+                if ["http:", "https:", "ws:", "wss:"].iter().any(|scheme| request.url.starts_with(scheme)) {
+                    requests.push(request);
+                }
+            }
+        }
+        Ok(requests)
+    }
+}

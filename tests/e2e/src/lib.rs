@@ -1,0 +1,102 @@
+//! The real page in a real browser: the harness of the end-to-end tests.
+//!
+//! [`drive`] serves `dist/`, opens the page in a fresh headless Chromium and hands a test a [`Page`] to act on:
+//!
+//! ```no_run
+//! use blockyard_e2e::{drive, key};
+//!
+//! drive(|page| {
+//!     page.wait_for("main")?;
+//!     page.press(key::TAB)?;
+//!     page.dark(true)?;
+//!     page.check_accessible()
+//! })
+//! # .unwrap();
+//! ```
+//!
+//! The page is what `cargo xtask build` left in `dist/`; `cargo xtask test` builds it first. Chromium is driven
+//! through its WebDriver (`chromedriver` from the path, or `CHROMEDRIVER`; `CHROME` names another browser). Every test
+//! has a server, a browser and a profile of its own, so tests know nothing of each other and run in any order; at most
+//! two browsers run at a time.
+//!
+//! Lengths are CSS pixels. Whatever waits gives up after [`PATIENCE`]. Errors are `anyhow`'s: a test only shows them.
+
+mod axe;
+mod console;
+mod driver;
+mod input;
+mod page;
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+pub use axe::Violation;
+pub use console::{LogEntry, Request};
+pub use input::key;
+pub use page::{Page, Rect, Window};
+
+/// How long anything is waited for.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Opens the page in a window of 1280 x 900, runs `test` on it, and checks that the console stayed clean.
+///
+/// Where the test fails, a picture of the page is left in `target/e2e/`, named after the test.
+///
+/// # Errors
+/// What the test says; else the errors that the page wrote to its console.
+pub fn drive(test: impl FnOnce(&mut Page) -> Result<()>) -> Result<()> {
+    drive_in(Window::default(), test)
+}
+
+/// As [`drive`], in a window of another size or with settings made before the page loads.
+///
+/// # Errors
+/// As [`drive`].
+pub fn drive_in(window: Window, test: impl FnOnce(&mut Page) -> Result<()>) -> Result<()> {
+    let mut page = Page::blank(window)?;
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        page.goto("/")?;
+        test(&mut page)?;
+        page.check_console()
+    }));
+    match outcome {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(error.context(portrait(&page))),
+        Err(panic) => {
+            eprintln!("{}", portrait(&page));
+            resume_unwind(panic)
+        }
+    }
+}
+
+/// Keeps a picture of a page on which a test failed, and says where.
+fn portrait(page: &Page) -> String {
+    let test = std::thread::current().name().unwrap_or("test").replace("::", "-");
+    let path = output().join(format!("{test}.png"));
+    match page.screenshot(&path) {
+        Ok(()) => format!("the page then: {}", path.display()),
+        Err(error) => format!("no picture of the page: {error:#}"),
+    }
+}
+
+/// The repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Pictures and browser profiles; not in git.
+fn output() -> PathBuf {
+    root().join("target/e2e")
+}
+
+/// A file of the repository, by its path from the root.
+///
+/// # Errors
+/// Where there is no such file.
+pub fn repository_file(path: &str) -> Result<PathBuf> {
+    let file = root().join(path);
+    file.canonicalize().with_context(|| format!("{} is missing", file.display()))
+}

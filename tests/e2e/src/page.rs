@@ -1,0 +1,316 @@
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use blockyard_serve::{Port, Server};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::driver::Driver;
+use crate::{PATIENCE, root};
+
+/// The key under which WebDriver passes elements.
+const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
+
+/// The size of the browser's window.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    /// Pixels from left to right.
+    pub width: u32,
+    /// Pixels from top to bottom.
+    pub height: u32,
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        Self { width: 1280, height: 900 }
+    }
+}
+
+/// Where an element is in the viewport.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+pub struct Rect {
+    /// From the left edge of the viewport.
+    pub x: f64,
+    /// From the top edge of the viewport.
+    pub y: f64,
+    /// From left to right.
+    pub width: f64,
+    /// From top to bottom.
+    pub height: f64,
+}
+
+/// The page in a browser of its own; dropping it ends the browser and the server.
+///
+/// Elements are named by CSS selectors, and the first match is meant. Methods that act on an element wait until it is
+/// there and displayed.
+pub struct Page {
+    pub(crate) driver: Driver,
+    server: Option<Server>,
+    url: String,
+    media: Vec<(&'static str, &'static str)>,
+}
+
+impl std::fmt::Debug for Page {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Page").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+impl Page {
+    /// A browser that has not loaded the page yet: for settings that must come first.
+    ///
+    /// # Errors
+    /// Where the page was not built, or the browser does not start.
+    pub fn blank(window: Window) -> Result<Self> {
+        let dist = root().join("dist");
+        ensure!(dist.join("index.html").is_file(), "there is no page: run `cargo xtask build`");
+        let server = Server::start(&dist, Port::take(0)?)?;
+        let url = server.url();
+        let driver = Driver::start(window)?;
+        Ok(Self { driver, server: Some(server), url, media: Vec::new() })
+    }
+
+    /// Loads `path` of the page's server (`/` is the page) and waits for its scripts.
+    ///
+    /// # Errors
+    /// Where the page does not load.
+    pub fn goto(&self, path: &str) -> Result<()> {
+        let url = format!("{}{}", self.url, path.trim_start_matches('/'));
+        self.driver.post("/url", &json!({ "url": url }))?;
+        Ok(())
+    }
+
+    /// The address of the page's server, with a slash at the end.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Runs `script`, the body of a function of `arguments`, and returns what it returns.
+    ///
+    /// # Errors
+    /// What the script throws.
+    pub fn execute(&self, script: &str, arguments: &[Value]) -> Result<Value> {
+        self.driver.post("/execute/sync", &json!({ "script": script, "args": arguments }))
+    }
+
+    /// As [`Page::execute`], for a script that awaits: the body of an async function.
+    ///
+    /// # Errors
+    /// What the script throws, or that it does not end.
+    pub fn execute_async(&self, script: &str, arguments: &[Value]) -> Result<Value> {
+        // A promise that a script returns is awaited by the driver, its rejection is the error.
+        self.execute(&format!("return (async function() {{ {script} }}).apply(null, arguments)"), arguments)
+    }
+
+    /// Waits until the JavaScript expression `condition` is true, and returns its value.
+    ///
+    /// # Errors
+    /// Where it does not become true, or throws.
+    pub fn wait_until(&self, condition: &str) -> Result<Value> {
+        let begun = Instant::now();
+        loop {
+            let value = self.execute(&format!("return ({condition})"), &[])?;
+            if !matches!(value, Value::Null | Value::Bool(false)) && value != json!(0) && value != json!("") {
+                return Ok(value);
+            }
+            if begun.elapsed() > PATIENCE {
+                bail!("waited in vain for {condition}");
+            }
+            // Between two questions; the test itself goes on as soon as the answer is yes.
+            std::thread::sleep(Duration::from_millis(15));
+        }
+    }
+
+    /// Waits until an element matches `css` and is displayed.
+    ///
+    /// # Errors
+    /// Where none does.
+    pub fn wait_for(&self, css: &str) -> Result<()> {
+        let css = json!(css);
+        let shown = "checkVisibility({ visibilityProperty: true })";
+        self.wait_until(&format!("document.querySelector({css})?.{shown}")).map(drop)
+    }
+
+    /// Waits until no displayed element matches `css`.
+    ///
+    /// # Errors
+    /// Where one stays.
+    pub fn wait_gone(&self, css: &str) -> Result<()> {
+        let css = json!(css);
+        let shown = "checkVisibility({ visibilityProperty: true })";
+        self.wait_until(&format!("![...document.querySelectorAll({css})].some(it => it.{shown})")).map(drop)
+    }
+
+    /// Waits until the text of `css` contains `part`.
+    ///
+    /// # Errors
+    /// Where it does not; the error has the text.
+    pub fn wait_text(&self, css: &str, part: &str) -> Result<()> {
+        let (selector, wanted) = (json!(css), json!(part));
+        let condition = format!("document.querySelector({selector})?.textContent.includes({wanted})");
+        self.wait_until(&condition).map(drop).with_context(|| match self.text(css) {
+            Ok(text) => format!("the text of {css} is {text:?}"),
+            Err(error) => format!("{error:#}"),
+        })
+    }
+
+    /// The text of `css` as it is displayed.
+    ///
+    /// # Errors
+    /// Where no displayed element matches.
+    pub fn text(&self, css: &str) -> Result<String> {
+        let id = self.element(css)?;
+        self.string(&format!("/element/{id}/text"))
+    }
+
+    /// The attribute `name` of `css`, or `None` where it has none.
+    ///
+    /// # Errors
+    /// Where no displayed element matches.
+    pub fn attribute(&self, css: &str, name: &str) -> Result<Option<String>> {
+        self.wait_for(css)?;
+        let value = self.execute(
+            "return document.querySelector(arguments[0]).getAttribute(arguments[1])",
+            &[json!(css), json!(name)],
+        )?;
+        Ok(value.as_str().map(str::to_owned))
+    }
+
+    /// What is typed or chosen in the field `css`.
+    ///
+    /// # Errors
+    /// Where no displayed element matches.
+    pub fn value(&self, css: &str) -> Result<String> {
+        let id = self.element(css)?;
+        self.string(&format!("/element/{id}/property/value"))
+    }
+
+    /// How many elements match `css` now, displayed or not.
+    ///
+    /// # Errors
+    /// Where `css` is not a selector.
+    pub fn count(&self, css: &str) -> Result<usize> {
+        let count = self.execute("return document.querySelectorAll(arguments[0]).length", &[json!(css)])?;
+        Ok(serde_json::from_value(count)?)
+    }
+
+    /// Where `css` is in the viewport, after scrolling it into view.
+    ///
+    /// # Errors
+    /// Where no displayed element matches.
+    pub fn rect(&self, css: &str) -> Result<Rect> {
+        self.wait_for(css)?;
+        let script = "
+            const element = document.querySelector(arguments[0]);
+            element.scrollIntoView({ block: 'nearest', inline: 'nearest', behavior: 'instant' });
+            const { x, y, width, height } = element.getBoundingClientRect();
+            return { x, y, width, height };";
+        Ok(serde_json::from_value(self.execute(script, &[json!(css)])?)?)
+    }
+
+    /// Sends a command of the Chrome DevTools Protocol.
+    ///
+    /// # Errors
+    /// What the browser says.
+    pub fn devtools(&self, command: &str, parameters: &Value) -> Result<Value> {
+        self.driver.post("/goog/cdp/execute", &json!({ "cmd": command, "params": parameters }))
+    }
+
+    /// Makes the system prefer dark colors, or light ones.
+    ///
+    /// # Errors
+    /// What the browser says.
+    pub fn dark(&mut self, is_dark: bool) -> Result<()> {
+        self.emulate("prefers-color-scheme", if is_dark { "dark" } else { "light" })
+    }
+
+    /// Makes the system ask for little motion, or not.
+    ///
+    /// # Errors
+    /// What the browser says.
+    pub fn reduced_motion(&mut self, is_reduced: bool) -> Result<()> {
+        self.emulate("prefers-reduced-motion", if is_reduced { "reduce" } else { "no-preference" })
+    }
+
+    fn emulate(&mut self, feature: &'static str, value: &'static str) -> Result<()> {
+        // The browser forgets the features that a command does not name.
+        self.media.retain(|(name, _)| *name != feature);
+        self.media.push((feature, value));
+        let features: Vec<_> =
+            self.media.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
+        self.devtools("Emulation.setEmulatedMedia", &json!({ "features": features })).map(drop)
+    }
+
+    /// Cuts the network for good: the browser is offline and the server is gone.
+    ///
+    /// # Errors
+    /// What the browser says.
+    pub fn cut_network(&mut self) -> Result<()> {
+        self.devtools("Network.enable", &json!({}))?;
+        let nothing =
+            json!({ "offline": true, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0 });
+        self.devtools("Network.emulateNetworkConditions", &nothing)?;
+        self.server = None;
+        Ok(())
+    }
+
+    /// How long the main thread has worked since the first call, in seconds: the difference of two calls is what the
+    /// frames between them cost.
+    ///
+    /// # Errors
+    /// What the browser says.
+    pub fn main_thread_seconds(&self) -> Result<f64> {
+        self.devtools("Performance.enable", &json!({ "timeDomain": "threadTicks" }))?;
+        let metrics = self.devtools("Performance.getMetrics", &json!({}))?;
+        let metrics = metrics["metrics"].as_array().context("the browser has no metrics")?;
+        let task = metrics.iter().find(|metric| metric["name"] == "TaskDuration");
+        task.and_then(|metric| metric["value"].as_f64()).context("the browser does not tell TaskDuration")
+    }
+
+    /// Writes a picture of the viewport, as PNG.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn screenshot(&self, path: &Path) -> Result<()> {
+        write_png(path, &self.string("/screenshot")?)
+    }
+
+    /// Writes a picture of `css`, as PNG.
+    ///
+    /// # Errors
+    /// Where no displayed element matches, or the file cannot be written.
+    pub fn screenshot_of(&self, css: &str, path: &Path) -> Result<()> {
+        let id = self.element(css)?;
+        write_png(path, &self.string(&format!("/element/{id}/screenshot"))?)
+    }
+
+    /// The driver's id of the displayed element `css`.
+    pub(crate) fn element(&self, css: &str) -> Result<String> {
+        self.wait_for(css)?;
+        self.find(css)
+    }
+
+    /// The driver's id of the element `css`, displayed or not.
+    pub(crate) fn find(&self, css: &str) -> Result<String> {
+        let found = self.driver.post("/element", &json!({ "using": "css selector", "value": css }))?;
+        let id = found[ELEMENT].as_str().with_context(|| format!("no element matches {css}"))?;
+        Ok(id.to_owned())
+    }
+
+    fn string(&self, path: &str) -> Result<String> {
+        let value = self.driver.get(path)?;
+        Ok(value.as_str().with_context(|| format!("{path} is {value}, not text"))?.to_owned())
+    }
+}
+
+fn write_png(path: &Path, encoded: &str) -> Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(path, STANDARD.decode(encoded)?).with_context(|| format!("cannot write {}", path.display()))
+}

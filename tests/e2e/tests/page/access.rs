@@ -1,0 +1,96 @@
+//! For everybody: colors, keys, screen readers, small screens.
+
+use anyhow::{Result, ensure};
+use blockyard_e2e::{Window, drive, drive_in, key};
+
+use crate::{choose, id, workload, write_workload};
+
+#[test]
+fn axe_finds_nothing_serious_in_light_and_dark() -> Result<()> {
+    drive(|page| {
+        page.dark(false)?;
+        choose(page, "preset", "training")?;
+        page.click(&id("end"))?;
+        page.check_accessible()?;
+        page.click("#tab-numbers")?;
+        page.check_accessible()?;
+        page.click("#tab-table")?;
+        page.check_accessible()?;
+        page.dark(true)?;
+        page.check_accessible()?;
+        page.click(&id("sample-gnn_random"))?;
+        page.wait_for(&id("headline"))?;
+        page.check_accessible()?;
+        page.press("?")?;
+        page.wait_for(&id("help-dialog"))?;
+        page.check_accessible()
+    })
+}
+
+#[test]
+fn the_page_follows_the_system_into_the_dark_and_can_be_told_otherwise() -> Result<()> {
+    drive(|page| {
+        let background = "return getComputedStyle(document.body).backgroundColor";
+        page.dark(false)?;
+        let light = page.execute(background, &[])?;
+        page.dark(true)?;
+        let dark = page.execute(background, &[])?;
+        ensure!(light != dark, "the page stays {light}");
+        choose(page, "theme", "light")?;
+        ensure!(page.execute(background, &[])? == light, "the choice of light colors does nothing");
+        Ok(())
+    })
+}
+
+#[test]
+fn everything_can_be_done_with_the_keyboard() -> Result<()> {
+    drive(|page| {
+        write_workload(page, "a = alloc 3 MiB\nb = alloc 5 MiB")?;
+        page.press(key::ESCAPE)?;
+        page.press(key::HOME)?;
+        page.wait_text(&id("position"), "step 0 of 2")?;
+        page.press(key::RIGHT)?;
+        page.wait_text(&id("position"), "step 1 of 2")?;
+        page.press(key::END)?;
+        page.wait_text(&id("position"), "step 2 of 2")?;
+        // To the map with Tab alone, however many stops that takes.
+        let mut stops = 0;
+        while !page.execute("return document.activeElement?.dataset?.testid === 'map'", &[])?.as_bool().unwrap_or(false) {
+            page.press(key::TAB)?;
+            stops += 1;
+            ensure!(stops < 80, "the map cannot be reached with Tab");
+        }
+        page.press(key::HOME)?;
+        page.press(key::ENTER)?;
+        page.wait_text(&id("block"), "3 MiB")?;
+        page.press("f")?;
+        page.wait_text(&id("position"), "step 3 of 3")?;
+        ensure!(workload(page)?.contains("free a"), "{}", workload(page)?);
+        page.press_with(key::CONTROL, "z")?;
+        page.wait_text(&id("position"), "of 2")
+    })
+}
+
+#[test]
+fn the_figures_have_words_beside_them() -> Result<()> {
+    drive(|page| {
+        write_workload(page, "a = alloc 3 MiB")?;
+        let label = page.attribute(&id("ledger"), "aria-label")?.unwrap_or_default();
+        ensure!(label.contains("3 MiB"), "the bar's label: {label}");
+        let label = page.attribute(&id("river"), "aria-label")?.unwrap_or_default();
+        ensure!(!label.is_empty(), "the river has no label");
+        page.click("#tab-table")?;
+        page.wait_text(&id("table"), "20 MiB")?;
+        page.wait_text(&id("table"), "a")
+    })
+}
+
+#[test]
+fn nothing_is_cut_off_on_a_phone() -> Result<()> {
+    drive_in(Window { width: 390, height: 844, ..Window::default() }, |page| {
+        page.wait_for(&id("map"))?;
+        let overflow = page.execute("return document.documentElement.scrollWidth - innerWidth", &[])?;
+        ensure!(overflow.as_i64().unwrap_or(1) <= 0, "the page is {overflow} px too wide");
+        page.check_accessible()
+    })
+}

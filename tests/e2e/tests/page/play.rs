@@ -1,0 +1,153 @@
+//! Playing by hand.
+
+use anyhow::{Result, ensure};
+use blockyard_e2e::drive;
+
+use crate::{FIRST_BLOCK, choose, id, workload, write_workload};
+
+#[test]
+fn two_tensors_take_764_mebibytes_and_382_stay() -> Result<()> {
+    drive(|page| {
+        choose(page, "preset", "two-tensors")?;
+        page.click(&id("end"))?;
+        page.click("#tab-numbers")?;
+        page.wait_text(&id("numbers"), "382 MiB")?;
+        page.click(&id("summary-toggle"))?;
+        page.wait_text(&id("memory-summary"), "| Allocated memory      | 391168 KiB | 782336 KiB |")?;
+        page.wait_text(&id("memory-summary"), "| GPU reserved memory   | 391168 KiB | 782336 KiB |")
+    })
+}
+
+#[test]
+fn a_click_on_a_block_frees_it_and_the_text_follows() -> Result<()> {
+    drive(|page| {
+        write_workload(page, "a = alloc 3 MiB")?;
+        page.wait_text(&id("segments-summary"), "1 segment, 20 MiB")?;
+        page.hover_at(&id("map"), FIRST_BLOCK.0, FIRST_BLOCK.1)?;
+        page.wait_text(&id("tooltip"), "3 MiB")?;
+        page.click_at(&id("map"), FIRST_BLOCK.0, FIRST_BLOCK.1)?;
+        page.wait_text(&id("step-sentence"), "cached")?;
+        ensure!(workload(page)?.lines().any(|line| line.trim() == "free a"), "{}", workload(page)?);
+        page.click(&id("undo"))?;
+        page.wait_until("return !document.querySelector('#workload-text').value.includes('free a')")?;
+        page.click(&id("redo"))?;
+        page.wait_until("return document.querySelector('#workload-text').value.includes('free a')")?;
+        Ok(())
+    })
+}
+
+#[test]
+fn memory_is_allocated_by_form_and_given_back_by_button() -> Result<()> {
+    drive(|page| {
+        choose(page, "preset", "empty")?;
+        page.fill(&id("size"), "10000 x 10000 float32")?;
+        page.click(&id("allocate"))?;
+        page.wait_text(&id("segments-summary"), "1 segment, 382 MiB")?;
+        page.click_at(&id("map"), FIRST_BLOCK.0, FIRST_BLOCK.1)?;
+        page.wait_text(&id("step-sentence"), "cached")?;
+        page.click(&id("empty-cache"))?;
+        page.wait_text(&id("segments-summary"), "0 segments")?;
+        let text = workload(page)?;
+        ensure!(text.contains("empty_cache"), "{text}");
+        page.fill(&id("size"), "3 MBB")?;
+        page.click(&id("allocate"))?;
+        page.wait_for(&id("size-error"))?;
+        ensure!(workload(page)? == text, "a bad size changed the text");
+        Ok(())
+    })
+}
+
+#[test]
+fn running_out_of_memory_is_told_in_pytorchs_words() -> Result<()> {
+    drive(|page| {
+        choose(page, "preset", "fragmentation")?;
+        page.click(&id("start"))?;
+        page.click(&id("next-trouble"))?;
+        page.wait_text(&id("trouble"), "CUDA out of memory. Tried to allocate")?;
+        page.wait_text(&id("trouble"), "is reserved by PyTorch but unallocated")
+    })
+}
+
+#[test]
+fn the_player_steps_jumps_and_plays() -> Result<()> {
+    drive(|page| {
+        choose(page, "preset", "training")?;
+        page.click(&id("start"))?;
+        page.wait_text(&id("position"), "step 0 of")?;
+        page.click(&id("forward"))?;
+        page.wait_text(&id("position"), "step 1 of")?;
+        page.click(&id("back"))?;
+        page.wait_text(&id("position"), "step 0 of")?;
+        page.click(&id("play"))?;
+        page.wait_until("return !document.querySelector(\"[data-testid='position']\").textContent.startsWith('step 0 ')")?;
+        page.click(&id("play"))?;
+        page.click(&id("end"))?;
+        let position = page.text(&id("position"))?;
+        let count = position.rsplit(' ').next().unwrap_or_default();
+        ensure!(position == format!("step {count} of {count}"), "{position}");
+        Ok(())
+    })
+}
+
+#[test]
+fn errors_say_where_and_lose_no_text() -> Result<()> {
+    drive(|page| {
+        write_workload(page, "a = alloc 3 MiB\nfree b")?;
+        page.wait_text(&id("text-error"), "line 2")?;
+        ensure!(workload(page)? == "a = alloc 3 MiB\nfree b", "the text was lost");
+        page.fill(&id("workload-text"), "a = alloc 3 MiB\nfree a")?;
+        page.wait_gone(&id("text-error"))?;
+        page.wait_text(&id("verdict"), "")?;
+        for hostile in [
+            "a = alloc 0",
+            "a = alloc 1152921504606846976",
+            "a = alloc 18446744073709551615",
+            "a = alloc 18446744073709551616",
+            "repeat 1000000000 { repeat 1000000000 { a = alloc 1; free a } }",
+            "}}}} \u{0} \u{1F600} = alloc",
+        ] {
+            page.execute(
+                "const area = document.querySelector('#workload-text'); area.value = arguments[0];
+                 area.dispatchEvent(new Event('input', { bubbles: true }))",
+                &[serde_json::json!(hostile)],
+            )?;
+        }
+        page.fill(&id("workload-text"), "x = alloc 1 MiB")?;
+        page.click(&id("end"))?;
+        page.wait_text(&id("segments-summary"), "1 segment, 2 MiB")
+    })
+}
+
+#[test]
+fn a_million_steps_run_beside_the_page_and_can_be_cancelled() -> Result<()> {
+    drive(|page| {
+        write_workload(page, "a = alloc 3 MiB")?;
+        page.fill(&id("workload-text"), "repeat 500000 { t = alloc 1 MiB; free t }")?;
+        page.wait_text(&id("position"), "of 1,000,000")?;
+        page.click(&id("end"))?;
+        page.wait_text(&id("position"), "step 1,000,000 of 1,000,000")?;
+        // Long enough that the button is there in time.
+        page.fill(&id("workload-text"), "repeat 2500000 { t = alloc 1 MiB; free t }")?;
+        page.click(&id("cancel"))?;
+        page.wait_gone(&id("progress"))?;
+        // What was open is still there.
+        page.wait_text(&id("position"), "of 1,000,000")
+    })
+}
+
+#[test]
+fn settings_change_the_run_and_bad_ones_are_told() -> Result<()> {
+    drive(|page| {
+        write_workload(page, "a = alloc 3 MiB\nb = alloc 30 MiB\nfree b\nc = alloc 3 MiB")?;
+        page.wait_text(&id("segments-summary"), "2 segments, 50 MiB")?;
+        page.fill(&id("config"), "expandable_segments:True")?;
+        page.press(blockyard_e2e::key::ENTER)?;
+        page.wait_text(&id("segments-summary"), "40 MiB")?;
+        page.fill(&id("config"), "max_split_size_mb:2")?;
+        page.press(blockyard_e2e::key::ENTER)?;
+        page.wait_text(&id("device-error"), "must be >= 20")?;
+        page.fill(&id("config"), "")?;
+        page.press(blockyard_e2e::key::ENTER)?;
+        page.wait_text(&id("segments-summary"), "2 segments, 50 MiB")
+    })
+}

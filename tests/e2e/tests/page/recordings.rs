@@ -1,0 +1,125 @@
+//! Recordings of real runs.
+
+use anyhow::{Context, Result, ensure};
+use blockyard_e2e::drive;
+use serde_json::json;
+
+use crate::{fixture, id, write_workload};
+
+const GPT2: &str = "52,141 of 52,141 events identical";
+
+#[test]
+fn gpt2_opens_identically_and_scrubs_at_30_frames_a_second() -> Result<()> {
+    drive(|page| {
+        page.click(&id("sample-gpt2_varlen"))?;
+        page.wait_text(&id("headline"), GPT2)?;
+        let script = "
+            const [selector, done] = arguments;
+            const slider = document.querySelector(selector);
+            const most = Number(slider.max);
+            performance.clearMeasures('frame');
+            let moves = 0;
+            const move = () => {
+                if (moves === 240) {
+                    const frames = performance.getEntriesByName('frame').map((entry) => entry.duration);
+                    return done(frames.sort((left, right) => left - right));
+                }
+                // Back and forth, near and far: no order that a cache would like.
+                slider.value = String(Math.round(most * ((moves * 0.618034) % 1)));
+                slider.dispatchEvent(new Event('input', { bubbles: true }));
+                moves += 1;
+                requestAnimationFrame(move);
+            };
+            requestAnimationFrame(move);";
+        let frames: Vec<f64> = serde_json::from_value(page.execute_async(script, &[json!(id("scrub"))])?)?;
+        ensure!(frames.len() >= 200, "only {} frames were drawn", frames.len());
+        let at = |share: f64| frames[((frames.len() - 1) as f64 * share) as usize];
+        println!("scrub gpt2_varlen: main thread per frame, median {:.1} ms, p95 {:.1} ms", at(0.5), at(0.95));
+        ensure!(at(0.95) < 1000.0 / 30.0, "p95 of the main thread's work per frame is {:.1} ms", at(0.95));
+        Ok(())
+    })
+}
+
+#[test]
+fn recordings_of_every_kind_open_from_files() -> Result<()> {
+    drive(|page| {
+        for (name, headline) in [
+            ("programs/resnet50_amp", "13,101 of 13,101 events identical"),
+            ("programs/multistream", "4,369 of 4,369 events identical"),
+            ("programs/gnn_random.expandable_segments", "of 8,963 events identical"),
+            ("programs/cudagraph_mlp", "events identical"),
+            ("synthetic/default-tight", "1,771 of 1,771 events identical"),
+            ("synthetic/expand-streams", "events identical"),
+            ("synthetic/pools-mix", "1,785 of 1,785 events identical"),
+        ] {
+            page.upload(&id("file"), &fixture(name))?;
+            let file = name.rsplit('/').next().unwrap_or(name);
+            page.wait_text(&id("recording-card"), &format!("{file}.jsonl.gz"))?;
+            if name.ends_with("expandable_segments") {
+                page.wait_text(&id("headline"), "events identical")?;
+            } else {
+                page.wait_text(&id("headline"), headline)?;
+            }
+            ensure!(page.count(".headline.differs")? == 0, "{name} differs");
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_difference_is_shown_and_jumped_to() -> Result<()> {
+    drive(|page| {
+        // A recording in which PyTorch would have answered otherwise: one address is moved.
+        let text = r#"{"meta":{"name":"moved","torch":"2.11.0","conf":"","total_memory":1073741824}}
+{"trace":[["segment_alloc",2097152,20971520,0],["alloc",2097152,3145728,0],["alloc",7340032,3145728,0],["free_requested",2097152,3145728,0],["free_completed",2097152,3145728,0]]}"#;
+        page.drop_file("body", "moved.jsonl", text.as_bytes())?;
+        page.wait_text(&id("headline"), "4 of 5 events identical")?;
+        page.click(&id("first-difference"))?;
+        page.wait_text(&id("position"), "step 2 of 3")
+    })
+}
+
+#[test]
+fn bad_files_are_told_and_lose_nothing() -> Result<()> {
+    drive(|page| {
+        write_workload(page, "a = alloc 3 MiB")?;
+        let real = std::fs::read(fixture("programs/gnn_random")).context("the fixture")?;
+        for (name, bytes, words) in [
+            ("empty.jsonl.gz", &b""[..], "empty"),
+            ("cut.jsonl.gz", &real[..real.len() / 2], "cut off"),
+            ("snapshot.pickle", b"\x80\x04\x95rest", "pickle"),
+            ("picture.png", b"\x89PNG\r\n\x1a\n", "PNG"),
+            ("notes.txt", b"hello", "not a recording"),
+            ("nothing.jsonl", br#"{"meta":{"name":"n","total_memory":1}}"#, "empty"),
+            (
+                "late.jsonl",
+                b"{\"meta\":{\"name\":\"n\",\"total_memory\":1073741824}}\n{\"trace\":[[\"free_requested\",512,3,0]]}",
+                "begins late",
+            ),
+        ] {
+            page.drop_file("body", name, bytes)?;
+            page.wait_text(&id("message"), name)?;
+            page.wait_text(&id("message"), words)?;
+            page.click(&id("dismiss"))?;
+            page.wait_gone(&id("message"))?;
+        }
+        page.wait_text(&id("segments-summary"), "1 segment, 20 MiB")
+    })
+}
+
+#[test]
+fn the_page_works_with_the_network_cut() -> Result<()> {
+    drive(|page| {
+        page.wait_until(
+            "return performance.getEntriesByType('resource').filter((entry) => entry.name.endsWith('.jsonl.gz')).length >= 3",
+        )?;
+        page.cut_network()?;
+        page.click(&id("sample-gpt2_varlen"))?;
+        page.wait_text(&id("headline"), GPT2)?;
+        page.click(&id("back-to-workload"))?;
+        page.click(&id("end"))?;
+        page.fill(&id("size"), "3 MiB")?;
+        page.click(&id("allocate"))?;
+        page.wait_text(&id("step-sentence"), "3 MiB")
+    })
+}

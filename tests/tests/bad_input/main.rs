@@ -1,0 +1,47 @@
+//! Input that is not what it should be: a clear error or an honest answer, and never a panic.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, in its helpers too")]
+
+mod begins_late;
+mod contents;
+mod damaged;
+mod files;
+mod loops;
+
+use std::io::{Read as _, Write as _};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use blockyard_replay::job::{Job, JobError, Product, perform};
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+
+fn fixture(name: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(format!("{name}.jsonl.gz"));
+    std::fs::read(path).expect("the fixture is there")
+}
+
+fn gunzip(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    GzDecoder::new(bytes).read_to_string(&mut text).expect("a fixture is text");
+    text
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn open(bytes: impl Into<Vec<u8>>) -> Result<Product, JobError> {
+    let job = Job::Open { name: "it.jsonl".to_owned(), bytes: bytes.into() };
+    perform(&job, &mut |_| ControlFlow::Continue(()))
+}
+
+/// Opening the bytes fails, and the error names the file and says this.
+#[track_caller]
+fn check_refused(bytes: impl Into<Vec<u8>>, message: &str) {
+    let error = open(bytes).expect_err("this is no recording").to_string();
+    assert_eq!(error, format!("it.jsonl: {message}"));
+}

@@ -1,0 +1,15 @@
+//! What the allocator does, one behavior a test: a workload in, the picture of segments and statistics out.
+//!
+//! The examples W1 to W12 are worked out in the project's description of PyTorch's allocator, where every number came out
+//! of the real library; here the numbers stand again, in the tests and not only in pictures.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, in its helpers too")]
+#![allow(clippy::needless_raw_string_hashes, reason = "expect-test writes them when it updates a text")]
+
+mod edges;
+mod expandable;
+mod failing;
+mod packing;
+mod picture;
+mod pools;
+mod streams;

@@ -1,0 +1,132 @@
+//! After every request: the allocator, its events and a naive model say the same.
+
+use std::collections::BTreeMap;
+
+use blockyard_device::VirtualDevice;
+use blockyard_record::{BlockState, Bytes, DeviceAddr, Ledger, SegmentSnapshot, Snapshot, StreamId};
+use blockyard_replay::{Runner, StepResult};
+use blockyard_workload::{Request, TensorId};
+use proptest::prelude::*;
+
+use crate::cases::{Case, cases};
+use crate::config;
+
+proptest! {
+    #![proptest_config(config(512))]
+
+    #[test]
+    fn allocator_events_and_model_agree_after_every_request(case in cases(1..150)) {
+        follow(&case);
+    }
+}
+
+/// What callers hold, as they know it: address, bytes asked for, stream.
+type Held = BTreeMap<TensorId, (DeviceAddr, Bytes, StreamId)>;
+
+fn follow(case: &Case) {
+    let workload = case.workload();
+    let mut runner = Runner::new(VirtualDevice::new(case.capacity), &case.settings(), &workload);
+    let mut held = Held::new();
+    for request in &case.requests {
+        let result = runner.step().expect("a virtual device does not fail").expect("a request is left");
+        update(&mut held, request, &result);
+        check(&runner, &held, case.capacity);
+    }
+    assert_eq!(runner.step().unwrap(), None);
+    assert!(held.is_empty());
+    // Addresses whose first mapping fails stay reserved, as in PyTorch; they hold no memory.
+    let mut left = runner.snapshot().segments;
+    left.retain(|segment| !segment.mapped().is_zero());
+    assert!(left.iter().all(|segment| segment.pool_id.user > 0), "only a program's own pool keeps its cache");
+    assert!(left.iter().all(|segment| segment.active().is_zero()));
+    let reserved: Bytes = left.iter().map(SegmentSnapshot::mapped).sum();
+    assert_eq!(runner.stats().reserved_bytes.all.current, reserved.signed());
+}
+
+fn update(held: &mut Held, request: &Request, result: &StepResult) {
+    match *request {
+        Request::Allocate { tensor, size, stream } => match result {
+            StepResult::Allocated(addr) if size.is_zero() => assert_eq!(addr.get(), 0),
+            StepResult::Allocated(addr) => {
+                assert!(size < Bytes::new(1 << 60));
+                held.insert(tensor, (*addr, size, stream));
+            }
+            StepResult::OutOfMemory(_) => assert!(size < Bytes::new(1 << 60)),
+            StepResult::Refused(_) => assert!(size >= Bytes::new(1 << 60)),
+            other => panic!("an allocation came to {other:?}"),
+        },
+        Request::Free { tensor } => {
+            held.remove(&tensor);
+        }
+        Request::SetFraction { fraction } => {
+            let is_refused = matches!(result, StepResult::Refused(_));
+            assert_eq!(is_refused, !(0.0..=1.0).contains(&fraction), "{fraction}");
+        }
+        _ => {}
+    }
+}
+
+fn check(runner: &Runner<'_, VirtualDevice>, held: &Held, capacity: Bytes) {
+    runner.allocator().check().unwrap();
+    let snapshot = runner.snapshot();
+    let state = runner.recorder().state();
+    assert_eq!(state.snapshot(), snapshot, "events give the snapshot");
+    assert_eq!(state.stats(), runner.stats(), "events give the statistics");
+    check_segments(&snapshot);
+
+    let ledger = state.ledger();
+    assert_eq!(ledger, counted(&snapshot, capacity), "the classes are what the blocks add up to");
+    assert_eq!(ledger.capacity(), capacity, "every byte is in one class");
+    for segment in state.segments() {
+        let with_blocks = state.segment(segment.id).expect("a listed segment is there");
+        assert_eq!((with_blocks.addr, with_blocks.size), (segment.addr, segment.size));
+        assert_eq!(with_blocks.blocks.iter().map(|block| block.size).sum::<Bytes>(), segment.size);
+    }
+
+    let mut expected: Vec<_> = held.values().copied().collect();
+    expected.sort();
+    assert_eq!(allocated(&snapshot), expected, "what callers hold is what is allocated");
+}
+
+fn check_segments(snapshot: &Snapshot) {
+    let mut end = DeviceAddr::default();
+    for segment in &snapshot.segments {
+        assert!(segment.addr >= end, "segments ascend and do not overlap");
+        end = segment.addr;
+        for block in &segment.blocks {
+            assert_eq!(block.addr, end, "blocks cover their segment");
+            end = block.addr.offset(block.size);
+        }
+        assert_eq!(end, segment.addr.offset(segment.size));
+    }
+}
+
+fn counted(snapshot: &Snapshot, capacity: Bytes) -> Ledger {
+    let mut ledger = Ledger { free: capacity, ..Ledger::default() };
+    for segment in &snapshot.segments {
+        ledger.free -= segment.mapped();
+        for block in &segment.blocks {
+            match block.state {
+                BlockState::Allocated => {
+                    ledger.requested += block.requested;
+                    ledger.rounding += block.size - block.requested;
+                }
+                BlockState::PendingFree => ledger.pending += block.size,
+                BlockState::Inactive => ledger.cached += block.size,
+                BlockState::Unmapped => assert!(segment.is_expandable),
+            }
+        }
+    }
+    ledger
+}
+
+fn allocated(snapshot: &Snapshot) -> Vec<(DeviceAddr, Bytes, StreamId)> {
+    let blocks = snapshot.segments.iter().flat_map(|segment| {
+        segment
+            .blocks
+            .iter()
+            .filter(|block| block.state == BlockState::Allocated)
+            .map(move |block| (block, segment))
+    });
+    blocks.map(|(block, segment)| (block.addr, block.requested, segment.stream)).collect()
+}

@@ -1,0 +1,15 @@
+//! What holds for every run, tested on random ones.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, in its helpers too")]
+
+mod cases;
+mod follow;
+mod recordings;
+mod tally;
+
+use proptest::test_runner::Config;
+
+/// So many random runs; a failure prints the smallest run that fails, which is worth a test of its own.
+fn config(cases: u32) -> Config {
+    Config { cases, failure_persistence: None, max_shrink_iters: 4096, ..Config::default() }
+}

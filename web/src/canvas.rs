@@ -1,0 +1,260 @@
+//! Draws a [`Scene`] on a canvas. Knows colors and pixels, nothing about memory.
+
+use blockyard_figure::{
+    Anchor, Dash, FONT_FAMILY, Fill, Mark, Pattern, Point, Rect, Role, Scene, Weight, text_width_px,
+};
+use wasm_bindgen::prelude::*;
+use web_sys::{CanvasPattern, CanvasRenderingContext2d, HtmlCanvasElement};
+
+use crate::browser;
+
+/// The colors of the page's theme, with the patterns made of them.
+///
+/// Goes stale when the theme or the pixel ratio changes: make a new one then.
+#[derive(Debug)]
+pub(crate) struct Paints {
+    // In the order of `Role::ALL`.
+    colors: Vec<String>,
+    patterns: Vec<(Fill, Option<CanvasPattern>)>,
+    ratio: f64,
+}
+
+impl Paints {
+    /// The colors that the page's style gives to every role now.
+    pub(crate) fn read() -> Self {
+        let style = browser::window().and_then(|window| {
+            let root = window.document()?.document_element()?;
+            window.get_computed_style(&root).ok()?
+        });
+        let color = |role: &Role| {
+            let value = style.as_ref().and_then(|style| style.get_property_value(role.css_variable()).ok());
+            value
+                .map(|value| value.trim().to_owned())
+                .filter(|value| !value.is_empty())
+                .unwrap_or("gray".to_owned())
+        };
+        let colors = Role::ALL.iter().map(color).collect();
+        Self { colors, patterns: Vec::new(), ratio: browser::pixel_ratio() }
+    }
+
+    fn color(&self, role: Role) -> &str {
+        let known = match role {
+            Role::Stream(index) => Role::Stream(index % Role::STREAMS),
+            other => other,
+        };
+        let place = Role::ALL.iter().position(|role| *role == known);
+        place.and_then(|place| self.colors.get(place)).map_or("gray", String::as_str)
+    }
+
+    fn pattern(&mut self, fill: Fill) -> Option<&CanvasPattern> {
+        let place = self.patterns.iter().position(|(made, _)| *made == fill).unwrap_or_else(|| {
+            let pattern = make_pattern(self.color(fill.role), fill.pattern, self.ratio);
+            self.patterns.push((fill, pattern));
+            self.patterns.len() - 1
+        });
+        self.patterns.get(place)?.1.as_ref()
+    }
+
+    /// Draws the scene, and only the scene, on the canvas, which takes on the scene's size.
+    pub(crate) fn draw(&mut self, canvas: &HtmlCanvasElement, scene: &Scene) {
+        let (width, height) =
+            (device_length(scene.width_px, self.ratio), device_length(scene.height_px, self.ratio));
+        if canvas.width() != width || canvas.height() != height {
+            canvas.set_width(width);
+            canvas.set_height(height);
+        }
+        let Some(context) = context_of(canvas) else { return };
+        context.clear_rect(0.0, 0.0, f64::from(width), f64::from(height));
+        let mut brush = Brush { paints: self, context: &context, fill: None, font: None };
+        for mark in &scene.marks {
+            brush.draw(mark);
+        }
+    }
+}
+
+fn context_of(canvas: &HtmlCanvasElement) -> Option<CanvasRenderingContext2d> {
+    canvas.get_context("2d").ok()??.dyn_into().ok()
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a canvas has at most 16384 pixels a side"
+)]
+fn device_length(length_px: f32, ratio: f64) -> u32 {
+    (f64::from(length_px) * ratio).round().clamp(1.0, 16384.0) as u32
+}
+
+fn make_pattern(color: &str, pattern: Pattern, ratio: f64) -> Option<CanvasPattern> {
+    let tile = pattern.tile();
+    let canvas: HtmlCanvasElement = browser::document()?.create_element("canvas").ok()?.dyn_into().ok()?;
+    // Whole pixels, or a seam would show where tiles meet.
+    let side = device_length(tile.size_px, ratio);
+    let scale = f64::from(side) / f64::from(tile.size_px);
+    canvas.set_width(side);
+    canvas.set_height(side);
+    let context = context_of(&canvas)?;
+    context.set_fill_style_str(color);
+    context.set_stroke_style_str(color);
+    context.set_global_alpha(f64::from(tile.tint));
+    context.fill_rect(0.0, 0.0, f64::from(side), f64::from(side));
+    context.set_global_alpha(1.0);
+    context.set_line_width(f64::from(tile.line_px) * scale);
+    for [from_x, from_y, to_x, to_y] in tile.lines.iter().map(|line| line.map(|at| f64::from(at) * scale)) {
+        context.begin_path();
+        context.move_to(from_x, from_y);
+        context.line_to(to_x, to_y);
+        context.stroke();
+    }
+    for [x, y, radius] in tile.dots.iter().map(|dot| dot.map(|at| f64::from(at) * scale)) {
+        context.begin_path();
+        context.arc(x, y, radius, 0.0, std::f64::consts::TAU).ok()?;
+        context.fill();
+    }
+    context.create_pattern_with_html_canvas_element(&canvas, "repeat").ok()?
+}
+
+/// A rectangle in device pixels whose edges lie on pixel borders.
+struct Snapped {
+    x: f64,
+    y: f64,
+    width: f64,
+    height: f64,
+}
+
+/// Draws marks and remembers what the context is set to, since setting it is slow.
+struct Brush<'a> {
+    paints: &'a mut Paints,
+    context: &'a CanvasRenderingContext2d,
+    fill: Option<Fill>,
+    font: Option<(f32, Weight)>,
+}
+
+impl Brush<'_> {
+    fn draw(&mut self, mark: &Mark) {
+        match mark {
+            Mark::Rect { rect, fill, outline } => self.rect(*rect, *fill, *outline),
+            Mark::Frame { rect, role, dash, width_px } => self.frame(*rect, *role, *dash, *width_px),
+            Mark::Line { from, to, role, dash, width_px } => {
+                self.path(&[*from, *to], *role, *dash, *width_px)
+            }
+            Mark::Path { points, role, dash, width_px } => self.path(points, *role, *dash, *width_px),
+            Mark::Area { points, fill } => {
+                self.set_fill(*fill);
+                self.trace(points, 0.0);
+                self.context.fill();
+            }
+            Mark::Text { at, text, role, size_px, anchor, clip, weight } => {
+                if let Some(clip) = clip {
+                    let clip = self.snap(*clip);
+                    self.context.save();
+                    self.context.begin_path();
+                    self.context.rect(clip.x, clip.y, clip.width, clip.height);
+                    self.context.clip();
+                }
+                self.text(*at, text, *role, (*size_px, *weight), *anchor);
+                if clip.is_some() {
+                    self.context.restore();
+                    (self.fill, self.font) = (None, None);
+                }
+            }
+        }
+    }
+
+    fn device(&self, length_px: f32) -> f64 {
+        f64::from(length_px) * self.paints.ratio
+    }
+
+    fn snap(&self, rect: Rect) -> Snapped {
+        let (left, top) = (self.device(rect.x_px).round(), self.device(rect.y_px).round());
+        let (right, bottom) = (self.device(rect.right_px()).round(), self.device(rect.bottom_px()).round());
+        Snapped { x: left, y: top, width: (right - left).max(1.0), height: (bottom - top).max(1.0) }
+    }
+
+    fn rect(&mut self, rect: Rect, fill: Fill, outline: Option<Role>) {
+        self.set_fill(fill);
+        let place = self.snap(rect);
+        self.context.fill_rect(place.x, place.y, place.width, place.height);
+        if let Some(role) = outline {
+            self.frame(rect, role, Dash::Solid, 1.0);
+        }
+    }
+
+    fn frame(&mut self, rect: Rect, role: Role, dash: Dash, width_px: f32) {
+        let width = self.set_stroke(role, dash, width_px);
+        let place = self.snap(rect);
+        self.context.stroke_rect(
+            place.x + width / 2.0,
+            place.y + width / 2.0,
+            (place.width - width).max(0.0),
+            (place.height - width).max(0.0),
+        );
+    }
+
+    fn path(&mut self, points: &[Point], role: Role, dash: Dash, width_px: f32) {
+        let width = self.set_stroke(role, dash, width_px);
+        // Odd widths are sharp only on the middle of pixels.
+        let shift = if width.rem_euclid(2.0) < 1.0 { 0.0 } else { 0.5 };
+        self.trace(points, shift);
+        self.context.stroke();
+    }
+
+    fn trace(&mut self, points: &[Point], shift: f64) {
+        self.context.begin_path();
+        let straight = points.len() == 2;
+        for (index, point) in points.iter().enumerate() {
+            let (mut x, mut y) = (self.device(point.x_px), self.device(point.y_px));
+            if straight {
+                (x, y) = (x.floor() + shift, y.floor() + shift);
+            }
+            if index == 0 {
+                self.context.move_to(x, y);
+            } else {
+                self.context.line_to(x, y);
+            }
+        }
+    }
+
+    fn text(&mut self, at: Point, text: &str, role: Role, font: (f32, Weight), anchor: Anchor) {
+        self.set_fill(Fill::solid(role));
+        if self.font != Some(font) {
+            let weight = if font.1 == Weight::Bold { "600" } else { "400" };
+            self.context.set_font(&format!("{weight} {}px {FONT_FAMILY}", self.device(font.0)));
+            self.font = Some(font);
+        }
+        self.context.set_text_align(match anchor {
+            Anchor::Start => "left",
+            Anchor::Middle => "center",
+            Anchor::End => "right",
+        });
+        // The layout counted on this width; a wider font is squeezed. The baseline on a whole pixel keeps text sharp.
+        let most = self.device(text_width_px(text, font.0, font.1));
+        let (x, y) = (self.device(at.x_px), self.device(at.y_px).round());
+        let _ = self.context.fill_text_with_max_width(text, x, y, most);
+    }
+
+    fn set_fill(&mut self, fill: Fill) {
+        if self.fill == Some(fill) {
+            return;
+        }
+        self.fill = Some(fill);
+        if fill.pattern == Pattern::Solid {
+            self.context.set_fill_style_str(self.paints.color(fill.role));
+        } else if let Some(pattern) = self.paints.pattern(fill) {
+            self.context.set_fill_style_canvas_pattern(pattern);
+        }
+    }
+
+    /// Returns the width in device pixels.
+    fn set_stroke(&mut self, role: Role, dash: Dash, width_px: f32) -> f64 {
+        let width = self.device(width_px).round().max(1.0);
+        self.context.set_stroke_style_str(self.paints.color(role));
+        self.context.set_line_width(width);
+        let lengths = js_sys::Array::new();
+        for length in dash.lengths_px() {
+            lengths.push(&JsValue::from_f64(self.device(*length)));
+        }
+        let _ = self.context.set_line_dash(&lengths);
+        width
+    }
+}

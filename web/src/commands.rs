@@ -1,0 +1,217 @@
+//! What the reader can do to the workload, and the long jobs that follow from it.
+
+use blockyard_figure::PlayerAction;
+use blockyard_record::{BlockId, BlockState, StreamId};
+use blockyard_replay::Progress;
+use blockyard_workload::edit::{Action, Edit, EditError, insert};
+use blockyard_workload::{Request, TensorId};
+use leptos::prelude::*;
+
+use crate::browser;
+use crate::jobs;
+use crate::run::{self, Attempt, Run};
+use crate::session::{Answer, Session, Work};
+use crate::shared::Shared;
+
+/// Where the cursor goes once a changed workload has run.
+#[derive(Clone, Copy, Debug)]
+enum Then {
+    /// To the end if it was there, else it stays.
+    Stay { was_at_end: bool },
+    /// Behind this many steps.
+    Seek(usize),
+}
+
+impl Session {
+    fn is_at_end(self) -> bool {
+        let run = self.run.get_untracked();
+        self.player.with_untracked(|player| player.is_at_end(&run.recording))
+    }
+
+    /// Takes a text as typed.
+    pub(crate) fn type_text(self, text: String) {
+        let was_at_end = self.is_at_end();
+        self.history.update(|history| history.type_text(text, browser::now_millis()));
+        self.settle(Then::Stay { was_at_end });
+    }
+
+    pub(crate) fn undo(self) {
+        let was_at_end = self.is_at_end();
+        self.history.update(crate::history::History::undo);
+        self.settle(Then::Stay { was_at_end });
+    }
+
+    pub(crate) fn redo(self) {
+        let was_at_end = self.is_at_end();
+        self.history.update(crate::history::History::redo);
+        self.settle(Then::Stay { was_at_end });
+    }
+
+    pub(crate) fn set_config(self, config: String) {
+        let was_at_end = self.is_at_end();
+        self.settings.update(|settings| settings.config = config);
+        self.settle(Then::Stay { was_at_end });
+    }
+
+    pub(crate) fn set_capacity(self, capacity: String) {
+        let was_at_end = self.is_at_end();
+        self.settings.update(|settings| settings.capacity = capacity);
+        self.settle(Then::Stay { was_at_end });
+    }
+
+    /// Does by hand what the action says, right behind the step under the cursor.
+    pub(crate) fn act(self, action: Action) {
+        if self.shows_opened.get_untracked() {
+            return self.complain("A recording cannot be changed. Go back to the workload to play by hand.");
+        }
+        let Attempt::Ran(run) = self.attempt.get_untracked() else {
+            return self.complain("Mend the workload's text first: the figure shows an older text.");
+        };
+        let done = self.player.with_untracked(|player| {
+            player.current_step(&run.recording).map_or(0, |step| step + 1).min(run.workload.requests().len())
+        });
+        let text = self.history.with_untracked(|history| history.text().to_owned());
+        match insert(&text, &run.workload, done, action) {
+            Ok(edit) => self.take_edit(edit),
+            Err(EditError::InsideLoop { resume }) => match insert(&text, &run.workload, resume, action) {
+                Ok(edit) => {
+                    self.take_edit(edit);
+                    self.tell("Nothing can be inserted inside a loop or a list, so it went behind it.");
+                }
+                Err(error) => self.complain(sentence(&error.to_string())),
+            },
+            Err(error) => self.complain(sentence(&error.to_string())),
+        }
+    }
+
+    fn take_edit(self, edit: Edit) {
+        self.message.set(None);
+        self.history.update(|history| history.replace(edit.text));
+        self.settle(Then::Seek(edit.request + edit.added));
+    }
+
+    /// Gives the block back, if a caller has it.
+    pub(crate) fn free_block(self, block: BlockId) {
+        match self.tensor_of(block) {
+            Some(tensor) => self.act(Action::Free { tensor }),
+            None => self.tell("This block is in nobody's hands: there is nothing to free."),
+        }
+    }
+
+    pub(crate) fn record_stream(self, block: BlockId, stream: StreamId) {
+        if let Some(tensor) = self.tensor_of(block) {
+            self.act(Action::RecordStream { tensor, stream });
+        }
+    }
+
+    /// The tensor that an allocated block holds at this moment.
+    fn tensor_of(self, block: BlockId) -> Option<TensorId> {
+        self.with_state_now(|run, state| {
+            let block = state.block(block)?;
+            if block.state != BlockState::Allocated {
+                return None;
+            }
+            let step = run.recording.born(block.allocation?)?;
+            match run.request(step)? {
+                Request::Allocate { tensor, .. } => Some(*tensor),
+                _ => None,
+            }
+        })
+        .flatten()
+    }
+
+    /// Brings the cursor in line with a changed workload, at once or when the worker is done.
+    fn settle(self, then: Then) {
+        match self.attempt.get_untracked() {
+            Attempt::Ran(_) => {
+                jobs::stop();
+                self.work.set(None);
+                self.arrive(then);
+            }
+            Attempt::Failed(_) => {
+                jobs::stop();
+                self.work.set(None);
+            }
+            Attempt::Long => self.run_long(then),
+        }
+    }
+
+    fn arrive(self, then: Then) {
+        match then {
+            Then::Stay { was_at_end } => self.dispatch(PlayerAction::Loaded { keep_at_end: was_at_end }),
+            Then::Seek(step) => {
+                self.dispatch(PlayerAction::Loaded { keep_at_end: false });
+                self.dispatch(PlayerAction::SeekStep(step));
+            }
+        }
+    }
+
+    fn run_long(self, then: Then) {
+        let input = self.input.get_untracked();
+        let Ok(job) = run::job(&input) else { return };
+        self.show_work("Running the workload");
+        jobs::start(
+            &job,
+            move |progress| self.progress(progress),
+            move |result| {
+                self.work.set(None);
+                let attempt = match result {
+                    Ok(product) => Attempt::Ran(Shared::new(Run::new(product))),
+                    Err(failure) => Attempt::Failed(failure.into()),
+                };
+                self.answer.set(Some(Answer { input, attempt }));
+                self.arrive(then);
+            },
+        );
+    }
+
+    /// Announces a job; its progress is shown once it has taken a while.
+    pub(crate) fn show_work(self, title: &str) {
+        let work = Work { title: title.to_owned(), phase: String::new(), done: 0, total: 0, is_shown: false };
+        self.work.set(Some(work));
+        let _ = browser::after_millis(300, move || {
+            if self.work.with_untracked(Option::is_some) {
+                self.work.update(|work| {
+                    if let Some(work) = work {
+                        work.is_shown = true;
+                    }
+                });
+            }
+        });
+    }
+
+    pub(crate) fn progress(self, progress: Progress) {
+        self.work.update(|work| {
+            if let Some(work) = work {
+                (work.phase, work.done, work.total) =
+                    (progress.phase.to_string(), progress.done, progress.total);
+            }
+        });
+    }
+
+    /// Ends the running job; what is open stays.
+    pub(crate) fn cancel_work(self) {
+        jobs::stop();
+        self.work.set(None);
+        let input = self.input.get_untracked();
+        if self.attempt.get_untracked() == Attempt::Long {
+            let attempt = Attempt::Failed(run::Failure::Other(
+                "Cancelled. Change the text to run it again.".to_owned(),
+            ));
+            self.answer.set(Some(Answer { input, attempt }));
+        }
+    }
+
+    /// Runs a workload that is new to the reader: its first step is done, so that there is something to see.
+    pub(crate) fn run_first(self) {
+        self.settle(Then::Seek(1));
+    }
+}
+
+/// A message of a library as a sentence of the page.
+pub(crate) fn sentence(message: &str) -> String {
+    let mut letters = message.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase().to_string()).unwrap_or_default();
+    let stop = if message.ends_with(['.', '!', '?']) { "" } else { "." };
+    format!("{first}{}{stop}", letters.as_str())
+}

@@ -1,0 +1,139 @@
+//! Opens recordings from files and samples. Nothing leaves the page.
+
+use blockyard_replay::job::Job;
+use js_sys::Uint8Array;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
+use web_sys::{File, Response};
+
+use crate::browser;
+use crate::commands::sentence;
+use crate::jobs;
+use crate::run::Run;
+use crate::session::{Opened, Session};
+use crate::shared::Shared;
+
+/// A recording that comes with the page.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sample {
+    pub(crate) test_id: &'static str,
+    pub(crate) name: &'static str,
+    pub(crate) title: &'static str,
+    pub(crate) summary: &'static str,
+}
+
+pub(crate) static SAMPLES: [Sample; 3] = [
+    Sample {
+        test_id: "sample-gpt2_varlen",
+        name: "gpt2_varlen",
+        title: "GPT-2",
+        summary: "GPT-2 training with mixed precision and texts of random length: 52,141 events",
+    },
+    Sample {
+        test_id: "sample-resnet50_amp",
+        name: "resnet50_amp",
+        title: "ResNet-50",
+        summary: "ResNet-50 training with mixed precision",
+    },
+    Sample {
+        test_id: "sample-gnn_random",
+        name: "gnn_random",
+        title: "GNN",
+        summary: "A graph network on random graphs: sizes that never repeat",
+    },
+];
+
+impl Sample {
+    fn file_name(&self) -> String {
+        format!("{}.jsonl.gz", self.name)
+    }
+
+    async fn fetch(&self) -> Option<Vec<u8>> {
+        let address = format!("samples/{}", self.file_name());
+        let response = JsFuture::from(browser::window()?.fetch_with_str(&address)).await.ok()?;
+        let response: Response = response.dyn_into().ok()?;
+        if !response.ok() {
+            return None;
+        }
+        let buffer = JsFuture::from(response.array_buffer().ok()?).await.ok()?;
+        Some(Uint8Array::new(&buffer).to_vec())
+    }
+}
+
+/// The samples' bytes, kept so that they open without the network.
+#[derive(Clone, Copy)]
+pub(crate) struct Samples(StoredValue<Vec<(&'static str, Vec<u8>)>, LocalStorage>);
+
+impl Samples {
+    pub(crate) fn new() -> Self {
+        Self(StoredValue::new_local(Vec::new()))
+    }
+
+    fn kept(self, sample: &Sample) -> Option<Vec<u8>> {
+        self.0.with_value(|kept| {
+            kept.iter().find(|(name, _)| *name == sample.name).map(|(_, bytes)| bytes.clone())
+        })
+    }
+
+    async fn bytes(self, sample: &'static Sample) -> Option<Vec<u8>> {
+        if let Some(bytes) = self.kept(sample) {
+            return Some(bytes);
+        }
+        let bytes = sample.fetch().await?;
+        self.0.update_value(|kept| kept.push((sample.name, bytes.clone())));
+        Some(bytes)
+    }
+
+    /// Fetches all of them, for later.
+    pub(crate) async fn prefetch(self) {
+        for sample in &SAMPLES {
+            let _ = self.bytes(sample).await;
+        }
+    }
+
+    pub(crate) fn open(self, session: Session, sample: &'static Sample) {
+        spawn_local(async move {
+            match self.bytes(sample).await {
+                Some(bytes) => open_bytes(session, sample.file_name(), bytes),
+                None => session.complain(format!("The sample {} could not be fetched.", sample.name)),
+            }
+        });
+    }
+}
+
+/// More than this does not fit a tab once it is unpacked.
+const MOST_BYTES: f64 = 1.5e9;
+
+pub(crate) fn open_file(session: Session, file: &File) {
+    let name = file.name();
+    if file.size() > MOST_BYTES {
+        return session.complain(format!("{name} is too large to open in a browser: more than 1.5 GB."));
+    }
+    let promise = file.array_buffer();
+    spawn_local(async move {
+        match JsFuture::from(promise).await {
+            Ok(buffer) => open_bytes(session, name, Uint8Array::new(&buffer).to_vec()),
+            Err(_) => session.complain(format!("{name} could not be read.")),
+        }
+    });
+}
+
+fn open_bytes(session: Session, name: String, bytes: Vec<u8>) {
+    session.show_work(&format!("Opening {name}"));
+    let job = Job::Open { name: name.clone(), bytes };
+    jobs::start(
+        &job,
+        move |progress| session.progress(progress),
+        move |result| {
+            session.work.set(None);
+            match result {
+                Ok(product) => session.open(Opened { name, run: Shared::new(Run::new(product)) }),
+                Err(failure) => {
+                    session.complain(format!("{name} was not opened. {}", sentence(&failure.to_string())))
+                }
+            }
+        },
+    );
+}

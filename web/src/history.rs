@@ -1,0 +1,127 @@
+//! The texts that the workload has had, for undo and redo: typed edits and what the hand did, in one line.
+
+/// A text with its past and its future.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct History {
+    past: Vec<String>,
+    present: String,
+    future: Vec<String>,
+    typed_millis: Option<f64>,
+}
+
+const MOST_TEXTS: usize = 300;
+const MOST_BYTES: usize = 16 << 20;
+const TYPING_PAUSE_MILLIS: f64 = 900.0;
+
+impl History {
+    /// A history that begins with `text`.
+    pub(crate) fn new(text: String) -> Self {
+        Self { present: text, ..Self::default() }
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.present
+    }
+
+    pub(crate) fn can_undo(&self) -> bool {
+        !self.past.is_empty()
+    }
+
+    pub(crate) fn can_redo(&self) -> bool {
+        !self.future.is_empty()
+    }
+
+    /// A new text, a step of its own.
+    pub(crate) fn replace(&mut self, text: String) {
+        self.typed_millis = None;
+        self.push(text);
+    }
+
+    /// A text typed at this time: keystrokes without a pause between them make one step.
+    pub(crate) fn type_text(&mut self, text: String, now_millis: f64) {
+        let goes_on = self.typed_millis.is_some_and(|last| now_millis - last < TYPING_PAUSE_MILLIS);
+        self.typed_millis = Some(now_millis);
+        if goes_on {
+            self.present = text;
+            self.future.clear();
+        } else {
+            self.push(text);
+        }
+    }
+
+    pub(crate) fn undo(&mut self) {
+        if let Some(text) = self.past.pop() {
+            self.future.push(std::mem::replace(&mut self.present, text));
+            self.typed_millis = None;
+        }
+    }
+
+    pub(crate) fn redo(&mut self) {
+        if let Some(text) = self.future.pop() {
+            self.past.push(std::mem::replace(&mut self.present, text));
+            self.typed_millis = None;
+        }
+    }
+
+    fn push(&mut self, text: String) {
+        if text == self.present {
+            return;
+        }
+        self.past.push(std::mem::replace(&mut self.present, text));
+        self.future.clear();
+        let mut bytes: usize = self.past.iter().map(String::len).sum();
+        while self.past.len() > MOST_TEXTS || (bytes > MOST_BYTES && self.past.len() > 1) {
+            bytes -= self.past.remove(0).len();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keystrokes_without_a_pause_are_undone_together() {
+        let mut history = History::new("a".to_owned());
+        history.type_text("ab".to_owned(), 1000.0);
+        history.type_text("abc".to_owned(), 1200.0);
+        history.type_text("abcd".to_owned(), 5000.0);
+        history.undo();
+        assert_eq!(history.text(), "abc");
+        history.undo();
+        assert_eq!(history.text(), "a");
+        assert!(!history.can_undo());
+    }
+
+    #[test]
+    fn what_the_hand_did_is_a_step_of_its_own_even_while_typing() {
+        let mut history = History::new(String::new());
+        history.type_text("x".to_owned(), 0.0);
+        history.replace("x\ny".to_owned());
+        history.type_text("x\nyz".to_owned(), 10.0);
+        history.undo();
+        assert_eq!(history.text(), "x\ny");
+        history.undo();
+        assert_eq!(history.text(), "x");
+    }
+
+    #[test]
+    fn redo_comes_back_until_something_new_is_done() {
+        let mut history = History::new("1".to_owned());
+        history.replace("2".to_owned());
+        history.undo();
+        assert!(history.can_redo());
+        history.redo();
+        assert_eq!(history.text(), "2");
+        history.undo();
+        history.replace("3".to_owned());
+        assert!(!history.can_redo());
+    }
+
+    #[test]
+    fn the_same_text_again_is_no_step() {
+        let mut history = History::new("1".to_owned());
+        history.replace("1".to_owned());
+        assert!(!history.can_undo());
+    }
+}

@@ -1,0 +1,271 @@
+//! Long work in a worker: a [`Job`] goes over as bytes, progress and a [`Product`] come back.
+//!
+//! The worker runs this same module. Its script and this module's script are kept as blobs and the compiled code is
+//! handed over, so that a new worker starts without the network.
+
+use std::cell::RefCell;
+
+use blockyard_replay::Progress;
+use blockyard_replay::job::{Job, JobError, Product, perform};
+use js_sys::{Array, Function, Uint8Array};
+use serde::{Deserialize, Serialize};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
+use web_sys::{Blob, BlobPropertyBag, MessageEvent, Response, Url, Worker, WorkerOptions, WorkerType};
+
+use crate::browser;
+
+#[wasm_bindgen]
+extern "C" {
+    #[derive(Clone)]
+    type ImportMeta;
+
+    #[wasm_bindgen(method, getter)]
+    fn url(this: &ImportMeta) -> String;
+
+    #[wasm_bindgen(thread_local_v2, js_namespace = import, js_name = meta)]
+    static META: ImportMeta;
+
+    // A worker's own `postMessage`, which a window has with other arguments.
+    #[wasm_bindgen(js_name = postMessage)]
+    fn post(message: &JsValue);
+}
+
+/// What a worker says.
+#[derive(Serialize, Deserialize)]
+enum Reply {
+    Progress(Progress),
+    Done(Box<Result<Product, JobError>>),
+}
+
+/// Why no product came.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum JobFailure {
+    /// The job says why.
+    Job(JobError),
+    /// The worker could not start, broke down, or ran out of memory.
+    Worker(String),
+}
+
+impl std::fmt::Display for JobFailure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Job(error) => error.fmt(f),
+            Self::Worker(why) => write!(f, "the background worker failed: {why}"),
+        }
+    }
+}
+
+type OnProgress = Box<dyn FnMut(Progress)>;
+type OnDone = Box<dyn FnOnce(Result<Product, JobFailure>)>;
+
+struct Running {
+    job: Uint8Array,
+    on_progress: OnProgress,
+    on_done: OnDone,
+}
+
+#[derive(Default)]
+struct Workshop {
+    worker_script: Option<String>,
+    page_script: Option<String>,
+    worker: Option<Worker>,
+    // Which worker it is: what an ended one still says does not count.
+    generation: u32,
+    is_ready: bool,
+    running: Option<Running>,
+}
+
+thread_local! {
+    static WORKSHOP: RefCell<Workshop> = RefCell::default();
+}
+
+/// Fetches what workers need and starts the first one, so that later ones need no network.
+pub(crate) async fn prepare() {
+    let page = META.with(ImportMeta::url);
+    let worker_script = blob_url("worker.js").await;
+    let page_script = blob_url(&page).await;
+    WORKSHOP.with_borrow_mut(|workshop| {
+        workshop.worker_script = worker_script;
+        workshop.page_script = page_script;
+        if workshop.worker.is_none() {
+            workshop.start_worker();
+        }
+    });
+}
+
+/// The script as a blob's address.
+async fn blob_url(address: &str) -> Option<String> {
+    let response = JsFuture::from(browser::window()?.fetch_with_str(address)).await.ok()?;
+    let response: Response = response.dyn_into().ok()?;
+    if !response.ok() {
+        return None;
+    }
+    let text = JsFuture::from(response.text().ok()?).await.ok()?;
+    let options = BlobPropertyBag::new();
+    options.set_type("text/javascript");
+    let blob = Blob::new_with_str_sequence_and_options(&Array::of1(&text), &options).ok()?;
+    Url::create_object_url_with_blob(&blob).ok()
+}
+
+/// Does the job in a worker; a job that is still running is dropped without a word.
+pub(crate) fn start(
+    job: &Job,
+    on_progress: impl FnMut(Progress) + 'static,
+    on_done: impl FnOnce(Result<Product, JobFailure>) + 'static,
+) {
+    stop();
+    let bytes = match postcard::to_allocvec(job) {
+        Ok(bytes) => Uint8Array::from(bytes.as_slice()),
+        Err(error) => return on_done(Err(JobFailure::Worker(error.to_string()))),
+    };
+    let running = Running { job: bytes, on_progress: Box::new(on_progress), on_done: Box::new(on_done) };
+    let is_started = WORKSHOP.with_borrow_mut(|workshop| {
+        workshop.running = Some(running);
+        if workshop.worker.is_some() {
+            workshop.send();
+            return true;
+        }
+        workshop.start_worker()
+    });
+    if !is_started {
+        finish(Err(JobFailure::Worker("this browser does not start workers".to_owned())));
+    }
+}
+
+/// Ends the running job, if there is one.
+pub(crate) fn stop() {
+    WORKSHOP.with_borrow_mut(|workshop| {
+        if workshop.running.take().is_some() {
+            // The worker is deaf while it computes: only its end stops it.
+            workshop.end_worker();
+            workshop.start_worker();
+        }
+    });
+}
+
+fn finish(result: Result<Product, JobFailure>) {
+    let running = WORKSHOP.with_borrow_mut(|workshop| workshop.running.take());
+    if let Some(running) = running {
+        (running.on_done)(result);
+    }
+}
+
+impl Workshop {
+    fn start_worker(&mut self) -> bool {
+        let options = WorkerOptions::new();
+        options.set_type(WorkerType::Module);
+        let script = self.worker_script.as_deref().unwrap_or("worker.js");
+        let Ok(worker) = Worker::new_with_options(script, &options) else { return false };
+        self.generation += 1;
+        let generation = self.generation;
+        browser::listen(&worker, "message", move |event: MessageEvent| {
+            if is_current(generation) {
+                hear(&event.data());
+            }
+        });
+        browser::listen(&worker, "error", move |event: web_sys::Event| {
+            if !is_current(generation) {
+                return;
+            }
+            let why = js_sys::Reflect::get(&event, &"message".into()).ok().and_then(|text| text.as_string());
+            WORKSHOP.with_borrow_mut(Workshop::end_worker);
+            finish(Err(JobFailure::Worker(why.unwrap_or_else(|| "it could not be loaded".to_owned()))));
+        });
+        let greeting = js_sys::Object::new();
+        let page = self.page_script.clone().unwrap_or_else(|| META.with(ImportMeta::url));
+        let _ = js_sys::Reflect::set(&greeting, &"script".into(), &page.into());
+        let _ = js_sys::Reflect::set(&greeting, &"module".into(), &wasm_bindgen::module());
+        if worker.post_message(&greeting).is_err() {
+            return false;
+        }
+        self.worker = Some(worker);
+        self.is_ready = false;
+        true
+    }
+
+    fn end_worker(&mut self) {
+        if let Some(worker) = self.worker.take() {
+            worker.terminate();
+        }
+    }
+
+    fn send(&self) {
+        if let (true, Some(worker), Some(running)) = (self.is_ready, &self.worker, &self.running) {
+            let _ = worker.post_message(&running.job);
+        }
+    }
+}
+
+fn is_current(generation: u32) -> bool {
+    WORKSHOP.with_borrow(|workshop| workshop.generation == generation && workshop.worker.is_some())
+}
+
+/// Takes a worker's message on the page.
+fn hear(message: &JsValue) {
+    let Some(bytes) = message.dyn_ref::<Uint8Array>() else {
+        // Anything else is its greeting.
+        return WORKSHOP.with_borrow_mut(|workshop| {
+            workshop.is_ready = true;
+            workshop.send();
+        });
+    };
+    match postcard::from_bytes::<Reply>(&bytes.to_vec()) {
+        Ok(Reply::Progress(progress)) => {
+            // Taken out while it is called, since it may start or stop jobs.
+            let handler = WORKSHOP.with_borrow_mut(|workshop| {
+                let running = workshop.running.as_mut()?;
+                Some(std::mem::replace(&mut running.on_progress, Box::new(|_| ())))
+            });
+            if let Some(mut handler) = handler {
+                handler(progress);
+                WORKSHOP.with_borrow_mut(|workshop| {
+                    if let Some(running) = &mut workshop.running {
+                        running.on_progress = handler;
+                    }
+                });
+            }
+        }
+        Ok(Reply::Done(result)) => finish((*result).map_err(JobFailure::Job)),
+        Err(error) => finish(Err(JobFailure::Worker(error.to_string()))),
+    }
+}
+
+/// Whether this module runs in a worker and not in a page.
+pub(crate) fn is_worker() -> bool {
+    browser::window().is_none()
+}
+
+/// Waits for jobs; called by `worker.js`.
+#[wasm_bindgen]
+pub fn worker_main() {
+    let listener = Closure::<dyn FnMut(MessageEvent)>::new(|event: MessageEvent| {
+        if let Some(bytes) = event.data().dyn_ref::<Uint8Array>() {
+            work(&bytes.to_vec());
+        }
+    });
+    let scope = js_sys::global();
+    let _ = js_sys::Reflect::set(&scope, &"onmessage".into(), listener.as_ref().unchecked_ref::<Function>());
+    listener.forget();
+}
+
+fn work(bytes: &[u8]) {
+    let job: Job = match postcard::from_bytes(bytes) {
+        Ok(job) => job,
+        // The page encoded it a moment ago; saying nothing would leave it waiting.
+        Err(error) => wasm_bindgen::throw_str(&error.to_string()),
+    };
+    let mut on_progress = |progress: Progress| {
+        reply(&Reply::Progress(progress));
+        std::ops::ControlFlow::Continue(())
+    };
+    let result = perform(&job, &mut on_progress);
+    reply(&Reply::Done(Box::new(result)));
+}
+
+fn reply(reply: &Reply) {
+    match postcard::to_allocvec(reply) {
+        Ok(bytes) => post(&Uint8Array::from(bytes.as_slice())),
+        Err(error) => wasm_bindgen::throw_str(&error.to_string()),
+    }
+}

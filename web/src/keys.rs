@@ -1,0 +1,134 @@
+//! Keys that work anywhere on the page, except where text is typed.
+
+use blockyard_figure::PlayerAction;
+use leptos::ev;
+use leptos::prelude::*;
+use wasm_bindgen::JsCast;
+use web_sys::{Element, HtmlElement};
+
+use crate::browser;
+use crate::session::Session;
+use crate::view::{Help, TEXT_ID};
+
+/// How far one key press zooms and moves the river.
+const ZOOM: f64 = 1.6;
+const PAN: f64 = 0.2;
+
+pub(crate) fn listen(session: Session, help: Help) {
+    let Some(document) = browser::document() else { return };
+    browser::listen(&document, "keydown", move |event: ev::KeyboardEvent| {
+        let target = event.target().and_then(|target| target.dyn_into::<Element>().ok());
+        let is_taken = target.as_ref().is_some_and(|element| takes(element, &event.key()));
+        if event.default_prevented() || event.alt_key() || is_dialog_open() {
+            return;
+        }
+        let is_done = if event.ctrl_key() || event.meta_key() {
+            // The workload's text has its own history, which knows what the hand did too.
+            let is_foreign = target
+                .as_ref()
+                .is_some_and(|element| browser::is_text_field(element) && element.id() != TEXT_ID);
+            !is_foreign && edit_key(session, &event)
+        } else {
+            !is_taken && plain_key(session, help, &event)
+        };
+        if is_done {
+            event.prevent_default();
+        }
+    });
+}
+
+fn is_dialog_open() -> bool {
+    browser::document().and_then(|document| document.query_selector("dialog[open]").ok()?).is_some()
+}
+
+/// Whether the key means something to the element that has the focus.
+fn takes(element: &Element, key: &str) -> bool {
+    if browser::is_text_field(element) {
+        return key != "Escape";
+    }
+    let role = element.get_attribute("role");
+    match (element.tag_name().as_str(), key) {
+        ("BUTTON" | "SUMMARY" | "A", " " | "Enter") => true,
+        ("BUTTON", "ArrowLeft" | "ArrowRight" | "Home" | "End") => role.as_deref() == Some("tab"),
+        ("INPUT", " ") => element.get_attribute("type").as_deref() == Some("checkbox"),
+        _ => false,
+    }
+}
+
+fn edit_key(session: Session, event: &ev::KeyboardEvent) -> bool {
+    match (event.key().to_ascii_lowercase().as_str(), event.shift_key()) {
+        ("z", false) => session.undo(),
+        ("z", true) | ("y", false) => session.redo(),
+        _ => return false,
+    }
+    true
+}
+
+fn plain_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
+    let is_far = event.shift_key();
+    let of_block = |action: fn(blockyard_record::BlockId) -> PlayerAction| session.selected_now().map(action);
+    let action = match event.key().as_str() {
+        "ArrowRight" | "ArrowDown" if is_far => PlayerAction::ForwardMany,
+        "ArrowLeft" | "ArrowUp" if is_far => PlayerAction::BackMany,
+        "ArrowRight" | "ArrowDown" => PlayerAction::Forward,
+        "ArrowLeft" | "ArrowUp" => PlayerAction::Back,
+        "Home" => PlayerAction::Start,
+        "End" => PlayerAction::End,
+        " " => PlayerAction::Toggle,
+        "[" => PlayerAction::PreviousSegmentCall,
+        "]" => PlayerAction::NextSegmentCall,
+        "{" => PlayerAction::PreviousTrouble,
+        "}" => PlayerAction::NextTrouble,
+        "n" | "N" => match of_block(PlayerAction::NextOfBlock) {
+            Some(action) => action,
+            None => return false,
+        },
+        "p" | "P" => match of_block(PlayerAction::PreviousOfBlock) {
+            Some(action) => action,
+            None => return false,
+        },
+        _ => return other_key(session, help, event),
+    };
+    session.dispatch(action);
+    true
+}
+
+fn other_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
+    match event.key().as_str() {
+        "w" | "W" | "+" | "=" => session.zoom_river_at_cursor(ZOOM),
+        "s" | "S" | "-" | "_" => session.zoom_river_at_cursor(1.0 / ZOOM),
+        "a" | "A" => session.pan_river(-PAN),
+        "d" | "D" => session.pan_river(PAN),
+        "0" => session.fit_river(),
+        "f" | "F" | "Delete" => match session.block_in_hand() {
+            Some(block) => session.free_block(block),
+            None => return false,
+        },
+        "Escape" => escape(session),
+        "?" => help.open(),
+        "/" => focus(TEXT_ID),
+        _ => return false,
+    }
+    true
+}
+
+/// Lets go of one thing at a time, the nearest first.
+fn escape(session: Session) {
+    let view = session.map_view.get_untracked();
+    if session.message.with_untracked(Option::is_some) {
+        session.message.set(None);
+    } else if view.selected.is_some() {
+        session.select(None);
+    } else if view.zoom.is_some() || view.hovered.is_some() {
+        session.map_view.update(|view| (view.zoom, view.hovered) = (None, None));
+    } else if let Some(element) = browser::document().and_then(|document| document.active_element()) {
+        let _ = element.dyn_into::<HtmlElement>().map(|element| element.blur());
+    }
+}
+
+fn focus(id: &str) {
+    let element = browser::document().and_then(|document| document.get_element_by_id(id));
+    if let Some(element) = element.and_then(|element| element.dyn_into::<HtmlElement>().ok()) {
+        let _ = element.focus();
+    }
+}

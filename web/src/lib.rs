@@ -1,0 +1,30 @@
+//! The Blockyard page.
+//!
+//! State lives in one `Session`: few signals are written, everything else is computed from them by the pure crates,
+//! from the workload's text to the scene. This crate draws scenes, listens to the reader, and keeps long work in a
+//! worker. It decides nothing about memory and lays out no figure.
+
+// Nothing but the page's start and the worker's is for others.
+mod browser;
+mod canvas;
+mod commands;
+mod files;
+mod frames;
+mod history;
+mod jobs;
+mod keys;
+mod run;
+mod session;
+mod shared;
+mod surface;
+mod theme;
+mod view;
+
+pub use jobs::worker_main;
+
+/// Shows the page; does nothing in a worker, which runs the same module.
+pub fn start() {
+    if !jobs::is_worker() {
+        view::mount();
+    }
+}

@@ -1,0 +1,143 @@
+//! From what the reader typed to a run that can be drawn.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use blockyard_figure::Series;
+use blockyard_record::{Bytes, Recorder, Recording, RunInfo};
+use blockyard_replay::job::{Job, JobError, Opened, Product, perform};
+use blockyard_workload::{Request, Workload, parse_size};
+
+use crate::jobs::JobFailure;
+use crate::shared::Shared;
+
+/// What a workload is run with, as the reader typed it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Input {
+    pub(crate) title: String,
+    pub(crate) text: String,
+    pub(crate) config: String,
+    pub(crate) capacity: String,
+}
+
+/// A finished run, ready to be drawn.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) workload: Workload,
+    pub(crate) recording: Arc<Recording>,
+    /// For an opened recording: what it says of itself, and how the replay compares.
+    pub(crate) opened: Option<Opened>,
+    pub(crate) series: Series,
+}
+
+impl Run {
+    pub(crate) fn new(product: Product) -> Self {
+        let series = Series::new(&product.recording);
+        Self {
+            workload: product.workload,
+            recording: Arc::new(product.recording),
+            opened: product.opened,
+            series,
+        }
+    }
+
+    /// A run of nothing.
+    pub(crate) fn empty() -> Self {
+        let info = RunInfo { max_split_size: -1, capacity: Bytes::gib(1), ..RunInfo::default() };
+        // A recorder that was given no event has nothing to object to.
+        let recording =
+            Recorder::new(info).finish().unwrap_or_else(|error| wasm_bindgen::throw_str(&error.to_string()));
+        Self::new(Product { workload: Workload::default(), recording, opened: None })
+    }
+
+    /// The line of the workload's text that made the step, counted from 1.
+    pub(crate) fn line(&self, step: usize) -> Option<u32> {
+        self.workload.line(step)
+    }
+
+    /// The request of the step.
+    pub(crate) fn request(&self, step: usize) -> Option<&Request> {
+        self.workload.requests().get(step)
+    }
+}
+
+/// What became of an input.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Attempt {
+    Ran(Shared<Run>),
+    /// It is wrong, or it failed; the last good run stays.
+    Failed(Failure),
+    /// It is too long to be run while the page waits.
+    Long,
+}
+
+/// What is wrong with an input, by the place where the reader mends it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Failure {
+    Text {
+        message: String,
+        /// Line, column (from 1) and number of characters.
+        place: (u32, u32, u32),
+    },
+    Config(String),
+    Capacity(String),
+    /// Nothing that the reader typed.
+    Other(String),
+}
+
+impl From<JobError> for Failure {
+    fn from(error: JobError) -> Self {
+        match error {
+            JobError::Text { line, column, length, message } => {
+                Self::Text { message, place: (line, column, length) }
+            }
+            JobError::Config(message) => Self::Config(message),
+            other => Self::Other(other.to_string()),
+        }
+    }
+}
+
+impl From<JobFailure> for Failure {
+    fn from(failure: JobFailure) -> Self {
+        match failure {
+            JobFailure::Job(error) => error.into(),
+            JobFailure::Worker(why) => Self::Other(why),
+        }
+    }
+}
+
+/// The most requests that are run while the page waits; about 8 ms of work.
+const SHORT: u64 = 2000;
+
+/// Reading a text alone takes time too.
+const MOST_BYTES: usize = 200_000;
+
+/// The job that runs the input.
+pub(crate) fn job(input: &Input) -> Result<Job, Failure> {
+    Ok(Job::Run {
+        title: input.title.clone(),
+        text: input.text.clone(),
+        config: input.config.trim().to_owned(),
+        capacity: parse_size(&input.capacity).map_err(|error| Failure::Capacity(error.to_string()))?,
+    })
+}
+
+/// Runs the input at once if it is short.
+pub(crate) fn attempt(input: &Input) -> Attempt {
+    let job = match job(input) {
+        Ok(job) => job,
+        Err(failure) => return Attempt::Failed(failure),
+    };
+    if !is_short(&input.text) {
+        return Attempt::Long;
+    }
+    match perform(&job, &mut |_| ControlFlow::Continue(())) {
+        Ok(product) => Attempt::Ran(Shared::new(Run::new(product))),
+        Err(error) => Attempt::Failed(error.into()),
+    }
+}
+
+/// Whether running the text takes so little that the page may wait for it; a text with an error is told at once.
+fn is_short(text: &str) -> bool {
+    text.len() < MOST_BYTES && Workload::length(text).map_or(true, |length| length <= SHORT)
+}

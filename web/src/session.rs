@@ -1,0 +1,326 @@
+//! All that the page remembers. Few signals are written; the rest is computed from them.
+
+use std::cell::RefCell;
+
+use blockyard_figure::{
+    Changes, MapView, Player, PlayerAction, RiverView, Scene, StateCursor, TargetId, reduce,
+};
+use blockyard_record::{BlockId, BlockState, Bytes, MemoryState};
+use blockyard_workload::presets::{Preset, presets};
+use leptos::prelude::*;
+use web_sys::HtmlCanvasElement;
+
+use crate::canvas::Paints;
+use crate::history::History;
+use crate::run::{Attempt, Input, Run};
+use crate::shared::Shared;
+use crate::theme::ThemeChoice;
+
+/// A recording that was opened from a file.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) name: String,
+    pub(crate) run: Shared<Run>,
+}
+
+/// The fields beside the workload's text.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Settings {
+    pub(crate) title: String,
+    pub(crate) config: String,
+    pub(crate) capacity: String,
+}
+
+/// Something to tell the reader, until it is dismissed.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Message {
+    pub(crate) text: String,
+    pub(crate) is_error: bool,
+}
+
+/// A job in the worker.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Work {
+    pub(crate) title: String,
+    pub(crate) phase: String,
+    pub(crate) done: u64,
+    pub(crate) total: u64,
+    /// Short jobs end before their progress is worth showing.
+    pub(crate) is_shown: bool,
+}
+
+/// What the worker said of an input.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Answer {
+    pub(crate) input: Input,
+    pub(crate) attempt: Attempt,
+}
+
+#[derive(Default)]
+struct Tools {
+    state: Option<StateCursor>,
+    paints: Option<(u32, Paints)>,
+}
+
+/// The page's state; a handle that is copied freely.
+#[derive(Clone, Copy)]
+pub(crate) struct Session {
+    /// The workload's texts.
+    pub(crate) history: RwSignal<History>,
+    pub(crate) settings: RwSignal<Settings>,
+    pub(crate) opened: RwSignal<Option<Shared<Opened>>>,
+    /// Whether the opened recording is shown, and not the workload.
+    pub(crate) shows_opened: RwSignal<bool>,
+    pub(crate) answer: RwSignal<Option<Answer>>,
+    pub(crate) player: RwSignal<Player>,
+    /// The stretch shown, or `None` for all of it.
+    pub(crate) river_view: RwSignal<Option<RiverView>>,
+    pub(crate) map_view: RwSignal<MapView>,
+    /// Whether a click on an allocated block frees it, and does not pin it.
+    pub(crate) click_frees: RwSignal<bool>,
+    /// Whether the map scrolls to what a step changed.
+    pub(crate) follows: RwSignal<bool>,
+    /// What a screen reader is told, beside the step.
+    pub(crate) spoken: RwSignal<String>,
+    pub(crate) message: RwSignal<Option<Message>>,
+    pub(crate) work: RwSignal<Option<Work>>,
+    pub(crate) theme: RwSignal<ThemeChoice>,
+    /// Counts changes of colors or of the pixel ratio.
+    pub(crate) looks: RwSignal<u32>,
+    pub(crate) input: Memo<Input>,
+    pub(crate) attempt: Memo<Attempt>,
+    /// What is drawn: the opened recording, or the last good run of the workload.
+    pub(crate) run: Memo<Shared<Run>>,
+    /// What the running step changed.
+    pub(crate) changes: Memo<Changes>,
+    /// The player of what is not shown now.
+    other_player: StoredValue<Player>,
+    tools: StoredValue<RefCell<Tools>, LocalStorage>,
+}
+
+const NOTHING: Preset =
+    Preset { id: "", title: "Own workload", summary: "", text: "", config: "", capacity: Bytes::gib(1) };
+
+/// What the page starts with.
+fn first_preset() -> Preset {
+    presets().first().copied().unwrap_or(NOTHING)
+}
+
+impl Settings {
+    fn of(preset: &Preset) -> Self {
+        Self {
+            title: preset.title.to_owned(),
+            config: preset.config.to_owned(),
+            capacity: preset.capacity.to_string(),
+        }
+    }
+}
+
+impl Session {
+    pub(crate) fn new() -> Self {
+        let preset = first_preset();
+        let history = RwSignal::new(History::new(preset.text.to_owned()));
+        let settings = RwSignal::new(Settings::of(&preset));
+        let opened = RwSignal::new(None::<Shared<Opened>>);
+        let shows_opened = RwSignal::new(false);
+        let answer = RwSignal::new(None::<Answer>);
+        let player = RwSignal::new(Player::default());
+
+        let input = Memo::new(move |_| {
+            let Settings { title, config, capacity } = settings.get();
+            Input { title, text: history.with(|history| history.text().to_owned()), config, capacity }
+        });
+        let attempt = Memo::new(move |_| {
+            input.with(|input| match answer.get() {
+                Some(answer) if answer.input == *input => answer.attempt,
+                _ => crate::run::attempt(input),
+            })
+        });
+        let of_hand = Memo::new(move |before: Option<&Shared<Run>>| match (attempt.get(), before) {
+            (Attempt::Ran(run), _) => run,
+            (_, Some(run)) => run.clone(),
+            (_, None) => Shared::new(Run::empty()),
+        });
+        let run = Memo::new(move |_| match opened.get() {
+            Some(opened) if shows_opened.get() => opened.run.clone(),
+            _ => of_hand.get(),
+        });
+        let changes = Memo::new(move |_| {
+            let run = run.get();
+            let (from, to) = player.with(|player| player.changed_events(&run.recording));
+            Changes::of(&run.recording, from, to)
+        });
+        Self {
+            history,
+            settings,
+            opened,
+            shows_opened,
+            answer,
+            player,
+            river_view: RwSignal::new(None),
+            map_view: RwSignal::new(MapView::default()),
+            click_frees: RwSignal::new(true),
+            follows: RwSignal::new(true),
+            spoken: RwSignal::new(String::new()),
+            message: RwSignal::new(None),
+            work: RwSignal::new(None),
+            theme: RwSignal::new(ThemeChoice::recall()),
+            looks: RwSignal::new(0),
+            input,
+            attempt,
+            run,
+            changes,
+            other_player: StoredValue::new(Player::default()),
+            tools: StoredValue::new_local(RefCell::default()),
+        }
+    }
+
+    /// Moves the player.
+    pub(crate) fn dispatch(self, action: PlayerAction) {
+        let run = self.run.get_untracked();
+        let before = self.player.get_untracked();
+        let after = reduce(&before, action, &run.recording);
+        if after != before {
+            self.player.set(after);
+        }
+    }
+
+    /// Looks at the memory under the cursor; nothing where the recording is damaged.
+    ///
+    /// Follows the cursor when it moves.
+    pub(crate) fn with_state<T>(self, look: impl FnOnce(&Run, &MemoryState) -> T) -> Option<T> {
+        let run = self.run.get();
+        let cursor = self.player.with(|player| player.cursor);
+        self.look(&run, cursor, look)
+    }
+
+    /// [`Session::with_state`] once, without following.
+    pub(crate) fn with_state_now<T>(self, look: impl FnOnce(&Run, &MemoryState) -> T) -> Option<T> {
+        let run = self.run.get_untracked();
+        let cursor = self.player.with_untracked(|player| player.cursor);
+        self.look(&run, cursor, look)
+    }
+
+    fn look<T>(self, run: &Run, cursor: usize, look: impl FnOnce(&Run, &MemoryState) -> T) -> Option<T> {
+        self.tools.with_value(|tools| {
+            let mut tools = tools.borrow_mut();
+            if !tools
+                .state
+                .as_ref()
+                .is_some_and(|state| std::sync::Arc::ptr_eq(state.recording(), &run.recording))
+            {
+                tools.state = Some(StateCursor::new(run.recording.clone()));
+            }
+            let state = tools.state.as_mut()?.at(cursor).ok()?;
+            Some(look(run, state))
+        })
+    }
+
+    /// Draws the scene in the page's colors of now, and follows their changes.
+    pub(crate) fn draw(self, canvas: &HtmlCanvasElement, scene: &Scene) {
+        let looks = self.looks.get();
+        self.tools.with_value(|tools| {
+            let mut tools = tools.borrow_mut();
+            if !tools.paints.as_ref().is_some_and(|(version, _)| *version == looks) {
+                tools.paints = Some((looks, Paints::read()));
+            }
+            if let Some((_, paints)) = &mut tools.paints {
+                paints.draw(canvas, scene);
+            }
+        });
+    }
+
+    /// The chosen block.
+    pub(crate) fn selected(self) -> Option<BlockId> {
+        self.map_view.with(|view| view.selected)
+    }
+
+    /// [`Session::selected`] once, without following.
+    pub(crate) fn selected_now(self) -> Option<BlockId> {
+        self.map_view.with_untracked(|view| view.selected)
+    }
+
+    /// Whether a caller has the block at this moment.
+    pub(crate) fn is_allocated_now(self, block: BlockId) -> bool {
+        self.with_state_now(|_, state| {
+            state.block(block).is_some_and(|block| block.state == BlockState::Allocated)
+        })
+        .unwrap_or(false)
+    }
+
+    /// The block that a key is meant for: the one that the keyboard or the pointer is on, else the chosen one.
+    pub(crate) fn block_in_hand(self) -> Option<BlockId> {
+        self.map_view.with_untracked(|view| match view.hovered {
+            Some(TargetId::Block(block)) => Some(block),
+            _ => view.selected,
+        })
+    }
+
+    pub(crate) fn say(self, text: String) {
+        self.spoken.set(text);
+    }
+
+    pub(crate) fn select(self, block: Option<BlockId>) {
+        if self.map_view.with_untracked(|view| view.selected != block) {
+            self.map_view.update(|view| view.selected = block);
+        }
+    }
+
+    pub(crate) fn tell(self, text: impl Into<String>) {
+        self.message.set(Some(Message { text: text.into(), is_error: false }));
+    }
+
+    pub(crate) fn complain(self, text: impl Into<String>) {
+        self.message.set(Some(Message { text: text.into(), is_error: true }));
+    }
+
+    /// Shows the opened recording or the workload; each keeps its place.
+    pub(crate) fn show_opened(self, is_shown: bool) {
+        if self.shows_opened.get_untracked() == is_shown {
+            return;
+        }
+        let player = self.player.get_untracked();
+        let other = self.other_player.get_value();
+        self.other_player.set_value(Player { is_playing: false, ..player });
+        self.shows_opened.set(is_shown);
+        self.player.set(other);
+        self.forget_views();
+        self.dispatch(PlayerAction::Loaded { keep_at_end: false });
+    }
+
+    /// Takes in another recording, from its start.
+    pub(crate) fn open(self, opened: Opened) {
+        if !self.shows_opened.get_untracked() {
+            let player = self.player.get_untracked();
+            self.other_player.set_value(Player { is_playing: false, ..player });
+        }
+        let recording = opened.run.recording.clone();
+        self.opened.set(Some(Shared::new(opened)));
+        self.shows_opened.set(true);
+        self.player.set(Player { speed: 60.0, ..Player::at_end(&recording) });
+        self.forget_views();
+        self.message.set(None);
+    }
+
+    /// Starts another workload, from its start.
+    pub(crate) fn load_preset(self, preset: &Preset) {
+        self.show_opened(false);
+        self.settings.set(Settings::of(preset));
+        self.history.update(|history| history.replace(preset.text.to_owned()));
+        self.player.set(Player::default());
+        self.forget_views();
+        self.message.set(None);
+        self.run_first();
+    }
+
+    /// Starts a workload of nothing, on a device of some size.
+    pub(crate) fn load_empty(self) {
+        self.load_preset(&NOTHING);
+    }
+
+    fn forget_views(self) {
+        self.river_view.set(None);
+        self.map_view
+            .update(|view| *view = MapView { scale: view.scale, order: view.order, ..MapView::default() });
+    }
+}

@@ -1,0 +1,54 @@
+//! Light, dark, or as the system says; remembered for the next visit.
+
+use crate::browser;
+
+/// What the reader chose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ThemeChoice {
+    /// As the system says.
+    #[default]
+    System,
+    Light,
+    Dark,
+}
+
+const KEY: &str = "blockyard.theme";
+
+impl ThemeChoice {
+    pub(crate) const ALL: [Self; 3] = [Self::System, Self::Light, Self::Dark];
+
+    /// What was chosen on an earlier visit.
+    pub(crate) fn recall() -> Self {
+        browser::recall(KEY).map_or(Self::System, |name| Self::from_name(&name))
+    }
+
+    pub(crate) fn from_name(name: &str) -> Self {
+        Self::ALL.into_iter().find(|choice| choice.name() == name).unwrap_or_default()
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Light => "light",
+            Self::Dark => "dark",
+        }
+    }
+
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::System => "System",
+            Self::Light => "Light",
+            Self::Dark => "Dark",
+        }
+    }
+
+    /// Puts the choice on the page and remembers it.
+    pub(crate) fn put(self) {
+        browser::remember(KEY, self.name());
+        let Some(root) = browser::document().and_then(|document| document.document_element()) else { return };
+        let _ = match self {
+            Self::System => root.remove_attribute("data-theme"),
+            chosen => root.set_attribute("data-theme", chosen.name()),
+        };
+    }
+}

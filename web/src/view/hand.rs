@@ -1,0 +1,205 @@
+//! Play by hand: requests at the push of a button, and what they are run with.
+
+use blockyard_record::StreamId;
+use blockyard_workload::edit::Action;
+use blockyard_workload::parse_size;
+use leptos::ev;
+use leptos::prelude::*;
+
+use crate::browser;
+use crate::commands::sentence;
+use crate::run::{Attempt, Failure};
+use crate::session::{Session, Settings};
+use crate::view::kit::{button, click, flag, on, select, text};
+
+const SIZES: [(&str, &str, &str); 7] = [
+    ("512 B", "size-512-B", "Allocate 512 B"),
+    ("512 KiB", "size-512-KiB", "Allocate 512 KiB"),
+    ("1 MiB", "size-1-MiB", "Allocate 1 MiB"),
+    ("3 MiB", "size-3-MiB", "Allocate 3 MiB"),
+    ("10 MiB", "size-10-MiB", "Allocate 10 MiB"),
+    ("20 MiB", "size-20-MiB", "Allocate 20 MiB"),
+    ("100 MiB", "size-100-MiB", "Allocate 100 MiB"),
+];
+
+pub(crate) fn hand(session: Session) -> AnyView {
+    let stream = RwSignal::new(StreamId::DEFAULT);
+    view! {
+        <section class="hand" aria-label="Play by hand">
+            {allocate(session, stream)}
+            {others(session, stream)}
+            {device(session)}
+        </section>
+    }
+    .into_any()
+}
+
+fn allocate(session: Session, stream: RwSignal<StreamId>) -> AnyView {
+    let size = RwSignal::new("3 MiB".to_owned());
+    let error = RwSignal::new(None::<String>);
+    let run = on(move |event: ev::SubmitEvent| {
+        event.prevent_default();
+        match parse_size(&size.get_untracked()) {
+            Ok(bytes) => {
+                error.set(None);
+                session.act(Action::Allocate { size: bytes, stream: known(session, stream) });
+            }
+            Err(why) => error.set(Some(sentence(&why.to_string()))),
+        }
+    });
+    let typed = on(move |event: ev::Event| {
+        error.set(None);
+        size.set(event_target_value(&event));
+    });
+    let common = SIZES
+        .map(|(label, id, title)| {
+            let act = click(move || {
+                if let Ok(size) = parse_size(label) {
+                    session.act(Action::Allocate { size, stream: known(session, stream) });
+                }
+            });
+            button("", id, label, title, act)
+        })
+        .into_iter()
+        .collect::<Vec<_>>();
+    view! {
+        <form class="cluster" on:submit=run>
+            <label for="size">"Size"</label>
+            <input
+                id="size"
+                class="field size"
+                data-testid="size"
+                autocomplete="off"
+                spellcheck="false"
+                title="3 MiB, 1.5 GiB, 10000 x 10000 float32"
+                prop:value=text(move || size.get())
+                aria-invalid=text(move || error.get().is_some().to_string())
+                aria-describedby="size-error"
+                on:input=typed
+            />
+            {stream_picker(session, stream)}
+            <button class="primary" type="submit" data-testid="allocate">"Allocate"</button>
+        </form>
+        <p class="error" id="size-error" data-testid="size-error" hidden=flag(move || error.get().is_none())>
+            {text(move || error.get().unwrap_or_default())}
+        </p>
+        <div class="cluster sizes" role="group" aria-label="Allocate a common size">{common}</div>
+    }
+    .into_any()
+}
+
+/// The chosen stream, or the default one where the text no longer has it.
+fn known(session: Session, stream: RwSignal<StreamId>) -> StreamId {
+    let run = session.run.get_untracked();
+    let chosen = stream.get_untracked();
+    if run.workload.stream_name(chosen).is_some() { chosen } else { StreamId::DEFAULT }
+}
+
+fn stream_picker(session: Session, stream: RwSignal<StreamId>) -> AnyView {
+    let options = Signal::derive(move || {
+        let run = session.run.get();
+        let named = run.workload.streams().map(|(id, name)| (id.to_string(), format!("on {name}")));
+        std::iter::once(("0".to_owned(), "on default".to_owned())).chain(named).collect()
+    });
+    let current = text(move || {
+        let run = session.run.get();
+        let chosen = stream.get();
+        if run.workload.stream_name(chosen).is_some() { chosen.to_string() } else { "0".to_owned() }
+    });
+    let pick = move |value: String| {
+        if let Ok(id) = value.parse() {
+            stream.set(StreamId::new(id));
+        }
+    };
+    select("stream", "Stream to allocate on", options, current, pick)
+}
+
+fn others(session: Session, stream: RwSignal<StreamId>) -> AnyView {
+    let streams = move || session.run.get_untracked().workload.streams().map(|(id, _)| id).last();
+    let declare = click(move || {
+        let before = streams();
+        session.act(Action::DeclareStream);
+        // The new stream is what the reader will want to use.
+        if let Some(new) = streams()
+            && Some(new) != before
+        {
+            stream.set(new);
+        }
+    });
+    let advance = click(move || session.act(Action::Advance { stream: Some(known(session, stream)) }));
+    let empty = click(move || session.act(Action::EmptyCache));
+    let reset = click(move || session.act(Action::ResetPeak));
+    view! {
+        <div class="cluster sizes" role="group" aria-label="Other requests">
+            {button("", "empty-cache", "Empty cache", "torch.cuda.empty_cache(): gives cached segments back", empty)}
+            {button("", "reset-peak", "Reset peaks", "torch.cuda.reset_peak_memory_stats()", reset)}
+            {button("", "new-stream", "New stream", "Declares a further stream", declare)}
+            {button(
+                "",
+                "advance",
+                "Advance stream",
+                "The work queued on the chosen stream is done; frees that wait for it complete",
+                advance,
+            )}
+        </div>
+    }
+    .into_any()
+}
+
+const TYPING_PAUSE_MILLIS: i32 = 250;
+
+fn device(session: Session) -> AnyView {
+    let capacity_error = Memo::new(move |_| match session.attempt.get() {
+        Attempt::Failed(Failure::Capacity(text)) => Some(sentence(&text)),
+        _ => None,
+    });
+    let config_error = Memo::new(move |_| match session.attempt.get() {
+        Attempt::Failed(Failure::Config(text)) => Some(sentence(&text)),
+        _ => None,
+    });
+    view! {
+        <div class="device">
+            {field(session, "capacity", "Device capacity", "80 GiB", capacity_error, |settings| &settings.capacity, Session::set_capacity)}
+            {field(session, "config", "PYTORCH_CUDA_ALLOC_CONF", "defaults", config_error, |settings| &settings.config, Session::set_config)}
+            <p class="error" id="device-error" data-testid="device-error" hidden=flag(move || capacity_error.get().is_none() && config_error.get().is_none())>
+                {text(move || capacity_error.get().or_else(|| config_error.get()).unwrap_or_default())}
+            </p>
+        </div>
+    }
+    .into_any()
+}
+
+fn field(
+    session: Session,
+    id: &'static str,
+    label: &'static str,
+    hint: &'static str,
+    error: Memo<Option<String>>,
+    get: fn(&Settings) -> &String,
+    set: fn(Session, String),
+) -> AnyView {
+    let timer = StoredValue::new(None::<i32>);
+    let typed = on(move |event: ev::Event| {
+        let text = event_target_value(&event);
+        browser::cancel(timer.get_value());
+        timer.set_value(browser::after_millis(TYPING_PAUSE_MILLIS, move || set(session, text)));
+    });
+    view! {
+        <div>
+            <label for=id class="label">{label}</label>
+            <input
+                id=id
+                class="field mono"
+                data-testid=id
+                autocomplete="off"
+                spellcheck="false"
+                placeholder=hint
+                prop:value=text(move || session.settings.with(|settings| get(settings).clone()))
+                aria-invalid=text(move || error.get().is_some().to_string())
+                aria-describedby="device-error"
+                on:input=typed
+            />
+        </div>
+    }
+    .into_any()
+}

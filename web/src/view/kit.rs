@@ -1,0 +1,166 @@
+//! Controls that many parts of the page share.
+//!
+//! They take boxed closures and signals of few types: each further type of a view costs every visitor some kilobytes.
+
+use leptos::ev;
+use leptos::html;
+use leptos::prelude::*;
+
+use crate::view::icon::Icon;
+
+/// A handler of events.
+pub(crate) type Handler<E> = Box<dyn FnMut(E)>;
+
+/// A handler of clicks that has no use for the event.
+pub(crate) fn click(mut action: impl FnMut() + 'static) -> Handler<ev::MouseEvent> {
+    Box::new(move |_| action())
+}
+
+/// A handler of this kind of event.
+pub(crate) fn on<E>(action: impl FnMut(E) + 'static) -> Handler<E> {
+    Box::new(action)
+}
+
+/// A text that follows what it is made of.
+pub(crate) fn text(make: impl Fn() -> String + Send + Sync + 'static) -> Signal<String> {
+    Signal::derive(make)
+}
+
+/// A condition that follows what it is made of.
+pub(crate) fn flag(make: impl Fn() -> bool + Send + Sync + 'static) -> Signal<bool> {
+    Signal::derive(make)
+}
+
+/// Runs `action` now and whenever something that it reads changes. It touches the outside and writes no signal.
+pub(crate) fn effect(action: impl FnMut() + 'static) {
+    boxed_effect(Box::new(action));
+}
+
+fn boxed_effect(mut action: Box<dyn FnMut()>) {
+    Effect::new(move |_: Option<()>| action());
+}
+
+/// A condition as ARIA writes it.
+fn aria(is_so: Signal<bool>) -> Signal<String> {
+    text(move || is_so.get().to_string())
+}
+
+/// A button with a word on it.
+pub(crate) fn button(
+    class: &'static str,
+    id: &'static str,
+    label: &'static str,
+    title: &'static str,
+    act: Handler<ev::MouseEvent>,
+) -> AnyView {
+    let title = (!title.is_empty()).then_some(title);
+    view! { <button type="button" class=class data-testid=id title=title on:click=act>{label}</button> }
+        .into_any()
+}
+
+/// A button with a drawing on it; the label says the same, with the key that does it too.
+pub(crate) fn icon_button(
+    class: &'static str,
+    id: &'static str,
+    icon: Icon,
+    label: &'static str,
+    act: Handler<ev::MouseEvent>,
+) -> AnyView {
+    view! {
+        <button type="button" class=class data-testid=id aria-label=label title=label on:click=act>
+            {icon.view()}
+        </button>
+    }
+    .into_any()
+}
+
+/// A button that can be out of use.
+pub(crate) fn limited_button(
+    id: &'static str,
+    icon: Icon,
+    label: &'static str,
+    is_off: Signal<bool>,
+    act: Handler<ev::MouseEvent>,
+) -> AnyView {
+    view! {
+        <button type="button" class="icon plain" data-testid=id aria-label=label title=label disabled=is_off on:click=act>
+            {icon.view()}
+        </button>
+    }
+    .into_any()
+}
+
+/// One of several buttons of which one is pressed.
+pub(crate) fn choice(
+    id: &'static str,
+    label: &'static str,
+    is_chosen: Signal<bool>,
+    act: Handler<ev::MouseEvent>,
+) -> AnyView {
+    view! {
+        <button type="button" data-testid=id aria-pressed=aria(is_chosen) on:click=act>{label}</button>
+    }
+    .into_any()
+}
+
+/// The frame around [`choice`]s.
+pub(crate) fn choices(label: &'static str, is_hidden: Signal<bool>, buttons: Vec<AnyView>) -> AnyView {
+    view! { <span class="segmented" role="group" aria-label=label hidden=is_hidden>{buttons}</span> }
+        .into_any()
+}
+
+/// A box to tick.
+pub(crate) fn check(
+    id: &'static str,
+    label: &'static str,
+    title: &'static str,
+    is_on: Signal<bool>,
+    mut change: impl FnMut(bool) + 'static,
+) -> AnyView {
+    let change = on(move |event: ev::Event| change(event_target_checked(&event)));
+    view! {
+        <label class="check" title=title>
+            <input type="checkbox" data-testid=id prop:checked=is_on on:change=change />
+            {label}
+        </label>
+    }
+    .into_any()
+}
+
+/// A list to choose from: values and what stands for them.
+pub(crate) type Options = Vec<(String, String)>;
+
+/// A list to choose from.
+pub(crate) fn select(
+    id: &'static str,
+    label: &'static str,
+    options: Signal<Options>,
+    value: Signal<String>,
+    mut change: impl FnMut(String) + 'static,
+) -> AnyView {
+    let node = NodeRef::<html::Select>::new();
+    let entries = move || {
+        let entries = options.get().into_iter();
+        entries
+            .map(|(value, title)| view! { <option value=value>{title}</option> }.into_any())
+            .collect::<Vec<_>>()
+    };
+    // After the options, or the list would not know the value.
+    effect(move || {
+        if let Some(select) = node.get() {
+            options.track();
+            select.set_value(&value.get());
+        }
+    });
+    let change = on(move |event: ev::Event| change(event_target_value(&event)));
+    view! {
+        <select node_ref=node id=id data-testid=id aria-label=label title=label on:change=change>{entries}</select>
+    }
+    .into_any()
+}
+
+/// Labels and values, one pair a line.
+pub(crate) fn facts(rows: impl IntoIterator<Item = (String, String)>) -> AnyView {
+    let rows = rows.into_iter().map(|(label, value)| view! { <dt>{label}</dt><dd>{value}</dd> }.into_any());
+    view! { <dl class="facts">{rows.collect::<Vec<_>>()}</dl> }.into_any()
+}

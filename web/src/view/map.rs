@@ -1,0 +1,162 @@
+//! The segment map: every segment a row, in a box that scrolls.
+
+use blockyard_figure::{
+    MapOrder, MapScale, Scene, TargetId, describe_target, segment_map, segment_map_height,
+};
+use blockyard_record::BlockId;
+use leptos::ev;
+use leptos::html;
+use leptos::prelude::*;
+
+use crate::frames::{self, Slot};
+use crate::session::Session;
+use crate::surface::{self, Drawn, pixels};
+use crate::view::kit::{button, check, choice, choices, click, effect, flag, on, text};
+use crate::view::map_actions::MapActions;
+use crate::view::tip::Tip;
+
+pub(crate) fn map(session: Session) -> AnyView {
+    let area = NodeRef::<html::Div>::new();
+    let canvas = NodeRef::<html::Canvas>::new();
+    let size = surface::size_of(area);
+    let drawn = Drawn::new();
+    let tip = Tip::new();
+    let actions = MapActions { session, area, size, drawn, tip };
+    let height = Memo::new(move |_| {
+        let changes = session.changes.get();
+        let view = session.map_view.get();
+        session.with_state(|_, state| segment_map_height(state, &changes, &view)).unwrap_or(0.0)
+    });
+    effect(move || {
+        let (Some(canvas), size) = (canvas.get(), size.get()) else { return };
+        if size.width_px < 1.0 {
+            return;
+        }
+        let changes = session.changes.get();
+        let view = session.map_view.get();
+        let scene =
+            session.with_state(|run, state| segment_map(state, &changes, &run.recording, &view, size));
+        if let Some(scene) = scene {
+            surface::fit(&canvas, &scene);
+            session.draw(&canvas, &scene);
+            drawn.keep(scene);
+        }
+    });
+    actions.follow();
+    let scrolled = on(move |_: ev::Event| {
+        frames::plan(Slot::Scroll, move || {
+            if let Some(area) = area.get_untracked() {
+                let scroll_px = pixels(f64::from(area.scroll_top()));
+                if session.map_view.with_untracked(|view| (view.scroll_px - scroll_px).abs() > 0.5) {
+                    session.map_view.update(|view| view.scroll_px = scroll_px);
+                }
+            }
+        });
+    });
+    let label = text(move || {
+        let count = session.with_state(|_, state| state.stats().segment.all.current).unwrap_or(0);
+        format!("Segment map, {count} segments. Arrow keys walk from block to block, Enter chooses, F frees.")
+    });
+    view! {
+        <section class="panel map" aria-label="Segments">
+            {toolbar(session, actions)}
+            <div
+                class="scroller"
+                node_ref=area
+                tabindex="0"
+                role="application"
+                aria-label=label
+                data-testid="map"
+                on:scroll=scrolled
+                on:pointermove=on(move |event: ev::PointerEvent| actions.hover(&event))
+                on:pointerleave=on(move |_: ev::PointerEvent| actions.leave())
+                on:click=on(move |event: ev::MouseEvent| actions.click(&event))
+                on:dblclick=on(move |event: ev::MouseEvent| actions.zoom_in_at(&event))
+                on:wheel=on(move |event: ev::WheelEvent| actions.wheel(&event))
+                on:keydown=on(move |event: ev::KeyboardEvent| actions.key(&event))
+            >
+                <canvas node_ref=canvas aria-hidden="true"></canvas>
+                <div class="extent" style=text(move || format!("height:{}px", height.get()))></div>
+            </div>
+            {tip.view()}
+        </section>
+    }
+    .into_any()
+}
+
+fn toolbar(session: Session, actions: MapActions) -> AnyView {
+    let summary = text(move || {
+        let summary = session.with_state(|_, state| {
+            let count = state.stats().segment.all.current;
+            let noun = if count == 1 { "segment" } else { "segments" };
+            format!("{count} {noun}, {} reserved", state.ledger().reserved())
+        });
+        summary.unwrap_or_default()
+    });
+    let frees = Memo::new(move |_| session.click_frees.get());
+    let click_choice = move |does_free: bool, label: &'static str, id: &'static str| {
+        choice(
+            id,
+            label,
+            flag(move || frees.get() == does_free),
+            click(move || session.click_frees.set(does_free)),
+        )
+    };
+    let clicks =
+        vec![click_choice(true, "Click frees", "click-free"), click_choice(false, "Click pins", "click-pin")];
+    let is_zoomed = Memo::new(move |_| session.map_view.with(|view| view.zoom.is_some()));
+    let set_scale = move |is_common| {
+        let scale = if is_common { MapScale::Common } else { MapScale::Each };
+        session.map_view.update(|view| view.scale = scale);
+    };
+    let set_order = move |by_size| {
+        let order = if by_size { MapOrder::Size } else { MapOrder::Address };
+        session.map_view.update(|view| view.order = order);
+    };
+    view! {
+        <div class="head">
+            <h2>"Segments"</h2>
+            <span class="quiet" data-testid="segments-summary">{summary}</span>
+            <span class="spacer"></span>
+            <span hidden=flag(move || !is_zoomed.get())>
+                {button("", "zoom-out", "Whole segments", "Show whole segments again (Esc)", click(move || actions.zoom_out()))}
+            </span>
+            {choices("What a click on a block does", flag(move || session.shows_opened.get()), clicks)}
+            {check(
+                "scale",
+                "One scale",
+                "The same number of bytes takes the same width everywhere; else each segment fills its row",
+                flag(move || session.map_view.with(|view| view.scale == MapScale::Common)),
+                set_scale,
+            )}
+            {check(
+                "order",
+                "Largest first",
+                "The largest segments first; else by address",
+                flag(move || session.map_view.with(|view| view.order == MapOrder::Size)),
+                set_order,
+            )}
+            {check(
+                "follow",
+                "Follow",
+                "Scroll to what the step changed",
+                flag(move || session.follows.get()),
+                move |follows| session.follows.set(follows),
+            )}
+        </div>
+    }
+    .into_any()
+}
+
+/// The block at a place of the map.
+pub(crate) fn block_at(scene: &Scene, x_px: f32, y_px: f32) -> Option<BlockId> {
+    match scene.hit(x_px, y_px)?.what {
+        TargetId::Block(block) => Some(block),
+        _ => None,
+    }
+}
+
+/// The target in words, at this moment.
+pub(crate) fn words(session: Session, target: TargetId) -> Option<String> {
+    session.with_state_now(|run, state| describe_target(target, state, &run.recording)).flatten()
+}

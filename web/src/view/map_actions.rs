@@ -1,0 +1,182 @@
+//! What the pointer and the keyboard do in the segment map.
+
+use crate::view::kit::effect;
+use blockyard_figure::{Direction, Size, TargetId, next_block, scroll_to, zoom_segment};
+use blockyard_record::BlockId;
+use leptos::ev;
+use leptos::html;
+use leptos::prelude::*;
+
+use crate::frames::{self, Slot};
+use crate::session::Session;
+use crate::surface::{Drawn, pixels};
+use crate::view::map::{block_at, words};
+use crate::view::river::zoom_factor;
+use crate::view::tip::Tip;
+
+/// The map's parts; a handle that is copied freely.
+#[derive(Clone, Copy)]
+pub(crate) struct MapActions {
+    pub(crate) session: Session,
+    pub(crate) area: NodeRef<html::Div>,
+    pub(crate) size: RwSignal<Size>,
+    pub(crate) drawn: Drawn,
+    pub(crate) tip: Tip,
+}
+
+impl MapActions {
+    fn place(self, event: &web_sys::MouseEvent) -> (f32, f32) {
+        (pixels(f64::from(event.offset_x())), pixels(f64::from(event.offset_y())))
+    }
+
+    fn set_hovered(self, target: Option<TargetId>) {
+        let session = self.session;
+        if session.map_view.with_untracked(|view| view.hovered != target) {
+            session.map_view.update(|view| view.hovered = target);
+        }
+    }
+
+    pub(crate) fn hover(self, event: &ev::PointerEvent) {
+        let (x, y) = self.place(event);
+        let target = self.drawn.look(|scene| scene.hit(x, y).map(|target| target.what));
+        let text = target.and_then(|target| words(self.session, target));
+        self.tip.show(text, event);
+        frames::plan(Slot::Hover, move || self.set_hovered(target));
+    }
+
+    pub(crate) fn leave(self) {
+        self.tip.hide();
+        frames::plan(Slot::Hover, move || self.set_hovered(None));
+    }
+
+    pub(crate) fn click(self, event: &ev::MouseEvent) {
+        let (x, y) = self.place(event);
+        let session = self.session;
+        let Some(block) = self.drawn.look(|scene| block_at(scene, x, y)) else {
+            return session.select(None);
+        };
+        let frees = session.click_frees.get_untracked() && !session.shows_opened.get_untracked();
+        if frees && session.is_allocated_now(block) {
+            self.tip.hide();
+            session.free_block(block);
+        } else {
+            let is_same = session.selected_now() == Some(block);
+            session.select((!is_same).then_some(block));
+        }
+    }
+
+    pub(crate) fn zoom_in_at(self, event: &ev::MouseEvent) {
+        self.zoom_at(self.place(event), 4.0);
+    }
+
+    pub(crate) fn wheel(self, event: &ev::WheelEvent) {
+        if event.ctrl_key() || event.meta_key() {
+            event.prevent_default();
+            self.zoom_at(self.place(event), zoom_factor(event));
+        }
+    }
+
+    fn zoom_at(self, place: (f32, f32), factor: f64) {
+        let (session, size) = (self.session, self.size.get_untracked());
+        frames::plan(Slot::View, move || {
+            let view = session.map_view.get_untracked();
+            let target = self.drawn.look(|scene| scene.hit(place.0, place.1).map(|target| target.what));
+            let zoom = session.with_state_now(|_, state| {
+                let segment = match target? {
+                    TargetId::Block(block) => state.segment_of(block)?,
+                    TargetId::SmallBlocks { segment, .. } | TargetId::Segment(segment) => segment,
+                    _ => return None,
+                };
+                Some(zoom_segment(state, &view, segment, place.0, factor, size))
+            });
+            if let Some(Some(zoom)) = zoom
+                && view.zoom != zoom
+            {
+                session.map_view.update(|view| view.zoom = zoom);
+            }
+        });
+    }
+
+    pub(crate) fn zoom_out(self) {
+        self.session.map_view.update(|view| view.zoom = None);
+    }
+
+    /// Scrolls to what a step changed, when the reader moves by hand.
+    pub(crate) fn follow(self) {
+        let session = self.session;
+        effect(move || {
+            let changes = session.changes.get();
+            if !session.follows.get_untracked() {
+                return;
+            }
+            let changed =
+                changes.allocated.iter().chain(&changes.pending).chain(&changes.freed).chain(&changes.merged);
+            let here = session
+                .with_state_now(|_, state| changed.copied().find(|block| state.block(*block).is_some()));
+            if let Some(block) = here.flatten() {
+                self.reveal(block);
+            }
+        });
+    }
+
+    fn reveal(self, block: BlockId) {
+        let session = self.session;
+        let changes = session.changes.get_untracked();
+        let view = session.map_view.get_untracked();
+        let size = self.size.get_untracked();
+        let scroll_px = session.with_state_now(|_, state| scroll_to(state, &changes, &view, block, size));
+        if let (Some(area), Some(scroll_px)) = (self.area.get_untracked(), scroll_px)
+            && (scroll_px - view.scroll_px).abs() > 0.5
+        {
+            // Behind the effects, since the box has to be as high as its new content first.
+            frames::plan(Slot::Follow, move || area.set_scroll_top(whole(scroll_px)));
+        }
+    }
+
+    pub(crate) fn key(self, event: &ev::KeyboardEvent) {
+        if event.ctrl_key() || event.meta_key() || event.alt_key() {
+            return;
+        }
+        let direction = match event.key().as_str() {
+            "ArrowLeft" => Direction::Left,
+            "ArrowRight" => Direction::Right,
+            "ArrowUp" => Direction::Up,
+            "ArrowDown" => Direction::Down,
+            "Home" => Direction::Home,
+            "End" => Direction::End,
+            "Enter" => return self.choose(event),
+            _ => return,
+        };
+        if event.shift_key() {
+            return;
+        }
+        event.prevent_default();
+        event.stop_propagation();
+        let session = self.session;
+        let view = session.map_view.get_untracked();
+        let from = match view.hovered {
+            Some(TargetId::Block(block)) => Some(block),
+            _ => view.selected,
+        };
+        let next = session.with_state_now(|_, state| next_block(state, &view, from, direction)).flatten();
+        if let Some(block) = next {
+            self.set_hovered(Some(TargetId::Block(block)));
+            self.reveal(block);
+            session.say(words(session, TargetId::Block(block)).unwrap_or_default());
+        }
+    }
+
+    fn choose(self, event: &ev::KeyboardEvent) {
+        let session = self.session;
+        if let Some(TargetId::Block(block)) = session.map_view.with_untracked(|view| view.hovered) {
+            event.prevent_default();
+            let is_same = session.selected_now() == Some(block);
+            session.select((!is_same).then_some(block));
+        }
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a scroll position is far below 2^31")]
+fn whole(length_px: f32) -> i32 {
+    length_px.round() as i32
+}

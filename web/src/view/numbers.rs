@@ -1,0 +1,174 @@
+//! The statistics as PyTorch keeps them, and its summary.
+
+use blockyard_pytorch::memory_summary;
+use blockyard_record::{Bytes, Stat, Stats};
+use leptos::ev;
+use leptos::prelude::*;
+use wasm_bindgen::JsCast;
+use web_sys::HtmlDetailsElement;
+
+use crate::browser;
+use crate::session::Session;
+use crate::view::kit::{button, check, choice, choices, click, flag, on, text};
+use crate::view::terms::{COUNTERS, Share, TERMS, Term};
+
+/// `1,234,567`.
+pub(crate) fn grouped(count: i64) -> String {
+    let digits = count.unsigned_abs().to_string();
+    let mut text = String::from(if count < 0 { "-" } else { "" });
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+pub(crate) fn grouped_count(count: usize) -> String {
+    grouped(i64::try_from(count).unwrap_or(i64::MAX))
+}
+
+/// How the numbers are shown.
+#[derive(Clone, Copy)]
+struct Shown {
+    stats: Memo<Stats>,
+    share: RwSignal<Share>,
+    is_exact: RwSignal<bool>,
+}
+
+pub(crate) fn numbers(session: Session) -> AnyView {
+    let shown = Shown {
+        stats: Memo::new(move |_| session.with_state(|_, state| *state.stats()).unwrap_or_default()),
+        share: RwSignal::new(Share::All),
+        is_exact: RwSignal::new(false),
+    };
+    let shares = Share::ALL.map(|of| {
+        let is_chosen = flag(move || shown.share.get() == of);
+        choice(of.test_id(), of.title(), is_chosen, click(move || shown.share.set(of)))
+    });
+    let bytes = TERMS.iter().filter(|term| term.is_bytes).map(|term| row(term, shown));
+    let counts = TERMS.iter().filter(|term| !term.is_bytes).map(|term| row(term, shown));
+    let counters = COUNTERS.iter().map(|counter| {
+        let value = text(move || grouped(shown.stats.with(counter.get)));
+        explained(counter.title, counter.key, counter.meaning, vec![value])
+    });
+    view! {
+        <div class="pad numbers" data-testid="numbers">
+            <div class="cluster">
+                {choices("Which blocks are counted", Signal::stored(false), shares.into())}
+                {check(
+                    "exact-bytes",
+                    "Plain bytes",
+                    "Bytes as plain numbers, as memory_stats() has them",
+                    flag(move || shown.is_exact.get()),
+                    move |is_exact| shown.is_exact.set(is_exact),
+                )}
+            </div>
+            <div class="scroll-x" tabindex="0" role="group" aria-label="Statistics">
+                {table("Bytes, from memory_stats(); choose a term to have it explained", bytes.collect())}
+                {table("Counts", counts.collect())}
+                <table>
+                    <caption>"Since the beginning"</caption>
+                    {counters.collect::<Vec<_>>()}
+                </table>
+            </div>
+            {summary(session, shown.stats)}
+        </div>
+    }
+    .into_any()
+}
+
+fn table(caption: &'static str, rows: Vec<AnyView>) -> AnyView {
+    view! {
+        <table>
+            <caption>{caption}</caption>
+            <thead>
+                <tr>
+                    <td></td>
+                    <th scope="col">"Current"</th>
+                    <th scope="col">"Peak"</th>
+                    <th scope="col">"Allocated"</th>
+                    <th scope="col">"Freed"</th>
+                </tr>
+            </thead>
+            {rows}
+        </table>
+    }
+    .into_any()
+}
+
+/// A row whose term is a button that opens a sentence on it.
+fn explained(
+    title: &'static str,
+    key: &'static str,
+    meaning: &'static str,
+    values: Vec<Signal<String>>,
+) -> AnyView {
+    let is_open = RwSignal::new(false);
+    let columns = (values.len() + 1).to_string();
+    let cells = values.into_iter().map(|value| view! { <td>{value}</td> }.into_any()).collect::<Vec<_>>();
+    view! {
+        <tbody>
+            <tr>
+                <th scope="row">
+                    <button
+                        type="button"
+                        class="term"
+                        title=format!("{key}: {meaning}")
+                        aria-expanded=text(move || is_open.get().to_string())
+                        on:click=click(move || is_open.update(|is_open| *is_open = !*is_open))
+                    >
+                        {title}
+                    </button>
+                </th>
+                {cells}
+            </tr>
+            <tr class="explained" hidden=flag(move || !is_open.get())>
+                <td colspan=columns><code>{key}</code>": " {meaning}</td>
+            </tr>
+        </tbody>
+    }
+    .into_any()
+}
+
+fn row(term: &'static Term, shown: Shown) -> AnyView {
+    let parts: [fn(&Stat) -> i64; 4] =
+        [|stat| stat.current, |stat| stat.peak, |stat| stat.allocated, |stat| stat.freed];
+    let values = parts.map(|part| {
+        text(move || {
+            let value = shown.stats.with(|stats| part(&shown.share.get().of((term.get)(stats))));
+            match u64::try_from(value) {
+                Ok(bytes) if term.is_bytes && !shown.is_exact.get() => Bytes::new(bytes).to_string(),
+                _ => grouped(value),
+            }
+        })
+    });
+    explained(term.title, term.key, term.meaning, values.to_vec())
+}
+
+fn summary(session: Session, stats: Memo<Stats>) -> AnyView {
+    let is_open = RwSignal::new(false);
+    let words = text(move || stats.with(|stats| memory_summary(stats, 0, false)));
+    let content = move || {
+        is_open.get().then(|| {
+            view! { <pre class="summary" tabindex="0" data-testid="memory-summary">{words}</pre> }.into_any()
+        })
+    };
+    let toggle = on(move |event: ev::Event| {
+        let details = event.target().and_then(|target| target.dyn_into::<HtmlDetailsElement>().ok());
+        is_open.set(details.is_some_and(|details| details.open()));
+    });
+    let copy = click(move || {
+        browser::copy(&words.get_untracked());
+        session.tell("memory_summary is on the clipboard.");
+    });
+    view! {
+        <details class="summary-box" on:toggle=toggle>
+            <summary data-testid="summary-toggle">"torch.cuda.memory_summary()"</summary>
+            <p class="cluster">{button("", "copy-summary", "Copy", "Copy the text", copy)}</p>
+            {content}
+        </details>
+    }
+    .into_any()
+}

@@ -1,0 +1,96 @@
+//! What an opened recording is, and whether the replay equals it.
+
+use blockyard_figure::PlayerAction;
+use blockyard_replay::Comparison;
+use leptos::prelude::*;
+
+use crate::session::{Opened, Session};
+use crate::view::kit::{button, click, facts};
+use crate::view::numbers::{grouped, grouped_count};
+
+pub(crate) fn card(session: Session) -> AnyView {
+    let content = move || {
+        let opened = session.opened.get().filter(|_| session.shows_opened.get())?;
+        Some(described(session, &opened))
+    };
+    view! { {content} }.into_any()
+}
+
+fn described(session: Session, opened: &Opened) -> AnyView {
+    let info = opened.run.recording.info();
+    let recording = &opened.run.recording;
+    let said = opened.run.opened.as_ref();
+    let text_or = |text: &str, other: &str| if text.is_empty() { other.to_owned() } else { text.to_owned() };
+    let rows = [
+        ("File", opened.name.clone()),
+        ("PyTorch", text_or(said.map_or("", |said| &said.torch), "not recorded")),
+        ("GPU", text_or(said.map_or("", |said| &said.device), "not recorded")),
+        ("Settings", text_or(&info.config, "defaults")),
+        ("Capacity", format!("{} ({} bytes)", info.capacity, grouped(info.capacity.signed()))),
+        ("Steps", grouped_count(recording.step_count())),
+        ("Events", format!("{}, splits and merges included", grouped_count(recording.event_count()))),
+        ("Failed", grouped_count(recording.troubles().len())),
+    ];
+    let rows = rows.map(|(label, value)| (label.to_owned(), value));
+    let comparison = opened.run.opened.as_ref().map(|said| compared(session, &said.comparison));
+    view! {
+        <div class="card pad" data-testid="recording-card">
+            {comparison}
+            {facts(rows)}
+            <p class="quiet">
+                "A recording cannot be changed. "
+                {button("link", "back-to-workload", "Back to the workload", "", click(move || session.show_opened(false)))}
+            </p>
+        </div>
+    }
+    .into_any()
+}
+
+fn compared(session: Session, comparison: &Comparison) -> AnyView {
+    let class = if comparison.is_identical() { "headline" } else { "headline differs" };
+    let counts = comparison
+        .counts
+        .iter()
+        .map(|count| {
+            let text = format!("{} of {}", grouped_u64(count.identical), grouped_u64(count.total));
+            view! { <tr><th scope="row">{count.kind.clone()}</th><td>{text}</td></tr> }.into_any()
+        })
+        .collect::<Vec<_>>();
+    let difference = comparison.first_difference.as_ref().map(|difference| {
+        let jump = difference.step.map(|step| {
+            let seek = click(move || session.dispatch(PlayerAction::SeekStep(step as usize + 1)));
+            button("", "first-difference", "Go to the first difference", "", seek)
+        });
+        view! {
+            <section>
+                <h2>"First difference"</h2>
+                {facts([
+                    ("What".to_owned(), difference.what.clone()),
+                    ("PyTorch".to_owned(), difference.expected.clone()),
+                    ("Here".to_owned(), difference.found.clone()),
+                ])}
+                {jump}
+            </section>
+        }
+    });
+    let notes =
+        comparison.notes.iter().map(|note| view! { <li>{note.clone()}</li> }.into_any()).collect::<Vec<_>>();
+    let has_notes = !comparison.notes.is_empty();
+    view! {
+        <p class=class data-testid="headline">{comparison.headline()}</p>
+        {difference}
+        <table>
+            <caption>"Identical to PyTorch's own allocator"</caption>
+            <tbody>{counts}</tbody>
+        </table>
+        <section hidden=!has_notes>
+            <h2>"Notes"</h2>
+            <ul class="quiet">{notes}</ul>
+        </section>
+    }
+    .into_any()
+}
+
+fn grouped_u64(count: u64) -> String {
+    grouped(i64::try_from(count).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,204 @@
+//! The player's controls.
+
+use blockyard_figure::{PlayerAction, SPEEDS, Unit};
+use blockyard_record::Recording;
+use leptos::ev;
+use leptos::html;
+use leptos::prelude::*;
+
+use crate::browser;
+use crate::frames::{self, Slot};
+use crate::session::Session;
+use crate::view::icon::Icon;
+use crate::view::kit::{choice, choices, click, effect, flag, icon_button, on, select, text};
+use crate::view::numbers::grouped_count;
+
+/// More labels than this do not fit a list that anyone reads.
+const MOST_LABELS: usize = 2000;
+
+pub(crate) fn player(session: Session) -> AnyView {
+    play_by_itself(session);
+    let button = move |icon: Icon, id: &'static str, label: &'static str, action: PlayerAction| {
+        icon_button("icon", id, icon, label, click(move || session.dispatch(action)))
+    };
+    let is_playing = Memo::new(move |_| session.player.with(|player| player.is_playing));
+    let toggle_label =
+        text(move || if is_playing.get() { "Pause (Space)" } else { "Play (Space)" }.to_owned());
+    let has_trouble = Memo::new(move |_| !session.run.get().recording.troubles().is_empty());
+    view! {
+        <section class="panel player" aria-label="Player">
+            <span class="cluster">
+                {button(Icon::Start, "start", "To the start (Home)", PlayerAction::Start)}
+                {button(Icon::Back, "back", "Back (left arrow)", PlayerAction::Back)}
+                <button
+                    type="button"
+                    class="icon primary"
+                    data-testid="play"
+                    aria-label=toggle_label
+                    title=toggle_label
+                    on:click=click(move || session.dispatch(PlayerAction::Toggle))
+                >
+                    {move || if is_playing.get() { Icon::Pause.view() } else { Icon::Play.view() }}
+                </button>
+                {button(Icon::Forward, "forward", "Forward (right arrow)", PlayerAction::Forward)}
+                {button(Icon::End, "end", "To the end (End)", PlayerAction::End)}
+            </span>
+            <span class="scrub">{slider(session)}</span>
+            <span class="position" data-testid="position">{text(move || position(session))}</span>
+            {label_picker(session)}
+            <span class="cluster" hidden=flag(move || !has_trouble.get())>
+                {button(Icon::PreviousTrouble, "previous-trouble", "Previous failed step ({)", PlayerAction::PreviousTrouble)}
+                {button(Icon::NextTrouble, "next-trouble", "Next failed step (})", PlayerAction::NextTrouble)}
+            </span>
+            {pace(session)}
+        </section>
+    }
+    .into_any()
+}
+
+/// Moves the player on every frame for as long as it plays.
+fn play_by_itself(session: Session) {
+    let is_playing = Memo::new(move |_| session.player.with(|player| player.is_playing));
+    effect(move || {
+        if is_playing.get() {
+            tick(session, browser::now_millis());
+        }
+    });
+}
+
+fn tick(session: Session, before_millis: f64) {
+    frames::plan(Slot::Play, move || {
+        if !session.player.with_untracked(|player| player.is_playing) {
+            return;
+        }
+        let now = browser::now_millis();
+        // A page that was hidden does not make up for the time.
+        let elapsed_millis = (now - before_millis).clamp(0.0, 250.0);
+        session.dispatch(PlayerAction::Tick { elapsed_millis });
+        tick(session, now);
+    });
+}
+
+fn position(session: Session) -> String {
+    let run = session.run.get();
+    session.player.with(|player| match player.unit {
+        Unit::Step => {
+            format!("step {} of {}", grouped_count(player.steps), grouped_count(run.recording.step_count()))
+        }
+        Unit::Event => {
+            format!(
+                "event {} of {}",
+                grouped_count(player.cursor),
+                grouped_count(run.recording.event_count())
+            )
+        }
+    })
+}
+
+fn slider(session: Session) -> AnyView {
+    let node = NodeRef::<html::Input>::new();
+    // One effect for both, since a value above the old maximum would be lost.
+    effect(move || {
+        let Some(input) = node.get() else { return };
+        let run = session.run.get();
+        let (value, max) = session.player.with(|player| match player.unit {
+            Unit::Step => (player.steps, run.recording.step_count()),
+            Unit::Event => (player.cursor, run.recording.event_count()),
+        });
+        input.set_max(&max.to_string());
+        input.set_value(&value.to_string());
+    });
+    let seek = on(move |event: ev::Event| {
+        let Ok(value) = event_target_value(&event).parse::<usize>() else { return };
+        frames::plan(Slot::Seek, move || {
+            session.dispatch(PlayerAction::Pause);
+            session.dispatch(match session.player.with_untracked(|player| player.unit) {
+                Unit::Step => PlayerAction::SeekStep(value),
+                Unit::Event => PlayerAction::SeekEvent(value),
+            });
+        });
+    });
+    let value = text(move || {
+        let run = session.run.get();
+        let label =
+            session.player.with(|player| current_label(&run.recording, player.current_step(&run.recording)));
+        match label.and_then(|index| run.recording.labels().get(index)) {
+            Some(label) => format!("{}: {}", position(session), label.text),
+            None => position(session),
+        }
+    });
+    view! {
+        <input
+            node_ref=node
+            type="range"
+            min="0"
+            step="1"
+            data-testid="scrub"
+            aria-label="Position"
+            aria-valuetext=value
+            on:input=seek
+        />
+    }
+    .into_any()
+}
+
+/// The index of the label that the step stands under.
+fn current_label(recording: &Recording, step: Option<usize>) -> Option<usize> {
+    let step = u32::try_from(step?).ok()?;
+    recording.labels().partition_point(|label| label.step <= step).checked_sub(1)
+}
+
+fn label_picker(session: Session) -> AnyView {
+    let options = Signal::derive(move || {
+        let run = session.run.get();
+        let labels = run.recording.labels().iter().take(MOST_LABELS).enumerate();
+        let labels = labels.map(|(index, label)| (index.to_string(), label.text.clone()));
+        std::iter::once((String::new(), "Jump to …".to_owned())).chain(labels).collect()
+    });
+    let current = text(move || {
+        let run = session.run.get();
+        let label =
+            session.player.with(|player| current_label(&run.recording, player.current_step(&run.recording)));
+        label.map(|index| index.to_string()).unwrap_or_default()
+    });
+    let jump = move |value: String| {
+        let run = session.run.get_untracked();
+        if let Some(label) = value.parse::<usize>().ok().and_then(|index| run.recording.labels().get(index)) {
+            session.dispatch(PlayerAction::Pause);
+            session.dispatch(PlayerAction::SeekStep(label.step as usize + 1));
+        }
+    };
+    let is_hidden = flag(move || session.run.get().recording.labels().is_empty());
+    view! {
+        <span class="labels" hidden=is_hidden>{select("labels", "Jump to a label", options, current, jump)}</span>
+    }
+    .into_any()
+}
+
+fn pace(session: Session) -> AnyView {
+    let unit = Memo::new(move |_| session.player.with(|player| player.unit));
+    let unit_button = move |of: Unit, label: &'static str, id: &'static str| {
+        choice(
+            id,
+            label,
+            flag(move || unit.get() == of),
+            click(move || session.dispatch(PlayerAction::SetUnit(of))),
+        )
+    };
+    let units =
+        vec![unit_button(Unit::Step, "Steps", "unit-step"), unit_button(Unit::Event, "Events", "unit-event")];
+    let speeds = SPEEDS.map(|speed| (speed.to_string(), format!("{speed}/s"))).to_vec();
+    let speed = text(move || session.player.with(|player| player.speed).to_string());
+    let set_speed = move |value: String| {
+        if let Some(speed) = SPEEDS.into_iter().find(|speed| speed.to_string() == value) {
+            session.player.update(|player| player.speed = speed);
+        }
+    };
+    view! {
+        <span class="cluster">
+            {choices("What one move is", Signal::stored(false), units)}
+            {select("speed", "Speed, in moves a second", Signal::stored(speeds), speed, set_speed)}
+        </span>
+    }
+    .into_any()
+}

@@ -1,0 +1,139 @@
+//! The step under the cursor in words, and the chosen block.
+
+use blockyard_figure::{Player, StepWords, Unit, block_facts, describe_step};
+use blockyard_record::{BlockId, BlockState, Outcome};
+use leptos::prelude::*;
+
+use crate::commands::sentence;
+use crate::session::Session;
+use crate::view::icon::Icon;
+use crate::view::kit::{button, click, facts, flag, icon_button, text};
+
+/// A step with hundreds of events is told by its first ones.
+const MOST_EVENTS: usize = 60;
+
+/// What there is to say about the moment under the cursor.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Told {
+    words: StepWords,
+    trouble: Option<String>,
+    /// Which of the step's events was applied last, while events are gone through one by one.
+    current: Option<usize>,
+}
+
+fn tell(session: Session) -> Told {
+    let run = session.run.get();
+    let player: Player = session.player.get();
+    let Some(step) = player.current_step(&run.recording) else {
+        let sentence = match run.recording.step_count() {
+            0 => "There are no steps yet. Allocate something below, or pick a workload above.",
+            _ => "Nothing has happened yet: the device is empty. Press play, or step forward.",
+        };
+        let words =
+            StepWords { title: "Start".to_owned(), sentence: sentence.to_owned(), events: Vec::new() };
+        return Told { words, ..Told::default() };
+    };
+    let trouble = match run.recording.outcome(step) {
+        Outcome::Done => None,
+        Outcome::OutOfMemory(text) | Outcome::Refused(text) | Outcome::Skipped(text) => Some(text.clone()),
+    };
+    let current = match player.unit {
+        Unit::Step => None,
+        Unit::Event => {
+            run.recording.step(step).and_then(|bounds| player.cursor.checked_sub(bounds.start + 1))
+        }
+    };
+    Told { words: describe_step(&run.recording, step), trouble, current }
+}
+
+pub(crate) fn step(session: Session) -> AnyView {
+    let told = Memo::new(move |_| tell(session));
+    let trouble = move || {
+        told.with(|told| told.trouble.clone())
+            .map(|text| view! { <p class="trouble" data-testid="trouble">{text}</p> }.into_any())
+    };
+    let events = move || told.with(events);
+    view! {
+        <section class="panel step" aria-label="This step" data-testid="step" tabindex="0">
+            <p class="title" data-testid="step-title">{text(move || told.with(|told| told.words.title.clone()))}</p>
+            <p class="sentence" data-testid="step-sentence">
+                {text(move || told.with(|told| sentence(&told.words.sentence)))}
+            </p>
+            {trouble}
+            <ol class="events" data-testid="events">{events}</ol>
+            {block(session)}
+        </section>
+    }
+    .into_any()
+}
+
+fn events(told: &Told) -> Vec<AnyView> {
+    let hidden = told.words.events.len().saturating_sub(MOST_EVENTS);
+    let lines = told.words.events.iter().take(MOST_EVENTS).enumerate();
+    let mut lines: Vec<_> = lines
+        .map(|(index, line)| {
+            let class = if told.current == Some(index) { "is-current" } else { "" };
+            view! { <li class=class>{line.clone()}</li> }.into_any()
+        })
+        .collect();
+    if hidden > 0 {
+        lines.push(view! { <li class="">{format!("and {hidden} more events")}</li> }.into_any());
+    }
+    lines
+}
+
+/// The step's sentence, for those who listen.
+pub(crate) fn spoken(session: Session) -> String {
+    let told = tell(session);
+    format!("{}. {}", told.words.title, sentence(&told.words.sentence))
+}
+
+fn block(session: Session) -> AnyView {
+    let selected = Memo::new(move |_| session.selected());
+    let content = move || selected.get().map(|block| chosen(session, block));
+    view! { {content} }.into_any()
+}
+
+fn chosen(session: Session, block: BlockId) -> AnyView {
+    let known = Memo::new(move |_| {
+        session.with_state(|run, state| block_facts(&run.recording, state, block)).flatten()
+    });
+    let body = move || match known.get() {
+        Some(known) => facts(known.into_iter().map(|(label, value)| (label.to_owned(), value))),
+        None => view! { <p class="quiet">"It does not exist at this moment."</p> }.into_any(),
+    };
+    let can_free = Memo::new(move |_| {
+        let is_allocated = session.with_state(|_, state| {
+            state.block(block).is_some_and(|block| block.state == BlockState::Allocated)
+        });
+        !session.shows_opened.get() && is_allocated == Some(true)
+    });
+    let streams = move || {
+        let run = session.run.get();
+        let streams = run.workload.streams().map(|(stream, name)| {
+            let label = format!("Use on {name}");
+            let record = click(move || session.record_stream(block, stream));
+            view! {
+                <button type="button" title="record_stream: its free will wait for that stream's work" on:click=record>
+                    {label}
+                </button>
+            }
+            .into_any()
+        });
+        streams.collect::<Vec<_>>()
+    };
+    view! {
+        <section class="block" aria-label="Chosen block" data-testid="block">
+            <header>
+                <h2>{format!("Block #{block}")}</h2>
+                <span class="cluster" hidden=flag(move || !can_free.get())>
+                    {button("primary", "free-block", "Free", "Free it behind this step (F)", click(move || session.free_block(block)))}
+                    {streams}
+                </span>
+                {icon_button("icon plain", "unpin", Icon::Close, "Release (Esc)", click(move || session.select(None)))}
+            </header>
+            {body}
+        </section>
+    }
+    .into_any()
+}

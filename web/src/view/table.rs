@@ -1,0 +1,108 @@
+//! The segment map as a table, for those who do not see it or want to copy it.
+
+use blockyard_figure::{SegmentRow, ledger_text, map_table, river_text};
+use leptos::prelude::*;
+
+use crate::session::Session;
+use crate::view::kit::text;
+use crate::view::numbers::grouped;
+
+const MOST_SEGMENTS: usize = 100;
+const MOST_BLOCKS: usize = 400;
+
+pub(crate) fn table(session: Session) -> AnyView {
+    // A table that changes sixty times a second helps nobody: it waits for the player.
+    let rows = Memo::new(move |before: Option<&Vec<SegmentRow>>| {
+        let is_playing = session.player.with(|player| player.is_playing);
+        match before {
+            Some(before) if is_playing => before.clone(),
+            _ => session.with_state(|run, state| map_table(state, &run.recording)).unwrap_or_default(),
+        }
+    });
+    let ledger = text(move || session.with_state(|_, state| ledger_text(state)).unwrap_or_default());
+    let river = Memo::new(move |_| {
+        let run = session.run.get();
+        river_text(&run.series, &run.recording)
+    });
+    view! {
+        <div class="pad" data-testid="table">
+            <h2>"Memory of the device"</h2>
+            <p>{ledger}</p>
+            <h2>"Over time"</h2>
+            <p>{text(move || river.get())}</p>
+            {move || rows.with(|rows| segments(rows))}
+        </div>
+    }
+    .into_any()
+}
+
+fn segments(rows: &[SegmentRow]) -> AnyView {
+    let mut room = MOST_BLOCKS;
+    let mut bodies = Vec::new();
+    for row in rows.iter().take(MOST_SEGMENTS) {
+        if room == 0 {
+            break;
+        }
+        bodies.push(segment(row, room));
+        room = room.saturating_sub(row.blocks.len());
+    }
+    let hidden = rows.len() - bodies.len();
+    let rest = (hidden > 0).then(|| {
+        view! { <p class="quiet">{format!("and {hidden} more segments, which the map shows")}</p> }.into_any()
+    });
+    view! {
+        <div class="scroll-x" tabindex="0" role="group" aria-label="Segments and blocks">
+            <table>
+                <caption>"Segments and their blocks"</caption>
+                <thead>
+                    <tr>
+                        <th scope="col">"Block"</th>
+                        <th scope="col">"State"</th>
+                        <th scope="col">"Size"</th>
+                        <th scope="col">"Requested"</th>
+                        <th scope="col">"Offset"</th>
+                    </tr>
+                </thead>
+                {bodies}
+            </table>
+        </div>
+        {rest}
+    }
+    .into_any()
+}
+
+fn segment(row: &SegmentRow, room: usize) -> AnyView {
+    let title = format!(
+        "Segment {} at {}: {}, {} pool, {}",
+        row.segment, row.addr, row.size, row.pool, row.stream_name
+    );
+    let blocks = row
+        .blocks
+        .iter()
+        .take(room)
+        .map(|block| {
+            view! {
+                <tr>
+                    <td>{block.name.clone()}</td>
+                    <td>{block.state}</td>
+                    <td title=grouped(block.size.signed())>{block.size.to_string()}</td>
+                    <td title=grouped(block.requested.signed())>{block.requested.to_string()}</td>
+                    <td>{block.offset.to_string()}</td>
+                </tr>
+            }
+            .into_any()
+        })
+        .collect::<Vec<_>>();
+    let hidden = row.blocks.len().saturating_sub(room);
+    let rest = (hidden > 0).then(|| {
+        view! { <tr><td colspan="5" class="quiet">{format!("and {hidden} more blocks")}</td></tr> }.into_any()
+    });
+    view! {
+        <tbody>
+            <tr><th scope="rowgroup" colspan="5">{title}</th></tr>
+            {blocks}
+            {rest}
+        </tbody>
+    }
+    .into_any()
+}

@@ -1,0 +1,13 @@
+// A worker runs the page's own module: it is handed the compiled code, so it needs no network.
+self.onmessage = async ({ data }) => {
+  self.onmessage = null;
+  try {
+    const page = await import(data.script);
+    await page.default({ module_or_path: data.module });
+    page.worker_main();
+    self.postMessage("ready");
+  } catch (error) {
+    // Thrown from here it would end as a silent rejection; thrown from a timer the page hears of it.
+    setTimeout(() => { throw error; });
+  }
+};

@@ -1,0 +1,104 @@
+use std::path::{Path, PathBuf};
+
+use percent_encoding::percent_decode_str;
+
+/// The file below `folder` that a request for `url` means, or `None` where there is none.
+///
+/// `url` is the path of a request, still percent-encoded, with or without a query. What leads out of the folder,
+/// whether by `..`, by an encoded separator or by a symbolic link, is not there. `folder` must be canonical.
+#[must_use]
+pub fn locate(folder: &Path, url: &str) -> Option<PathBuf> {
+    let path = url.split(['?', '#']).next()?.strip_prefix('/')?;
+    let mut file = folder.to_owned();
+    for part in path.split('/').filter(|part| !part.is_empty()) {
+        let part = percent_decode_str(part).decode_utf8().ok()?;
+        if part == "." || part == ".." || part.contains(['/', '\\', ':', '\0']) {
+            return None;
+        }
+        file.push(&*part);
+    }
+    if path.is_empty() {
+        file.push("index.html");
+    }
+    let file = file.canonicalize().ok()?;
+    (file.starts_with(folder) && file.is_file()).then_some(file)
+}
+
+/// The MIME type for a file of this name; `application/octet-stream` for a name that tells nothing.
+#[must_use]
+pub fn content_type(path: &Path) -> &'static str {
+    match path.extension().and_then(|extension| extension.to_str()).unwrap_or_default() {
+        "css" => "text/css; charset=utf-8",
+        "gz" => "application/gzip",
+        "html" => "text/html; charset=utf-8",
+        "js" | "mjs" => "text/javascript; charset=utf-8",
+        "json" => "application/json",
+        "png" => "image/png",
+        "svg" => "image/svg+xml",
+        "txt" | "workload" => "text/plain; charset=utf-8",
+        "wasm" => "application/wasm",
+        "webmanifest" => "application/manifest+json",
+        "woff2" => "font/woff2",
+        _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_leads_out_of_the_folder() {
+        let outside = std::env::temp_dir().canonicalize().unwrap();
+        let outside = outside.join(format!("blockyard-locate-{}", std::process::id()));
+        let folder = outside.join("dist");
+        std::fs::create_dir_all(folder.join("samples")).unwrap();
+        std::fs::write(outside.join("secret"), "").unwrap();
+        std::fs::write(folder.join("index.html"), "").unwrap();
+        std::fs::write(folder.join("samples/a b.gz"), "").unwrap();
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(outside.join("secret"), folder.join("link")).unwrap();
+
+        let found = |url| locate(&folder, url).map(|file| file.strip_prefix(&folder).unwrap().to_owned());
+        assert_eq!(found("/"), Some("index.html".into()));
+        assert_eq!(found("/index.html?v=1"), Some("index.html".into()));
+        assert_eq!(found("/samples/a%20b.gz"), Some("samples/a b.gz".into()));
+        assert_eq!(found("//samples//a%20b.gz"), Some("samples/a b.gz".into()));
+        let refused = [
+            "/../secret",
+            "/%2e%2e/secret",
+            "/..%2fsecret",
+            "/samples/../../secret",
+            "/..\\secret",
+            "/link",
+            "/samples",
+            "/secret",
+            "/%00",
+            "/%ff",
+            "secret",
+            "http://127.0.0.1/index.html",
+            "",
+        ];
+        for url in refused {
+            assert_eq!(found(url), None, "{url}");
+        }
+        let absolute = format!("/{}", outside.join("secret").display());
+        assert_eq!(found(absolute.as_str()), None);
+        std::fs::remove_dir_all(outside).unwrap();
+    }
+
+    #[test]
+    fn types_are_those_that_browsers_insist_on() {
+        let cases = [
+            ("blockyard-web_bg.wasm", "application/wasm"),
+            ("boot.js", "text/javascript; charset=utf-8"),
+            ("style.css", "text/css; charset=utf-8"),
+            ("gpt2.jsonl.gz", "application/gzip"),
+            ("icon.svg", "image/svg+xml"),
+            ("LICENSE", "application/octet-stream"),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(content_type(Path::new(name)), expected);
+        }
+    }
+}

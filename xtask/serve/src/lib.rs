@@ -1,0 +1,231 @@
+//! A static server of one folder on 127.0.0.1, for `cargo xtask play` and the end-to-end tests.
+//!
+//! It answers `GET` and `HEAD` for plain files below the folder and nothing else; `/` is `index.html`. A `.gz` file is
+//! a file of its own and not a content encoding: the page wants the compressed bytes. Nothing is cached, so that a
+//! reload after a build shows the build. It must not know what the files are about.
+
+mod file;
+
+use std::io::{self, Cursor};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use thiserror::Error;
+use tiny_http::{Header, Method, Request, Response};
+
+pub use file::{content_type, locate};
+
+/// Requests answered at the same time: one slow reader does not hold up the others.
+const WORKERS: usize = 4;
+
+/// Why the server did not start.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// Another program listens on the port.
+    #[error("port {port} on 127.0.0.1 is taken: stop what listens there, or choose another with --port")]
+    PortTaken {
+        /// The port asked for.
+        port: u16,
+    },
+    /// The folder to serve is missing or unreadable.
+    #[error("cannot serve {}", path.display())]
+    Folder {
+        /// The folder asked for.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system refused the socket for another reason.
+    #[error("cannot listen on 127.0.0.1:{port}")]
+    Listen {
+        /// The port asked for.
+        port: u16,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A port of 127.0.0.1 that is ours, before there is anything to serve.
+///
+/// Taking the port first and building afterwards tells a taken port at once, not after minutes.
+#[derive(Debug)]
+pub struct Port {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Port {
+    /// Takes `port`; 0 lets the system choose a free one.
+    ///
+    /// # Errors
+    /// [`ServeError::PortTaken`] where another program has it, [`ServeError::Listen`] where the system refuses it.
+    pub fn take(port: u16) -> Result<Self, ServeError> {
+        let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+            .and_then(|listener| listener.local_addr().map(|address| Self { listener, address }));
+        taken.map_err(|source| match source.kind() {
+            io::ErrorKind::AddrInUse => ServeError::PortTaken { port },
+            _ => ServeError::Listen { port, source },
+        })
+    }
+}
+
+/// A running server; dropping it stops it.
+pub struct Server {
+    http: Arc<tiny_http::Server>,
+    address: SocketAddr,
+    workers: Vec<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Serves the files below `folder` on `port` until the server is dropped.
+    ///
+    /// # Errors
+    /// [`ServeError::Folder`] where the folder is missing, [`ServeError::Listen`] where the system refuses the socket.
+    pub fn start(folder: &Path, port: Port) -> Result<Self, ServeError> {
+        let folder =
+            folder.canonicalize().map_err(|source| ServeError::Folder { path: folder.to_owned(), source })?;
+        let Port { listener, address } = port;
+        let http = tiny_http::Server::from_listener(listener, None)
+            .map_err(|error| ServeError::Listen { port: address.port(), source: io::Error::other(error) })?;
+        let http = Arc::new(http);
+        let workers = (0..WORKERS)
+            .map(|_| {
+                let (http, folder) = (Arc::clone(&http), folder.clone());
+                thread::spawn(move || {
+                    while let Ok(request) = http.recv() {
+                        answer(request, &folder);
+                    }
+                })
+            })
+            .collect();
+        Ok(Self { http, address, workers })
+    }
+
+    /// The address of the page: `http://127.0.0.1:8080/`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}/", self.address)
+    }
+
+    /// Serves until the process ends.
+    pub fn wait(mut self) {
+        for worker in self.workers.drain(..) {
+            // A worker that panicked has said so on standard error; the others still serve.
+            let _ = worker.join();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        for _ in &self.workers {
+            self.http.unblock();
+        }
+        for worker in self.workers.drain(..) {
+            let _ = worker.join();
+        }
+    }
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+fn answer(request: Request, folder: &Path) {
+    let response = match request.method() {
+        Method::Get | Method::Head => match locate(folder, request.url()) {
+            Some(path) => match std::fs::read(&path) {
+                Ok(bytes) => respond(200, bytes, content_type(&path)),
+                Err(_) => plain(404, "not found"),
+            },
+            None => plain(404, "not found"),
+        },
+        _ => plain(405, "only GET and HEAD are answered"),
+    };
+    // A reader that went away is its own affair.
+    let _ = request.respond(response);
+}
+
+fn plain(status: u16, text: &str) -> Response<Cursor<Vec<u8>>> {
+    respond(status, text.as_bytes().to_vec(), "text/plain; charset=utf-8")
+}
+
+fn respond(status: u16, bytes: Vec<u8>, content_type: &str) -> Response<Cursor<Vec<u8>>> {
+    let headers = [
+        ("Content-Type", content_type),
+        ("Cache-Control", "no-store"),
+        ("X-Content-Type-Options", "nosniff"),
+    ];
+    let mut response = Response::from_data(bytes)
+        .with_status_code(status)
+        // Chunks would cost the page the length, and with it the progress of a download.
+        .with_chunked_threshold(usize::MAX);
+    for (name, value) in headers {
+        if let Ok(header) = Header::from_bytes(name, value) {
+            response.add_header(header);
+        }
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn serve(name: &str) -> (Server, PathBuf) {
+        let folder = std::env::temp_dir().join(format!("blockyard-serve-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("index.html"), "<!doctype html>").unwrap();
+        std::fs::write(folder.join("run.jsonl.gz"), [0x1f, 0x8b, 0]).unwrap();
+        (Server::start(&folder, Port::take(0).unwrap()).unwrap(), folder)
+    }
+
+    #[test]
+    fn the_root_is_the_index_and_nothing_is_cached() {
+        let (server, folder) = serve("index");
+        let response = minreq::get(server.url()).send().unwrap();
+        assert_eq!(response.as_str().unwrap(), "<!doctype html>");
+        assert_eq!(response.headers["content-type"], "text/html; charset=utf-8");
+        assert_eq!(response.headers["cache-control"], "no-store");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_gzip_file_arrives_as_it_is() {
+        let (server, folder) = serve("gzip");
+        let response = minreq::get(format!("{}run.jsonl.gz", server.url())).send().unwrap();
+        assert_eq!(response.as_bytes(), [0x1f, 0x8b, 0]);
+        assert_eq!(response.headers["content-type"], "application/gzip");
+        assert_eq!(response.headers["content-length"], "3");
+        assert!(!response.headers.contains_key("content-encoding"));
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_is_not_there_and_what_is_not_read_are_refused() {
+        let (server, folder) = serve("refused");
+        assert_eq!(minreq::get(format!("{}missing.js", server.url())).send().unwrap().status_code, 404);
+        assert_eq!(minreq::post(server.url()).with_body("x").send().unwrap().status_code, 405);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_taken_port_is_told() {
+        let port = Port::take(0).unwrap();
+        let taken = Port::take(port.address.port());
+        assert!(
+            matches!(taken, Err(ServeError::PortTaken { port: number }) if number == port.address.port())
+        );
+    }
+
+    #[test]
+    fn a_missing_folder_is_told() {
+        let missing = Server::start(Path::new("no/such/folder"), Port::take(0).unwrap());
+        assert!(matches!(missing, Err(ServeError::Folder { .. })));
+    }
+}

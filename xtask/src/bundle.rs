@@ -1,0 +1,176 @@
+//! Builds the page into `dist/`: the program as WebAssembly, its bindings, and the files that go with them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Instant, UNIX_EPOCH};
+
+use anyhow::{Context, Result, ensure};
+use wasm_bindgen_cli_support::Bindgen;
+
+use crate::metadata::Metadata;
+use crate::page::{Asset, Page, Program};
+use crate::setup;
+use crate::workspace::{self, WASM, Workspace};
+
+/// The files of `dist/` by their path inside it.
+type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+/// Brings `dist/` up to date; quick where nothing changed.
+pub(crate) fn build(workspace: &Workspace) -> Result<()> {
+    let begun = Instant::now();
+    setup::wasm_target(workspace)?;
+    let metadata = Metadata::read(workspace)?;
+    metadata.check_bindgen()?;
+    let index = workspace.root().join("index.html");
+    let text = fs::read_to_string(&index).with_context(|| format!("cannot read {}", index.display()))?;
+    let page = Page::read(&text)?;
+
+    let wasm = compile(workspace, &metadata, &page.program)?;
+    let bindings = bind(&wasm, &metadata.target_directory.join("page"))?;
+    let mut files = Files::new();
+    add_folder(&mut files, &bindings, Path::new(""))?;
+    for asset in &page.assets {
+        match asset {
+            Asset::File { source, target } => {
+                add_file(&mut files, &workspace.root().join(source), target.into())?;
+            }
+            Asset::Folder { source, target } => {
+                add_folder(&mut files, &workspace.root().join(source), Path::new(target))?;
+            }
+        }
+    }
+    files.insert("index.html".into(), page.html.into_bytes());
+    update(&workspace.dist(), &files)?;
+    println!("    dist/ is up to date, {} files, {:.1} s", files.len(), begun.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// Compiles the program and returns where the result lies.
+fn compile(workspace: &Workspace, metadata: &Metadata, program: &Program) -> Result<PathBuf> {
+    let Program { manifest, bin, profile } = program;
+    workspace::run(&mut workspace.cargo([
+        "build",
+        "--manifest-path",
+        manifest,
+        "--bin",
+        bin,
+        "--profile",
+        profile,
+        "--target",
+        WASM,
+    ]))?;
+    // Cargo's own word for the folder of the `dev` profile is another one.
+    let folder = if profile == "dev" { "debug" } else { profile };
+    Ok(metadata.target_directory.join(WASM).join(folder).join(format!("{bin}.wasm")))
+}
+
+/// Makes the JavaScript half for `wasm` in `folder`, unless it is there already.
+fn bind(wasm: &Path, folder: &Path) -> Result<PathBuf> {
+    let stamp_file = folder.with_extension("stamp");
+    let stamp = stamp(wasm)?;
+    if fs::read_to_string(&stamp_file).is_ok_and(|old| old == stamp) && folder.is_dir() {
+        return Ok(folder.to_owned());
+    }
+    if folder.exists() {
+        fs::remove_dir_all(folder)?;
+    }
+    Bindgen::new()
+        .input_path(wasm)
+        .web(true)
+        .and_then(|bindgen| {
+            bindgen
+                .typescript(false)
+                .remove_name_section(true)
+                .remove_producers_section(true)
+                .generate(folder)
+        })
+        .with_context(|| format!("cannot make bindings for {}", wasm.display()))?;
+    fs::write(&stamp_file, stamp)?;
+    Ok(folder.to_owned())
+}
+
+/// Changes whenever cargo writes the file anew.
+fn stamp(wasm: &Path) -> Result<String> {
+    let metadata = fs::metadata(wasm).with_context(|| format!("{} was not built", wasm.display()))?;
+    let written = metadata.modified()?.duration_since(UNIX_EPOCH)?.as_nanos();
+    Ok(format!("{written} {} {}", metadata.len(), wasm.display()))
+}
+
+fn add_file(files: &mut Files, source: &Path, target: PathBuf) -> Result<()> {
+    let bytes =
+        fs::read(source).with_context(|| format!("index.html asks for {}, unreadable", source.display()))?;
+    ensure!(!files.contains_key(&target), "two files of the page are called {}", target.display());
+    files.insert(target, bytes);
+    Ok(())
+}
+
+fn add_folder(files: &mut Files, source: &Path, target: &Path) -> Result<()> {
+    let names = files_below(source)
+        .with_context(|| format!("index.html asks for {}, unreadable", source.display()))?;
+    for name in names {
+        add_file(files, &source.join(&name), target.join(&name))?;
+    }
+    Ok(())
+}
+
+/// Makes `folder` hold `files` and nothing else, touching only what differs: a server may be reading it.
+fn update(folder: &Path, files: &Files) -> Result<()> {
+    fs::create_dir_all(folder)?;
+    for name in files_below(folder)? {
+        if !files.contains_key(&name) {
+            fs::remove_file(folder.join(name))?;
+        }
+    }
+    for (name, bytes) in files {
+        let path = folder.join(name);
+        if fs::read(&path).is_ok_and(|old| old == *bytes) {
+            continue;
+        }
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// All files below `folder`, by their path inside it, sorted.
+pub(crate) fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut folders = vec![PathBuf::new()];
+    while let Some(inside) = folders.pop() {
+        for entry in fs::read_dir(folder.join(&inside))? {
+            let entry = entry?;
+            let name = inside.join(entry.file_name());
+            if entry.path().is_dir() { folders.push(name) } else { found.push(name) }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_ends_up_with_the_files_and_nothing_else() {
+        let folder = std::env::temp_dir().join(format!("blockyard-update-{}", std::process::id()));
+        let files =
+            |names: &[&str]| names.iter().map(|name| (name.into(), name.as_bytes().to_vec())).collect();
+        update(&folder, &files(&["index.html", "samples/old.gz"])).unwrap();
+        update(&folder, &files(&["index.html", "samples/new.gz"])).unwrap();
+        let left = files_below(&folder).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(left, [Path::new("index.html"), Path::new("samples/new.gz")]);
+    }
+
+    #[test]
+    fn two_files_of_one_name_are_told() {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        let mut files = Files::new();
+        add_file(&mut files, &source, "a".into()).unwrap();
+        assert!(add_file(&mut files, &source, "a".into()).is_err());
+    }
+}

@@ -1,0 +1,91 @@
+//! `cargo xtask test` and `cargo xtask ci`: the stages, cheap ones first.
+
+use anyhow::{Context, Result, bail};
+
+use crate::stages::Stages;
+use crate::workspace::{self, WASM, Workspace};
+use crate::{bundle, deps, setup, size};
+
+/// Our packages that only build for WebAssembly.
+const WASM_PACKAGES: [&str; 2] = ["blockyard-web", "blockyard-wasm-tests"];
+
+/// Runs every test; fails if one does.
+pub(crate) fn test(workspace: &Workspace) -> Result<()> {
+    let mut stages = Stages::new();
+    test_stages(workspace, &mut stages);
+    stages.finish()
+}
+
+/// Everything that a change must pass.
+pub(crate) fn ci(workspace: &Workspace) -> Result<()> {
+    let mut stages = Stages::new();
+    stages.run("format", || workspace::run(&mut workspace.cargo(["fmt", "--all", "--check"])));
+    stages.run("dependency bans", || deps::check(workspace));
+    stages.run("wasm target", || setup::wasm_target(workspace));
+    let native: Vec<_> = WASM_PACKAGES.iter().flat_map(|package| ["--exclude", package]).collect();
+    let wasm: Vec<_> = WASM_PACKAGES.iter().flat_map(|package| ["--package", package]).collect();
+    let deny = ["--", "-D", "warnings"];
+    stages.run("lints, native", || {
+        let arguments =
+            [&["clippy", "--keep-going", "--workspace", "--all-targets"][..], &native, &deny].concat();
+        workspace::run(&mut workspace.cargo(arguments))
+    });
+    stages.run("lints, wasm", || {
+        let arguments =
+            [&["clippy", "--keep-going", "--all-targets", "--target", WASM][..], &wasm, &deny].concat();
+        workspace::run(&mut workspace.cargo(arguments))
+    });
+    stages.run("docs", || {
+        for arguments in [
+            [&["doc", "--no-deps", "--keep-going", "--workspace"][..], &native].concat(),
+            [&["doc", "--no-deps", "--keep-going", "--target", WASM][..], &wasm].concat(),
+        ] {
+            workspace::run(workspace.cargo(arguments).env("RUSTDOCFLAGS", "-D warnings"))?;
+        }
+        Ok(())
+    });
+    test_stages(workspace, &mut stages);
+    stages.run("size of the page", || size::check(workspace));
+    stages.finish()
+}
+
+fn test_stages(workspace: &Workspace, stages: &mut Stages) {
+    let mut driver = None;
+    let mut page = false;
+    stages.run("set-up", || {
+        setup::wasm_target(workspace)?;
+        driver = Some(setup::browser(workspace)?);
+        setup::axe(workspace)
+    });
+    stages.run("tests, native", || workspace::run(&mut workspace.cargo(["test", "--no-fail-fast"])));
+    stages.run("tests, tools", || {
+        workspace::run(&mut workspace.cargo(["test", "--package", "xtask", "--package", "blockyard-serve"]))
+    });
+    stages.run("tests, wasm in a browser", || {
+        let driver = driver.as_ref().context("there is no browser, see set-up")?;
+        let mut cargo = workspace.cargo([
+            "test",
+            "--no-fail-fast",
+            "--package",
+            "blockyard-wasm-tests",
+            "--target",
+            WASM,
+        ]);
+        // A browser that starts beside a compiler needs more than the usual 20 seconds.
+        workspace::run(cargo.env("CHROMEDRIVER", driver).env("WASM_BINDGEN_TEST_TIMEOUT", "120"))
+    });
+    stages.run("page", || {
+        bundle::build(workspace)?;
+        page = true;
+        Ok(())
+    });
+    stages.run("tests, end to end", || {
+        let driver = driver.as_ref().context("there is no browser, see set-up")?;
+        if !page {
+            // An old page in dist/ would pass for the new one.
+            bail!("the page was not built");
+        }
+        let mut cargo = workspace.cargo(["test", "--no-fail-fast", "--package", "blockyard-e2e"]);
+        workspace::run(cargo.env("CHROMEDRIVER", driver))
+    });
+}

@@ -1,0 +1,130 @@
+//! The developer's commands: `cargo xtask play`, `cargo xtask test`, `cargo xtask ci`.
+//!
+//! Each does its own set-up, so that a fresh machine with the stable Rust toolchain needs nothing else. What the page
+//! is made of is written in `index.html` alone, in Trunk's words; this program reads the same file.
+#![allow(clippy::print_stdout, reason = "this program talks to a person in a terminal")]
+
+mod bundle;
+mod check;
+mod deps;
+mod metadata;
+mod page;
+mod setup;
+mod size;
+mod stages;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use blockyard_serve::{Port, Server};
+use lexopt::prelude::*;
+
+use crate::workspace::Workspace;
+
+const HELP: &str = "\
+The developer's commands of Blockyard.
+
+cargo xtask play [--port N]  build the page and serve it on 127.0.0.1 (port 8080; 0 for any free port)
+cargo xtask build            build the page into dist/
+cargo xtask test             run every test: native, WebAssembly in a browser, end to end
+cargo xtask ci               test, and format, lints, docs, dependency bans and the size of the page
+cargo xtask deps             check which of our crates depend on which
+cargo xtask size             check the size of the page in dist/
+";
+
+enum Command {
+    Help,
+    Play { port: u16 },
+    Build,
+    Test,
+    Ci,
+    Deps,
+    Size,
+}
+
+fn main() -> ExitCode {
+    match parse(lexopt::Parser::from_env()).and_then(|command| run(&command)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
+    let mut command = None;
+    while let Some(argument) = arguments.next()? {
+        match (argument, &mut command) {
+            (Short('h') | Long("help"), _) => return Ok(Command::Help),
+            (Value(name), None) => {
+                command = Some(match name.to_str() {
+                    Some("help") => Command::Help,
+                    Some("play") => Command::Play { port: 8080 },
+                    Some("build") => Command::Build,
+                    Some("test") => Command::Test,
+                    Some("ci") => Command::Ci,
+                    Some("deps") => Command::Deps,
+                    Some("size") => Command::Size,
+                    _ => bail!("no command `{}`; see `cargo xtask help`", name.display()),
+                });
+            }
+            (Long("port"), Some(Command::Play { port })) => {
+                *port = arguments.value()?.parse().context("--port takes a number from 0 to 65535")?;
+            }
+            (other, _) => return Err(other.unexpected().into()),
+        }
+    }
+    Ok(command.unwrap_or(Command::Help))
+}
+
+fn run(command: &Command) -> Result<()> {
+    let workspace = Workspace::find();
+    match command {
+        Command::Help => print!("{HELP}"),
+        Command::Play { port } => play(&workspace, *port)?,
+        Command::Build => bundle::build(&workspace)?,
+        Command::Test => check::test(&workspace)?,
+        Command::Ci => check::ci(&workspace)?,
+        Command::Deps => deps::check(&workspace)?,
+        Command::Size => size::check(&workspace)?,
+    }
+    Ok(())
+}
+
+fn play(workspace: &Workspace, port: u16) -> Result<()> {
+    let port = Port::take(port)?;
+    bundle::build(workspace)?;
+    let server = Server::start(&workspace.dist(), port)?;
+    println!("Blockyard is at {} (Ctrl-C ends it)", server.url());
+    server.wait();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(arguments: &[&str]) -> Result<Command> {
+        parse(lexopt::Parser::from_args(arguments))
+    }
+
+    #[test]
+    fn the_port_is_an_option_of_play() {
+        assert!(matches!(parsed(&["play"]), Ok(Command::Play { port: 8080 })));
+        assert!(matches!(parsed(&["play", "--port", "9000"]), Ok(Command::Play { port: 9000 })));
+        assert!(matches!(parsed(&["play", "--port=0"]), Ok(Command::Play { port: 0 })));
+        assert!(parsed(&["test", "--port", "9000"]).is_err());
+        assert!(parsed(&["play", "--port", "65536"]).is_err());
+        assert!(parsed(&["play", "--port"]).is_err());
+    }
+
+    #[test]
+    fn what_is_not_a_command_is_refused() {
+        assert!(matches!(parsed(&[]), Ok(Command::Help)));
+        assert!(matches!(parsed(&["ci", "--help"]), Ok(Command::Help)));
+        assert!(parsed(&["plya"]).is_err());
+        assert!(parsed(&["test", "play"]).is_err());
+    }
+}

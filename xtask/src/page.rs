@@ -1,0 +1,282 @@
+//! `index.html` as Trunk reads it: which program, which files, and what the browser gets to see.
+//!
+//! Only the directives that the page uses are understood; any other is an error, so that this reading and Trunk's
+//! never part in silence. It must not touch a file.
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// The page: its text without directives, and what they asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Page {
+    pub(crate) html: String,
+    pub(crate) program: Program,
+    /// In the order of `index.html`.
+    pub(crate) assets: Vec<Asset>,
+}
+
+/// The program of the page: `<link data-trunk rel="rust">`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Program {
+    pub(crate) manifest: String,
+    pub(crate) bin: String,
+    pub(crate) profile: String,
+}
+
+/// A file or folder of the repository that goes with the page; both paths with `/`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Asset {
+    File { source: String, target: String },
+    Folder { source: String, target: String },
+}
+
+/// A tag of the text, and where it stands.
+struct Tag<'html> {
+    start: usize,
+    end: usize,
+    name: &'html str,
+    attributes: Vec<(&'html str, &'html str)>,
+}
+
+impl<'html> Tag<'html> {
+    fn get(&self, name: &str) -> Option<&'html str> {
+        self.attributes.iter().find(|(other, _)| *other == name).map(|(_, value)| *value)
+    }
+
+    fn need(&self, name: &str) -> Result<&'html str> {
+        self.get(name).with_context(|| format!("`{name}` is missing"))
+    }
+
+    fn allow(&self, names: &[&str]) -> Result<()> {
+        for (name, _) in &self.attributes {
+            let known = ["data-trunk", "rel", "href"].contains(name) || names.contains(name);
+            ensure!(known, "`{name}` is not supported here");
+        }
+        Ok(())
+    }
+
+    /// Where the file or folder of `href` comes from and where it goes below `dist/`.
+    fn paths(&self) -> Result<(String, String)> {
+        let source = self.need("href")?;
+        let name = source.rsplit('/').next().unwrap_or(source);
+        let target = match self.get("data-target-path") {
+            Some(folder) => format!("{folder}/{name}"),
+            None => name.to_owned(),
+        };
+        for path in [source, &target] {
+            let plain = path.split('/').all(|part| !part.is_empty() && part != "." && part != "..");
+            ensure!(plain, "`{path}` is not a plain path inside the repository");
+        }
+        Ok((source.to_owned(), target))
+    }
+}
+
+impl Page {
+    /// Reads the text of `index.html`.
+    pub(crate) fn read(text: &str) -> Result<Self> {
+        let mut html = String::with_capacity(text.len());
+        let mut programs = Vec::new();
+        let mut assets = Vec::new();
+        let mut copied = 0;
+        for tag in tags(text)? {
+            if tag.get("data-trunk").is_none() {
+                continue;
+            }
+            html.push_str(&text[copied..tag.start]);
+            copied = tag.end;
+            let seen = directive(&tag, &mut programs, &mut assets)
+                .with_context(|| format!("index.html: {}", &text[tag.start..tag.end]))?;
+            html.push_str(&seen);
+        }
+        html.push_str(&text[copied..]);
+        let one: Result<[Program; 1], _> = programs.try_into();
+        let Ok([program]) = one else {
+            bail!("index.html: need exactly one <link data-trunk rel=\"rust\">");
+        };
+        Ok(Self { html, program, assets })
+    }
+}
+
+/// Takes a directive in and returns what the browser sees in its place.
+fn directive(tag: &Tag<'_>, programs: &mut Vec<Program>, assets: &mut Vec<Asset>) -> Result<String> {
+    ensure!(tag.name == "link", "only <link data-trunk> is supported");
+    let rel = tag.need("rel")?;
+    match rel {
+        "rust" => {
+            tag.allow(&["data-bin", "data-cargo-profile", "data-wasm-opt"])?;
+            programs.push(Program {
+                manifest: tag.need("href")?.to_owned(),
+                bin: tag.need("data-bin")?.to_owned(),
+                profile: tag.need("data-cargo-profile")?.to_owned(),
+            });
+            Ok(String::new())
+        }
+        "css" | "icon" => {
+            let kept = ["type", "media", "sizes"];
+            tag.allow(&kept)?;
+            let (source, target) = tag.paths()?;
+            let rel = if rel == "css" { "stylesheet" } else { rel };
+            let attributes: Vec<_> = tag
+                .attributes
+                .iter()
+                .filter(|(name, _)| kept.contains(name))
+                .map(|(name, value)| format!(" {name}=\"{value}\""))
+                .collect();
+            let seen = format!("<link rel=\"{rel}\" href=\"./{target}\"{}>", attributes.concat());
+            assets.push(Asset::File { source, target });
+            Ok(seen)
+        }
+        "copy-file" => {
+            tag.allow(&["data-target-path"])?;
+            let (source, target) = tag.paths()?;
+            assets.push(Asset::File { source, target });
+            Ok(String::new())
+        }
+        "copy-dir" => {
+            tag.allow(&["data-target-path"])?;
+            let (source, target) = tag.paths()?;
+            // Trunk takes the path of a folder for the folder itself, not for its parent.
+            let target = tag.get("data-target-path").map_or(target, str::to_owned);
+            assets.push(Asset::Folder { source, target });
+            Ok(String::new())
+        }
+        _ => bail!(
+            "rel=\"{rel}\" is not supported; xtask/src/page.rs knows rust, css, icon, copy-file and copy-dir"
+        ),
+    }
+}
+
+/// The opening tags of `html` in order, without comments and closing tags.
+fn tags(html: &str) -> Result<Vec<Tag<'_>>> {
+    let mut tags = Vec::new();
+    let mut from = 0;
+    while let Some(start) = html[from..].find('<').map(|at| from + at) {
+        let rest = &html[start + 1..];
+        if rest.starts_with("!--") {
+            let end = rest.find("-->").context("index.html: a comment does not end")?;
+            from = start + 1 + end + 3;
+        } else if rest.starts_with(|letter: char| letter.is_ascii_alphabetic()) {
+            let tag = tag(html, start)?;
+            from = tag.end;
+            tags.push(tag);
+        } else {
+            from = start + 1;
+        }
+    }
+    Ok(tags)
+}
+
+/// The tag that opens at `start`.
+fn tag(html: &str, start: usize) -> Result<Tag<'_>> {
+    let is_end = |letter: char| letter.is_ascii_whitespace() || letter == '>' || letter == '/';
+    let name_end = html[start + 1..].find(is_end).map(|at| start + 1 + at);
+    let mut at = name_end.context("index.html: a tag does not end")?;
+    let name = &html[start + 1..at];
+    let mut attributes = Vec::new();
+    loop {
+        let skipped = |letter: char| letter.is_ascii_whitespace() || letter == '/';
+        at = html.len() - html[at..].trim_start_matches(skipped).len();
+        let rest = &html[at..];
+        if rest.starts_with('>') {
+            return Ok(Tag { start, end: at + 1, name, attributes });
+        }
+        let key_end = rest
+            .find(|letter: char| is_end(letter) || letter == '=')
+            .with_context(|| format!("index.html: <{name} does not end"))?;
+        ensure!(key_end > 0, "index.html: a stray `=` in <{name}");
+        at += key_end;
+        let value = match html[at..].strip_prefix('=') {
+            None => "",
+            Some(value) => {
+                let quote = value.chars().next().filter(|quote| ['"', '\''].contains(quote));
+                let quote = quote.with_context(|| format!("index.html: a value in <{name} has no quotes"))?;
+                let end = value[1..].find(quote);
+                let end = end.with_context(|| format!("index.html: a value in <{name} does not end"))?;
+                at += end + 3;
+                &value[1..=end]
+            }
+        };
+        attributes.push((&rest[..key_end], value));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUST: &str =
+        r#"<link data-trunk rel="rust" href="web/Cargo.toml" data-bin="page" data-cargo-profile="small">"#;
+
+    fn file(source: &str, target: &str) -> Asset {
+        Asset::File { source: source.to_owned(), target: target.to_owned() }
+    }
+
+    #[test]
+    fn directives_become_what_trunk_makes_of_them() {
+        let text = format!(
+            r#"<!doctype html>
+<html><head><!-- <link data-trunk rel="sass"> -->
+{RUST}
+<link data-trunk rel='css' href='web/style.css' />
+<link data-trunk rel="icon" href="web/icon.svg" type="image/svg+xml">
+<link data-trunk rel="copy-file" href="web/worker.js">
+<link data-trunk rel="copy-file" href="a/run.gz" data-target-path="samples">
+<link data-trunk rel="copy-dir" href="web/fonts">
+<link data-trunk rel="copy-dir" href="web/runs" data-target-path="samples/runs">
+<meta content="a > b"><script type="module" src="./boot.js"></script>
+</head><body>1 < 2</body></html>"#
+        );
+        let page = Page::read(&text).unwrap();
+        let lines: Vec<_> = page.html.lines().filter(|line| !line.is_empty()).collect();
+        assert_eq!(
+            lines,
+            [
+                "<!doctype html>",
+                r#"<html><head><!-- <link data-trunk rel="sass"> -->"#,
+                r#"<link rel="stylesheet" href="./style.css">"#,
+                r#"<link rel="icon" href="./icon.svg" type="image/svg+xml">"#,
+                r#"<meta content="a > b"><script type="module" src="./boot.js"></script>"#,
+                "</head><body>1 < 2</body></html>",
+            ]
+        );
+        let (manifest, bin, profile) = ("web/Cargo.toml".to_owned(), "page".to_owned(), "small".to_owned());
+        assert_eq!(page.program, Program { manifest, bin, profile });
+        let folder =
+            |source: &str, target: &str| Asset::Folder { source: source.into(), target: target.into() };
+        assert_eq!(
+            page.assets,
+            [
+                file("web/style.css", "style.css"),
+                file("web/icon.svg", "icon.svg"),
+                file("web/worker.js", "worker.js"),
+                file("a/run.gz", "samples/run.gz"),
+                folder("web/fonts", "fonts"),
+                folder("web/runs", "samples/runs"),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_not_understood_is_told() {
+        let cases = [
+            (r#"<link data-trunk rel="sass" href="a.scss">"#, "rel=\"sass\" is not supported"),
+            (r#"<script data-trunk src="a.js"></script>"#, "only <link data-trunk>"),
+            (r#"<link data-trunk href="a.css">"#, "`rel` is missing"),
+            (r#"<link data-trunk rel="css">"#, "`href` is missing"),
+            (r#"<link data-trunk rel="css" href="a.css" data-inline>"#, "`data-inline` is not supported"),
+            (r#"<link data-trunk rel="copy-file" href="../a">"#, "not a plain path"),
+            (r#"<link data-trunk rel="copy-file" href="/etc/passwd">"#, "not a plain path"),
+            (r#"<link data-trunk rel="copy-dir" href="a" data-target-path="../b">"#, "not a plain path"),
+            ("<link data-trunk rel=css>", "has no quotes"),
+            ("<link data-trunk rel=\"css", "does not end"),
+            ("<link data-trunk", "does not end"),
+            ("<!-- never closed", "does not end"),
+            ("<link =\"x\">", "stray"),
+            (RUST, "exactly one"),
+        ];
+        for (text, told) in cases {
+            let error = format!("{:#}", Page::read(&format!("{RUST}{text}")).unwrap_err());
+            assert!(error.contains(told), "{text}: {error}");
+        }
+        assert!(Page::read("<html></html>").is_err());
+    }
+}

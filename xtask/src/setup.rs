@@ -1,0 +1,184 @@
+//! What a fresh machine lacks, and how to get it: the WebAssembly target, a browser with its driver, axe-core.
+//!
+//! Each step looks first and does nothing where the thing is there; where it may not install something, it says in
+//! one line what to install.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::workspace::{self, WASM, Workspace, which};
+
+/// The accessibility checker that the end-to-end tests put into the page; the same in both registries below.
+const AXE_VERSION: &str = "4.12.1";
+/// The file that npm packs.
+const AXE_NPM: &str = "axe-core@4.12.1";
+/// A Python package that carries the same file.
+const AXE_PIP: &str = "axe-playwright-python==0.1.8";
+
+/// Makes sure that the standard library for WebAssembly is there.
+pub(crate) fn wasm_target(workspace: &Workspace) -> Result<()> {
+    let mut rustc = workspace.program(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    let library = workspace::read(rustc.args(["--print", "target-libdir", "--target", WASM]))?;
+    if Path::new(library.trim()).is_dir() {
+        return Ok(());
+    }
+    if which("rustup").is_none() {
+        bail!(
+            "this Rust has no {WASM} and there is no rustup to add it: install Rust with rustup, \
+             or the package of your system that brings the target"
+        );
+    }
+    workspace::run(workspace.program("rustup").args(["target", "add", WASM]))
+}
+
+/// Makes sure that there is a browser with a driver, and returns the path of the driver.
+pub(crate) fn browser(workspace: &Workspace) -> Result<PathBuf> {
+    if let (true, Some(driver)) = (has_browser(), driver()) {
+        return Ok(driver);
+    }
+    // Ubuntu has no packages of the Debian names; its own hand over to snap.
+    let packages = if system_is("ubuntu") {
+        ["chromium-browser", "chromium-chromedriver"]
+    } else {
+        ["chromium", "chromium-driver"]
+    };
+    apt_install(workspace, &packages)?;
+    match driver() {
+        Some(driver) if has_browser() => Ok(driver),
+        _ => bail!(
+            "{} brought no browser with a driver: install Chrome or Chromium with the chromedriver of its version \
+             and name the driver in CHROMEDRIVER",
+            packages.join(" and ")
+        ),
+    }
+}
+
+fn has_browser() -> bool {
+    std::env::var_os("CHROME").is_some()
+        || ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
+            .into_iter()
+            .any(|name| which(name).is_some())
+}
+
+fn driver() -> Option<PathBuf> {
+    if let Some(driver) = std::env::var_os("CHROMEDRIVER") {
+        return Some(driver.into());
+    }
+    let elsewhere = [
+        "/usr/lib/chromium-browser/chromedriver",
+        "/usr/lib/chromium/chromedriver",
+        "/snap/bin/chromium.chromedriver",
+    ];
+    which("chromedriver").or_else(|| elsewhere.into_iter().map(PathBuf::from).find(|file| file.is_file()))
+}
+
+/// Makes sure that `target/tools/axe.min.js` is there, in the version that the tests were written for.
+///
+/// It comes from a registry and not from git, since its license is not ours.
+pub(crate) fn axe(workspace: &Workspace) -> Result<()> {
+    let tools = workspace.tools();
+    let file = tools.join("axe.min.js");
+    if is_axe(&file) {
+        return Ok(());
+    }
+    let download = tools.join("axe-download");
+    if download.exists() {
+        fs::remove_dir_all(&download)?;
+    }
+    fs::create_dir_all(&download)?;
+    let unpacked = fetch_axe(workspace, &download)?;
+    if !is_axe(&unpacked) {
+        bail!("{} is not axe-core {AXE_VERSION}", unpacked.display());
+    }
+    fs::rename(&unpacked, &file)?;
+    fs::remove_dir_all(&download)?;
+    Ok(())
+}
+
+fn is_axe(file: &Path) -> bool {
+    let banner = format!("/*! axe v{AXE_VERSION}\n");
+    fs::read(file).is_ok_and(|bytes| bytes.starts_with(banner.as_bytes()))
+}
+
+/// Downloads axe-core below `folder` with whichever package manager is there.
+fn fetch_axe(workspace: &Workspace, folder: &Path) -> Result<PathBuf> {
+    if which("npm").is_some() {
+        let packed = workspace::run(
+            workspace.program("npm").args(["pack", AXE_NPM, "--silent", "--pack-destination"]).arg(folder),
+        );
+        match packed {
+            Ok(()) => {
+                let archive = folder.join(format!("axe-core-{AXE_VERSION}.tgz"));
+                workspace::run(workspace.program("tar").arg("-xzf").arg(archive).arg("-C").arg(folder))?;
+                return Ok(folder.join("package/axe.min.js"));
+            }
+            Err(error) => println!("    {error:#}; trying pip"),
+        }
+    }
+    let has_pip = || workspace::succeeds(workspace.program("python3").args(["-m", "pip", "--version"]));
+    if !has_pip() {
+        apt_install(workspace, &["python3-pip"]).context("axe-core comes through npm or pip")?;
+    }
+    let mut pip = workspace.program("python3");
+    pip.args(["-m", "pip", "download", "--quiet", "--no-deps", AXE_PIP, "--dest"]).arg(folder);
+    workspace::run(&mut pip)?;
+    let wheels = crate::bundle::files_below(folder)?;
+    let wheel = wheels.iter().find(|name| name.extension().is_some_and(|extension| extension == "whl"));
+    let wheel = wheel.with_context(|| format!("pip brought no wheel of {AXE_PIP}"))?;
+    workspace::run(
+        workspace.program("python3").args(["-m", "zipfile", "-e"]).arg(folder.join(wheel)).arg(folder),
+    )?;
+    Ok(folder.join("axe_playwright_python/axe.min.js"))
+}
+
+/// Installs packages of the system where we may, else says which.
+fn apt_install(workspace: &Workspace, packages: &[&str]) -> Result<()> {
+    let advice = format!("install this first: sudo apt-get install {}", packages.join(" "));
+    if which("apt-get").is_none() {
+        bail!("no apt-get here; install what Debian calls {}", packages.join(" and "));
+    }
+    let is_root = workspace::read(workspace.program("id").arg("-u")).is_ok_and(|id| id.trim() == "0");
+    let prefix: &[&str] = if is_root { &[] } else { &["sudo", "-n"] };
+    if !is_root && !workspace::succeeds(workspace.program("sudo").args(["-n", "true"])) {
+        bail!("{advice}");
+    }
+    let install = ["apt-get", "install", "--yes", "--no-install-recommends"];
+    for arguments in [&["apt-get", "update"][..], &[&install[..], packages].concat()] {
+        let words = [prefix, arguments].concat();
+        let mut command = workspace.program(words[0]);
+        // A package that asks a question would wait for an answer for ever.
+        command.args(&words[1..]).env("DEBIAN_FRONTEND", "noninteractive");
+        workspace::run(&mut command).with_context(|| advice.clone())?;
+    }
+    Ok(())
+}
+
+/// Whether the system calls itself `name` in `os-release`.
+fn system_is(name: &str) -> bool {
+    fs::read_to_string("/etc/os-release").is_ok_and(|text| is_id(&text, name))
+}
+
+fn is_id(os_release: &str, name: &str) -> bool {
+    let ids = os_release.lines().filter_map(|line| line.strip_prefix("ID="));
+    ids.map(|id| id.trim_matches('"')).any(|id| id == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn systems_are_told_apart() {
+        assert!(is_id("NAME=\"Ubuntu\"\nID=ubuntu\nID_LIKE=debian\n", "ubuntu"));
+        assert!(is_id("ID=\"ubuntu\"\n", "ubuntu"));
+        assert!(!is_id("ID=debian\nVERSION_ID=\"12\"\n", "ubuntu"));
+        assert!(!is_id("ID=neon\nID_LIKE=\"ubuntu debian\"\n", "ubuntu"));
+    }
+
+    #[test]
+    fn the_versions_of_axe_agree() {
+        assert_eq!(AXE_NPM.rsplit('@').next(), Some(AXE_VERSION));
+    }
+}
