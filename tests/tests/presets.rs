@@ -1,6 +1,11 @@
 //! The presets tell the truth: what their labels and comments claim is what happens.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, in its helpers too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
 
 use std::ops::ControlFlow;
 

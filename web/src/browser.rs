@@ -81,8 +81,7 @@ pub(crate) fn remember(key: &str, value: &str) {
 /// Whether the element takes typed text, so that keys belong to it.
 pub(crate) fn is_text_field(element: &Element) -> bool {
     match element.tag_name().as_str() {
-        "TEXTAREA" => true,
-        "SELECT" => true,
+        "TEXTAREA" | "SELECT" => true,
         "INPUT" => !matches!(
             element.get_attribute("type").as_deref(),
             Some("range" | "checkbox" | "radio" | "button" | "file" | "submit")

@@ -136,7 +136,7 @@ impl Brush<'_> {
             Mark::Rect { rect, fill, outline } => self.rect(*rect, *fill, *outline),
             Mark::Frame { rect, role, dash, width_px } => self.frame(*rect, *role, *dash, *width_px),
             Mark::Line { from, to, role, dash, width_px } => {
-                self.path(&[*from, *to], *role, *dash, *width_px)
+                self.path(&[*from, *to], *role, *dash, *width_px);
             }
             Mark::Path { points, role, dash, width_px } => self.path(points, *role, *dash, *width_px),
             Mark::Area { points, fill } => {

@@ -152,7 +152,7 @@ impl Session {
         self.show_work("Running the workload");
         jobs::start(
             &job,
-            move |progress| self.progress(progress),
+            move |progress| self.progress(&progress),
             move |result| {
                 self.work.set(None);
                 let attempt = match result {
@@ -180,11 +180,10 @@ impl Session {
         });
     }
 
-    pub(crate) fn progress(self, progress: Progress) {
+    pub(crate) fn progress(self, progress: &Progress) {
         self.work.update(|work| {
             if let Some(work) = work {
-                (work.phase, work.done, work.total) =
-                    (progress.phase.to_string(), progress.done, progress.total);
+                (work.phase, work.done, work.total) = (progress.phase.clone(), progress.done, progress.total);
             }
         });
     }

@@ -1,6 +1,6 @@
 //! Opens recordings from files and samples. Nothing leaves the page.
 
-use blockyard_replay::job::Job;
+use blockyard_replay::job::{Job, JobError};
 use js_sys::Uint8Array;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -10,7 +10,7 @@ use web_sys::{File, Response};
 
 use crate::browser;
 use crate::commands::sentence;
-use crate::jobs;
+use crate::jobs::{self, JobFailure};
 use crate::run::Run;
 use crate::session::{Opened, Session};
 use crate::shared::Shared;
@@ -125,13 +125,17 @@ fn open_bytes(session: Session, name: String, bytes: Vec<u8>) {
     let job = Job::Open { name: name.clone(), bytes };
     jobs::start(
         &job,
-        move |progress| session.progress(progress),
+        move |progress| session.progress(&progress),
         move |result| {
             session.work.set(None);
             match result {
                 Ok(product) => session.open(Opened { name, run: Shared::new(Run::new(product)) }),
                 Err(failure) => {
-                    session.complain(format!("{name} was not opened. {}", sentence(&failure.to_string())))
+                    let why = match failure {
+                        JobFailure::Job(JobError::File { message, .. }) => message,
+                        other => other.to_string(),
+                    };
+                    session.complain(format!("{name} was not opened. {}", sentence(&why)));
                 }
             }
         },

@@ -15,7 +15,6 @@ pub(crate) enum Slot {
     Scroll,
     Follow,
     Text,
-    View,
     Play,
 }
 

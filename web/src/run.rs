@@ -28,16 +28,21 @@ pub(crate) struct Run {
     /// For an opened recording: what it says of itself, and how the replay compares.
     pub(crate) opened: Option<Opened>,
     pub(crate) series: Series,
+    /// The most segments that there ever are, unless the peaks were reset.
+    pub(crate) most_segments: usize,
 }
 
 impl Run {
     pub(crate) fn new(product: Product) -> Self {
         let series = Series::new(&product.recording);
+        let last = product.recording.state_at(product.recording.event_count());
+        let most_segments = last.map_or(0, |last| last.stats().segment.all.peak);
         Self {
             workload: product.workload,
             recording: Arc::new(product.recording),
             opened: product.opened,
             series,
+            most_segments: usize::try_from(most_segments).unwrap_or(0),
         }
     }
 

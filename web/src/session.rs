@@ -1,6 +1,9 @@
 //! All that the page remembers. Few signals are written; the rest is computed from them.
 
+mod source;
+
 use std::cell::RefCell;
+use std::ops::Deref;
 
 use blockyard_figure::{
     Changes, MapView, Player, PlayerAction, RiverView, Scene, StateCursor, TargetId, reduce,
@@ -62,9 +65,20 @@ struct Tools {
     paints: Option<(u32, Paints)>,
 }
 
-/// The page's state; a handle that is copied freely.
+/// The page's state; a handle that is copied freely, since the state lives as long as the page.
 #[derive(Clone, Copy)]
-pub(crate) struct Session {
+pub(crate) struct Session(&'static Signals);
+
+impl Deref for Session {
+    type Target = Signals;
+
+    fn deref(&self) -> &Signals {
+        self.0
+    }
+}
+
+/// All signals.
+pub(crate) struct Signals {
     /// The workload's texts.
     pub(crate) history: RwSignal<History>,
     pub(crate) settings: RwSignal<Settings>,
@@ -150,7 +164,7 @@ impl Session {
             let (from, to) = player.with(|player| player.changed_events(&run.recording));
             Changes::of(&run.recording, from, to)
         });
-        Self {
+        let signals = Signals {
             history,
             settings,
             opened,
@@ -172,7 +186,8 @@ impl Session {
             changes,
             other_player: StoredValue::new(Player::default()),
             tools: StoredValue::new_local(RefCell::default()),
-        }
+        };
+        Self(Box::leak(Box::new(signals)))
     }
 
     /// Moves the player.
@@ -181,6 +196,12 @@ impl Session {
         let before = self.player.get_untracked();
         let after = reduce(&before, action, &run.recording);
         if after != before {
+            // The cursor stays in sight of the river.
+            if let Some(view) = self.river_view.get_untracked()
+                && after.steps != before.steps
+            {
+                self.river_view.set(Some(view.reveal(after.steps, run.recording.step_count())));
+            }
             self.player.set(after);
         }
     }
@@ -221,7 +242,7 @@ impl Session {
         let looks = self.looks.get();
         self.tools.with_value(|tools| {
             let mut tools = tools.borrow_mut();
-            if !tools.paints.as_ref().is_some_and(|(version, _)| *version == looks) {
+            if tools.paints.as_ref().is_none_or(|(version, _)| *version != looks) {
                 tools.paints = Some((looks, Paints::read()));
             }
             if let Some((_, paints)) = &mut tools.paints {
@@ -272,55 +293,5 @@ impl Session {
 
     pub(crate) fn complain(self, text: impl Into<String>) {
         self.message.set(Some(Message { text: text.into(), is_error: true }));
-    }
-
-    /// Shows the opened recording or the workload; each keeps its place.
-    pub(crate) fn show_opened(self, is_shown: bool) {
-        if self.shows_opened.get_untracked() == is_shown {
-            return;
-        }
-        let player = self.player.get_untracked();
-        let other = self.other_player.get_value();
-        self.other_player.set_value(Player { is_playing: false, ..player });
-        self.shows_opened.set(is_shown);
-        self.player.set(other);
-        self.forget_views();
-        self.dispatch(PlayerAction::Loaded { keep_at_end: false });
-    }
-
-    /// Takes in another recording, from its start.
-    pub(crate) fn open(self, opened: Opened) {
-        if !self.shows_opened.get_untracked() {
-            let player = self.player.get_untracked();
-            self.other_player.set_value(Player { is_playing: false, ..player });
-        }
-        let recording = opened.run.recording.clone();
-        self.opened.set(Some(Shared::new(opened)));
-        self.shows_opened.set(true);
-        self.player.set(Player { speed: 60.0, ..Player::at_end(&recording) });
-        self.forget_views();
-        self.message.set(None);
-    }
-
-    /// Starts another workload, from its start.
-    pub(crate) fn load_preset(self, preset: &Preset) {
-        self.show_opened(false);
-        self.settings.set(Settings::of(preset));
-        self.history.update(|history| history.replace(preset.text.to_owned()));
-        self.player.set(Player::default());
-        self.forget_views();
-        self.message.set(None);
-        self.run_first();
-    }
-
-    /// Starts a workload of nothing, on a device of some size.
-    pub(crate) fn load_empty(self) {
-        self.load_preset(&NOTHING);
-    }
-
-    fn forget_views(self) {
-        self.river_view.set(None);
-        self.map_view
-            .update(|view| *view = MapView { scale: view.scale, order: view.order, ..MapView::default() });
     }
 }

@@ -12,6 +12,7 @@ mod map_actions;
 mod messages;
 mod numbers;
 mod opened;
+mod pinch;
 mod player;
 mod river;
 mod step;

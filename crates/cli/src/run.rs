@@ -7,7 +7,7 @@ use blockyard_pytorch::{
     Inferred, Operation, OperationKind, RecordedRun, log, memory_summary, requests, stat_values,
 };
 use blockyard_replay::{Advance, AllocatorConfig, Progress, Runner, Settings, device_of};
-use blockyard_workload::Request;
+use blockyard_workload::{Request, Workload};
 
 use crate::options::RunOptions;
 use crate::output;
@@ -90,7 +90,11 @@ where
 }
 
 /// A program's recording has no operations: write those that its trace shows.
+///
+/// Snapshots are left out: they change nothing, and no operation stands for them.
 fn make_operations(run: &mut RecordedRun, inferred: &mut Inferred) -> anyhow::Result<()> {
+    let requests = inferred.workload.requests().iter().filter(|request| **request != Request::Snapshot);
+    inferred.workload = Workload::from_requests(requests.copied().collect());
     for (index, request) in inferred.workload.requests().iter().enumerate() {
         let kind = match *request {
             Request::Allocate { tensor, size, stream } => OperationKind::Allocate {
@@ -102,10 +106,6 @@ fn make_operations(run: &mut RecordedRun, inferred: &mut Inferred) -> anyhow::Re
             },
             Request::Free { tensor } => OperationKind::Free { id: u64::from(tensor.get()) },
             Request::EmptyCache => OperationKind::EmptyCache,
-            Request::Snapshot => {
-                inferred.operations.push(usize::MAX);
-                continue;
-            }
             _ => bail!(
                 "the recording has waits for other streams or private pools, which cannot be written as operations; `verify` replays it"
             ),

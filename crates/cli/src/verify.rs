@@ -20,9 +20,11 @@ pub(crate) fn verify(options: &VerifyOptions) -> anyhow::Result<ExitCode> {
         let name = path.display().to_string();
         match compare(path, &name) {
             Ok(comparison) => {
-                if !comparison.is_identical() {
-                    worst = worst.max(DIFFERS);
-                }
+                worst = worst.max(match verdict(&comparison) {
+                    Verdict::Identical => 0,
+                    Verdict::Differs => DIFFERS,
+                    Verdict::Nothing => NOT_REPLAYED,
+                });
                 write_comparison(&mut out, &name, &comparison, options.json)?;
             }
             Err(error) => {
@@ -41,6 +43,22 @@ pub(crate) fn verify(options: &VerifyOptions) -> anyhow::Result<ExitCode> {
         out.flush()?;
     }
     Ok(ExitCode::from(worst))
+}
+
+enum Verdict {
+    Identical,
+    Differs,
+    Nothing,
+}
+
+fn verdict(comparison: &Comparison) -> Verdict {
+    if comparison.is_identical() {
+        Verdict::Identical
+    } else if comparison.counts.iter().all(|count| count.total == 0) {
+        Verdict::Nothing
+    } else {
+        Verdict::Differs
+    }
 }
 
 fn compare(path: &Path, name: &str) -> anyhow::Result<Comparison> {
@@ -79,13 +97,18 @@ fn write_comparison(
         output::line(out, &value.to_string())?;
         return Ok(());
     }
-    let verdict = if comparison.is_identical() { "identical" } else { "DIFFERS" };
+    let verdict = match verdict(comparison) {
+        Verdict::Identical => "identical",
+        Verdict::Differs => "DIFFERS",
+        Verdict::Nothing => "nothing to compare, the file records no results",
+    };
     let counts: Vec<String> = comparison
         .counts
         .iter()
         .map(|count| format!("{} {}/{}", count.kind, count.identical, count.total))
         .collect();
-    output::line(out, &format!("{name}: {verdict}: {}", counts.join(", ")))?;
+    let counts = if counts.is_empty() { String::new() } else { format!(": {}", counts.join(", ")) };
+    output::line(out, &format!("{name}: {verdict}{counts}"))?;
     if let Some(difference) = &comparison.first_difference {
         output::line(out, &format!("  first difference, {}", difference.what))?;
         if let Some(step) = difference.step {

@@ -37,8 +37,8 @@ pub use fill::{Fill, Pattern, Tile};
 pub use geometry::{Point, Rect, Size};
 pub use ledger_bar::{ledger_bar, ledger_bar_height};
 pub use map::{
-    Direction, MapOrder, MapScale, MapView, SegmentZoom, next_block, pan_segment, scroll_to, segment_map,
-    segment_map_height, zoom_segment,
+    Direction, MapOrder, MapScale, MapView, RowHeight, SegmentZoom, next_block, pan_segment, scroll_to,
+    segment_map, segment_map_height, zoom_segment,
 };
 pub use player::{MANY, Player, PlayerAction, SPEEDS, Unit, reduce};
 pub use river::{RiverView, Series, river, river_cursor, river_plot, river_step_at};

@@ -13,5 +13,5 @@ mod walk;
 
 pub use draw::segment_map;
 pub use rows::{scroll_to, segment_map_height};
-pub use view::{Direction, MapOrder, MapScale, MapView, SegmentZoom, pan_segment, zoom_segment};
+pub use view::{Direction, MapOrder, MapScale, MapView, RowHeight, SegmentZoom, pan_segment, zoom_segment};
 pub use walk::next_block;

@@ -1,5 +1,6 @@
 //! Damaged recordings: whatever is changed in one, opening it comes to an answer.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
 
@@ -11,7 +12,8 @@ use blockyard_workload::{Request, Workload};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use proptest::test_runner::Config;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{Config, TestRunner};
 
 use crate::{fixture, gunzip, open};
 
@@ -141,18 +143,19 @@ fn damage(text: &mut Vec<u8>, damage: &Damage) {
             text.splice(place..place, copy);
         }
         Damage::DeleteLine(place) => {
-            on_pieces(text, b'\n', |lines| drop(lines.remove(place.index(lines.len()))))
+            on_pieces(text, b'\n', |lines| drop(lines.remove(place.index(lines.len()))));
         }
         Damage::DuplicateLine(place) => on_pieces(text, b'\n', |lines| {
             let place = place.index(lines.len());
             lines.insert(place, lines[place].clone());
         }),
         Damage::SwapLines(one, other) => on_pieces(text, b'\n', |lines| {
-            lines.swap(one.index(lines.len()), other.index(lines.len()));
+            let (one, other) = (one.index(lines.len()), other.index(lines.len()));
+            lines.swap(one, other);
         }),
         // Entries of a trace and segments end with a bracket.
         Damage::DeleteItem(place) => {
-            on_pieces(text, b']', |items| drop(items.remove(place.index(items.len()))))
+            on_pieces(text, b']', |items| drop(items.remove(place.index(items.len()))));
         }
         Damage::DuplicateItem(place) => on_pieces(text, b']', |items| {
             let place = place.index(items.len());
@@ -193,7 +196,7 @@ fn numbers(text: &[u8]) -> Vec<std::ops::Range<usize>> {
 }
 
 proptest! {
-    #![proptest_config(Config { cases: 1024, failure_persistence: None, ..Config::default() })]
+    #![proptest_config(Config { cases: 512, failure_persistence: None, ..Config::default() })]
 
     #[test]
     fn a_damaged_recording_comes_to_an_answer(original in select(originals().to_vec()), damages in vec(damages(), 1..5)) {
@@ -215,6 +218,53 @@ proptest! {
     #[test]
     fn random_bytes_come_to_an_error(bytes in vec(any::<u8>(), 0..256)) {
         prop_assert!(open(bytes).is_err());
+    }
+}
+
+#[test]
+fn damage_reaches_the_allocator_and_every_kind_of_error() {
+    let mut runner = TestRunner::deterministic();
+    let strategy = (select(originals().to_vec()), vec(damages(), 1..5));
+    let mut tally: BTreeMap<&str, u32> = BTreeMap::new();
+    for _ in 0..1500 {
+        let (original, damages) = strategy.new_tree(&mut runner).unwrap().current();
+        let mut bytes = original.into_bytes();
+        for one in &damages {
+            damage(&mut bytes, one);
+        }
+        let answer = match open(bytes) {
+            Ok(product) if product.opened.as_ref().unwrap().comparison.is_identical() => "identical",
+            Ok(_) => "different",
+            Err(error) => {
+                let text = error.to_string();
+                let kinds = [
+                    ": column ",
+                    "begins late",
+                    "is live here",
+                    "does not fit",
+                    "another kind",
+                    "not text",
+                    "settings",
+                ];
+                kinds.into_iter().find(|kind| text.contains(kind)).unwrap_or("other error")
+            }
+        };
+        *tally.entry(answer).or_default() += 1;
+    }
+    println!("{tally:#?}");
+    let wanted = [
+        ("identical", 5),
+        ("different", 150),
+        (": column ", 150),
+        ("begins late", 30),
+        ("is live here", 15),
+        ("does not fit", 3),
+        ("another kind", 10),
+        ("not text", 30),
+    ];
+    for (answer, least) in wanted {
+        let found = tally.get(answer).copied().unwrap_or(0);
+        assert!(found >= least, "{answer}: {found} times, wanted {least}");
     }
 }
 

@@ -1,6 +1,11 @@
 //! Input that is not what it should be: a clear error or an honest answer, and never a panic.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, in its helpers too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
 
 mod begins_late;
 mod contents;

@@ -3,7 +3,12 @@
 //! The examples W1 to W12 are worked out in the project's description of PyTorch's allocator, where every number came out
 //! of the real library; here the numbers stand again, in the tests and not only in pictures.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, in its helpers too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
 #![allow(clippy::needless_raw_string_hashes, reason = "expect-test writes them when it updates a text")]
 
 mod edges;

@@ -94,7 +94,8 @@ fn sheet(session: Session) -> AnyView {
     });
     let shift = text(move || format!("transform:translateY({}px)", -scroll.get().1));
     let current = move || {
-        line.get().map(|line| {
+        let shown = line.get().filter(|_| session.attempt.with(|attempt| matches!(attempt, Attempt::Ran(_))));
+        shown.map(|line| {
             let style = text(move || format!("top:{}px", top_of(line) - scroll.get().1));
             view! { <div class="line" style=style></div> }.into_any()
         })
@@ -169,7 +170,7 @@ fn verdict(session: Session) -> AnyView {
         Attempt::Failed(failure) => {
             let words = match failure {
                 Failure::Text { message, place: (line, column, _) } => {
-                    format!("Line {line}, column {column}: {}.", message.trim_end_matches('.'))
+                    format!("Error in line {line}, column {column}: {}.", message.trim_end_matches('.'))
                 }
                 Failure::Other(message) => sentence(&message),
                 Failure::Config(_) => "PYTORCH_CUDA_ALLOC_CONF is wrong: see above.".to_owned(),

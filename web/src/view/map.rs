@@ -24,7 +24,7 @@ pub(crate) fn map(session: Session) -> AnyView {
     let actions = MapActions { session, area, size, drawn, tip };
     let height = Memo::new(move |_| {
         let changes = session.changes.get();
-        let view = session.map_view.get();
+        let view = actions.view();
         session.with_state(|_, state| segment_map_height(state, &changes, &view)).unwrap_or(0.0)
     });
     effect(move || {
@@ -33,7 +33,7 @@ pub(crate) fn map(session: Session) -> AnyView {
             return;
         }
         let changes = session.changes.get();
-        let view = session.map_view.get();
+        let view = actions.view();
         let scene =
             session.with_state(|run, state| segment_map(state, &changes, &run.recording, &view, size));
         if let Some(scene) = scene {
@@ -54,12 +54,21 @@ pub(crate) fn map(session: Session) -> AnyView {
         });
     });
     let label = text(move || {
-        let count = session.with_state(|_, state| state.stats().segment.all.current).unwrap_or(0);
+        let count = session.with_state(|_, state| state.segments().count()).unwrap_or(0);
         format!("Segment map, {count} segments. Arrow keys walk from block to block, Enter chooses, F frees.")
+    });
+    let hint = text(move || {
+        let does_free = session.click_frees.get() && !session.shows_opened.get();
+        let click = if does_free {
+            "Click an allocated block to free it, another to pin it."
+        } else {
+            "Click a block to pin it."
+        };
+        format!("{click} Double click or Ctrl + wheel zooms into a segment.")
     });
     view! {
         <section class="panel map" aria-label="Segments">
-            {toolbar(session, actions)}
+            {toolbar(session)}
             <div
                 class="scroller"
                 node_ref=area
@@ -78,16 +87,17 @@ pub(crate) fn map(session: Session) -> AnyView {
                 <canvas node_ref=canvas aria-hidden="true"></canvas>
                 <div class="extent" style=text(move || format!("height:{}px", height.get()))></div>
             </div>
+            <p class="hint quiet">{hint}</p>
             {tip.view()}
         </section>
     }
     .into_any()
 }
 
-fn toolbar(session: Session, actions: MapActions) -> AnyView {
+fn toolbar(session: Session) -> AnyView {
     let summary = text(move || {
         let summary = session.with_state(|_, state| {
-            let count = state.stats().segment.all.current;
+            let count = state.segments().count();
             let noun = if count == 1 { "segment" } else { "segments" };
             format!("{count} {noun}, {} reserved", state.ledger().reserved())
         });
@@ -119,7 +129,7 @@ fn toolbar(session: Session, actions: MapActions) -> AnyView {
             <span class="quiet" data-testid="segments-summary">{summary}</span>
             <span class="spacer"></span>
             <span hidden=flag(move || !is_zoomed.get())>
-                {button("", "zoom-out", "Whole segments", "Show whole segments again (Esc)", click(move || actions.zoom_out()))}
+                {button("", "zoom-out", "Whole segments", "Show whole segments again (Esc)", click(move || session.map_view.update(|view| view.zoom = None)))}
             </span>
             {choices("What a click on a block does", flag(move || session.shows_opened.get()), clicks)}
             {check(

@@ -1,7 +1,7 @@
 //! What the pointer and the keyboard do in the segment map.
 
 use crate::view::kit::effect;
-use blockyard_figure::{Direction, Size, TargetId, next_block, scroll_to, zoom_segment};
+use blockyard_figure::{Direction, MapView, RowHeight, Size, TargetId, next_block, scroll_to, zoom_segment};
 use blockyard_record::BlockId;
 use leptos::ev;
 use leptos::html;
@@ -24,9 +24,16 @@ pub(crate) struct MapActions {
     pub(crate) tip: Tip,
 }
 
+fn place(event: &web_sys::MouseEvent) -> (f32, f32) {
+    (pixels(f64::from(event.offset_x())), pixels(f64::from(event.offset_y())))
+}
+
 impl MapActions {
-    fn place(self, event: &web_sys::MouseEvent) -> (f32, f32) {
-        (pixels(f64::from(event.offset_x())), pixels(f64::from(event.offset_y())))
+    /// What is shown of the map, following.
+    pub(crate) fn view(self) -> MapView {
+        let most = self.session.run.get().most_segments;
+        let rows = RowHeight::fitting(most, self.size.get().height_px);
+        MapView { rows, ..self.session.map_view.get() }
     }
 
     fn set_hovered(self, target: Option<TargetId>) {
@@ -37,7 +44,7 @@ impl MapActions {
     }
 
     pub(crate) fn hover(self, event: &ev::PointerEvent) {
-        let (x, y) = self.place(event);
+        let (x, y) = place(event);
         let target = self.drawn.look(|scene| scene.hit(x, y).map(|target| target.what));
         let text = target.and_then(|target| words(self.session, target));
         self.tip.show(text, event);
@@ -50,7 +57,7 @@ impl MapActions {
     }
 
     pub(crate) fn click(self, event: &ev::MouseEvent) {
-        let (x, y) = self.place(event);
+        let (x, y) = place(event);
         let session = self.session;
         let Some(block) = self.drawn.look(|scene| block_at(scene, x, y)) else {
             return session.select(None);
@@ -66,39 +73,33 @@ impl MapActions {
     }
 
     pub(crate) fn zoom_in_at(self, event: &ev::MouseEvent) {
-        self.zoom_at(self.place(event), 4.0);
+        self.zoom_at(place(event), 4.0);
     }
 
     pub(crate) fn wheel(self, event: &ev::WheelEvent) {
         if event.ctrl_key() || event.meta_key() {
             event.prevent_default();
-            self.zoom_at(self.place(event), zoom_factor(event));
+            self.zoom_at(place(event), zoom_factor(event));
         }
     }
 
     fn zoom_at(self, place: (f32, f32), factor: f64) {
         let (session, size) = (self.session, self.size.get_untracked());
-        frames::plan(Slot::View, move || {
-            let view = session.map_view.get_untracked();
-            let target = self.drawn.look(|scene| scene.hit(place.0, place.1).map(|target| target.what));
-            let zoom = session.with_state_now(|_, state| {
-                let segment = match target? {
-                    TargetId::Block(block) => state.segment_of(block)?,
-                    TargetId::SmallBlocks { segment, .. } | TargetId::Segment(segment) => segment,
-                    _ => return None,
-                };
-                Some(zoom_segment(state, &view, segment, place.0, factor, size))
-            });
-            if let Some(Some(zoom)) = zoom
-                && view.zoom != zoom
-            {
-                session.map_view.update(|view| view.zoom = zoom);
-            }
+        let view = untrack(|| self.view());
+        let target = self.drawn.look(|scene| scene.hit(place.0, place.1).map(|target| target.what));
+        let zoom = session.with_state_now(|_, state| {
+            let segment = match target? {
+                TargetId::Block(block) => state.segment_of(block)?,
+                TargetId::SmallBlocks { segment, .. } | TargetId::Segment(segment) => segment,
+                _ => return None,
+            };
+            Some(zoom_segment(state, &view, segment, place.0, factor, size))
         });
-    }
-
-    pub(crate) fn zoom_out(self) {
-        self.session.map_view.update(|view| view.zoom = None);
+        if let Some(Some(zoom)) = zoom
+            && view.zoom != zoom
+        {
+            session.map_view.update(|view| view.zoom = zoom);
+        }
     }
 
     /// Scrolls to what a step changed, when the reader moves by hand.
@@ -109,10 +110,10 @@ impl MapActions {
             if !session.follows.get_untracked() {
                 return;
             }
-            let changed =
+            let blocks =
                 changes.allocated.iter().chain(&changes.pending).chain(&changes.freed).chain(&changes.merged);
             let here = session
-                .with_state_now(|_, state| changed.copied().find(|block| state.block(*block).is_some()));
+                .with_state_now(|_, state| blocks.copied().find(|block| state.block(*block).is_some()));
             if let Some(block) = here.flatten() {
                 self.reveal(block);
             }
@@ -122,7 +123,7 @@ impl MapActions {
     fn reveal(self, block: BlockId) {
         let session = self.session;
         let changes = session.changes.get_untracked();
-        let view = session.map_view.get_untracked();
+        let view = untrack(|| self.view());
         let size = self.size.get_untracked();
         let scroll_px = session.with_state_now(|_, state| scroll_to(state, &changes, &view, block, size));
         if let (Some(area), Some(scroll_px)) = (self.area.get_untracked(), scroll_px)
@@ -153,7 +154,7 @@ impl MapActions {
         event.prevent_default();
         event.stop_propagation();
         let session = self.session;
-        let view = session.map_view.get_untracked();
+        let view = untrack(|| self.view());
         let from = match view.hovered {
             Some(TargetId::Block(block)) => Some(block),
             _ => view.selected,

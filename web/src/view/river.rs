@@ -14,6 +14,7 @@ use crate::frames::{self, Slot};
 use crate::session::Session;
 use crate::surface::{self, Drawn, pixels};
 use crate::view::kit::{click, effect, on, text};
+use crate::view::pinch::{Pinch, Pinched};
 use crate::view::tip::Tip;
 
 impl Session {
@@ -23,13 +24,11 @@ impl Session {
         self.river_view.get().map_or_else(|| RiverView::fit(steps), |view| view.clamp(steps))
     }
 
-    fn change_river(self, change: impl FnOnce(RiverView, usize) -> RiverView + 'static) {
-        frames::plan(Slot::View, move || {
-            let steps = self.run.get_untracked().recording.step_count();
-            let view = self.river_view.get_untracked().unwrap_or_else(|| RiverView::fit(steps));
-            let changed = change(view, steps);
-            self.river_view.set((changed != RiverView::fit(steps)).then_some(changed));
-        });
+    fn change_river(self, change: impl FnOnce(RiverView, usize) -> RiverView) {
+        let steps = self.run.get_untracked().recording.step_count();
+        let view = self.river_view.get_untracked().unwrap_or_else(|| RiverView::fit(steps));
+        let changed = change(view, steps);
+        self.river_view.set((changed != RiverView::fit(steps)).then_some(changed));
     }
 
     /// Zooms the river around a place in its width; above 1 goes in.
@@ -85,17 +84,6 @@ pub(crate) fn river(session: Session) -> AnyView {
         surface::fit(&canvas, &scene);
         session.draw(&canvas, &scene);
     });
-    // The cursor stays in sight while it moves.
-    effect(move || {
-        let step = steps.get();
-        if let Some(view) = session.river_view.get_untracked() {
-            let count = session.run.get_untracked().recording.step_count();
-            let revealed = view.reveal(step, count);
-            if revealed != view {
-                session.change_river(move |view, count| view.reveal(step, count));
-            }
-        }
-    });
     let seek = move |x_px: f32| {
         frames::plan(Slot::Seek, move || {
             let view = untrack(|| session.river_view_or_fit());
@@ -104,8 +92,14 @@ pub(crate) fn river(session: Session) -> AnyView {
             session.dispatch(PlayerAction::SeekStep(step));
         });
     };
+    let pinch = Pinch::new();
+    let fraction = move |x_px: f32| {
+        let plot = river_plot(size.get_untracked());
+        f64::from((x_px - plot.x_px) / plot.width_px.max(1.0))
+    };
     let down = on(move |event: ev::PointerEvent| {
-        if event.button() == 0 {
+        pinch.down(&event);
+        if event.button() == 0 && !pinch.is_on() {
             if let Some(target) = event.current_target().and_then(|target| target.dyn_into::<Element>().ok())
             {
                 let _ = target.set_pointer_capture(event.pointer_id());
@@ -116,6 +110,9 @@ pub(crate) fn river(session: Session) -> AnyView {
     });
     let moved = on(move |event: ev::PointerEvent| {
         let (x, y) = offset_px(&event);
+        if let Some(Pinched { x_px, factor }) = pinch.moved(&event) {
+            return session.zoom_river(fraction(x_px), factor);
+        }
         if event.buttons() & 1 != 0 {
             return seek(x);
         }
@@ -128,9 +125,7 @@ pub(crate) fn river(session: Session) -> AnyView {
     let wheel = on(move |event: ev::WheelEvent| {
         if event.ctrl_key() || event.meta_key() {
             event.prevent_default();
-            let plot = river_plot(size.get_untracked());
-            let x = (pixels(f64::from(event.offset_x())) - plot.x_px) / plot.width_px.max(1.0);
-            session.zoom_river(f64::from(x), zoom_factor(&event));
+            session.zoom_river(fraction(pixels(f64::from(event.offset_x()))), zoom_factor(&event));
         } else if event.delta_x().abs() > event.delta_y().abs() {
             event.prevent_default();
             session.pan_river(event.delta_x() / 600.0);
@@ -142,10 +137,12 @@ pub(crate) fn river(session: Session) -> AnyView {
     });
     view! {
         <section class="panel river" aria-label="Memory over time">
-            <div class="canvas-box" node_ref=area data-testid="river" on:pointerdown=down on:pointermove=moved
+            <div class="canvas-box" node_ref=area on:pointerdown=down on:pointermove=moved
+                on:pointerup=on(move |event: ev::PointerEvent| pinch.up(&event))
+                on:pointercancel=on(move |event: ev::PointerEvent| pinch.up(&event))
                 on:pointerleave=on(move |_: ev::PointerEvent| tip.hide()) on:wheel=wheel on:dblclick=click(move || session.fit_river())
             >
-                <canvas node_ref=base role="img" aria-label=text(move || label.get())></canvas>
+                <canvas node_ref=base role="img" data-testid="river" aria-label=text(move || label.get())></canvas>
                 <canvas node_ref=overlay class="overlay" aria-hidden="true"></canvas>
             </div>
             {tip.view()}

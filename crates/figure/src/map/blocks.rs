@@ -6,7 +6,6 @@ use crate::geometry::{Point, Rect};
 use crate::labels::baseline;
 use crate::map::gutter::TEXT_PX;
 use crate::map::pieces::{BarScale, Piece, pieces, sums};
-use crate::map::rows::BAR_PX;
 use crate::numbers::{count_px, floor_count, px, share, step_u32};
 use crate::role::{LedgerClass, Role};
 use crate::scene::{Mark, Scene, TargetId, TextStyle, Weight};
@@ -32,7 +31,7 @@ pub(super) fn draw_blocks(
     let pieces = pieces(blocks, scale);
     for piece in &pieces {
         let (left, right) = piece.edges_px();
-        let rect = Rect::new(left, top_px, right - left, BAR_PX);
+        let rect = Rect::new(left, top_px, right - left, scale.bar_px);
         match piece {
             Piece::Block { block, .. } => {
                 draw_block(scene, block, &rect);
@@ -50,8 +49,8 @@ pub(super) fn draw_blocks(
             }
         }
     }
-    draw_edges(scene, &pieces, top_px);
-    let whole = Rect::new(scale.left_px, top_px, scale.right_px - scale.left_px, BAR_PX);
+    draw_edges(scene, &pieces, top_px, scale.bar_px);
+    let whole = Rect::new(scale.left_px, top_px, scale.right_px - scale.left_px, scale.bar_px);
     scene.frame(whole, Role::SplitEdge, crate::scene::Dash::Solid, 1.0);
     hidden
 }
@@ -109,7 +108,7 @@ pub(super) fn draw_run(scene: &mut Scene, blocks: &[BlockSnapshot], rect: &Rect)
 }
 
 /// A line between neighbors; a stronger one where both are free and only wait to be merged.
-fn draw_edges(scene: &mut Scene, pieces: &[Piece<'_>], top_px: f32) {
+fn draw_edges(scene: &mut Scene, pieces: &[Piece<'_>], top_px: f32, bar_px: f32) {
     for pair in pieces.windows(2) {
         let [left, right] = pair else { continue };
         // Narrow neighbors are one mass, wherever it was divided for drawing.
@@ -126,7 +125,7 @@ fn draw_edges(scene: &mut Scene, pieces: &[Piece<'_>], top_px: f32) {
         let x = from + 0.5;
         scene.marks.push(Mark::Line {
             from: Point::new(x, top_px),
-            to: Point::new(x, top_px + BAR_PX),
+            to: Point::new(x, top_px + bar_px),
             role: Role::SplitEdge,
             dash: crate::scene::Dash::Solid,
             width_px: width,
@@ -170,7 +169,7 @@ fn draw_block_text(scene: &mut Scene, names: &Recording, block: &BlockSnapshot, 
             };
             if let Some(text) = crate::text_width::first_fitting(&texts, TEXT_PX, Weight::Normal, room) {
                 let width = text_width_px(text, TEXT_PX, Weight::Normal).ceil();
-                let plate = Rect::new(rect.x_px + 4.0, rect.y_px + 3.0, width + 6.0, rect.height_px - 6.0);
+                let plate = Rect::new(rect.x_px + 4.0, middle - 7.0, width + 6.0, 14.0);
                 scene.rect(plate, Fill::solid(Role::Background), None);
                 scene.text(Point::new(rect.x_px + 7.0, y), text, TextStyle::new(Role::Text, TEXT_PX));
             }

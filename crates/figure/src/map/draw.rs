@@ -8,7 +8,7 @@ use crate::map::blocks::{Hidden, draw_blocks, draw_run};
 use crate::map::emphasis::{draw_changes, draw_new_segment, draw_ring};
 use crate::map::gutter::{TEXT_PX, draw_row_head};
 use crate::map::pieces::{BarScale, Piece, pieces};
-use crate::map::rows::{BAR_PX, OVERVIEW_PX, ROW_PX, Row, Rows, bars_px};
+use crate::map::rows::{OVERVIEW_PX, Row, Rows, bars_px};
 use crate::map::view::{MapScale, MapView};
 use crate::numbers::{floor_count, grouped_count, px, share};
 use crate::role::Role;
@@ -39,7 +39,7 @@ pub fn segment_map(
     for index in visible.0..visible.1 {
         let Some(row) = rows.list.get(index) else { continue };
         let top = rows.top_px(index) - scroll;
-        draw_row_head(&mut scene, names, row, top, map.bars.0);
+        draw_row_head(&mut scene, names, row, top, (map.bars.0, rows.row_px));
         match row {
             Row::Segment(info) => {
                 let found = map.draw_segment(&mut scene, info, top, rows.is_zoomed(index));
@@ -50,7 +50,7 @@ pub fn segment_map(
         }
     }
     if rows.list.is_empty() {
-        let at = Point::new(map.bars.0, baseline(rows.header_px + ROW_PX / 2.0, 12.0));
+        let at = Point::new(map.bars.0, baseline(rows.header_px + rows.row_px / 2.0, 12.0));
         scene.text(at, "no segments: nothing is reserved", TextStyle::new(Role::TextMuted, 12.0));
     }
     clip_targets(&mut scene, rows.header_px);
@@ -90,11 +90,13 @@ impl Map<'_> {
 
     fn draw_segment(&self, scene: &mut Scene, info: &SegmentInfo, top_px: f32, is_zoomed: bool) -> Hidden {
         let Some(segment) = self.state.segment(info.id) else { return Hidden::default() };
-        let head = Rect::new(0.0, top_px, self.bars.0 - 4.0, ROW_PX);
+        let row_px = self.view.rows.row_px();
+        let head = Rect::new(0.0, top_px, self.bars.0 - 4.0, row_px);
         scene.target(head, TargetId::Segment(info.id));
         let window = self.view.window(info.id, info.size);
         let right_px = if is_zoomed { self.bars.1 } else { self.bar_right_px(info.size) };
-        let scale = BarScale { base: info.addr, window, left_px: self.bars.0, right_px };
+        let bar_px = self.view.rows.bar_px();
+        let scale = BarScale { base: info.addr, window, left_px: self.bars.0, right_px, bar_px };
         let bar_top = top_px + 3.0;
         let hidden = draw_blocks(scene, self.names, info.id, &segment.blocks, &scale, bar_top);
         if self.changed.new_segments.contains(&info.id) {
@@ -119,7 +121,7 @@ impl Map<'_> {
             draw_ring(scene, id, &segment.blocks, &scale, bar_top, Role::Selection);
         }
         if is_zoomed {
-            self.draw_overview(scene, info, window, top_px + ROW_PX);
+            self.draw_overview(scene, info, window, top_px + row_px);
         }
         hidden
     }
@@ -132,6 +134,7 @@ impl Map<'_> {
             window: (Bytes::ZERO, info.size),
             left_px: self.bars.0,
             right_px: self.bars.1,
+            bar_px: 9.0,
         };
         let strip = Rect::new(self.bars.0, top_px + 2.0, self.bars.1 - self.bars.0, 9.0);
         for piece in pieces(&segment.blocks, &whole) {
@@ -154,7 +157,7 @@ impl Map<'_> {
 
     fn draw_ghost(&self, scene: &mut Scene, ghost: &Ghost, top_px: f32) {
         let right = self.bar_right_px(ghost.size);
-        let bar = Rect::new(self.bars.0, top_px + 3.0, right - self.bars.0, BAR_PX);
+        let bar = Rect::new(self.bars.0, top_px + 3.0, right - self.bars.0, self.view.rows.bar_px());
         scene.rect(bar, Fill { role: Role::Free, pattern: Pattern::Faint }, None);
         scene.frame(bar, Role::Changed, Dash::Dashed, 2.0);
         let texts = [format!("released to the device: {}", ghost.size), "released".to_owned()];

@@ -4,7 +4,6 @@ use crate::changes::Changes;
 use crate::fill::Fill;
 use crate::geometry::{Point, Rect};
 use crate::map::pieces::BarScale;
-use crate::map::rows::BAR_PX;
 use crate::numbers::px;
 use crate::role::Role;
 use crate::scene::{Dash, Mark, Scene};
@@ -31,7 +30,7 @@ pub(super) fn draw_changes(
         };
         let (left, right) = edges_px(block, scale);
         if let Some(dash) = dash {
-            for y in [top_px - 2.0, top_px + BAR_PX + 2.0] {
+            for y in [top_px - 2.0, top_px + scale.bar_px + 2.0] {
                 scene.line(Point::new(left, y), Point::new(right, y), Role::Changed, dash, 2.0);
             }
         }
@@ -39,14 +38,14 @@ pub(super) fn draw_changes(
             let x = right;
             scene.line(
                 Point::new(x, top_px),
-                Point::new(x, top_px + BAR_PX),
+                Point::new(x, top_px + scale.bar_px),
                 Role::Background,
                 Dash::Solid,
                 4.0,
             );
             scene.line(
                 Point::new(x, top_px - 3.0),
-                Point::new(x, top_px + BAR_PX + 3.0),
+                Point::new(x, top_px + scale.bar_px + 3.0),
                 Role::Changed,
                 Dash::Solid,
                 2.0,
@@ -60,7 +59,7 @@ pub(super) fn draw_changes(
 
 /// A segment that the running step took.
 pub(super) fn draw_new_segment(scene: &mut Scene, scale: &BarScale, top_px: f32) {
-    let bar = Rect::new(scale.left_px, top_px, scale.right_px - scale.left_px, BAR_PX);
+    let bar = Rect::new(scale.left_px, top_px, scale.right_px - scale.left_px, scale.bar_px);
     scene.frame(bar.grown(3.0), Role::Changed, Dash::Solid, 2.0);
 }
 
@@ -75,7 +74,7 @@ pub(super) fn draw_ring(
 ) {
     let Some(block) = scale.visible(blocks).iter().find(|block| block.id == id) else { return };
     let (left, right) = edges_px(block, scale);
-    let rect = Rect::new(left, top_px, right - left, BAR_PX);
+    let rect = Rect::new(left, top_px, right - left, scale.bar_px);
     scene.frame(rect.grown(1.0), Role::Background, Dash::Solid, 1.0);
     scene.frame(rect.grown(3.0), role, Dash::Solid, 2.0);
 }

@@ -3,7 +3,7 @@ use blockyard_record::{PoolKind, Recording, StreamId};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect};
 use crate::labels::baseline;
-use crate::map::rows::{BAR_PX, ROW_PX, Row};
+use crate::map::rows::Row;
 use crate::numbers::px;
 use crate::role::Role;
 use crate::scene::{Anchor, Dash, Mark, Scene, TextStyle, Weight};
@@ -25,7 +25,13 @@ fn stream_place(recording: &Recording, stream: StreamId) -> u8 {
 }
 
 /// The row's head: pool by letter and ground, stream by shape and name, size.
-pub(super) fn draw_row_head(scene: &mut Scene, recording: &Recording, row: &Row, top_px: f32, width_px: f32) {
+pub(super) fn draw_row_head(
+    scene: &mut Scene,
+    recording: &Recording,
+    row: &Row,
+    top_px: f32,
+    (width_px, row_px): (f32, f32),
+) {
     let (pool, stream) = match row {
         Row::Segment(info) => (info.pool, info.stream),
         Row::Ghost(ghost) => (ghost.pool, ghost.stream),
@@ -35,11 +41,11 @@ pub(super) fn draw_row_head(scene: &mut Scene, recording: &Recording, row: &Row,
         PoolKind::Large => ("L", Role::PoolLarge, Pattern::Solid),
     };
     scene.rect(
-        Rect::new(0.0, top_px + 1.0, width_px - 6.0, ROW_PX - 2.0),
+        Rect::new(0.0, top_px + 1.0, width_px - 6.0, row_px - 2.0),
         Fill { role: ground, pattern },
         None,
     );
-    let middle = top_px + 3.0 + BAR_PX / 2.0;
+    let middle = top_px + row_px / 2.0;
     let text_y = baseline(middle, TEXT_PX);
     draw_pool(scene, pool, letter, middle);
     draw_stream(scene, stream_place(recording, stream), Point::new(35.0, middle));

@@ -17,6 +17,8 @@ pub(super) struct BarScale {
     /// Where they are drawn, on whole pixels.
     pub(super) left_px: f32,
     pub(super) right_px: f32,
+    /// The height of the bar.
+    pub(super) bar_px: f32,
 }
 
 impl BarScale {

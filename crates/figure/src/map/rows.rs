@@ -7,10 +7,8 @@ use crate::geometry::Size;
 use crate::map::view::{MapOrder, MapScale, MapView};
 use crate::numbers::{count_px, floor_count};
 
-pub(super) const ROW_PX: f32 = 26.0;
 /// What the row of a zoomed segment is higher by: the strip that shows it as a whole.
 pub(super) const OVERVIEW_PX: f32 = 30.0;
-pub(super) const BAR_PX: f32 = 20.0;
 
 /// One row of the map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +45,7 @@ impl Row {
 pub(super) struct Rows {
     pub(super) list: Vec<Row>,
     pub(super) header_px: f32,
+    pub(super) row_px: f32,
     zoomed: Option<usize>,
 }
 
@@ -62,13 +61,13 @@ impl Rows {
         let zoomed = view.zoom.and_then(|zoom| {
             rows.iter().position(|row| matches!(row, Row::Segment(info) if info.id == zoom.segment))
         });
-        Self { list: rows, header_px: header_px(view), zoomed }
+        Self { list: rows, header_px: header_px(view), row_px: view.rows.row_px(), zoomed }
     }
 
     /// Where the row begins, from the top of all rows with the header above them.
     pub(super) fn top_px(&self, index: usize) -> f32 {
         let extra = if self.zoomed.is_some_and(|zoomed| index > zoomed) { OVERVIEW_PX } else { 0.0 };
-        self.header_px + count_px(index) * ROW_PX + extra
+        self.header_px + count_px(index) * self.row_px + extra
     }
 
     pub(super) fn is_zoomed(&self, index: usize) -> bool {
@@ -76,7 +75,7 @@ impl Rows {
     }
 
     pub(super) fn height_px(&self) -> f32 {
-        self.top_px(self.list.len()).max(self.header_px + ROW_PX) + 4.0
+        self.top_px(self.list.len()).max(self.header_px + self.row_px) + 4.0
     }
 
     /// The farthest that rows may be scrolled in a window of this height, and the wish within that.
@@ -88,8 +87,8 @@ impl Rows {
     /// The first row in sight and the one after the last.
     pub(super) fn visible(&self, scroll_px: f32, height_px: f32) -> (usize, usize) {
         // Found by the height that rows at least have, so that a zoomed row only makes the range longer by two.
-        let first = floor_count(f64::from((scroll_px - OVERVIEW_PX) / ROW_PX));
-        let last = floor_count(f64::from((scroll_px + height_px - self.header_px) / ROW_PX)) + 1;
+        let first = floor_count(f64::from((scroll_px - OVERVIEW_PX) / self.row_px));
+        let last = floor_count(f64::from((scroll_px + height_px - self.header_px) / self.row_px)) + 1;
         let last = last.min(self.list.len());
         let first = first.min(last);
         let is_above = |index: &usize| self.top_px(*index + 1) - scroll_px <= self.header_px;

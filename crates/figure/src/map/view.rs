@@ -2,7 +2,7 @@ use blockyard_record::{BlockId, Bytes, MemoryState, SegmentId};
 
 use crate::geometry::Size;
 use crate::map::rows::bars_px;
-use crate::numbers::{bytes_f64, round_bytes};
+use crate::numbers::{bytes_f64, count_px, round_bytes};
 use crate::scene::TargetId;
 
 /// What of the segment map is shown and how.
@@ -20,6 +20,8 @@ pub struct MapView {
     pub scale: MapScale,
     /// In which order they stand.
     pub order: MapOrder,
+    /// How high their rows are.
+    pub rows: RowHeight,
 }
 
 /// A part of a segment.
@@ -41,6 +43,43 @@ pub enum MapScale {
     Each,
     /// The same number of bytes takes the same width everywhere.
     Common,
+}
+
+/// How high rows are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RowHeight {
+    /// As low as text allows, for many segments.
+    #[default]
+    Low,
+    /// In between.
+    Middle,
+    /// For a few segments.
+    High,
+}
+
+impl RowHeight {
+    /// The highest at which this many rows are in sight in a map of `height_px`.
+    ///
+    /// Meant for the most segments that a recording ever has: rows that change their height while it plays are hard to
+    /// follow.
+    #[must_use]
+    pub fn fitting(rows: usize, height_px: f32) -> Self {
+        let fits = |height: &Self| 48.0 + count_px(rows) * height.row_px() <= height_px;
+        [Self::High, Self::Middle].into_iter().find(fits).unwrap_or_default()
+    }
+
+    pub(super) fn row_px(self) -> f32 {
+        match self {
+            Self::Low => 26.0,
+            Self::Middle => 36.0,
+            Self::High => 48.0,
+        }
+    }
+
+    /// The height of the bar in a row.
+    pub(super) fn bar_px(self) -> f32 {
+        self.row_px() - 6.0
+    }
 }
 
 /// In which order segments stand.

@@ -24,14 +24,14 @@ fn a_click_on_a_block_frees_it_and_the_text_follows() -> Result<()> {
         write_workload(page, "a = alloc 3 MiB")?;
         page.wait_text(&id("segments-summary"), "1 segment, 20 MiB")?;
         page.hover_at(&id("map"), FIRST_BLOCK.0, FIRST_BLOCK.1)?;
-        page.wait_text(&id("tooltip"), "3 MiB")?;
+        page.wait_text(".map [data-testid='tooltip']", "a, allocated: 3 MiB")?;
         page.click_at(&id("map"), FIRST_BLOCK.0, FIRST_BLOCK.1)?;
         page.wait_text(&id("step-sentence"), "cached")?;
         ensure!(workload(page)?.lines().any(|line| line.trim() == "free a"), "{}", workload(page)?);
         page.click(&id("undo"))?;
-        page.wait_until("return !document.querySelector('#workload-text').value.includes('free a')")?;
+        page.wait_until("!document.querySelector('#workload-text').value.includes('free a')")?;
         page.click(&id("redo"))?;
-        page.wait_until("return document.querySelector('#workload-text').value.includes('free a')")?;
+        page.wait_until("document.querySelector('#workload-text').value.includes('free a')")?;
         Ok(())
     })
 }
@@ -79,7 +79,9 @@ fn the_player_steps_jumps_and_plays() -> Result<()> {
         page.click(&id("back"))?;
         page.wait_text(&id("position"), "step 0 of")?;
         page.click(&id("play"))?;
-        page.wait_until("return !document.querySelector(\"[data-testid='position']\").textContent.startsWith('step 0 ')")?;
+        page.wait_until(
+            "!document.querySelector(\"[data-testid='position']\").textContent.startsWith('step 0 ')",
+        )?;
         page.click(&id("play"))?;
         page.click(&id("end"))?;
         let position = page.text(&id("position"))?;
@@ -93,7 +95,7 @@ fn the_player_steps_jumps_and_plays() -> Result<()> {
 fn errors_say_where_and_lose_no_text() -> Result<()> {
     drive(|page| {
         write_workload(page, "a = alloc 3 MiB\nfree b")?;
-        page.wait_text(&id("text-error"), "line 2")?;
+        page.wait_text(&id("text-error"), "ine 2, column 6")?;
         ensure!(workload(page)? == "a = alloc 3 MiB\nfree b", "the text was lost");
         page.fill(&id("workload-text"), "a = alloc 3 MiB\nfree a")?;
         page.wait_gone(&id("text-error"))?;
@@ -146,7 +148,7 @@ fn settings_change_the_run_and_bad_ones_are_told() -> Result<()> {
         page.fill(&id("config"), "max_split_size_mb:2")?;
         page.press(blockyard_e2e::key::ENTER)?;
         page.wait_text(&id("device-error"), "must be >= 20")?;
-        page.fill(&id("config"), "")?;
+        page.fill(&id("config"), " ")?;
         page.press(blockyard_e2e::key::ENTER)?;
         page.wait_text(&id("segments-summary"), "2 segments, 50 MiB")
     })

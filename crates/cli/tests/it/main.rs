@@ -1,0 +1,86 @@
+//! The command from outside: what it prints, and its exit status.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+mod pipes;
+mod play;
+mod run;
+mod verify;
+
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+
+/// What a call of the command came to.
+#[derive(Debug)]
+struct Called {
+    status: i32,
+    out: String,
+    err: String,
+}
+
+fn command() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_blockyard"))
+}
+
+fn blockyard<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Called {
+    blockyard_with_input(arguments, "")
+}
+
+fn blockyard_with_input<'a>(arguments: impl IntoIterator<Item = &'a str>, input: &str) -> Called {
+    let mut child = command()
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    let mut stdin = child.stdin.take().unwrap();
+    // Written beside the reading of the output: both may be larger than a pipe holds. Whoever does not read gets no error.
+    let output = std::thread::scope(|scope| {
+        scope.spawn(move || drop(stdin.write_all(input.as_bytes())));
+        child.wait_with_output().unwrap()
+    });
+    Called {
+        status: output.status.code().expect("the command ends by itself"),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+fn fixture(name: &str) -> String {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures");
+    fixtures.join(format!("{name}.jsonl.gz")).to_str().expect("a path of text").to_owned()
+}
+
+fn fixture_text(name: &str) -> String {
+    let mut text = String::new();
+    GzDecoder::new(&std::fs::read(fixture(name)).unwrap()[..]).read_to_string(&mut text).unwrap();
+    text
+}
+
+/// A file for one test; every test needs names of its own.
+fn file(name: &str, content: impl AsRef<[u8]>) -> String {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, content).unwrap();
+    path.to_str().expect("a path of text").to_owned()
+}
+
+fn gzip(text: &str) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(text.as_bytes()).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn json(line: &str) -> serde_json::Value {
+    serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
+}

@@ -1,0 +1,60 @@
+//! What the figures show: a preset, the reader's own workload, or an opened recording.
+
+use blockyard_figure::{MapView, Player, PlayerAction};
+use blockyard_workload::presets::Preset;
+use leptos::prelude::*;
+
+use super::{NOTHING, Opened, Session, Settings};
+use crate::shared::Shared;
+
+impl Session {
+    /// Shows the opened recording or the workload; each keeps its place.
+    pub(crate) fn show_opened(self, is_shown: bool) {
+        if self.shows_opened.get_untracked() == is_shown {
+            return;
+        }
+        let player = self.player.get_untracked();
+        let other = self.other_player.get_value();
+        self.other_player.set_value(Player { is_playing: false, ..player });
+        self.shows_opened.set(is_shown);
+        self.player.set(other);
+        self.forget_views();
+        self.dispatch(PlayerAction::Loaded { keep_at_end: false });
+    }
+
+    /// Takes in another recording, from its start.
+    pub(crate) fn open(self, opened: Opened) {
+        if !self.shows_opened.get_untracked() {
+            let player = self.player.get_untracked();
+            self.other_player.set_value(Player { is_playing: false, ..player });
+        }
+        let recording = opened.run.recording.clone();
+        self.opened.set(Some(Shared::new(opened)));
+        self.shows_opened.set(true);
+        self.player.set(Player { speed: 60.0, ..Player::at_end(&recording) });
+        self.forget_views();
+        self.message.set(None);
+    }
+
+    /// Starts another workload, from its start.
+    pub(crate) fn load_preset(self, preset: &Preset) {
+        self.show_opened(false);
+        self.settings.set(Settings::of(preset));
+        self.history.update(|history| history.replace(preset.text.to_owned()));
+        self.player.set(Player::default());
+        self.forget_views();
+        self.message.set(None);
+        self.run_first();
+    }
+
+    /// Starts a workload of nothing, on a device of some size.
+    pub(crate) fn load_empty(self) {
+        self.load_preset(&NOTHING);
+    }
+
+    fn forget_views(self) {
+        self.river_view.set(None);
+        self.map_view
+            .update(|view| *view = MapView { scale: view.scale, order: view.order, ..MapView::default() });
+    }
+}
