@@ -1,7 +1,7 @@
 //! Where requests meet an allocator.
 //!
 //! [`run`] feeds a workload to [`CachingAllocator`](blockyard_allocator::CachingAllocator) on a virtual device and returns
-//! the [`Recording`](blockyard_record::Recording). [`verify`] replays a recording of PyTorch's own allocator and compares
+//! the [`Recording`]. [`verify`] replays a recording of PyTorch's own allocator and compares
 //! everything that the recording contains. [`Runner`] does one request at a time over any device. [`job`] is both behind
 //! one door, as messages that cross a thread border.
 
