@@ -1,5 +1,6 @@
 //! Recordings of PyTorch's allocator replay identically as WebAssembly too, and a run is the same run on every target.
 #![cfg(target_arch = "wasm32")]
+#![expect(clippy::expect_used, reason = "a failed expectation fails the test")]
 
 use std::ops::ControlFlow;
 
