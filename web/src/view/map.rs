@@ -59,12 +59,12 @@ pub(crate) fn map(session: Session) -> AnyView {
     });
     let hint = text(move || {
         let does_free = session.click_frees.get() && !session.shows_opened.get();
-        let click = if does_free {
-            "Click an allocated block to free it, another to pin it."
+        let hint = if does_free {
+            "Click an allocated block to free it, another to pin it. Ctrl + wheel zooms into a segment."
         } else {
-            "Click a block to pin it."
+            "Click a block to pin it. Double click or Ctrl + wheel zooms into a segment."
         };
-        format!("{click} Double click or Ctrl + wheel zooms into a segment.")
+        hint.to_owned()
     });
     view! {
         <section class="panel map" aria-label="Segments">

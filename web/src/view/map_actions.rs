@@ -59,11 +59,14 @@ impl MapActions {
     pub(crate) fn click(self, event: &ev::MouseEvent) {
         let (x, y) = place(event);
         let session = self.session;
+        // The second click of two belongs to the zoom.
+        if event.detail() > 1 && !self.does_free() {
+            return;
+        }
         let Some(block) = self.drawn.look(|scene| block_at(scene, x, y)) else {
             return session.select(None);
         };
-        let frees = session.click_frees.get_untracked() && !session.shows_opened.get_untracked();
-        if frees && session.is_allocated_now(block) {
+        if self.does_free() && session.is_allocated_now(block) {
             self.tip.hide();
             session.free_block(block);
         } else {
@@ -72,8 +75,16 @@ impl MapActions {
         }
     }
 
+    fn does_free(self) -> bool {
+        let session = self.session;
+        session.click_frees.get_untracked() && !session.shows_opened.get_untracked()
+    }
+
     pub(crate) fn zoom_in_at(self, event: &ev::MouseEvent) {
-        self.zoom_at(place(event), 4.0);
+        // Where a click frees, two clicks are two clicks.
+        if !self.does_free() {
+            self.zoom_at(place(event), 4.0);
+        }
     }
 
     pub(crate) fn wheel(self, event: &ev::WheelEvent) {

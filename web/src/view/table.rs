@@ -3,21 +3,31 @@
 use blockyard_figure::{SegmentRow, ledger_text, map_table, river_text};
 use leptos::prelude::*;
 
+use crate::browser;
 use crate::session::Session;
-use crate::view::kit::text;
+use crate::view::kit::{effect, text};
 use crate::view::numbers::grouped;
 
+const REST_MILLIS: i32 = 180;
 const MOST_SEGMENTS: usize = 100;
 const MOST_BLOCKS: usize = 400;
 
 pub(crate) fn table(session: Session) -> AnyView {
-    // A table that changes sixty times a second helps nobody: it waits for the player.
-    let rows = Memo::new(move |before: Option<&Vec<SegmentRow>>| {
-        let is_playing = session.player.with(|player| player.is_playing);
-        match before {
-            Some(before) if is_playing => before.clone(),
-            _ => session.with_state(|run, state| map_table(state, &run.recording)).unwrap_or_default(),
-        }
+    // A table that changes sixty times a second helps nobody: it waits until the cursor rests.
+    let rests = RwSignal::new(0_u32);
+    let timer = StoredValue::new(None::<i32>);
+    effect(move || {
+        session.run.track();
+        session.player.track();
+        browser::cancel(timer.get_value());
+        timer.set_value(browser::after_millis(REST_MILLIS, move || {
+            // The table may be gone by then.
+            let _ = rests.try_update(|rests| *rests = rests.wrapping_add(1));
+        }));
+    });
+    let rows = Memo::new(move |_| {
+        rests.track();
+        session.with_state_now(|run, state| map_table(state, &run.recording)).unwrap_or_default()
     });
     let ledger = text(move || session.with_state(|_, state| ledger_text(state)).unwrap_or_default());
     let river = Memo::new(move |_| {
