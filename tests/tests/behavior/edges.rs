@@ -70,7 +70,7 @@ fn a_limit_set_later_does_not_release_parts_of_a_segment() {
     allocator.free(low).unwrap();
     // Both cached parts, 30 MiB in front and 40 MiB behind, are over the new limit and have a neighbor.
     allocator.apply_settings("max_split_size_mb:20").unwrap();
-    for size in [65, 25] {
+    for size in [65, 15, 25] {
         let failed = allocator.allocate(Bytes::mib(size), StreamId::DEFAULT);
         assert!(matches!(failed, Ok(_) | Err(AllocError::OutOfMemory(_))), "{failed:?}");
         allocator.check().unwrap();

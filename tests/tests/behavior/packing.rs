@@ -372,3 +372,40 @@ fn w5_blocks_over_the_split_limit_stay_whole() {
         ["segment_free S2 31457280", "segment_free S3 62914560", "segment_free S1 83886080"]
     );
 }
+
+#[test]
+fn a_cached_block_over_the_split_limit_serves_what_is_less_than_the_rounding_smaller() {
+    let cached = "big = alloc 80 MiB; free big;";
+    let segments = |config: &'static str, size: &str| {
+        DEVICE.with(config).play(&format!("{cached} x = alloc {size}")).stats.segment.all.current
+    };
+    // 80 MiB serve requests of more than 80 - 20 MiB: exactly 60 MiB get a segment of their own.
+    assert_eq!(segments("max_split_size_mb:40", "62914561"), 1);
+    assert_eq!(segments("max_split_size_mb:40", "62914560"), 2);
+    assert_eq!(segments("max_split_size_mb:40,max_non_split_rounding_mb:32", "62914560"), 1);
+    assert_eq!(segments("max_split_size_mb:40,max_non_split_rounding_mb:32", "50331648"), 2);
+}
+
+#[test]
+fn rounding_to_divisions_of_a_power_of_two_makes_blocks_larger() {
+    let device = DEVICE.with("roundup_power2_divisions:4");
+    let played = device.play("a = alloc 1200; b = alloc 5000; c = alloc 1048577; d = alloc 84 MiB");
+    let sizes: Vec<u64> = played
+        .segments
+        .iter()
+        .flat_map(|segment| &segment.blocks)
+        .filter(|block| block.state.is_active())
+        .map(|block| block.size.get())
+        .collect();
+    assert_eq!(sizes, [1536, 5120, 1_310_720, 100_663_296]);
+}
+
+#[test]
+fn large_segments_have_the_size_that_the_settings_say() {
+    let device = DEVICE.with("large_segment_size_mb:32");
+    let sizes = |text: &str| -> Vec<u64> {
+        device.play(text).segments.iter().map(|segment| segment.size.get() >> 20).collect()
+    };
+    assert_eq!(sizes("a = alloc 3 MiB; b = alloc 10 MiB; c = alloc 20 MiB; d = alloc 512"), [32, 20, 2]);
+    assert_eq!(sizes("a = alloc 10485759; b = alloc 30 MiB"), [10, 30], "10 MiB stays the border");
+}

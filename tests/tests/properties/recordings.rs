@@ -1,5 +1,7 @@
 //! A recording is the same every time, survives its encoding, and gives every moment of its run.
 
+use std::time::{Duration, Instant};
+
 use blockyard_device::VirtualDevice;
 use blockyard_record::{MemoryState, Recording};
 use blockyard_replay::Runner;
@@ -73,6 +75,43 @@ fn any_moment_of_a_long_run_equals_a_fold_from_the_start() {
     assert!(recording.event_count() > 140_000, "{} events", recording.event_count());
     let moments: Vec<Index> = vec(any::<Index>(), 100).new_tree(&mut runner).unwrap().current();
     check_moments(&recording, &moments);
+
+    // Saved states are worth their room: the end is near to one, while a fold from the start takes all events.
+    let last = recording.event_count();
+    let jump = shortest(|| drop(recording.state_at(last).unwrap()));
+    let fold = shortest(|| recording.advance(&mut recording.initial_state(), 0, last).unwrap());
+    assert!(jump * 4 < fold, "a jump to the end takes {jump:?}, a fold {fold:?}");
+}
+
+fn shortest(work: impl Fn()) -> Duration {
+    let times = (0..5).map(|_| {
+        let start = Instant::now();
+        work();
+        start.elapsed()
+    });
+    times.min().unwrap()
+}
+
+#[test]
+fn a_saved_state_with_any_byte_changed_does_no_harm() {
+    let mut runner = TestRunner::deterministic();
+    let strategy = cases(200..400);
+    // Just over 512 events, where the first state is saved: its bytes are the last ones.
+    let recording = std::iter::repeat_with(|| record(&strategy.new_tree(&mut runner).unwrap().current()))
+        .find(|recording| (513..560).contains(&recording.event_count()))
+        .unwrap();
+    let bytes = recording.to_bytes().unwrap();
+    let last = recording.event_count();
+    for place in bytes.len() - bytes.len() / 5..bytes.len() {
+        for change in [1, 2, 255] {
+            let mut damaged = bytes.clone();
+            damaged[place] = damaged[place].wrapping_add(change);
+            let Ok(damaged) = Recording::from_bytes(&damaged) else { continue };
+            let Ok(state) = damaged.state_at(last) else { continue };
+            let most = state.snapshot().segments.iter().map(|segment| segment.blocks.len()).max();
+            assert!(most.unwrap_or(0) <= last, "byte {place} leads in circles");
+        }
+    }
 }
 
 fn record(case: &Case) -> Recording {

@@ -201,7 +201,8 @@ impl Story {
         let beyond = found.size.saturating_sub(requested);
         if split.is_some() && !beyond.is_zero() {
             let (asked, rounded) = (grouped(requested.get()), grouped(found.size.get()));
-            self.clauses.push(format!("{asked} bytes are rounded up to {rounded}"));
+            let verb = if requested.get() == 1 { "byte is" } else { "bytes are" };
+            self.clauses.push(format!("{asked} {verb} rounded up to {rounded}"));
         }
         let whole = split.as_ref().map_or(found.size, |split| split.whole);
         let stream = for_stream(recording, segment.stream);
