@@ -48,6 +48,7 @@ mod invariants;
 mod pool;
 mod private_pool;
 mod reclaim;
+mod segment;
 pub mod size;
 mod snapshot;
 mod stream;

@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use blockyard_record::{Bytes, PoolId, PoolKind, StreamId, TraceAction, TraceEntry};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
@@ -245,12 +247,16 @@ impl From<TraceLine> for TraceEntry {
     }
 }
 
+/// A text that is copied only where it holds escapes.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
 struct Action(TraceAction);
 
 impl<'de> Deserialize<'de> for Action {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = <&str>::deserialize(deserializer)?;
-        TraceAction::from_name(name)
+        let Text(name) = Text::deserialize(deserializer)?;
+        TraceAction::from_name(&name)
             .map(Self)
             .ok_or_else(|| D::Error::custom(format!("unknown action \"{name}\"")))
     }
@@ -271,8 +277,8 @@ impl<'de> Deserialize<'de> for StatMap {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<StatMap, A::Error> {
                 let mut changes = Vec::new();
-                while let Some((key, value)) = map.next_entry::<&str, i64>()? {
-                    changes.extend(stat_index(key).map(|key| StatChange { key, value }));
+                while let Some((Text(key), value)) = map.next_entry::<Text, i64>()? {
+                    changes.extend(stat_index(&key).map(|key| StatChange { key, value }));
                 }
                 Ok(StatMap(changes))
             }

@@ -231,6 +231,11 @@ impl Recording {
         Ok(state)
     }
 
+    /// The moments, as numbers of events, whose state is saved; ascending. Any other moment is rebuilt from the one before it.
+    pub fn saved_moments(&self) -> impl Iterator<Item = usize> + '_ {
+        self.checkpoints.iter().map(|checkpoint| checkpoint.events as usize)
+    }
+
     /// Takes `state`, the memory after `from` events, on to the memory after `to` events.
     ///
     /// # Errors

@@ -3,10 +3,13 @@ use std::ops::ControlFlow;
 use blockyard_allocator::AllocatorConfig;
 use blockyard_device::{DeviceMemory, ProcessMemory, RecordedDevice, RecordedFailure};
 use blockyard_pytorch::{
-    Allocated, Inferred, OperationKind, RecordedRun, RecordedSegment, STAT_COUNT, StatChange, memory_summary,
-    requests, stat_keys, stat_values,
+    Allocated, Inferred, OperationKind, RecordedBlock, RecordedRun, RecordedSegment, STAT_COUNT, StatChange,
+    memory_summary, requests, stat_keys, stat_values,
 };
-use blockyard_record::{Recording, SegmentSnapshot, Stats, TraceAction, TraceEntry};
+use blockyard_record::{
+    BlockSnapshot, Bytes, PoolId, PoolKind, Recording, SegmentSnapshot, Stats, StreamId, TraceAction,
+    TraceEntry,
+};
 use blockyard_workload::Workload;
 
 use crate::runner::Advance;
@@ -275,53 +278,68 @@ fn compare_segments(expected: &[RecordedSegment], found: &[SegmentSnapshot], com
     for index in 0..expected.len().max(found.len()) {
         let recorded = expected.get(index);
         let ours = found.get(index);
-        let left = recorded.map(|segment| {
-            (
-                segment.addr,
-                segment.size,
-                segment.stream,
-                segment.pool_id,
-                segment.pool,
-                segment.is_expandable,
-                segment.sums,
-            )
-        });
-        let right = ours.map(|segment| {
-            let sums = [segment.allocated(), segment.active(), segment.requested()];
-            (
-                segment.addr.get(),
-                segment.size,
-                segment.stream,
-                segment.pool_id,
-                segment.pool,
-                segment.is_expandable,
-                sums,
-            )
-        });
+        let (left, right) = (recorded.map(recorded_segment_words), ours.map(segment_words));
         comparison.fact("segments", &left, &right, None, || {
-            (format!("segment {index} of the end"), format!("{left:?}"), format!("{right:?}"))
+            (format!("segment {index} of the end"), or_nothing(left.as_ref()), or_nothing(right.as_ref()))
         });
-        let left: Vec<_> = recorded
-            .into_iter()
-            .flat_map(|segment| &segment.blocks)
-            .map(|block| (block.addr, block.size, block.requested, block.state.as_str()))
-            .collect();
-        let right: Vec<_> = ours
-            .into_iter()
-            .flat_map(|segment| &segment.blocks)
-            .map(|block| (block.addr.get(), block.size, block.requested, block.state.name()))
-            .collect();
+        let left =
+            recorded.map(|segment| segment.blocks.iter().map(recorded_block_words).collect::<Vec<_>>());
+        let right = ours.map(|segment| segment.blocks.iter().map(block_words).collect::<Vec<_>>());
+        let (left, right) = (left.unwrap_or_default(), right.unwrap_or_default());
         for place in 0..left.len().max(right.len()) {
             let (left, right) = (left.get(place), right.get(place));
             comparison.fact("blocks", &left, &right, None, || {
-                (
-                    format!("block {place} of segment {index} of the end"),
-                    format!("{left:?}"),
-                    format!("{right:?}"),
-                )
+                (format!("block {place} of segment {index} of the end"), or_nothing(left), or_nothing(right))
             });
         }
     }
+}
+
+// Every fact that is compared stands in the words, so that equal words are equal facts.
+
+fn recorded_segment_words(segment: &RecordedSegment) -> String {
+    let RecordedSegment { addr, size, stream, pool_id, pool, is_expandable, sums, .. } = segment;
+    told_segment(*addr, *size, *stream, (*pool_id, *pool, *is_expandable), *sums)
+}
+
+fn segment_words(segment: &SegmentSnapshot) -> String {
+    let SegmentSnapshot { addr, size, stream, pool_id, pool, is_expandable, .. } = segment;
+    let sums = [segment.allocated(), segment.active(), segment.requested()];
+    told_segment(addr.get(), *size, *stream, (*pool_id, *pool, *is_expandable), sums)
+}
+
+fn told_segment(
+    addr: u64,
+    size: Bytes,
+    stream: StreamId,
+    (pool_id, pool, is_expandable): (PoolId, PoolKind, bool),
+    [allocated, active, requested]: [Bytes; 3],
+) -> String {
+    let kind = if is_expandable { "expandable " } else { "" };
+    format!(
+        "{kind}{pool} segment of {} bytes at {addr:#x} on stream {stream} in pool {pool_id}, {} allocated, {} active, {} \
+         requested",
+        size.get(),
+        allocated.get(),
+        active.get(),
+        requested.get()
+    )
+}
+
+fn recorded_block_words(block: &RecordedBlock) -> String {
+    told_block(block.addr, block.size, block.requested, &block.state)
+}
+
+fn block_words(block: &BlockSnapshot) -> String {
+    told_block(block.addr.get(), block.size, block.requested, block.state.name())
+}
+
+fn told_block(addr: u64, size: Bytes, requested: Bytes, state: &str) -> String {
+    format!("{state} block of {} bytes at {addr:#x}, {} requested", size.get(), requested.get())
+}
+
+fn or_nothing(words: Option<&String>) -> String {
+    words.map_or_else(|| "nothing".to_owned(), Clone::clone)
 }
 
 fn first_line_that_differs(expected: &str, found: &str) -> (String, String, String) {
