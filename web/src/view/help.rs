@@ -37,6 +37,7 @@ const KEYS: [(&str, &[(&str, &str)]); 3] = [
         "Segments and workload",
         &[
             ("Arrows", "walk from block to block, when the map has the focus"),
+            ("+ -", "zoom into the segment of the block that they are on, and out again"),
             ("Enter", "choose the block"),
             ("F  Delete", "free the chosen block"),
             ("Esc", "release the block, leave a zoomed segment"),

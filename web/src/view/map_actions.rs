@@ -157,6 +157,8 @@ impl MapActions {
             "Home" => Direction::Home,
             "End" => Direction::End,
             "Enter" => return self.choose(event),
+            "+" | "=" => return self.zoom_by_key(event, KEY_ZOOM),
+            "-" | "_" => return self.zoom_by_key(event, 1.0 / KEY_ZOOM),
             _ => return,
         };
         if event.shift_key() {
@@ -178,6 +180,21 @@ impl MapActions {
         }
     }
 
+    /// Zooms at the middle of the block that the keyboard is on, or else of the chosen one.
+    fn zoom_by_key(self, event: &ev::KeyboardEvent, factor: f64) {
+        let Some(block) = self.session.block_in_hand() else { return };
+        let place = self.drawn.look(|scene| {
+            let target = scene.targets.iter().rev().find(|target| target.what == TargetId::Block(block))?;
+            let center = target.rect.center();
+            Some((center.x_px, center.y_px))
+        });
+        if let Some(place) = place {
+            event.prevent_default();
+            event.stop_propagation();
+            self.zoom_at(place, factor);
+        }
+    }
+
     fn choose(self, event: &ev::KeyboardEvent) {
         let session = self.session;
         if let Some(TargetId::Block(block)) = session.map_view.with_untracked(|view| view.hovered) {
@@ -187,6 +204,9 @@ impl MapActions {
         }
     }
 }
+
+/// How far one press of a key zooms.
+const KEY_ZOOM: f64 = 2.0;
 
 #[expect(clippy::cast_possible_truncation, reason = "a scroll position is far below 2^31")]
 fn whole(length_px: f32) -> i32 {

@@ -69,6 +69,10 @@ fn everything_can_be_done_with_the_keyboard() -> Result<()> {
         page.press(key::HOME)?;
         page.press(key::ENTER)?;
         page.wait_text(&id("block"), "3 MiB")?;
+        page.press("+")?;
+        page.wait_for(&id("zoom-out"))?;
+        page.press("-")?;
+        page.wait_gone(&id("zoom-out"))?;
         page.press("f")?;
         page.wait_text(&id("position"), "step 3 of 3")?;
         ensure!(workload(page)?.contains("free a"), "{}", workload(page)?);
