@@ -8,9 +8,10 @@ use blockyard_workload::{Request, TensorId};
 use leptos::prelude::*;
 
 use crate::browser;
+use crate::history::History;
 use crate::jobs;
-use crate::run::{self, Attempt, Run};
-use crate::session::{Answer, Session, Work};
+use crate::run::{self, Attempt, Failure, Run};
+use crate::session::{Answer, Session, Settings, Work};
 use crate::shared::Shared;
 
 /// Where the cursor goes once a changed workload has run.
@@ -31,20 +32,40 @@ impl Session {
     /// Takes a text as typed.
     pub(crate) fn type_text(self, text: String) {
         let was_at_end = self.is_at_end();
-        self.history.update(|history| history.type_text(text, browser::now_millis()));
+        let settings = self.settings.get_untracked();
+        self.forget_complaint();
+        self.history.update(|history| history.type_text(text, browser::now_millis(), &settings));
         self.settle(Then::Stay { was_at_end });
     }
 
     pub(crate) fn undo(self) {
         let was_at_end = self.is_at_end();
-        self.history.update(crate::history::History::undo);
+        self.travel(History::undo);
         self.settle(Then::Stay { was_at_end });
     }
 
     pub(crate) fn redo(self) {
         let was_at_end = self.is_at_end();
-        self.history.update(crate::history::History::redo);
+        self.travel(History::redo);
         self.settle(Then::Stay { was_at_end });
+    }
+
+    /// Goes to another text of the history, with the settings that belong to it.
+    fn travel(self, to: impl FnOnce(&mut History, &Settings) -> Option<Settings>) {
+        self.forget_complaint();
+        let settings = self.settings.get_untracked();
+        if let Some(Some(then)) = self.history.try_update(|history| to(history, &settings))
+            && then != settings
+        {
+            self.settings.set(then);
+        }
+    }
+
+    /// What was wrong belongs to what was there before.
+    fn forget_complaint(self) {
+        if self.message.with_untracked(Option::is_some) {
+            self.message.set(None);
+        }
     }
 
     pub(crate) fn set_config(self, config: String) {
@@ -64,8 +85,13 @@ impl Session {
         if self.shows_opened.get_untracked() {
             return self.complain("A recording cannot be changed. Go back to the workload to play by hand.");
         }
-        let Attempt::Ran(run) = self.attempt.get_untracked() else {
-            return self.complain("Mend the workload's text first: the figure shows an older text.");
+        let run = match self.attempt.get_untracked() {
+            Attempt::Ran(run) => run,
+            Attempt::Failed(Failure::Capacity(_) | Failure::Config(_)) => {
+                return self
+                    .complain("Mend the device's capacity or settings first: the figure shows older ones.");
+            }
+            _ => return self.complain("Mend the workload's text first: the figure shows an older text."),
         };
         let done = self.player.with_untracked(|player| {
             player.current_step(&run.recording).map_or(0, |step| step + 1).min(run.workload.requests().len())
@@ -76,8 +102,13 @@ impl Session {
             Err(EditError::InsideLoop { resume }) => match insert(&text, &run.workload, resume, action) {
                 Ok(edit) => {
                     self.take_edit(edit);
-                    self.tell("Nothing can be inserted inside a loop or a list, so it went behind it.");
+                    self.tell(
+                        "Nothing can be inserted inside a loop or a list, so it went behind it, and the cursor with it.",
+                    );
                 }
+                Err(EditError::NotAllocated { .. }) => self.complain(
+                    "Nothing can be inserted inside a loop or a list, and behind it this block is free already.",
+                ),
                 Err(error) => self.complain(sentence(&error.to_string())),
             },
             Err(error) => self.complain(sentence(&error.to_string())),
@@ -86,7 +117,8 @@ impl Session {
 
     fn take_edit(self, edit: Edit) {
         self.message.set(None);
-        self.history.update(|history| history.replace(edit.text));
+        let settings = self.settings.get_untracked();
+        self.history.update(|history| history.replace(edit.text, &settings));
         self.settle(Then::Seek(edit.request + edit.added));
     }
 

@@ -1,11 +1,13 @@
 //! The texts that the workload has had, for undo and redo: typed edits and what the hand did, in one line.
 
+use crate::session::Settings;
+
 /// A text with its past and its future.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct History {
-    past: Vec<String>,
+    past: Vec<(String, Settings)>,
     present: String,
-    future: Vec<String>,
+    future: Vec<(String, Settings)>,
     typed_millis: Option<f64>,
 }
 
@@ -32,46 +34,50 @@ impl History {
     }
 
     /// A new text, a step of its own.
-    pub(crate) fn replace(&mut self, text: String) {
+    ///
+    /// `settings` are those of the text before, and come back with it.
+    pub(crate) fn replace(&mut self, text: String, settings: &Settings) {
         self.typed_millis = None;
-        self.push(text);
+        self.push(text, settings);
     }
 
     /// A text typed at this time: keystrokes without a pause between them make one step.
-    pub(crate) fn type_text(&mut self, text: String, now_millis: f64) {
+    pub(crate) fn type_text(&mut self, text: String, now_millis: f64, settings: &Settings) {
         let goes_on = self.typed_millis.is_some_and(|last| now_millis - last < TYPING_PAUSE_MILLIS);
         self.typed_millis = Some(now_millis);
         if goes_on {
             self.present = text;
             self.future.clear();
         } else {
-            self.push(text);
+            self.push(text, settings);
         }
     }
 
-    pub(crate) fn undo(&mut self) {
-        if let Some(text) = self.past.pop() {
-            self.future.push(std::mem::replace(&mut self.present, text));
-            self.typed_millis = None;
-        }
+    /// Goes back one step; returns the settings that belong to the text, for those of now.
+    pub(crate) fn undo(&mut self, settings: &Settings) -> Option<Settings> {
+        let (text, then) = self.past.pop()?;
+        self.future.push((std::mem::replace(&mut self.present, text), settings.clone()));
+        self.typed_millis = None;
+        Some(then)
     }
 
-    pub(crate) fn redo(&mut self) {
-        if let Some(text) = self.future.pop() {
-            self.past.push(std::mem::replace(&mut self.present, text));
-            self.typed_millis = None;
-        }
+    /// Takes back one [`History::undo`].
+    pub(crate) fn redo(&mut self, settings: &Settings) -> Option<Settings> {
+        let (text, then) = self.future.pop()?;
+        self.past.push((std::mem::replace(&mut self.present, text), settings.clone()));
+        self.typed_millis = None;
+        Some(then)
     }
 
-    fn push(&mut self, text: String) {
+    fn push(&mut self, text: String, settings: &Settings) {
         if text == self.present {
             return;
         }
-        self.past.push(std::mem::replace(&mut self.present, text));
+        self.past.push((std::mem::replace(&mut self.present, text), settings.clone()));
         self.future.clear();
-        let mut bytes: usize = self.past.iter().map(String::len).sum();
+        let mut bytes: usize = self.past.iter().map(|(text, _)| text.len()).sum();
         while self.past.len() > MOST_TEXTS || (bytes > MOST_BYTES && self.past.len() > 1) {
-            bytes -= self.past.remove(0).len();
+            bytes -= self.past.remove(0).0.len();
         }
     }
 }
@@ -83,12 +89,12 @@ mod tests {
     #[test]
     fn keystrokes_without_a_pause_are_undone_together() {
         let mut history = History::new("a".to_owned());
-        history.type_text("ab".to_owned(), 1000.0);
-        history.type_text("abc".to_owned(), 1200.0);
-        history.type_text("abcd".to_owned(), 5000.0);
-        history.undo();
+        history.type_text("ab".to_owned(), 1000.0, &Settings::default());
+        history.type_text("abc".to_owned(), 1200.0, &Settings::default());
+        history.type_text("abcd".to_owned(), 5000.0, &Settings::default());
+        history.undo(&Settings::default());
         assert_eq!(history.text(), "abc");
-        history.undo();
+        history.undo(&Settings::default());
         assert_eq!(history.text(), "a");
         assert!(!history.can_undo());
     }
@@ -96,32 +102,43 @@ mod tests {
     #[test]
     fn what_the_hand_did_is_a_step_of_its_own_even_while_typing() {
         let mut history = History::new(String::new());
-        history.type_text("x".to_owned(), 0.0);
-        history.replace("x\ny".to_owned());
-        history.type_text("x\nyz".to_owned(), 10.0);
-        history.undo();
+        history.type_text("x".to_owned(), 0.0, &Settings::default());
+        history.replace("x\ny".to_owned(), &Settings::default());
+        history.type_text("x\nyz".to_owned(), 10.0, &Settings::default());
+        history.undo(&Settings::default());
         assert_eq!(history.text(), "x\ny");
-        history.undo();
+        history.undo(&Settings::default());
         assert_eq!(history.text(), "x");
     }
 
     #[test]
     fn redo_comes_back_until_something_new_is_done() {
         let mut history = History::new("1".to_owned());
-        history.replace("2".to_owned());
-        history.undo();
+        history.replace("2".to_owned(), &Settings::default());
+        history.undo(&Settings::default());
         assert!(history.can_redo());
-        history.redo();
+        history.redo(&Settings::default());
         assert_eq!(history.text(), "2");
-        history.undo();
-        history.replace("3".to_owned());
+        history.undo(&Settings::default());
+        history.replace("3".to_owned(), &Settings::default());
         assert!(!history.can_redo());
+    }
+
+    #[test]
+    fn settings_come_back_with_the_text_that_they_belong_to() {
+        let small = Settings { capacity: "64 MiB".to_owned(), ..Settings::default() };
+        let large = Settings { capacity: "80 GiB".to_owned(), ..Settings::default() };
+        let mut history = History::new("1".to_owned());
+        history.replace("2".to_owned(), &small);
+        assert_eq!(history.undo(&large), Some(small.clone()));
+        assert_eq!(history.redo(&small), Some(large));
+        assert_eq!(history.redo(&small), None);
     }
 
     #[test]
     fn the_same_text_again_is_no_step() {
         let mut history = History::new("1".to_owned());
-        history.replace("1".to_owned());
+        history.replace("1".to_owned(), &Settings::default());
         assert!(!history.can_undo());
     }
 }

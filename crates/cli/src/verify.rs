@@ -81,7 +81,7 @@ fn write_comparison(
             .collect();
         let difference = comparison.first_difference.as_ref().map(|difference| {
             json!({
-                "step": difference.step,
+                "step": difference.step.map(|step| step + 1),
                 "what": difference.what,
                 "expected": difference.expected,
                 "found": difference.found,

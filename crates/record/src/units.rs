@@ -110,7 +110,8 @@ impl Sum for Bytes {
     }
 }
 
-/// As people write it: the largest binary unit that leaves at least one, at most two decimals, none that are zero:
+/// As people write it: the largest binary unit that leaves at least one, at most two decimals, none that are zero;
+/// the rest is cut off, so that a size never reads as more than it is:
 /// `512 B`, `1.5 KiB`, `764 MiB`, `139.8 GiB`.
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -120,7 +121,6 @@ impl fmt::Display for Bytes {
         }
         let mut unit = 0;
         let mut divisor = 1_u128 << 10;
-        // 1023.996 of a unit would print as 1024: go on to the next unit at the value that rounds up.
         while unit + 1 < UNITS.len() && hundredths(self.0, divisor) >= 102_400 {
             unit += 1;
             divisor <<= 10;
@@ -136,9 +136,9 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// `count / divisor` in hundredths, rounded half up.
+/// `count / divisor` in hundredths, the rest cut off.
 fn hundredths(count: u64, divisor: u128) -> u128 {
-    (u128::from(count) * 100 + divisor / 2) / divisor
+    u128::from(count) * 100 / divisor
 }
 
 /// An address on a device, in bytes.
@@ -189,14 +189,15 @@ mod tests {
             (1023, "1023 B"),
             (1024, "1 KiB"),
             (1536, "1.5 KiB"),
-            (1_048_575, "1 MiB"),
+            (1_048_575, "1023.99 KiB"),
+            (2_096_640, "1.99 MiB"),
             (20_971_520, "20 MiB"),
             (801_112_064, "764 MiB"),
             (150_109_880_320, "139.8 GiB"),
-            (19_922_432, "19 MiB"),
+            (19_922_432, "18.99 MiB"),
             (1_049_088, "1 MiB"),
             (1_310_720, "1.25 MiB"),
-            (u64::MAX, "16 EiB"),
+            (u64::MAX, "15.99 EiB"),
         ];
         for (count, text) in cases {
             assert_eq!(Bytes::new(count).to_string(), text);

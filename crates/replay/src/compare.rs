@@ -45,14 +45,18 @@ impl Comparison {
         all && self.counts.iter().any(|count| count.total > 0) && self.first_difference.is_none()
     }
 
-    /// The first count as a sentence: `52,141 of 52,141 events identical`.
+    /// The comparison in one line: `52,141 of 52,141 events identical`, or the first kind of fact that differs,
+    /// `differs: 656 of 657 placements identical`.
     #[must_use]
     pub fn headline(&self) -> String {
-        match self.counts.first() {
-            Some(Count { kind, identical, total }) => {
-                format!("{} of {} {kind} identical", grouped(*identical), grouped(*total))
-            }
-            None => "nothing to compare".to_owned(),
+        let differing = self.counts.iter().find(|count| count.identical != count.total);
+        let told = |count: &Count| {
+            format!("{} of {} {} identical", grouped(count.identical), grouped(count.total), count.kind)
+        };
+        match (differing, self.counts.first()) {
+            (Some(count), _) => format!("differs: {}", told(count)),
+            (None, Some(count)) => told(count),
+            (None, None) => "nothing to compare".to_owned(),
         }
     }
 

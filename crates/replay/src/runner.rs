@@ -120,7 +120,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         let outcome = match &result {
             StepResult::Allocated(_) | StepResult::Done => Outcome::Done,
             StepResult::OutOfMemory(text) => Outcome::OutOfMemory(text.clone()),
-            StepResult::Refused(text) => Outcome::Refused(text.clone()),
+            StepResult::Refused(text) => Outcome::Refused(self.refused(request, text)),
             StepResult::Skipped(text) => Outcome::Skipped(text.clone()),
         };
         self.allocator.sink_mut().recorder.finish_step(outcome);
@@ -166,6 +166,18 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         self.set_labels();
         let sink = self.allocator.into_sink();
         Ok((sink.recorder.finish()?, sink.trace))
+    }
+
+    /// Says what was refused, since no event tells of it.
+    fn refused(&self, request: Request, text: &str) -> String {
+        match request {
+            Request::Allocate { tensor, size, .. } => {
+                let name =
+                    self.workload.tensor_name(tensor).map_or_else(String::new, |name| format!("{name} = "));
+                format!("{name}alloc {} B: {text}", size.get())
+            }
+            _ => text.to_owned(),
+        }
     }
 
     fn set_labels(&mut self) {

@@ -109,9 +109,9 @@ fn sizes_of_all_kinds_get_an_answer() {
         [
             "4: out of memory".to_owned(),
             "5: tensor 2 was never allocated: its request failed".to_owned(),
-            format!("6: {too_large}"),
+            format!("6: alloc 1152921504606846976 B: {too_large}"),
             "7: tensor 3 was never allocated: its request failed".to_owned(),
-            format!("8: {too_large}"),
+            format!("8: alloc 18446744073709551615 B: {too_large}"),
             "9: tensor 4 was never allocated: its request failed".to_owned(),
         ]
     );

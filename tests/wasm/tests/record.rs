@@ -10,7 +10,7 @@ wasm_bindgen_test_configure!(run_in_browser);
 fn sizes_beyond_the_address_space_print_in_full() {
     assert_eq!(size_of::<usize>(), 4);
     assert_eq!(Bytes::gib(80).to_string(), "80 GiB");
-    assert_eq!(Bytes::new(u64::MAX).to_string(), "16 EiB");
+    assert_eq!(Bytes::new(u64::MAX).to_string(), "15.99 EiB");
 }
 
 #[wasm_bindgen_test]

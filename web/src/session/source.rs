@@ -29,9 +29,14 @@ impl Session {
             self.other_player.set_value(Player { is_playing: false, ..player });
         }
         let recording = opened.run.recording.clone();
+        let said = opened.run.opened.as_ref();
+        let difference = said.and_then(|said| said.comparison.first_difference.as_ref()?.step);
         self.opened.set(Some(Shared::new(opened)));
         self.shows_opened.set(true);
         self.player.set(Player { speed: 60.0, ..Player::at_end(&recording) });
+        if let Some(step) = difference {
+            self.dispatch(PlayerAction::SeekStep(step as usize + 1));
+        }
         self.forget_views();
         self.message.set(None);
     }
@@ -39,8 +44,9 @@ impl Session {
     /// Starts another workload, from its start.
     pub(crate) fn load_preset(self, preset: &Preset) {
         self.show_opened(false);
+        let settings = self.settings.get_untracked();
+        self.history.update(|history| history.replace(preset.text.to_owned(), &settings));
         self.settings.set(Settings::of(preset));
-        self.history.update(|history| history.replace(preset.text.to_owned()));
         self.player.set(Player::default());
         self.forget_views();
         self.message.set(None);

@@ -80,7 +80,7 @@ fn compared(session: Session, comparison: &Comparison) -> AnyView {
         <p class=class data-testid="headline">{comparison.headline()}</p>
         {difference}
         <table>
-            <caption>"Identical to PyTorch's own allocator"</caption>
+            <caption>"Compared with PyTorch's own allocator"</caption>
             <tbody>{counts}</tbody>
         </table>
         <section hidden=!has_notes>

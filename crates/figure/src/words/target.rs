@@ -2,22 +2,23 @@ use blockyard_record::{Bytes, MemoryState, Outcome, Recording, SegmentId};
 
 use crate::numbers::{grouped, grouped_count, percent};
 use crate::scene::TargetId;
+use crate::words::facts::block_facts;
 use crate::words::names::{block_name, counted, state_word, stream_phrase};
 
-/// A target in one sentence, for a tooltip or a screen reader; `None` where it is gone.
+/// A target in words, for a tooltip or a screen reader; a line a fact where it is a block. `None` where it is gone.
 #[must_use]
 pub fn describe_target(target: TargetId, state: &MemoryState, recording: &Recording) -> Option<String> {
     let peak = |count: i64| Bytes::new(u64::try_from(count).unwrap_or(0));
     Some(match target {
         TargetId::Block(id) => {
             let block = state.block(id)?;
-            let rounding = block.size.saturating_sub(block.requested);
-            let asked = if block.state.is_active() && !rounding.is_zero() {
-                format!(", {} of it asked for", block.requested)
-            } else {
-                String::new()
-            };
-            format!("{}, {}: {}{asked}", block_name(recording, &block), state_word(block.state), block.size)
+            let title =
+                format!("{}, {}: {}", block_name(recording, &block), state_word(block.state), block.size);
+            let facts = block_facts(recording, state, id)?;
+            let told =
+                facts.iter().filter(|(label, _)| !matches!(*label, "name" | "state" | "size" | "block"));
+            let lines: Vec<_> = told.map(|(label, value)| format!("{label}: {value}")).collect();
+            [&[title], &lines[..]].concat().join("\n")
         }
         TargetId::SmallBlocks { count, bytes, .. } => {
             format!("{} blocks too narrow to draw one by one: {bytes} in all", grouped(u64::from(count)))

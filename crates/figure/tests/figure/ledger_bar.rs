@@ -74,7 +74,7 @@ fn the_bar_brackets_and_peaks_of_a_busy_moment() {
         line 214.5,40 214.5,129 Background 4px
         line 214.5,40 214.5,129 PeakAllocated dashed 2px
         area 214.5,125 218.5,131 210.5,131 PeakAllocated
-        text "peak allocated 22.87 MiB" 150,142 11px PeakAllocated
+        text "peak allocated 22.86 MiB" 150,142 11px PeakAllocated
         line 506.5,40 506.5,129 Background 4px
         line 506.5,40 506.5,129 PeakReserved dotted 2px
         area 506.5,125 510.5,131 502.5,131 PeakReserved
@@ -83,8 +83,8 @@ fn the_bar_brackets_and_peaks_of_a_busy_moment() {
         text "15 MiB · 16%" 70.5,94 12px TextOnRequested middle
         rect 335,67 50x16 Background
         text "cached" 360,78 12px Text middle bold
-        rect 319,83 82x16 Background
-        text "34 MiB · 35%" 360,94 12px Text middle
+        rect 310,83 100x16 Background
+        text "33.99 MiB · 35%" 360,94 12px Text middle
         text "free" 703.5,78 12px Text middle bold
         text "42 MiB · 44%" 703.5,94 12px Text middle
         rect 0,171 14x14 Requested outline Requested
@@ -98,7 +98,7 @@ fn the_bar_brackets_and_peaks_of_a_busy_moment() {
         text "5 MiB · 5.2%" 380,197 12px TextMuted clip 360,170 176x34
         rect 540,171 14x14 Cached dots outline Cached
         text "cached" 560,182 12px Text bold clip 540,170 176x34
-        text "34 MiB · 35%" 560,197 12px TextMuted clip 540,170 176x34
+        text "33.99 MiB · 35%" 560,197 12px TextMuted clip 540,170 176x34
         rect 720,171 14x14 Free faint outline Free
         text "free" 740,182 12px Text bold clip 720,170 176x34
         text "42 MiB · 44%" 740,197 12px TextMuted clip 720,170 176x34

@@ -25,6 +25,15 @@ fn a_click_on_a_block_frees_it_and_the_text_follows() -> Result<()> {
         page.wait_text(&id("segments-summary"), "1 segment, 20 MiB")?;
         page.hover_at(&id("map"), FIRST_BLOCK.0, FIRST_BLOCK.1)?;
         page.wait_text(".map [data-testid='tooltip']", "a, allocated: 3 MiB")?;
+        for fact in [
+            "requested",
+            "address: 0x7f0000000000",
+            "offset in segment",
+            "stream: default",
+            "born at step: 1",
+        ] {
+            page.wait_text(".map [data-testid='tooltip']", fact)?;
+        }
         page.click_at(&id("map"), FIRST_BLOCK.0, FIRST_BLOCK.1)?;
         page.wait_text(&id("step-sentence"), "cached")?;
         ensure!(workload(page)?.lines().any(|line| line.trim() == "free a"), "{}", workload(page)?);
@@ -151,5 +160,17 @@ fn settings_change_the_run_and_bad_ones_are_told() -> Result<()> {
         page.fill(&id("config"), " ")?;
         page.press(blockyard_e2e::key::ENTER)?;
         page.wait_text(&id("segments-summary"), "2 segments, 50 MiB")
+    })
+}
+
+#[test]
+fn undo_brings_the_device_of_the_text_back() -> Result<()> {
+    drive(|page| {
+        choose(page, "preset", "terms")?;
+        choose(page, "preset", "fragmentation")?;
+        ensure!(page.value(&id("capacity"))? == "128 MiB");
+        page.click(&id("undo"))?;
+        page.wait_until("document.querySelector('#capacity').value === '64 MiB'")?;
+        Ok(())
     })
 }

@@ -67,7 +67,9 @@ fn a_difference_is_shown_and_jumped_to() -> Result<()> {
         let text = r#"{"meta":{"name":"moved","torch":"2.11.0","conf":"","total_memory":1073741824}}
 {"trace":[["segment_alloc",2097152,20971520,0],["alloc",2097152,3145728,0],["alloc",7340032,3145728,0],["free_requested",2097152,3145728,0],["free_completed",2097152,3145728,0]]}"#;
         page.drop_file("body", "moved.jsonl", text.as_bytes())?;
-        page.wait_text(&id("headline"), "4 of 5 events identical")?;
+        page.wait_text(&id("headline"), "differs: 4 of 5 events identical")?;
+        page.wait_text(&id("position"), "step 2 of 3")?;
+        page.click(&id("end"))?;
         page.click(&id("first-difference"))?;
         page.wait_text(&id("position"), "step 2 of 3")
     })
