@@ -8,14 +8,15 @@
 //! # Reading order
 //!
 //! `size` (thresholds and rounding), `config` (settings), `block` (the only owner of blocks), `pool` (free blocks in
-//! best-fit order), `allocator` (allocate and free, as lists of their steps), `stream` (pending frees), `reclaim` (what
-//! happens when nothing fits), `snapshot`, `invariants`.
+//! best-fit order), `private_pool` (memory pools and scopes), `allocator` (allocate and free, as lists of their steps),
+//! `segment` (splits and merges), `stream` (pending frees), `reclaim` (what happens when nothing fits), `expandable` (segments
+//! that get memory page by page), `snapshot`, `invariants`.
 //!
 //! # Invariants
 //!
 //! 1. The blocks of a segment cover it exactly, in address order, linked both ways.
-//! 2. Two neighbors are never both inactive: a free merges at once. (A pending block is active.)
-//! 3. A block is in its pool's free set exactly when it is inactive.
+//! 2. Two neighbors are never both inactive, nor both unmapped: they merge at once. (A pending block is active.)
+//! 3. A block is in its pool's free set exactly when it is inactive, and among the unmapped ones exactly when it is unmapped.
 //! 4. Every block size is a multiple of 512 and at least 512.
 //! 5. The statistics' current values are what the blocks add up to.
 //! 6. Free blocks never move between streams.
