@@ -367,27 +367,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let pool_id = self.pools[owner].id;
         self.pools[owner].device_allocations += 1;
         let id = self.blocks.mint();
-        let index = self.blocks.insert(Block {
-            id,
-            segment,
-            base: addr,
-            addr,
-            size,
-            requested: Bytes::ZERO,
-            stream,
-            owner,
-            pool,
-            state: BlockState::Inactive,
-            is_expandable: false,
-            page: Bytes::ZERO,
-            allocation: None,
-            streams: Vec::new(),
-            streams_in_scope: Vec::new(),
-            outstanding: 0,
-            previous: None,
-            next: None,
-            calls_when_freed: 0,
-        });
+        let index = self.blocks.insert(Block::of_segment(id, segment, (addr, size), search, None));
         self.reserved += size;
         self.stats.segment_allocated(pool, size, is_oversize);
         self.sink.record(Event::SegmentAllocated {

@@ -4,6 +4,7 @@ use std::ops::{Index, IndexMut};
 
 use blockyard_record::{AllocationId, BlockId, BlockState, Bytes, DeviceAddr, PoolKind, SegmentId, StreamId};
 
+use crate::allocator::Search;
 use crate::private_pool::PoolIndex;
 
 /// Where a block stands in its table. Places are used again after a block is gone.
@@ -48,6 +49,37 @@ pub(crate) struct Block {
 }
 
 impl Block {
+    /// The one block of a new segment: cached or, where the segment gets memory by pages of `page` bytes, without memory yet.
+    pub(crate) fn of_segment(
+        id: BlockId,
+        segment: SegmentId,
+        (addr, size): (DeviceAddr, Bytes),
+        search: &Search,
+        page: Option<Bytes>,
+    ) -> Self {
+        Self {
+            id,
+            segment,
+            base: addr,
+            addr,
+            size,
+            requested: Bytes::ZERO,
+            stream: search.stream,
+            owner: search.owner,
+            pool: search.pool,
+            state: if page.is_some() { BlockState::Unmapped } else { BlockState::Inactive },
+            is_expandable: page.is_some(),
+            page: page.unwrap_or(Bytes::ZERO),
+            allocation: None,
+            streams: Vec::new(),
+            streams_in_scope: Vec::new(),
+            outstanding: 0,
+            previous: None,
+            next: None,
+            calls_when_freed: 0,
+        }
+    }
+
     /// Whether it is nobody's: ready to be used, or ready to get memory.
     pub(crate) fn is_available(&self) -> bool {
         !self.state.is_active()

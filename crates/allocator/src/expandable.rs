@@ -113,27 +113,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let id = self.blocks.mint();
         let (stream, owner, pool) = (search.stream, search.owner, search.pool);
         let pool_id = self.pools[owner].id;
-        let index = self.blocks.insert(Block {
-            id,
-            segment,
-            base: addr,
-            addr,
-            size,
-            requested: Bytes::ZERO,
-            stream,
-            owner,
-            pool,
-            state: BlockState::Unmapped,
-            is_expandable: true,
-            page,
-            allocation: None,
-            streams: Vec::new(),
-            streams_in_scope: Vec::new(),
-            outstanding: 0,
-            previous: None,
-            next: None,
-            calls_when_freed: 0,
-        });
+        let index = self.blocks.insert(Block::of_segment(id, segment, (addr, size), search, Some(page)));
         self.put_in_pool(index);
         self.sink.record(Event::RangeReserved { segment, block: id, addr, size, stream, pool_id, pool });
         Ok(Some(index))

@@ -31,10 +31,10 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
     let bar = Bar::new(&name);
     if options.virtual_addresses {
         let device = VirtualDevice::new(settings.capacity);
-        write_run(&run, &inferred, Runner::new(device, &settings, &inferred.workload), &bar)?;
+        write_run(&run, &inferred, Runner::new(device, &settings, &inferred.workload).with_trace(), &bar)?;
     } else {
         let device: RecordedDevice = device_of(&run, &inferred);
-        write_run(&run, &inferred, Runner::new(device, &settings, &inferred.workload), &bar)?;
+        write_run(&run, &inferred, Runner::new(device, &settings, &inferred.workload).with_trace(), &bar)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,6 +1,6 @@
 //! Conversions between counts, bytes and pixels, in one place so that what they lose is said once.
 
-use blockyard_record::Bytes;
+use blockyard_record::{Bytes, grouped};
 
 /// A byte count as a float; exact up to 2^53 bytes, which is 8 PiB.
 #[expect(clippy::cast_precision_loss, reason = "a picture has no use for the 54th bit")]
@@ -53,19 +53,6 @@ pub(crate) fn share(part: Bytes, whole: Bytes) -> f64 {
 /// A step index as recordings store it.
 pub(crate) fn step_u32(step: usize) -> u32 {
     u32::try_from(step).unwrap_or(u32::MAX)
-}
-
-/// `1,234,567`.
-pub(crate) fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// `grouped` for a length or an index.

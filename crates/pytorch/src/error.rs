@@ -39,7 +39,4 @@ pub enum ReadError {
         /// The entry in words.
         what: String,
     },
-    /// A recording of something that is not modeled.
-    #[error("the recording uses {0}, which is not modeled yet")]
-    Unsupported(&'static str),
 }

@@ -1,8 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    AllocationId, BlockId, Bytes, DeviceAddr, Event, PoolId, PoolKind, Refusal, SegmentId, StreamId,
-};
+use crate::{AllocationId, BlockId, Bytes, Event, Refusal, SegmentId, StreamId};
 
 /// Events in columns; what does not fit the columns stands in `wide`, which `first` then indexes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -11,46 +9,12 @@ pub(crate) struct EventColumns {
     first: Vec<u32>,
     second: Vec<u32>,
     amount: Vec<u64>,
-    wide: Vec<WideEvent>,
-}
-
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-enum WideEvent {
-    SegmentAllocated {
-        segment: SegmentId,
-        block: BlockId,
-        addr: DeviceAddr,
-        size: Bytes,
-        stream: StreamId,
-        pool_id: PoolId,
-        pool: PoolKind,
-    },
-    RangeReserved {
-        segment: SegmentId,
-        block: BlockId,
-        addr: DeviceAddr,
-        size: Bytes,
-        stream: StreamId,
-        pool_id: PoolId,
-        pool: PoolKind,
-    },
-    Unmapped {
-        block: BlockId,
-        before: Option<(BlockId, Bytes)>,
-        after: Option<(BlockId, Bytes)>,
-    },
-    OutOfMemory {
-        requested: Bytes,
-        rounded: Bytes,
-        segment_size: Bytes,
-        stream: StreamId,
-        device_free: Bytes,
-    },
+    wide: Vec<Event>,
 }
 
 // The kinds of the `kinds` column; `OVERSIZE` is a flag on top.
 mod kind {
-    pub(super) const SEGMENT_ALLOCATED: u8 = 0;
+    pub(super) const WIDE: u8 = 0;
     pub(super) const SEGMENT_RELEASED: u8 = 1;
     pub(super) const SEGMENT_REFUSED_BY_DEVICE: u8 = 2;
     pub(super) const SEGMENT_REFUSED_BY_FRACTION: u8 = 3;
@@ -62,17 +26,14 @@ mod kind {
     pub(super) const MERGED: u8 = 9;
     pub(super) const RETRY_STARTED: u8 = 10;
     pub(super) const STREAMS_SYNCHRONIZED: u8 = 11;
-    pub(super) const OUT_OF_MEMORY: u8 = 12;
     pub(super) const PEAK_RESET: u8 = 13;
     pub(super) const ACCUMULATED_RESET: u8 = 14;
     pub(super) const FRACTION_SET: u8 = 15;
     pub(super) const FRACTION_LIFTED: u8 = 16;
     pub(super) const SNAPSHOT_TAKEN: u8 = 17;
-    pub(super) const RANGE_RESERVED: u8 = 18;
     pub(super) const RANGE_RELEASED: u8 = 19;
     pub(super) const MAPPED: u8 = 20;
     pub(super) const MAPPED_IN_PART: u8 = 21;
-    pub(super) const UNMAPPED: u8 = 22;
     pub(super) const OVERSIZE: u8 = 0x80;
 }
 
@@ -84,32 +45,17 @@ impl EventColumns {
     pub(crate) fn push(&mut self, event: &Event) {
         let oversize = |is_oversize: bool| if is_oversize { kind::OVERSIZE } else { 0 };
         let (kind, first, second, amount) = match *event {
-            Event::SegmentAllocated { segment, block, addr, size, stream, pool_id, pool, is_oversize } => {
-                let index = self.push_wide(WideEvent::SegmentAllocated {
-                    segment,
-                    block,
-                    addr,
-                    size,
-                    stream,
-                    pool_id,
-                    pool,
-                });
-                (kind::SEGMENT_ALLOCATED | oversize(is_oversize), index, 0, 0)
-            }
+            Event::SegmentAllocated { .. }
+            | Event::RangeReserved { .. }
+            | Event::Unmapped { .. }
+            | Event::OutOfMemory { .. } => (kind::WIDE, self.push_wide(*event), 0, 0),
             Event::SegmentReleased { segment, is_oversize } => {
                 (kind::SEGMENT_RELEASED | oversize(is_oversize), segment.get(), 0, 0)
-            }
-            Event::RangeReserved { segment, block, addr, size, stream, pool_id, pool } => {
-                let wide = WideEvent::RangeReserved { segment, block, addr, size, stream, pool_id, pool };
-                (kind::RANGE_RESERVED, self.push_wide(wide), 0, 0)
             }
             Event::RangeReleased { segment } => (kind::RANGE_RELEASED, segment.get(), 0, 0),
             Event::Mapped { block, size, rest: None } => (kind::MAPPED, block.get(), 0, size.get()),
             Event::Mapped { block, size, rest: Some(rest) } => {
                 (kind::MAPPED_IN_PART, block.get(), rest.get(), size.get())
-            }
-            Event::Unmapped { block, before, after } => {
-                (kind::UNMAPPED, self.push_wide(WideEvent::Unmapped { block, before, after }), 0, 0)
             }
             Event::SegmentRefused { size, refusal: Refusal::Device } => {
                 (kind::SEGMENT_REFUSED_BY_DEVICE, 0, 0, size.get())
@@ -129,10 +75,6 @@ impl EventColumns {
             Event::Merged { block, absorbed } => (kind::MERGED, block.get(), absorbed.get(), 0),
             Event::RetryStarted => (kind::RETRY_STARTED, 0, 0, 0),
             Event::StreamsSynchronized => (kind::STREAMS_SYNCHRONIZED, 0, 0, 0),
-            Event::OutOfMemory { requested, rounded, segment_size, stream, device_free } => {
-                let wide = WideEvent::OutOfMemory { requested, rounded, segment_size, stream, device_free };
-                (kind::OUT_OF_MEMORY, self.push_wide(wide), 0, 0)
-            }
             Event::SnapshotTaken { active } => (kind::SNAPSHOT_TAKEN, 0, 0, active.get()),
             Event::PeakReset => (kind::PEAK_RESET, 0, 0, 0),
             Event::AccumulatedReset => (kind::ACCUMULATED_RESET, 0, 0, 0),
@@ -145,7 +87,7 @@ impl EventColumns {
         self.amount.push(amount);
     }
 
-    fn push_wide(&mut self, event: WideEvent) -> u32 {
+    fn push_wide(&mut self, event: Event) -> u32 {
         self.wide.push(event);
         u32::try_from(self.wide.len() - 1).unwrap_or(u32::MAX)
     }
@@ -159,27 +101,12 @@ impl EventColumns {
         let is_oversize = tagged & kind::OVERSIZE != 0;
         let block = BlockId::new(first);
         Some(match tagged & !kind::OVERSIZE {
-            kind::SEGMENT_ALLOCATED => match *self.wide.get(first as usize)? {
-                WideEvent::SegmentAllocated { segment, block, addr, size, stream, pool_id, pool } => {
-                    Event::SegmentAllocated { segment, block, addr, size, stream, pool_id, pool, is_oversize }
-                }
-                _ => return None,
-            },
-            kind::RANGE_RESERVED => match *self.wide.get(first as usize)? {
-                WideEvent::RangeReserved { segment, block, addr, size, stream, pool_id, pool } => {
-                    Event::RangeReserved { segment, block, addr, size, stream, pool_id, pool }
-                }
-                _ => return None,
-            },
+            kind::WIDE => *self.wide.get(first as usize)?,
             kind::RANGE_RELEASED => Event::RangeReleased { segment: SegmentId::new(first) },
             kind::MAPPED => Event::Mapped { block, size: Bytes::new(amount), rest: None },
             kind::MAPPED_IN_PART => {
                 Event::Mapped { block, size: Bytes::new(amount), rest: Some(BlockId::new(second)) }
             }
-            kind::UNMAPPED => match *self.wide.get(first as usize)? {
-                WideEvent::Unmapped { block, before, after } => Event::Unmapped { block, before, after },
-                _ => return None,
-            },
             kind::SEGMENT_RELEASED => Event::SegmentReleased { segment: SegmentId::new(first), is_oversize },
             kind::SEGMENT_REFUSED_BY_DEVICE => {
                 Event::SegmentRefused { size: Bytes::new(amount), refusal: Refusal::Device }
@@ -200,12 +127,6 @@ impl EventColumns {
             kind::MERGED => Event::Merged { block, absorbed: BlockId::new(second) },
             kind::RETRY_STARTED => Event::RetryStarted,
             kind::STREAMS_SYNCHRONIZED => Event::StreamsSynchronized,
-            kind::OUT_OF_MEMORY => match *self.wide.get(first as usize)? {
-                WideEvent::OutOfMemory { requested, rounded, segment_size, stream, device_free } => {
-                    Event::OutOfMemory { requested, rounded, segment_size, stream, device_free }
-                }
-                _ => return None,
-            },
             kind::PEAK_RESET => Event::PeakReset,
             kind::ACCUMULATED_RESET => Event::AccumulatedReset,
             kind::FRACTION_SET => Event::FractionSet { limit: Some(Bytes::new(amount)) },

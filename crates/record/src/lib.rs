@@ -32,4 +32,4 @@ pub use snapshot::{BlockSnapshot, BlockState, SegmentInfo, SegmentSnapshot, Snap
 pub use state::{MemoryState, StateError};
 pub use stats::{Stat, StatArray, Stats};
 pub use trace::{TraceAction, TraceEntry};
-pub use units::{Bytes, DeviceAddr};
+pub use units::{Bytes, DeviceAddr, grouped};

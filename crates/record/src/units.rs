@@ -141,6 +141,20 @@ fn hundredths(count: u64, divisor: u128) -> u128 {
     u128::from(count) * 100 / divisor
 }
 
+/// The number with a comma before every three digits: `52,141`.
+#[must_use]
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// An address on a device, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DeviceAddr(u64);
@@ -181,6 +195,14 @@ impl fmt::Display for DeviceAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn digits_are_grouped_by_threes() {
+        let cases = [(0, "0"), (999, "999"), (1000, "1,000"), (52_141, "52,141"), (1_000_000, "1,000,000")];
+        for (number, text) in cases {
+            assert_eq!(grouped(number), text);
+        }
+    }
 
     #[test]
     fn sizes_print_as_people_write_them() {

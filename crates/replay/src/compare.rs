@@ -1,5 +1,6 @@
 use std::fmt;
 
+use blockyard_record::grouped;
 use serde::{Deserialize, Serialize};
 
 /// What a replay and its recording have in common.
@@ -97,16 +98,4 @@ impl fmt::Display for Difference {
         }
         write!(f, "{}: PyTorch {}, replay {}", self.what, self.expected, self.found)
     }
-}
-
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// How far long work has come.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// What is being done: `reading`, `running`, `comparing`.
+    /// What is being done: `reading`, `running`, `replaying`.
     pub phase: String,
     /// Requests done.
     pub done: u64,

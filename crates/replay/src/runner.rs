@@ -73,16 +73,18 @@ pub struct Runner<'a, D: DeviceMemory> {
     user_pools: BTreeSet<PoolId>,
 }
 
-/// Records the run and, beside it, PyTorch's trace of it.
+/// Records the run and, if asked, PyTorch's trace of it beside.
 #[derive(Debug)]
 pub struct TraceRecorder {
     recorder: Recorder,
-    trace: Vec<TraceEntry>,
+    trace: Option<Vec<TraceEntry>>,
 }
 
 impl EventSink for TraceRecorder {
     fn record(&mut self, event: Event) {
-        self.trace.extend(self.recorder.state().trace_entry(&event));
+        if let Some(trace) = &mut self.trace {
+            trace.extend(self.recorder.state().trace_entry(&event));
+        }
         self.recorder.record(event);
     }
 }
@@ -100,7 +102,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         for (stream, name) in workload.streams() {
             recorder.name_stream(stream, name);
         }
-        let sink = TraceRecorder { recorder, trace: Vec::new() };
+        let sink = TraceRecorder { recorder, trace: None };
         let allocator = CachingAllocator::new(device, settings.config.clone(), sink);
         Self { allocator, workload, next: 0, next_label: 0, live: Vec::new(), user_pools: BTreeSet::new() }
     }
@@ -145,10 +147,17 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         &self.allocator
     }
 
-    /// PyTorch's trace so far.
+    /// Keeps PyTorch's trace too, which a recording can also tell afterwards ([`Recording::trace`]).
+    #[must_use]
+    pub fn with_trace(mut self) -> Self {
+        self.allocator.sink_mut().trace.get_or_insert_default();
+        self
+    }
+
+    /// PyTorch's trace so far; empty without [`Runner::with_trace`].
     #[must_use]
     pub fn trace(&self) -> &[TraceEntry] {
-        &self.allocator.sink().trace
+        self.allocator.sink().trace.as_deref().unwrap_or_default()
     }
 
     /// The recorder, which holds the state that the events so far add up to.
@@ -157,7 +166,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         &self.allocator.sink().recorder
     }
 
-    /// The whole run, and PyTorch's trace of it.
+    /// The whole run, and PyTorch's trace of it; the trace is empty without [`Runner::with_trace`].
     ///
     /// # Errors
     ///
@@ -165,7 +174,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
     pub fn finish(mut self) -> Result<(Recording, Vec<TraceEntry>), RunError> {
         self.set_labels();
         let sink = self.allocator.into_sink();
-        Ok((sink.recorder.finish()?, sink.trace))
+        Ok((sink.recorder.finish()?, sink.trace.unwrap_or_default()))
     }
 
     /// Says what was refused, since no event tells of it.

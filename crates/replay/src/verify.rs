@@ -59,7 +59,7 @@ pub fn verify(run: &RecordedRun, on_progress: OnProgress) -> Result<Verified, Ru
     let config: AllocatorConfig = run.meta.config.parse()?;
     let inferred = requests(run)?;
     let settings = Settings { title: run.meta.name.clone(), config, capacity: run.meta.total_memory };
-    let mut runner = Runner::new(device_of(run, &inferred), &settings, &inferred.workload);
+    let mut runner = Runner::new(device_of(run, &inferred), &settings, &inferred.workload).with_trace();
     let mut comparison = Comparison { notes: inferred.notes.clone(), ..Comparison::default() };
     if run.trace.is_some() {
         // The headline comes first, its numbers follow at the end.

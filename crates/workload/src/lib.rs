@@ -40,6 +40,7 @@
 //! | `empty_cache` | releases all cached segments |
 //! | `set_fraction 0.5` | limits the reserved bytes to a share of the device, from 0 to 1 |
 //! | `reset_peak`, `reset_accumulated` | reset statistics |
+//! | `snapshot` | takes a snapshot, which stands in PyTorch's trace and changes nothing |
 //! | `step "forward"` | labels what follows |
 //! | `repeat 3 { ... }` | runs the statements three times |
 //! | `repeat 3 as i { ... }` | the same with `i` = 0, 1, 2 |

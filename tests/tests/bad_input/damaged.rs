@@ -38,7 +38,7 @@ fn operations(config: &str) -> String {
     let meta = Meta { config: config.to_owned(), total_memory: Bytes::mib(64), ..Meta::default() };
     let settings =
         Settings { title: String::new(), config: config.parse().unwrap(), capacity: meta.total_memory };
-    let mut runner = Runner::new(VirtualDevice::new(settings.capacity), &settings, &workload);
+    let mut runner = Runner::new(VirtualDevice::new(settings.capacity), &settings, &workload).with_trace();
     let all = |values: &[i64]| values.iter().copied().enumerate().collect::<Vec<_>>();
     let mut lines = vec![
         log::meta(&meta),

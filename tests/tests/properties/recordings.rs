@@ -107,7 +107,7 @@ fn a_saved_state_with_any_byte_changed_does_no_harm() {
 
 fn record(case: &Case) -> Recording {
     let workload = case.workload();
-    let mut runner = Runner::new(VirtualDevice::new(case.capacity), &case.settings(), &workload);
+    let mut runner = Runner::new(VirtualDevice::new(case.capacity), &case.settings(), &workload).with_trace();
     while runner.step().unwrap().is_some() {}
     let (recording, trace) = runner.finish().unwrap();
     assert_eq!(recording.step_count(), case.requests.len());

@@ -69,7 +69,8 @@ impl Tally {
 
     fn add(&mut self, case: &Case) {
         let workload = case.workload();
-        let mut runner = Runner::new(VirtualDevice::new(case.capacity), &case.settings(), &workload);
+        let mut runner =
+            Runner::new(VirtualDevice::new(case.capacity), &case.settings(), &workload).with_trace();
         while runner.step().unwrap().is_some() {}
         let (recording, _) = runner.finish().unwrap();
         // Without the requests at the end, which give everything back in any case.

@@ -22,7 +22,7 @@ impl Session {
         self.dispatch(PlayerAction::Loaded { keep_at_end: false });
     }
 
-    /// Takes in another recording, from its start.
+    /// Takes in another recording: at its first difference, or at its end where it is identical.
     pub(crate) fn open(self, opened: Opened) {
         if !self.shows_opened.get_untracked() {
             let player = self.player.get_untracked();

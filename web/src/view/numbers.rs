@@ -14,15 +14,8 @@ use crate::view::terms::{COUNTERS, Share, TERMS, Term};
 
 /// `1,234,567`.
 pub(crate) fn grouped(count: i64) -> String {
-    let digits = count.unsigned_abs().to_string();
-    let mut text = String::from(if count < 0 { "-" } else { "" });
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    let sign = if count < 0 { "-" } else { "" };
+    format!("{sign}{}", blockyard_record::grouped(count.unsigned_abs()))
 }
 
 pub(crate) fn grouped_count(count: usize) -> String {

@@ -52,7 +52,11 @@ fn compared(session: Session, comparison: &Comparison) -> AnyView {
         .counts
         .iter()
         .map(|count| {
-            let text = format!("{} of {}", grouped_u64(count.identical), grouped_u64(count.total));
+            let text = format!(
+                "{} of {}",
+                blockyard_record::grouped(count.identical),
+                blockyard_record::grouped(count.total)
+            );
             view! { <tr><th scope="row">{count.kind.clone()}</th><td>{text}</td></tr> }.into_any()
         })
         .collect::<Vec<_>>();
@@ -89,8 +93,4 @@ fn compared(session: Session, comparison: &Comparison) -> AnyView {
         </section>
     }
     .into_any()
-}
-
-fn grouped_u64(count: u64) -> String {
-    grouped(i64::try_from(count).unwrap_or(i64::MAX))
 }

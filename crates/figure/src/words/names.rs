@@ -1,6 +1,6 @@
-use blockyard_record::{BlockId, BlockSnapshot, BlockState, Bytes, MemoryState, Recording, StreamId};
-
-use crate::numbers::grouped;
+use blockyard_record::{
+    BlockId, BlockSnapshot, BlockState, Bytes, MemoryState, Recording, StreamId, grouped,
+};
 
 /// What the program calls the block, else `block #17`; a cached block belongs to nobody and has no name.
 pub(super) fn block_name(recording: &Recording, block: &BlockSnapshot) -> String {

@@ -1,10 +1,9 @@
 use std::collections::BTreeMap;
 
 use blockyard_record::{
-    BlockId, BlockState, Bytes, Event, Ledger, MemoryState, Recording, Refusal, SegmentId, StreamId,
+    BlockId, BlockState, Bytes, Event, Ledger, MemoryState, Recording, Refusal, SegmentId, StreamId, grouped,
 };
 
-use crate::numbers::grouped;
 use crate::words::names::{counted, joined, name_of, stream_phrase, streams_phrase};
 use crate::words::step::for_stream;
 use crate::words::trouble::why_no_memory;

@@ -1,6 +1,6 @@
-use blockyard_record::{Bytes, MemoryState, Outcome, Recording, SegmentId};
+use blockyard_record::{Bytes, MemoryState, Outcome, Recording, SegmentId, grouped};
 
-use crate::numbers::{grouped, grouped_count, percent};
+use crate::numbers::{grouped_count, percent};
 use crate::scene::TargetId;
 use crate::words::facts::block_facts;
 use crate::words::names::{block_name, counted, state_word, stream_phrase};

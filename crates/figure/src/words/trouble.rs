@@ -1,6 +1,7 @@
-use blockyard_record::{BlockState, Bytes, Event, MemoryState, PoolKind, Recording, Refusal, StreamId};
+use blockyard_record::{
+    BlockState, Bytes, Event, MemoryState, PoolKind, Recording, Refusal, StreamId, grouped,
+};
 
-use crate::numbers::grouped;
 use crate::words::names::{exact, stream_phrase};
 
 /// Requests of at most this size, rounded, are served from the small pool: see [`PoolKind`].
