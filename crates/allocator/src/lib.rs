@@ -36,7 +36,6 @@
 //!   order of a hash table, which nothing may rely on.
 //! * [`CachingAllocator::free`] takes the allocation, not its address, so that a double free does not compile; one of
 //!   another allocator is an error that leaves everything as it was.
-
 //! * A second scope on a pool is refused without counting a use of the pool; PyTorch counts first and so leaks it.
 //! * Pools that nobody uses are released in the order of their making; PyTorch's order is a hash table's.
 
@@ -50,6 +49,7 @@ mod pool;
 mod private_pool;
 mod reclaim;
 mod segment;
+mod shared;
 pub mod size;
 mod snapshot;
 mod stream;
@@ -58,3 +58,4 @@ pub use allocator::{Allocation, CachingAllocator};
 pub use config::AllocatorConfig;
 pub use error::{AllocError, ConfigError, Corruption, OutOfMemory};
 pub use private_pool::PoolOptions;
+pub use shared::SharedAllocator;

@@ -1,0 +1,85 @@
+//! A handle that several threads share, and that knows blocks by their addresses, as PyTorch's callers do.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use blockyard_device::DeviceMemory;
+use blockyard_record::{Bytes, DeviceAddr, EventSink, Silent, StreamId};
+
+use crate::{AllocError, Allocation, CachingAllocator};
+
+/// A [`CachingAllocator`] behind a lock, with memory given back by its address (`raw_alloc`, `raw_delete`).
+///
+/// One lock for all streams, like PyTorch's: requests of different threads come one after the other.
+#[derive(Debug)]
+pub struct SharedAllocator<D: DeviceMemory, S: EventSink = Silent> {
+    inner: Mutex<Inner<D, S>>,
+}
+
+#[derive(Debug)]
+struct Inner<D: DeviceMemory, S: EventSink> {
+    allocator: CachingAllocator<D, S>,
+    live: HashMap<DeviceAddr, Allocation>,
+}
+
+impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
+    /// Shares an allocator. What was handed out before can be given back only through [`SharedAllocator::with`].
+    pub fn new(allocator: CachingAllocator<D, S>) -> Self {
+        Self { inner: Mutex::new(Inner { allocator, live: HashMap::new() }) }
+    }
+
+    /// Hands out `requested` bytes for use on `stream`; address 0 for a request of zero bytes.
+    ///
+    /// # Errors
+    ///
+    /// As [`CachingAllocator::allocate`].
+    pub fn allocate(&self, requested: Bytes, stream: StreamId) -> Result<DeviceAddr, AllocError> {
+        let mut inner = self.lock();
+        let allocation = inner.allocator.allocate(requested, stream)?;
+        let addr = allocation.addr();
+        if allocation.id().is_some() {
+            inner.live.insert(addr, allocation);
+        }
+        Ok(addr)
+    }
+
+    /// Takes back what starts at `addr`; address 0 is ignored.
+    ///
+    /// # Errors
+    ///
+    /// [`AllocError::InvalidPointer`] when nothing live starts there, [`AllocError::Device`] when the device fails to record
+    /// an event; in both cases nothing changed.
+    pub fn free(&self, addr: DeviceAddr) -> Result<(), AllocError> {
+        if addr == DeviceAddr::default() {
+            return Ok(());
+        }
+        let mut inner = self.lock();
+        let allocation = inner.live.remove(&addr).ok_or(AllocError::InvalidPointer(addr))?;
+        inner.allocator.free(allocation)
+    }
+
+    /// Notes that `stream` uses what starts at `addr` too; address 0 is ignored.
+    ///
+    /// # Errors
+    ///
+    /// [`AllocError::InvalidPointer`] when nothing live starts there.
+    pub fn record_stream(&self, addr: DeviceAddr, stream: StreamId) -> Result<(), AllocError> {
+        if addr == DeviceAddr::default() {
+            return Ok(());
+        }
+        let inner = &mut *self.lock();
+        let allocation = inner.live.get(&addr).ok_or(AllocError::InvalidPointer(addr))?;
+        inner.allocator.record_stream(allocation, stream)
+    }
+
+    /// Does anything else with the allocator, while other threads wait.
+    pub fn with<R>(&self, act: impl FnOnce(&mut CachingAllocator<D, S>) -> R) -> R {
+        act(&mut self.lock().allocator)
+    }
+
+    // A thread that panicked inside the lock left the allocator between two steps at worst; refusing every other thread
+    // from then on would lose their memory too.
+    fn lock(&self) -> MutexGuard<'_, Inner<D, S>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
