@@ -255,8 +255,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     /// The counters, as PyTorch keeps them.
-    pub fn stats(&self) -> &Stats {
-        &self.stats
+    pub fn stats(&self) -> Stats {
+        self.stats
     }
 
     /// The device.

@@ -50,7 +50,7 @@ where
 {
     let mut out = output::stdout();
     output::line(&mut out, &log::meta(&run.meta))?;
-    let mut before = stat_values(runner.stats());
+    let mut before = stat_values(&runner.stats());
     // The first line has every statistic, so that a reader can fold the changes of the others into it.
     let all: Vec<(usize, i64)> = before.iter().copied().enumerate().collect();
     output::line(&mut out, &log::operation(&OperationKind::Start, None, &all))?;
@@ -72,7 +72,7 @@ where
         else {
             continue;
         };
-        let after = stat_values(runner.stats());
+        let after = stat_values(&runner.stats());
         let pairs = before.iter().zip(&after).enumerate();
         let changed: Vec<(usize, i64)> = pairs
             .filter(|(_, (before, after))| before != after)
@@ -84,7 +84,7 @@ where
     output::line(&mut out, &log::operation(&OperationKind::End, None, &[]))?;
     output::line(&mut out, &log::trace(runner.trace()))?;
     output::line(&mut out, &log::segments(&runner.snapshot()))?;
-    output::line(&mut out, &log::memory_summary(&memory_summary(runner.stats(), 0, false)))?;
+    output::line(&mut out, &log::memory_summary(&memory_summary(&runner.stats(), 0, false)))?;
     out.flush()?;
     Ok(())
 }

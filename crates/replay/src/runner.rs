@@ -131,7 +131,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
 
     /// The counters of the allocator at this moment.
     #[must_use]
-    pub fn stats(&self) -> &Stats {
+    pub fn stats(&self) -> Stats {
         self.allocator.stats()
     }
 

@@ -67,7 +67,7 @@ pub fn verify(run: &RecordedRun, on_progress: OnProgress) -> Result<Verified, Ru
     }
     let mut follower = Follower::new(run, &inferred);
     let total = inferred.workload.requests().len();
-    follower.at_start(runner.stats(), &mut comparison);
+    follower.at_start(&runner.stats(), &mut comparison);
     let mut trace_ends = Vec::with_capacity(total);
     for index in 0..total {
         if progress::is_due(index)
@@ -79,7 +79,7 @@ pub fn verify(run: &RecordedRun, on_progress: OnProgress) -> Result<Verified, Ru
         trace_ends.push(runner.trace().len());
         follower.after(index, result.as_ref(), &runner, &mut comparison);
     }
-    let stats = *runner.stats();
+    let stats = runner.stats();
     let snapshot = runner.snapshot();
     follower.at_end(&stats, &mut comparison);
     let (recording, trace) = runner.finish()?;
@@ -143,7 +143,7 @@ impl<'a> Follower<'a> {
             let is_last = self.inferred.operations.get(request + 1) != Some(&index);
             if is_last && has_stats(self.run) {
                 self.fold_until(index + 1);
-                self.compare_stats("statistics", runner.stats(), Some(request), comparison);
+                self.compare_stats("statistics", &runner.stats(), Some(request), comparison);
             }
         }
         while let Some((label, at, stats)) = self.run.checkpoints.get(self.checkpoints) {
@@ -155,7 +155,7 @@ impl<'a> Follower<'a> {
             fold(&mut self.expected, stats);
             let is_at = runner.trace().len() == *at;
             if is_at {
-                self.compare_stats("checkpoints", runner.stats(), Some(request), comparison);
+                self.compare_stats("checkpoints", &runner.stats(), Some(request), comparison);
             } else {
                 comparison.count("checkpoints", false);
                 comparison

@@ -42,7 +42,7 @@ fn operations(config: &str) -> String {
     let all = |values: &[i64]| values.iter().copied().enumerate().collect::<Vec<_>>();
     let mut lines = vec![
         log::meta(&meta),
-        log::operation(&OperationKind::Start, None, &all(&stat_values(runner.stats()))),
+        log::operation(&OperationKind::Start, None, &all(&stat_values(&runner.stats()))),
     ];
     for request in workload.requests() {
         let result = runner.step().unwrap().unwrap();
@@ -64,12 +64,12 @@ fn operations(config: &str) -> String {
             Request::SetFraction { fraction } => OperationKind::SetFraction { fraction },
             ref other => panic!("{other:?} is no operation of a recording"),
         };
-        lines.push(log::operation(&kind, result.answer().as_ref(), &all(&stat_values(runner.stats()))));
+        lines.push(log::operation(&kind, result.answer().as_ref(), &all(&stat_values(&runner.stats()))));
     }
     lines.push(log::operation(&OperationKind::End, None, &[]));
     lines.push(log::trace(runner.trace()));
     lines.push(log::segments(&runner.snapshot()));
-    lines.push(log::memory_summary(&memory_summary(runner.stats(), 0, false)));
+    lines.push(log::memory_summary(&memory_summary(&runner.stats(), 0, false)));
     lines.join("\n")
 }
 

@@ -71,7 +71,7 @@ fn check(runner: &Runner<'_, VirtualDevice>, held: &Held, capacity: Bytes) {
     let snapshot = runner.snapshot();
     let state = runner.recorder().state();
     assert_eq!(state.snapshot(), snapshot, "events give the snapshot");
-    assert_eq!(state.stats(), runner.stats(), "events give the statistics");
+    assert_eq!(*state.stats(), runner.stats(), "events give the statistics");
     check_segments(&snapshot);
 
     let ledger = state.ledger();
