@@ -9,7 +9,10 @@ use blockyard_record::{
 };
 
 use crate::block::{Block, BlockIndex, BlockTable};
-use crate::private_pool::{Pool, PoolIndex, Scope};
+use crate::counters::Counters;
+use crate::expandable::Ranges;
+use crate::pool::{FreeSetIndex, FreeSets};
+use crate::private_pool::{DEFAULT_POOL, Pool, PoolIndex, Scope};
 use crate::stream::PendingFrees;
 use crate::{AllocError, AllocatorConfig, ConfigError, OutOfMemory, size};
 
@@ -22,6 +25,7 @@ pub struct CachingAllocator<D: DeviceMemory, S: EventSink = Silent> {
     pub(crate) sink: S,
     pub(crate) config: AllocatorConfig,
     pub(crate) blocks: BlockTable,
+    pub(crate) free_sets: FreeSets,
     /// The default pool first, then pools of programs and captures in the order of their making.
     pub(crate) pools: Vec<Pool>,
     /// Open scopes on pools, the one opened last at the end.
@@ -29,7 +33,9 @@ pub struct CachingAllocator<D: DeviceMemory, S: EventSink = Silent> {
     /// Frees that came while a scope was open and wait for other streams.
     pub(crate) deferred: Vec<BlockIndex>,
     pub(crate) pending: PendingFrees<D::Event>,
-    pub(crate) stats: Stats,
+    pub(crate) counters: Counters,
+    /// The segments that get memory page by page.
+    pub(crate) ranges: Ranges,
     /// Bytes of all segments (`total_allocated_memory`).
     pub(crate) reserved: Bytes,
     /// The most that may be reserved, if a memory fraction below 1 is set.
@@ -72,11 +78,12 @@ impl Allocation {
 pub(crate) struct Search {
     pub(crate) requested: Bytes,
     pub(crate) rounded: Bytes,
-    pub(crate) segment_size: Bytes,
     pub(crate) stream: StreamId,
     /// The memory pool that serves it.
     pub(crate) owner: PoolIndex,
     pub(crate) pool: PoolKind,
+    /// Where free blocks for it wait.
+    pub(crate) set: FreeSetIndex,
     /// Whether new memory comes page by page, and blocks are cut as finely as those of such segments.
     pub(crate) expands: bool,
 }
@@ -84,18 +91,21 @@ pub(crate) struct Search {
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// An allocator that holds nothing yet.
     pub fn new(device: D, config: AllocatorConfig, sink: S) -> Self {
-        let stats = Stats { max_split_size: config.max_split_size_signed(), ..Stats::default() };
+        let mut counters = Counters::default();
+        counters.seldom.max_split_size = config.max_split_size_signed();
         let fraction = config.per_process_memory_fraction();
         let mut allocator = Self {
             device,
             sink,
             config,
             blocks: BlockTable::default(),
+            free_sets: FreeSets::default(),
             pools: vec![Pool::new(PoolId::DEFAULT, 1)],
             scopes: Vec::new(),
             deferred: Vec::new(),
             pending: PendingFrees::default(),
-            stats,
+            counters,
+            ranges: Ranges::default(),
             reserved: Bytes::ZERO,
             limit: None,
             segments: 0,
@@ -115,31 +125,47 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// [`AllocError::OutOfMemory`] when nothing fits even after all cached memory was released,
     /// [`AllocError::TooLarge`] from 2^60 bytes on, [`AllocError::Device`] when the device fails otherwise.
     pub fn allocate(&mut self, requested: Bytes, stream: StreamId) -> Result<Allocation, AllocError> {
+        let block =
+            self.allocate_block(requested, stream)?.map(|index| (index, self.blocks[index].allocation));
+        let addr = block.map_or(DeviceAddr::default(), |(index, _)| self.blocks[index].addr);
+        Ok(Allocation { addr, block, allocator: self.identity })
+    }
+
+    /// As [`CachingAllocator::allocate`]; `None` for zero bytes.
+    #[inline]
+    pub(crate) fn allocate_block(
+        &mut self,
+        requested: Bytes,
+        stream: StreamId,
+    ) -> Result<Option<BlockIndex>, AllocError> {
         if requested.is_zero() {
-            return Ok(Allocation { addr: DeviceAddr::default(), block: None, allocator: self.identity });
+            return Ok(None);
         }
         if requested >= size::LARGEST_REQUEST {
             return Err(AllocError::TooLarge { requested });
         }
-        if self.scopes.is_empty() {
+        let is_in_scope = !self.scopes.is_empty();
+        if !is_in_scope && self.has_pending_frees() {
             self.process_events()?;
         }
         let rounded = size::rounded(requested, &self.config);
+        let pool = size::pool_kind(rounded);
+        let owner = if is_in_scope { self.pool_for(stream) } else { DEFAULT_POOL };
         let search = Search {
             requested,
             rounded,
-            segment_size: size::segment_size(rounded, &self.config),
             stream,
-            owner: self.pool_for(stream),
-            pool: size::pool_kind(rounded),
+            owner,
+            pool,
+            set: self.free_set(owner, pool, stream),
             expands: self.config.expandable_segments(),
         };
-        let block = match self.find_free_block(&search) {
-            Some(block) => Some(block),
+        let found = match self.find_free_block(&search) {
+            Some(index) => Some(index),
             None => self.find_new_block(&search)?,
         };
-        match block {
-            Some(block) => Ok(self.hand_out(block, &search)),
+        match found {
+            Some(index) => Ok(Some(self.hand_out(index, &search))),
             None => Err(self.out_of_memory(&search)),
         }
     }
@@ -155,20 +181,49 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let Some(index) = self.live_block(&allocation)? else {
             return Ok(());
         };
-        let block = &self.blocks[index];
-        let (pool, size, is_oversize) = (block.pool, block.size, self.is_oversize(block.size));
-        let waits_later = !self.scopes.is_empty() && !block.streams.is_empty();
-        let streams = if waits_later { Vec::new() } else { block.streams.clone() };
-        let events = self.record_events(&streams)?;
+        self.free_block(index)
+    }
+
+    /// Takes back a block that is in a caller's hands.
+    #[inline]
+    pub(crate) fn free_block(&mut self, index: BlockIndex) -> Result<(), AllocError> {
+        let block = &mut self.blocks[index];
+        if block.has_uses() {
+            return self.free_used_block(index);
+        }
+        block.state = BlockState::PendingFree;
+        let (id, pool, size, requested) = (block.id, block.pool, block.size, block.requested);
+        let is_oversize = self.note_oversize_free(size);
+        self.sink.record(Event::FreeRequested { block: id, is_oversize });
+        self.complete_free(index);
+        self.counters.freed(pool, size, requested);
+        Ok(())
+    }
+
+    fn note_oversize_free(&mut self, size: Bytes) -> bool {
+        let is_oversize = self.is_oversize(size);
+        if is_oversize {
+            self.counters.seldom.oversize_allocations.decrease(1);
+        }
+        is_oversize
+    }
+
+    #[cold]
+    fn free_used_block(&mut self, index: BlockIndex) -> Result<(), AllocError> {
+        let waits_later = !self.scopes.is_empty();
+        if !waits_later {
+            self.record_events(index, false)?;
+        }
         let block = &mut self.blocks[index];
         block.state = BlockState::PendingFree;
-        let id = block.id;
-        self.stats.free_requested(pool, size, is_oversize);
+        let (id, pool, size) = (block.id, block.pool, block.size);
+        self.counters.free_requested(pool, size);
+        let is_oversize = self.note_oversize_free(size);
         self.sink.record(Event::FreeRequested { block: id, is_oversize });
         if waits_later {
             self.deferred.push(index);
         } else {
-            self.await_events(index, events);
+            self.await_events(index);
         }
         Ok(())
     }
@@ -184,20 +239,25 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let Some(index) = self.live_block(allocation)? else {
             return Ok(());
         };
-        let is_in_scope = !self.scopes.is_empty();
-        let block = &mut self.blocks[index];
-        if block.stream == stream {
-            return Ok(());
-        }
-        if is_in_scope {
-            block.streams_in_scope.push(stream);
-        }
-        if let Err(position) = block.streams.binary_search(&stream) {
-            block.streams.insert(position, stream);
-            let block = block.id;
-            self.sink.record(Event::StreamRecorded { block, stream });
-        }
+        self.record_stream_of_block(index, stream);
         Ok(())
+    }
+
+    pub(crate) fn record_stream_of_block(&mut self, index: BlockIndex, stream: StreamId) {
+        let is_in_scope = !self.scopes.is_empty();
+        let block = &self.blocks[index];
+        let id = block.id;
+        if self.free_sets[block.set].stream == stream {
+            return;
+        }
+        let uses = self.blocks.uses_mut(index);
+        if is_in_scope {
+            uses.in_scope.push(stream);
+        }
+        if let Err(position) = uses.streams.binary_search(&stream) {
+            uses.streams.insert(position, stream);
+            self.sink.record(Event::StreamRecorded { block: id, stream });
+        }
     }
 
     /// Waits for all streams and gives every whole cached segment back to the device (`emptyCache`).
@@ -224,19 +284,19 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// Notes in the events that somebody took a snapshot, as PyTorch's trace does.
     pub fn record_snapshot(&mut self) {
-        let active = Bytes::new(u64::try_from(self.stats.active_bytes.all.current).unwrap_or(0));
+        let active = Bytes::new(u64::try_from(self.counters.active_bytes()).unwrap_or(0));
         self.sink.record(Event::SnapshotTaken { active });
     }
 
     /// Sets every peak to its current value.
     pub fn reset_peak_stats(&mut self) {
-        self.stats.reset_peak();
+        self.counters.reset_peak();
         self.sink.record(Event::PeakReset);
     }
 
     /// Sets all accumulated counts to zero.
     pub fn reset_accumulated_stats(&mut self) {
-        self.stats.reset_accumulated();
+        self.counters.reset_accumulated();
         self.sink.record(Event::AccumulatedReset);
     }
 
@@ -255,8 +315,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     /// The counters, as PyTorch keeps them.
+    #[must_use]
     pub fn stats(&self) -> Stats {
-        self.stats
+        self.counters.read()
     }
 
     /// The device.
@@ -309,16 +370,42 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let is_live = self.blocks.get(index).is_some_and(|block| {
             is_ours
                 && block.state == BlockState::Allocated
-                && block.allocation == Some(id)
+                && block.allocation == id
                 && block.addr == allocation.addr
         });
         if is_live { Ok(Some(index)) } else { Err(AllocError::InvalidPointer(allocation.addr)) }
     }
 
+    /// Whether a live block starts at the address, and if so which, given the block that it may be.
+    pub(crate) fn is_live_at(&self, index: BlockIndex, addr: DeviceAddr) -> bool {
+        let block = self.blocks.get(index);
+        block.is_some_and(|block| block.state == BlockState::Allocated && block.addr == addr)
+    }
+
+    pub(crate) fn addr_of(&self, index: BlockIndex) -> DeviceAddr {
+        self.blocks[index].addr
+    }
+
+    /// Where free blocks of the stream wait in this half of the pool.
+    #[inline]
+    pub(crate) fn free_set(&mut self, owner: PoolIndex, pool: PoolKind, stream: StreamId) -> FreeSetIndex {
+        let half = self.pools[owner].half_mut(pool);
+        match half.set_of(stream) {
+            Some(set) => set,
+            None => self.free_sets.add(half, (stream, owner, pool)),
+        }
+    }
+
+    /// The segment that would be made for the request.
+    pub(crate) fn segment_size(&self, search: &Search) -> Bytes {
+        size::segment_size(search.rounded, &self.config)
+    }
+
     /// Best fit among cached blocks of the stream (`get_free_block`).
+    #[inline]
     pub(crate) fn find_free_block(&mut self, search: &Search) -> Option<BlockIndex> {
         if self.can_collect_garbage() {
-            self.pools[search.owner].set_mut(search.pool).calls += 1;
+            self.pools[search.owner].half_mut(search.pool).calls += 1;
         }
         let (limit, rounding) = (self.config.max_split_size(), self.config.max_non_split_rounding());
         let index = self.best_fit(search)?;
@@ -341,10 +428,10 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         is_retry: bool,
     ) -> Result<Option<BlockIndex>, AllocError> {
         if is_retry {
-            self.stats.num_alloc_retries += 1;
+            self.counters.seldom.num_alloc_retries += 1;
             self.sink.record(Event::RetryStarted);
         }
-        let size = search.segment_size;
+        let size = self.segment_size(search);
         // The limit is held against a whole segment even where a few pages would do, as in PyTorch.
         if self.limit.is_some_and(|limit| self.reserved.saturating_add(size) > limit) {
             self.sink.record(Event::SegmentRefused { size, refusal: Refusal::Fraction });
@@ -367,9 +454,10 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let pool_id = self.pools[owner].id;
         self.pools[owner].device_allocations += 1;
         let id = self.blocks.mint();
-        let index = self.blocks.insert(Block::of_segment(id, segment, (addr, size), search, None));
+        let index =
+            self.blocks.insert(Block::of_segment(id, segment, (addr, size), (search.set, pool), false));
         self.reserved += size;
-        self.stats.segment_allocated(pool, size, is_oversize);
+        self.counters.seldom.segment_allocated(pool, size, is_oversize);
         self.sink.record(Event::SegmentAllocated {
             segment,
             block: id,
@@ -384,49 +472,55 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     /// Splits the block if the rules say so, and makes it the caller's (`alloc_found_block`).
-    fn hand_out(&mut self, index: BlockIndex, search: &Search) -> Allocation {
+    #[inline]
+    fn hand_out(&mut self, index: BlockIndex, search: &Search) -> BlockIndex {
         let block = &self.blocks[index];
         let (was_split, size, pool, is_expandable) =
             (block.is_split(), block.size, block.pool, block.is_expandable);
-        let splits = !self.pools[block.owner].options.never_splits
-            && size::should_split(size, search.rounded, pool, search.expands, &self.config);
+        let splits = size::should_split(size, search.rounded, pool, search.expands, &self.config)
+            && !self.pools[self.free_sets[block.set].owner].options.never_splits;
         let index = if splits { self.split(index, search.rounded) } else { index };
-        let (rest, taken) = ((size - search.rounded).signed(), search.rounded.signed());
-        match (was_split, splits) {
-            _ if is_expandable => {}
-            (false, false) => {}
-            (false, true) => self.stats.inactive_split_changed(pool, 1, rest),
-            (true, true) => self.stats.inactive_split_changed(pool, 0, -taken),
-            (true, false) => self.stats.inactive_split_changed(pool, -1, -size.signed()),
+        if !is_expandable {
+            let (rest, taken) = ((size - search.rounded).signed(), search.rounded.signed());
+            match (was_split, splits) {
+                (false, false) => {}
+                (false, true) => self.counters.rests_changed(pool, 1, rest),
+                (true, true) => self.counters.rests_changed(pool, 0, -taken),
+                (true, false) => self.counters.rests_changed(pool, -1, -size.signed()),
+            }
         }
         let allocation = AllocationId::new(self.allocations);
         self.allocations = self.allocations.wrapping_add(1);
         let block = &mut self.blocks[index];
         block.state = BlockState::Allocated;
         block.requested = search.requested;
-        block.allocation = Some(allocation);
-        let (id, size, addr) = (block.id, block.size, block.addr);
+        block.allocation = allocation;
+        let (id, size) = (block.id, block.size);
         let is_oversize = self.is_oversize(size);
-        self.stats.allocated(pool, size, search.requested, is_oversize);
+        self.counters.allocated(pool, size, search.requested);
+        if is_oversize {
+            self.counters.seldom.oversize_allocations.increase(1);
+        }
         self.sink.record(Event::Allocated {
             block: id,
             allocation,
             requested: search.requested,
             is_oversize,
         });
-        Allocation { addr, block: Some((index, allocation)), allocator: self.identity }
+        index
     }
 
+    #[cold]
     fn out_of_memory(&mut self, search: &Search) -> AllocError {
         let info = match self.device.memory_info() {
             Ok(info) => info,
             Err(error) => return error.into(),
         };
-        self.stats.num_ooms += 1;
+        self.counters.seldom.num_ooms += 1;
         self.sink.record(Event::OutOfMemory {
             requested: search.requested,
             rounded: search.rounded,
-            segment_size: search.segment_size,
+            segment_size: self.segment_size(search),
             stream: search.stream,
             device_free: info.free,
         });
@@ -434,14 +528,14 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         AllocError::OutOfMemory(Box::new(OutOfMemory {
             requested: search.requested,
             rounded: search.rounded,
-            segment_size: search.segment_size,
+            segment_size: self.segment_size(search),
             stream: search.stream,
             device_free: info.free,
             device_total: info.total,
             processes: info.processes,
             limit: self.limit,
-            allocated: current(self.stats.allocated_bytes.all.current),
-            reserved: current(self.stats.reserved_bytes.all.current),
+            allocated: current(self.counters.allocated_bytes()),
+            reserved: self.reserved,
             private_cached: self.private_cached(),
         }))
     }

@@ -1,83 +1,97 @@
 //! Blocks and the table that owns them.
 
+use std::num::NonZeroU32;
 use std::ops::{Index, IndexMut};
 
 use blockyard_record::{AllocationId, BlockId, BlockState, Bytes, DeviceAddr, PoolKind, SegmentId, StreamId};
 
-use crate::allocator::Search;
-use crate::private_pool::PoolIndex;
+use crate::pool::FreeSetIndex;
 
 /// Where a block stands in its table. Places are used again after a block is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct BlockIndex(u32);
+pub(crate) struct BlockIndex(NonZeroU32);
 
 impl BlockIndex {
-    pub(crate) const LOWEST: Self = Self(0);
+    pub(crate) const LOWEST: Self = Self(NonZeroU32::MIN);
+
+    /// The plain number, from 1 on.
+    pub(crate) fn number(self) -> u32 {
+        self.0.get()
+    }
+
+    /// The index with this number; `None` for 0.
+    pub(crate) fn from_number(number: u32) -> Option<Self> {
+        NonZeroU32::new(number).map(Self)
+    }
+
+    fn place(self) -> usize {
+        self.0.get() as usize
+    }
 }
 
 /// A part of a segment. Neighbors in address order are linked (`prev` and `next` in PyTorch).
-#[derive(Clone, Debug)]
+///
+/// 64 bytes, one cache line, since the time of a request is the number of lines that it touches: what is the same for the whole
+/// segment stands at its free set or with its pages, and what few blocks have stands in [`StreamUses`].
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Block {
-    pub(crate) id: BlockId,
-    pub(crate) segment: SegmentId,
-    /// Where its segment starts.
-    pub(crate) base: DeviceAddr,
     pub(crate) addr: DeviceAddr,
+    /// Zero in vacant places of the table only.
     pub(crate) size: Bytes,
     /// What it was last handed out for; stays when the block becomes inactive, since PyTorch shows it so.
     pub(crate) requested: Bytes,
-    pub(crate) stream: StreamId,
-    /// The memory pool that its segment belongs to.
-    pub(crate) owner: PoolIndex,
+    /// The calls of its half of the pool when the block was put there, for garbage collection.
+    pub(crate) calls_when_freed: u64,
+    pub(crate) previous: Option<BlockIndex>,
+    pub(crate) next: Option<BlockIndex>,
+    pub(crate) id: BlockId,
+    pub(crate) segment: SegmentId,
+    /// Where it waits when it is free, which also says its stream and whose memory it is.
+    pub(crate) set: FreeSetIndex,
+    /// Whom it serves or, while pending, served; stale in other states.
+    pub(crate) allocation: AllocationId,
+    /// Which of the table's records of streams is its own.
+    pub(crate) uses: Option<NonZeroU32>,
     pub(crate) pool: PoolKind,
     pub(crate) state: BlockState,
     /// Whether its segment gets memory page by page.
     pub(crate) is_expandable: bool,
-    /// The size of its pages; 0 in segments that the device gave whole.
-    pub(crate) page: Bytes,
-    pub(crate) allocation: Option<AllocationId>,
-    /// Other streams that used it since it was handed out, ascending.
-    pub(crate) streams: Vec<StreamId>,
-    /// Those of them that were noted while a scope on a pool was open; a free does not wait for these.
-    pub(crate) streams_in_scope: Vec<StreamId>,
-    /// Events of those streams that its free still waits for.
-    pub(crate) outstanding: usize,
-    pub(crate) previous: Option<BlockIndex>,
-    pub(crate) next: Option<BlockIndex>,
-    /// The free set's call counter when the block was put there, for garbage collection.
-    pub(crate) calls_when_freed: u64,
 }
 
+const VACANT: Block = Block {
+    addr: DeviceAddr::new(0),
+    size: Bytes::ZERO,
+    requested: Bytes::ZERO,
+    calls_when_freed: 0,
+    previous: None,
+    next: None,
+    id: BlockId::new(0),
+    segment: SegmentId::new(0),
+    set: FreeSetIndex::FIRST,
+    allocation: AllocationId::new(0),
+    uses: None,
+    pool: PoolKind::Small,
+    state: BlockState::Inactive,
+    is_expandable: false,
+};
+
 impl Block {
-    /// The one block of a new segment: cached or, where the segment gets memory by pages of `page` bytes, without memory yet.
+    /// The one block of a new segment: cached or, where the segment gets memory by pages, without memory yet.
     pub(crate) fn of_segment(
         id: BlockId,
         segment: SegmentId,
         (addr, size): (DeviceAddr, Bytes),
-        search: &Search,
-        page: Option<Bytes>,
+        (set, pool): (FreeSetIndex, PoolKind),
+        is_expandable: bool,
     ) -> Self {
-        Self {
-            id,
-            segment,
-            base: addr,
-            addr,
-            size,
-            requested: Bytes::ZERO,
-            stream: search.stream,
-            owner: search.owner,
-            pool: search.pool,
-            state: if page.is_some() { BlockState::Unmapped } else { BlockState::Inactive },
-            is_expandable: page.is_some(),
-            page: page.unwrap_or(Bytes::ZERO),
-            allocation: None,
-            streams: Vec::new(),
-            streams_in_scope: Vec::new(),
-            outstanding: 0,
-            previous: None,
-            next: None,
-            calls_when_freed: 0,
-        }
+        let state = if is_expandable { BlockState::Unmapped } else { BlockState::Inactive };
+        Self { addr, size, id, segment, set, pool, state, is_expandable, ..VACANT }
+    }
+
+    /// A new object for a part of this block's memory, not linked to others yet.
+    pub(crate) fn part(&self, id: BlockId, addr: DeviceAddr, size: Bytes) -> Self {
+        Self { addr, size, id, requested: Bytes::ZERO, previous: None, next: None, ..*self }
     }
 
     /// Whether it is nobody's: ready to be used, or ready to get memory.
@@ -89,17 +103,49 @@ impl Block {
     pub(crate) fn is_split(&self) -> bool {
         self.previous.is_some() || self.next.is_some()
     }
+
+    /// Whether other streams used it since it was handed out.
+    pub(crate) fn has_uses(&self) -> bool {
+        self.uses.is_some()
+    }
+}
+
+/// What is known of a block that other streams used.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StreamUses {
+    /// Other streams that used it since it was handed out, ascending.
+    pub(crate) streams: Vec<StreamId>,
+    /// Those of them that were noted while a scope on a pool was open; a free does not wait for these.
+    pub(crate) in_scope: Vec<StreamId>,
+    /// Events of those streams that its free still waits for.
+    pub(crate) outstanding: usize,
 }
 
 /// All blocks of an allocator.
 ///
 /// An index is valid from [`BlockTable::insert`] to [`BlockTable::remove`]; the allocator holds indices only in block
 /// links, free sets, pending queues and live allocations, and takes them out of all of these before it removes a block.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct BlockTable {
-    blocks: Vec<Option<Block>>,
+    /// The first place stays vacant, so that an index is never 0.
+    blocks: Vec<Block>,
     vacant: Vec<BlockIndex>,
+    /// By the number in `Block::uses`; the first is nobody's. Vacant ones keep their memory for the next block.
+    uses: Vec<StreamUses>,
+    vacant_uses: Vec<NonZeroU32>,
     minted: u32,
+}
+
+impl Default for BlockTable {
+    fn default() -> Self {
+        Self {
+            blocks: vec![VACANT],
+            vacant: Vec::new(),
+            uses: vec![StreamUses::default()],
+            vacant_uses: Vec::new(),
+            minted: 0,
+        }
+    }
 }
 
 impl BlockTable {
@@ -112,26 +158,57 @@ impl BlockTable {
 
     pub(crate) fn insert(&mut self, block: Block) -> BlockIndex {
         if let Some(index) = self.vacant.pop() {
-            self.blocks[index.0 as usize] = Some(block);
+            self.blocks[index.place()] = block;
             return index;
         }
-        self.blocks.push(Some(block));
-        // A table of 2^32 blocks of 512 bytes each would cover 2 TiB in the smallest blocks there are.
-        BlockIndex(u32::try_from(self.blocks.len() - 1).unwrap_or(u32::MAX))
+        // A table of 2^32 blocks of 512 bytes each would cover 2 TiB in the smallest blocks there are, with 256 GiB for itself.
+        let number = u32::try_from(self.blocks.len()).unwrap_or(u32::MAX);
+        self.blocks.push(block);
+        BlockIndex(NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN))
     }
 
     pub(crate) fn remove(&mut self, index: BlockIndex) {
-        self.blocks[index.0 as usize] = None;
+        self.blocks[index.place()].size = Bytes::ZERO;
         self.vacant.push(index);
     }
 
     pub(crate) fn get(&self, index: BlockIndex) -> Option<&Block> {
-        self.blocks.get(index.0 as usize).and_then(Option::as_ref)
+        self.blocks.get(index.place()).filter(|block| !block.size.is_zero())
+    }
+
+    /// The streams that used the block, if others did.
+    pub(crate) fn uses(&self, block: &Block) -> Option<&StreamUses> {
+        block.uses.and_then(|uses| self.uses.get(uses.get() as usize))
+    }
+
+    /// Where to note streams that use the block.
+    pub(crate) fn uses_mut(&mut self, index: BlockIndex) -> &mut StreamUses {
+        let block = &mut self.blocks[index.place()];
+        let uses = *block.uses.get_or_insert_with(|| {
+            self.vacant_uses.pop().unwrap_or_else(|| {
+                let number = u32::try_from(self.uses.len()).unwrap_or(u32::MAX);
+                self.uses.push(StreamUses::default());
+                NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN)
+            })
+        });
+        &mut self.uses[uses.get() as usize]
+    }
+
+    /// Forgets the streams that used the block.
+    pub(crate) fn clear_uses(&mut self, index: BlockIndex) {
+        let Some(uses) = self.blocks[index.place()].uses.take() else {
+            return;
+        };
+        let cleared = &mut self.uses[uses.get() as usize];
+        cleared.streams.clear();
+        cleared.in_scope.clear();
+        cleared.outstanding = 0;
+        self.vacant_uses.push(uses);
     }
 
     /// The first blocks of all segments, in no order that means anything.
     pub(crate) fn heads(&self) -> impl Iterator<Item = &Block> {
-        self.blocks.iter().flatten().filter(|block| block.previous.is_none())
+        self.iter().map(|(_, block)| block).filter(|block| block.previous.is_none())
     }
 
     /// `head` and the blocks behind it, in address order.
@@ -140,9 +217,8 @@ impl BlockTable {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (BlockIndex, &Block)> {
-        (0..)
-            .zip(&self.blocks)
-            .filter_map(|(index, block)| block.as_ref().map(|block| (BlockIndex(index), block)))
+        let numbered = (0..).zip(&self.blocks).filter(|(_, block)| !block.size.is_zero());
+        numbered.filter_map(|(number, block)| BlockIndex::from_number(number).map(|index| (index, block)))
     }
 }
 
@@ -150,21 +226,23 @@ impl BlockTable {
 impl Index<BlockIndex> for BlockTable {
     type Output = Block;
 
-    #[expect(
-        clippy::expect_used,
-        reason = "an index is valid as long as anything holds it, see the table's rule"
-    )]
     fn index(&self, index: BlockIndex) -> &Block {
-        self.blocks[index.0 as usize].as_ref().expect("a held index is valid")
+        &self.blocks[index.place()]
     }
 }
 
 impl IndexMut<BlockIndex> for BlockTable {
-    #[expect(
-        clippy::expect_used,
-        reason = "an index is valid as long as anything holds it, see the table's rule"
-    )]
     fn index_mut(&mut self, index: BlockIndex) -> &mut Block {
-        self.blocks[index.0 as usize].as_mut().expect("a held index is valid")
+        &mut self.blocks[index.place()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_fills_one_cache_line() {
+        assert_eq!(size_of::<Block>(), 64);
     }
 }

@@ -4,20 +4,36 @@
 //! whole pages of an inactive block into an unmapped one; both merge with neighbors of their new kind.
 
 use blockyard_device::{DeviceError, DeviceMemory};
-use blockyard_record::{BlockState, Bytes, Event, EventSink, Refusal};
+use blockyard_record::{BlockState, Bytes, DeviceAddr, Event, EventSink, Refusal, SegmentId};
+use rustc_hash::FxHashMap;
 
 use crate::allocator::Search;
 use crate::block::{Block, BlockIndex};
 use crate::{AllocError, CachingAllocator, size};
+
+/// Where an expandable segment's addresses begin, and the size of its pages.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Range {
+    base: DeviceAddr,
+    page: Bytes,
+}
+
+/// The expandable segments there are.
+pub(crate) type Ranges = FxHashMap<SegmentId, Range>;
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// The block that best fit chooses, without regard to the oversize limits.
     ///
     /// While segments expand, a block at the end of one, which could grow, is left alone as long as a later block in the order
     /// reaches less far; while they do not, blocks of expandable segments are passed over.
+    #[inline]
     pub(crate) fn best_fit(&self, search: &Search) -> Option<BlockIndex> {
-        let set = self.pools[search.owner].set(search.pool);
-        let mut fitting = set.fitting(search.stream, search.rounded);
+        let first = self.free_sets[search.set].cached.first_fitting(search.rounded, &self.blocks)?;
+        if self.blocks[first].is_expandable { self.best_fit_behind(search) } else { Some(first) }
+    }
+
+    fn best_fit_behind(&self, search: &Search) -> Option<BlockIndex> {
+        let mut fitting = self.free_sets[search.set].fitting(search.rounded, &self.blocks);
         let mut chosen = fitting.next()?;
         if !search.expands {
             while self.blocks[chosen].is_expandable {
@@ -76,9 +92,10 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// The lowest place of the stream where mapped and unmapped blocks in a row are long enough (`find_expandable_block`).
     fn find_addresses(&self, search: &Search) -> Option<BlockIndex> {
-        let set = self.pools[search.owner].set(search.pool);
+        let unmapped = self.free_sets[search.set].unmapped.iter().map(|(_, index)| *index);
         let is_available = |index: BlockIndex| self.blocks[index].is_available();
-        set.unmapped_of(search.stream).find_map(|unmapped| {
+        let mut unmapped = unmapped;
+        unmapped.find_map(|unmapped| {
             let start =
                 self.blocks[unmapped].previous.filter(|previous| is_available(*previous)).unwrap_or(unmapped);
             let row = std::iter::successors(Some(start), |index| self.blocks[*index].next);
@@ -98,7 +115,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let size = size::range_size(self.device.total_memory(), page);
         if size.is_zero() {
             // A device without memory: there is no range to speak of.
-            self.sink.record(Event::SegmentRefused { size: search.segment_size, refusal: Refusal::Device });
+            self.sink
+                .record(Event::SegmentRefused { size: self.segment_size(search), refusal: Refusal::Device });
             return Ok(None);
         }
         let Some(memory) = self.device.virtual_memory() else {
@@ -113,7 +131,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let id = self.blocks.mint();
         let (stream, owner, pool) = (search.stream, search.owner, search.pool);
         let pool_id = self.pools[owner].id;
-        let index = self.blocks.insert(Block::of_segment(id, segment, (addr, size), search, Some(page)));
+        let index =
+            self.blocks.insert(Block::of_segment(id, segment, (addr, size), (search.set, pool), true));
+        self.ranges.insert(segment, Range { base: addr, page });
         self.put_in_pool(index);
         self.sink.record(Event::RangeReserved { segment, block: id, addr, size, stream, pool_id, pool });
         Ok(Some(index))
@@ -122,7 +142,10 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Gives the low part of an unmapped block memory: `wanted` bytes, in whole pages (`map_block`); says whether the device did.
     fn map(&mut self, index: BlockIndex, wanted: Bytes) -> Result<bool, AllocError> {
         let block = &self.blocks[index];
-        let (id, addr, page, pool) = (block.id, block.addr, block.page, block.pool);
+        let (id, addr, pool) = (block.id, block.addr, block.pool);
+        let Some(Range { page, .. }) = self.ranges.get(&block.segment).copied() else {
+            return Ok(false);
+        };
         let size = size::round_up(wanted, page).min(block.size);
         let Some(memory) = self.device.virtual_memory() else {
             return Err(AllocError::NoVirtualMemory);
@@ -143,7 +166,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         });
         self.blocks[index].state = BlockState::Inactive;
         self.reserved += size;
-        self.stats.mapped(pool, size);
+        self.counters.seldom.mapped(pool, size);
         self.sink.record(Event::Mapped { block: id, size, rest });
         self.merge_neighbors(index);
         self.put_in_pool(index);
@@ -153,17 +176,19 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Takes the memory of the whole pages inside a cached block away (`unmap_block`).
     pub(crate) fn unmap(&mut self, index: BlockIndex) -> Result<(), AllocError> {
         let block = &self.blocks[index];
-        let (id, page, pool, owner) = (block.id, block.page.get(), block.pool, block.owner);
-        let base = block.base;
-        let start = size::round_up(block.addr.offset_from(base), block.page);
-        let end = Bytes::new(block.addr.offset(block.size).offset_from(base).get() / page * page);
+        let (id, pool, owner) = (block.id, block.pool, self.free_sets[block.set].owner);
+        let Some(Range { base, page }) = self.ranges.get(&block.segment).copied() else {
+            return Ok(());
+        };
+        let start = size::round_up(block.addr.offset_from(base), page);
+        let end = block.addr.offset(block.size).offset_from(base);
+        let end = Bytes::new(end.get() / page.get() * page.get());
         if start >= end {
             return Ok(());
         }
         let (addr, size) = (base.offset(start), end - start);
         let before_size = addr.offset_from(block.addr);
         let after_size = block.size - before_size - size;
-        let page = block.page;
         let Some(memory) = self.device.virtual_memory() else {
             return Err(AllocError::NoVirtualMemory);
         };
@@ -183,7 +208,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.blocks[index].state = BlockState::Unmapped;
         self.reserved -= size;
         self.pools[owner].device_allocations -= 1;
-        self.stats.unmapped(pool, size);
+        self.counters.seldom.unmapped(pool, size);
         self.sink.record(Event::Unmapped { block: id, before, after });
         self.merge_neighbors(index);
         self.put_in_pool(index);
@@ -201,6 +226,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         }
         self.take_from_pool(index);
         self.blocks.remove(index);
+        self.ranges.remove(&segment);
         self.sink.record(Event::RangeReleased { segment });
         Ok(())
     }
@@ -210,14 +236,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let id = self.blocks.mint();
         let old = &self.blocks[index];
         let next = old.next;
-        let rest = Block {
-            id,
-            addr: old.addr.offset(size),
-            size: old.size - size,
-            requested: Bytes::ZERO,
-            previous: Some(index),
-            ..old.clone()
-        };
+        let rest = old.part(id, old.addr.offset(size), old.size - size);
+        let rest = Block { previous: Some(index), next, ..rest };
         let rest = self.blocks.insert(rest);
         if let Some(next) = next {
             self.blocks[next].previous = Some(rest);

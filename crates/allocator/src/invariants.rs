@@ -24,7 +24,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let mut end = head.addr;
         let mut before = None;
         for block in self.blocks.chain(head) {
-            if block.segment != head.segment || block.addr != end || block.stream != head.stream {
+            if block.segment != head.segment || block.addr != end || block.set != head.set {
                 return Err(Corruption::Coverage(head.segment));
             }
             let size = block.size.get();
@@ -43,11 +43,13 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     fn check_pools(&self) -> Result<(), Corruption> {
         let mut inactive = 0_usize;
         for (index, block) in self.blocks.iter() {
-            let set = self.pools[block.owner].set(block.pool);
+            let set = &self.free_sets[block.set];
             let is_inactive = block.state == BlockState::Inactive;
             inactive += usize::from(is_inactive);
             let is_unmapped = block.state == BlockState::Unmapped;
-            if set.contains(index, block) != is_inactive || set.contains_unmapped(index, block) != is_unmapped
+            if set.pool != block.pool
+                || set.cached.contains(index, block) != is_inactive
+                || set.contains_unmapped(index, block) != is_unmapped
             {
                 return Err(Corruption::Pool(block.segment));
             }
@@ -62,13 +64,11 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             {
                 return Err(Corruption::Coverage(block.segment));
             }
-            if let Some(allocation) = block.allocation
-                && block.is_available()
-            {
-                return Err(Corruption::Lookup(allocation));
+            if block.has_uses() && block.is_available() {
+                return Err(Corruption::Lookup(block.allocation));
             }
         }
-        if inactive != self.pools.iter().map(|pool| pool.small.len() + pool.large.len()).sum::<usize>() {
+        if inactive != self.free_sets.iter().map(|set| set.cached.len()).sum::<usize>() {
             return Err(Corruption::Statistic("free blocks"));
         }
         Ok(())
@@ -89,7 +89,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         };
         let one = Bytes::new(1);
         let when = |is_so: bool, amount: Bytes| if is_so { amount } else { Bytes::ZERO };
-        let stats = &self.stats;
+        let stats = self.stats();
         let is_allocated = |block: &Block| block.state == BlockState::Allocated;
         let is_rest = |block: &Block| block.is_available() && block.is_split() && !block.is_expandable;
         let is_whole_segment = |block: &Block| block.previous.is_none() && !block.is_expandable;

@@ -39,9 +39,12 @@
 //! * A second scope on a pool is refused without counting a use of the pool; PyTorch counts first and so leaks it.
 //! * Pools that nobody uses are released in the order of their making; PyTorch's order is a hash table's.
 
+mod addr_table;
 mod allocator;
+mod bins;
 mod block;
 mod config;
+mod counters;
 mod error;
 mod expandable;
 mod invariants;

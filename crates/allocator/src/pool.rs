@@ -1,85 +1,135 @@
-//! Free blocks of one kind, in best-fit order.
+//! Free sets: what waits to be used again, in best-fit order.
+//!
+//! PyTorch keeps one set for each half of a memory pool, ordered by stream handle, size and address. A search never leaves its
+//! stream, so here each stream has a set of its own; walks over a whole half take the sets by ascending handle.
 
 use std::collections::BTreeSet;
 
-use blockyard_record::{Bytes, DeviceAddr, StreamId};
+use blockyard_record::{Bytes, DeviceAddr, PoolKind, StreamId};
 
-use crate::block::{Block, BlockIndex};
+use crate::bins::SizeBins;
+use crate::block::{Block, BlockIndex, BlockTable};
+use crate::private_pool::PoolIndex;
 
-/// A free block's place in the order: stream handle, then size, then address.
-pub(crate) type FreeKey = (StreamId, Bytes, DeviceAddr, BlockIndex);
+/// Which of the allocator's free sets. Sets are never removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FreeSetIndex(u32);
 
-/// The free blocks of the small or the large pool (`BlockPool`).
-#[derive(Clone, Debug, Default)]
+impl FreeSetIndex {
+    pub(crate) const FIRST: Self = Self(0);
+
+    fn place(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The free blocks of one stream in one half of a memory pool, and what its blocks have in common.
+#[derive(Clone, Debug)]
 pub(crate) struct FreeSet {
-    blocks: BTreeSet<FreeKey>,
-    /// Unmapped blocks of expandable segments, by stream handle and address.
-    unmapped: BTreeSet<(StreamId, DeviceAddr, BlockIndex)>,
+    pub(crate) stream: StreamId,
+    pub(crate) owner: PoolIndex,
+    pub(crate) pool: PoolKind,
+    /// Cached blocks.
+    pub(crate) cached: SizeBins,
+    /// Unmapped blocks of expandable segments by address.
+    pub(crate) unmapped: BTreeSet<(DeviceAddr, BlockIndex)>,
+}
+
+impl FreeSet {
+    /// Whether it holds neither cached nor unmapped blocks.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.cached.is_empty() && self.unmapped.is_empty()
+    }
+
+    pub(crate) fn contains_unmapped(&self, index: BlockIndex, block: &Block) -> bool {
+        self.unmapped.contains(&(block.addr, index))
+    }
+
+    /// Blocks of at least `size`, smallest first, lowest address first among equals.
+    pub(crate) fn fitting<'a>(
+        &'a self,
+        size: Bytes,
+        blocks: &'a BlockTable,
+    ) -> impl Iterator<Item = BlockIndex> + 'a {
+        let first = self.cached.first_fitting(size, blocks);
+        std::iter::successors(first, |index| self.cached.next_after(*index, &blocks[*index]))
+    }
+
+    /// Blocks smaller than `size`, largest first.
+    pub(crate) fn smaller_than(&self, size: Bytes, blocks: &BlockTable) -> Vec<BlockIndex> {
+        let mut smaller: Vec<BlockIndex> =
+            self.cached.iter(blocks).take_while(|index| blocks[*index].size < size).collect();
+        smaller.reverse();
+        smaller
+    }
+}
+
+/// One half of a memory pool (`BlockPool`): its free sets by ascending stream handle.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Half {
+    sets: Vec<(StreamId, FreeSetIndex)>,
     /// Searches so far, counted only while garbage collection is possible (`get_free_blocks_call_count`).
     pub(crate) calls: u64,
 }
 
-impl FreeSet {
-    pub(crate) fn insert(&mut self, index: BlockIndex, block: &Block) {
-        self.blocks.insert(key(index, block));
+impl Half {
+    #[inline]
+    pub(crate) fn set_of(&self, stream: StreamId) -> Option<FreeSetIndex> {
+        // Most programs have one stream, and of several the lowest is the default stream.
+        match self.sets.first() {
+            Some((first, set)) if *first == stream => Some(*set),
+            _ => self.position(stream).ok().map(|position| self.sets[position].1),
+        }
     }
 
-    pub(crate) fn remove(&mut self, index: BlockIndex, block: &Block) -> bool {
-        self.blocks.remove(&key(index, block))
+    pub(crate) fn sets(&self) -> impl Iterator<Item = FreeSetIndex> + '_ {
+        self.sets.iter().map(|(_, set)| *set)
     }
 
-    pub(crate) fn contains(&self, index: BlockIndex, block: &Block) -> bool {
-        self.blocks.contains(&key(index, block))
-    }
-
-    /// Whether it holds neither cached nor unmapped blocks.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.blocks.is_empty() && self.unmapped.is_empty()
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.blocks.len()
-    }
-
-    pub(crate) fn insert_unmapped(&mut self, index: BlockIndex, block: &Block) {
-        self.unmapped.insert((block.stream, block.addr, index));
-    }
-
-    pub(crate) fn remove_unmapped(&mut self, index: BlockIndex, block: &Block) {
-        self.unmapped.remove(&(block.stream, block.addr, index));
-    }
-
-    pub(crate) fn contains_unmapped(&self, index: BlockIndex, block: &Block) -> bool {
-        self.unmapped.contains(&(block.stream, block.addr, index))
-    }
-
-    /// The stream's unmapped blocks by ascending address.
-    pub(crate) fn unmapped_of(&self, stream: StreamId) -> impl Iterator<Item = BlockIndex> {
-        let lowest = (stream, DeviceAddr::default(), BlockIndex::LOWEST);
-        self.unmapped.range(lowest..).take_while(move |key| key.0 == stream).map(|key| key.2)
-    }
-
-    /// The stream's blocks of at least `size`, smallest first, lowest address first among equals.
-    pub(crate) fn fitting(&self, stream: StreamId, size: Bytes) -> impl Iterator<Item = BlockIndex> {
-        self.blocks.range(lowest(stream, size)..).take_while(move |key| key.0 == stream).map(|key| key.3)
-    }
-
-    /// Blocks of the stream smaller than `size`, largest first.
-    pub(crate) fn smaller_than(&self, stream: StreamId, size: Bytes) -> impl Iterator<Item = BlockIndex> {
-        let range = self.blocks.range(..lowest(stream, size));
-        range.rev().take_while(move |key| key.0 == stream).map(|key| key.3)
-    }
-
-    /// All blocks, in order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = BlockIndex> {
-        self.blocks.iter().map(|key| key.3)
+    fn position(&self, stream: StreamId) -> Result<usize, usize> {
+        self.sets.binary_search_by_key(&stream, |(other, _)| *other)
     }
 }
 
-fn key(index: BlockIndex, block: &Block) -> FreeKey {
-    (block.stream, block.size, block.addr, index)
+/// All free sets of an allocator.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FreeSets {
+    sets: Vec<FreeSet>,
 }
 
-fn lowest(stream: StreamId, size: Bytes) -> FreeKey {
-    (stream, size, DeviceAddr::default(), BlockIndex::LOWEST)
+impl FreeSets {
+    /// A new set for a stream that has none in this half of the pool yet.
+    pub(crate) fn add(
+        &mut self,
+        half: &mut Half,
+        (stream, owner, pool): (StreamId, PoolIndex, PoolKind),
+    ) -> FreeSetIndex {
+        // As many sets as blocks would need 2^32 streams.
+        let set = FreeSetIndex(u32::try_from(self.sets.len()).unwrap_or(u32::MAX));
+        let (cached, unmapped) = (SizeBins::default(), BTreeSet::new());
+        self.sets.push(FreeSet { stream, owner, pool, cached, unmapped });
+        if let Err(position) = half.position(stream) {
+            half.sets.insert(position, (stream, set));
+        }
+        set
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &FreeSet> {
+        self.sets.iter()
+    }
+}
+
+// Indexing is fine since sets are never removed.
+impl std::ops::Index<FreeSetIndex> for FreeSets {
+    type Output = FreeSet;
+
+    fn index(&self, set: FreeSetIndex) -> &FreeSet {
+        &self.sets[set.place()]
+    }
+}
+
+impl std::ops::IndexMut<FreeSetIndex> for FreeSets {
+    fn index_mut(&mut self, set: FreeSetIndex) -> &mut FreeSet {
+        &mut self.sets[set.place()]
+    }
 }

@@ -7,7 +7,7 @@ use blockyard_device::DeviceMemory;
 use blockyard_record::{BlockState, Bytes, EventSink, PoolId, PoolKind, StreamId};
 
 use crate::block::BlockIndex;
-use crate::pool::FreeSet;
+use crate::pool::{FreeSets, Half};
 use crate::{AllocError, CachingAllocator};
 
 /// Where a pool stands among the allocator's; 0 is the default pool, which is always there.
@@ -28,8 +28,8 @@ pub struct PoolOptions {
 #[derive(Clone, Debug)]
 pub(crate) struct Pool {
     pub(crate) id: PoolId,
-    pub(crate) small: FreeSet,
-    pub(crate) large: FreeSet,
+    small: Half,
+    large: Half,
     pub(crate) options: PoolOptions,
     /// Who still wants it: its owner and open scopes. At 0 its cache may be released.
     uses: u32,
@@ -49,8 +49,8 @@ impl Pool {
     pub(crate) fn new(id: PoolId, uses: u32) -> Self {
         Self {
             id,
-            small: FreeSet::default(),
-            large: FreeSet::default(),
+            small: Half::default(),
+            large: Half::default(),
             options: PoolOptions::default(),
             uses,
             device_allocations: 0,
@@ -58,18 +58,23 @@ impl Pool {
         }
     }
 
-    pub(crate) fn set(&self, kind: PoolKind) -> &FreeSet {
+    pub(crate) fn half(&self, kind: PoolKind) -> &Half {
         match kind {
             PoolKind::Small => &self.small,
             PoolKind::Large => &self.large,
         }
     }
 
-    pub(crate) fn set_mut(&mut self, kind: PoolKind) -> &mut FreeSet {
+    pub(crate) fn half_mut(&mut self, kind: PoolKind) -> &mut Half {
         match kind {
             PoolKind::Small => &mut self.small,
             PoolKind::Large => &mut self.large,
         }
+    }
+
+    /// Whether none of its blocks is cached or unmapped.
+    fn is_drained(&self, sets: &FreeSets) -> bool {
+        self.small.sets().chain(self.large.sets()).all(|set| sets[set].is_empty())
     }
 }
 
@@ -170,7 +175,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             self.release_blocks(index, PoolKind::Small)?;
             self.release_blocks(index, PoolKind::Large)?;
             let pool = &mut self.pools[index];
-            pool.is_deleted = pool.device_allocations == 0 && pool.small.is_empty() && pool.large.is_empty();
+            pool.is_deleted = pool.device_allocations == 0 && pool.is_drained(&self.free_sets);
         }
         Ok(())
     }
@@ -178,7 +183,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Cached bytes in pools other than the default one; PyTorch's message counts them as allocated.
     pub(crate) fn private_cached(&self) -> Bytes {
         let cached = |(_, block): (BlockIndex, &crate::block::Block)| {
-            let is_private = block.owner != DEFAULT_POOL && block.state == BlockState::Inactive;
+            let is_private =
+                self.free_sets[block.set].owner != DEFAULT_POOL && block.state == BlockState::Inactive;
             if is_private { block.size } else { Bytes::ZERO }
         };
         self.blocks.iter().map(cached).sum()

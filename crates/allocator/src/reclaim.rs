@@ -21,8 +21,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         if search.owner == DEFAULT_POOL {
             for pool in self.pools_on_oom() {
                 // Their blocks are only lent: nothing grows, and expandable ones are passed over.
-                if let Some(block) = self.find_free_block(&Search { owner: pool, expands: false, ..*search })
-                {
+                let set = self.free_set(pool, search.pool, search.stream);
+                let lent = Search { owner: pool, set, expands: false, ..*search };
+                if let Some(block) = self.find_free_block(&lent) {
                     return Ok(Some(block));
                 }
             }
@@ -61,11 +62,12 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let target = self.reserved - threshold;
         let age = |allocator: &Self, index: BlockIndex| {
             let block = &allocator.blocks[index];
-            allocator.pools[DEFAULT_POOL].large.calls.saturating_sub(block.calls_when_freed)
+            allocator.pools[DEFAULT_POOL].half(PoolKind::Large).calls.saturating_sub(block.calls_when_freed)
         };
         let is_whole =
             |index: &BlockIndex| !self.blocks[*index].is_split() && !self.blocks[*index].is_expandable;
-        let unsplit: Vec<BlockIndex> = self.pools[DEFAULT_POOL].large.iter().filter(is_whole).collect();
+        let unsplit: Vec<BlockIndex> =
+            self.cached_blocks(DEFAULT_POOL, PoolKind::Large).into_iter().filter(is_whole).collect();
         let mut total_age: f64 = unsplit.iter().map(|index| age(self, *index) as f64).sum();
         let mut candidates = unsplit;
         let mut reclaimed = Bytes::ZERO;
@@ -101,14 +103,13 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         // A limit that was set while there were larger blocks may find divided ones: parts of a segment cannot be released.
         let is_whole =
             |index: BlockIndex| !self.blocks[index].is_expandable && !self.blocks[index].is_split();
-        let first = self.pools[search.owner].set(search.pool).fitting(search.stream, wanted).next();
+        let first = self.free_sets[search.set].cached.first_fitting(wanted, &self.blocks);
         if let Some(index) = first.filter(|index| is_whole(*index)) {
             self.release_segment(index)?;
             return Ok(true);
         }
         let mut released = Bytes::ZERO;
-        let smaller: Vec<BlockIndex> =
-            self.pools[search.owner].set(search.pool).smaller_than(search.stream, wanted).collect();
+        let smaller = self.free_sets[search.set].smaller_than(wanted, &self.blocks);
         for index in smaller {
             let size = self.blocks[index].size;
             if released >= wanted || size < limit {
@@ -138,9 +139,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// Gives back what can be given back of one half of a pool (`release_blocks`).
     pub(crate) fn release_blocks(&mut self, pool: PoolIndex, kind: PoolKind) -> Result<(), AllocError> {
-        let cached = self.pools[pool].set(kind).iter();
         let (expandable, whole): (Vec<_>, Vec<_>) =
-            cached.partition(|index| self.blocks[*index].is_expandable);
+            self.cached_blocks(pool, kind).into_iter().partition(|index| self.blocks[*index].is_expandable);
         for index in whole {
             if !self.blocks[index].is_split() {
                 self.release_segment(index)?;
@@ -152,18 +152,24 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Ok(())
     }
 
+    /// The cached blocks of one half of a pool, by ascending stream, size and address.
+    fn cached_blocks(&self, pool: PoolIndex, kind: PoolKind) -> Vec<BlockIndex> {
+        let sets = self.pools[pool].half(kind).sets();
+        sets.flat_map(|set| self.free_sets[set].cached.iter(&self.blocks)).collect()
+    }
+
     /// Gives a segment that is one cached block back to the device (`release_block`).
     fn release_segment(&mut self, index: BlockIndex) -> Result<(), AllocError> {
         let block = &self.blocks[index];
         let (segment, addr, size, pool, owner) =
-            (block.segment, block.addr, block.size, block.pool, block.owner);
+            (block.segment, block.addr, block.size, block.pool, self.free_sets[block.set].owner);
         self.device.release_segment(addr)?;
         let is_oversize = self.is_oversize(size);
         self.take_from_pool(index);
         self.blocks.remove(index);
         self.reserved -= size;
         self.pools[owner].device_allocations -= 1;
-        self.stats.segment_released(pool, size, is_oversize);
+        self.counters.seldom.segment_released(pool, size, is_oversize);
         self.sink.record(Event::SegmentReleased { segment, is_oversize });
         Ok(())
     }

@@ -21,7 +21,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let id = self.blocks.mint();
         let old = &self.blocks[index];
         let previous = old.previous;
-        let front = Block { id, size, requested: Bytes::ZERO, next: Some(index), ..old.clone() };
+        let front = Block { previous, next: Some(index), ..old.part(id, old.addr, size) };
         let front = self.blocks.insert(front);
         if let Some(previous) = previous {
             self.blocks[previous].next = Some(front);
@@ -36,20 +36,16 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Makes a block reusable and merges it with inactive neighbors (`free_block`).
     pub(crate) fn complete_free(&mut self, index: BlockIndex) {
         let block = &mut self.blocks[index];
-        let (id, pool, size, requested) = (block.id, block.pool, block.size, block.requested);
+        let (id, pool) = (block.id, block.pool);
         block.state = BlockState::Inactive;
-        block.allocation = None;
-        block.streams = Vec::new();
-        block.streams_in_scope = Vec::new();
         self.sink.record(Event::FreeCompleted { block: id });
         let (absorbed_count, absorbed_bytes) = self.merge_neighbors(index);
         self.put_in_pool(index);
         let block = &self.blocks[index];
         let (count, bytes) = if block.is_split() { (1, block.size.signed()) } else { (0, 0) };
         if !block.is_expandable {
-            self.stats.inactive_split_changed(pool, count - absorbed_count, bytes - absorbed_bytes);
+            self.counters.rests_changed(pool, count - absorbed_count, bytes - absorbed_bytes);
         }
-        self.stats.free_completed(pool, size, requested);
     }
 
     /// Takes over neighbors of the same kind, first the lower one; returns how many and how many bytes.
@@ -67,7 +63,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             return None;
         }
         self.take_from_pool(other);
-        let gone = self.blocks[other].clone();
+        let gone = self.blocks[other];
         let block = &mut self.blocks[index];
         if block.previous == Some(other) {
             block.addr = gone.addr;
@@ -98,22 +94,22 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Puts an inactive or unmapped block where it can be found.
     pub(crate) fn put_in_pool(&mut self, index: BlockIndex) {
         let block = &mut self.blocks[index];
-        let set = self.pools[block.owner].set_mut(block.pool);
-        block.calls_when_freed = set.calls;
+        let set = &mut self.free_sets[block.set];
+        block.calls_when_freed = self.pools[set.owner].half(block.pool).calls;
         if block.state == BlockState::Unmapped {
-            set.insert_unmapped(index, block);
+            set.unmapped.insert((block.addr, index));
         } else {
-            set.insert(index, block);
+            set.cached.insert(index, &self.blocks);
         }
     }
 
     pub(crate) fn take_from_pool(&mut self, index: BlockIndex) {
         let block = &self.blocks[index];
-        let set = self.pools[block.owner].set_mut(block.pool);
+        let set = &mut self.free_sets[block.set];
         if block.state == BlockState::Unmapped {
-            set.remove_unmapped(index, block);
+            set.unmapped.remove(&(block.addr, index));
         } else {
-            set.remove(index, block);
+            set.cached.remove(index, block);
         }
     }
 }

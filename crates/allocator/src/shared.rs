@@ -1,12 +1,13 @@
 //! A handle that several threads share, and that knows blocks by their addresses, as PyTorch's callers do.
 
-use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use blockyard_device::DeviceMemory;
 use blockyard_record::{Bytes, DeviceAddr, EventSink, Silent, StreamId};
 
-use crate::{AllocError, Allocation, CachingAllocator};
+use crate::addr_table::AddrTable;
+use crate::block::BlockIndex;
+use crate::{AllocError, CachingAllocator};
 
 /// A [`CachingAllocator`] behind a lock, with memory given back by its address (`raw_alloc`, `raw_delete`).
 ///
@@ -19,13 +20,13 @@ pub struct SharedAllocator<D: DeviceMemory, S: EventSink = Silent> {
 #[derive(Debug)]
 struct Inner<D: DeviceMemory, S: EventSink> {
     allocator: CachingAllocator<D, S>,
-    live: HashMap<DeviceAddr, Allocation>,
+    live: AddrTable,
 }
 
 impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
     /// Shares an allocator. What was handed out before can be given back only through [`SharedAllocator::with`].
     pub fn new(allocator: CachingAllocator<D, S>) -> Self {
-        Self { inner: Mutex::new(Inner { allocator, live: HashMap::new() }) }
+        Self { inner: Mutex::new(Inner { allocator, live: AddrTable::default() }) }
     }
 
     /// Hands out `requested` bytes for use on `stream`; address 0 for a request of zero bytes.
@@ -34,12 +35,12 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
     ///
     /// As [`CachingAllocator::allocate`].
     pub fn allocate(&self, requested: Bytes, stream: StreamId) -> Result<DeviceAddr, AllocError> {
-        let mut inner = self.lock();
-        let allocation = inner.allocator.allocate(requested, stream)?;
-        let addr = allocation.addr();
-        if allocation.id().is_some() {
-            inner.live.insert(addr, allocation);
-        }
+        let inner = &mut *self.lock();
+        let Some(index) = inner.allocator.allocate_block(requested, stream)? else {
+            return Ok(DeviceAddr::default());
+        };
+        let addr = inner.allocator.addr_of(index);
+        inner.live.insert(addr, index);
         Ok(addr)
     }
 
@@ -53,9 +54,11 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
         if addr == DeviceAddr::default() {
             return Ok(());
         }
-        let mut inner = self.lock();
-        let allocation = inner.live.remove(&addr).ok_or(AllocError::InvalidPointer(addr))?;
-        inner.allocator.free(allocation)
+        let inner = &mut *self.lock();
+        let index = inner.live_block(addr)?;
+        inner.allocator.free_block(index)?;
+        inner.live.remove(addr, index);
+        Ok(())
     }
 
     /// Notes that `stream` uses what starts at `addr` too; address 0 is ignored.
@@ -68,8 +71,9 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
             return Ok(());
         }
         let inner = &mut *self.lock();
-        let allocation = inner.live.get(&addr).ok_or(AllocError::InvalidPointer(addr))?;
-        inner.allocator.record_stream(allocation, stream)
+        let index = inner.live_block(addr)?;
+        inner.allocator.record_stream_of_block(index, stream);
+        Ok(())
     }
 
     /// Does anything else with the allocator, while other threads wait.
@@ -81,5 +85,12 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
     // from then on would lose their memory too.
     fn lock(&self) -> MutexGuard<'_, Inner<D, S>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<D: DeviceMemory, S: EventSink> Inner<D, S> {
+    fn live_block(&self, addr: DeviceAddr) -> Result<BlockIndex, AllocError> {
+        let is_it = |index: BlockIndex| self.allocator.is_live_at(index, addr);
+        self.live.find(addr, is_it).ok_or(AllocError::InvalidPointer(addr))
     }
 }

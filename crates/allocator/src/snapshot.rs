@@ -14,13 +14,15 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             .blocks
             .heads()
             .map(|head| {
-                let blocks: Vec<BlockSnapshot> = self.blocks.chain(head).map(copy).collect();
+                let blocks: Vec<BlockSnapshot> =
+                    self.blocks.chain(head).map(|block| self.copy(block)).collect();
+                let set = &self.free_sets[head.set];
                 SegmentSnapshot {
                     id: head.segment,
                     addr: head.addr,
                     size: blocks.iter().map(|block| block.size).sum(),
-                    stream: head.stream,
-                    pool_id: self.pools.get(head.owner).map_or(PoolId::DEFAULT, |pool| pool.id),
+                    stream: set.stream,
+                    pool_id: self.pools.get(set.owner).map_or(PoolId::DEFAULT, |pool| pool.id),
                     pool: head.pool,
                     is_expandable: head.is_expandable,
                     blocks,
@@ -30,16 +32,16 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         segments.sort_by_key(|segment| segment.addr);
         Snapshot { segments }
     }
-}
 
-fn copy(block: &Block) -> BlockSnapshot {
-    BlockSnapshot {
-        id: block.id,
-        addr: block.addr,
-        size: block.size,
-        requested: block.requested,
-        state: block.state,
-        allocation: block.allocation,
-        streams: block.streams.clone(),
+    fn copy(&self, block: &Block) -> BlockSnapshot {
+        BlockSnapshot {
+            id: block.id,
+            addr: block.addr,
+            size: block.size,
+            requested: block.requested,
+            state: block.state,
+            allocation: block.state.is_active().then_some(block.allocation),
+            streams: self.blocks.uses(block).map(|uses| uses.streams.clone()).unwrap_or_default(),
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! Frees that wait for the work of other streams.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use blockyard_device::DeviceMemory;
-use blockyard_record::{Event, EventSink, StreamId};
+use blockyard_record::{BlockState, Event, EventSink, StreamId};
 
 use crate::block::BlockIndex;
 use crate::private_pool::PoolIndex;
@@ -12,46 +12,81 @@ use crate::{AllocError, CachingAllocator};
 /// Events that frees wait for: for each stream a queue in the order of recording (`cuda_events`).
 #[derive(Debug)]
 pub(crate) struct PendingFrees<E> {
-    queues: BTreeMap<StreamId, VecDeque<(E, BlockIndex)>>,
+    /// By ascending stream handle. Empty queues stay and keep their memory for the next event.
+    queues: Vec<(StreamId, VecDeque<(E, BlockIndex)>)>,
+    /// Events in all queues.
+    outstanding: usize,
+    /// Recorded for a block that is about to wait for them.
+    recorded: Vec<(StreamId, E)>,
 }
 
 impl<E> Default for PendingFrees<E> {
     fn default() -> Self {
-        Self { queues: BTreeMap::new() }
+        Self { queues: Vec::new(), outstanding: 0, recorded: Vec::new() }
     }
 }
 
 impl<E> PendingFrees<E> {
-    pub(crate) fn push(&mut self, block: BlockIndex, events: Vec<(StreamId, E)>) {
-        for (stream, event) in events {
-            self.queues.entry(stream).or_default().push_back((event, block));
-        }
+    fn push(&mut self, stream: StreamId, event: E, block: BlockIndex) {
+        let position = match self.queues.binary_search_by_key(&stream, |(stream, _)| *stream) {
+            Ok(position) => position,
+            Err(position) => {
+                self.queues.insert(position, (stream, VecDeque::new()));
+                position
+            }
+        };
+        self.queues[position].1.push_back((event, block));
+        self.outstanding += 1;
     }
 }
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
-    /// One event on each of the streams (`insert_events`).
-    pub(crate) fn record_events(
-        &mut self,
-        streams: &[StreamId],
-    ) -> Result<Vec<(StreamId, D::Event)>, AllocError> {
-        let device = &mut self.device;
-        streams.iter().map(|stream| Ok((*stream, device.record_event(*stream)?))).collect()
+    /// Whether any free waits for streams, or for the end of a scope.
+    pub(crate) fn has_pending_frees(&self) -> bool {
+        self.pending.outstanding > 0 || !self.deferred.is_empty()
+    }
+
+    /// Records an event on each stream that used the block, for [`CachingAllocator::await_events`]; those noted while a scope
+    /// was open are left out if asked (`insert_events`). After an error nothing is kept.
+    pub(crate) fn record_events(&mut self, index: BlockIndex, only_outside: bool) -> Result<(), AllocError> {
+        self.pending.recorded.clear();
+        let Some(uses) = self.blocks.uses(&self.blocks[index]) else {
+            return Ok(());
+        };
+        for stream in &uses.streams {
+            if only_outside && uses.in_scope.contains(stream) {
+                continue;
+            }
+            self.pending.recorded.push((*stream, self.device.record_event(*stream)?));
+        }
+        Ok(())
+    }
+
+    /// Lets the block's free wait for the events just recorded for it; without any it completes at once.
+    pub(crate) fn await_events(&mut self, index: BlockIndex) {
+        let outstanding = self.pending.recorded.len();
+        if outstanding == 0 {
+            self.complete_pending_free(index);
+            return;
+        }
+        self.blocks.uses_mut(index).outstanding = outstanding;
+        let mut recorded = std::mem::take(&mut self.pending.recorded);
+        for (stream, event) in recorded.drain(..) {
+            self.pending.push(stream, event, index);
+        }
+        // Its memory serves the next block.
+        self.pending.recorded = recorded;
     }
 
     /// Completes the frees whose streams are done (`process_events`): each stream up to its first unfinished event.
     pub(crate) fn process_events(&mut self) -> Result<(), AllocError> {
         self.undefer_frees()?;
-        if self.pending.queues.is_empty() {
-            return Ok(());
-        }
-        let streams: Vec<StreamId> = self.pending.queues.keys().copied().collect();
-        for stream in streams {
-            while let Some((event, _)) = self.pending.queues.get(&stream).and_then(VecDeque::front) {
+        for position in 0..self.pending.queues.len() {
+            while let Some((event, _)) = self.pending.queues[position].1.front() {
                 if !self.device.is_complete(event)? {
                     break;
                 }
-                self.finish_event(stream, 0);
+                self.finish_event(position, 0);
             }
         }
         Ok(())
@@ -59,23 +94,21 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// Waits for every event, or every one of a pool's blocks, and completes their frees (`synchronize_and_free_events`).
     pub(crate) fn synchronize_streams(&mut self, only: Option<PoolIndex>) -> Result<(), AllocError> {
-        self.stats.num_sync_all_streams += 1;
+        self.counters.seldom.num_sync_all_streams += 1;
         self.sink.record(Event::StreamsSynchronized);
         if self.scopes.is_empty() {
             self.undefer_frees()?;
         }
-        let streams: Vec<StreamId> = self.pending.queues.keys().copied().collect();
-        for stream in streams {
-            let mut position = 0;
-            while let Some((event, block)) =
-                self.pending.queues.get(&stream).and_then(|queue| queue.get(position))
-            {
-                if only.is_some_and(|only| self.blocks[*block].owner != only) {
-                    position += 1;
+        for position in 0..self.pending.queues.len() {
+            let mut place = 0;
+            while let Some((event, index)) = self.pending.queues[position].1.get(place) {
+                let owner = self.free_sets[self.blocks[*index].set].owner;
+                if only.is_some_and(|only| owner != only) {
+                    place += 1;
                     continue;
                 }
                 self.device.wait(event)?;
-                self.finish_event(stream, position);
+                self.finish_event(position, place);
             }
         }
         Ok(())
@@ -84,44 +117,32 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Frees that came while a scope was open wait for their streams now, except those noted while it was open.
     fn undefer_frees(&mut self) -> Result<(), AllocError> {
         while let Some(index) = self.deferred.first().copied() {
-            let block = &self.blocks[index];
-            let outside: Vec<StreamId> = block
-                .streams
-                .iter()
-                .filter(|stream| !block.streams_in_scope.contains(stream))
-                .copied()
-                .collect();
-            let events = self.record_events(&outside)?;
+            self.record_events(index, true)?;
             self.deferred.remove(0);
-            self.await_events(index, events);
+            self.await_events(index);
         }
         Ok(())
     }
 
-    /// Lets the block's free wait for the events; without any it completes at once.
-    pub(crate) fn await_events(&mut self, index: BlockIndex, events: Vec<(StreamId, D::Event)>) {
-        if events.is_empty() {
-            self.complete_free(index);
-        } else {
-            self.blocks[index].outstanding = events.len();
-            self.pending.push(index, events);
+    /// Takes one event out of its stream's queue; the last one of a block completes its free.
+    fn finish_event(&mut self, position: usize, place: usize) {
+        let Some((_, index)) = self.pending.queues[position].1.remove(place) else {
+            return;
+        };
+        self.pending.outstanding -= 1;
+        let uses = self.blocks.uses_mut(index);
+        uses.outstanding = uses.outstanding.saturating_sub(1);
+        if uses.outstanding == 0 {
+            self.complete_pending_free(index);
         }
     }
 
-    fn finish_event(&mut self, stream: StreamId, position: usize) {
-        let Some(queue) = self.pending.queues.get_mut(&stream) else {
-            return;
-        };
-        let finished = queue.remove(position);
-        if queue.is_empty() {
-            self.pending.queues.remove(&stream);
-        }
-        if let Some((_, index)) = finished {
-            let block = &mut self.blocks[index];
-            block.outstanding = block.outstanding.saturating_sub(1);
-            if block.outstanding == 0 {
-                self.complete_free(index);
-            }
-        }
+    fn complete_pending_free(&mut self, index: BlockIndex) {
+        let block = &self.blocks[index];
+        debug_assert_eq!(block.state, BlockState::PendingFree, "only a pending free completes");
+        let (pool, size, requested) = (block.pool, block.size, block.requested);
+        self.blocks.clear_uses(index);
+        self.complete_free(index);
+        self.counters.pending_completed(pool, size, requested);
     }
 }
