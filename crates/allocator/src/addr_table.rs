@@ -24,16 +24,20 @@ struct Slot {
 const LEAST: usize = 64;
 
 impl AddrTable {
-    /// The block at the address, if there is one for which `is_it` holds.
+    /// The block at the address, if there is one for which `is_it` holds, and its place for [`AddrTable::remove`].
     #[inline]
-    pub(crate) fn find(&self, addr: DeviceAddr, is_it: impl Fn(BlockIndex) -> bool) -> Option<BlockIndex> {
+    pub(crate) fn find(
+        &self,
+        addr: DeviceAddr,
+        is_it: impl Fn(BlockIndex) -> bool,
+    ) -> Option<(usize, BlockIndex)> {
         let tag = tag(addr);
         let mut place = self.home(tag);
         loop {
             let slot = self.slots.get(place)?;
             let index = BlockIndex::from_number(slot.block)?;
             if slot.tag == tag && is_it(index) {
-                return Some(index);
+                return Some((place, index));
             }
             place = self.after(place);
         }
@@ -49,17 +53,9 @@ impl AddrTable {
         self.len += 1;
     }
 
-    /// Takes a block out, if it is in the table.
+    /// Takes out the block at a place that [`AddrTable::find`] gave, before anything else changed.
     #[inline]
-    pub(crate) fn remove(&mut self, addr: DeviceAddr, index: BlockIndex) {
-        let mut place = self.home(tag(addr));
-        loop {
-            match self.slots.get(place) {
-                Some(slot) if slot.block == index.number() => break,
-                Some(slot) if slot.block != 0 => place = self.after(place),
-                _ => return,
-            }
-        }
+    pub(crate) fn remove(&mut self, mut place: usize) {
         self.len -= 1;
         let mut hole = place;
         loop {

@@ -405,8 +405,16 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     #[inline]
     pub(crate) fn find_free_block(&mut self, search: &Search) -> Option<BlockIndex> {
         if self.can_collect_garbage() {
-            self.pools[search.owner].half_mut(search.pool).calls += 1;
+            self.free_sets.count_call(self.pools[search.owner].half_mut(search.pool));
         }
+        if self.config.max_split_size() == size::UNLIMITED && !search.expands && self.ranges.is_empty() {
+            return self.free_sets[search.set].cached.take_first_fitting(search.rounded, &self.blocks);
+        }
+        self.find_chosen_block(search)
+    }
+
+    /// Best fit where settings have a say in it.
+    fn find_chosen_block(&mut self, search: &Search) -> Option<BlockIndex> {
         let (limit, rounding) = (self.config.max_split_size(), self.config.max_non_split_rounding());
         let index = self.best_fit(search)?;
         let size = self.blocks[index].size;
@@ -478,7 +486,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let (was_split, size, pool, is_expandable) =
             (block.is_split(), block.size, block.pool, block.is_expandable);
         let splits = size::should_split(size, search.rounded, pool, search.expands, &self.config)
-            && !self.pools[self.free_sets[block.set].owner].options.never_splits;
+            && !self.free_sets[block.set].never_splits;
         let index = if splits { self.split(index, search.rounded) } else { index };
         if !is_expandable {
             let (rest, taken) = ((size - search.rounded).signed(), search.rounded.signed());

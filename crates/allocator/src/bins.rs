@@ -19,19 +19,23 @@ const FEW: usize = 3;
 const LONGEST_LIST: usize = 128;
 /// A list of this length fits into the bin again, with room for another block before it becomes a list once more.
 const SHORTEST_LIST: usize = FEW - 1;
-const WORD: usize = u64::BITS as usize;
+const GROUP: usize = u64::BITS as usize;
 
 /// The free blocks of one stream in one half of a pool.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SizeBins {
-    bins: Vec<Bin>,
-    /// One bit for each bin that is not empty.
-    occupied: Vec<u64>,
-    /// One bit for each word of `occupied` that is not zero. Sizes below 2^64 have less than 64 words of bins.
-    occupied_words: u64,
+    groups: Vec<Group>,
+    /// One bit for each group that is not empty. Sizes below 2^64 have less than 64 groups.
+    occupied: u64,
     lists: Vec<List>,
     vacant_lists: Vec<usize>,
-    len: usize,
+}
+
+/// 64 bins, and one bit for each that is not empty.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    occupied: u64,
+    bins: [Bin; GROUP],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +46,7 @@ enum Bin {
     Many(u32),
 }
 
-const EMPTY: Bin = Bin::Few([None; FEW]);
+const EMPTY: Group = Group { occupied: 0, bins: [Bin::Few([None; FEW]); GROUP] };
 
 #[derive(Clone, Debug)]
 enum List {
@@ -52,174 +56,187 @@ enum List {
 }
 
 impl SizeBins {
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
-        self.len == 0
+        self.occupied == 0
     }
 
-    pub(crate) fn insert(&mut self, index: BlockIndex, blocks: &BlockTable) {
-        let block = &blocks[index];
-        let bin_number = bin_of(block.size);
-        self.len += 1;
-        if bin_number >= self.bins.len() {
-            self.grow(bin_number);
+    #[inline]
+    pub(crate) fn insert(&mut self, index: BlockIndex, size: Bytes, addr: DeviceAddr, blocks: &BlockTable) {
+        let number = bin_of(size);
+        if number / GROUP >= self.groups.len() {
+            self.grow(number);
         }
-        self.mark(bin_number);
-        let bin = &mut self.bins[bin_number];
+        self.occupied |= 1 << (number / GROUP);
+        let group = &mut self.groups[number / GROUP];
+        group.occupied |= 1 << (number % GROUP);
+        if let Bin::Few(few) = &mut group.bins[number % GROUP] {
+            if few[0].is_none() {
+                few[0] = Some(index);
+                return;
+            }
+            if few[FEW - 1].is_none() {
+                insert_in_few(few, (size, addr, index), blocks);
+                return;
+            }
+        }
+        self.insert_in_list(number, (size, addr, index), blocks);
+    }
+
+    fn insert_in_list(&mut self, number: usize, key: Key, blocks: &BlockTable) {
+        let bin = &mut self.groups[number / GROUP].bins[number % GROUP];
         match bin {
             Bin::Few(few) => {
-                if few[FEW - 1].is_none() {
-                    insert_in_few(few, index, block, blocks);
-                    return;
-                }
-                let mut keys = [key(index, block); FEW + 1];
-                for (place, other) in keys.iter_mut().zip(few.iter().flatten()) {
-                    *place = key(*other, &blocks[*other]);
+                let mut keys = [key; FEW + 1];
+                for (place, index) in keys.iter_mut().zip(few.iter().flatten()) {
+                    let other = &blocks[*index];
+                    *place = (other.size, other.addr, *index);
                 }
                 keys.sort_unstable_by(|one, other| other.cmp(one));
                 *bin = Bin::Many(put_list(&mut self.lists, &mut self.vacant_lists, &keys));
             }
-            Bin::Many(list) => self.lists[*list as usize].insert(key(index, block)),
+            Bin::Many(list) => self.lists[*list as usize].insert(key),
         }
     }
 
     /// Takes the block out; says whether it was there.
-    pub(crate) fn remove(&mut self, index: BlockIndex, block: &Block) -> bool {
-        let bin_number = bin_of(block.size);
-        let Some(bin) = self.bins.get_mut(bin_number) else {
+    #[inline]
+    pub(crate) fn remove(&mut self, index: BlockIndex, size: Bytes, addr: DeviceAddr) -> bool {
+        let number = bin_of(size);
+        let Some(group) = self.groups.get_mut(number / GROUP) else {
             return false;
         };
-        match bin {
-            Bin::Few(few) => {
-                let found = if few[0] == Some(index) {
-                    few[0] = few[1];
-                    few[1] = few[2];
-                    true
-                } else if few[1] == Some(index) {
-                    few[1] = few[2];
-                    true
-                } else {
-                    few[2] == Some(index)
-                };
-                if !found {
-                    return false;
-                }
-                few[2] = None;
-                if few[0].is_none() {
-                    self.unmark(bin_number);
-                }
-            }
-            Bin::Many(number) => {
-                let list = &mut self.lists[*number as usize];
-                if !list.remove(&key(index, block)) {
-                    return false;
-                }
-                if let List::Descending(keys) = list
-                    && keys.len() <= SHORTEST_LIST
-                {
-                    let mut few = [None; FEW];
-                    for (place, key) in few.iter_mut().zip(keys.iter().rev()) {
-                        *place = Some(key.2);
-                    }
-                    self.vacant_lists.push(*number as usize);
-                    *bin = Bin::Few(few);
-                }
-            }
+        let Bin::Few(few) = &mut group.bins[number % GROUP] else {
+            return self.remove_from_list(number, &(size, addr, index));
+        };
+        if few[0] == Some(index) {
+            few[0] = few[1];
+            few[1] = few[2];
+        } else if few[1] == Some(index) {
+            few[1] = few[2];
+        } else if few[2] != Some(index) {
+            return false;
         }
-        self.len -= 1;
+        few[2] = None;
+        if few[0].is_none() {
+            self.unmark(number);
+        }
         true
     }
 
+    fn remove_from_list(&mut self, number: usize, key: &Key) -> bool {
+        let bin = &mut self.groups[number / GROUP].bins[number % GROUP];
+        let Bin::Many(list_number) = *bin else {
+            return false;
+        };
+        let list = &mut self.lists[list_number as usize];
+        let found = list.remove(key);
+        if let List::Descending(keys) = list
+            && keys.len() <= SHORTEST_LIST
+        {
+            let mut few = [None; FEW];
+            for (place, key) in few.iter_mut().zip(keys.iter().rev()) {
+                *place = Some(key.2);
+            }
+            self.vacant_lists.push(list_number as usize);
+            *bin = Bin::Few(few);
+        }
+        found
+    }
+
     pub(crate) fn contains(&self, index: BlockIndex, block: &Block) -> bool {
-        match self.bins.get(bin_of(block.size)) {
+        let number = bin_of(block.size);
+        match self.groups.get(number / GROUP).map(|group| &group.bins[number % GROUP]) {
             Some(Bin::Few(few)) => few.contains(&Some(index)),
-            Some(Bin::Many(list)) => self.lists[*list as usize].contains(&key(index, block)),
+            Some(Bin::Many(list)) => self.lists[*list as usize].contains(&(block.size, block.addr, index)),
             None => false,
         }
+    }
+
+    /// Takes the smallest block of at least `size` out, the one at the lowest address among equals.
+    #[inline]
+    pub(crate) fn take_first_fitting(&mut self, size: Bytes, blocks: &BlockTable) -> Option<BlockIndex> {
+        let index = self.first_fitting(size, blocks)?;
+        let block = &blocks[index];
+        self.remove(index, block.size, block.addr);
+        Some(index)
     }
 
     /// The smallest block of at least `size`, the one at the lowest address among equals.
     #[inline]
     pub(crate) fn first_fitting(&self, size: Bytes, blocks: &BlockTable) -> Option<BlockIndex> {
-        let bin_number = bin_of(size);
-        if self.is_marked(bin_number)
-            && let Some(found) = self.fitting_in_bin(bin_number, size, blocks)
-        {
-            return Some(found);
+        let number = bin_of(size);
+        let group = self.groups.get(number / GROUP)?;
+        let from = group.occupied >> (number % GROUP);
+        if from & 1 == 1 {
+            let found = match &group.bins[number % GROUP] {
+                Bin::Few(few) => few.iter().flatten().find(|index| blocks[**index].size >= size).copied(),
+                Bin::Many(list) => self.lists[*list as usize].first_fitting(size),
+            };
+            if found.is_some() {
+                return found;
+            }
         }
-        self.first_from(bin_number + 1)
+        let above = from & !1;
+        if above == 0 {
+            return self.first_from_group(number / GROUP + 1);
+        }
+        self.first_in_bin(&group.bins[(number + above.trailing_zeros() as usize) % GROUP])
     }
 
     /// The block behind this one in the order.
     pub(crate) fn next_after(&self, index: BlockIndex, block: &Block) -> Option<BlockIndex> {
-        let bin_number = bin_of(block.size);
-        let next = match self.bins.get(bin_number)? {
+        let number = bin_of(block.size);
+        let group = self.groups.get(number / GROUP)?;
+        let next = match &group.bins[number % GROUP] {
             Bin::Few(few) => {
                 let place = few.iter().position(|place| *place == Some(index));
                 place.and_then(|place| few.get(place + 1).copied().flatten())
             }
-            Bin::Many(list) => self.lists[*list as usize].next_after(&key(index, block)),
+            Bin::Many(list) => self.lists[*list as usize].next_after(&(block.size, block.addr, index)),
         };
-        next.or_else(|| self.first_from(bin_number + 1))
+        if next.is_some() {
+            return next;
+        }
+        let above = group.occupied >> (number % GROUP) & !1;
+        if above == 0 {
+            return self.first_from_group(number / GROUP + 1);
+        }
+        self.first_in_bin(&group.bins[(number + above.trailing_zeros() as usize) % GROUP])
     }
 
     /// All blocks in order.
     pub(crate) fn iter<'a>(&'a self, blocks: &'a BlockTable) -> impl Iterator<Item = BlockIndex> + 'a {
-        std::iter::successors(self.first_from(0), |index| self.next_after(*index, &blocks[*index]))
+        std::iter::successors(self.first_from_group(0), |index| self.next_after(*index, &blocks[*index]))
     }
 
-    fn first_from(&self, bin_number: usize) -> Option<BlockIndex> {
-        match self.bins[self.marked_from(bin_number)?] {
+    #[inline]
+    fn first_from_group(&self, number: usize) -> Option<BlockIndex> {
+        // The number is at most that of the last group and one.
+        let later = self.occupied & (u64::MAX << (number % GROUP));
+        let group = self.groups.get(later.trailing_zeros() as usize)?;
+        self.first_in_bin(&group.bins[group.occupied.trailing_zeros() as usize % GROUP])
+    }
+
+    #[inline]
+    fn first_in_bin(&self, bin: &Bin) -> Option<BlockIndex> {
+        match bin {
             Bin::Few(few) => few[0],
-            Bin::Many(list) => self.lists[list as usize].first(),
+            Bin::Many(list) => self.lists[*list as usize].first(),
         }
     }
 
-    fn fitting_in_bin(&self, bin_number: usize, size: Bytes, blocks: &BlockTable) -> Option<BlockIndex> {
-        match &self.bins[bin_number] {
-            Bin::Few(few) => few.iter().flatten().find(|index| blocks[**index].size >= size).copied(),
-            Bin::Many(list) => self.lists[*list as usize].first_fitting(size),
-        }
-    }
-
-    fn is_marked(&self, bin_number: usize) -> bool {
-        self.occupied.get(bin_number / WORD).is_some_and(|word| word >> (bin_number % WORD) & 1 == 1)
-    }
-
-    /// The first bin that holds blocks, from this one on.
-    fn marked_from(&self, bin_number: usize) -> Option<usize> {
-        let word_number = bin_number / WORD;
-        let word = self.occupied.get(word_number)? >> (bin_number % WORD);
-        if word != 0 {
-            return Some(bin_number + word.trailing_zeros() as usize);
-        }
-        let later = self.occupied_words & (u64::MAX << word_number << 1);
-        let word_number = later.trailing_zeros() as usize;
-        let word = self.occupied.get(word_number)?;
-        Some(word_number * WORD + word.trailing_zeros() as usize)
-    }
-
-    fn mark(&mut self, bin_number: usize) {
-        self.occupied[bin_number / WORD] |= 1 << (bin_number % WORD);
-        self.occupied_words |= 1 << (bin_number / WORD);
-    }
-
-    fn unmark(&mut self, bin_number: usize) {
-        let word = &mut self.occupied[bin_number / WORD];
-        *word &= !(1 << (bin_number % WORD));
-        if *word == 0 {
-            self.occupied_words &= !(1 << (bin_number / WORD));
+    #[inline]
+    fn unmark(&mut self, number: usize) {
+        let group = &mut self.groups[number / GROUP];
+        group.occupied &= !(1 << (number % GROUP));
+        if group.occupied == 0 {
+            self.occupied &= !(1 << (number / GROUP));
         }
     }
 
     #[cold]
-    fn grow(&mut self, bin_number: usize) {
-        let words = bin_number / WORD + 1;
-        self.occupied.resize(words, 0);
-        self.bins.resize(words * WORD, EMPTY);
+    fn grow(&mut self, number: usize) {
+        self.groups.resize(number / GROUP + 1, EMPTY);
     }
 }
 
@@ -311,15 +328,12 @@ fn bin_of(size: Bytes) -> usize {
     octave as usize * 64 + (units >> octave) as usize
 }
 
-fn key(index: BlockIndex, block: &Block) -> Key {
-    (block.size, block.addr, index)
-}
-
-fn insert_in_few(few: &mut [Option<BlockIndex>; FEW], index: BlockIndex, block: &Block, blocks: &BlockTable) {
+/// Puts a block among one or two others.
+fn insert_in_few(few: &mut [Option<BlockIndex>; FEW], (size, addr, index): Key, blocks: &BlockTable) {
     let is_lower = |place: Option<BlockIndex>| {
         place.is_none_or(|other| {
             let other = &blocks[other];
-            (block.size, block.addr) < (other.size, other.addr)
+            (size, addr) < (other.size, other.addr)
         })
     };
     if is_lower(few[0]) {

@@ -129,7 +129,8 @@ pub(crate) struct StreamUses {
 pub(crate) struct BlockTable {
     /// The first place stays vacant, so that an index is never 0.
     blocks: Vec<Block>,
-    vacant: Vec<BlockIndex>,
+    /// Vacant places are chained by `next`.
+    vacant: Option<BlockIndex>,
     /// By the number in `Block::uses`; the first is nobody's. Vacant ones keep their memory for the next block.
     uses: Vec<StreamUses>,
     vacant_uses: Vec<NonZeroU32>,
@@ -140,7 +141,7 @@ impl Default for BlockTable {
     fn default() -> Self {
         Self {
             blocks: vec![VACANT],
-            vacant: Vec::new(),
+            vacant: None,
             uses: vec![StreamUses::default()],
             vacant_uses: Vec::new(),
             minted: 0,
@@ -150,15 +151,19 @@ impl Default for BlockTable {
 
 impl BlockTable {
     /// A new identity.
+    #[inline]
     pub(crate) fn mint(&mut self) -> BlockId {
         let id = BlockId::new(self.minted);
         self.minted = self.minted.wrapping_add(1);
         id
     }
 
+    #[inline]
     pub(crate) fn insert(&mut self, block: Block) -> BlockIndex {
-        if let Some(index) = self.vacant.pop() {
-            self.blocks[index.place()] = block;
+        if let Some(index) = self.vacant {
+            let place = &mut self.blocks[index.place()];
+            self.vacant = place.next;
+            *place = block;
             return index;
         }
         // A table of 2^32 blocks of 512 bytes each would cover 2 TiB in the smallest blocks there are, with 256 GiB for itself.
@@ -167,11 +172,15 @@ impl BlockTable {
         BlockIndex(NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN))
     }
 
+    #[inline]
     pub(crate) fn remove(&mut self, index: BlockIndex) {
-        self.blocks[index.place()].size = Bytes::ZERO;
-        self.vacant.push(index);
+        let place = &mut self.blocks[index.place()];
+        place.size = Bytes::ZERO;
+        place.next = self.vacant;
+        self.vacant = Some(index);
     }
 
+    #[inline]
     pub(crate) fn get(&self, index: BlockIndex) -> Option<&Block> {
         self.blocks.get(index.place()).filter(|block| !block.size.is_zero())
     }
@@ -226,12 +235,14 @@ impl BlockTable {
 impl Index<BlockIndex> for BlockTable {
     type Output = Block;
 
+    #[inline]
     fn index(&self, index: BlockIndex) -> &Block {
         &self.blocks[index.place()]
     }
 }
 
 impl IndexMut<BlockIndex> for BlockTable {
+    #[inline]
     fn index_mut(&mut self, index: BlockIndex) -> &mut Block {
         &mut self.blocks[index.place()]
     }

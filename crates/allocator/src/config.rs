@@ -5,6 +5,7 @@ use std::str::FromStr;
 use blockyard_record::Bytes;
 
 use crate::ConfigError;
+use crate::size::UNLIMITED;
 
 mod tokens;
 
@@ -12,7 +13,6 @@ use tokens::Tokens;
 
 const ROUNDUP_INTERVALS: usize = 16;
 const DEFAULT_LARGE_SEGMENT_SIZE: Bytes = Bytes::mib(20);
-const UNLIMITED: Bytes = Bytes::new(u64::MAX);
 const MOST_MIB: u64 = u64::MAX >> 20;
 
 /// The settings of one allocator, as `PYTORCH_CUDA_ALLOC_CONF` gives them.

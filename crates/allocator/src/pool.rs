@@ -31,6 +31,10 @@ pub(crate) struct FreeSet {
     pub(crate) pool: PoolKind,
     /// Cached blocks.
     pub(crate) cached: SizeBins,
+    /// The calls of its half of the pool, which stand there too (`get_free_blocks_call_count`).
+    pub(crate) calls: u64,
+    /// Whether every request gets a whole segment, by the pool's options.
+    pub(crate) never_splits: bool,
     /// Unmapped blocks of expandable segments by address.
     pub(crate) unmapped: BTreeSet<(DeviceAddr, BlockIndex)>,
 }
@@ -69,10 +73,20 @@ impl FreeSet {
 pub(crate) struct Half {
     sets: Vec<(StreamId, FreeSetIndex)>,
     /// Searches so far, counted only while garbage collection is possible (`get_free_blocks_call_count`).
-    pub(crate) calls: u64,
+    calls: u64,
+    never_splits: bool,
 }
 
 impl Half {
+    pub(crate) fn new(never_splits: bool) -> Self {
+        Self { never_splits, ..Self::default() }
+    }
+
+    /// Searches so far.
+    pub(crate) fn calls(&self) -> u64 {
+        self.calls
+    }
+
     #[inline]
     pub(crate) fn set_of(&self, stream: StreamId) -> Option<FreeSetIndex> {
         // Most programs have one stream, and of several the lowest is the default stream.
@@ -107,11 +121,20 @@ impl FreeSets {
         // As many sets as blocks would need 2^32 streams.
         let set = FreeSetIndex(u32::try_from(self.sets.len()).unwrap_or(u32::MAX));
         let (cached, unmapped) = (SizeBins::default(), BTreeSet::new());
-        self.sets.push(FreeSet { stream, owner, pool, cached, unmapped });
+        let Half { calls, never_splits, .. } = *half;
+        self.sets.push(FreeSet { stream, owner, pool, cached, calls, never_splits, unmapped });
         if let Err(position) = half.position(stream) {
             half.sets.insert(position, (stream, set));
         }
         set
+    }
+
+    /// Counts one more search in this half of a pool.
+    pub(crate) fn count_call(&mut self, half: &mut Half) {
+        half.calls += 1;
+        for (_, set) in &half.sets {
+            self.sets[set.place()].calls = half.calls;
+        }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &FreeSet> {
@@ -123,12 +146,14 @@ impl FreeSets {
 impl std::ops::Index<FreeSetIndex> for FreeSets {
     type Output = FreeSet;
 
+    #[inline]
     fn index(&self, set: FreeSetIndex) -> &FreeSet {
         &self.sets[set.place()]
     }
 }
 
 impl std::ops::IndexMut<FreeSetIndex> for FreeSets {
+    #[inline]
     fn index_mut(&mut self, set: FreeSetIndex) -> &mut FreeSet {
         &mut self.sets[set.place()]
     }

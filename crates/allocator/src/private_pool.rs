@@ -83,7 +83,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     pub fn create_pool(&mut self, options: PoolOptions) -> PoolId {
         let user = self.pools.iter().map(|pool| pool.id.user).max().unwrap_or(0) + 1;
         let id = PoolId { capture: 0, user };
-        self.pools.push(Pool { options, ..Pool::new(id, 1) });
+        let halves = Half::new(options.never_splits);
+        self.pools.push(Pool { options, small: halves.clone(), large: halves, ..Pool::new(id, 1) });
         id
     }
 

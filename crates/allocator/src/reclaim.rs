@@ -62,7 +62,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let target = self.reserved - threshold;
         let age = |allocator: &Self, index: BlockIndex| {
             let block = &allocator.blocks[index];
-            allocator.pools[DEFAULT_POOL].half(PoolKind::Large).calls.saturating_sub(block.calls_when_freed)
+            allocator.pools[DEFAULT_POOL].half(PoolKind::Large).calls().saturating_sub(block.calls_when_freed)
         };
         let is_whole =
             |index: &BlockIndex| !self.blocks[*index].is_split() && !self.blocks[*index].is_expandable;

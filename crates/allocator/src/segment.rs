@@ -7,6 +7,7 @@ use crate::CachingAllocator;
 use crate::block::{Block, BlockIndex};
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
+    #[inline]
     /// Cuts the low `size` bytes off as a new block; the old block keeps the rest and becomes cached.
     pub(crate) fn split(&mut self, index: BlockIndex, size: Bytes) -> BlockIndex {
         let front = self.cut_below(index, size);
@@ -16,6 +17,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         front
     }
 
+    #[inline]
     /// Moves the low `size` bytes to a new block, which it returns; the old block keeps the rest. Neither is put in a pool.
     pub(crate) fn cut_below(&mut self, index: BlockIndex, size: Bytes) -> BlockIndex {
         let id = self.blocks.mint();
@@ -33,34 +35,72 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         front
     }
 
-    /// Makes a block reusable and merges it with inactive neighbors (`free_block`).
+    /// Makes a block reusable and merges it with cached neighbors, first the lower one (`free_block`).
+    #[inline]
     pub(crate) fn complete_free(&mut self, index: BlockIndex) {
-        let block = &mut self.blocks[index];
-        let (id, pool) = (block.id, block.pool);
-        block.state = BlockState::Inactive;
+        let mut block = self.blocks[index];
+        let id = block.id;
         self.sink.record(Event::FreeCompleted { block: id });
-        let (absorbed_count, absorbed_bytes) = self.merge_neighbors(index);
-        self.put_in_pool(index);
-        let block = &self.blocks[index];
-        let (count, bytes) = if block.is_split() { (1, block.size.signed()) } else { (0, 0) };
+        // Blocks of one segment have one free set.
+        let set = &mut self.free_sets[block.set];
+        let mut net_count = 0;
+        let mut net_bytes = 0;
+        if let Some(lower) = block.previous {
+            let other = self.blocks[lower];
+            if other.state == BlockState::Inactive {
+                set.cached.remove(lower, other.size, other.addr);
+                block.addr = other.addr;
+                block.size += other.size;
+                block.previous = other.previous;
+                if let Some(previous) = other.previous {
+                    self.blocks[previous].next = Some(index);
+                }
+                self.blocks.remove(lower);
+                net_count -= 1;
+                net_bytes -= other.size.signed();
+                self.sink.record(Event::Merged { block: id, absorbed: other.id });
+            }
+        }
+        if let Some(upper) = block.next {
+            let other = self.blocks[upper];
+            if other.state == BlockState::Inactive {
+                set.cached.remove(upper, other.size, other.addr);
+                block.size += other.size;
+                block.next = other.next;
+                if let Some(next) = other.next {
+                    self.blocks[next].previous = Some(index);
+                }
+                self.blocks.remove(upper);
+                net_count -= 1;
+                net_bytes -= other.size.signed();
+                self.sink.record(Event::Merged { block: id, absorbed: other.id });
+            }
+        }
+        block.state = BlockState::Inactive;
+        block.calls_when_freed = set.calls;
+        self.blocks[index] = block;
+        set.cached.insert(index, block.size, block.addr, &self.blocks);
         if !block.is_expandable {
-            self.counters.rests_changed(pool, count - absorbed_count, bytes - absorbed_bytes);
+            if block.is_split() {
+                net_count += 1;
+                net_bytes += block.size.signed();
+            }
+            self.counters.rests_changed(block.pool, net_count, net_bytes);
         }
     }
 
-    /// Takes over neighbors of the same kind, first the lower one; returns how many and how many bytes.
-    pub(crate) fn merge_neighbors(&mut self, index: BlockIndex) -> (i64, i64) {
-        let block = &self.blocks[index];
-        let (previous, next) = (block.previous, block.next);
-        let absorbed =
-            [previous, next].map(|neighbor| neighbor.and_then(|neighbor| self.merge(index, neighbor)));
-        absorbed.into_iter().flatten().fold((0, 0), |(count, bytes), size| (count + 1, bytes + size.signed()))
+    /// Takes over neighbors of the same kind, first the lower one.
+    pub(crate) fn merge_neighbors(&mut self, index: BlockIndex) {
+        let Block { previous, next, .. } = self.blocks[index];
+        for neighbor in [previous, next].into_iter().flatten() {
+            self.merge(index, neighbor);
+        }
     }
 
-    /// Lets `index` take over its neighbor `other`, if both are cached or both unmapped; returns the bytes gained (`try_merge_blocks`).
-    pub(crate) fn merge(&mut self, index: BlockIndex, other: BlockIndex) -> Option<Bytes> {
+    /// Lets `index` take over its neighbor `other`, if both are cached or both unmapped (`try_merge_blocks`).
+    fn merge(&mut self, index: BlockIndex, other: BlockIndex) {
         if self.blocks[other].state != self.blocks[index].state || self.blocks[other].state.is_active() {
-            return None;
+            return;
         }
         self.take_from_pool(other);
         let gone = self.blocks[other];
@@ -82,7 +122,6 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let id = block.id;
         self.blocks.remove(other);
         self.sink.record(Event::Merged { block: id, absorbed: gone.id });
-        Some(gone.size)
     }
 
     pub(crate) fn mint_segment(&mut self) -> SegmentId {
@@ -92,14 +131,16 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     /// Puts an inactive or unmapped block where it can be found.
+    #[inline]
     pub(crate) fn put_in_pool(&mut self, index: BlockIndex) {
         let block = &mut self.blocks[index];
         let set = &mut self.free_sets[block.set];
-        block.calls_when_freed = self.pools[set.owner].half(block.pool).calls;
+        block.calls_when_freed = set.calls;
+        let (size, addr) = (block.size, block.addr);
         if block.state == BlockState::Unmapped {
-            set.unmapped.insert((block.addr, index));
+            set.unmapped.insert((addr, index));
         } else {
-            set.cached.insert(index, &self.blocks);
+            set.cached.insert(index, size, addr, &self.blocks);
         }
     }
 
@@ -109,7 +150,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         if block.state == BlockState::Unmapped {
             set.unmapped.remove(&(block.addr, index));
         } else {
-            set.cached.remove(index, block);
+            set.cached.remove(index, block.size, block.addr);
         }
     }
 }

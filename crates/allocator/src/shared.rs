@@ -55,9 +55,9 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
             return Ok(());
         }
         let inner = &mut *self.lock();
-        let index = inner.live_block(addr)?;
+        let (place, index) = inner.live_block(addr)?;
         inner.allocator.free_block(index)?;
-        inner.live.remove(addr, index);
+        inner.live.remove(place);
         Ok(())
     }
 
@@ -71,7 +71,7 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
             return Ok(());
         }
         let inner = &mut *self.lock();
-        let index = inner.live_block(addr)?;
+        let (_, index) = inner.live_block(addr)?;
         inner.allocator.record_stream_of_block(index, stream);
         Ok(())
     }
@@ -89,7 +89,8 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
 }
 
 impl<D: DeviceMemory, S: EventSink> Inner<D, S> {
-    fn live_block(&self, addr: DeviceAddr) -> Result<BlockIndex, AllocError> {
+    #[inline]
+    fn live_block(&self, addr: DeviceAddr) -> Result<(usize, BlockIndex), AllocError> {
         let is_it = |index: BlockIndex| self.allocator.is_live_at(index, addr);
         self.live.find(addr, is_it).ok_or(AllocError::InvalidPointer(addr))
     }

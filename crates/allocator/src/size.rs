@@ -14,10 +14,13 @@ pub const SMALL_SEGMENT_SIZE: Bytes = Bytes::mib(2);
 pub const MIN_LARGE_ALLOCATION: Bytes = Bytes::mib(10);
 /// Segments for such requests are multiples of this (`kRoundLarge`).
 pub const LARGE_SEGMENT_ROUNDING: Bytes = Bytes::mib(2);
+/// A limit on the size of blocks that nothing reaches.
+pub const UNLIMITED: Bytes = Bytes::new(u64::MAX);
 /// Requests from this on are refused before anything else happens.
 pub const LARGEST_REQUEST: Bytes = Bytes::new(1 << 60);
 
 /// A request after rounding (`round_size`); `requested` is below [`LARGEST_REQUEST`].
+#[inline]
 #[must_use]
 pub fn rounded(requested: Bytes, config: &AllocatorConfig) -> Bytes {
     let count = requested.get();
@@ -44,12 +47,14 @@ fn rounded_to_division(requested: Bytes, divisions: u64) -> Bytes {
 }
 
 /// The pool that serves a rounded request.
+#[inline]
 #[must_use]
 pub fn pool_kind(rounded: Bytes) -> PoolKind {
     if rounded <= SMALL_SIZE { PoolKind::Small } else { PoolKind::Large }
 }
 
 /// The segment that would be made for a rounded request (`get_allocation_size`).
+#[inline]
 #[must_use]
 pub fn segment_size(rounded: Bytes, config: &AllocatorConfig) -> Bytes {
     if rounded <= SMALL_SIZE {
@@ -63,6 +68,7 @@ pub fn segment_size(rounded: Bytes, config: &AllocatorConfig) -> Bytes {
 
 /// Whether a block of `size` is cut when it serves a rounded request; `expands` says whether segments expand for it
 /// (`should_split`).
+#[inline]
 #[must_use]
 pub fn should_split(
     size: Bytes,
