@@ -36,6 +36,10 @@ pub struct CachingAllocator<D: DeviceMemory, S: EventSink = Silent> {
     pub(crate) counters: Counters,
     /// The segments that get memory page by page.
     pub(crate) ranges: Ranges,
+    /// Whether the rules for default settings are enough to choose a block.
+    is_plain: bool,
+    /// The free sets that requests of the default pool went to last, for either half.
+    default_sets: [Option<(StreamId, FreeSetIndex)>; 2],
     /// Bytes of all segments (`total_allocated_memory`).
     pub(crate) reserved: Bytes,
     /// The most that may be reserved, if a memory fraction below 1 is set.
@@ -106,6 +110,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             pending: PendingFrees::default(),
             counters,
             ranges: Ranges::default(),
+            is_plain: false,
+            default_sets: [None; 2],
             reserved: Bytes::ZERO,
             limit: None,
             segments: 0,
@@ -115,6 +121,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         if fraction < 1.0 {
             allocator.limit_to(fraction);
         }
+        allocator.note_settings();
         allocator
     }
 
@@ -144,6 +151,20 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         if requested >= size::LARGEST_REQUEST {
             return Err(AllocError::TooLarge { requested });
         }
+        if self.is_plain && self.scopes.is_empty() && !self.has_pending_frees() {
+            let rounded = size::round_up(requested, size::MIN_BLOCK_SIZE);
+            let pool = size::pool_kind(rounded);
+            let set = self.default_set(pool, stream);
+            if let Some(index) = self.free_sets[set].cached.take_first_fitting(rounded, &self.blocks) {
+                let splits = size::should_split_plain(self.blocks[index].size, rounded, pool);
+                return Ok(Some(self.hand_out(index, (requested, rounded), splits)));
+            }
+        }
+        self.allocate_with_care(requested, stream).map(Some)
+    }
+
+    /// As PyTorch does it step by step, with pending frees, scopes and settings (`malloc`).
+    fn allocate_with_care(&mut self, requested: Bytes, stream: StreamId) -> Result<BlockIndex, AllocError> {
         let is_in_scope = !self.scopes.is_empty();
         if !is_in_scope && self.has_pending_frees() {
             self.process_events()?;
@@ -164,10 +185,13 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             Some(index) => Some(index),
             None => self.find_new_block(&search)?,
         };
-        match found {
-            Some(index) => Ok(Some(self.hand_out(index, &search))),
-            None => Err(self.out_of_memory(&search)),
-        }
+        let Some(index) = found else {
+            return Err(self.out_of_memory(&search));
+        };
+        let block = &self.blocks[index];
+        let splits = size::should_split(block.size, rounded, block.pool, search.expands, &self.config)
+            && !self.free_sets[block.set].never_splits;
+        Ok(self.hand_out(index, (requested, rounded), splits))
     }
 
     /// Takes an allocation back (`free`). If other streams used it, it stays pending until their work is done.
@@ -306,7 +330,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     ///
     /// [`ConfigError`] for a bad setting; those that stand before it stay applied.
     pub fn apply_settings(&mut self, text: &str) -> Result<(), ConfigError> {
-        self.config.apply(text)
+        let applied = self.config.apply(text);
+        self.note_settings();
+        applied
     }
 
     /// The settings in force.
@@ -358,6 +384,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     fn limit_to(&mut self, fraction: f64) {
         let total = self.device.total_memory().get() as f64;
         self.limit = (fraction < 1.0).then(|| Bytes::new((fraction * total) as u64));
+        self.note_settings();
         self.sink.record(Event::FractionSet { limit: self.limit });
     }
 
@@ -396,25 +423,38 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         }
     }
 
+    /// The same for the default pool, which most requests go to with the stream of the request before.
+    #[inline]
+    fn default_set(&mut self, pool: PoolKind, stream: StreamId) -> FreeSetIndex {
+        if let Some((of, set)) = self.default_sets[pool as usize]
+            && of == stream
+        {
+            return set;
+        }
+        let set = self.free_set(DEFAULT_POOL, pool, stream);
+        self.default_sets[pool as usize] = Some((stream, set));
+        set
+    }
+
+    /// Notes whether any setting, or memory that came with one, has a say in which block a request gets.
+    pub(crate) fn note_settings(&mut self) {
+        self.is_plain = self.config.max_split_size() == size::UNLIMITED
+            && !self.config.expandable_segments()
+            && self.ranges.is_empty()
+            && self.config.roundup_table().iter().all(|divisions| *divisions <= 1)
+            && !self.can_collect_garbage();
+    }
+
     /// The segment that would be made for the request.
     pub(crate) fn segment_size(&self, search: &Search) -> Bytes {
         size::segment_size(search.rounded, &self.config)
     }
 
     /// Best fit among cached blocks of the stream (`get_free_block`).
-    #[inline]
     pub(crate) fn find_free_block(&mut self, search: &Search) -> Option<BlockIndex> {
         if self.can_collect_garbage() {
             self.free_sets.count_call(self.pools[search.owner].half_mut(search.pool));
         }
-        if self.config.max_split_size() == size::UNLIMITED && !search.expands && self.ranges.is_empty() {
-            return self.free_sets[search.set].cached.take_first_fitting(search.rounded, &self.blocks);
-        }
-        self.find_chosen_block(search)
-    }
-
-    /// Best fit where settings have a say in it.
-    fn find_chosen_block(&mut self, search: &Search) -> Option<BlockIndex> {
         let (limit, rounding) = (self.config.max_split_size(), self.config.max_non_split_rounding());
         let index = self.best_fit(search)?;
         let size = self.blocks[index].size;
@@ -479,43 +519,67 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Ok(Some(index))
     }
 
-    /// Splits the block if the rules say so, and makes it the caller's (`alloc_found_block`).
+    /// Makes the block the caller's, or the front of it (`alloc_found_block`).
     #[inline]
-    fn hand_out(&mut self, index: BlockIndex, search: &Search) -> BlockIndex {
-        let block = &self.blocks[index];
-        let (was_split, size, pool, is_expandable) =
-            (block.is_split(), block.size, block.pool, block.is_expandable);
-        let splits = size::should_split(size, search.rounded, pool, search.expands, &self.config)
-            && !self.free_sets[block.set].never_splits;
-        let index = if splits { self.split(index, search.rounded) } else { index };
-        if !is_expandable {
-            let (rest, taken) = ((size - search.rounded).signed(), search.rounded.signed());
-            match (was_split, splits) {
-                (false, false) => {}
-                (false, true) => self.counters.rests_changed(pool, 1, rest),
-                (true, true) => self.counters.rests_changed(pool, 0, -taken),
-                (true, false) => self.counters.rests_changed(pool, -1, -size.signed()),
-            }
-        }
+    fn hand_out(
+        &mut self,
+        index: BlockIndex,
+        (requested, rounded): (Bytes, Bytes),
+        splits: bool,
+    ) -> BlockIndex {
         let allocation = AllocationId::new(self.allocations);
         self.allocations = self.allocations.wrapping_add(1);
         let block = &mut self.blocks[index];
-        block.state = BlockState::Allocated;
-        block.requested = search.requested;
-        block.allocation = allocation;
-        let (id, size) = (block.id, block.size);
+        let Block { pool, is_expandable, previous, .. } = *block;
+        let was_split = block.is_split();
+        let (id, size, taken) = if splits {
+            let id = self.blocks.mint();
+            let rest = &self.blocks[index];
+            let front = Block {
+                requested,
+                allocation,
+                state: BlockState::Allocated,
+                previous,
+                next: Some(index),
+                ..rest.part(id, rest.addr, rounded)
+            };
+            let taken = self.blocks.insert(front);
+            if let Some(previous) = previous {
+                self.blocks[previous].next = Some(taken);
+            }
+            let rest = &mut self.blocks[index];
+            let set = &mut self.free_sets[rest.set];
+            rest.previous = Some(taken);
+            rest.addr = rest.addr.offset(rounded);
+            rest.size -= rounded;
+            rest.calls_when_freed = set.calls;
+            let (rest_id, rest_size, rest_addr) = (rest.id, rest.size, rest.addr);
+            set.cached.insert(index, rest_size, rest_addr, &self.blocks);
+            self.sink.record(Event::Split { block: rest_id, front: id, size: rounded });
+            if !is_expandable {
+                if was_split {
+                    self.counters.rest_cut(pool, rounded);
+                } else {
+                    self.counters.rest_left(pool, rest_size);
+                }
+            }
+            (id, rounded, taken)
+        } else {
+            block.state = BlockState::Allocated;
+            block.requested = requested;
+            block.allocation = allocation;
+            if was_split && !is_expandable {
+                self.counters.rest_taken(pool, block.size);
+            }
+            (block.id, block.size, index)
+        };
+        self.counters.allocated(pool, size, requested);
         let is_oversize = self.is_oversize(size);
-        self.counters.allocated(pool, size, search.requested);
         if is_oversize {
             self.counters.seldom.oversize_allocations.increase(1);
         }
-        self.sink.record(Event::Allocated {
-            block: id,
-            allocation,
-            requested: search.requested,
-            is_oversize,
-        });
-        index
+        self.sink.record(Event::Allocated { block: id, allocation, requested, is_oversize });
+        taken
     }
 
     #[cold]

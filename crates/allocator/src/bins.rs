@@ -22,13 +22,24 @@ const SHORTEST_LIST: usize = FEW - 1;
 const GROUP: usize = u64::BITS as usize;
 
 /// The free blocks of one stream in one half of a pool.
+///
+/// The block that came last stands outside of the bins: what was just freed or left over is most often taken again or merged
+/// next, and then it never has to be filed at all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SizeBins {
+    latest: Option<Latest>,
     groups: Vec<Group>,
     /// One bit for each group that is not empty. Sizes below 2^64 have less than 64 groups.
     occupied: u64,
     lists: Vec<List>,
     vacant_lists: Vec<usize>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Latest {
+    size: Bytes,
+    addr: DeviceAddr,
+    index: BlockIndex,
 }
 
 /// 64 bins, and one bit for each that is not empty.
@@ -57,11 +68,24 @@ enum List {
 
 impl SizeBins {
     pub(crate) fn is_empty(&self) -> bool {
-        self.occupied == 0
+        self.latest.is_none() && self.occupied == 0
     }
 
     #[inline]
     pub(crate) fn insert(&mut self, index: BlockIndex, size: Bytes, addr: DeviceAddr, blocks: &BlockTable) {
+        if let Some(before) = self.latest.replace(Latest { size, addr, index }) {
+            self.file(before, blocks);
+        }
+    }
+
+    /// Puts the latest block into its bin, as walks expect it.
+    pub(crate) fn settle(&mut self, blocks: &BlockTable) {
+        if let Some(latest) = self.latest.take() {
+            self.file(latest, blocks);
+        }
+    }
+
+    fn file(&mut self, Latest { size, addr, index }: Latest, blocks: &BlockTable) {
         let number = bin_of(size);
         if number / GROUP >= self.groups.len() {
             self.grow(number);
@@ -98,38 +122,50 @@ impl SizeBins {
         }
     }
 
-    /// Takes the block out; says whether it was there.
+    /// Takes the block out, if it is there.
     #[inline]
-    pub(crate) fn remove(&mut self, index: BlockIndex, size: Bytes, addr: DeviceAddr) -> bool {
-        let number = bin_of(size);
+    pub(crate) fn remove(&mut self, index: BlockIndex, size: Bytes, addr: DeviceAddr) {
+        if self.latest.is_some_and(|latest| latest.index == index) {
+            self.latest = None;
+        } else {
+            self.remove_from_bin(bin_of(size), &(size, addr, index));
+        }
+    }
+
+    #[inline]
+    fn remove_from_bin(&mut self, number: usize, key: &Key) {
         let Some(group) = self.groups.get_mut(number / GROUP) else {
-            return false;
+            return;
         };
         let Bin::Few(few) = &mut group.bins[number % GROUP] else {
-            return self.remove_from_list(number, &(size, addr, index));
+            self.remove_from_list(number, key);
+            return;
         };
-        if few[0] == Some(index) {
+        let index = Some(key.2);
+        if few[0] == index {
             few[0] = few[1];
             few[1] = few[2];
-        } else if few[1] == Some(index) {
+        } else if few[1] == index {
             few[1] = few[2];
-        } else if few[2] != Some(index) {
-            return false;
+        } else if few[2] != index {
+            return;
         }
         few[2] = None;
         if few[0].is_none() {
-            self.unmark(number);
+            group.occupied &= !(1 << (number % GROUP));
+            if group.occupied == 0 {
+                self.occupied &= !(1 << (number / GROUP));
+            }
         }
-        true
     }
 
-    fn remove_from_list(&mut self, number: usize, key: &Key) -> bool {
+    fn remove_from_list(&mut self, number: usize, key: &Key) {
         let bin = &mut self.groups[number / GROUP].bins[number % GROUP];
         let Bin::Many(list_number) = *bin else {
-            return false;
+            return;
         };
         let list = &mut self.lists[list_number as usize];
-        let found = list.remove(key);
+        list.remove(key);
         if let List::Descending(keys) = list
             && keys.len() <= SHORTEST_LIST
         {
@@ -140,10 +176,14 @@ impl SizeBins {
             self.vacant_lists.push(list_number as usize);
             *bin = Bin::Few(few);
         }
-        found
     }
 
     pub(crate) fn contains(&self, index: BlockIndex, block: &Block) -> bool {
+        if let Some(latest) = self.latest
+            && latest.index == index
+        {
+            return latest.size == block.size && latest.addr == block.addr;
+        }
         let number = bin_of(block.size);
         match self.groups.get(number / GROUP).map(|group| &group.bins[number % GROUP]) {
             Some(Bin::Few(few)) => few.contains(&Some(index)),
@@ -155,15 +195,42 @@ impl SizeBins {
     /// Takes the smallest block of at least `size` out, the one at the lowest address among equals.
     #[inline]
     pub(crate) fn take_first_fitting(&mut self, size: Bytes, blocks: &BlockTable) -> Option<BlockIndex> {
-        let index = self.first_fitting(size, blocks)?;
+        let found = self.first_filed(size, blocks);
+        if let Some(latest) = self.fitting_latest(size, found, blocks) {
+            self.latest = None;
+            return Some(latest);
+        }
+        let (number, index) = found?;
         let block = &blocks[index];
-        self.remove(index, block.size, block.addr);
+        self.remove_from_bin(number, &(block.size, block.addr, index));
         Some(index)
     }
 
     /// The smallest block of at least `size`, the one at the lowest address among equals.
-    #[inline]
     pub(crate) fn first_fitting(&self, size: Bytes, blocks: &BlockTable) -> Option<BlockIndex> {
+        let found = self.first_filed(size, blocks);
+        self.fitting_latest(size, found, blocks).or(found.map(|(_, index)| index))
+    }
+
+    /// The latest block, if it fits and comes before the one that was found in the bins.
+    #[inline]
+    fn fitting_latest(
+        &self,
+        size: Bytes,
+        found: Option<(usize, BlockIndex)>,
+        blocks: &BlockTable,
+    ) -> Option<BlockIndex> {
+        let latest = self.latest.filter(|latest| latest.size >= size)?;
+        let comes_first = found.is_none_or(|(_, index)| {
+            let block = &blocks[index];
+            (latest.size, latest.addr) < (block.size, block.addr)
+        });
+        comes_first.then_some(latest.index)
+    }
+
+    /// The first fitting block in the bins, and its bin.
+    #[inline]
+    fn first_filed(&self, size: Bytes, blocks: &BlockTable) -> Option<(usize, BlockIndex)> {
         let number = bin_of(size);
         let group = self.groups.get(number / GROUP)?;
         let from = group.occupied >> (number % GROUP);
@@ -172,18 +239,19 @@ impl SizeBins {
                 Bin::Few(few) => few.iter().flatten().find(|index| blocks[**index].size >= size).copied(),
                 Bin::Many(list) => self.lists[*list as usize].first_fitting(size),
             };
-            if found.is_some() {
-                return found;
+            if let Some(index) = found {
+                return Some((number, index));
             }
         }
         let above = from & !1;
         if above == 0 {
             return self.first_from_group(number / GROUP + 1);
         }
-        self.first_in_bin(&group.bins[(number + above.trailing_zeros() as usize) % GROUP])
+        let number = number + above.trailing_zeros() as usize;
+        self.first_in_bin(&group.bins[number % GROUP]).map(|index| (number, index))
     }
 
-    /// The block behind this one in the order.
+    /// The block behind this one in the order; settled first.
     pub(crate) fn next_after(&self, index: BlockIndex, block: &Block) -> Option<BlockIndex> {
         let number = bin_of(block.size);
         let group = self.groups.get(number / GROUP)?;
@@ -199,22 +267,30 @@ impl SizeBins {
         }
         let above = group.occupied >> (number % GROUP) & !1;
         if above == 0 {
-            return self.first_from_group(number / GROUP + 1);
+            return self.first_from_group(number / GROUP + 1).map(|(_, index)| index);
         }
         self.first_in_bin(&group.bins[(number + above.trailing_zeros() as usize) % GROUP])
     }
 
-    /// All blocks in order.
+    /// All blocks in order; settled first.
     pub(crate) fn iter<'a>(&'a self, blocks: &'a BlockTable) -> impl Iterator<Item = BlockIndex> + 'a {
-        std::iter::successors(self.first_from_group(0), |index| self.next_after(*index, &blocks[*index]))
+        let first = self.first_from_group(0).map(|(_, index)| index);
+        std::iter::successors(first, |index| self.next_after(*index, &blocks[*index]))
+    }
+
+    /// How many blocks there are.
+    pub(crate) fn count(&self, blocks: &BlockTable) -> usize {
+        usize::from(self.latest.is_some()) + self.iter(blocks).count()
     }
 
     #[inline]
-    fn first_from_group(&self, number: usize) -> Option<BlockIndex> {
+    fn first_from_group(&self, number: usize) -> Option<(usize, BlockIndex)> {
         // The number is at most that of the last group and one.
         let later = self.occupied & (u64::MAX << (number % GROUP));
-        let group = self.groups.get(later.trailing_zeros() as usize)?;
-        self.first_in_bin(&group.bins[group.occupied.trailing_zeros() as usize % GROUP])
+        let number = later.trailing_zeros() as usize;
+        let group = self.groups.get(number)?;
+        let bin = group.occupied.trailing_zeros() as usize;
+        self.first_in_bin(&group.bins[bin % GROUP]).map(|index| (number * GROUP + bin, index))
     }
 
     #[inline]
@@ -222,15 +298,6 @@ impl SizeBins {
         match bin {
             Bin::Few(few) => few[0],
             Bin::Many(list) => self.lists[*list as usize].first(),
-        }
-    }
-
-    #[inline]
-    fn unmark(&mut self, number: usize) {
-        let group = &mut self.groups[number / GROUP];
-        group.occupied &= !(1 << (number % GROUP));
-        if group.occupied == 0 {
-            self.occupied &= !(1 << (number / GROUP));
         }
     }
 
@@ -255,7 +322,7 @@ impl List {
         }
     }
 
-    fn remove(&mut self, key: &Key) -> bool {
+    fn remove(&mut self, key: &Key) {
         match self {
             Self::Descending(keys) => {
                 // Most often the lowest is taken.
@@ -265,14 +332,15 @@ impl List {
                 } else {
                     keys.binary_search_by(|other| key.cmp(other))
                 };
-                place.map(|place| keys.remove(place)).is_ok()
+                if let Ok(place) = place {
+                    keys.remove(place);
+                }
             }
             Self::Tree(tree) => {
-                let found = tree.remove(key);
+                tree.remove(key);
                 if tree.len() <= LONGEST_LIST / 2 {
                     *self = Self::Descending(tree.iter().rev().copied().collect());
                 }
-                found
             }
         }
     }

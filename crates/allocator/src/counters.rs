@@ -17,8 +17,10 @@ pub(crate) struct Counters {
     /// Blocks in callers' hands, for the small and the large half: their number and bytes, and what was asked for in
     /// active blocks.
     live: [Tally<3>; 2],
-    live_all: Peaks<3>,
-    /// Frees that are pending: number and bytes.
+    live_all: Level<3>,
+    /// All pending frees.
+    pending_blocks: i64,
+    /// Frees that are pending in either half: number and bytes.
     pending: [[i64; 2]; 2],
     /// The peaks of active blocks and their bytes at the times when frees were pending.
     pending_peak: [[i64; 2]; 2],
@@ -27,7 +29,7 @@ pub(crate) struct Counters {
     active_start: [[i64; 2]; 2],
     /// Inactive blocks of segments with other blocks: number and bytes.
     rests: [Tally<2>; 2],
-    rests_all: Peaks<2>,
+    rests_all: Level<2>,
     /// What changes seldom, as PyTorch keeps it; its other parts are not used.
     pub(crate) seldom: Stats,
 }
@@ -45,7 +47,7 @@ struct Tally<const N: usize> {
 
 /// The same quantities in both halves together.
 #[derive(Clone, Copy, Debug)]
-struct Peaks<const N: usize> {
+struct Level<const N: usize> {
     current: [i64; N],
     peak: [i64; N],
 }
@@ -56,30 +58,42 @@ impl<const N: usize> Default for Tally<N> {
     }
 }
 
-impl<const N: usize> Default for Peaks<N> {
+impl<const N: usize> Default for Level<N> {
     fn default() -> Self {
         Self { current: [0; N], peak: [0; N] }
     }
 }
 
-impl<const N: usize> Peaks<N> {
+impl<const N: usize> Level<N> {
     #[inline]
-    fn increase(&mut self, amounts: [i64; N]) {
-        for (quantity, amount) in amounts.into_iter().enumerate() {
-            self.current[quantity] = self.current[quantity].wrapping_add(amount);
-            self.peak[quantity] = self.peak[quantity].max(self.current[quantity]);
+    fn increase(&mut self, quantity: usize, amount: i64) {
+        let current = self.current[quantity].wrapping_add(amount);
+        self.current[quantity] = current;
+        if current > self.peak[quantity] {
+            self.peak[quantity] = current;
         }
+    }
+
+    #[inline]
+    fn decrease(&mut self, quantity: usize, amount: i64) {
+        self.current[quantity] = self.current[quantity].wrapping_sub(amount);
     }
 }
 
 impl<const N: usize> Tally<N> {
     #[inline]
-    fn increase(&mut self, amounts: [i64; N]) {
-        for (quantity, amount) in amounts.into_iter().enumerate() {
-            self.current[quantity] = self.current[quantity].wrapping_add(amount);
-            self.peak[quantity] = self.peak[quantity].max(self.current[quantity]);
-            self.gained[quantity] = self.gained[quantity].wrapping_add(amount);
+    fn increase(&mut self, quantity: usize, amount: i64) {
+        let current = self.current[quantity].wrapping_add(amount);
+        self.current[quantity] = current;
+        if current > self.peak[quantity] {
+            self.peak[quantity] = current;
         }
+        self.gained[quantity] = self.gained[quantity].wrapping_add(amount);
+    }
+
+    #[inline]
+    fn decrease(&mut self, quantity: usize, amount: i64) {
+        self.current[quantity] = self.current[quantity].wrapping_sub(amount);
     }
 
     fn stat(&self, quantity: usize) -> Stat {
@@ -107,6 +121,12 @@ fn half(pool: PoolKind) -> usize {
     }
 }
 
+/// Blocks are smaller than 2^60 bytes.
+#[inline]
+fn signed(size: Bytes) -> i64 {
+    size.get().cast_signed()
+}
+
 /// Both halves as PyTorch shows them; the peak of all is not the sum of theirs.
 fn array(halves: [Stat; 2], peak: i64) -> StatArray {
     let [small_pool, large_pool] = halves;
@@ -124,10 +144,12 @@ impl Counters {
     /// A block of `size` was handed out for a request of `requested`.
     #[inline]
     pub(crate) fn allocated(&mut self, pool: PoolKind, size: Bytes, requested: Bytes) {
-        let amounts = [1, size.signed(), requested.signed()];
-        self.live[half(pool)].increase(amounts);
-        self.live_all.increase(amounts);
-        if self.pending[0][COUNT] | self.pending[1][COUNT] != 0 {
+        let live = &mut self.live[half(pool)];
+        for (quantity, amount) in [(COUNT, 1), (BYTES, signed(size)), (REQUESTED, signed(requested))] {
+            live.increase(quantity, amount);
+            self.live_all.increase(quantity, amount);
+        }
+        if self.pending_blocks != 0 {
             self.note_pending_peaks();
         }
     }
@@ -152,43 +174,77 @@ impl Counters {
     /// A block of `size` went from its caller's hands straight into the cache.
     #[inline]
     pub(crate) fn freed(&mut self, pool: PoolKind, size: Bytes, requested: Bytes) {
-        let amounts = [1, size.signed(), requested.signed()];
         let live = &mut self.live[half(pool)];
-        for (quantity, amount) in amounts.into_iter().enumerate() {
-            live.current[quantity] = live.current[quantity].wrapping_sub(amount);
-            self.live_all.current[quantity] = self.live_all.current[quantity].wrapping_sub(amount);
+        for (quantity, amount) in [(COUNT, 1), (BYTES, signed(size)), (REQUESTED, signed(requested))] {
+            live.decrease(quantity, amount);
+            self.live_all.decrease(quantity, amount);
         }
     }
 
     /// A block of `size` was given back by its caller and stays pending.
     pub(crate) fn free_requested(&mut self, pool: PoolKind, size: Bytes) {
         self.freed(pool, size, Bytes::ZERO);
+        self.pending_blocks += 1;
         let pending = &mut self.pending[half(pool)];
         pending[COUNT] += 1;
-        pending[BYTES] = pending[BYTES].wrapping_add(size.signed());
+        pending[BYTES] = pending[BYTES].wrapping_add(signed(size));
     }
 
     /// A pending block of `size`, handed out for `requested`, became reusable.
     pub(crate) fn pending_completed(&mut self, pool: PoolKind, size: Bytes, requested: Bytes) {
+        self.pending_blocks -= 1;
         let pending = &mut self.pending[half(pool)];
         pending[COUNT] -= 1;
-        pending[BYTES] = pending[BYTES].wrapping_sub(size.signed());
-        let amount = requested.signed();
-        let live = &mut self.live[half(pool)];
-        live.current[REQUESTED] = live.current[REQUESTED].wrapping_sub(amount);
-        self.live_all.current[REQUESTED] = self.live_all.current[REQUESTED].wrapping_sub(amount);
+        pending[BYTES] = pending[BYTES].wrapping_sub(signed(size));
+        self.live[half(pool)].decrease(REQUESTED, signed(requested));
+        self.live_all.decrease(REQUESTED, signed(requested));
     }
 
-    /// The inactive blocks of divided segments changed by `blocks` and `bytes`, each applied as one net change.
+    // Inactive blocks of divided segments: each request and each free counts as one net change, since peaks and
+    // accumulated counts tell one change from two.
+
+    /// A free block of a divided segment was taken whole.
     #[inline]
-    pub(crate) fn rests_changed(&mut self, pool: PoolKind, blocks: i64, bytes: i64) {
+    pub(crate) fn rest_taken(&mut self, pool: PoolKind, size: Bytes) {
+        self.rests_lost(pool, 1, size);
+    }
+
+    /// The front of such a block was taken: `size` bytes.
+    #[inline]
+    pub(crate) fn rest_cut(&mut self, pool: PoolKind, size: Bytes) {
+        self.rests_lost(pool, 0, size);
+    }
+
+    /// The front of a whole segment was taken, and `rest` bytes were left.
+    #[inline]
+    pub(crate) fn rest_left(&mut self, pool: PoolKind, rest: Bytes) {
+        self.rest_grown(pool, 0, rest);
+    }
+
+    /// A block was freed that stays in a divided segment: its own `size` bytes were gained, and it absorbed `absorbed` blocks.
+    #[inline]
+    pub(crate) fn rest_grown(&mut self, pool: PoolKind, absorbed: u8, size: Bytes) {
         let rests = &mut self.rests[half(pool)];
-        for (quantity, amount) in [blocks, bytes].into_iter().enumerate() {
-            rests.current[quantity] = rests.current[quantity].wrapping_add(amount);
-            rests.peak[quantity] = rests.peak[quantity].max(rests.current[quantity]);
-            rests.gained[quantity] = rests.gained[quantity].wrapping_add(amount.max(0));
+        rests.increase(BYTES, signed(size));
+        self.rests_all.increase(BYTES, signed(size));
+        if absorbed == 0 {
+            rests.increase(COUNT, 1);
+            self.rests_all.increase(COUNT, 1);
+        } else {
+            let gone = i64::from(absorbed) - 1;
+            rests.decrease(COUNT, gone);
+            self.rests_all.decrease(COUNT, gone);
         }
-        self.rests_all.increase([blocks, bytes]);
+    }
+
+    /// `blocks` such blocks of `size` bytes altogether are part of a whole segment again.
+    #[inline]
+    pub(crate) fn rests_lost(&mut self, pool: PoolKind, blocks: u8, size: Bytes) {
+        let rests = &mut self.rests[half(pool)];
+        for (quantity, amount) in [(COUNT, i64::from(blocks)), (BYTES, signed(size))] {
+            rests.decrease(quantity, amount);
+            self.rests_all.decrease(quantity, amount);
+        }
     }
 
     /// Bytes in callers' hands.

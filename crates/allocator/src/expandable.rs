@@ -27,12 +27,13 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// While segments expand, a block at the end of one, which could grow, is left alone as long as a later block in the order
     /// reaches less far; while they do not, blocks of expandable segments are passed over.
     #[inline]
-    pub(crate) fn best_fit(&self, search: &Search) -> Option<BlockIndex> {
+    pub(crate) fn best_fit(&mut self, search: &Search) -> Option<BlockIndex> {
         let first = self.free_sets[search.set].cached.first_fitting(search.rounded, &self.blocks)?;
         if self.blocks[first].is_expandable { self.best_fit_behind(search) } else { Some(first) }
     }
 
-    fn best_fit_behind(&self, search: &Search) -> Option<BlockIndex> {
+    fn best_fit_behind(&mut self, search: &Search) -> Option<BlockIndex> {
+        self.free_sets[search.set].cached.settle(&self.blocks);
         let mut fitting = self.free_sets[search.set].fitting(search.rounded, &self.blocks);
         let mut chosen = fitting.next()?;
         if !search.expands {
@@ -134,6 +135,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let index =
             self.blocks.insert(Block::of_segment(id, segment, (addr, size), (search.set, pool), true));
         self.ranges.insert(segment, Range { base: addr, page });
+        self.note_settings();
         self.put_in_pool(index);
         self.sink.record(Event::RangeReserved { segment, block: id, addr, size, stream, pool_id, pool });
         Ok(Some(index))
@@ -227,6 +229,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.take_from_pool(index);
         self.blocks.remove(index);
         self.ranges.remove(&segment);
+        self.note_settings();
         self.sink.record(Event::RangeReleased { segment });
         Ok(())
     }

@@ -68,7 +68,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
                 return Err(Corruption::Lookup(block.allocation));
             }
         }
-        if inactive != self.free_sets.iter().map(|set| set.cached.iter(&self.blocks).count()).sum::<usize>() {
+        if inactive != self.free_sets.iter().map(|set| set.cached.count(&self.blocks)).sum::<usize>() {
             return Err(Corruption::Statistic("free blocks"));
         }
         Ok(())

@@ -64,10 +64,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             let block = &allocator.blocks[index];
             allocator.pools[DEFAULT_POOL].half(PoolKind::Large).calls().saturating_sub(block.calls_when_freed)
         };
-        let is_whole =
-            |index: &BlockIndex| !self.blocks[*index].is_split() && !self.blocks[*index].is_expandable;
-        let unsplit: Vec<BlockIndex> =
-            self.cached_blocks(DEFAULT_POOL, PoolKind::Large).into_iter().filter(is_whole).collect();
+        let mut unsplit = self.cached_blocks(DEFAULT_POOL, PoolKind::Large);
+        unsplit.retain(|index| !self.blocks[*index].is_split() && !self.blocks[*index].is_expandable);
         let mut total_age: f64 = unsplit.iter().map(|index| age(self, *index) as f64).sum();
         let mut candidates = unsplit;
         let mut reclaimed = Bytes::ZERO;
@@ -109,6 +107,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             return Ok(true);
         }
         let mut released = Bytes::ZERO;
+        self.free_sets[search.set].cached.settle(&self.blocks);
         let smaller = self.free_sets[search.set].smaller_than(wanted, &self.blocks);
         for index in smaller {
             let size = self.blocks[index].size;
@@ -153,9 +152,14 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     /// The cached blocks of one half of a pool, by ascending stream, size and address.
-    fn cached_blocks(&self, pool: PoolIndex, kind: PoolKind) -> Vec<BlockIndex> {
-        let sets = self.pools[pool].half(kind).sets();
-        sets.flat_map(|set| self.free_sets[set].cached.iter(&self.blocks)).collect()
+    fn cached_blocks(&mut self, pool: PoolIndex, kind: PoolKind) -> Vec<BlockIndex> {
+        let mut cached = Vec::new();
+        for set in self.pools[pool].half(kind).sets() {
+            let set = &mut self.free_sets[set].cached;
+            set.settle(&self.blocks);
+            cached.extend(set.iter(&self.blocks));
+        }
+        cached
     }
 
     /// Gives a segment that is one cached block back to the device (`release_block`).

@@ -7,17 +7,6 @@ use crate::CachingAllocator;
 use crate::block::{Block, BlockIndex};
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
-    #[inline]
-    /// Cuts the low `size` bytes off as a new block; the old block keeps the rest and becomes cached.
-    pub(crate) fn split(&mut self, index: BlockIndex, size: Bytes) -> BlockIndex {
-        let front = self.cut_below(index, size);
-        self.put_in_pool(index);
-        let (block, front_id) = (self.blocks[index].id, self.blocks[front].id);
-        self.sink.record(Event::Split { block, front: front_id, size });
-        front
-    }
-
-    #[inline]
     /// Moves the low `size` bytes to a new block, which it returns; the old block keeps the rest. Neither is put in a pool.
     pub(crate) fn cut_below(&mut self, index: BlockIndex, size: Bytes) -> BlockIndex {
         let id = self.blocks.mint();
@@ -43,37 +32,37 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.sink.record(Event::FreeCompleted { block: id });
         // Blocks of one segment have one free set.
         let set = &mut self.free_sets[block.set];
-        let mut net_count = 0;
-        let mut net_bytes = 0;
+        let own = block.size;
+        let mut absorbed = 0;
         if let Some(lower) = block.previous {
-            let other = self.blocks[lower];
+            let other = &self.blocks[lower];
             if other.state == BlockState::Inactive {
-                set.cached.remove(lower, other.size, other.addr);
+                let (other_id, other_size, previous) = (other.id, other.size, other.previous);
                 block.addr = other.addr;
-                block.size += other.size;
-                block.previous = other.previous;
-                if let Some(previous) = other.previous {
+                block.size += other_size;
+                block.previous = previous;
+                set.cached.remove(lower, other_size, block.addr);
+                if let Some(previous) = previous {
                     self.blocks[previous].next = Some(index);
                 }
                 self.blocks.remove(lower);
-                net_count -= 1;
-                net_bytes -= other.size.signed();
-                self.sink.record(Event::Merged { block: id, absorbed: other.id });
+                absorbed += 1;
+                self.sink.record(Event::Merged { block: id, absorbed: other_id });
             }
         }
         if let Some(upper) = block.next {
-            let other = self.blocks[upper];
+            let other = &self.blocks[upper];
             if other.state == BlockState::Inactive {
-                set.cached.remove(upper, other.size, other.addr);
-                block.size += other.size;
-                block.next = other.next;
-                if let Some(next) = other.next {
+                let (other_id, other_size, other_addr, next) = (other.id, other.size, other.addr, other.next);
+                block.size += other_size;
+                block.next = next;
+                set.cached.remove(upper, other_size, other_addr);
+                if let Some(next) = next {
                     self.blocks[next].previous = Some(index);
                 }
                 self.blocks.remove(upper);
-                net_count -= 1;
-                net_bytes -= other.size.signed();
-                self.sink.record(Event::Merged { block: id, absorbed: other.id });
+                absorbed += 1;
+                self.sink.record(Event::Merged { block: id, absorbed: other_id });
             }
         }
         block.state = BlockState::Inactive;
@@ -82,10 +71,10 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         set.cached.insert(index, block.size, block.addr, &self.blocks);
         if !block.is_expandable {
             if block.is_split() {
-                net_count += 1;
-                net_bytes += block.size.signed();
+                self.counters.rest_grown(block.pool, absorbed, own);
+            } else {
+                self.counters.rests_lost(block.pool, absorbed, block.size - own);
             }
-            self.counters.rests_changed(block.pool, net_count, net_bytes);
         }
     }
 

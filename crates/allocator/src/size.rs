@@ -85,6 +85,16 @@ pub fn should_split(
     }
 }
 
+/// [`should_split`] for default settings.
+#[inline]
+pub(crate) fn should_split_plain(size: Bytes, rounded: Bytes, pool: PoolKind) -> bool {
+    let least_rest = match pool {
+        PoolKind::Small => MIN_BLOCK_SIZE,
+        PoolKind::Large => Bytes::new(SMALL_SIZE.get() + 1),
+    };
+    size >= rounded.saturating_add(least_rest)
+}
+
 /// The pages of an expandable segment, by its pool.
 #[must_use]
 pub fn page_size(pool: PoolKind, config: &AllocatorConfig) -> Bytes {
@@ -101,6 +111,7 @@ pub fn range_size(total: Bytes, page: Bytes) -> Bytes {
 }
 
 /// The next multiple of `step`.
+#[inline]
 pub(crate) fn round_up(size: Bytes, step: Bytes) -> Bytes {
     Bytes::new(size.get().div_ceil(step.get()).saturating_mul(step.get()))
 }
