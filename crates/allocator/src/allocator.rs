@@ -530,30 +530,38 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let allocation = AllocationId::new(self.allocations);
         self.allocations = self.allocations.wrapping_add(1);
         let block = &mut self.blocks[index];
-        let Block { pool, is_expandable, previous, .. } = *block;
+        let Block { pool, is_expandable, previous, addr, segment, set, .. } = *block;
         let was_split = block.is_split();
         let (id, size, taken) = if splits {
+            block.addr = addr.offset(rounded);
+            block.size -= rounded;
+            let (rest_id, rest_size, rest_addr) = (block.id, block.size, block.addr);
             let id = self.blocks.mint();
-            let rest = &self.blocks[index];
+            // Not as a copy with changes, which would be read in pieces that do not fit what was written.
             let front = Block {
+                addr,
+                size: rounded,
                 requested,
-                allocation,
-                state: BlockState::Allocated,
+                calls_when_freed: 0,
                 previous,
                 next: Some(index),
-                ..rest.part(id, rest.addr, rounded)
+                id,
+                segment,
+                set,
+                allocation,
+                uses: None,
+                pool,
+                state: BlockState::Allocated,
+                is_expandable,
             };
             let taken = self.blocks.insert(front);
             if let Some(previous) = previous {
                 self.blocks[previous].next = Some(taken);
             }
             let rest = &mut self.blocks[index];
-            let set = &mut self.free_sets[rest.set];
+            let set = &mut self.free_sets[set];
             rest.previous = Some(taken);
-            rest.addr = rest.addr.offset(rounded);
-            rest.size -= rounded;
             rest.calls_when_freed = set.calls;
-            let (rest_id, rest_size, rest_addr) = (rest.id, rest.size, rest.addr);
             set.cached.insert(index, rest_size, rest_addr, &self.blocks);
             self.sink.record(Event::Split { block: rest_id, front: id, size: rounded });
             if !is_expandable {

@@ -27,53 +27,58 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Makes a block reusable and merges it with cached neighbors, first the lower one (`free_block`).
     #[inline]
     pub(crate) fn complete_free(&mut self, index: BlockIndex) {
-        let mut block = self.blocks[index];
-        let id = block.id;
-        self.sink.record(Event::FreeCompleted { block: id });
-        // Blocks of one segment have one free set.
-        let set = &mut self.free_sets[block.set];
-        let own = block.size;
-        let mut absorbed = 0;
-        if let Some(lower) = block.previous {
-            let other = &self.blocks[lower];
-            if other.state == BlockState::Inactive {
-                let (other_id, other_size, previous) = (other.id, other.size, other.previous);
-                block.addr = other.addr;
-                block.size += other_size;
-                block.previous = previous;
-                set.cached.remove(lower, other_size, block.addr);
-                if let Some(previous) = previous {
-                    self.blocks[previous].next = Some(index);
-                }
-                self.blocks.remove(lower);
-                absorbed += 1;
-                self.sink.record(Event::Merged { block: id, absorbed: other_id });
-            }
-        }
-        if let Some(upper) = block.next {
-            let other = &self.blocks[upper];
-            if other.state == BlockState::Inactive {
-                let (other_id, other_size, other_addr, next) = (other.id, other.size, other.addr, other.next);
-                block.size += other_size;
-                block.next = next;
-                set.cached.remove(upper, other_size, other_addr);
-                if let Some(next) = next {
-                    self.blocks[next].previous = Some(index);
-                }
-                self.blocks.remove(upper);
-                absorbed += 1;
-                self.sink.record(Event::Merged { block: id, absorbed: other_id });
-            }
-        }
+        // Single fields are read and written, never the whole block: a wide load that follows narrow stores waits for them.
+        let block = &mut self.blocks[index];
         block.state = BlockState::Inactive;
+        let Block { id, pool, is_expandable, set, previous, next, size: own, .. } = *block;
+        let (mut addr, mut size) = (block.addr, own);
+        // Blocks of one segment have one free set.
+        let set = &mut self.free_sets[set];
         block.calls_when_freed = set.calls;
-        self.blocks[index] = block;
-        set.cached.insert(index, block.size, block.addr, &self.blocks);
-        if !block.is_expandable {
-            if block.is_split() {
-                self.counters.rest_grown(block.pool, absorbed, own);
-            } else {
-                self.counters.rests_lost(block.pool, absorbed, block.size - own);
+        self.sink.record(Event::FreeCompleted { block: id });
+        let mut absorbed = 0;
+        let mut is_split = previous.is_some() || next.is_some();
+        if let Some(lower) = previous.filter(|lower| self.blocks[*lower].state == BlockState::Inactive) {
+            let other = &self.blocks[lower];
+            let (other_id, other_size, other_addr, before) =
+                (other.id, other.size, other.addr, other.previous);
+            set.cached.remove(lower, other_size, other_addr);
+            self.blocks.remove(lower);
+            addr = other_addr;
+            size += other_size;
+            absorbed += 1;
+            is_split = before.is_some() || next.is_some();
+            let block = &mut self.blocks[index];
+            block.addr = addr;
+            block.size = size;
+            block.previous = before;
+            if let Some(before) = before {
+                self.blocks[before].next = Some(index);
+            }
+            self.sink.record(Event::Merged { block: id, absorbed: other_id });
+        }
+        if let Some(upper) = next.filter(|upper| self.blocks[*upper].state == BlockState::Inactive) {
+            let other = &self.blocks[upper];
+            let (other_id, other_size, other_addr, behind) = (other.id, other.size, other.addr, other.next);
+            set.cached.remove(upper, other_size, other_addr);
+            self.blocks.remove(upper);
+            size += other_size;
+            absorbed += 1;
+            let block = &mut self.blocks[index];
+            block.size = size;
+            block.next = behind;
+            is_split = block.previous.is_some() || behind.is_some();
+            if let Some(behind) = behind {
+                self.blocks[behind].previous = Some(index);
+            }
+            self.sink.record(Event::Merged { block: id, absorbed: other_id });
+        }
+        set.cached.insert(index, size, addr, &self.blocks);
+        if !is_expandable {
+            if is_split {
+                self.counters.rest_grown(pool, absorbed, own);
+            } else if absorbed > 0 {
+                self.counters.rests_lost(pool, absorbed, size - own);
             }
         }
     }

@@ -1,9 +1,9 @@
 //! A handle that several threads share, and that knows blocks by their addresses, as PyTorch's callers do.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use blockyard_device::DeviceMemory;
 use blockyard_record::{Bytes, DeviceAddr, EventSink, Silent, StreamId};
+use spin::mutex::{SpinMutex, SpinMutexGuard};
+use spin::relax::Yield;
 
 use crate::addr_table::AddrTable;
 use crate::block::BlockIndex;
@@ -11,10 +11,11 @@ use crate::{AllocError, CachingAllocator};
 
 /// A [`CachingAllocator`] behind a lock, with memory given back by its address (`raw_alloc`, `raw_delete`).
 ///
-/// One lock for all streams, like PyTorch's: requests of different threads come one after the other.
+/// One lock for all streams, like PyTorch's: requests of different threads come one after the other. It is held for some
+/// tens of nanoseconds, or for a call of the device; who waits gives the processor away between tries.
 #[derive(Debug)]
 pub struct SharedAllocator<D: DeviceMemory, S: EventSink = Silent> {
-    inner: Mutex<Inner<D, S>>,
+    inner: SpinMutex<Inner<D, S>, Yield>,
 }
 
 #[derive(Debug)]
@@ -26,7 +27,7 @@ struct Inner<D: DeviceMemory, S: EventSink> {
 impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
     /// Shares an allocator. What was handed out before can be given back only through [`SharedAllocator::with`].
     pub fn new(allocator: CachingAllocator<D, S>) -> Self {
-        Self { inner: Mutex::new(Inner { allocator, live: AddrTable::default() }) }
+        Self { inner: SpinMutex::new(Inner { allocator, live: AddrTable::default() }) }
     }
 
     /// Hands out `requested` bytes for use on `stream`; address 0 for a request of zero bytes.
@@ -81,10 +82,9 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
         act(&mut self.lock().allocator)
     }
 
-    // A thread that panicked inside the lock left the allocator between two steps at worst; refusing every other thread
-    // from then on would lose their memory too.
-    fn lock(&self) -> MutexGuard<'_, Inner<D, S>> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    #[inline]
+    fn lock(&self) -> SpinMutexGuard<'_, Inner<D, S>> {
+        self.inner.lock()
     }
 }
 
