@@ -1,9 +1,10 @@
 //! Free blocks ordered by size, then address: best fit in a few steps, however many there are.
 //!
-//! Sizes fall into bins: one for each size up to 32 KiB, 64 for every octave above. Two levels of bits say which bins hold
+//! Sizes fall into bins: one for each size up to 1 MiB, 64 for every octave above. Two levels of bits say which bins hold
 //! blocks. Within a bin the order is exact too, so this is an ordered set; what differs from a tree is that finding the
 //! place of a block is arithmetic, and that the usual bin of up to three blocks costs no memory of its own.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
@@ -11,8 +12,42 @@ use blockyard_record::{Bytes, DeviceAddr};
 
 use crate::block::{Block, BlockIndex, BlockTable};
 
-/// A free block's place in the order.
-type Key = (Bytes, DeviceAddr, BlockIndex);
+/// A free block and its place in the order.
+#[derive(Clone, Copy, Debug)]
+struct Key {
+    size: Bytes,
+    addr: DeviceAddr,
+    index: BlockIndex,
+}
+
+impl Key {
+    /// One number for the order by size, then address: comparing it takes no branch, which could not be foreseen.
+    #[inline]
+    fn rank(&self) -> u128 {
+        u128::from(self.size.get()) << 64 | u128::from(self.addr.get())
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.rank() == other.rank()
+    }
+}
+
+impl Eq for Key {}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Key {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.rank().cmp(&other.rank())
+    }
+}
 
 const FEW: usize = 3;
 /// A longer list becomes a tree: moving its entries for every insertion would cost more.
@@ -20,6 +55,10 @@ const LONGEST_LIST: usize = 128;
 /// A list of this length fits into the bin again, with room for another block before it becomes a list once more.
 const SHORTEST_LIST: usize = FEW - 1;
 const GROUP: usize = u64::BITS as usize;
+/// Sizes below this many units of 512 bytes have a bin each.
+const EXACT: usize = 2048;
+const OCTAVES: u32 = 32;
+const LAST_BIN: usize = GROUP * GROUP - 1;
 
 /// The free blocks of one stream in one half of a pool.
 ///
@@ -27,19 +66,12 @@ const GROUP: usize = u64::BITS as usize;
 /// next, and then it never has to be filed at all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SizeBins {
-    latest: Option<Latest>,
+    latest: Option<Key>,
     groups: Vec<Group>,
-    /// One bit for each group that is not empty. Sizes below 2^64 have less than 64 groups.
+    /// One bit for each group that is not empty; there are at most 64.
     occupied: u64,
     lists: Vec<List>,
     vacant_lists: Vec<usize>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Latest {
-    size: Bytes,
-    addr: DeviceAddr,
-    index: BlockIndex,
 }
 
 /// 64 bins, and one bit for each that is not empty.
@@ -73,7 +105,7 @@ impl SizeBins {
 
     #[inline]
     pub(crate) fn insert(&mut self, index: BlockIndex, size: Bytes, addr: DeviceAddr, blocks: &BlockTable) {
-        if let Some(before) = self.latest.replace(Latest { size, addr, index }) {
+        if let Some(before) = self.latest.replace(Key { size, addr, index }) {
             self.file(before, blocks);
         }
     }
@@ -85,8 +117,8 @@ impl SizeBins {
         }
     }
 
-    fn file(&mut self, Latest { size, addr, index }: Latest, blocks: &BlockTable) {
-        let number = bin_of(size);
+    fn file(&mut self, key: Key, blocks: &BlockTable) {
+        let number = bin_of(key.size);
         if number / GROUP >= self.groups.len() {
             self.grow(number);
         }
@@ -95,15 +127,15 @@ impl SizeBins {
         group.occupied |= 1 << (number % GROUP);
         if let Bin::Few(few) = &mut group.bins[number % GROUP] {
             if few[0].is_none() {
-                few[0] = Some(index);
+                few[0] = Some(key.index);
                 return;
             }
             if few[FEW - 1].is_none() {
-                insert_in_few(few, (size, addr, index), blocks);
+                insert_in_few(few, &key, blocks);
                 return;
             }
         }
-        self.insert_in_list(number, (size, addr, index), blocks);
+        self.insert_in_list(number, key, blocks);
     }
 
     fn insert_in_list(&mut self, number: usize, key: Key, blocks: &BlockTable) {
@@ -113,7 +145,7 @@ impl SizeBins {
                 let mut keys = [key; FEW + 1];
                 for (place, index) in keys.iter_mut().zip(few.iter().flatten()) {
                     let other = &blocks[*index];
-                    *place = (other.size, other.addr, *index);
+                    *place = Key { size: other.size, addr: other.addr, index: *index };
                 }
                 keys.sort_unstable_by(|one, other| other.cmp(one));
                 *bin = Bin::Many(put_list(&mut self.lists, &mut self.vacant_lists, &keys));
@@ -128,7 +160,7 @@ impl SizeBins {
         if self.latest.is_some_and(|latest| latest.index == index) {
             self.latest = None;
         } else {
-            self.remove_from_bin(bin_of(size), &(size, addr, index));
+            self.remove_from_bin(bin_of(size), &Key { size, addr, index });
         }
     }
 
@@ -141,7 +173,7 @@ impl SizeBins {
             self.remove_from_list(number, key);
             return;
         };
-        let index = Some(key.2);
+        let index = Some(key.index);
         if few[0] == index {
             few[0] = few[1];
             few[1] = few[2];
@@ -171,7 +203,7 @@ impl SizeBins {
         {
             let mut few = [None; FEW];
             for (place, key) in few.iter_mut().zip(keys.iter().rev()) {
-                *place = Some(key.2);
+                *place = Some(key.index);
             }
             self.vacant_lists.push(list_number as usize);
             *bin = Bin::Few(few);
@@ -187,7 +219,9 @@ impl SizeBins {
         let number = bin_of(block.size);
         match self.groups.get(number / GROUP).map(|group| &group.bins[number % GROUP]) {
             Some(Bin::Few(few)) => few.contains(&Some(index)),
-            Some(Bin::Many(list)) => self.lists[*list as usize].contains(&(block.size, block.addr, index)),
+            Some(Bin::Many(list)) => {
+                self.lists[*list as usize].contains(&Key { size: block.size, addr: block.addr, index })
+            }
             None => false,
         }
     }
@@ -202,7 +236,7 @@ impl SizeBins {
         }
         let (number, index) = found?;
         let block = &blocks[index];
-        self.remove_from_bin(number, &(block.size, block.addr, index));
+        self.remove_from_bin(number, &Key { size: block.size, addr: block.addr, index });
         Some(index)
     }
 
@@ -220,10 +254,10 @@ impl SizeBins {
         found: Option<(usize, BlockIndex)>,
         blocks: &BlockTable,
     ) -> Option<BlockIndex> {
-        let latest = self.latest.filter(|latest| latest.size >= size)?;
+        let latest = self.latest.as_ref().filter(|latest| latest.size >= size)?;
         let comes_first = found.is_none_or(|(_, index)| {
             let block = &blocks[index];
-            (latest.size, latest.addr) < (block.size, block.addr)
+            *latest < Key { size: block.size, addr: block.addr, index }
         });
         comes_first.then_some(latest.index)
     }
@@ -260,7 +294,9 @@ impl SizeBins {
                 let place = few.iter().position(|place| *place == Some(index));
                 place.and_then(|place| few.get(place + 1).copied().flatten())
             }
-            Bin::Many(list) => self.lists[*list as usize].next_after(&(block.size, block.addr, index)),
+            Bin::Many(list) => {
+                self.lists[*list as usize].next_after(&Key { size: block.size, addr: block.addr, index })
+            }
         };
         if next.is_some() {
             return next;
@@ -285,8 +321,8 @@ impl SizeBins {
 
     #[inline]
     fn first_from_group(&self, number: usize) -> Option<(usize, BlockIndex)> {
-        // The number is at most that of the last group and one.
-        let later = self.occupied & (u64::MAX << (number % GROUP));
+        // There may be no group with this number.
+        let later = if number < GROUP { self.occupied & (u64::MAX << number) } else { 0 };
         let number = later.trailing_zeros() as usize;
         let group = self.groups.get(number)?;
         let bin = group.occupied.trailing_zeros() as usize;
@@ -357,18 +393,21 @@ impl List {
             Self::Descending(keys) => keys.last(),
             Self::Tree(tree) => tree.first(),
         }
-        .map(|key| key.2)
+        .map(|key| key.index)
     }
 
     fn first_fitting(&self, size: Bytes) -> Option<BlockIndex> {
         match self {
             Self::Descending(keys) => {
-                let fitting = keys.partition_point(|key| key.0 >= size);
+                let fitting = keys.partition_point(|key| key.size >= size);
                 keys[..fitting].last()
             }
-            Self::Tree(tree) => tree.range((size, DeviceAddr::new(0), BlockIndex::LOWEST)..).next(),
+            Self::Tree(tree) => {
+                let lowest = Key { size, addr: DeviceAddr::new(0), index: BlockIndex::LOWEST };
+                tree.range(lowest..).next()
+            }
         }
-        .map(|key| key.2)
+        .map(|key| key.index)
     }
 
     fn next_after(&self, key: &Key) -> Option<BlockIndex> {
@@ -379,37 +418,43 @@ impl List {
             }
             Self::Tree(tree) => tree.range((Bound::Excluded(*key), Bound::Unbounded)).next(),
         }
-        .map(|key| key.2)
+        .map(|key| key.index)
     }
 }
 
-/// The bin of blocks of this size: the size itself in units of 512 bytes up to 63 of them, above that its six bits after the
-/// leading one.
+/// The bin of blocks of this size: the size itself in units of 512 bytes below 1 MiB, where most blocks are; above that its
+/// octave and the six bits after the leading one; and the last bin from 4 PiB on.
 #[inline]
 fn bin_of(size: Bytes) -> usize {
     let units = size.get() >> 9;
-    if units < 64 {
-        return units as usize;
+    match usize::try_from(units) {
+        Ok(units) if units < EXACT => return units,
+        _ => {}
     }
-    let octave = units.ilog2() - 6;
-    // Less than 128 after the shift.
-    octave as usize * 64 + (units >> octave) as usize
+    let octave = units.ilog2() - EXACT.ilog2();
+    if octave >= OCTAVES {
+        return LAST_BIN;
+    }
+    // From 64 to 127 after the shift.
+    let within = units >> (octave + EXACT.ilog2() - 6);
+    EXACT + octave as usize * GROUP + within as usize % GROUP
 }
 
 /// Puts a block among one or two others.
-fn insert_in_few(few: &mut [Option<BlockIndex>; FEW], (size, addr, index): Key, blocks: &BlockTable) {
+fn insert_in_few(few: &mut [Option<BlockIndex>; FEW], key: &Key, blocks: &BlockTable) {
     let is_lower = |place: Option<BlockIndex>| {
-        place.is_none_or(|other| {
-            let other = &blocks[other];
-            (size, addr) < (other.size, other.addr)
+        place.is_none_or(|index| {
+            let other = &blocks[index];
+            *key < Key { size: other.size, addr: other.addr, index }
         })
     };
+    let index = Some(key.index);
     if is_lower(few[0]) {
-        *few = [Some(index), few[0], few[1]];
+        *few = [index, few[0], few[1]];
     } else if is_lower(few[1]) {
-        *few = [few[0], Some(index), few[1]];
+        *few = [few[0], index, few[1]];
     } else {
-        few[2] = Some(index);
+        few[2] = index;
     }
 }
 
@@ -431,4 +476,28 @@ fn put_list(lists: &mut Vec<List>, vacant: &mut Vec<usize>, keys: &[Key]) -> u32
     }
     // There is at most one list for each of the less than 4096 bins.
     u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_are_in_the_order_of_their_sizes() {
+        assert_eq!(bin_of(Bytes::new(512)), 1);
+        assert_eq!(bin_of(Bytes::mib(1) - Bytes::new(512)), 2047);
+        assert_eq!(bin_of(Bytes::mib(1)), 2048);
+        assert_eq!(bin_of(Bytes::mib(2)), 2048 + 64);
+        let mut before = 0;
+        for exponent in 9..64 {
+            for part in 0..128 {
+                let size = Bytes::new((1 << exponent) + (1_u64 << exponent) / 128 * part);
+                let bin = bin_of(size);
+                assert!(bin == before || bin == before + 1 || exponent <= 20 && bin > before, "{size}");
+                before = bin;
+            }
+        }
+        assert_eq!(before, LAST_BIN);
+        assert_eq!(bin_of(Bytes::new(u64::MAX)), LAST_BIN);
+    }
 }
