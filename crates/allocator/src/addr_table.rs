@@ -4,7 +4,8 @@ use blockyard_record::DeviceAddr;
 
 use crate::block::BlockIndex;
 
-/// Live blocks by their addresses: open addressing, at most half full, neighbors move up when one is taken out.
+/// Live blocks by their addresses: open addressing, at most a quarter full so that most are found at once, neighbors move up
+/// when one is taken out.
 ///
 /// A slot is 8 bytes, so that a search stays within one cache line: it holds the low half of the address in units of the smallest block,
 /// which tells blocks apart within 2 TiB, and the block itself is asked for the rest.
@@ -21,7 +22,7 @@ struct Slot {
     block: u32,
 }
 
-const LEAST: usize = 64;
+const LEAST: usize = 256;
 
 impl AddrTable {
     /// The block at the address, if there is one for which `is_it` holds, and its place for [`AddrTable::remove`].
@@ -46,7 +47,7 @@ impl AddrTable {
     /// Adds a block that is not in the table.
     #[inline]
     pub(crate) fn insert(&mut self, addr: DeviceAddr, index: BlockIndex) {
-        if self.len * 2 >= self.slots.len() {
+        if self.len * 4 >= self.slots.len() {
             self.grow();
         }
         self.put(Slot { tag: tag(addr), block: index.number() });

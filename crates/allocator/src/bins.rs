@@ -173,22 +173,17 @@ impl SizeBins {
             self.remove_from_list(number, key);
             return;
         };
+        // Which place it has cannot be foreseen, so nothing here asks with a branch.
         let index = Some(key.index);
-        if few[0] == index {
-            few[0] = few[1];
-            few[1] = few[2];
-        } else if few[1] == index {
-            few[1] = few[2];
-        } else if few[2] != index {
-            return;
-        }
-        few[2] = None;
-        if few[0].is_none() {
-            group.occupied &= !(1 << (number % GROUP));
-            if group.occupied == 0 {
-                self.occupied &= !(1 << (number / GROUP));
-            }
-        }
+        let [first, second, third] = *few;
+        let is_first = first == index;
+        let is_second = second == index;
+        let last = if third == index { None } else { third };
+        let below = if is_first { second } else { first };
+        let above = if is_first | is_second { last } else { second };
+        *few = [below, above, if is_first | is_second { None } else { last }];
+        group.occupied &= !(u64::from(below.is_none()) << (number % GROUP));
+        self.occupied &= !(u64::from(group.occupied == 0) << (number / GROUP));
     }
 
     fn remove_from_list(&mut self, number: usize, key: &Key) {
@@ -268,7 +263,8 @@ impl SizeBins {
         let number = bin_of(size);
         let group = self.groups.get(number / GROUP)?;
         let from = group.occupied >> (number % GROUP);
-        if from & 1 == 1 {
+        // Whatever is in a bin of one size fits.
+        if number >= EXACT && from & 1 == 1 {
             let found = match &group.bins[number % GROUP] {
                 Bin::Few(few) => few.iter().flatten().find(|index| blocks[**index].size >= size).copied(),
                 Bin::Many(list) => self.lists[*list as usize].first_fitting(size),
@@ -277,7 +273,7 @@ impl SizeBins {
                 return Some((number, index));
             }
         }
-        let above = from & !1;
+        let above = if number >= EXACT { from & !1 } else { from };
         if above == 0 {
             return self.first_from_group(number / GROUP + 1);
         }
