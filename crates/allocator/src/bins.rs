@@ -54,31 +54,44 @@ const FEW: usize = 3;
 const LONGEST_LIST: usize = 128;
 /// A list of this length fits into the bin again, with room for another block before it becomes a list once more.
 const SHORTEST_LIST: usize = FEW - 1;
-const GROUP: usize = u64::BITS as usize;
+const WORD: usize = u64::BITS as usize;
 /// Sizes below this many units of 512 bytes have a bin each.
 const EXACT: usize = 2048;
 const OCTAVES: u32 = 32;
-const LAST_BIN: usize = GROUP * GROUP - 1;
+const LAST_BIN: usize = WORD * WORD - 1;
 
 /// The free blocks of one stream in one half of a pool.
 ///
 /// The block that came last stands outside of the bins: what was just freed or left over is most often taken again or merged
 /// next, and then it never has to be filed at all.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct SizeBins {
-    latest: Option<Key>,
-    groups: Vec<Group>,
-    /// One bit for each group that is not empty; there are at most 64.
-    occupied: u64,
+    latest: Option<BlockIndex>,
+    latest_size: Bytes,
+    latest_addr: DeviceAddr,
+    /// One bit for each word of `occupied` that is not zero.
+    occupied_words: u64,
+    /// One bit for each bin that is not empty.
+    occupied: [u64; WORD],
+    /// Up to the largest size so far, in whole words.
+    bins: Vec<Bin>,
     lists: Vec<List>,
     vacant_lists: Vec<usize>,
 }
 
-/// 64 bins, and one bit for each that is not empty.
-#[derive(Clone, Copy, Debug)]
-struct Group {
-    occupied: u64,
-    bins: [Bin; GROUP],
+impl Default for SizeBins {
+    fn default() -> Self {
+        Self {
+            latest: None,
+            latest_size: Bytes::ZERO,
+            latest_addr: DeviceAddr::new(0),
+            occupied_words: 0,
+            occupied: [0; WORD],
+            bins: Vec::new(),
+            lists: Vec::new(),
+            vacant_lists: Vec::new(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +102,7 @@ enum Bin {
     Many(u32),
 }
 
-const EMPTY: Group = Group { occupied: 0, bins: [Bin::Few([None; FEW]); GROUP] };
+const EMPTY: Bin = Bin::Few([None; FEW]);
 
 #[derive(Clone, Debug)]
 enum List {
@@ -100,46 +113,48 @@ enum List {
 
 impl SizeBins {
     pub(crate) fn is_empty(&self) -> bool {
-        self.latest.is_none() && self.occupied == 0
+        self.latest.is_none() && self.occupied_words == 0
     }
 
     #[inline]
     pub(crate) fn insert(&mut self, index: BlockIndex, size: Bytes, addr: DeviceAddr, blocks: &BlockTable) {
-        if let Some(before) = self.latest.replace(Key { size, addr, index }) {
-            self.file(before, blocks);
+        if let Some(before) = self.latest {
+            self.file(before, self.latest_size, self.latest_addr, blocks);
         }
+        self.latest = Some(index);
+        self.latest_size = size;
+        self.latest_addr = addr;
     }
 
     /// Puts the latest block into its bin, as walks expect it.
     pub(crate) fn settle(&mut self, blocks: &BlockTable) {
         if let Some(latest) = self.latest.take() {
-            self.file(latest, blocks);
+            self.file(latest, self.latest_size, self.latest_addr, blocks);
         }
     }
 
-    fn file(&mut self, key: Key, blocks: &BlockTable) {
-        let number = bin_of(key.size);
-        if number / GROUP >= self.groups.len() {
+    fn file(&mut self, index: BlockIndex, size: Bytes, addr: DeviceAddr, blocks: &BlockTable) {
+        let number = bin_of(size);
+        if number >= self.bins.len() {
             self.grow(number);
         }
-        self.occupied |= 1 << (number / GROUP);
-        let group = &mut self.groups[number / GROUP];
-        group.occupied |= 1 << (number % GROUP);
-        if let Bin::Few(few) = &mut group.bins[number % GROUP] {
+        self.occupied_words |= 1 << (number / WORD);
+        self.occupied[number / WORD % WORD] |= 1 << (number % WORD);
+        if let Bin::Few(few) = &mut self.bins[number] {
             if few[0].is_none() {
-                few[0] = Some(key.index);
+                few[0] = Some(index);
                 return;
             }
             if few[FEW - 1].is_none() {
-                insert_in_few(few, &key, blocks);
+                insert_in_few(few, &Key { size, addr, index }, blocks);
                 return;
             }
         }
-        self.insert_in_list(number, key, blocks);
+        self.insert_in_list(number, Key { size, addr, index }, blocks);
     }
 
     fn insert_in_list(&mut self, number: usize, key: Key, blocks: &BlockTable) {
-        let bin = &mut self.groups[number / GROUP].bins[number % GROUP];
+        let bin = &mut self.bins[number];
         match bin {
             Bin::Few(few) => {
                 let mut keys = [key; FEW + 1];
@@ -157,7 +172,7 @@ impl SizeBins {
     /// Takes the block out, if it is there.
     #[inline]
     pub(crate) fn remove(&mut self, index: BlockIndex, size: Bytes, addr: DeviceAddr) {
-        if self.latest.is_some_and(|latest| latest.index == index) {
+        if self.latest == Some(index) {
             self.latest = None;
         } else {
             self.remove_from_bin(bin_of(size), &Key { size, addr, index });
@@ -166,10 +181,7 @@ impl SizeBins {
 
     #[inline]
     fn remove_from_bin(&mut self, number: usize, key: &Key) {
-        let Some(group) = self.groups.get_mut(number / GROUP) else {
-            return;
-        };
-        let Bin::Few(few) = &mut group.bins[number % GROUP] else {
+        let Some(Bin::Few(few)) = self.bins.get_mut(number) else {
             self.remove_from_list(number, key);
             return;
         };
@@ -182,12 +194,15 @@ impl SizeBins {
         let below = if is_first { second } else { first };
         let above = if is_first | is_second { last } else { second };
         *few = [below, above, if is_first | is_second { None } else { last }];
-        group.occupied &= !(u64::from(below.is_none()) << (number % GROUP));
-        self.occupied &= !(u64::from(group.occupied == 0) << (number / GROUP));
+        let word = &mut self.occupied[number / WORD % WORD];
+        *word &= !(u64::from(below.is_none()) << (number % WORD));
+        self.occupied_words &= !(u64::from(*word == 0) << (number / WORD));
     }
 
     fn remove_from_list(&mut self, number: usize, key: &Key) {
-        let bin = &mut self.groups[number / GROUP].bins[number % GROUP];
+        let Some(bin) = self.bins.get_mut(number) else {
+            return;
+        };
         let Bin::Many(list_number) = *bin else {
             return;
         };
@@ -206,13 +221,10 @@ impl SizeBins {
     }
 
     pub(crate) fn contains(&self, index: BlockIndex, block: &Block) -> bool {
-        if let Some(latest) = self.latest
-            && latest.index == index
-        {
-            return latest.size == block.size && latest.addr == block.addr;
+        if self.latest == Some(index) {
+            return self.latest_size == block.size && self.latest_addr == block.addr;
         }
-        let number = bin_of(block.size);
-        match self.groups.get(number / GROUP).map(|group| &group.bins[number % GROUP]) {
+        match self.bins.get(bin_of(block.size)) {
             Some(Bin::Few(few)) => few.contains(&Some(index)),
             Some(Bin::Many(list)) => {
                 self.lists[*list as usize].contains(&Key { size: block.size, addr: block.addr, index })
@@ -249,23 +261,26 @@ impl SizeBins {
         found: Option<(usize, BlockIndex)>,
         blocks: &BlockTable,
     ) -> Option<BlockIndex> {
-        let latest = self.latest.as_ref().filter(|latest| latest.size >= size)?;
+        let latest = self.latest.filter(|_| self.latest_size >= size)?;
+        let key = Key { size: self.latest_size, addr: self.latest_addr, index: latest };
         let comes_first = found.is_none_or(|(_, index)| {
             let block = &blocks[index];
-            *latest < Key { size: block.size, addr: block.addr, index }
+            key < Key { size: block.size, addr: block.addr, index }
         });
-        comes_first.then_some(latest.index)
+        comes_first.then_some(latest)
     }
 
     /// The first fitting block in the bins, and its bin.
     #[inline]
     fn first_filed(&self, size: Bytes, blocks: &BlockTable) -> Option<(usize, BlockIndex)> {
         let number = bin_of(size);
-        let group = self.groups.get(number / GROUP)?;
-        let from = group.occupied >> (number % GROUP);
-        // Whatever is in a bin of one size fits.
-        if number >= EXACT && from & 1 == 1 {
-            let found = match &group.bins[number % GROUP] {
+        let from = self.occupied[number / WORD % WORD] >> (number % WORD);
+        if number < EXACT {
+            // Whatever is in a bin of one size fits.
+            return self.first_above(number, from);
+        }
+        if from & 1 == 1 {
+            let found = match &self.bins[number] {
                 Bin::Few(few) => few.iter().flatten().find(|index| blocks[**index].size >= size).copied(),
                 Bin::Many(list) => self.lists[*list as usize].first_fitting(size),
             };
@@ -273,19 +288,30 @@ impl SizeBins {
                 return Some((number, index));
             }
         }
-        let above = if number >= EXACT { from & !1 } else { from };
-        if above == 0 {
-            return self.first_from_group(number / GROUP + 1);
-        }
-        let number = number + above.trailing_zeros() as usize;
-        self.first_in_bin(&group.bins[number % GROUP]).map(|index| (number, index))
+        self.first_above(number, from & !1)
+    }
+
+    /// The first block from this bin on and its bin, given the bits of its word from its own on.
+    #[inline]
+    fn first_above(&self, number: usize, from: u64) -> Option<(usize, BlockIndex)> {
+        let number = if from == 0 {
+            let later = self.occupied_words & (u64::MAX << (number / WORD) << 1);
+            let word = later.trailing_zeros() as usize;
+            word * WORD + self.occupied.get(word)?.trailing_zeros() as usize
+        } else {
+            number + from.trailing_zeros() as usize
+        };
+        let first = match self.bins.get(number)? {
+            Bin::Few(few) => few[0],
+            Bin::Many(list) => self.lists[*list as usize].first(),
+        };
+        first.map(|index| (number, index))
     }
 
     /// The block behind this one in the order; settled first.
     pub(crate) fn next_after(&self, index: BlockIndex, block: &Block) -> Option<BlockIndex> {
         let number = bin_of(block.size);
-        let group = self.groups.get(number / GROUP)?;
-        let next = match &group.bins[number % GROUP] {
+        let next = match self.bins.get(number)? {
             Bin::Few(few) => {
                 let place = few.iter().position(|place| *place == Some(index));
                 place.and_then(|place| few.get(place + 1).copied().flatten())
@@ -294,19 +320,13 @@ impl SizeBins {
                 self.lists[*list as usize].next_after(&Key { size: block.size, addr: block.addr, index })
             }
         };
-        if next.is_some() {
-            return next;
-        }
-        let above = group.occupied >> (number % GROUP) & !1;
-        if above == 0 {
-            return self.first_from_group(number / GROUP + 1).map(|(_, index)| index);
-        }
-        self.first_in_bin(&group.bins[(number + above.trailing_zeros() as usize) % GROUP])
+        let from = self.occupied[number / WORD % WORD] >> (number % WORD) & !1;
+        next.or_else(|| self.first_above(number, from).map(|(_, index)| index))
     }
 
     /// All blocks in order; settled first.
     pub(crate) fn iter<'a>(&'a self, blocks: &'a BlockTable) -> impl Iterator<Item = BlockIndex> + 'a {
-        let first = self.first_from_group(0).map(|(_, index)| index);
+        let first = self.first_above(0, self.occupied[0]).map(|(_, index)| index);
         std::iter::successors(first, |index| self.next_after(*index, &blocks[*index]))
     }
 
@@ -315,27 +335,9 @@ impl SizeBins {
         usize::from(self.latest.is_some()) + self.iter(blocks).count()
     }
 
-    #[inline]
-    fn first_from_group(&self, number: usize) -> Option<(usize, BlockIndex)> {
-        // There may be no group with this number.
-        let later = if number < GROUP { self.occupied & (u64::MAX << number) } else { 0 };
-        let number = later.trailing_zeros() as usize;
-        let group = self.groups.get(number)?;
-        let bin = group.occupied.trailing_zeros() as usize;
-        self.first_in_bin(&group.bins[bin % GROUP]).map(|index| (number * GROUP + bin, index))
-    }
-
-    #[inline]
-    fn first_in_bin(&self, bin: &Bin) -> Option<BlockIndex> {
-        match bin {
-            Bin::Few(few) => few[0],
-            Bin::Many(list) => self.lists[*list as usize].first(),
-        }
-    }
-
     #[cold]
     fn grow(&mut self, number: usize) {
-        self.groups.resize(number / GROUP + 1, EMPTY);
+        self.bins.resize((number / WORD + 1) * WORD, EMPTY);
     }
 }
 
@@ -433,7 +435,7 @@ fn bin_of(size: Bytes) -> usize {
     }
     // From 64 to 127 after the shift.
     let within = units >> (octave + EXACT.ilog2() - 6);
-    EXACT + octave as usize * GROUP + within as usize % GROUP
+    EXACT + octave as usize * WORD + within as usize % WORD
 }
 
 /// Puts a block among one or two others.
