@@ -92,6 +92,16 @@ pub(crate) struct Search {
     pub(crate) expands: bool,
 }
 
+/// The block that a request gets.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    index: BlockIndex,
+    /// The request after rounding.
+    rounded: Bytes,
+    /// Whether it gets only the front of the block.
+    splits: bool,
+}
+
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// An allocator that holds nothing yet.
     pub fn new(device: D, config: AllocatorConfig, sink: S) -> Self {
@@ -151,20 +161,30 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         if requested >= size::LARGEST_REQUEST {
             return Err(AllocError::TooLarge { requested });
         }
-        if self.is_plain && self.scopes.is_empty() && !self.has_pending_frees() {
-            let rounded = size::round_up(requested, size::MIN_BLOCK_SIZE);
-            let pool = size::pool_kind(rounded);
-            let set = self.default_set(pool, stream);
-            if let Some(index) = self.free_sets[set].cached.take_first_fitting(rounded, &self.blocks) {
-                let splits = size::should_split_plain(self.blocks[index].size, rounded, pool);
-                return Ok(Some(self.hand_out(index, (requested, rounded), splits)));
-            }
-        }
-        self.allocate_with_care(requested, stream).map(Some)
+        let found = match self.find_plain(requested, stream) {
+            Some(found) => found,
+            None => self.find_with_care(requested, stream)?,
+        };
+        Ok(Some(self.hand_out(requested, found)))
     }
 
-    /// As PyTorch does it step by step, with pending frees, scopes and settings (`malloc`).
-    fn allocate_with_care(&mut self, requested: Bytes, stream: StreamId) -> Result<BlockIndex, AllocError> {
+    /// Finds a cached block where nothing but the rules for default settings has a say; `None` says nothing about the others.
+    #[inline]
+    fn find_plain(&mut self, requested: Bytes, stream: StreamId) -> Option<Found> {
+        if !self.is_plain || !self.scopes.is_empty() || self.has_pending_frees() {
+            return None;
+        }
+        let rounded = size::round_up(requested, size::MIN_BLOCK_SIZE);
+        let pool = size::pool_kind(rounded);
+        let set = self.default_set(pool, stream);
+        let index = self.free_sets[set].cached.take_first_fitting(rounded, &self.blocks)?;
+        let splits = size::should_split_plain(self.blocks[index].size, rounded, pool);
+        Some(Found { index, rounded, splits })
+    }
+
+    /// Finds a block as PyTorch does it step by step, with pending frees, scopes and settings (`malloc`).
+    #[inline(never)]
+    fn find_with_care(&mut self, requested: Bytes, stream: StreamId) -> Result<Found, AllocError> {
         let is_in_scope = !self.scopes.is_empty();
         if !is_in_scope && self.has_pending_frees() {
             self.process_events()?;
@@ -191,7 +211,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let block = &self.blocks[index];
         let splits = size::should_split(block.size, rounded, block.pool, search.expands, &self.config)
             && !self.free_sets[block.set].never_splits;
-        Ok(self.hand_out(index, (requested, rounded), splits))
+        Ok(Found { index, rounded, splits })
     }
 
     /// Takes an allocation back (`free`). If other streams used it, it stays pending until their work is done.
@@ -521,12 +541,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// Makes the block the caller's, or the front of it (`alloc_found_block`).
     #[inline]
-    fn hand_out(
-        &mut self,
-        index: BlockIndex,
-        (requested, rounded): (Bytes, Bytes),
-        splits: bool,
-    ) -> BlockIndex {
+    fn hand_out(&mut self, requested: Bytes, Found { index, rounded, splits }: Found) -> BlockIndex {
         let allocation = AllocationId::new(self.allocations);
         self.allocations = self.allocations.wrapping_add(1);
         let block = &mut self.blocks[index];
