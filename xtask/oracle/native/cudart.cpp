@@ -205,10 +205,23 @@ cudaError_t cudaGetLastError() {
   return error;
 }
 
-const char* cudaGetErrorName(cudaError_t) { return "an error of the stand-in"; }
-const char* cudaGetErrorString(cudaError_t) { return "an error of the stand-in"; }
+const char* cudaGetErrorName(cudaError_t error) {
+  switch (error) {
+    case cudaErrorInvalidValue: return "the stand-in was given a bad value";
+    case cudaErrorMemoryAllocation: return "the stand-in has no memory left";
+    case cudaErrorNotReady: return "the stand-in has not done that work";
+    case cudaErrorNotSupported: return "the stand-in does not know this function";
+    default: return "an error that the stand-in never returns";
+  }
+}
+
+const char* cudaGetErrorString(cudaError_t error) { return cudaGetErrorName(error); }
 
 // Not used by what is tested here.
+
+cudaError_t cudaMemcpyAsync(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t) {
+  return refuse(cudaErrorNotSupported);
+}
 
 #define NOT_SUPPORTED(name) \
   cudaError_t name() { return refuse(cudaErrorNotSupported); }
@@ -228,7 +241,6 @@ NOT_SUPPORTED(cudaMemPoolSetAccess)
 NOT_SUPPORTED(cudaMemPoolSetAttribute)
 NOT_SUPPORTED(cudaMemPoolTrimTo)
 NOT_SUPPORTED(cudaMemcpy)
-NOT_SUPPORTED(cudaMemcpyAsync)
 NOT_SUPPORTED(cudaMemcpyPeerAsync)
 
 }  // extern "C"
