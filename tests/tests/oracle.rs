@@ -32,11 +32,7 @@ fn every_sequence_comes_to_what_pytorch_answered() {
             Err(error) => told.push(format!("{}: {error:#}", file.display())),
         }
     }
-    assert!(
-        told.is_empty(),
-        "`cargo xtask oracle --replay FILE` tells more about\n{}",
-        told.join("\n")
-    );
+    assert!(told.is_empty(), "`cargo xtask oracle --replay FILE` tells more about\n{}", told.join("\n"));
 }
 
 #[test]

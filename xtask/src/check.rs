@@ -54,7 +54,10 @@ pub(crate) fn ci(workspace: &Workspace) -> Result<()> {
 }
 
 /// Runs our allocator against PyTorch's own library.
-pub(crate) fn oracle(workspace: &Workspace, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<()> {
+pub(crate) fn oracle(
+    workspace: &Workspace,
+    arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+) -> Result<()> {
     let mut cargo = workspace.cargo(["run", "--quiet", "--release", "--package", "blockyard-oracle", "--"]);
     workspace::run(cargo.args(arguments))
 }
@@ -69,7 +72,15 @@ fn test_stages(workspace: &Workspace, stages: &mut Stages) {
     });
     stages.run("tests, native", || workspace::run(&mut workspace.cargo(["test", "--no-fail-fast"])));
     stages.run("tests, tools", || {
-        workspace::run(&mut workspace.cargo(["test", "--package", "xtask", "--package", "blockyard-serve", "--package", "blockyard-oracle"]))
+        workspace::run(&mut workspace.cargo([
+            "test",
+            "--package",
+            "xtask",
+            "--package",
+            "blockyard-serve",
+            "--package",
+            "blockyard-oracle",
+        ]))
     });
     stages.run("tests, wasm in a browser", || {
         let driver = driver.as_ref().context("there is no browser, see set-up")?;

@@ -131,7 +131,9 @@ mod tests {
     #[test]
     fn what_stands_behind_oracle_is_its_own() {
         let command = parsed(&["oracle", "--seconds", "5", "--help"]);
-        assert!(matches!(command, Ok(Command::Oracle { arguments }) if arguments == ["--seconds", "5", "--help"]));
+        assert!(
+            matches!(command, Ok(Command::Oracle { arguments }) if arguments == ["--seconds", "5", "--help"])
+        );
     }
 
     #[test]

@@ -20,7 +20,8 @@ every operation, the trace and the final blocks.
 cargo xtask oracle [--operations N] [--seconds S] [--seed N]  until N operations (ten million) or S seconds
                    [--if-present]                             does nothing unless the wheel was fetched before
 cargo xtask oracle --replay FILE                              one sequence, with all statistics
-cargo xtask oracle --save SEED NAME                           keeps the sequence of a seed as a regression test
+cargo xtask oracle --record FILE                              puts PyTorch's answers into a sequence written by hand
+cargo xtask oracle --save SEED NAME COUNT                     keeps the first operations of a seed's sequence as a test
 ";
 
 /// A run stops after so many sequences that differ.
@@ -30,7 +31,8 @@ enum Command {
     Help,
     Fuzz { seed: Option<u64>, bounds: Bounds, only_if_present: bool },
     Replay(PathBuf),
-    Save { seed: u64, name: String },
+    Record(PathBuf),
+    Save { seed: u64, name: String, count: usize },
 }
 
 fn main() -> ExitCode {
@@ -54,9 +56,11 @@ fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
             Long("seed") => seed = Some(arguments.value()?.parse()?),
             Long("if-present") => only_if_present = true,
             Long("replay") => return Ok(Command::Replay(arguments.value()?.into())),
+            Long("record") => return Ok(Command::Record(arguments.value()?.into())),
             Long("save") => {
                 let seed = arguments.value()?.parse()?;
-                return Ok(Command::Save { seed, name: arguments.value()?.parse()? });
+                let name = arguments.value()?.parse()?;
+                return Ok(Command::Save { seed, name, count: arguments.value()?.parse()? });
             }
             Long("seconds") => {
                 bounds.time = Duration::from_secs(arguments.value()?.parse()?);
@@ -81,11 +85,19 @@ fn run(command: Command) -> Result<bool> {
         }
         Command::Fuzz { seed, bounds, .. } => return run_fuzz(&mut start()?, seed, bounds),
         Command::Replay(file) => return replay(&mut start()?, &file),
-        Command::Save { seed, name } => {
-            let sequence = generate::sequence(seed);
+        Command::Record(file) => {
+            let mut library = start()?;
+            let Fixture { notes, sequence, .. } = read(&file)?;
+            let answer = library.run(&sequence, false)?;
+            fs::write(&file, Fixture::new(notes, sequence, &answer).text())?;
+        }
+        Command::Save { seed, name, count } => {
+            let mut sequence = generate::sequence(seed);
+            sequence.operations.truncate(count);
             let answer = start()?.run(&sequence, false)?;
-            let notes = vec![format!("Sequence {seed:#x}, and what PyTorch 2.11.0 answered.")];
+            let notes = vec![format!("The beginning of sequence {seed}, and what PyTorch 2.11.0 answered.")];
             let file = fixtures().join(format!("{name}.txt"));
+            fs::create_dir_all(fixtures())?;
             fs::write(&file, Fixture::new(notes, sequence, &answer).text())?;
             println!("    {}", file.display());
         }
@@ -153,9 +165,7 @@ fn keep(failure: &Failure) -> Result<()> {
 }
 
 fn replay(library: &mut Library, file: &Path) -> Result<bool> {
-    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let sequence =
-        Fixture::parse(&text).with_context(|| format!("{} is no such file", file.display()))?.sequence;
+    let sequence = read(file)?.sequence;
     let difference = compare(library, &sequence, true)?;
     match &difference {
         None => println!("    {} operations, all the same", sequence.operations.len()),
@@ -165,6 +175,11 @@ fn replay(library: &mut Library, file: &Path) -> Result<bool> {
         bail!("{} has no operations", file.display());
     }
     Ok(difference.is_none())
+}
+
+fn read(file: &Path) -> Result<Fixture> {
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    Fixture::parse(&text).with_context(|| format!("{} is no sequence", file.display()))
 }
 
 fn root() -> PathBuf {
