@@ -1,5 +1,7 @@
 //! `cargo xtask test` and `cargo xtask ci`: the stages, cheap ones first.
 
+use std::ffi::OsStr;
+
 use anyhow::{Context, Result, bail};
 
 use crate::stages::Stages;
@@ -45,8 +47,19 @@ pub(crate) fn ci(workspace: &Workspace) -> Result<()> {
         Ok(())
     });
     test_stages(workspace, &mut stages);
+    // Against the library itself, with sequences that are new each time.
+    stages.run("oracle, one minute", || oracle(workspace, ["--if-present", "--seconds", "60"]));
     stages.run("size of the page", || size::check(workspace));
     stages.finish()
+}
+
+/// Runs our allocator against PyTorch's own library.
+pub(crate) fn oracle(
+    workspace: &Workspace,
+    arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+) -> Result<()> {
+    let mut cargo = workspace.cargo(["run", "--quiet", "--release", "--package", "blockyard-oracle", "--"]);
+    workspace::run(cargo.args(arguments))
 }
 
 fn test_stages(workspace: &Workspace, stages: &mut Stages) {
@@ -59,7 +72,15 @@ fn test_stages(workspace: &Workspace, stages: &mut Stages) {
     });
     stages.run("tests, native", || workspace::run(&mut workspace.cargo(["test", "--no-fail-fast"])));
     stages.run("tests, tools", || {
-        workspace::run(&mut workspace.cargo(["test", "--package", "xtask", "--package", "blockyard-serve"]))
+        workspace::run(&mut workspace.cargo([
+            "test",
+            "--package",
+            "xtask",
+            "--package",
+            "blockyard-serve",
+            "--package",
+            "blockyard-oracle",
+        ]))
     });
     stages.run("tests, wasm in a browser", || {
         let driver = driver.as_ref().context("there is no browser, see set-up")?;

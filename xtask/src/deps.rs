@@ -39,6 +39,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("blockyard-wasm-tests", WASM),
     ("blockyard-serve", &[]),
     ("blockyard-wasm-runner", &[]),
+    (
+        "blockyard-oracle",
+        &["blockyard-record", "blockyard-device", "blockyard-allocator", "blockyard-workload"],
+    ),
     ("blockyard-e2e", &["blockyard-serve"]),
     ("xtask", &["blockyard-serve"]),
 ];

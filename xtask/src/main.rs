@@ -14,6 +14,7 @@ mod size;
 mod stages;
 mod workspace;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
@@ -31,6 +32,7 @@ cargo xtask test             run every test: native, WebAssembly in a browser, e
 cargo xtask ci               test, and format, lints, docs, dependency bans and the size of the page
 cargo xtask deps             check which of our crates depend on which
 cargo xtask size             check the size of the page in dist/
+cargo xtask oracle [...]     hold our allocator against PyTorch's own library; `cargo xtask oracle --help` tells more
 ";
 
 enum Command {
@@ -41,6 +43,7 @@ enum Command {
     Ci,
     Deps,
     Size,
+    Oracle { arguments: Vec<OsString> },
 }
 
 fn main() -> ExitCode {
@@ -67,6 +70,10 @@ fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
                     Some("ci") => Command::Ci,
                     Some("deps") => Command::Deps,
                     Some("size") => Command::Size,
+                    // Its arguments are its own.
+                    Some("oracle") => {
+                        return Ok(Command::Oracle { arguments: arguments.raw_args()?.collect() });
+                    }
                     _ => bail!("no command `{}`; see `cargo xtask help`", name.display()),
                 });
             }
@@ -89,6 +96,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Ci => check::ci(&workspace)?,
         Command::Deps => deps::check(&workspace)?,
         Command::Size => size::check(&workspace)?,
+        Command::Oracle { arguments } => check::oracle(&workspace, arguments)?,
     }
     Ok(())
 }
@@ -118,6 +126,14 @@ mod tests {
         assert!(parsed(&["test", "--port", "9000"]).is_err());
         assert!(parsed(&["play", "--port", "65536"]).is_err());
         assert!(parsed(&["play", "--port"]).is_err());
+    }
+
+    #[test]
+    fn what_stands_behind_oracle_is_its_own() {
+        let command = parsed(&["oracle", "--seconds", "5", "--help"]);
+        assert!(
+            matches!(command, Ok(Command::Oracle { arguments }) if arguments == ["--seconds", "5", "--help"])
+        );
     }
 
     #[test]

@@ -238,7 +238,7 @@ impl AllocatorConfig {
             return Ok(at + 1);
         }
         let mut at = at + 1;
-        let mut last = None;
+        let (mut last, mut is_first) = (0, true);
         loop {
             let key = tokens.get(at)?;
             if key == "]" {
@@ -253,17 +253,17 @@ impl AllocatorConfig {
                 return Err(ConfigError::DivisionsInList);
             }
             if key == ">" {
-                let from = last.map_or(0, |last: usize| last + 1);
-                self.roundup_divisions[from..].fill(divisions);
+                // Alone in its list it leaves the first entry out: PyTorch takes that for the last one named.
+                self.roundup_divisions[last + 1..].fill(divisions);
             } else {
                 let mib = tokens.integer(at)?;
                 if !mib.is_power_of_two() {
                     return Err(ConfigError::Intervals);
                 }
                 let index = (mib.ilog2() as usize).min(ROUNDUP_INTERVALS - 1);
-                let from = if last.is_none() { 0 } else { index };
+                let from = if is_first { 0 } else { index };
                 self.roundup_divisions[from..=index].fill(divisions);
-                last = Some(index);
+                (last, is_first) = (index, false);
             }
             at += 3;
         }
@@ -291,6 +291,8 @@ mod tests {
         let config: AllocatorConfig =
             "roundup_power2_divisions:[64:8,128:2,256:4,512:2,1024:4,>:1]".parse().unwrap();
         assert_eq!(config.roundup_table(), [8, 8, 8, 8, 8, 8, 8, 2, 4, 2, 4, 1, 1, 1, 1, 1]);
+        let rest_alone: AllocatorConfig = "roundup_power2_divisions:[>:8]".parse().unwrap();
+        assert_eq!(rest_alone.roundup_table(), [0, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8]);
     }
 
     #[test]

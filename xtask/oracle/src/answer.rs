@@ -1,0 +1,203 @@
+//! What an allocator answers to a sequence, and the first place where two answers differ.
+
+use std::fmt;
+
+use blockyard_record::{Bytes, PoolId, StreamId, TraceEntry};
+
+use crate::stats::{self, STAT_COUNT};
+
+/// Everything that an allocator did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// For each operation what it came to.
+    pub steps: Vec<Step>,
+    /// PyTorch's trace.
+    pub trace: Vec<TraceEntry>,
+    /// The final segments by ascending address.
+    pub segments: Vec<Segment>,
+}
+
+/// How often PyTorch took the ways that only want of memory leads to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Paths {
+    /// Second attempts at a segment, after the whole cache was released.
+    pub retries: u64,
+    /// Failed requests.
+    pub failures: u64,
+    /// Times that all streams were waited for.
+    pub waits: u64,
+    /// Segments or runs of pages released without that: by garbage collection, or as oversize ones.
+    pub chosen_releases: u64,
+}
+
+/// What an operation came to, and the statistics after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// What was returned.
+    pub reply: Reply,
+    /// The statistics.
+    pub stats: StatsAfter,
+}
+
+/// What an operation returned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// Nothing to return.
+    Done,
+    /// Memory at this address.
+    Address(u64),
+    /// An error with this text.
+    Failed(String),
+    /// Not possible, since the allocation had failed.
+    Skipped,
+}
+
+/// All 122 statistics at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StatsAfter {
+    /// As one number.
+    Digest(u64),
+    /// In the order of [`stats::key`].
+    All(Box<[i64; STAT_COUNT]>),
+}
+
+/// A segment at the end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Where it starts.
+    pub addr: u64,
+    /// Its size.
+    pub size: Bytes,
+    /// The stream that may use it.
+    pub stream: StreamId,
+    /// The pool that owns it.
+    pub pool_id: PoolId,
+    /// Whether it is of the pool's large half.
+    pub is_large: bool,
+    /// Whether it is a run of mapped pages.
+    pub is_expandable: bool,
+    /// Sums over its blocks: allocated, active, requested.
+    pub sums: [Bytes; 3],
+    /// Its blocks by ascending address.
+    pub blocks: Vec<Block>,
+}
+
+/// A block at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Its size.
+    pub size: Bytes,
+    /// What it was last handed out for, however long ago.
+    pub requested: Bytes,
+    /// PyTorch's word for its state.
+    pub state: &'static str,
+}
+
+/// A fact that differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The operation after which it shows, if it belongs to one.
+    pub operation: Option<usize>,
+    /// Which fact.
+    pub what: String,
+    /// What PyTorch has.
+    pub expected: String,
+    /// What ours has.
+    pub found: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(operation) = self.operation {
+            write!(f, "operation {}: ", operation + 1)?;
+        }
+        write!(f, "{}: PyTorch {}, ours {}", self.what, self.expected, self.found)
+    }
+}
+
+/// The first fact that differs: replies and statistics in order, then the trace, then segments with their blocks.
+#[must_use]
+pub fn first_difference(expected: &Answer, found: &Answer) -> Option<Difference> {
+    let steps = expected.steps.len().max(found.steps.len());
+    (0..steps)
+        .find_map(|index| step_difference(index, expected.steps.get(index), found.steps.get(index)))
+        .or_else(|| list_difference("trace entry", &expected.trace, &found.trace, entry_words))
+        .or_else(|| list_difference("final segment", &expected.segments, &found.segments, segment_words))
+}
+
+fn step_difference(index: usize, expected: Option<&Step>, found: Option<&Step>) -> Option<Difference> {
+    if expected == found {
+        return None;
+    }
+    let differing = |what: &str, expected: String, found: String| {
+        Some(Difference { operation: Some(index), what: what.to_owned(), expected, found })
+    };
+    let (Some(expected), Some(found)) = (expected, found) else {
+        let told =
+            |step: Option<&Step>| step.map_or("has no answer".to_owned(), |step| step.reply.to_string());
+        return differing("answer", told(expected), told(found));
+    };
+    if expected.reply != found.reply {
+        return differing("answer", expected.reply.to_string(), found.reply.to_string());
+    }
+    if let (StatsAfter::All(expected), StatsAfter::All(found)) = (&expected.stats, &found.stats) {
+        let pairs = expected.iter().zip(found.iter()).enumerate();
+        let mut pairs = pairs.filter(|(_, (expected, found))| expected != found);
+        let (key, (expected, found)) = pairs.next()?;
+        return differing(&stats::key(key), expected.to_string(), found.to_string());
+    }
+    differing("statistics", format!("{:x?}", expected.stats), format!("{:x?}", found.stats))
+}
+
+fn list_difference<T: PartialEq>(
+    what: &str,
+    expected: &[T],
+    found: &[T],
+    words: impl Fn(&T) -> String,
+) -> Option<Difference> {
+    let index =
+        (0..expected.len().max(found.len())).find(|index| expected.get(*index) != found.get(*index))?;
+    let told = |item: Option<&T>| item.map_or("nothing".to_owned(), &words);
+    Some(Difference {
+        operation: None,
+        what: format!("{what} {index}"),
+        expected: told(expected.get(index)),
+        found: told(found.get(index)),
+    })
+}
+
+impl fmt::Display for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Done => f.write_str("done"),
+            Self::Address(addr) => write!(f, "{addr:#x}"),
+            Self::Failed(text) => f.write_str(text),
+            Self::Skipped => f.write_str("skipped"),
+        }
+    }
+}
+
+/// A trace entry in words.
+#[must_use]
+pub fn entry_words(entry: &TraceEntry) -> String {
+    let TraceEntry { action, addr, size, stream } = entry;
+    format!("{action} {addr:#x} {} {stream}", size.get())
+}
+
+/// A segment and its blocks in words: every fact that is compared stands in them.
+#[must_use]
+pub fn segment_words(segment: &Segment) -> String {
+    let Segment { addr, size, stream, pool_id, is_large, is_expandable, sums, blocks } = segment;
+    let half = if *is_large { "large" } else { "small" };
+    let kind = if *is_expandable { " expandable" } else { "" };
+    let [allocated, active, requested] = sums.map(Bytes::get);
+    let head = format!(
+        "{addr:#x} {} {half}{kind} stream {stream} pool {}.{} sums {allocated} {active} {requested} blocks",
+        size.get(),
+        pool_id.capture,
+        pool_id.user
+    );
+    let blocks =
+        blocks.iter().map(|block| format!(" {}/{}/{}", block.size.get(), block.requested.get(), block.state));
+    std::iter::once(head).chain(blocks).collect()
+}

@@ -1,0 +1,112 @@
+//! Settings: one at a time as often as several.
+
+use fastrand::Rng;
+
+/// The settings of a sequence.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Choice {
+    /// In the syntax of `PYTORCH_CUDA_ALLOC_CONF`.
+    pub(super) text: String,
+    /// `max_split_size_mb`, if there is one.
+    pub(super) max_split_mib: Option<u64>,
+    /// `max_non_split_rounding_mb`, if there is one.
+    pub(super) rounding_mib: Option<u64>,
+    /// The size of a large segment.
+    pub(super) large_mib: u64,
+    /// Whether segments expand at some time.
+    pub(super) expands: bool,
+    /// Whether fractions are set often: garbage collection needs one.
+    pub(super) limits: bool,
+    /// Whether settings change at run time.
+    pub(super) changes: bool,
+}
+
+const OPTIONS: usize = 7;
+
+pub(super) fn choose(rng: &mut Rng) -> Choice {
+    let mut wanted = [false; OPTIONS];
+    match rng.u8(..10) {
+        0 => {}
+        1..=6 => wanted[rng.usize(..OPTIONS)] = true,
+        _ => wanted.iter_mut().for_each(|option| *option = rng.u8(..5) < 2),
+    }
+    let mut choice = Choice { large_mib: 20, changes: rng.u8(..6) == 0, ..Choice::default() };
+    let mut parts = Vec::new();
+    // The lower bounds of others depend on this one.
+    if wanted[5] {
+        choice.large_mib = [11, 12, 13, 16, 20, 24, 32, 64][rng.usize(..8)];
+        parts.push(format!("large_segment_size_mb:{}", choice.large_mib));
+    }
+    let mib = |rng: &mut Rng, least: u64| least + [0, 0, 1, 2, 4, 10, 20, 44, 80, 200][rng.usize(..10)];
+    // The rounding matters only beside a split limit.
+    if wanted[0] || wanted[1] {
+        let split = mib(rng, choice.large_mib);
+        parts.push(format!("max_split_size_mb:{split}"));
+        choice.max_split_mib = Some(split);
+    }
+    if wanted[1] {
+        let rounding = mib(rng, choice.large_mib);
+        parts.push(format!("max_non_split_rounding_mb:{rounding}"));
+        choice.rounding_mib = Some(rounding);
+    }
+    if wanted[2] {
+        parts.push(roundup(rng));
+    }
+    if wanted[3] {
+        parts.push(format!("garbage_collection_threshold:{:.3}", 0.05 + 0.9 * rng.f64()));
+        choice.limits = true;
+    }
+    if wanted[4] {
+        parts.push("expandable_segments:True".to_owned());
+        choice.expands = true;
+    }
+    // Garbage collection needs a limit to do anything.
+    if wanted[6] || choice.limits && rng.u8(..3) > 0 {
+        parts.push(format!("per_process_memory_fraction:{:.4}", 0.15 + 0.84 * rng.f64()));
+        choice.limits = true;
+    }
+    rng.shuffle(&mut parts);
+    choice.text = parts.join(",");
+    choice
+}
+
+/// Further settings at run time; those of a sequence without expandable segments stay without.
+pub(super) fn change(rng: &mut Rng, before: &Choice) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    if rng.bool() {
+        let least = before.large_mib;
+        parts.push(format!("max_split_size_mb:{}", least + rng.u64(..60)));
+        if rng.bool() {
+            parts.push(format!("max_non_split_rounding_mb:{}", least + rng.u64(..60)));
+        }
+    }
+    if rng.u8(..3) == 0 {
+        parts.push(roundup(rng));
+    }
+    if rng.u8(..3) == 0 {
+        parts.push(format!("garbage_collection_threshold:{:.3}", 0.05 + 0.9 * rng.f64()));
+    }
+    if rng.u8(..4) == 0 {
+        parts.push(format!("expandable_segments:{}", if rng.bool() { "True" } else { "False" }));
+    }
+    if rng.u8(..6) == 0 {
+        parts.push(format!("per_process_memory_fraction:{:.3}", 0.15 + 0.84 * rng.f64()));
+    }
+    parts.join(",")
+}
+
+fn roundup(rng: &mut Rng) -> String {
+    let divisions = |rng: &mut Rng| 1_u64 << rng.u8(..7);
+    if rng.bool() {
+        return format!("roundup_power2_divisions:{}", divisions(rng));
+    }
+    let mut parts = Vec::new();
+    for exponent in 0..8_u32 {
+        if rng.u8(..3) == 0 {
+            let divisions = if rng.u8(..8) == 0 { 0 } else { divisions(rng) };
+            parts.push(format!("{}:{divisions}", 1 << exponent));
+        }
+    }
+    parts.push(format!(">:{}", divisions(rng)));
+    format!("roundup_power2_divisions:[{}]", parts.join(","))
+}

@@ -1,0 +1,124 @@
+//! PyTorch's own library, run by `native/driver.cpp` in a process of its own.
+
+use std::fs::File;
+use std::io::{BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use anyhow::{Context, Result};
+
+use crate::answer::{Answer, Paths};
+use crate::sequence::Sequence;
+use crate::wheel::WheelPaths;
+use crate::{native, wire};
+
+/// A running driver. Each sequence starts from a library as good as new.
+#[derive(Debug)]
+pub struct Library {
+    child: Child,
+    requests: Option<ChildStdin>,
+    responses: BufReader<ChildStdout>,
+}
+
+/// A sequence that the driver is busy with.
+#[must_use]
+#[derive(Debug)]
+pub struct Asked {
+    operations: usize,
+    wants_all: bool,
+}
+
+impl Library {
+    /// Builds the driver if need be and starts it.
+    ///
+    /// # Errors
+    ///
+    /// When the C++ compiler is missing or refuses, or the driver does not start.
+    pub fn start(target: &Path, wheel: &WheelPaths) -> Result<Self> {
+        let cudart = native::build_cudart(target)?;
+        let driver = build(target, wheel, &cudart)?;
+        let folder = target.join("oracle");
+        // Ours first: another libcudart on the machine must not come between.
+        let libraries = [folder.as_path(), &wheel.libraries];
+        let path =
+            std::env::join_paths(libraries.iter().map(std::path::absolute).collect::<Result<Vec<_>, _>>()?)?;
+        let log = File::create(folder.join("driver.log")).context("cannot write the driver's log")?;
+        let mut command = Command::new(std::path::absolute(driver)?);
+        command.env("LD_LIBRARY_PATH", path).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
+        for name in [
+            "PYTORCH_CUDA_ALLOC_CONF",
+            "PYTORCH_HIP_ALLOC_CONF",
+            "PYTORCH_ALLOC_CONF",
+            "PYTORCH_NO_CUDA_MEMORY_CACHING",
+        ] {
+            command.env_remove(name);
+        }
+        let mut child = command.spawn().context("the driver of PyTorch's library does not start")?;
+        let requests = child.stdin.take();
+        let responses = BufReader::new(child.stdout.take().context("the driver has no output")?);
+        Ok(Self { child, requests, responses })
+    }
+
+    /// Asks for the sequence; [`Library::answer`] waits for what comes of it.
+    ///
+    /// # Errors
+    ///
+    /// When the driver is gone.
+    pub fn ask(&mut self, sequence: &Sequence, wants_all: bool) -> Result<Asked> {
+        let words = wire::encode(sequence, wants_all);
+        let mut bytes = Vec::with_capacity(8 * words.len() + 8);
+        bytes.extend((words.len() as u64).to_ne_bytes());
+        bytes.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
+        let requests = self.requests.as_mut().context("the driver was ended")?;
+        requests.write_all(&bytes).and_then(|()| requests.flush()).context("the driver is gone")?;
+        Ok(Asked { operations: sequence.operations.len(), wants_all })
+    }
+
+    /// The answer to what was asked last, and how it came about.
+    ///
+    /// # Errors
+    ///
+    /// When the library died over the sequence.
+    #[expect(clippy::needless_pass_by_value, reason = "what was asked once is answered once")]
+    pub fn answer(&mut self, asked: Asked) -> Result<(Answer, Paths)> {
+        let mut count = [0; 8];
+        self.responses.read_exact(&mut count).context("the driver is gone")?;
+        let mut bytes = vec![0; 8 * usize::try_from(u64::from_ne_bytes(count))?];
+        self.responses.read_exact(&mut bytes).context("the driver is gone")?;
+        let (words, _) = bytes.as_chunks::<8>();
+        let words: Vec<u64> = words.iter().map(|word| u64::from_ne_bytes(*word)).collect();
+        wire::decode(&words, asked.operations, asked.wants_all)
+    }
+}
+
+impl Library {
+    /// Asks, and waits for the answer.
+    ///
+    /// # Errors
+    ///
+    /// When the library died over the sequence.
+    pub fn run(&mut self, sequence: &Sequence, wants_all: bool) -> Result<Answer> {
+        let asked = self.ask(sequence, wants_all)?;
+        Ok(self.answer(asked)?.0)
+    }
+}
+
+impl Drop for Library {
+    fn drop(&mut self) {
+        // The driver ends with its input.
+        self.requests = None;
+        let _status = self.child.wait();
+    }
+}
+
+fn build(target: &Path, wheel: &WheelPaths, cudart: &Path) -> Result<PathBuf> {
+    let include = format!("-isystem{}", wheel.include.display());
+    let libraries = format!("-L{}", wheel.libraries.display());
+    let cudart = cudart.display().to_string();
+    native::compile(
+        &[native::sources().join("driver.cpp")],
+        // Its `dlopen` must be found before the system's.
+        &[&include, &libraries, "-lc10_cuda", "-lc10", &cudart, "-Wl,-export-dynamic"],
+        &target.join("oracle/driver"),
+    )
+}

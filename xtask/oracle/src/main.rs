@@ -1,0 +1,196 @@
+//! `cargo xtask oracle`: our allocator against PyTorch's own library.
+#![allow(clippy::print_stdout, reason = "this program talks to a person in a terminal")]
+
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::{Context, Result, bail};
+use blockyard_oracle::{
+    Bounds, Failure, Fixture, Library, Summary, compare, find_wheel, fuzz, generate, wheel,
+};
+use lexopt::prelude::*;
+
+const HELP: &str = "\
+Runs random sequences of operations on PyTorch's own allocator and on ours, and compares every address, every statistic after
+every operation, the trace and the final blocks.
+
+cargo xtask oracle [--operations N] [--seconds S] [--seed N]  until N operations (ten million) or S seconds
+                   [--if-present]                             does nothing unless the wheel was fetched before
+cargo xtask oracle --replay FILE                              one sequence, with all statistics
+cargo xtask oracle --record FILE                              puts PyTorch's answers into a sequence written by hand
+cargo xtask oracle --save SEED NAME COUNT                     keeps the first operations of a seed's sequence as a test
+";
+
+/// A run stops after so many sequences that differ.
+const MOST_FAILURES: u64 = 3;
+
+enum Command {
+    Help,
+    Fuzz { seed: Option<u64>, bounds: Bounds, only_if_present: bool },
+    Replay(PathBuf),
+    Record(PathBuf),
+    Save { seed: u64, name: String, count: usize },
+}
+
+fn main() -> ExitCode {
+    match parse(lexopt::Parser::from_env()).and_then(run) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
+    let mut bounds = Bounds { operations: 10_000_000, time: Duration::MAX };
+    let (mut seed, mut only_if_present) = (None, false);
+    while let Some(argument) = arguments.next()? {
+        match argument {
+            Short('h') | Long("help") => return Ok(Command::Help),
+            Long("operations") => bounds.operations = arguments.value()?.parse()?,
+            Long("seed") => seed = Some(arguments.value()?.parse()?),
+            Long("if-present") => only_if_present = true,
+            Long("replay") => return Ok(Command::Replay(arguments.value()?.into())),
+            Long("record") => return Ok(Command::Record(arguments.value()?.into())),
+            Long("save") => {
+                let seed = arguments.value()?.parse()?;
+                let name = arguments.value()?.parse()?;
+                return Ok(Command::Save { seed, name, count: arguments.value()?.parse()? });
+            }
+            Long("seconds") => {
+                bounds.time = Duration::from_secs(arguments.value()?.parse()?);
+                bounds.operations = u64::MAX;
+            }
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    Ok(Command::Fuzz { seed, bounds, only_if_present })
+}
+
+/// Whether all was the same.
+fn run(command: Command) -> Result<bool> {
+    let target = target();
+    let start = || Library::start(&target, &wheel(&target)?);
+    match command {
+        Command::Help => print!("{HELP}"),
+        Command::Fuzz { only_if_present: true, .. } if find_wheel(&target).is_none() => {
+            println!(
+                "    skipped: PyTorch's wheel is not here; `cargo xtask oracle` fetches it (530 MB, once)"
+            );
+        }
+        Command::Fuzz { seed, bounds, .. } => return run_fuzz(&mut start()?, seed, bounds),
+        Command::Replay(file) => return replay(&mut start()?, &file),
+        Command::Record(file) => {
+            let mut library = start()?;
+            let Fixture { notes, sequence, .. } = read(&file)?;
+            let answer = library.run(&sequence, false)?;
+            fs::write(&file, Fixture::new(notes, sequence, &answer).text())?;
+        }
+        Command::Save { seed, name, count } => {
+            let mut sequence = generate::sequence(seed);
+            sequence.operations.truncate(count);
+            let answer = start()?.run(&sequence, false)?;
+            let notes = vec![format!("The beginning of sequence {seed}, and what PyTorch 2.11.0 answered.")];
+            let file = fixtures().join(format!("{name}.txt"));
+            fs::create_dir_all(fixtures())?;
+            fs::write(&file, Fixture::new(notes, sequence, &answer).text())?;
+            println!("    {}", file.display());
+        }
+    }
+    Ok(true)
+}
+
+fn run_fuzz(library: &mut Library, seed: Option<u64>, bounds: Bounds) -> Result<bool> {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+    let seed = seed.unwrap_or(now.as_secs());
+    println!("    seed {seed}");
+    let mut told = Instant::now();
+    let summary = fuzz(
+        library,
+        seed,
+        bounds,
+        |summary| {
+            if told.elapsed() >= Duration::from_secs(5) {
+                told = Instant::now();
+                println!("    {}", progress(summary, bounds));
+            }
+            if summary.differences < MOST_FAILURES {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        },
+        |failure| keep(&failure),
+    )?;
+    println!("{summary}");
+    Ok(summary.differences == 0)
+}
+
+fn progress(summary: &Summary, bounds: Bounds) -> String {
+    let Summary { operations, sequences, elapsed, differences, .. } = summary;
+    let end = if bounds.operations == u64::MAX {
+        format!("{:.0} of {:.0} s", elapsed.as_secs_f64(), bounds.time.as_secs_f64())
+    } else {
+        format!("{} %", operations.saturating_mul(100) / bounds.operations.max(1))
+    };
+    let rate = summary.rate();
+    format!("{end}: {operations} operations in {sequences} sequences, {rate} a second, {differences} differ")
+}
+
+/// Keeps a failing sequence as a test that fails until the allocator is right.
+fn keep(failure: &Failure) -> Result<()> {
+    println!("    sequence {:#x}: {}", failure.seed, failure.told);
+    let Some(expected) = &failure.expected else {
+        println!("    PyTorch's library died over it; see target/oracle/driver.log\n{:#?}", failure.sequence);
+        return Ok(());
+    };
+    let notes = vec![
+        format!(
+            "Shrunk from sequence {:#x}, and what PyTorch 2.11.0 answered. Ours was different:",
+            failure.seed
+        ),
+        failure.told.replace('\n', " "),
+    ];
+    let fixture = Fixture::new(notes, failure.sequence.clone(), expected);
+    let file = fixtures().join(format!("difference-{:016x}.txt", failure.seed));
+    fs::create_dir_all(fixtures())?;
+    fs::write(&file, fixture.text()).with_context(|| format!("cannot write {}", file.display()))?;
+    println!("    kept as {}", file.display());
+    Ok(())
+}
+
+fn replay(library: &mut Library, file: &Path) -> Result<bool> {
+    let sequence = read(file)?.sequence;
+    let difference = compare(library, &sequence, true)?;
+    match &difference {
+        None => println!("    {} operations, all the same", sequence.operations.len()),
+        Some(difference) => println!("    {difference}"),
+    }
+    if sequence.operations.is_empty() {
+        bail!("{} has no operations", file.display());
+    }
+    Ok(difference.is_none())
+}
+
+fn read(file: &Path) -> Result<Fixture> {
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    Fixture::parse(&text).with_context(|| format!("{} is no sequence", file.display()))
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Cargo's target folder.
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+fn fixtures() -> PathBuf {
+    root().join("tests/fixtures/oracle")
+}

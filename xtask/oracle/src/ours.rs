@@ -1,0 +1,221 @@
+//! A sequence on our own allocator.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use blockyard_allocator::{AllocError, Allocation, AllocatorConfig, CachingAllocator};
+use blockyard_device::VirtualDevice;
+use blockyard_record::{
+    BlockState, Bytes, Event, EventSink, MemoryState, PoolId, PoolKind, SegmentSnapshot, StreamId, TraceEntry,
+};
+
+use crate::answer::{Answer, Block, Reply, Segment, StatsAfter, Step};
+use crate::sequence::{Operation, Sequence};
+use crate::stats;
+
+/// What our events say happened beside what PyTorch's trace shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Inside {
+    /// Blocks cut in two.
+    pub splits: u64,
+    /// Blocks joined.
+    pub merges: u64,
+    /// Requests served inside of a memory pool.
+    pub in_pools: u64,
+    /// Requests of the default pool that a pool lent memory for.
+    pub lent: u64,
+}
+
+/// Runs the sequence on `CachingAllocator` over a `VirtualDevice`; `wants_all` asks for all statistics instead of digests.
+///
+/// # Errors
+///
+/// When the sequence's settings are refused, the device fails, or an invariant of the allocator does not hold at the end.
+pub fn answer(sequence: &Sequence, wants_all: bool) -> Result<(Answer, Inside)> {
+    let config: AllocatorConfig = sequence.config.parse().context("our allocator refuses the settings")?;
+    let sink = Sink::new(sequence.capacity);
+    let allocator = CachingAllocator::new(VirtualDevice::new(sequence.capacity), config, sink);
+    let mut ours = Ours { allocator, live: Vec::new(), pools: BTreeMap::new(), open: Vec::new() };
+    let mut steps = Vec::with_capacity(sequence.operations.len());
+    for operation in &sequence.operations {
+        let reply = match ours.perform(operation) {
+            Ok(reply) => reply,
+            Err(Failure::Told(text)) => Reply::Failed(text),
+            Err(Failure::Device(error)) => return Err(error.into()),
+        };
+        let words = stats::words(&ours.allocator.stats());
+        let stats = if wants_all {
+            StatsAfter::All(Box::new(words))
+        } else {
+            StatsAfter::Digest(stats::digest(&words))
+        };
+        steps.push(Step { reply, stats });
+    }
+    ours.allocator.check().context("an invariant of our allocator does not hold")?;
+    let snapshot = ours.allocator.snapshot();
+    let runs = snapshot.segments.iter().flat_map(SegmentSnapshot::mapped_runs);
+    let segments = runs.map(|run| segment(&run)).collect();
+    let sink = ours.allocator.into_sink();
+    Ok((Answer { steps, trace: sink.trace, segments }, sink.inside))
+}
+
+struct Ours {
+    allocator: CachingAllocator<VirtualDevice, Sink>,
+    live: Vec<Option<Allocation>>,
+    /// Our identities of the sequence's pools.
+    pools: BTreeMap<PoolId, PoolId>,
+    /// Open scopes by our identities, and for which stream they are.
+    open: Vec<(PoolId, Option<StreamId>)>,
+}
+
+/// Why an operation failed.
+enum Failure {
+    /// As it may, with a text.
+    Told(String),
+    /// As it must not.
+    Device(AllocError),
+}
+
+impl From<AllocError> for Failure {
+    fn from(error: AllocError) -> Self {
+        match error {
+            AllocError::Device(_) => Self::Device(error),
+            error => Self::Told(error.to_string()),
+        }
+    }
+}
+
+impl Ours {
+    fn perform(&mut self, operation: &Operation) -> Result<Reply, Failure> {
+        let allocator = &mut self.allocator;
+        match operation {
+            Operation::Allocate { size, stream, .. } => {
+                self.live.push(None);
+                let allocation = allocator.allocate(*size, *stream)?;
+                let addr = allocation.addr().get();
+                let goes_to_pool = self.open.iter().any(|(_, only)| only.is_none_or(|only| only == *stream));
+                let sink = allocator.sink_mut();
+                if std::mem::take(&mut sink.served_privately) {
+                    let count = if goes_to_pool { &mut sink.inside.in_pools } else { &mut sink.inside.lent };
+                    *count += 1;
+                }
+                if let Some(slot) = self.live.last_mut() {
+                    *slot = Some(allocation);
+                }
+                return Ok(Reply::Address(addr));
+            }
+            Operation::Free { tensor } => {
+                let Some(allocation) = self.live.get_mut(*tensor as usize).and_then(Option::take) else {
+                    return Ok(Reply::Skipped);
+                };
+                allocator.free(allocation)?;
+            }
+            Operation::RecordStream { tensor, stream } => {
+                let Some(allocation) = self.live.get(*tensor as usize).and_then(Option::as_ref) else {
+                    return Ok(Reply::Skipped);
+                };
+                allocator.record_stream(allocation, *stream)?;
+            }
+            Operation::Advance { stream: Some(stream) } => allocator.device_mut().advance(*stream),
+            Operation::Advance { stream: None } => allocator.device_mut().advance_all(),
+            Operation::EmptyCache => allocator.empty_cache()?,
+            Operation::SetFraction { fraction } => allocator.set_memory_fraction(*fraction)?,
+            Operation::ResetPeak => allocator.reset_peak_stats(),
+            Operation::ResetAccumulated => allocator.reset_accumulated_stats(),
+            Operation::ApplySettings { text } => {
+                allocator.apply_settings(text).map_err(|error| Failure::Told(error.to_string()))?;
+            }
+            Operation::Snapshot => allocator.record_snapshot(),
+            Operation::CreatePool { pool, options } => {
+                let ours = allocator.create_pool(*options);
+                self.pools.insert(*pool, ours);
+            }
+            Operation::EnterPool { pool, stream } => {
+                let pool = self.pools.get(pool).copied().unwrap_or(*pool);
+                allocator.begin_allocate_to_pool(pool, *stream)?;
+                self.open.push((pool, *stream));
+            }
+            Operation::LeavePool { pool } => {
+                let ours = self.pools.get(pool).copied().unwrap_or(*pool);
+                allocator.end_allocate_to_pool(ours)?;
+                self.open.retain(|(pool, _)| *pool != ours);
+                if pool.capture == 0 {
+                    allocator.release_pool(ours)?;
+                }
+            }
+            Operation::DestroyPool { pool } => {
+                let ours = self.pools.get(pool).copied().unwrap_or(*pool);
+                if pool.capture == 0 {
+                    allocator.destroy_pool(ours)?;
+                } else {
+                    allocator.release_pool(ours)?;
+                }
+            }
+        }
+        Ok(Reply::Done)
+    }
+}
+
+/// Follows the events, as far as PyTorch's trace needs it.
+struct Sink {
+    state: MemoryState,
+    trace: Vec<TraceEntry>,
+    inside: Inside,
+    /// Whether each segment, by its number, belongs to a memory pool.
+    private_segments: Vec<bool>,
+    /// Whether what was handed out last lies in one of those.
+    served_privately: bool,
+}
+
+impl Sink {
+    fn new(capacity: Bytes) -> Self {
+        Self {
+            state: MemoryState::new(capacity),
+            trace: Vec::new(),
+            inside: Inside::default(),
+            private_segments: Vec::new(),
+            served_privately: false,
+        }
+    }
+}
+
+impl EventSink for Sink {
+    fn record(&mut self, event: Event) {
+        self.trace.extend(self.state.trace_entry(&event));
+        match event {
+            Event::Split { .. } => self.inside.splits += 1,
+            Event::Merged { .. } => self.inside.merges += 1,
+            Event::SegmentAllocated { pool_id, .. } | Event::RangeReserved { pool_id, .. } => {
+                self.private_segments.push(pool_id != PoolId::DEFAULT);
+            }
+            Event::Allocated { block, .. } => {
+                let segment = self.state.segment_of(block).map(|segment| segment.get() as usize);
+                let is_private = segment.and_then(|segment| self.private_segments.get(segment));
+                self.served_privately = is_private.copied().unwrap_or_default();
+            }
+            _ => {}
+        }
+        // An event that does not fit shows as an entry that is missing or wrong.
+        let _fits = self.state.apply(&event);
+    }
+}
+
+fn segment(run: &SegmentSnapshot) -> Segment {
+    let blocks = run.blocks.iter().map(|block| Block {
+        size: block.size,
+        requested: block.requested,
+        state: block.state.name(),
+    });
+    debug_assert!(run.blocks.iter().all(|block| block.state != BlockState::Unmapped));
+    let sums: [Bytes; 3] = [run.allocated(), run.active(), run.requested()];
+    Segment {
+        addr: run.addr.get(),
+        size: run.size,
+        stream: run.stream,
+        pool_id: run.pool_id,
+        is_large: run.pool == PoolKind::Large,
+        is_expandable: run.is_expandable,
+        sums,
+        blocks: blocks.collect(),
+    }
+}

@@ -1,0 +1,265 @@
+//! Which operations may follow, so that both allocators are asked something with one right answer.
+//!
+//! PyTorch keeps some things in hash tables, whose order nothing may rely on: the streams of pending frees, the frees deferred while a
+//! scope is open, pools that nobody uses any more, pools that serve on want of memory. A sequence has at most one of each at a time, as
+//! far as its operations tell; then there is one order.
+//!
+//! Left out, since upstream breaks there, is also:
+//!
+//! * Pools beside expandable segments. Their memory is counted per call, not per page, so that a pool may be deleted while it has
+//!   blocks, or trip an assertion.
+//! * `max_split_size_mb` set lower than before, or at all after a time without it. Upstream then takes a divided block for a whole
+//!   segment and releases it: the device refuses, or the heap is damaged.
+//! * A split limit beside segments of both kinds, expandable ones switched on or off at run time: while they are on, whole
+//!   segments beyond the limit are divided, and the same happens.
+//! * A scope for one stream on a pool that serves on want of memory. A request of another stream that fails opens a second scope on
+//!   it, and gets the error "already recording to `mempool_id`" in place of memory.
+//! * What trips an assertion on purpose: a pool deleted while a scope is open, two scopes on one pool.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use blockyard_record::{Bytes, PoolId, StreamId};
+
+use crate::sequence::{Operation, Sequence};
+
+const EXPANDS: &str = "expandable_segments:True";
+const EXPANSION: &str = "expandable_segments:";
+const SPLIT_LIMIT: &str = "max_split_size_mb:";
+
+/// The sequence with only those operations that may follow each other, tensors and pools numbered anew.
+///
+/// Every part of a sequence becomes a sequence again this way.
+#[must_use]
+pub fn restricted(sequence: &Sequence) -> Sequence {
+    let mut rules = Rules::new(sequence);
+    let mut operations = Vec::with_capacity(sequence.operations.len());
+    for operation in &sequence.operations {
+        operations.extend(rules.admit(operation));
+    }
+    sequence.with(operations)
+}
+
+/// Decides operation by operation.
+#[derive(Debug)]
+pub struct Rules {
+    has_expandable: bool,
+    /// Whether both kinds of segments may be there.
+    is_mixed: bool,
+    /// In MiB.
+    split_limit: u64,
+    tensors: u32,
+    /// Live tensors by their old numbers.
+    live: BTreeMap<u32, Tensor>,
+    pools: BTreeMap<PoolId, Pool>,
+    user_pools: u32,
+    capture_pools: u32,
+    /// Open scopes, the one opened last at the end.
+    scopes: Vec<(PoolId, Option<StreamId>)>,
+    pending: Vec<Pending>,
+}
+
+#[derive(Debug)]
+struct Tensor {
+    number: u32,
+    stream: StreamId,
+    pool: Option<PoolId>,
+    recorded: BTreeSet<StreamId>,
+}
+
+/// Who uses a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Uses {
+    Owned,
+    /// Nobody, but it may have segments, which the next full release gives back.
+    Left,
+    /// Nobody, and it is deleted.
+    Gone,
+}
+
+#[derive(Debug)]
+struct Pool {
+    number: PoolId,
+    is_lender: bool,
+    uses: Uses,
+    live: u32,
+}
+
+/// A free that waits, as far as the operations tell.
+#[derive(Debug)]
+struct Pending {
+    streams: BTreeSet<StreamId>,
+    unfinished: BTreeSet<StreamId>,
+    is_deferred: bool,
+}
+
+impl Rules {
+    /// Before the first operation of a sequence with this device and these settings.
+    #[must_use]
+    pub fn new(sequence: &Sequence) -> Self {
+        Self {
+            has_expandable: sequence.config.contains(EXPANDS),
+            is_mixed: false,
+            split_limit: split_limit(&sequence.config),
+            tensors: 0,
+            live: BTreeMap::new(),
+            pools: BTreeMap::new(),
+            user_pools: 0,
+            capture_pools: 0,
+            scopes: Vec::new(),
+            pending: Vec::new(),
+        }
+    }
+
+    /// The operation with tensors and pools numbered anew, if it may come now; else nothing happened.
+    pub fn admit(&mut self, operation: &Operation) -> Option<Operation> {
+        match operation {
+            Operation::Allocate { tensor, size, stream } => Some(self.allocate(*tensor, *size, *stream)),
+            Operation::Free { tensor } => self.free(*tensor),
+            Operation::RecordStream { tensor, stream } => {
+                let live = self.live.get_mut(tensor)?;
+                if live.stream != *stream {
+                    live.recorded.insert(*stream);
+                }
+                Some(Operation::RecordStream { tensor: live.number, stream: *stream })
+            }
+            Operation::Advance { stream } => {
+                for pending in self.pending.iter_mut().filter(|pending| !pending.is_deferred) {
+                    pending.unfinished.retain(|other| stream.is_some_and(|stream| stream != *other));
+                }
+                Some(operation.clone())
+            }
+            Operation::EmptyCache => {
+                if self.scopes.is_empty() {
+                    self.pending.clear();
+                }
+                Some(operation.clone())
+            }
+            Operation::ApplySettings { text } => {
+                let (expands, limit) = (text.contains(EXPANDS), split_limit(text));
+                let is_lower = limit < self.split_limit && self.tensors > 0;
+                let is_mixed = self.is_mixed || text.contains(EXPANSION) && self.tensors > 0;
+                if is_lower || is_mixed && limit != u64::MAX || expands && !self.pools.is_empty() {
+                    return None;
+                }
+                self.is_mixed = is_mixed;
+                self.has_expandable |= expands;
+                self.split_limit = limit;
+                Some(operation.clone())
+            }
+            Operation::CreatePool { pool, options } => {
+                let is_second_lender =
+                    options.serves_on_oom && self.pools.values().any(|pool| pool.is_lender);
+                if self.has_expandable || self.pools.contains_key(pool) || is_second_lender {
+                    return None;
+                }
+                let number = self.make_pool(*pool, options.serves_on_oom);
+                Some(Operation::CreatePool { pool: number, options: *options })
+            }
+            Operation::EnterPool { pool, stream } => self.enter(*pool, *stream),
+            Operation::LeavePool { pool } => {
+                let at = self.scopes.iter().position(|(open, _)| open == pool)?;
+                self.scopes.remove(at);
+                self.pools.get(pool).map(|pool| Operation::LeavePool { pool: pool.number })
+            }
+            Operation::DestroyPool { pool } => self.destroy(*pool),
+            Operation::SetFraction { .. }
+            | Operation::ResetPeak
+            | Operation::ResetAccumulated
+            | Operation::Snapshot => Some(operation.clone()),
+        }
+    }
+
+    fn allocate(&mut self, tensor: u32, size: Bytes, stream: StreamId) -> Operation {
+        let is_served = size > Bytes::ZERO && size < Bytes::new(1 << 60);
+        if is_served && self.scopes.is_empty() {
+            self.process();
+        }
+        let open = self.scopes.iter().rev().find(|(_, only)| only.is_none_or(|only| only == stream));
+        let pool = open.map(|(pool, _)| *pool);
+        if let Some(pool) = pool.and_then(|pool| self.pools.get_mut(&pool)) {
+            pool.live += 1;
+        }
+        let number = self.tensors;
+        self.tensors += 1;
+        self.live.insert(tensor, Tensor { number, stream, pool, recorded: BTreeSet::new() });
+        Operation::Allocate { tensor: number, size, stream }
+    }
+
+    /// What an allocation does to pending frees when no scope is open.
+    fn process(&mut self) {
+        self.pending.retain_mut(|pending| {
+            // A deferred one only gets its events now.
+            let stays = pending.is_deferred || !pending.unfinished.is_empty();
+            pending.is_deferred = false;
+            stays
+        });
+    }
+
+    fn free(&mut self, tensor: u32) -> Option<Operation> {
+        let live = self.live.get(&tensor)?;
+        if !live.recorded.is_empty() {
+            let is_deferred = !self.scopes.is_empty();
+            let on_one_stream = live.recorded.len() == 1
+                && self.pending.iter().all(|pending| pending.streams == live.recorded);
+            let has_deferred = self.pending.iter().any(|pending| pending.is_deferred);
+            if !(self.pending.is_empty() || on_one_stream && !has_deferred) {
+                return None;
+            }
+            let streams = live.recorded.clone();
+            self.pending.push(Pending { unfinished: streams.clone(), streams, is_deferred });
+        }
+        let live = self.live.remove(&tensor)?;
+        if let Some(pool) = live.pool.and_then(|pool| self.pools.get_mut(&pool)) {
+            pool.live -= 1;
+        }
+        Some(Operation::Free { tensor: live.number })
+    }
+
+    fn make_pool(&mut self, pool: PoolId, is_lender: bool) -> PoolId {
+        let number = if pool.capture == 0 {
+            self.user_pools += 1;
+            PoolId { capture: 0, user: self.user_pools }
+        } else {
+            self.capture_pools += 1;
+            PoolId { capture: self.capture_pools, user: 0 }
+        };
+        self.pools.insert(pool, Pool { number, is_lender, uses: Uses::Owned, live: 0 });
+        number
+    }
+
+    fn enter(&mut self, pool: PoolId, stream: Option<StreamId>) -> Option<Operation> {
+        let is_known = self.pools.contains_key(&pool);
+        let is_first_capture = !is_known && pool.capture > 0 && !self.has_expandable;
+        let is_open = self.scopes.iter().any(|(open, _)| *open == pool);
+        if is_open || !(is_known || is_first_capture) {
+            return None;
+        }
+        // A graph is captured into its own pool once.
+        if is_known && (pool.capture > 0 || self.pools[&pool].uses != Uses::Owned) {
+            return None;
+        }
+        if stream.is_some() && is_known && self.pools[&pool].is_lender {
+            return None;
+        }
+        let number = if is_known { self.pools[&pool].number } else { self.make_pool(pool, false) };
+        self.scopes.push((pool, stream));
+        Some(Operation::EnterPool { pool: number, stream })
+    }
+
+    fn destroy(&mut self, id: PoolId) -> Option<Operation> {
+        let has_unused = self.pools.values().any(|pool| pool.uses == Uses::Left);
+        let pool = self.pools.get_mut(&id)?;
+        if pool.uses != Uses::Owned || has_unused || !self.scopes.is_empty() {
+            return None;
+        }
+        let is_gone = id.capture == 0 && pool.live == 0 && !pool.is_lender && self.pending.is_empty();
+        pool.uses = if is_gone { Uses::Gone } else { Uses::Left };
+        Some(Operation::DestroyPool { pool: pool.number })
+    }
+}
+
+fn split_limit(settings: &str) -> u64 {
+    let limit = settings.split(SPLIT_LIMIT).nth(1);
+    let digits = limit.and_then(|rest| rest.split(',').next());
+    digits.and_then(|digits| digits.parse().ok()).unwrap_or(u64::MAX)
+}
