@@ -110,6 +110,11 @@ impl BlockTable {
         id
     }
 
+    /// Lets new identities follow `taken`.
+    pub(crate) fn skip(&mut self, taken: BlockId) {
+        self.minted = self.minted.max(taken.get().wrapping_add(1));
+    }
+
     pub(crate) fn insert(&mut self, block: Block) -> BlockIndex {
         if let Some(index) = self.vacant.pop() {
             self.blocks[index.0 as usize] = Some(block);
