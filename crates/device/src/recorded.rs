@@ -9,7 +9,7 @@ use crate::{
 /// A device that hands out the segment addresses of a recording, in the recorded order.
 ///
 /// Real drivers place segments as they like, and ties in best fit fall by address, so an exact replay needs the recorded
-/// places. A segment of another size than the next recorded one means that the run has left the recording: it and
+/// places. A segment of another size than the next recorded one, or one whose place is still taken, means that the run has left the recording: it and
 /// all later ones are placed behind every recorded address by [`VirtualDevice`]'s rule.
 #[derive(Clone, Debug)]
 pub struct RecordedDevice {
@@ -165,7 +165,9 @@ impl DeviceMemory for RecordedDevice {
             return Err(DeviceError::OutOfMemory { requested: size });
         }
         let base = match self.segments.front() {
-            Some((base, recorded)) if *recorded == size && !self.has_left => {
+            Some((base, recorded))
+                if *recorded == size && !self.has_left && self.device.is_free(*base, size) =>
+            {
                 let base = self.device.allocate_at(*base, size)?;
                 self.segments.pop_front();
                 base

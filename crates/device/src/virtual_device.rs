@@ -76,6 +76,12 @@ impl VirtualDevice {
         self.next = self.next.max(behind.unwrap_or(self.next));
     }
 
+    /// Whether no segment has any of the addresses.
+    pub(crate) fn is_free(&self, base: DeviceAddr, size: Bytes) -> bool {
+        let below = self.segments.range(..base.offset(size)).next_back();
+        below.is_none_or(|(other, taken)| other.offset(*taken) <= base)
+    }
+
     pub(crate) fn reserve_at(&mut self, base: DeviceAddr, size: Bytes) -> DeviceAddr {
         self.ranges.insert(base, Range { size, mapped: Bytes::ZERO });
         base

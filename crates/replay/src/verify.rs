@@ -1,7 +1,7 @@
 use std::ops::ControlFlow;
 
 use blockyard_allocator::AllocatorConfig;
-use blockyard_device::{DeviceMemory, ProcessMemory, RecordedDevice, RecordedFailure};
+use blockyard_device::{DeviceMemory, Held, ProcessMemory, RecordedDevice, RecordedFailure, RecordedRefusal};
 use blockyard_pytorch::{
     Allocated, Inferred, OperationKind, RecordedBlock, RecordedRun, RecordedSegment, STAT_COUNT, StatChange,
     memory_summary, requests, stat_keys, stat_values,
@@ -43,6 +43,21 @@ pub fn device_of(run: &RecordedRun, inferred: &Inferred) -> RecordedDevice {
         inferred.ranges.iter().copied(),
         failures,
     )
+    .holding(inferred.start.segments.iter().map(held))
+    .refusing(inferred.refusals.iter().map(|refusal| RecordedRefusal {
+        given: refusal.given,
+        failed: refusal.failed,
+        until_released: refusal.until_released,
+    }))
+}
+
+fn held(segment: &SegmentSnapshot) -> Held {
+    let (base, size) = (segment.addr, segment.size);
+    if segment.is_expandable {
+        Held::Range { base, size, mapped: segment.mapped() }
+    } else {
+        Held::Segment { base, size }
+    }
 }
 
 /// Replays a recording of PyTorch's allocator and compares everything that it contains.

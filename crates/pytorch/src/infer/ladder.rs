@@ -1,0 +1,310 @@
+//! What a trace shows of the driver refusing memory: releases that belong to an allocation, and requests that fail.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use blockyard_record::{Bytes, PoolId, Snapshot, TraceAction, TraceEntry};
+
+use crate::recorded::RecordedRun;
+use crate::stat_index;
+
+/// A moment at which the driver gave no memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DriverRefusal {
+    /// How many entries before it show memory that the driver gave.
+    pub given: usize,
+    /// How many requests had failed before it.
+    pub failed: usize,
+    /// How many entries must show memory that came back until the driver gives again; `None` where a request failed instead.
+    pub until_released: Option<usize>,
+}
+
+/// The size of every segment for small requests, and of no other.
+const SMALL_SEGMENT: Bytes = Bytes::mib(2);
+
+/// The releases and completed waits that happened inside of allocations, and the refusals that they came from.
+#[derive(Debug, Default)]
+pub(super) struct Ladder {
+    inside: HashSet<usize>,
+    pub(super) refusals: Vec<DriverRefusal>,
+    pub(super) notes: Vec<String>,
+}
+
+impl Ladder {
+    /// Whether the entry happened inside of an allocation, so that no request stands for it.
+    pub(super) fn holds(&self, entry: usize) -> bool {
+        self.inside.contains(&entry)
+    }
+}
+
+/// Releases in a row, with the completed waits before them, directly before new memory or a failed request.
+#[derive(Clone, Copy, Debug)]
+struct Burst {
+    start: usize,
+    /// The entry behind it.
+    end: usize,
+    given: usize,
+    failed: usize,
+    /// Entries that show returned memory, this burst's among them.
+    released: usize,
+    /// Bytes held before it.
+    held: Bytes,
+    /// Whether whole cached segments or unfinished waits were left, or segments came in another order than in a release
+    /// of the whole cache.
+    is_partial: bool,
+}
+
+pub(super) fn ladder(
+    run: &RecordedRun,
+    trace: &[TraceEntry],
+    start: &Snapshot,
+    private: &HashMap<usize, PoolId>,
+) -> Ladder {
+    let mut scan = Scan::new(trace, start, private);
+    let mut index = 0;
+    while index < trace.len() {
+        index = scan.take(index);
+    }
+    scan.resolve(run)
+}
+
+/// The way through a trace, with what decides how a burst is read.
+struct Scan<'a> {
+    trace: &'a [TraceEntry],
+    /// The entries that made segments of private pools.
+    private: &'a HashMap<usize, PoolId>,
+    /// Active blocks of each segment that the driver gave whole.
+    segments: BTreeMap<u64, (Bytes, usize)>,
+    idle: usize,
+    waiting: usize,
+    held: Bytes,
+    given: usize,
+    failed: usize,
+    released: usize,
+    bursts: Vec<Burst>,
+    failures: Vec<DriverRefusal>,
+    /// The least that the driver could not have given beyond.
+    ceiling: Option<Bytes>,
+}
+
+impl<'a> Scan<'a> {
+    fn new(trace: &'a [TraceEntry], start: &Snapshot, private: &'a HashMap<usize, PoolId>) -> Self {
+        let mut segments = BTreeMap::new();
+        let mut waiting = 0;
+        for segment in start.segments.iter().filter(|segment| !segment.is_expandable) {
+            let private = usize::from(segment.pool_id != PoolId::DEFAULT);
+            let active = segment.blocks.iter().filter(|block| block.state.is_active()).count();
+            segments.insert(segment.addr.get(), (segment.size, active + private));
+        }
+        for block in start.segments.iter().flat_map(|segment| &segment.blocks) {
+            waiting += usize::from(block.state == blockyard_record::BlockState::PendingFree);
+        }
+        let idle = segments.values().filter(|(_, active)| *active == 0).count();
+        let held = start.segments.iter().map(blockyard_record::SegmentSnapshot::mapped).sum();
+        Self {
+            trace,
+            private,
+            segments,
+            idle,
+            waiting,
+            held,
+            given: 0,
+            failed: 0,
+            released: 0,
+            bursts: Vec::new(),
+            failures: Vec::new(),
+            ceiling: None,
+        }
+    }
+
+    /// Takes the entry, or the burst that begins with it; returns the index behind.
+    fn take(&mut self, index: usize) -> usize {
+        let entry = &self.trace[index];
+        match entry.action {
+            TraceAction::FreeCompleted | TraceAction::SegmentFree | TraceAction::SegmentUnmap => {
+                return self.take_burst(index);
+            }
+            TraceAction::FreeRequested => self.waiting += 1,
+            TraceAction::Alloc => self.count_active(entry.addr, 1),
+            TraceAction::SegmentAlloc => {
+                // What is in private pools stays, whoever asks.
+                let private = usize::from(self.private.contains_key(&index));
+                self.segments.insert(entry.addr, (entry.size, private));
+                self.idle += 1 - private;
+                self.give(entry.size);
+            }
+            TraceAction::SegmentMap => self.give(entry.size),
+            TraceAction::OutOfMemory => {
+                self.failures.push(DriverRefusal {
+                    given: self.given,
+                    failed: self.failed,
+                    until_released: None,
+                });
+                self.failed += 1;
+                let free = Bytes::new(entry.addr).min(entry.size);
+                let ceiling = self.held.saturating_add(free);
+                self.ceiling = Some(self.ceiling.map_or(ceiling, |least| least.min(ceiling)));
+            }
+            TraceAction::Snapshot => {}
+        }
+        index + 1
+    }
+
+    fn take_burst(&mut self, start: usize) -> usize {
+        let held = self.held;
+        let is_release = |entry: &&TraceEntry| {
+            matches!(entry.action, TraceAction::SegmentFree | TraceAction::SegmentUnmap)
+        };
+        // What completes right after its request waited for nothing.
+        let plain = start.checked_sub(1).is_some_and(|before| {
+            let before = &self.trace[before];
+            before.action == TraceAction::FreeRequested && before.addr == self.trace[start].addr
+        });
+        let mut end = start;
+        while let Some(entry) = self.trace.get(end).filter(|entry| entry.action == TraceAction::FreeCompleted)
+        {
+            self.waiting = self.waiting.saturating_sub(1);
+            self.count_active(entry.addr, -1);
+            end += 1;
+            if plain {
+                return end;
+            }
+        }
+        let releases = end;
+        while let Some(entry) = self.trace.get(end).filter(is_release) {
+            self.held = self.held.saturating_sub(entry.size);
+            self.released += 1;
+            if let Some((_, active)) = self.segments.remove(&entry.addr) {
+                self.idle -= usize::from(active == 0);
+            }
+            end += 1;
+        }
+        let next = self.trace.get(end).map(|entry| entry.action);
+        let fails = next == Some(TraceAction::OutOfMemory);
+        let gives = matches!(next, Some(TraceAction::SegmentAlloc | TraceAction::SegmentMap));
+        if fails || (gives && end > releases) {
+            self.bursts.push(Burst {
+                start,
+                end,
+                given: self.given,
+                failed: self.failed,
+                released: self.released,
+                held,
+                is_partial: self.idle > 0 || self.waiting > 0 || !is_in_order(&self.trace[releases..end]),
+            });
+        }
+        end
+    }
+
+    fn give(&mut self, size: Bytes) {
+        self.held = self.held.saturating_add(size);
+        self.given += 1;
+    }
+
+    fn count_active(&mut self, addr: u64, change: isize) {
+        let below = self.segments.range_mut(..=addr).next_back();
+        let Some((_, (_, active))) = below.filter(|(base, (size, _))| addr - **base < size.get()) else {
+            return;
+        };
+        let was_idle = *active == 0;
+        *active = active.saturating_add_signed(change);
+        match (was_idle, *active == 0) {
+            (true, false) => self.idle -= 1,
+            (false, true) => self.idle += 1,
+            _ => {}
+        }
+    }
+
+    fn resolve(self, run: &RecordedRun) -> Ladder {
+        let retries = Retries::new(run, self.trace, &self.bursts);
+        let has = |option: &str| run.meta.config.contains(option);
+        let (collects, limits) = (has("garbage_collection_threshold"), has("max_split_size_mb"));
+        let mut ladder = Ladder { refusals: self.failures, ..Ladder::default() };
+        let (mut collected, mut refused, mut undecided) = (0, 0, 0);
+        for (place, burst) in self.bursts.iter().enumerate() {
+            let next = &self.trace[burst.end];
+            let refusal = DriverRefusal {
+                given: burst.given,
+                failed: burst.failed,
+                until_released: Some(burst.released),
+            };
+            let wanted = burst.held.saturating_add(next.size);
+            let exceeds = wanted > run.meta.total_memory || self.ceiling.is_some_and(|most| wanted > most);
+            if next.action == TraceAction::OutOfMemory {
+                // The failure itself is among the refusals.
+            } else if burst.is_partial && collects {
+                collected += 1;
+            } else if (burst.is_partial && limits) || retries.is_one(place).unwrap_or(exceeds) {
+                ladder.refusals.push(refusal);
+                refused += 1;
+            } else {
+                undecided += usize::from(retries.is_one(place).is_none());
+                continue;
+            }
+            ladder.inside.extend(burst.start..burst.end);
+        }
+        let mut note = |count: usize, text: &str| {
+            if count > 0 {
+                ladder.notes.push(format!("{count} {text}"));
+            }
+        };
+        note(self.failed, "requests failed; what they asked for is in the trace only after rounding");
+        note(refused, "releases are taken for an allocation that the driver refused at first");
+        note(collected, "releases are taken for garbage collection, which needs the memory fraction");
+        note(
+            undecided,
+            "releases right before new memory are taken for calls of empty_cache; allocations that were refused at first \
+             would look the same",
+        );
+        ladder
+    }
+}
+
+/// Large segments before small ones, each by stream, size and address: so the whole cache is released.
+fn is_in_order(releases: &[TraceEntry]) -> bool {
+    let whole = releases.iter().filter(|entry| entry.action == TraceAction::SegmentFree);
+    whole.is_sorted_by_key(|entry| (entry.size == SMALL_SEGMENT, entry.stream, entry.size, entry.addr))
+}
+
+/// How many allocations were tried twice between checkpoints, where statistics were recorded.
+struct Retries {
+    known: Vec<Option<bool>>,
+}
+
+impl Retries {
+    fn new(run: &RecordedRun, trace: &[TraceEntry], bursts: &[Burst]) -> Self {
+        let mut known = vec![None; bursts.len()];
+        let Some(key) = stat_index("num_alloc_retries") else { return Self { known } };
+        let value = |stats: &[crate::StatChange]| {
+            stats.iter().find(|change| change.key == key).map(|change| change.value)
+        };
+        let moments = run.checkpoints.iter().map(|(_, at, stats)| (*at, stats));
+        let last = run.final_stats.iter().map(|stats| (trace.len(), stats));
+        let mut before = None;
+        for (at, stats) in moments.chain(last) {
+            let Some(now) = value(stats) else { continue };
+            if let Some((from, then)) = before {
+                let within = |burst: &Burst| (from..at).contains(&burst.end) && trace.len() > burst.end;
+                let fails = trace.get(from..at).unwrap_or_default();
+                let fails = fails.iter().filter(|entry| entry.action == TraceAction::OutOfMemory).count();
+                let gives: Vec<usize> = (0..bursts.len())
+                    .filter(|place| {
+                        let burst = &bursts[*place];
+                        within(burst) && trace[burst.end].action != TraceAction::OutOfMemory
+                    })
+                    .collect();
+                let retried = usize::try_from(now - then).unwrap_or(0).saturating_sub(fails);
+                if retried == 0 || retried == gives.len() {
+                    for place in gives {
+                        known[place] = Some(retried > 0);
+                    }
+                }
+            }
+            before = Some((at, now));
+        }
+        Self { known }
+    }
+
+    fn is_one(&self, burst: usize) -> Option<bool> {
+        self.known.get(burst).copied().flatten()
+    }
+}
