@@ -1,0 +1,88 @@
+use std::sync::OnceLock;
+
+use blockyard_pytorch::stat_keys;
+
+/// What statistics had counted before a recording began, learned from its first checkpoint.
+///
+/// Current values need no past. Of accumulated counts the differences since the first checkpoint are compared, and of a peak
+/// whether it grew as it must: it is the larger one of what it was at the checkpoint before and what the replay has seen since.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Past {
+    // For each key, what the recording had counted before; for peaks, the value at the last checkpoint.
+    learned: Option<Vec<i64>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Current,
+    Counted,
+    Peak,
+}
+
+impl Past {
+    /// Turns values of the replay into what the recording should have, and learns from what it has.
+    pub(crate) fn add_to(&mut self, found: &mut [i64], expected: &[i64]) {
+        let kinds = kinds();
+        let is_first = self.learned.is_none();
+        let learned = self.learned.get_or_insert_with(|| vec![0; found.len()]);
+        for (((found, expected), learned), kind) in found.iter_mut().zip(expected).zip(learned).zip(kinds) {
+            match kind {
+                Kind::Current => {}
+                Kind::Counted => {
+                    if is_first {
+                        *learned = expected.wrapping_sub(*found);
+                    }
+                    *found = found.wrapping_add(*learned);
+                }
+                Kind::Peak => {
+                    if is_first {
+                        *learned = *expected;
+                    }
+                    *found = (*found).max(*learned);
+                    *learned = *expected;
+                }
+            }
+        }
+    }
+}
+
+fn kinds() -> &'static [Kind] {
+    static KINDS: OnceLock<Vec<Kind>> = OnceLock::new();
+    KINDS.get_or_init(|| {
+        let kind = |key: &String| match key.rsplit('.').next() {
+            Some("current" | "max_split_size") => Kind::Current,
+            Some("peak") => Kind::Peak,
+            _ => Kind::Counted,
+        };
+        stat_keys().iter().map(kind).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use blockyard_pytorch::{STAT_COUNT, stat_index};
+
+    use super::*;
+
+    #[test]
+    fn counts_are_compared_as_differences_and_peaks_by_their_growth() {
+        let [current, peak, freed] = ["current", "peak", "freed"]
+            .map(|member| stat_index(&format!("allocation.all.{member}")).unwrap());
+        let values = |pairs: [(usize, i64); 3]| {
+            let mut values = vec![0; STAT_COUNT];
+            for (key, value) in pairs {
+                values[key] = value;
+            }
+            values
+        };
+        let mut past = Past::default();
+        let mut found = values([(current, 5), (peak, 7), (freed, 3)]);
+        let expected = values([(current, 5), (peak, 20), (freed, 103)]);
+        past.add_to(&mut found, &expected);
+        assert_eq!(found, expected);
+
+        let mut found = values([(current, 6), (peak, 22), (freed, 4)]);
+        past.add_to(&mut found, &values([(current, 6), (peak, 20), (freed, 103)]));
+        assert_eq!(found, values([(current, 6), (peak, 22), (freed, 104)]));
+    }
+}
