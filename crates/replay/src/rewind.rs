@@ -59,15 +59,17 @@ impl Rewound {
             words.push(format!("the sizes of these blocks: {}", known.join(", ")));
         }
         if open > 0 {
-            let shown = self.open.iter().filter(|open| !open.is_decided).take(3).map(|open| {
-                let (size, most) = (open.size.get(), open.most.get());
-                format!("at {:#x} {size} to {most} bytes", open.addr)
-            });
-            let shown: Vec<String> = shown.collect();
+            let undecided = self.open.iter().filter(|open| !open.is_decided).take(3);
+            let shown: Vec<String> = undecided
+                .map(|open| {
+                    let OpenSize { addr, size, least, most, .. } = open;
+                    format!("{} bytes at {addr:#x} ({} to {})", size.get(), least.get(), most.get())
+                })
+                .collect();
             let more = if open > shown.len() { ", and so on" } else { "" };
             words.push(format!(
-                "the sizes of {open} blocks cannot be known, since nothing later depends on them; the least that fits is \
-                 taken: {}{more}",
+                "the sizes of {open} blocks cannot be known, since nothing in the trace tells them; they are taken as small as \
+                 all that follows allows: {}{more}",
                 shown.join(", ")
             ));
         }

@@ -54,7 +54,7 @@ pub fn verify(run: &RecordedRun, on_progress: OnProgress) -> Result<Verified, Ru
         // The headline comes first, its numbers follow at the end.
         comparison.counts.push(crate::Count { kind: "events".to_owned(), identical: 0, total: 0 });
     }
-    let mut follower = Follower::new(run, &inferred, rewound.is_some());
+    let mut follower = Follower::new(run, &inferred, rewound.as_ref());
     let total = inferred.workload.requests().len();
     follower.at_start(&runner.stats(), &mut comparison);
     let mut trace_ends = Vec::with_capacity(total);
@@ -71,6 +71,7 @@ pub fn verify(run: &RecordedRun, on_progress: OnProgress) -> Result<Verified, Ru
     let stats = runner.stats();
     let snapshot = runner.snapshot();
     follower.at_end(&stats, &mut comparison);
+    comparison.notes.extend(follower.past.as_ref().and_then(Past::words));
     let (recording, trace) = runner.finish()?;
     if let Some(expected) = &run.trace {
         compare_traces(expected, &trace, &trace_ends, &mut comparison);
@@ -105,8 +106,8 @@ struct Follower<'a> {
 }
 
 impl<'a> Follower<'a> {
-    fn new(run: &'a RecordedRun, inferred: &'a Inferred, begins_late: bool) -> Self {
-        let past = begins_late.then(Past::default);
+    fn new(run: &'a RecordedRun, inferred: &'a Inferred, rewound: Option<&Rewound>) -> Self {
+        let past = rewound.map(|rewound| Past::new(rewound.sizes.open > 0));
         Self { run, inferred, expected: vec![0; STAT_COUNT], operations: 0, checkpoints: 0, past }
     }
 
@@ -117,6 +118,7 @@ impl<'a> Follower<'a> {
         if self.operations > 0 {
             self.compare_stats("statistics", stats, None, comparison);
         }
+        self.reach(0, stats, None, comparison);
     }
 
     fn after<D: DeviceMemory + Advance>(
@@ -142,16 +144,20 @@ impl<'a> Follower<'a> {
                 self.compare_stats("statistics", &runner.stats(), Some(request), comparison);
             }
         }
-        while let Some((label, at, stats)) = self.run.checkpoints.get(self.checkpoints) {
-            if runner.trace().len() < *at {
+        self.reach(runner.trace().len(), &runner.stats(), Some(request), comparison);
+    }
+
+    /// Compares at the checkpoints up to so many trace entries.
+    fn reach(&mut self, entries: usize, stats: &Stats, step: Option<usize>, comparison: &mut Comparison) {
+        while let Some((label, at, expected)) = self.run.checkpoints.get(self.checkpoints) {
+            if entries < *at {
                 break;
             }
             self.checkpoints += 1;
             self.expected = vec![0; STAT_COUNT];
-            fold(&mut self.expected, stats);
-            let is_at = runner.trace().len() == *at;
-            if is_at {
-                self.compare_stats("checkpoints", &runner.stats(), Some(request), comparison);
+            fold(&mut self.expected, expected);
+            if entries == *at {
+                self.compare_stats("checkpoints", stats, step, comparison);
             } else {
                 comparison.count("checkpoints", false);
                 comparison

@@ -53,22 +53,47 @@ fn check(name: &str, every: usize) {
             capacity: late.meta.total_memory,
         };
         let opened = open(&late, &settings, &mut |_| ControlFlow::Continue(()));
-        let opened = match opened { Ok(o) => o, Err(e) => { println!("{name} {cut} cannot open: {e}"); continue; } };
+        let opened = match opened {
+            Ok(o) => o,
+            Err(e) => {
+                println!("{name} {cut} cannot open: {e}");
+                continue;
+            }
+        };
         let ours = Moment::of(&opened.inferred.start);
         if opened.run.trace == late.trace {
-        if ours.segments != truth.segments { println!("{name} {cut} SEGMENTS {:?} {:?}", ours.segments.iter().find(|(a,s)| truth.segments.get(a)!=Some(s)), truth.segments.iter().find(|(a,s)| ours.segments.get(a)!=Some(s))); }
-        let keys = |m: &Moment| m.blocks.iter().map(|(a,(_,r,p))| (*a,*r,*p)).collect::<Vec<_>>();
-        if keys(&ours)!=keys(&truth) { println!("{name} {cut} BLOCKS"); }
-        let wrong: Vec<_> = ours.blocks.iter().filter(|(a,b)| truth.blocks.get(a).is_some_and(|t| t.0!=b.0)).collect();
-        found.wrong += wrong.len();
-        if let Some((a,b)) = wrong.first() { println!("{name} {cut} wrong {a:#x} {} true {}", b.0.get(), truth.blocks[a].0.get()); }
+            if ours.segments != truth.segments {
+                println!(
+                    "{name} {cut} SEGMENTS {:?} {:?}",
+                    ours.segments.iter().find(|(a, s)| truth.segments.get(a) != Some(s)),
+                    truth.segments.iter().find(|(a, s)| ours.segments.get(a) != Some(s))
+                );
+            }
+            let keys = |m: &Moment| m.blocks.iter().map(|(a, (_, r, p))| (*a, *r, *p)).collect::<Vec<_>>();
+            if keys(&ours) != keys(&truth) {
+                println!("{name} {cut} BLOCKS");
+            }
+            let wrong: Vec<_> =
+                ours.blocks.iter().filter(|(a, b)| truth.blocks.get(a).is_some_and(|t| t.0 != b.0)).collect();
+            found.wrong += wrong.len();
+            if let Some((a, b)) = wrong.first() {
+                println!("{name} {cut} wrong {a:#x} {} true {}", b.0.get(), truth.blocks[a].0.get());
+            }
         }
         found.blocks += ours.blocks.len();
         found.open += opened.rewound.as_ref().map_or(0, |r| r.sizes.open);
         found.cuts += 1;
         match verify(&late, &mut |_| ControlFlow::Continue(())) {
-            Ok(v) => if !v.comparison.is_identical() { found.differing += 1; println!("{name} {cut} DIFFERS {:?}", v.comparison.first_difference); }
-            Err(e) => { found.differing += 1; println!("{name} {cut} {e}"); }
+            Ok(v) => {
+                if !v.comparison.is_identical() {
+                    found.differing += 1;
+                    println!("{name} {cut} DIFFERS {:?}", v.comparison.first_difference);
+                }
+            }
+            Err(e) => {
+                found.differing += 1;
+                println!("{name} {cut} {e}");
+            }
         }
     }
     let _ = Bytes::ZERO;
@@ -79,5 +104,7 @@ fn check(name: &str, every: usize) {
 fn look() {
     let names = std::env::var("NAMES").unwrap_or_default();
     let every = std::env::var("EVERY").ok().and_then(|e| e.parse().ok()).unwrap_or(97);
-    for name in names.split_whitespace() { check(name, every); }
+    for name in names.split_whitespace() {
+        check(name, every);
+    }
 }

@@ -87,6 +87,9 @@ fn attempt(
         Runner::beginning_with(device, settings, &inferred.workload, &inferred.start)?.with_trace();
     let until = rewound.open.iter().map(|open| open.freed).max().unwrap_or(0);
     let mut accounts = Accounts::new(run);
+    if let Some(change) = accounts.check(0, &runner.stats(), rewound) {
+        return Ok(Some(change));
+    }
     let (mut compared, mut index, total) = (0, 0, inferred.workload.requests().len());
     while runner.step()?.is_some() {
         if progress::is_due(index)

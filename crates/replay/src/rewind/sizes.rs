@@ -25,6 +25,8 @@ pub(crate) struct OpenSize {
     pub(crate) addr: u64,
     /// The size that it is taken to have.
     pub(crate) size: Bytes,
+    /// The smallest size that it can have: the rounded request.
+    pub(crate) least: Bytes,
     /// The largest size that it can have.
     pub(crate) most: Bytes,
     /// The entry that asks for its free; the trace's length if none does.
@@ -66,7 +68,15 @@ pub(super) fn resolve(
                     let freed = if old.is_pending { 0 } else { trace.len() };
                     open.insert(
                         addr,
-                        OpenSize { addr, size: least, most, freed, is_decided: false, is_guess: false },
+                        OpenSize {
+                            addr,
+                            size: least,
+                            least,
+                            most,
+                            freed,
+                            is_decided: false,
+                            is_guess: false,
+                        },
                     );
                     least
                 }
