@@ -17,7 +17,7 @@ pub struct RecordedDevice {
     segments: VecDeque<(DeviceAddr, Bytes)>,
     ranges: VecDeque<DeviceAddr>,
     failures: VecDeque<RecordedFailure>,
-    refusals: HashMap<(usize, usize), Option<usize>>,
+    refusals: HashMap<(usize, usize), RecordedRefusal>,
     counts: Counts,
     has_left: bool,
 }
@@ -114,15 +114,15 @@ impl RecordedDevice {
     #[must_use]
     pub fn refusing(mut self, refusals: impl IntoIterator<Item = RecordedRefusal>) -> Self {
         let moments = refusals.into_iter();
-        self.refusals =
-            moments.map(|moment| ((moment.given, moment.failed), moment.until_released)).collect();
+        self.refusals = moments.map(|moment| ((moment.given, moment.failed), moment)).collect();
         self
     }
 
-    fn refuses(&self) -> bool {
+    fn refusal(&self) -> Option<RecordedRefusal> {
         let Counts { given, released, failed } = self.counts;
-        let refusal = self.refusals.get(&(given, failed)).filter(|_| !self.has_left);
-        refusal.is_some_and(|until| until.is_none_or(|until| released < until))
+        let refusal = self.refusals.get(&(given, failed)).filter(|_| !self.has_left)?;
+        let until = refusal.until_released;
+        until.is_none_or(|until| released < until).then_some(*refusal)
     }
 
     /// Whether a segment was asked for that the recording does not have at that point.
@@ -161,7 +161,7 @@ impl DeviceMemory for RecordedDevice {
     }
 
     fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
-        if self.refuses() {
+        if self.refusal().is_some() {
             return Err(DeviceError::OutOfMemory { requested: size });
         }
         let base = match self.segments.front() {
@@ -205,6 +205,10 @@ impl DeviceMemory for RecordedDevice {
 
 impl VirtualMemory for RecordedDevice {
     fn reserve(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
+        // Addresses for a request that failed got no memory, so the recording does not show them.
+        if self.refusal().is_some_and(|refusal| refusal.until_released.is_none()) {
+            return self.device.reserve(size);
+        }
         match self.ranges.pop_front() {
             Some(base) if !self.has_left => Ok(self.device.reserve_at(base, size)),
             _ => {
@@ -219,7 +223,7 @@ impl VirtualMemory for RecordedDevice {
     }
 
     fn map(&mut self, addr: DeviceAddr, size: Bytes, page: Bytes) -> Result<(), DeviceError> {
-        if self.refuses() {
+        if self.refusal().is_some() {
             return Err(DeviceError::OutOfMemory { requested: size });
         }
         self.device.map(addr, size, page)?;

@@ -50,6 +50,9 @@ pub struct Failure {
 /// Stream handles for waits whose real stream the trace does not name; real handles are addresses, far below.
 const FIRST_INFERRED_STREAM: u64 = 1 << 60;
 
+/// Larger requests are refused before anything is traced; rounding may make it one byte more.
+const LARGEST_REQUEST: Bytes = Bytes::new((1 << 60) - 1);
+
 /// The requests of a recorded run: its operations or, for a program, what its trace shows of them.
 ///
 /// A trace shows an allocation and a free as themselves. That a block waited for another stream shows as a free that
@@ -239,13 +242,13 @@ impl<'a> FromTrace<'a> {
                     }
                     self.live.insert(entry.addr, TensorId::new(self.tensors - 1));
                 }
-                TraceAction::OutOfMemory => self.allocate(entry.size, entry.stream),
+                TraceAction::OutOfMemory => self.allocate(entry.size.min(LARGEST_REQUEST), entry.stream),
                 TraceAction::FreeRequested => {
                     let tensor = self.live.remove(&entry.addr).ok_or_else(late)?;
                     let next = self.trace.get(index + 1);
                     let completes = next.is_some_and(|next| {
                         next.action == TraceAction::FreeCompleted && next.addr == entry.addr
-                    });
+                    }) && !self.ladder.holds(index + 1);
                     if completes {
                         index += 1;
                     } else {

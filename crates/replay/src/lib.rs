@@ -20,7 +20,7 @@ pub use compare::{Comparison, Count, Difference};
 pub use error::RunError;
 pub use progress::{OnProgress, Progress};
 pub use replayable::{Replayable, device_of, open};
-pub use rewind::{RewindError, Rewound, SizeSources, rewind};
+pub use rewind::{OpenSize, RewindError, Rewound, SizeSources, rewind};
 pub use runner::{Advance, Runner, StepResult, TraceRecorder};
 pub use verify::{Verified, verify};
 

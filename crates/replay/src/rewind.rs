@@ -15,7 +15,7 @@ use blockyard_pytorch::RecordedRun;
 use blockyard_record::{BlockState, Bytes, Snapshot, TraceEntry};
 
 pub(crate) use decide::decide;
-pub(crate) use sizes::OpenSize;
+pub use sizes::OpenSize;
 
 /// What was there, and what of it is not certain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct Rewound {
     /// Where the sizes of the blocks come from.
     pub sizes: SizeSources,
     /// Blocks of which the trace alone does not tell the size, by ascending address.
-    pub(crate) open: Vec<OpenSize>,
+    pub open: Vec<OpenSize>,
 }
 
 impl Rewound {

@@ -20,6 +20,9 @@ fn cut_at(run: &RecordedRun, cut: usize) -> RecordedRun {
     late.operations.clear();
     late.meta.profile.clear();
     late.memory_summary = None;
+    if let Ok(f) = std::env::var("FRACTION") {
+        late.meta.config = format!("{},per_process_memory_fraction:{f}", late.meta.config);
+    }
     late.trace = Some(run.trace.as_ref().unwrap()[cut..].to_vec());
     late.checkpoints.retain(|(_, at, _)| *at >= cut);
     for (_, at, _) in &mut late.checkpoints {

@@ -9,5 +9,8 @@
     reason = "a test fails by panicking and shows its counts, in its helpers too"
 )]
 
+#[path = "../properties/cases.rs"]
+mod cases;
 mod cuts;
+mod random;
 mod truth;

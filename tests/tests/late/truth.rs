@@ -27,6 +27,13 @@ impl Moment {
     }
 }
 
+impl Moment {
+    /// Segments without their kind, which a trace does not always tell.
+    pub(crate) fn where_segments_are(&self) -> Vec<(u64, Bytes, StreamId)> {
+        self.segments.iter().map(|(addr, (size, stream, _))| (*addr, *size, *stream)).collect()
+    }
+}
+
 /// The moments of a recording after so many trace entries each; `cuts` ascend.
 pub(crate) fn moments(recording: &Recording, cuts: &[usize]) -> Vec<Moment> {
     let mut state = recording.initial_state();

@@ -20,6 +20,8 @@ pub struct DriverRefusal {
 
 /// The size of every segment for small requests, and of no other.
 const SMALL_SEGMENT: Bytes = Bytes::mib(2);
+/// The largest small request.
+const SMALL: Bytes = Bytes::mib(1);
 
 /// The releases and completed waits that happened inside of allocations, and the refusals that they came from.
 #[derive(Debug, Default)]
@@ -40,6 +42,8 @@ impl Ladder {
 #[derive(Clone, Copy, Debug)]
 struct Burst {
     start: usize,
+    /// The first release, behind the completions that come first.
+    releases: usize,
     /// The entry behind it.
     end: usize,
     given: usize,
@@ -51,6 +55,19 @@ struct Burst {
     /// Whether whole cached segments or unfinished waits were left, or segments came in another order than in a release
     /// of the whole cache.
     is_partial: bool,
+    /// Whether waits completed between releases: some were released before all streams were waited for.
+    is_mixed: bool,
+}
+
+/// How a burst is read.
+#[derive(Clone, Copy, Debug)]
+enum Reading {
+    /// The allocation behind it was refused first; its entries from here on are what that led to.
+    Refused { from: usize },
+    /// The allocation behind it collected garbage.
+    Collected,
+    /// Somebody released the cache before the allocation.
+    Apart,
 }
 
 pub(super) fn ladder(
@@ -60,6 +77,7 @@ pub(super) fn ladder(
     private: &HashMap<usize, PoolId>,
 ) -> Ladder {
     let mut scan = Scan::new(trace, start, private);
+    scan.limits = run.meta.config.contains("max_split_size_mb");
     let mut index = 0;
     while index < trace.len() {
         index = scan.take(index);
@@ -74,6 +92,8 @@ struct Scan<'a> {
     private: &'a HashMap<usize, PoolId>,
     /// Active blocks of each segment that the driver gave whole.
     segments: BTreeMap<u64, (Bytes, usize)>,
+    /// Whether segments of some size serve no small requests.
+    limits: bool,
     idle: usize,
     waiting: usize,
     held: Bytes,
@@ -104,6 +124,7 @@ impl<'a> Scan<'a> {
             trace,
             private,
             segments,
+            limits: false,
             idle,
             waiting,
             held,
@@ -151,48 +172,75 @@ impl<'a> Scan<'a> {
 
     fn take_burst(&mut self, start: usize) -> usize {
         let held = self.held;
-        let is_release = |entry: &&TraceEntry| {
-            matches!(entry.action, TraceAction::SegmentFree | TraceAction::SegmentUnmap)
-        };
-        // What completes right after its request waited for nothing.
-        let plain = start.checked_sub(1).is_some_and(|before| {
+        // What completes right after its request waited for nothing, unless the next allocation could not use it.
+        let is_plain = start.checked_sub(1).is_some_and(|before| {
             let before = &self.trace[before];
             before.action == TraceAction::FreeRequested && before.addr == self.trace[start].addr
-        });
-        let mut end = start;
-        while let Some(entry) = self.trace.get(end).filter(|entry| entry.action == TraceAction::FreeCompleted)
-        {
-            self.waiting = self.waiting.saturating_sub(1);
-            self.count_active(entry.addr, -1);
+        }) && !self.came_too_late(start);
+        let (mut end, mut releases, mut is_mixed) = (start, None, false);
+        while let Some(entry) = self.trace.get(end) {
+            match entry.action {
+                TraceAction::FreeCompleted => {
+                    self.waiting = self.waiting.saturating_sub(1);
+                    self.count_active(entry.addr, -1);
+                    is_mixed |= releases.is_some();
+                }
+                TraceAction::SegmentFree | TraceAction::SegmentUnmap => {
+                    self.held = self.held.saturating_sub(entry.size);
+                    self.released += 1;
+                    if let Some((_, active)) = self.segments.remove(&entry.addr) {
+                        self.idle -= usize::from(active == 0);
+                    }
+                    releases.get_or_insert(end);
+                }
+                _ => break,
+            }
             end += 1;
-            if plain {
+            if is_plain {
                 return end;
             }
-        }
-        let releases = end;
-        while let Some(entry) = self.trace.get(end).filter(is_release) {
-            self.held = self.held.saturating_sub(entry.size);
-            self.released += 1;
-            if let Some((_, active)) = self.segments.remove(&entry.addr) {
-                self.idle -= usize::from(active == 0);
-            }
-            end += 1;
         }
         let next = self.trace.get(end).map(|entry| entry.action);
         let fails = next == Some(TraceAction::OutOfMemory);
         let gives = matches!(next, Some(TraceAction::SegmentAlloc | TraceAction::SegmentMap));
-        if fails || (gives && end > releases) {
+        if fails || (gives && releases.is_some()) {
+            let releases = releases.unwrap_or(end);
+            let leaves_some = self.idle > 0 || self.waiting > 0;
             self.bursts.push(Burst {
                 start,
+                releases,
                 end,
                 given: self.given,
                 failed: self.failed,
                 released: self.released,
                 held,
-                is_partial: self.idle > 0 || self.waiting > 0 || !is_in_order(&self.trace[releases..end]),
+                is_mixed,
+                is_partial: leaves_some || !is_in_order(&self.trace[releases..end]),
             });
         }
         end
+    }
+
+    /// Whether the block that the entry frees would serve the request behind it, which fails or takes new memory all the same.
+    fn came_too_late(&self, entry: usize) -> bool {
+        let freed = &self.trace[entry];
+        let tail = &self.trace[entry + 1..];
+        let is_release = |entry: &&TraceEntry| {
+            matches!(entry.action, TraceAction::SegmentFree | TraceAction::SegmentUnmap)
+        };
+        let releases = tail.iter().take_while(is_release).count();
+        let request = match tail.get(releases..).unwrap_or_default() {
+            [entry, ..] if entry.action == TraceAction::OutOfMemory => entry,
+            [give, entry, ..]
+                if releases > 0
+                    && matches!(give.action, TraceAction::SegmentAlloc | TraceAction::SegmentMap)
+                    && entry.action == TraceAction::Alloc =>
+            {
+                entry
+            }
+            _ => return false,
+        };
+        !self.limits && serves(freed, request) && (freed.size <= SMALL) == (request.size <= SMALL)
     }
 
     fn give(&mut self, size: Bytes) {
@@ -214,11 +262,24 @@ impl<'a> Scan<'a> {
         }
     }
 
-    fn resolve(self, run: &RecordedRun) -> Ladder {
+    /// Whether a segment of the burst would have served the request behind it.
+    fn would_have_served(&self, burst: &Burst) -> bool {
+        let request = self.trace[burst.end..]
+            .iter()
+            .find(|entry| matches!(entry.action, TraceAction::Alloc | TraceAction::OutOfMemory));
+        let Some(request) = request else { return false };
+        self.trace[burst.start..burst.end].iter().any(|entry| {
+            entry.action == TraceAction::SegmentFree
+                && serves(entry, request)
+                && (entry.size == SMALL_SEGMENT) == (request.size <= SMALL)
+        })
+    }
+
+    fn resolve(mut self, run: &RecordedRun) -> Ladder {
         let retries = Retries::new(run, self.trace, &self.bursts);
-        let has = |option: &str| run.meta.config.contains(option);
-        let (collects, limits) = (has("garbage_collection_threshold"), has("max_split_size_mb"));
-        let mut ladder = Ladder { refusals: self.failures, ..Ladder::default() };
+        let limits = self.limits;
+        let collects = run.meta.config.contains("garbage_collection_threshold");
+        let mut ladder = Ladder { refusals: std::mem::take(&mut self.failures), ..Ladder::default() };
         let (mut collected, mut refused, mut undecided) = (0, 0, 0);
         for (place, burst) in self.bursts.iter().enumerate() {
             let next = &self.trace[burst.end];
@@ -229,18 +290,34 @@ impl<'a> Scan<'a> {
             };
             let wanted = burst.held.saturating_add(next.size);
             let exceeds = wanted > run.meta.total_memory || self.ceiling.is_some_and(|most| wanted > most);
-            if next.action == TraceAction::OutOfMemory {
-                // The failure itself is among the refusals.
+            let reading = if burst.is_mixed {
+                Reading::Refused { from: burst.start }
             } else if burst.is_partial && collects {
-                collected += 1;
-            } else if (burst.is_partial && limits) || retries.is_one(place).unwrap_or(exceeds) {
-                ladder.refusals.push(refusal);
-                refused += 1;
+                Reading::Collected
+            } else if burst.is_partial && limits {
+                Reading::Refused { from: burst.releases }
+            } else if limits || collects || self.would_have_served(burst) {
+                // Just enough would have been released first, or what was released would have been used.
+                Reading::Apart
+            } else if next.action == TraceAction::OutOfMemory || retries.is_one(place).unwrap_or(exceeds) {
+                Reading::Refused { from: burst.start }
             } else {
-                undecided += usize::from(retries.is_one(place).is_none());
-                continue;
+                Reading::Apart
+            };
+            match reading {
+                Reading::Refused { from } => {
+                    ladder.inside.extend(from..burst.end);
+                    if next.action != TraceAction::OutOfMemory {
+                        ladder.refusals.push(refusal);
+                        refused += 1;
+                    }
+                }
+                Reading::Collected => {
+                    ladder.inside.extend(burst.releases..burst.end);
+                    collected += 1;
+                }
+                Reading::Apart => undecided += usize::from(retries.is_one(place).is_none()),
             }
-            ladder.inside.extend(burst.start..burst.end);
         }
         let mut note = |count: usize, text: &str| {
             if count > 0 {
@@ -257,6 +334,10 @@ impl<'a> Scan<'a> {
         );
         ladder
     }
+}
+
+fn serves(memory: &TraceEntry, request: &TraceEntry) -> bool {
+    memory.stream == request.stream && memory.size >= request.size
 }
 
 /// Large segments before small ones, each by stream, size and address: so the whole cache is released.

@@ -18,23 +18,23 @@ use super::geometry::Remains;
 use super::ranges::{Region, pieces};
 use super::{Old, RewindError, Rewound, SizeSources};
 
-/// A block of which several sizes fit.
+/// A block that was there before the first entry and of which several sizes fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct OpenSize {
+pub struct OpenSize {
     /// Where it starts.
-    pub(crate) addr: u64,
+    pub addr: u64,
     /// The size that it is taken to have.
-    pub(crate) size: Bytes,
+    pub size: Bytes,
     /// The smallest size that it can have: the rounded request.
-    pub(crate) least: Bytes,
+    pub least: Bytes,
     /// The largest size that it can have.
-    pub(crate) most: Bytes,
-    /// The entry that asks for its free; the trace's length if none does.
-    pub(crate) freed: usize,
+    pub most: Bytes,
     /// Whether later events leave only this size.
-    pub(crate) is_decided: bool,
+    pub is_decided: bool,
     /// Whether it was made larger for the sake of a sum to which several blocks contribute.
     pub(crate) is_guess: bool,
+    /// The entry that asks for its free; the trace's length if none does.
+    pub(crate) freed: usize,
 }
 
 /// What a block's size is, before later allocations are asked.
