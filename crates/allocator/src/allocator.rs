@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use blockyard_device::{DeviceError, DeviceMemory};
 use blockyard_record::{
-    AllocationId, BlockState, Bytes, DeviceAddr, Event, EventSink, PoolId, PoolKind, Refusal, Silent, Stats,
-    StreamId,
+    AllocationId, BlockState, Bytes, DeviceAddr, Event, EventSink, PoolId, PoolKind, Refusal, SegmentId,
+    Silent, Stats, StreamId,
 };
 
 use crate::block::{Block, BlockIndex, BlockTable};
@@ -406,6 +406,20 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.limit = (fraction < 1.0).then(|| Bytes::new((fraction * total) as u64));
         self.note_settings();
         self.sink.record(Event::FractionSet { limit: self.limit });
+    }
+
+    pub(crate) fn handle(&self, addr: DeviceAddr, block: BlockIndex, id: AllocationId) -> Allocation {
+        Allocation { addr, block: Some((block, id)), allocator: self.identity }
+    }
+
+    /// Lets new allocations be numbered behind `taken`.
+    pub(crate) fn skip_allocations(&mut self, taken: AllocationId) {
+        self.allocations = self.allocations.max(taken.get().wrapping_add(1));
+    }
+
+    /// Lets new segments be numbered behind `taken`.
+    pub(crate) fn skip_segments(&mut self, taken: SegmentId) {
+        self.segments = self.segments.max(taken.get().wrapping_add(1));
     }
 
     // `None` for an allocation of zero bytes.

@@ -158,6 +158,11 @@ impl BlockTable {
         id
     }
 
+    /// Lets new identities follow `taken`.
+    pub(crate) fn skip(&mut self, taken: BlockId) {
+        self.minted = self.minted.max(taken.get().wrapping_add(1));
+    }
+
     #[inline]
     pub(crate) fn insert(&mut self, block: Block) -> BlockIndex {
         if let Some(index) = self.vacant {

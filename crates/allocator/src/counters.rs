@@ -141,6 +141,30 @@ fn array(halves: [Stat; 2], peak: i64) -> StatArray {
 }
 
 impl Counters {
+    /// Counters that show these statistics, whose peaks are their current values and which have counted nothing yet.
+    pub(crate) fn beginning_with(stats: &Stats) -> Self {
+        let mut counters = Self { seldom: *stats, ..Self::default() };
+        let halves = |stat: &StatArray| [stat.small_pool.current, stat.large_pool.current];
+        let (active, active_bytes) = (halves(&stats.active), halves(&stats.active_bytes));
+        let (count, bytes) = (halves(&stats.allocation), halves(&stats.allocated_bytes));
+        let requested = halves(&stats.requested_bytes);
+        let (rests, rest_bytes) = (halves(&stats.inactive_split), halves(&stats.inactive_split_bytes));
+        for half in [0, 1] {
+            counters.live[half].current = [count[half], bytes[half], requested[half]];
+            counters.rests[half].current = [rests[half], rest_bytes[half]];
+            counters.pending[half] = [active[half] - count[half], active_bytes[half] - bytes[half]];
+            counters.pending_blocks += counters.pending[half][COUNT];
+        }
+        let sum = |halves: [i64; 2]| halves[0].wrapping_add(halves[1]);
+        counters.live_all.current = [sum(count), sum(bytes), sum(requested)];
+        counters.rests_all.current = [sum(rests), sum(rest_bytes)];
+        counters.reset_peak();
+        counters.live.iter_mut().for_each(Tally::reset_accumulated);
+        counters.rests.iter_mut().for_each(Tally::reset_accumulated);
+        counters.active_start = counters.actives();
+        counters
+    }
+
     /// A block of `size` was handed out for a request of `requested`.
     #[inline]
     pub(crate) fn allocated(&mut self, pool: PoolKind, size: Bytes, requested: Bytes) {

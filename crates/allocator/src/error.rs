@@ -36,6 +36,9 @@ pub enum AllocError {
     /// Nobody uses a pool with this number; nothing changed.
     #[error("no memory pool {0} is in use")]
     UnknownPool(PoolId),
+    /// The memory to begin with is not that of a valid allocator.
+    #[error("no allocator can be in the state to begin with")]
+    Beginning(#[source] Corruption),
     /// The device failed in another way than for want of memory.
     #[error(transparent)]
     Device(#[from] DeviceError),

@@ -4,7 +4,9 @@
 //! whole pages of an inactive block into an unmapped one; both merge with neighbors of their new kind.
 
 use blockyard_device::{DeviceError, DeviceMemory};
-use blockyard_record::{BlockState, Bytes, DeviceAddr, Event, EventSink, Refusal, SegmentId};
+use blockyard_record::{
+    BlockState, Bytes, DeviceAddr, Event, EventSink, Refusal, SegmentId, SegmentSnapshot,
+};
 use rustc_hash::FxHashMap;
 
 use crate::allocator::Search;
@@ -22,6 +24,13 @@ pub(crate) struct Range {
 pub(crate) type Ranges = FxHashMap<SegmentId, Range>;
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
+    /// Takes over a segment that gets memory page by page, of the size that the settings give now.
+    pub(crate) fn adopt_range(&mut self, segment: &SegmentSnapshot) {
+        let page = size::page_size(segment.pool, &self.config);
+        self.ranges.insert(segment.id, Range { base: segment.addr, page });
+        self.note_settings();
+    }
+
     /// The block that best fit chooses, without regard to the oversize limits.
     ///
     /// While segments expand, a block at the end of one, which could grow, is left alone as long as a later block in the order

@@ -10,7 +10,7 @@
 //! `size` (thresholds and rounding), `config` (settings), `block` (the only owner of blocks), `pool` (free blocks in
 //! best-fit order), `private_pool` (memory pools and scopes), `allocator` (allocate and free, as lists of their steps),
 //! `segment` (splits and merges), `stream` (pending frees), `reclaim` (what happens when nothing fits), `expandable` (segments
-//! that get memory page by page), `snapshot`, `invariants`.
+//! that get memory page by page), `beginning` (taking over a run in the middle), `snapshot`, `invariants`.
 //!
 //! # Invariants
 //!
@@ -41,6 +41,7 @@
 
 mod addr_table;
 mod allocator;
+mod beginning;
 mod bins;
 mod block;
 mod config;

@@ -12,7 +12,7 @@ mod virtual_device;
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
 pub use error::DeviceError;
-pub use recorded::{RecordedDevice, RecordedFailure};
+pub use recorded::{Held, RecordedDevice, RecordedFailure, RecordedRefusal};
 pub use streams::StreamEvent;
 pub use virtual_device::VirtualDevice;
 

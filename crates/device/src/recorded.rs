@@ -1,4 +1,4 @@
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
@@ -9,7 +9,7 @@ use crate::{
 /// A device that hands out the segment addresses of a recording, in the recorded order.
 ///
 /// Real drivers place segments as they like, and ties in best fit fall by address, so an exact replay needs the recorded
-/// places. A segment of another size than the next recorded one means that the run has left the recording: it and
+/// places. A segment of another size than the next recorded one, or one whose place is still taken, means that the run has left the recording: it and
 /// all later ones are placed behind every recorded address by [`VirtualDevice`]'s rule.
 #[derive(Clone, Debug)]
 pub struct RecordedDevice {
@@ -17,7 +17,17 @@ pub struct RecordedDevice {
     segments: VecDeque<(DeviceAddr, Bytes)>,
     ranges: VecDeque<DeviceAddr>,
     failures: VecDeque<RecordedFailure>,
+    refusals: HashMap<(usize, usize), RecordedRefusal>,
+    counts: Counts,
     has_left: bool,
+}
+
+/// What happened so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    given: usize,
+    released: usize,
+    failed: usize,
 }
 
 /// What the driver said when a request of the recording failed.
@@ -27,6 +37,38 @@ pub struct RecordedFailure {
     pub free: Bytes,
     /// What each process held.
     pub processes: Vec<ProcessMemory>,
+}
+
+/// A moment of the recording at which the driver gave no memory, whatever it had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordedRefusal {
+    /// How many times it had given memory: segments, and pages of expandable segments once for each mapping.
+    pub given: usize,
+    /// How many requests had failed.
+    pub failed: usize,
+    /// How many times memory must have come back until it gives again; `None` where a request failed instead.
+    pub until_released: Option<usize>,
+}
+
+/// Memory that a program held already when its recording begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// A segment.
+    Segment {
+        /// Where it starts.
+        base: DeviceAddr,
+        /// How large it is.
+        size: Bytes,
+    },
+    /// Addresses of an expandable segment.
+    Range {
+        /// Where they start.
+        base: DeviceAddr,
+        /// How many there are.
+        size: Bytes,
+        /// How many of them have memory.
+        mapped: Bytes,
+    },
 }
 
 impl RecordedDevice {
@@ -52,8 +94,35 @@ impl RecordedDevice {
             segments,
             ranges,
             failures: failures.into_iter().collect(),
+            refusals: HashMap::new(),
+            counts: Counts::default(),
             has_left: false,
         }
+    }
+
+    /// Lets the device have given this memory before the recording begins. What would be more than all of its memory
+    /// counts as all of it.
+    #[must_use]
+    pub fn holding(mut self, held: impl IntoIterator<Item = Held>) -> Self {
+        for held in held {
+            self.device.hold(held);
+        }
+        self
+    }
+
+    /// Lets the driver give nothing at these moments, until the run leaves the recording.
+    #[must_use]
+    pub fn refusing(mut self, refusals: impl IntoIterator<Item = RecordedRefusal>) -> Self {
+        let moments = refusals.into_iter();
+        self.refusals = moments.map(|moment| ((moment.given, moment.failed), moment)).collect();
+        self
+    }
+
+    fn refusal(&self) -> Option<RecordedRefusal> {
+        let Counts { given, released, failed } = self.counts;
+        let refusal = self.refusals.get(&(given, failed)).filter(|_| !self.has_left)?;
+        let until = refusal.until_released;
+        until.is_none_or(|until| released < until).then_some(*refusal)
     }
 
     /// Whether a segment was asked for that the recording does not have at that point.
@@ -81,6 +150,7 @@ impl DeviceMemory for RecordedDevice {
     }
 
     fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError> {
+        self.counts.failed += 1;
         let info = self.device.memory_info()?;
         Ok(match self.failures.pop_front() {
             Some(failure) => {
@@ -91,20 +161,28 @@ impl DeviceMemory for RecordedDevice {
     }
 
     fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
-        match self.segments.front() {
-            Some((base, recorded)) if *recorded == size && !self.has_left => {
+        if self.refusal().is_some() {
+            return Err(DeviceError::OutOfMemory { requested: size });
+        }
+        let base = match self.segments.front() {
+            Some((base, recorded))
+                if *recorded == size && !self.has_left && self.device.is_free(*base, size) =>
+            {
                 let base = self.device.allocate_at(*base, size)?;
                 self.segments.pop_front();
-                Ok(base)
+                base
             }
             _ => {
                 self.has_left = true;
-                self.device.allocate_segment(size)
+                self.device.allocate_segment(size)?
             }
-        }
+        };
+        self.counts.given += 1;
+        Ok(base)
     }
 
     fn release_segment(&mut self, base: DeviceAddr) -> Result<(), DeviceError> {
+        self.counts.released += 1;
         self.device.release_segment(base)
     }
 
@@ -127,6 +205,10 @@ impl DeviceMemory for RecordedDevice {
 
 impl VirtualMemory for RecordedDevice {
     fn reserve(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
+        // Addresses for a request that failed got no memory, so the recording does not show them.
+        if self.refusal().is_some_and(|refusal| refusal.until_released.is_none()) {
+            return self.device.reserve(size);
+        }
         match self.ranges.pop_front() {
             Some(base) if !self.has_left => Ok(self.device.reserve_at(base, size)),
             _ => {
@@ -141,10 +223,16 @@ impl VirtualMemory for RecordedDevice {
     }
 
     fn map(&mut self, addr: DeviceAddr, size: Bytes, page: Bytes) -> Result<(), DeviceError> {
-        self.device.map(addr, size, page)
+        if self.refusal().is_some() {
+            return Err(DeviceError::OutOfMemory { requested: size });
+        }
+        self.device.map(addr, size, page)?;
+        self.counts.given += 1;
+        Ok(())
     }
 
     fn unmap(&mut self, addr: DeviceAddr, size: Bytes, page: Bytes) -> Result<(), DeviceError> {
+        self.counts.released += 1;
         self.device.unmap(addr, size, page)
     }
 }
@@ -164,5 +252,33 @@ mod tests {
         assert_eq!(device.allocate_segment(Bytes::mib(4)).unwrap().get(), 0x9020_0000);
         assert_eq!(device.allocate_segment(Bytes::mib(2)).unwrap().get(), 0x9060_0000);
         assert!(device.has_left_recording());
+    }
+
+    #[test]
+    fn memory_that_was_held_before_is_taken_back_and_counts() {
+        let base = DeviceAddr::new(0x7000_0000);
+        let mut device = RecordedDevice::new(Bytes::mib(64), [], [], [])
+            .holding([Held::Segment { base, size: Bytes::mib(40) }]);
+        assert_eq!(device.memory_info().unwrap().free, Bytes::mib(24));
+        device.release_segment(base).unwrap();
+        assert_eq!(device.memory_info().unwrap().free, Bytes::mib(64));
+    }
+
+    #[test]
+    fn the_driver_refuses_where_the_recording_says_so() {
+        let base = |mib: u64| DeviceAddr::new(mib << 20);
+        let recorded = [(base(100), Bytes::mib(2)), (base(200), Bytes::mib(4))];
+        let refusals = [
+            RecordedRefusal { given: 1, failed: 0, until_released: None },
+            RecordedRefusal { given: 1, failed: 1, until_released: Some(1) },
+        ];
+        let mut device = RecordedDevice::new(Bytes::gib(1), recorded, [], []).refusing(refusals);
+        assert!(device.allocate_segment(Bytes::mib(2)).is_ok());
+        assert!(device.allocate_segment(Bytes::mib(30)).is_err());
+        device.memory_info().unwrap();
+        assert!(device.allocate_segment(Bytes::mib(4)).is_err());
+        device.release_segment(base(100)).unwrap();
+        assert_eq!(device.allocate_segment(Bytes::mib(4)).unwrap(), base(200));
+        assert!(!device.has_left_recording());
     }
 }

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
 use crate::streams::Streams;
-use crate::{DeviceError, DeviceMemory, MemoryInfo, StreamEvent, VirtualMemory};
+use crate::{DeviceError, DeviceMemory, Held, MemoryInfo, StreamEvent, VirtualMemory};
 
 /// A device of so many bytes, without hardware.
 ///
@@ -60,6 +60,28 @@ impl VirtualDevice {
         self.streams.advance_all();
     }
 
+    pub(crate) fn hold(&mut self, held: Held) {
+        let (end, taken) = match held {
+            Held::Segment { base, size } => {
+                self.segments.insert(base, size);
+                (base.offset(size), size)
+            }
+            Held::Range { base, size, mapped } => {
+                self.ranges.insert(base, Range { size, mapped });
+                (base.offset(size), mapped)
+            }
+        };
+        self.used = self.used.saturating_add(taken);
+        let behind = end.get().checked_next_multiple_of(Self::ALIGNMENT.get()).map(DeviceAddr::new);
+        self.next = self.next.max(behind.unwrap_or(self.next));
+    }
+
+    /// Whether no segment has any of the addresses.
+    pub(crate) fn is_free(&self, base: DeviceAddr, size: Bytes) -> bool {
+        let below = self.segments.range(..base.offset(size)).next_back();
+        below.is_none_or(|(other, taken)| other.offset(*taken) <= base)
+    }
+
     pub(crate) fn reserve_at(&mut self, base: DeviceAddr, size: Bytes) -> DeviceAddr {
         self.ranges.insert(base, Range { size, mapped: Bytes::ZERO });
         base
@@ -103,7 +125,11 @@ impl DeviceMemory for VirtualDevice {
     }
 
     fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError> {
-        Ok(MemoryInfo { free: self.total - self.used, total: self.total, processes: Vec::new() })
+        Ok(MemoryInfo {
+            free: self.total.saturating_sub(self.used),
+            total: self.total,
+            processes: Vec::new(),
+        })
     }
 
     fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {

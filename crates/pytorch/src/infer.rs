@@ -1,14 +1,20 @@
 use std::collections::{BTreeMap, HashMap};
 
-use blockyard_record::{Bytes, DeviceAddr, PoolId, StreamId, TraceAction, TraceEntry};
+use blockyard_record::{
+    BlockState, Bytes, DeviceAddr, PoolId, SegmentSnapshot, Snapshot, StreamId, TraceAction, TraceEntry,
+};
 use blockyard_workload::{Request, TensorId, Workload};
 
 use crate::ReadError;
 use crate::recorded::{Operation, OperationKind, RecordedRun};
 
 mod driver;
+mod ladder;
 
 use driver::{failures, ranges};
+use ladder::{Ladder, ladder};
+
+pub use ladder::DriverRefusal;
 
 /// A recorded run as requests, and what the device did meanwhile.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -23,6 +29,10 @@ pub struct Inferred {
     pub ranges: Vec<DeviceAddr>,
     /// What the driver said at each out-of-memory error, in order.
     pub failures: Vec<Failure>,
+    /// When the driver gave no memory, as far as the trace shows it; empty for recordings with operations.
+    pub refusals: Vec<DriverRefusal>,
+    /// What was there before the first request: the allocated blocks are the first tensors, by ascending address.
+    pub start: Snapshot,
     /// What was guessed and what is left out, in sentences.
     pub notes: Vec<String>,
 }
@@ -40,6 +50,9 @@ pub struct Failure {
 /// Stream handles for waits whose real stream the trace does not name; real handles are addresses, far below.
 const FIRST_INFERRED_STREAM: u64 = 1 << 60;
 
+/// Larger requests are refused before anything is traced; rounding may make it one byte more.
+const LARGEST_REQUEST: Bytes = Bytes::new((1 << 60) - 1);
+
 /// The requests of a recorded run: its operations or, for a program, what its trace shows of them.
 ///
 /// A trace shows an allocation and a free as themselves. That a block waited for another stream shows as a free that
@@ -51,10 +64,26 @@ const FIRST_INFERRED_STREAM: u64 = 1 << 60;
 /// [`ReadError::Line`] for operations on unknown ids, [`ReadError::BeginsLate`] for a trace that needs memory from before
 /// its beginning.
 pub fn requests(run: &RecordedRun) -> Result<Inferred, ReadError> {
+    requests_after(run, Snapshot::default())
+}
+
+/// As [`requests`], for a program that held the memory of `start` when its trace begins.
+///
+/// Allocated blocks get the numbers of the first tensors, by ascending address. Pending blocks get the streams that they wait
+/// for, which the snapshot need not name.
+///
+/// # Errors
+///
+/// As for [`requests`]; [`ReadError::BeginsLate`] where even that does not explain the trace.
+pub fn requests_after(run: &RecordedRun, start: Snapshot) -> Result<Inferred, ReadError> {
     let trace = run.trace.as_deref().unwrap_or_default();
     let mut inferred = if run.operations.is_empty() {
-        let mut inferred = FromTrace::new(run, trace).run()?;
+        let pools = private_segments(run, trace);
+        let ladder = ladder(run, trace, &start, &pools);
+        let mut inferred = FromTrace::new(trace, pools, start, &ladder).run()?;
         inferred.workload.set_labels(labels(run, trace, &inferred));
+        inferred.refusals = ladder.refusals;
+        inferred.notes.extend(ladder.notes);
         inferred
     } else {
         from_operations(run)?
@@ -64,7 +93,7 @@ pub fn requests(run: &RecordedRun) -> Result<Inferred, ReadError> {
         .filter(|entry| entry.action == TraceAction::SegmentAlloc)
         .map(|entry| (DeviceAddr::new(entry.addr), entry.size))
         .collect();
-    inferred.ranges = ranges(trace, run.meta.total_memory);
+    inferred.ranges = ranges(trace, run.meta.total_memory, &inferred.start);
     inferred.failures = failures(run, trace);
     Ok(inferred)
 }
@@ -139,6 +168,8 @@ fn stream_handle(run: &RecordedRun, operation: &Operation, index: u64) -> Result
 /// The way through a trace, with what is live at each point.
 struct FromTrace<'a> {
     trace: &'a [TraceEntry],
+    ladder: &'a Ladder,
+    start: Snapshot,
     /// The private pools of segments that live to the end, by the entry that made them.
     pools: HashMap<usize, PoolId>,
     /// The memory pool of each live segment of such a pool.
@@ -155,10 +186,17 @@ struct FromTrace<'a> {
 }
 
 impl<'a> FromTrace<'a> {
-    fn new(run: &RecordedRun, trace: &'a [TraceEntry]) -> Self {
-        Self {
+    fn new(
+        trace: &'a [TraceEntry],
+        pools: HashMap<usize, PoolId>,
+        start: Snapshot,
+        ladder: &'a Ladder,
+    ) -> Self {
+        let mut from = Self {
             trace,
-            pools: private_segments(run, trace),
+            ladder,
+            start: Snapshot::default(),
+            pools,
             pool_of: HashMap::new(),
             segments: BTreeMap::new(),
             live: HashMap::new(),
@@ -169,7 +207,9 @@ impl<'a> FromTrace<'a> {
             pooled: 0,
             inferred_waits: 0,
             inferred_releases: 0,
-        }
+        };
+        from.begin_with(start);
+        from
     }
 
     fn run(mut self) -> Result<Inferred, ReadError> {
@@ -202,13 +242,13 @@ impl<'a> FromTrace<'a> {
                     }
                     self.live.insert(entry.addr, TensorId::new(self.tensors - 1));
                 }
-                TraceAction::OutOfMemory => self.allocate(entry.size, entry.stream),
+                TraceAction::OutOfMemory => self.allocate(entry.size.min(LARGEST_REQUEST), entry.stream),
                 TraceAction::FreeRequested => {
                     let tensor = self.live.remove(&entry.addr).ok_or_else(late)?;
                     let next = self.trace.get(index + 1);
                     let completes = next.is_some_and(|next| {
                         next.action == TraceAction::FreeCompleted && next.addr == entry.addr
-                    });
+                    }) && !self.ladder.holds(index + 1);
                     if completes {
                         index += 1;
                     } else {
@@ -222,9 +262,11 @@ impl<'a> FromTrace<'a> {
                 }
                 TraceAction::FreeCompleted => {
                     let stream = self.waiting.remove(&entry.addr).ok_or_else(late)?;
-                    self.requests.push(Request::Advance { stream: Some(stream) });
-                    if !self.is_collected_by_allocation(index + 1) {
-                        self.release();
+                    if !self.ladder.holds(index) {
+                        self.requests.push(Request::Advance { stream: Some(stream) });
+                        if !self.is_collected_by_allocation(index + 1) {
+                            self.release();
+                        }
                     }
                 }
                 TraceAction::SegmentFree | TraceAction::SegmentUnmap => {
@@ -234,7 +276,7 @@ impl<'a> FromTrace<'a> {
                     let is_release =
                         |action| matches!(action, TraceAction::SegmentFree | TraceAction::SegmentUnmap);
                     let is_burst = index > 0 && is_release(self.trace[index - 1].action);
-                    if !is_burst {
+                    if !is_burst && !self.ladder.holds(index) {
                         self.release();
                     }
                 }
@@ -246,6 +288,37 @@ impl<'a> FromTrace<'a> {
             index += 1;
         }
         Ok(self.finish())
+    }
+
+    fn begin_with(&mut self, mut start: Snapshot) {
+        // The first entry of each address tells when a block that was pending completes.
+        let mut first: HashMap<u64, usize> = HashMap::new();
+        for (index, entry) in self.trace.iter().enumerate() {
+            if entry.action == TraceAction::FreeCompleted {
+                first.entry(entry.addr).or_insert(index);
+            }
+        }
+        for segment in &mut start.segments {
+            for run in SegmentSnapshot::mapped_runs(segment) {
+                self.segments.insert(run.addr.get(), run.size);
+                if run.pool_id != PoolId::DEFAULT {
+                    self.pool_of.insert(run.addr.get(), run.pool_id);
+                }
+            }
+            for block in &mut segment.blocks {
+                let addr = block.addr.get();
+                if block.state == BlockState::Allocated {
+                    self.live.insert(addr, TensorId::new(self.tensors));
+                    self.tensors += 1;
+                } else if block.state == BlockState::PendingFree {
+                    let completion = first.get(&addr).copied().unwrap_or(self.trace.len());
+                    let stream = self.stream_until(completion);
+                    block.streams = vec![stream];
+                    self.waiting.insert(addr, stream);
+                }
+            }
+        }
+        self.start = start;
     }
 
     /// For each free that does not complete at once, the entry that completes it.
@@ -311,10 +384,15 @@ impl<'a> FromTrace<'a> {
 
     // The allocator completes waits by ascending handle, so the handle is the place of the completion in the trace.
     fn wait(&mut self, tensor: TensorId, addr: u64, completion: usize) {
-        let stream = StreamId::new(FIRST_INFERRED_STREAM + completion as u64 + self.unfinished(completion));
+        let stream = self.stream_until(completion);
         self.requests.push(Request::RecordStream { tensor, stream });
         self.waiting.insert(addr, stream);
+    }
+
+    fn stream_until(&mut self, completion: usize) -> StreamId {
+        let stream = StreamId::new(FIRST_INFERRED_STREAM + completion as u64 + self.unfinished(completion));
         self.inferred_waits += 1;
+        stream
     }
 
     // Waits that never end need handles of their own too.
@@ -349,7 +427,8 @@ impl<'a> FromTrace<'a> {
             "allocations are placed in private pools because their segments are there at the end",
         );
         note(self.inferred_releases, "releases of cached segments are taken for calls of empty_cache");
-        Inferred { workload: Workload::from_requests(self.requests), notes, ..Inferred::default() }
+        let workload = Workload::from_requests(self.requests);
+        Inferred { workload, start: self.start, notes, ..Inferred::default() }
     }
 }
 

@@ -17,7 +17,7 @@ mod stats;
 mod summary;
 
 pub use error::ReadError;
-pub use infer::{Failure, Inferred, requests};
+pub use infer::{DriverRefusal, Failure, Inferred, requests, requests_after};
 pub use read::unpack;
 pub use recorded::{
     Allocated, Meta, Operation, OperationKind, RecordedBlock, RecordedRun, RecordedSegment, StatChange,

@@ -1,3 +1,5 @@
+mod beginning;
+
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -25,9 +27,13 @@ pub struct Recording {
     names: Vec<String>,
     streams: Vec<(StreamId, String)>,
     checkpoints: Vec<Checkpoint>,
+    // The memory before the first event, where it is not empty.
+    start: Option<Box<MemoryState>>,
 }
 
 const NO_NAME: u32 = u32::MAX;
+// The step of allocations from before the first one.
+const NO_STEP: u32 = u32::MAX;
 
 /// What a run was made with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,6 +92,12 @@ pub enum RecordingError {
         #[source]
         source: StateError,
     },
+    /// The memory that it should begin with does not add up.
+    #[error("the memory that the recording begins with does not add up")]
+    Start(#[source] StateError),
+    /// What it begins with came after its first event.
+    #[error("the recording has begun already")]
+    Begun,
     /// The bytes are not an encoded recording.
     #[error("not an encoded recording: {0}")]
     Encoding(String),
@@ -190,10 +202,17 @@ impl Recording {
         self.names.get(index as usize).map(String::as_str)
     }
 
-    /// The step that made the allocation.
+    /// The step that made the allocation; `None` where it was there before the first one.
     #[must_use]
     pub fn born(&self, allocation: AllocationId) -> Option<usize> {
-        self.allocation_steps.get(allocation.get() as usize).map(|step| *step as usize)
+        let step = *self.allocation_steps.get(allocation.get() as usize)?;
+        (step != NO_STEP).then_some(step as usize)
+    }
+
+    /// Whether there was memory in use or cached before the first event: the run began earlier than its recording.
+    #[must_use]
+    pub fn begins_late(&self) -> bool {
+        self.start.is_some()
     }
 
     /// The streams that have names, in the order of naming.
@@ -253,7 +272,7 @@ impl Recording {
     /// The memory before the first event.
     #[must_use]
     pub fn initial_state(&self) -> MemoryState {
-        initial_state(&self.info)
+        self.start.as_deref().cloned().unwrap_or_else(|| initial_state(&self.info))
     }
 
     /// The run in PyTorch's trace vocabulary, in order.
@@ -330,6 +349,7 @@ impl Recorder {
             names: Vec::new(),
             streams: Vec::new(),
             checkpoints: Vec::new(),
+            start: None,
         };
         Self {
             recording,

@@ -1,3 +1,4 @@
+mod beginning;
 mod steps;
 
 use std::collections::BTreeMap;

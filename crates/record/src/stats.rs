@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, PoolKind};
+use crate::{BlockState, Bytes, PoolKind, SegmentSnapshot, Snapshot};
 
 /// One quantity: how much now, the most so far, and what came and went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -152,6 +152,46 @@ impl Default for Stats {
 }
 
 impl Stats {
+    /// The statistics of an allocator that takes over this memory: current values are what the blocks add up to, peaks
+    /// equal them, and nothing has been counted yet.
+    ///
+    /// `max_split_size` is in bytes, -1 for unlimited.
+    #[must_use]
+    pub fn beginning_with(snapshot: &Snapshot, max_split_size: i64) -> Self {
+        let mut stats = Self { max_split_size, ..Self::default() };
+        for segment in &snapshot.segments {
+            stats.add_segment(segment);
+        }
+        stats.reset_peak();
+        stats.reset_accumulated();
+        stats
+    }
+
+    fn add_segment(&mut self, segment: &SegmentSnapshot) {
+        let pool = segment.pool;
+        // -1 for unlimited is more than any size when taken as unsigned.
+        let limit = u64::from_ne_bytes(self.max_split_size.to_ne_bytes());
+        let is_oversize = |size: Bytes| size.get() >= limit;
+        if segment.is_expandable {
+            self.mapped(pool, segment.mapped());
+        } else {
+            self.segment_allocated(pool, segment.size, is_oversize(segment.size));
+        }
+        let is_split = segment.blocks.len() > 1 && !segment.is_expandable;
+        for block in &segment.blocks {
+            match block.state {
+                BlockState::Allocated | BlockState::PendingFree => {
+                    self.allocated(pool, block.size, block.requested, is_oversize(block.size));
+                }
+                BlockState::Inactive if is_split => self.inactive_split_changed(pool, 1, block.size.signed()),
+                BlockState::Inactive | BlockState::Unmapped => {}
+            }
+            if block.state == BlockState::PendingFree {
+                self.free_requested(pool, block.size, is_oversize(block.size));
+            }
+        }
+    }
+
     /// A segment of `size` came from the device.
     pub fn segment_allocated(&mut self, pool: PoolKind, size: Bytes, is_oversize: bool) {
         self.segment.increase(pool, 1);

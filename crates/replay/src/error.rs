@@ -2,6 +2,8 @@ use blockyard_allocator::{AllocError, ConfigError};
 use blockyard_pytorch::ReadError;
 use blockyard_record::RecordingError;
 
+use crate::RewindError;
+
 /// Why a run or a comparison came to no result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -15,6 +17,9 @@ pub enum RunError {
     /// The recording cannot be read or replayed.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// The recording begins late, and what was there before cannot be found.
+    #[error("the recording begins late, and what was there before cannot be found: {0}")]
+    Rewind(#[from] RewindError),
     /// The run is too long to record, or its events do not add up.
     #[error(transparent)]
     Recording(#[from] RecordingError),

@@ -8,7 +8,10 @@
 mod compare;
 mod error;
 pub mod job;
+mod past;
 mod progress;
+mod replayable;
+mod rewind;
 mod runner;
 mod verify;
 
@@ -16,8 +19,10 @@ pub use blockyard_allocator::{AllocatorConfig, ConfigError};
 pub use compare::{Comparison, Count, Difference};
 pub use error::RunError;
 pub use progress::{OnProgress, Progress};
+pub use replayable::{Replayable, device_of, open};
+pub use rewind::{OpenSize, RewindError, Rewound, SizeSources, rewind};
 pub use runner::{Advance, Runner, StepResult, TraceRecorder};
-pub use verify::{Verified, device_of, verify};
+pub use verify::{Verified, verify};
 
 use std::ops::ControlFlow;
 

@@ -92,18 +92,38 @@ impl EventSink for TraceRecorder {
 impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
     /// A runner before the first request.
     pub fn new(device: D, settings: &Settings, workload: &'a Workload) -> Self {
-        let info = RunInfo {
-            title: settings.title.clone(),
-            config: settings.config.text().to_owned(),
-            capacity: settings.capacity,
-            max_split_size: settings.config.max_split_size_signed(),
-        };
-        let mut recorder = Recorder::new(info);
-        for (stream, name) in workload.streams() {
-            recorder.name_stream(stream, name);
+        let sink = TraceRecorder { recorder: recorder(settings, workload), trace: None };
+        Self::over(CachingAllocator::new(device, settings.config.clone(), sink), workload)
+    }
+
+    /// A runner before the first request, with the memory of `start` there already; the device must have given it.
+    ///
+    /// The allocated blocks of `start` are the workload's first tensors, by ascending address.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::Recording`] and [`RunError::Allocator`] for memory that no allocator can hold like this.
+    pub fn beginning_with(
+        device: D,
+        settings: &Settings,
+        workload: &'a Workload,
+        start: &Snapshot,
+    ) -> Result<Self, RunError> {
+        if start.segments.is_empty() {
+            return Ok(Self::new(device, settings, workload));
         }
+        let mut recorder = recorder(settings, workload);
+        recorder.begin_with(start)?;
         let sink = TraceRecorder { recorder, trace: None };
-        let allocator = CachingAllocator::new(device, settings.config.clone(), sink);
+        let (allocator, live) =
+            CachingAllocator::beginning_with(device, settings.config.clone(), sink, start)
+                .map_err(RunError::Allocator)?;
+        let mut runner = Self::over(allocator, workload);
+        runner.live = live.into_iter().map(Some).collect();
+        Ok(runner)
+    }
+
+    fn over(allocator: CachingAllocator<D, TraceRecorder>, workload: &'a Workload) -> Self {
         Self { allocator, workload, next: 0, next_label: 0, live: Vec::new(), user_pools: BTreeSet::new() }
     }
 
@@ -287,6 +307,20 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         let name = name.as_deref().map_or_else(|| format!("tensor {tensor}"), ToOwned::to_owned);
         StepResult::Skipped(format!("{name} was never allocated: its request failed"))
     }
+}
+
+fn recorder(settings: &Settings, workload: &Workload) -> Recorder {
+    let info = RunInfo {
+        title: settings.title.clone(),
+        config: settings.config.text().to_owned(),
+        capacity: settings.capacity,
+        max_split_size: settings.config.max_split_size_signed(),
+    };
+    let mut recorder = Recorder::new(info);
+    for (stream, name) in workload.streams() {
+        recorder.name_stream(stream, name);
+    }
+    recorder
 }
 
 // Want of memory and bad requests belong to the run; a device that fails ends it.

@@ -1,17 +1,20 @@
 use std::ops::ControlFlow;
 
 use blockyard_allocator::AllocatorConfig;
-use blockyard_device::{DeviceMemory, ProcessMemory, RecordedDevice, RecordedFailure};
+use blockyard_device::DeviceMemory;
 use blockyard_pytorch::{
     Allocated, Inferred, OperationKind, RecordedBlock, RecordedRun, RecordedSegment, STAT_COUNT, StatChange,
-    memory_summary, requests, stat_keys, stat_values,
+    memory_summary, stat_keys, stat_values,
 };
 use blockyard_record::{
-    BlockSnapshot, Bytes, PoolId, PoolKind, Recording, SegmentSnapshot, Stats, StreamId, TraceAction,
-    TraceEntry,
+    BlockId, BlockSnapshot, BlockState, Bytes, PoolId, PoolKind, Recording, SegmentSnapshot, Snapshot, Stats,
+    StreamId, TraceAction, TraceEntry,
 };
 use blockyard_workload::Workload;
 
+use crate::past::Past;
+use crate::replayable::{Replayable, device_of, open};
+use crate::rewind::Rewound;
 use crate::runner::Advance;
 use crate::{Comparison, OnProgress, Progress, RunError, Runner, Settings, StepResult, progress};
 
@@ -26,25 +29,6 @@ pub struct Verified {
     pub comparison: Comparison,
 }
 
-/// The device that a recording was made on, as far as the recording shows it.
-#[must_use]
-pub fn device_of(run: &RecordedRun, inferred: &Inferred) -> RecordedDevice {
-    let failures = inferred.failures.iter().map(|failure| RecordedFailure {
-        free: failure.free,
-        processes: failure
-            .processes
-            .iter()
-            .map(|(process, used)| ProcessMemory { process: *process, used: *used })
-            .collect(),
-    });
-    RecordedDevice::new(
-        run.meta.total_memory,
-        inferred.segments.iter().copied(),
-        inferred.ranges.iter().copied(),
-        failures,
-    )
-}
-
 /// Replays a recording of PyTorch's allocator and compares everything that it contains.
 ///
 /// Compared are, where recorded: the trace entry by entry (`events`); the address or the error text of each allocation
@@ -57,15 +41,20 @@ pub fn device_of(run: &RecordedRun, inferred: &Inferred) -> RecordedDevice {
 /// [`RunError::Cancelled`] when `on_progress` breaks off.
 pub fn verify(run: &RecordedRun, on_progress: OnProgress) -> Result<Verified, RunError> {
     let config: AllocatorConfig = run.meta.config.parse()?;
-    let inferred = requests(run)?;
     let settings = Settings { title: run.meta.name.clone(), config, capacity: run.meta.total_memory };
-    let mut runner = Runner::new(device_of(run, &inferred), &settings, &inferred.workload).with_trace();
-    let mut comparison = Comparison { notes: inferred.notes.clone(), ..Comparison::default() };
+    let Replayable { run, inferred, rewound } = open(run, &settings, on_progress)?;
+    let run = run.as_ref();
+    let device = device_of(run, &inferred);
+    let mut runner =
+        Runner::beginning_with(device, &settings, &inferred.workload, &inferred.start)?.with_trace();
+    let mut comparison = Comparison::default();
+    comparison.notes.extend(rewound.as_ref().map(Rewound::words).into_iter().flatten());
+    comparison.notes.extend(inferred.notes.iter().cloned());
     if run.trace.is_some() {
         // The headline comes first, its numbers follow at the end.
         comparison.counts.push(crate::Count { kind: "events".to_owned(), identical: 0, total: 0 });
     }
-    let mut follower = Follower::new(run, &inferred);
+    let mut follower = Follower::new(run, &inferred, rewound.as_ref());
     let total = inferred.workload.requests().len();
     follower.at_start(&runner.stats(), &mut comparison);
     let mut trace_ends = Vec::with_capacity(total);
@@ -82,6 +71,7 @@ pub fn verify(run: &RecordedRun, on_progress: OnProgress) -> Result<Verified, Ru
     let stats = runner.stats();
     let snapshot = runner.snapshot();
     follower.at_end(&stats, &mut comparison);
+    comparison.notes.extend(follower.past.as_ref().and_then(Past::words));
     let (recording, trace) = runner.finish()?;
     if let Some(expected) = &run.trace {
         compare_traces(expected, &trace, &trace_ends, &mut comparison);
@@ -89,9 +79,13 @@ pub fn verify(run: &RecordedRun, on_progress: OnProgress) -> Result<Verified, Ru
     if let Some(expected) = &run.segments {
         let found: Vec<SegmentSnapshot> =
             snapshot.segments.iter().flat_map(SegmentSnapshot::mapped_runs).collect();
-        compare_segments(expected, &found, &mut comparison);
+        compare_segments(expected, &found, first_new_block(&inferred.start), &mut comparison);
     }
-    if let Some(expected) = &run.memory_summary {
+    if rewound.is_some() && run.memory_summary.is_some() {
+        comparison
+            .notes
+            .push("memory_summary counts from before the recording, so it is not compared".to_owned());
+    } else if let Some(expected) = &run.memory_summary {
         let found = memory_summary(&stats, 0, false);
         comparison
             .fact("memory_summary", expected, &found, None, || first_line_that_differs(expected, &found));
@@ -107,11 +101,14 @@ struct Follower<'a> {
     // Operations whose statistics are folded into `expected`, and checkpoints that are compared.
     operations: usize,
     checkpoints: usize,
+    /// What statistics counted before the recording, where it begins late.
+    past: Option<Past>,
 }
 
 impl<'a> Follower<'a> {
-    fn new(run: &'a RecordedRun, inferred: &'a Inferred) -> Self {
-        Self { run, inferred, expected: vec![0; STAT_COUNT], operations: 0, checkpoints: 0 }
+    fn new(run: &'a RecordedRun, inferred: &'a Inferred, rewound: Option<&Rewound>) -> Self {
+        let past = rewound.map(|rewound| Past::new(rewound.sizes.open > 0));
+        Self { run, inferred, expected: vec![0; STAT_COUNT], operations: 0, checkpoints: 0, past }
     }
 
     // The operations before the first request: `start`.
@@ -121,6 +118,7 @@ impl<'a> Follower<'a> {
         if self.operations > 0 {
             self.compare_stats("statistics", stats, None, comparison);
         }
+        self.reach(0, stats, None, comparison);
     }
 
     fn after<D: DeviceMemory + Advance>(
@@ -146,16 +144,20 @@ impl<'a> Follower<'a> {
                 self.compare_stats("statistics", &runner.stats(), Some(request), comparison);
             }
         }
-        while let Some((label, at, stats)) = self.run.checkpoints.get(self.checkpoints) {
-            if runner.trace().len() < *at {
+        self.reach(runner.trace().len(), &runner.stats(), Some(request), comparison);
+    }
+
+    /// Compares at the checkpoints up to so many trace entries.
+    fn reach(&mut self, entries: usize, stats: &Stats, step: Option<usize>, comparison: &mut Comparison) {
+        while let Some((label, at, expected)) = self.run.checkpoints.get(self.checkpoints) {
+            if entries < *at {
                 break;
             }
             self.checkpoints += 1;
             self.expected = vec![0; STAT_COUNT];
-            fold(&mut self.expected, stats);
-            let is_at = runner.trace().len() == *at;
-            if is_at {
-                self.compare_stats("checkpoints", &runner.stats(), Some(request), comparison);
+            fold(&mut self.expected, expected);
+            if entries == *at {
+                self.compare_stats("checkpoints", stats, step, comparison);
             } else {
                 comparison.count("checkpoints", false);
                 comparison
@@ -188,8 +190,11 @@ impl<'a> Follower<'a> {
         self.operations = end;
     }
 
-    fn compare_stats(&self, kind: &str, stats: &Stats, step: Option<usize>, comparison: &mut Comparison) {
-        let found = stat_values(stats);
+    fn compare_stats(&mut self, kind: &str, stats: &Stats, step: Option<usize>, comparison: &mut Comparison) {
+        let mut found = stat_values(stats);
+        if let Some(past) = &mut self.past {
+            past.add_to(&mut found, &self.expected);
+        }
         comparison.fact(kind, &self.expected, &found, step, || {
             let pairs = self.expected.iter().zip(&found).zip(stat_keys());
             let differing = pairs.into_iter().find(|((expected, found), _)| expected != found);
@@ -274,7 +279,19 @@ fn entry_words(entry: Option<&TraceEntry>) -> String {
     )
 }
 
-fn compare_segments(expected: &[RecordedSegment], found: &[SegmentSnapshot], comparison: &mut Comparison) {
+/// The first block identity that no block of the beginning has.
+fn first_new_block(start: &Snapshot) -> BlockId {
+    let blocks = start.segments.iter().flat_map(|segment| &segment.blocks);
+    BlockId::new(blocks.map(|block| block.id.get() + 1).max().unwrap_or(0))
+}
+
+fn compare_segments(
+    expected: &[RecordedSegment],
+    found: &[SegmentSnapshot],
+    first_new: BlockId,
+    comparison: &mut Comparison,
+) {
+    let mut unknown = 0_usize;
     for index in 0..expected.len().max(found.len()) {
         let recorded = expected.get(index);
         let ours = found.get(index);
@@ -282,16 +299,28 @@ fn compare_segments(expected: &[RecordedSegment], found: &[SegmentSnapshot], com
         comparison.fact("segments", &left, &right, None, || {
             (format!("segment {index} of the end"), or_nothing(left.as_ref()), or_nothing(right.as_ref()))
         });
-        let left =
-            recorded.map(|segment| segment.blocks.iter().map(recorded_block_words).collect::<Vec<_>>());
-        let right = ours.map(|segment| segment.blocks.iter().map(block_words).collect::<Vec<_>>());
-        let (left, right) = (left.unwrap_or_default(), right.unwrap_or_default());
+        let left = recorded.map(|segment| segment.blocks.as_slice()).unwrap_or_default();
+        let right = ours.map(|segment| segment.blocks.as_slice()).unwrap_or_default();
         for place in 0..left.len().max(right.len()) {
             let (left, right) = (left.get(place), right.get(place));
+            // Last handed out before the recording, for nobody knows what.
+            let is_old = right.is_some_and(|block| {
+                block.state == BlockState::Inactive && block.requested.is_zero() && block.id < first_new
+            });
+            unknown += usize::from(is_old);
+            let left = left.map(|block| recorded_block_words(block, !is_old));
+            let right = right.map(|block| block_words(block, !is_old));
             comparison.fact("blocks", &left, &right, None, || {
-                (format!("block {place} of segment {index} of the end"), or_nothing(left), or_nothing(right))
+                let what = format!("block {place} of segment {index} of the end");
+                (what, or_nothing(left.as_ref()), or_nothing(right.as_ref()))
             });
         }
+    }
+    if unknown > 0 {
+        comparison.notes.push(format!(
+            "{unknown} cached blocks of the end were last handed out before the recording, so their stale requested sizes are not \
+             compared"
+        ));
     }
 }
 
@@ -326,16 +355,19 @@ fn told_segment(
     )
 }
 
-fn recorded_block_words(block: &RecordedBlock) -> String {
-    told_block(block.addr, block.size, block.requested, &block.state)
+fn recorded_block_words(block: &RecordedBlock, tells_requested: bool) -> String {
+    told_block(block.addr, block.size, tells_requested.then_some(block.requested), &block.state)
 }
 
-fn block_words(block: &BlockSnapshot) -> String {
-    told_block(block.addr.get(), block.size, block.requested, block.state.name())
+fn block_words(block: &BlockSnapshot, tells_requested: bool) -> String {
+    let requested = tells_requested.then_some(block.requested);
+    told_block(block.addr.get(), block.size, requested, block.state.name())
 }
 
-fn told_block(addr: u64, size: Bytes, requested: Bytes, state: &str) -> String {
-    format!("{state} block of {} bytes at {addr:#x}, {} requested", size.get(), requested.get())
+fn told_block(addr: u64, size: Bytes, requested: Option<Bytes>, state: &str) -> String {
+    let requested =
+        requested.map_or_else(String::new, |requested| format!(", {} requested", requested.get()));
+    format!("{state} block of {} bytes at {addr:#x}{requested}", size.get())
 }
 
 fn or_nothing(words: Option<&String>) -> String {

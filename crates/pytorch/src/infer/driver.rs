@@ -2,16 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use blockyard_record::{Bytes, DeviceAddr, TraceAction, TraceEntry};
+use blockyard_record::{Bytes, DeviceAddr, Snapshot, TraceAction, TraceEntry};
 
 use super::Failure;
 use crate::recorded::{Allocated, OperationKind, RecordedRun};
 
 /// A mapping outside of every live range starts a new one, at its first page; a range ends when nothing of it is mapped.
-pub(super) fn ranges(trace: &[TraceEntry], total: Bytes) -> Vec<DeviceAddr> {
+pub(super) fn ranges(trace: &[TraceEntry], total: Bytes, start: &Snapshot) -> Vec<DeviceAddr> {
     // Ranges hold an eighth more than the device; their ends are not recorded, but ranges never overlap.
     let reach = total.saturating_add(Bytes::new(total.get() / 8));
-    let mut live: BTreeMap<u64, u64> = BTreeMap::new();
+    let there = start.segments.iter().filter(|segment| segment.is_expandable);
+    let mut live: BTreeMap<u64, u64> =
+        there.map(|segment| (segment.addr.get(), segment.mapped().get())).collect();
     let mut starts = Vec::new();
     for entry in trace {
         let below = live.range_mut(..=entry.addr).next_back();

@@ -1,0 +1,124 @@
+//! An allocator that takes over the memory of another one, in the middle of a run.
+//!
+//! What it needs of the rest of the crate: a block in a given state put into the table behind the one before it
+//! ([`CachingAllocator::adopt_block`]), [`CachingAllocator::put_in_pool`], [`CachingAllocator::await_events`], a pool by its
+//! number, and counters that go on behind the identities that are taken.
+
+use blockyard_device::DeviceMemory;
+use blockyard_record::{BlockSnapshot, BlockState, EventSink, PoolId, SegmentSnapshot, Snapshot, Stats};
+
+use crate::block::{Block, BlockIndex};
+use crate::counters::Counters;
+use crate::pool::FreeSetIndex;
+use crate::private_pool::{Pool, PoolIndex};
+use crate::{AllocError, Allocation, AllocatorConfig, CachingAllocator, Corruption};
+
+impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
+    /// An allocator that holds the segments of the snapshot, which the device must have given already; also the live
+    /// allocations, by ascending address.
+    ///
+    /// Identities are those of the snapshot, and new ones follow the largest. The sink hears nothing of the memory that is
+    /// there. Frees of pending blocks wait for all work that their streams have on the device at this moment. Statistics are those
+    /// of [`Stats::beginning_with`]; memory pools other than the default one count as used by their owner; for garbage
+    /// collection all cached blocks are of the same age.
+    ///
+    /// # Errors
+    ///
+    /// [`AllocError::Beginning`] for a snapshot that no allocator can be in, [`AllocError::Device`] when the device fails to
+    /// record an event.
+    pub fn beginning_with(
+        device: D,
+        config: AllocatorConfig,
+        sink: S,
+        snapshot: &Snapshot,
+    ) -> Result<(Self, Vec<Allocation>), AllocError> {
+        let mut allocator = Self::new(device, config, sink);
+        let stats = Stats::beginning_with(snapshot, allocator.config.max_split_size_signed());
+        allocator.counters = Counters::beginning_with(&stats);
+        let mut live = Vec::new();
+        for segment in &snapshot.segments {
+            allocator.adopt_segment(segment, &mut live)?;
+        }
+        allocator.check().map_err(AllocError::Beginning)?;
+        Ok((allocator, live))
+    }
+
+    fn adopt_segment(
+        &mut self,
+        segment: &SegmentSnapshot,
+        live: &mut Vec<Allocation>,
+    ) -> Result<(), AllocError> {
+        let end = segment.blocks.iter().try_fold(segment.addr, |end, block| {
+            (block.addr == end && !block.size.is_zero()).then(|| end.offset(block.size))
+        });
+        if end != Some(segment.addr.offset(segment.size)) || segment.blocks.is_empty() {
+            return Err(AllocError::Beginning(Corruption::Coverage(segment.id)));
+        }
+        let owner = self.owner_of(segment.pool_id);
+        self.reserved += segment.mapped();
+        self.pools[owner].device_allocations += 1;
+        self.skip_segments(segment.id);
+        let set = self.free_set(owner, segment.pool, segment.stream);
+        if segment.is_expandable {
+            self.adopt_range(segment);
+        }
+        let mut previous = None;
+        for block in &segment.blocks {
+            let index = self.adopt_block(segment, block, set, previous);
+            previous = Some(index);
+            match block.state {
+                BlockState::Allocated => {
+                    let id =
+                        block.allocation.ok_or(AllocError::Beginning(Corruption::Coverage(segment.id)))?;
+                    live.push(self.handle(block.addr, index, id));
+                }
+                BlockState::PendingFree => {
+                    if block.streams.is_empty() {
+                        // Nothing would ever complete it.
+                        return Err(AllocError::Beginning(Corruption::Coverage(segment.id)));
+                    }
+                    self.record_events(index, false)?;
+                    self.await_events(index);
+                }
+                BlockState::Inactive | BlockState::Unmapped => self.put_in_pool(index),
+            }
+        }
+        Ok(())
+    }
+
+    fn owner_of(&mut self, id: PoolId) -> PoolIndex {
+        if let Some(owner) = self.pools.iter().position(|pool| pool.id == id) {
+            return owner;
+        }
+        self.pools.push(Pool::new(id, 1));
+        self.pools.len() - 1
+    }
+
+    fn adopt_block(
+        &mut self,
+        segment: &SegmentSnapshot,
+        block: &BlockSnapshot,
+        set: FreeSetIndex,
+        previous: Option<BlockIndex>,
+    ) -> BlockIndex {
+        let whole = (block.addr, block.size);
+        let index = self.blocks.insert(Block {
+            requested: block.requested,
+            state: block.state,
+            allocation: block.allocation.unwrap_or_default(),
+            previous,
+            ..Block::of_segment(block.id, segment.id, whole, (set, segment.pool), segment.is_expandable)
+        });
+        if !block.streams.is_empty() {
+            self.blocks.uses_mut(index).streams.clone_from(&block.streams);
+        }
+        if let Some(previous) = previous {
+            self.blocks[previous].next = Some(index);
+        }
+        self.blocks.skip(block.id);
+        if let Some(id) = block.allocation {
+            self.skip_allocations(id);
+        }
+        index
+    }
+}

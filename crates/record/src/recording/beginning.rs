@@ -1,0 +1,31 @@
+//! Recordings of runs that began earlier.
+
+use super::{NO_NAME, NO_STEP, Recorder, RecordingError};
+use crate::{MemoryState, Snapshot};
+
+impl Recorder {
+    /// Lets the recording begin with this memory instead of an empty device. Its allocations are numbered from 0 on, in any
+    /// order; no step made them.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordingError::Begun`] once there are events or steps, [`RecordingError::Start`] for a snapshot that does not add
+    /// up; nothing changed then.
+    pub fn begin_with(&mut self, snapshot: &Snapshot) -> Result<(), RecordingError> {
+        let recording = &mut self.recording;
+        if recording.event_count() > 0 || recording.step_count() > 0 {
+            return Err(RecordingError::Begun);
+        }
+        let info = &recording.info;
+        let state = MemoryState::beginning_with(info.capacity, snapshot, info.max_split_size)
+            .map_err(RecordingError::Start)?;
+        let blocks = snapshot.segments.iter().flat_map(|segment| &segment.blocks);
+        let ids = blocks.filter_map(|block| block.allocation).map(|id| id.get() as usize + 1);
+        let allocations = ids.max().unwrap_or(0);
+        recording.allocation_steps = vec![NO_STEP; allocations];
+        recording.allocation_names = vec![NO_NAME; allocations];
+        recording.start = Some(Box::new(state.clone()));
+        self.state = state;
+        Ok(())
+    }
+}

@@ -1,0 +1,147 @@
+//! The memory that a program held when its trace begins, found by going back from the final segments.
+//!
+//! Going back, an allocation takes a block away, a completed free brings one back as pending, and a requested free makes
+//! it allocated; segments and pages come and go the other way round. What is left at the first entry is what was there
+//! before. Free space needs no rewinding: free neighbors always merge, so it is what the blocks leave. Sizes of blocks are
+//! another matter, see `sizes`.
+
+mod decide;
+mod geometry;
+mod ranges;
+mod sizes;
+
+use blockyard_allocator::AllocatorConfig;
+use blockyard_pytorch::RecordedRun;
+use blockyard_record::{BlockState, Bytes, Snapshot, TraceEntry};
+
+pub(crate) use decide::decide;
+pub use sizes::OpenSize;
+
+/// What was there, and what of it is not certain.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rewound {
+    /// The segments and blocks before the first entry. Cached blocks show no requested size, since nothing tells it.
+    pub start: Snapshot,
+    /// Where the sizes of the blocks come from.
+    pub sizes: SizeSources,
+    /// Blocks of which the trace alone does not tell the size, by ascending address.
+    pub open: Vec<OpenSize>,
+}
+
+impl Rewound {
+    /// What was found, in sentences.
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
+        let blocks = || self.start.segments.iter().flat_map(|segment| &segment.blocks);
+        let count = |state| blocks().filter(|block| block.state == state).count();
+        let SizeSources { at_end, by_rule, by_neighbor, by_consequence, open } = self.sizes;
+        let pending = match count(BlockState::PendingFree) {
+            0 => String::new(),
+            count => format!(" and {count} blocks whose free waits"),
+        };
+        let mut words = vec![format!(
+            "the recording begins late: {} live blocks{pending} in {} segments were there before its first entry, found by \
+             going back from the end",
+            count(BlockState::Allocated),
+            self.start.segments.len(),
+        )];
+        let known: Vec<String> = [
+            (at_end, "is at the end"),
+            (by_rule, "follows from the rules"),
+            (by_neighbor, "shows where a later allocation begins"),
+            (by_consequence, "follows from later choices or statistics"),
+        ]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, source)| format!("of {count} it {source}"))
+        .collect();
+        if !known.is_empty() {
+            words.push(format!("the sizes of these blocks: {}", known.join(", ")));
+        }
+        if open > 0 {
+            let undecided = self.open.iter().filter(|open| !open.is_decided).take(3);
+            let shown: Vec<String> = undecided
+                .map(|open| {
+                    let OpenSize { addr, size, least, most, .. } = open;
+                    format!("{} bytes at {addr:#x} ({} to {})", size.get(), least.get(), most.get())
+                })
+                .collect();
+            let more = if open > shown.len() { ", and so on" } else { "" };
+            words.push(format!(
+                "the sizes of {open} blocks cannot be known, since nothing in the trace tells them; they are taken as small as \
+                 all that follows allows: {}{more}",
+                shown.join(", ")
+            ));
+        }
+        words
+    }
+}
+
+/// How many active blocks at the beginning have their size from where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SizeSources {
+    /// The block is there at the end.
+    pub at_end: usize,
+    /// The rules leave one size: that of the rounded request, or all space up to the neighbor.
+    pub by_rule: usize,
+    /// A later allocation begins where the block ends.
+    pub by_neighbor: usize,
+    /// Later choices of best fit, or statistics, leave one size.
+    pub by_consequence: usize,
+    /// Several sizes fit.
+    pub open: usize,
+}
+
+/// Why the beginning of a trace could not be found.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RewindError {
+    /// An entry does not fit what comes after it.
+    #[error("entry {entry} ({what}) does not fit what comes after it: {why}")]
+    Entry {
+        /// The entry's index in the trace, counted from 0.
+        entry: usize,
+        /// The entry in words.
+        what: String,
+        /// In what way.
+        why: &'static str,
+    },
+    /// The final segments do not add up.
+    #[error("the block at {addr:#x} does not fit its segment")]
+    Block {
+        /// Where the block starts.
+        addr: u64,
+    },
+}
+
+/// Finds what was there when the trace begins; an empty snapshot for a trace that begins with the program.
+///
+/// # Errors
+///
+/// [`RewindError`] when the trace and the final segments contradict each other.
+pub fn rewind(run: &RecordedRun, config: &AllocatorConfig) -> Result<Rewound, RewindError> {
+    let trace = run.trace.as_deref().unwrap_or_default();
+    let segments = run.segments.as_deref().unwrap_or_default();
+    let remains = geometry::rewind(trace, segments)?;
+    if remains.is_empty() {
+        return Ok(Rewound::default());
+    }
+    let layout = ranges::layout(&remains, trace, segments, run.meta.total_memory, config);
+    sizes::resolve(&remains, &layout, trace, config)
+}
+
+fn misfit(trace: &[TraceEntry], entry: usize, why: &'static str) -> RewindError {
+    let what = trace
+        .get(entry)
+        .map_or_else(String::new, |entry| format!("{} of {} at {:#x}", entry.action, entry.size, entry.addr));
+    RewindError::Entry { entry, what, why }
+}
+
+/// A block that was in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Old {
+    requested: Bytes,
+    /// Its size, where the final segments show it.
+    size: Option<Bytes>,
+    is_pending: bool,
+}

@@ -1,0 +1,218 @@
+//! Sizes that only a replay decides: best fit passes a free block by because it is too small, and statistics count bytes.
+
+use std::ops::ControlFlow;
+
+use blockyard_allocator::size;
+use blockyard_pytorch::{RecordedRun, StatChange, requests_after, stat_index};
+use blockyard_record::{BlockState, Bytes, Snapshot, TraceAction, TraceEntry};
+
+use super::{OpenSize, Rewound};
+use crate::{OnProgress, Progress, RunError, Runner, Settings, device_of, progress};
+
+/// Each attempt fixes one size at least; more than this many would take longer than they are worth.
+const MOST_ATTEMPTS: usize = 256;
+
+/// Replays the trace until the open sizes agree with all of it, as far as that can be had.
+pub(crate) fn decide(
+    run: &RecordedRun,
+    settings: &Settings,
+    mut rewound: Rewound,
+    on_progress: OnProgress,
+) -> Result<Rewound, RunError> {
+    for _ in 0..MOST_ATTEMPTS {
+        if rewound.open.iter().all(|open| open.is_decided) {
+            break;
+        }
+        let Some(change) = attempt(run, settings, &mut rewound, on_progress)? else { break };
+        if !rewound.enlarge(change) {
+            break;
+        }
+    }
+    rewound.sizes.by_consequence = rewound.open.iter().filter(|open| open.is_decided).count();
+    rewound.sizes.open = rewound.open.len() - rewound.sizes.by_consequence;
+    Ok(rewound)
+}
+
+/// A block that must be larger than it was taken for.
+#[derive(Clone, Copy, Debug)]
+struct Change {
+    open: usize,
+    by: Bytes,
+    decides: bool,
+    is_guess: bool,
+}
+
+impl Rewound {
+    /// Changes a size; says whether the block can be that large.
+    fn enlarge(&mut self, change: Change) -> bool {
+        let Some(open) = self.open.get_mut(change.open) else { return false };
+        let size = open.size.saturating_add(change.by);
+        if size > open.most {
+            return false;
+        }
+        open.size = size;
+        open.is_decided |= change.decides;
+        open.is_guess |= change.is_guess;
+        let addr = open.addr;
+        let blocks = self.start.segments.iter_mut().map(|segment| &mut segment.blocks);
+        for blocks in blocks {
+            let Ok(index) = blocks.binary_search_by_key(&addr, |block| block.addr.get()) else { continue };
+            if let [block, free, ..] = &mut blocks[index..] {
+                block.size = size;
+                free.addr = free.addr.offset(change.by);
+                free.size -= change.by;
+            }
+        }
+        true
+    }
+
+    /// The blocks that are still allocated after so many entries.
+    fn open_at(&self, entries: usize) -> impl Iterator<Item = usize> {
+        let live = self.open.iter().enumerate().filter(move |(_, open)| open.freed >= entries);
+        live.map(|(index, _)| index)
+    }
+}
+
+/// One replay, up to the first thing that a size explains; `None` when there is none.
+fn attempt(
+    run: &RecordedRun,
+    settings: &Settings,
+    rewound: &mut Rewound,
+    on_progress: OnProgress,
+) -> Result<Option<Change>, RunError> {
+    let expected = run.trace.as_deref().unwrap_or_default();
+    let inferred = requests_after(run, rewound.start.clone())?;
+    let device = device_of(run, &inferred);
+    let mut runner =
+        Runner::beginning_with(device, settings, &inferred.workload, &inferred.start)?.with_trace();
+    let until = rewound.open.iter().map(|open| open.freed).max().unwrap_or(0);
+    let mut accounts = Accounts::new(run);
+    if let Some(change) = accounts.check(0, &runner.stats(), rewound) {
+        return Ok(Some(change));
+    }
+    let (mut compared, mut index, total) = (0, 0, inferred.workload.requests().len());
+    while runner.step()?.is_some() {
+        if progress::is_due(index)
+            && on_progress(Progress::new("inferring", index, total)) == ControlFlow::Break(())
+        {
+            return Err(RunError::Cancelled);
+        }
+        index += 1;
+        let found = runner.trace();
+        let differing = (compared..found.len()).find(|place| expected.get(*place) != found.get(*place));
+        // Completions in another order are no difference.
+        if let Some(place) = differing.filter(|place| found[*place].action != TraceAction::FreeCompleted) {
+            let snapshot = runner.snapshot();
+            return Ok(passed_by(rewound, &found[place], place, &snapshot, settings));
+        }
+        compared = found.len();
+        if let Some(change) = accounts.check(compared, &runner.stats(), rewound) {
+            return Ok(Some(change));
+        }
+        if compared > until && accounts.are_done(until) {
+            break;
+        }
+    }
+    Ok(None)
+}
+
+/// The block whose free neighbor our best fit took and PyTorch's did not: the neighbor is too small, so the block is larger.
+fn passed_by(
+    rewound: &Rewound,
+    found: &TraceEntry,
+    place: usize,
+    after: &Snapshot,
+    settings: &Settings,
+) -> Option<Change> {
+    if found.action != TraceAction::Alloc {
+        return None;
+    }
+    let ends_there =
+        |open: &OpenSize| open.freed >= place && open.addr.saturating_add(open.size.get()) == found.addr;
+    let open = rewound.open.iter().position(ends_there)?;
+    let blocks = after.segments.iter().map(|segment| &segment.blocks);
+    let (blocks, index) = blocks.into_iter().find_map(|blocks| {
+        let index = blocks.binary_search_by_key(&found.addr, |block| block.addr.get()).ok()?;
+        Some((blocks, index))
+    })?;
+    let rest = blocks.get(index + 1).filter(|next| next.state == BlockState::Inactive);
+    let free = blocks[index].size + rest.map_or(Bytes::ZERO, |rest| rest.size);
+    let too_much = free.saturating_sub(size::rounded(found.size, &settings.config));
+    Some(Change { open, by: too_much + size::MIN_BLOCK_SIZE, decides: false, is_guess: false })
+}
+
+/// What the statistics at checkpoints say about sizes: bytes in callers' hands, and bytes given back between two of them.
+struct Accounts<'a> {
+    run: &'a RecordedRun,
+    next: usize,
+    before: Option<(usize, i64, i64)>,
+    keys: Option<[usize; 2]>,
+}
+
+impl<'a> Accounts<'a> {
+    fn new(run: &'a RecordedRun) -> Self {
+        let current = stat_index("allocated_bytes.large_pool.current");
+        let freed = stat_index("allocated_bytes.large_pool.freed");
+        Self { run, next: 0, before: None, keys: current.zip(freed).map(|(current, freed)| [current, freed]) }
+    }
+
+    /// Whether no checkpoint can say anything about blocks that are gone after so many entries.
+    fn are_done(&self, until: usize) -> bool {
+        self.before.is_some_and(|(at, ..)| at > until) || self.next >= self.run.checkpoints.len()
+    }
+
+    fn check(
+        &mut self,
+        entries: usize,
+        stats: &blockyard_record::Stats,
+        rewound: &mut Rewound,
+    ) -> Option<Change> {
+        let (_, at, values) = self.run.checkpoints.get(self.next).filter(|(_, at, _)| *at == entries)?;
+        self.next += 1;
+        let [current, freed] = self.keys?.map(|key| value(values, key));
+        let (current, freed) = (current?, freed?);
+        let ours = &stats.allocated_bytes.large_pool;
+        let live: Vec<usize> = rewound.open_at(*at).collect();
+        let change = settle(rewound, &live, current - ours.current);
+        if change.is_some() {
+            return change;
+        }
+        if let Some((from, theirs_before, ours_before)) = self.before {
+            let gone: Vec<usize> =
+                rewound.open_at(from).filter(|open| rewound.open[*open].freed < *at).collect();
+            let missing = (freed - theirs_before) - (ours.freed - ours_before);
+            let change = settle(rewound, &gone, missing);
+            if change.is_some() {
+                return change;
+            }
+        }
+        self.before = Some((*at, freed, ours.freed));
+        None
+    }
+}
+
+fn value(values: &[StatChange], key: usize) -> Option<i64> {
+    values.iter().find(|change| change.key == key).map(|change| change.value)
+}
+
+/// Sizes are taken as small as they can be: if nothing is missing, all are right; else the first that can be larger is.
+fn settle(rewound: &mut Rewound, among: &[usize], missing: i64) -> Option<Change> {
+    let missing = Bytes::new(u64::try_from(missing).ok()?);
+    if missing.is_zero() {
+        if among.iter().any(|open| rewound.open[*open].is_guess) {
+            return None;
+        }
+        for open in among {
+            rewound.open[*open].is_decided = true;
+        }
+        return None;
+    }
+    let can_grow = |open: &&usize| {
+        let open = &rewound.open[**open];
+        !open.is_decided && open.size.saturating_add(missing) <= open.most
+    };
+    let able: Vec<usize> = among.iter().filter(can_grow).copied().collect();
+    let undecided = among.iter().filter(|open| !rewound.open[**open].is_decided).count();
+    let open = *able.first()?;
+    Some(Change { open, by: missing, decides: undecided == 1, is_guess: undecided > 1 })
+}

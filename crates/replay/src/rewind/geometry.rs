@@ -1,0 +1,175 @@
+//! Where segments, pages and blocks were, going back entry by entry.
+
+use std::collections::BTreeMap;
+
+use blockyard_pytorch::RecordedSegment;
+use blockyard_record::{BlockState, Bytes, PoolId, PoolKind, StreamId, TraceAction, TraceEntry};
+
+use super::{Old, RewindError, misfit};
+
+/// The only size of segments of the small pool, which no segment of the large pool has.
+const SMALL_SEGMENT: Bytes = blockyard_allocator::size::SMALL_SEGMENT_SIZE;
+
+/// What is left at the first entry.
+#[derive(Debug, Default)]
+pub(super) struct Remains {
+    /// Segments that the driver gave whole, by address.
+    pub(super) segments: BTreeMap<u64, Whole>,
+    /// Memory of expandable segments, by address, in pieces that touch only where their streams differ.
+    pub(super) pages: BTreeMap<u64, Pages>,
+    /// Blocks in use, by address.
+    pub(super) blocks: BTreeMap<u64, Old>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Whole {
+    pub(super) size: Bytes,
+    pub(super) stream: StreamId,
+    pub(super) pool: PoolKind,
+    pub(super) pool_id: PoolId,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pages {
+    pub(super) size: Bytes,
+    pub(super) stream: StreamId,
+}
+
+impl Remains {
+    pub(super) fn is_empty(&self) -> bool {
+        self.segments.is_empty() && self.pages.is_empty()
+    }
+
+    fn has_blocks_in(&self, addr: u64, size: Bytes) -> bool {
+        self.blocks.range(addr..addr.saturating_add(size.get())).next().is_some()
+    }
+}
+
+pub(super) fn rewind(trace: &[TraceEntry], segments: &[RecordedSegment]) -> Result<Remains, RewindError> {
+    let mut remains = at_end(segments)?;
+    for (index, entry) in trace.iter().enumerate().rev() {
+        undo(&mut remains, entry).map_err(|why| misfit(trace, index, why))?;
+    }
+    Ok(remains)
+}
+
+fn at_end(segments: &[RecordedSegment]) -> Result<Remains, RewindError> {
+    let mut remains = Remains::default();
+    for segment in segments {
+        let RecordedSegment { addr, size, stream, pool, pool_id, is_expandable, .. } = *segment;
+        if is_expandable {
+            remains.add_pages(addr, Pages { size, stream });
+        } else {
+            remains.segments.insert(addr, Whole { size, stream, pool, pool_id });
+        }
+        for block in &segment.blocks {
+            let is_pending = block.state == BlockState::PendingFree.name();
+            let fits = block.addr >= addr
+                && block.addr.saturating_add(block.size.get()) <= addr.saturating_add(size.get());
+            if !fits {
+                return Err(RewindError::Block { addr: block.addr });
+            }
+            if is_pending || block.state == BlockState::Allocated.name() {
+                let old = Old { requested: block.requested, size: Some(block.size), is_pending };
+                remains.blocks.insert(block.addr, old);
+            }
+        }
+    }
+    Ok(remains)
+}
+
+fn undo(remains: &mut Remains, entry: &TraceEntry) -> Result<(), &'static str> {
+    let TraceEntry { action, addr, size, stream } = *entry;
+    match action {
+        TraceAction::Alloc => match remains.blocks.remove(&addr) {
+            Some(old) if old.requested == size && !old.is_pending => {}
+            Some(_) => return Err("the block there was handed out for something else"),
+            None => return Err("no block in use is there"),
+        },
+        TraceAction::FreeCompleted => {
+            let old = Old { requested: size, size: None, is_pending: true };
+            if remains.blocks.insert(addr, old).is_some() {
+                return Err("a block in use is there");
+            }
+        }
+        TraceAction::FreeRequested => match remains.blocks.get_mut(&addr) {
+            Some(old) if old.is_pending && old.requested == size => old.is_pending = false,
+            _ => return Err("no pending block is there"),
+        },
+        TraceAction::SegmentAlloc => {
+            if remains.segments.remove(&addr).is_none_or(|segment| segment.size != size) {
+                return Err("no segment of this size is there");
+            }
+            if remains.has_blocks_in(addr, size) {
+                return Err("blocks in use are older than their segment");
+            }
+        }
+        TraceAction::SegmentFree => {
+            // Which private pool a segment belonged to is told only at the end.
+            let pool = if size == SMALL_SEGMENT { PoolKind::Small } else { PoolKind::Large };
+            let whole = Whole { size, stream, pool, pool_id: PoolId::DEFAULT };
+            if remains.segments.insert(addr, whole).is_some() || remains.has_blocks_in(addr, size) {
+                return Err("there is a segment or a block already");
+            }
+        }
+        TraceAction::SegmentMap => {
+            if !remains.remove_pages(addr, size) {
+                return Err("not all of these pages have memory");
+            }
+            if remains.has_blocks_in(addr, size) {
+                return Err("blocks in use are older than their pages");
+            }
+        }
+        TraceAction::SegmentUnmap => {
+            if remains.has_blocks_in(addr, size) {
+                return Err("a block is there");
+            }
+            remains.add_pages(addr, Pages { size, stream });
+        }
+        TraceAction::Snapshot | TraceAction::OutOfMemory => {}
+    }
+    Ok(())
+}
+
+impl Remains {
+    /// Adds memory, joined with that of the same stream on both sides.
+    fn add_pages(&mut self, addr: u64, pages: Pages) {
+        let Pages { mut size, stream } = pages;
+        let mut start = addr;
+        let above = addr.saturating_add(size.get());
+        if let Some(next) = self.pages.get(&above).filter(|next| next.stream == stream).copied() {
+            self.pages.remove(&above);
+            size = size.saturating_add(next.size);
+        }
+        let below = self.pages.range(..addr).next_back().map(|(base, pages)| (*base, *pages));
+        if let Some((base, below)) = below
+            && below.stream == stream
+            && base.saturating_add(below.size.get()) == addr
+        {
+            start = base;
+            size = size.saturating_add(below.size);
+        }
+        self.pages.insert(start, Pages { size, stream });
+    }
+
+    /// Takes memory away, out of the middle of a piece if need be; says whether all of it was there.
+    fn remove_pages(&mut self, addr: u64, size: Bytes) -> bool {
+        let end = addr.saturating_add(size.get());
+        let Some((base, pages)) = self.pages.range(..=addr).next_back().map(|(base, pages)| (*base, *pages))
+        else {
+            return false;
+        };
+        let piece_end = base.saturating_add(pages.size.get());
+        if piece_end < end {
+            return false;
+        }
+        self.pages.remove(&base);
+        if base < addr {
+            self.pages.insert(base, Pages { size: Bytes::new(addr - base), ..pages });
+        }
+        if end < piece_end {
+            self.pages.insert(end, Pages { size: Bytes::new(piece_end - end), ..pages });
+        }
+        true
+    }
+}

@@ -1,0 +1,169 @@
+//! Which memory belonged to which segment: for expandable ones, where their addresses begin and how far they go.
+
+use blockyard_allocator::{AllocatorConfig, size};
+use blockyard_pytorch::RecordedSegment;
+use blockyard_record::{Bytes, PoolId, PoolKind, StreamId, TraceAction, TraceEntry};
+
+use super::geometry::{Pages, Remains};
+
+/// A segment and its memory.
+#[derive(Clone, Debug)]
+pub(super) struct Region {
+    pub(super) addr: u64,
+    pub(super) size: Bytes,
+    pub(super) stream: StreamId,
+    pub(super) pool: PoolKind,
+    pub(super) pool_id: PoolId,
+    pub(super) is_expandable: bool,
+    /// Where it has memory, by ascending address.
+    pub(super) runs: Vec<(u64, Bytes)>,
+}
+
+/// All segments, by ascending address.
+pub(super) fn layout(
+    remains: &Remains,
+    trace: &[TraceEntry],
+    segments: &[RecordedSegment],
+    total: Bytes,
+    config: &AllocatorConfig,
+) -> Vec<Region> {
+    let whole = remains.segments.iter().map(|(addr, whole)| Region {
+        addr: *addr,
+        size: whole.size,
+        stream: whole.stream,
+        pool: whole.pool,
+        pool_id: whole.pool_id,
+        is_expandable: false,
+        runs: vec![(*addr, whole.size)],
+    });
+    let mut regions: Vec<Region> = whole.collect();
+    let reach = |pool| size::range_size(total, size::page_size(pool, config));
+    let mut ranges = grouped(remains, segments, config, &reach);
+    find_bases(&mut ranges, trace, config, &reach);
+    regions.extend(ranges);
+    regions.sort_by_key(|region| region.addr);
+    // The address where a range begins is a guess where its first pages have no memory: its end must not run into others.
+    for index in 1..regions.len() {
+        let next = regions[index].addr;
+        let region = &mut regions[index - 1];
+        if region.is_expandable && region.addr.saturating_add(region.size.get()) > next {
+            region.size = Bytes::new(next - region.addr);
+        }
+    }
+    regions
+}
+
+/// Memory of one stream and kind within the reach of one range.
+fn grouped(
+    remains: &Remains,
+    segments: &[RecordedSegment],
+    config: &AllocatorConfig,
+    reach: &dyn Fn(PoolKind) -> Bytes,
+) -> Vec<Region> {
+    let mut ranges: Vec<Region> = Vec::new();
+    for (addr, pages) in &remains.pages {
+        let at_end = segment_over(segments, *addr, pages.size);
+        let pool = pool_of(remains, at_end, *addr, *pages, config);
+        let pool_id = at_end.map_or(PoolId::DEFAULT, |segment| segment.pool_id);
+        let joins = |range: &&mut Region| {
+            range.stream == pages.stream
+                && range.pool == pool
+                && addr - range.addr < reach(pool).get()
+                && (at_end.is_none() || range.pool_id == pool_id)
+        };
+        if let Some(range) = ranges.iter_mut().rev().find(joins) {
+            range.runs.push((*addr, pages.size));
+        } else {
+            ranges.push(Region {
+                addr: *addr,
+                size: reach(pool),
+                stream: pages.stream,
+                pool,
+                pool_id,
+                is_expandable: true,
+                runs: vec![(*addr, pages.size)],
+            });
+        }
+    }
+    ranges
+}
+
+/// The expandable segment at the end that has some of these addresses.
+fn segment_over(segments: &[RecordedSegment], addr: u64, size: Bytes) -> Option<&RecordedSegment> {
+    let end = addr.saturating_add(size.get());
+    segments.iter().find(|segment| {
+        segment.is_expandable && segment.addr < end && segment.addr.saturating_add(segment.size.get()) > addr
+    })
+}
+
+/// The kind of the requests that pages serve: as at the end, else by a block that lives there, else by the size of pages.
+fn pool_of(
+    remains: &Remains,
+    at_end: Option<&RecordedSegment>,
+    addr: u64,
+    pages: Pages,
+    config: &AllocatorConfig,
+) -> PoolKind {
+    let page = size::page_size(PoolKind::Large, config).get();
+    let tenant = remains.blocks.range(addr..addr.saturating_add(pages.size.get())).next();
+    match (at_end, tenant) {
+        (Some(segment), _) => segment.pool,
+        (None, Some((_, block))) => size::pool_kind(size::rounded(block.requested, config)),
+        (None, None) if pages.size.get().is_multiple_of(page) => PoolKind::Large,
+        (None, None) => PoolKind::Small,
+    }
+}
+
+/// Pages that get memory later, below all that have some, show that their range begins there: as long as it lives.
+fn find_bases(
+    ranges: &mut [Region],
+    trace: &[TraceEntry],
+    config: &AllocatorConfig,
+    reach: &dyn Fn(PoolKind) -> Bytes,
+) {
+    let sums = ranges.iter().map(|range| range.runs.iter().map(|(_, size)| *size).sum());
+    let mut mapped: Vec<Bytes> = sums.collect();
+    let page = size::page_size(PoolKind::Large, config).get();
+    for entry in trace {
+        let is_map = entry.action == TraceAction::SegmentMap;
+        if !is_map && entry.action != TraceAction::SegmentUnmap {
+            continue;
+        }
+        let pool = if entry.size.get().is_multiple_of(page) { PoolKind::Large } else { PoolKind::Small };
+        let found = ranges.iter().zip(&mapped).position(|(range, mapped)| {
+            let fits_pool = range.pool == pool || (range.pool == PoolKind::Small && !is_map);
+            !mapped.is_zero()
+                && range.stream == entry.stream
+                && fits_pool
+                && entry.addr.abs_diff(range.addr) < reach(range.pool).get()
+        });
+        let Some(index) = found else { continue };
+        if is_map {
+            ranges[index].addr = ranges[index].addr.min(entry.addr);
+            mapped[index] = mapped[index].saturating_add(entry.size);
+        } else {
+            mapped[index] = mapped[index].saturating_sub(entry.size);
+        }
+    }
+    for range in ranges {
+        range.size = reach(range.pool);
+    }
+}
+
+/// The memory of a region and what lies between, by ascending address: address, size, and whether it has memory.
+pub(super) fn pieces(region: &Region) -> Vec<(u64, Bytes, bool)> {
+    let mut pieces = Vec::new();
+    let mut end = region.addr;
+    for (addr, size) in &region.runs {
+        if *addr > end {
+            pieces.push((end, Bytes::new(addr - end), false));
+        }
+        pieces.push((*addr, *size, true));
+        end = addr.saturating_add(size.get());
+    }
+    let region_end = region.addr.saturating_add(region.size.get());
+    if region_end > end {
+        pieces.push((end, Bytes::new(region_end - end), false));
+    }
+    pieces
+}

@@ -1,0 +1,16 @@
+//! Recordings that begin late: the head of a complete one is cut off, as a full ring buffer leaves it, and what was there
+//! before is compared with what the complete recording shows at that moment.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and shows its counts, in its helpers too"
+)]
+
+#[path = "../properties/cases.rs"]
+mod cases;
+mod cuts;
+mod random;
+mod truth;

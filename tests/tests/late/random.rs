@@ -1,0 +1,125 @@
+//! Cuts through random runs of our own allocator.
+
+use std::ops::ControlFlow;
+
+use blockyard_device::VirtualDevice;
+use blockyard_pytorch::{Meta, RecordedBlock, RecordedRun, RecordedSegment};
+use blockyard_record::{BlockSnapshot, Event, Recording, SegmentSnapshot, Snapshot};
+use blockyard_replay::{Runner, rewind, verify};
+use blockyard_workload::{Request, Workload};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+use proptest::test_runner::Config;
+
+use crate::cases::{Case, cases};
+use crate::truth::{Moment, moments};
+
+fn config(cases: u32) -> Config {
+    Config { cases, failure_persistence: None, max_shrink_iters: 4096, ..Config::default() }
+}
+
+/// The run as a program's recording shows it: the trace and the final segments.
+fn record(case: &Case, requests: Vec<Request>) -> (RecordedRun, Recording) {
+    let workload = Workload::from_requests(requests);
+    let mut runner = Runner::new(VirtualDevice::new(case.capacity), &case.settings(), &workload).with_trace();
+    while runner.step().unwrap().is_some() {}
+    let segments = recorded_segments(&runner.snapshot());
+    let (recording, trace) = runner.finish().unwrap();
+    let meta = Meta { config: case.config.clone(), total_memory: case.capacity, ..Meta::default() };
+    let run = RecordedRun { meta, trace: Some(trace), segments: Some(segments), ..RecordedRun::default() };
+    (run, recording)
+}
+
+fn recorded_segments(snapshot: &Snapshot) -> Vec<RecordedSegment> {
+    let runs = snapshot.segments.iter().flat_map(SegmentSnapshot::mapped_runs);
+    let block = |block: &BlockSnapshot| RecordedBlock {
+        addr: block.addr.get(),
+        size: block.size,
+        requested: block.requested,
+        state: block.state.name().to_owned(),
+    };
+    let segment = |run: SegmentSnapshot| RecordedSegment {
+        addr: run.addr.get(),
+        size: run.size,
+        stream: run.stream,
+        pool_id: run.pool_id,
+        pool: run.pool,
+        is_expandable: run.is_expandable,
+        sums: [run.allocated(), run.active(), run.requested()],
+        blocks: run.blocks.iter().map(block).collect(),
+    };
+    runs.map(segment).collect()
+}
+
+fn without_head(run: &RecordedRun, cut: usize) -> RecordedRun {
+    let trace = run.trace.as_ref().map(|trace| trace[cut..].to_vec());
+    RecordedRun { trace, ..run.clone() }
+}
+
+/// Whether a trace shows all that decides what happens: no pools, no memory fraction that changes, no ages of cached blocks.
+fn is_told(case: &Case) -> bool {
+    !case.config.contains("garbage_collection")
+}
+
+fn is_told_request(request: &Request) -> bool {
+    !matches!(
+        request,
+        Request::EnterPool { .. }
+            | Request::LeavePool { .. }
+            | Request::SetFraction { .. }
+            | Request::ResetPeak
+            | Request::ResetAccumulated
+    )
+}
+
+/// Whether addresses were reserved and got no memory at once: a trace does not show those.
+fn hides_a_range(recording: &Recording) -> bool {
+    (0..recording.event_count()).any(|index| {
+        matches!(recording.event(index), Some(Event::RangeReserved { .. }))
+            && !matches!(recording.event(index + 1), Some(Event::Mapped { .. }))
+    })
+}
+
+proptest! {
+    #![proptest_config(config(std::env::var("CASES").ok().and_then(|c| c.parse().ok()).unwrap_or(256)))]
+
+    #[test]
+    fn what_was_there_is_found(case in cases(20..300), cuts in vec(any::<Index>(), 6)) {
+        let (run, recording) = record(&case, case.requests[..case.drained_from].to_vec());
+        let length = run.trace.as_ref().unwrap().len();
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(length + 1)).chain([0]).collect();
+        cuts.sort_unstable();
+        let settings = case.settings();
+        for (cut, truth) in cuts.iter().zip(moments(&recording, &cuts)) {
+            let rewound = rewind(&without_head(&run, *cut), &settings.config).unwrap();
+            let found = Moment::of(&rewound.start);
+            prop_assert_eq!(found.where_segments_are(), truth.where_segments_are(), "cut at {}", cut);
+            prop_assert_eq!(found.blocks.len(), truth.blocks.len());
+            for ((addr, found), (true_addr, truth)) in found.blocks.iter().zip(&truth.blocks) {
+                prop_assert_eq!((addr, found.1, found.2), (true_addr, truth.1, truth.2), "cut at {}", cut);
+                let open = rewound.open.iter().find(|open| open.addr == *addr);
+                match open {
+                    Some(open) => prop_assert!((open.least..=open.most).contains(&truth.0), "{:?} {:?}", open, truth),
+                    None => prop_assert_eq!(found.0, truth.0, "block {:#x}, cut at {}", addr, cut),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_follows_is_replayed(case in cases(20..300).prop_filter("told", is_told), cuts in vec(any::<Index>(), 3)) {
+        let requests = case.requests[..case.drained_from].iter().filter(|request| is_told_request(request));
+        let (run, recording) = record(&case, requests.copied().collect());
+        prop_assume!(!hides_a_range(&recording));
+        let length = run.trace.as_ref().unwrap().len();
+        for cut in cuts.iter().map(|cut| cut.index(length + 1)).chain([0]) {
+            if cut == length { continue; }
+            let late = without_head(&run, cut);
+            let verified = verify(&late, &mut |_| ControlFlow::Continue(()));
+            prop_assert!(verified.is_ok(), "cut at {cut}: {:?} {:?}", verified.err(), late.trace);
+            let comparison = verified.unwrap().comparison;
+            prop_assert!(comparison.is_identical(), "cut at {cut}: {:?}\n{:?}", comparison, late.trace.as_ref().unwrap());
+        }
+    }
+}

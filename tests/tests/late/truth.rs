@@ -1,0 +1,56 @@
+//! What was there at a moment of a run: segments with their memory, and blocks in use.
+
+use std::collections::BTreeMap;
+
+use blockyard_record::{BlockState, Bytes, Recording, Snapshot, StreamId};
+
+/// Segments and active blocks by address, in what a rewound state can know.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Moment {
+    pub(crate) segments: BTreeMap<u64, (Bytes, StreamId, String)>,
+    /// Size, requested size and whether the free waits.
+    pub(crate) blocks: BTreeMap<u64, (Bytes, Bytes, bool)>,
+}
+
+impl Moment {
+    pub(crate) fn of(snapshot: &Snapshot) -> Self {
+        let mut moment = Self::default();
+        for segment in snapshot.segments.iter().flat_map(|segment| segment.mapped_runs()) {
+            let kind = format!("{} {}", segment.pool, segment.is_expandable);
+            moment.segments.insert(segment.addr.get(), (segment.size, segment.stream, kind));
+            for block in segment.blocks.iter().filter(|block| block.state.is_active()) {
+                let waits = block.state == BlockState::PendingFree;
+                moment.blocks.insert(block.addr.get(), (block.size, block.requested, waits));
+            }
+        }
+        moment
+    }
+}
+
+impl Moment {
+    /// Segments without their kind, which a trace does not always tell.
+    pub(crate) fn where_segments_are(&self) -> Vec<(u64, Bytes, StreamId)> {
+        self.segments.iter().map(|(addr, (size, stream, _))| (*addr, *size, *stream)).collect()
+    }
+}
+
+/// The moments of a recording after so many trace entries each; `cuts` ascend.
+pub(crate) fn moments(recording: &Recording, cuts: &[usize]) -> Vec<Moment> {
+    let mut state = recording.initial_state();
+    let mut moments = Vec::new();
+    let mut entries = 0;
+    let mut cuts = cuts.iter().peekable();
+    for index in 0..=recording.event_count() {
+        let event = recording.event(index);
+        let is_entry = event.is_none_or(|event| state.trace_entry(&event).is_some());
+        while is_entry && cuts.next_if(|cut| **cut == entries).is_some() {
+            moments.push(Moment::of(&state.snapshot()));
+        }
+        if let Some(event) = event {
+            state.apply(&event).unwrap();
+            entries += usize::from(is_entry);
+        }
+    }
+    assert!(cuts.peek().is_none(), "the recording has only {entries} entries");
+    moments
+}
