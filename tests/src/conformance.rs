@@ -200,6 +200,7 @@ fn free<D: DeviceMemory>(device: &mut D) -> Bytes {
 }
 
 #[track_caller]
+#[expect(clippy::needless_pass_by_value, reason = "calls stand in its place")]
 fn assert_unknown(result: Result<(), DeviceError>) {
     assert!(matches!(result, Err(DeviceError::UnknownSegment(_))), "{result:?}");
 }

@@ -318,7 +318,7 @@ impl<B: Blocks> Run<'_, B> {
 ///
 /// What the allocator refuses.
 pub fn check_reuse_waits<B: Blocks>(blocks: &mut B) -> Result<Vec<Fault>, AllocError> {
-    let (own, side) = (StreamId::DEFAULT, StreamId::new(1));
+    let (own, other) = (StreamId::DEFAULT, StreamId::new(1));
     let size = Bytes::mib(4);
     // Everything below fits into a segment that is there already: a driver may wait for its streams when it makes one.
     let warm = blocks.allocate(size, own)?;
@@ -329,19 +329,19 @@ pub fn check_reuse_waits<B: Blocks>(blocks: &mut B) -> Result<Vec<Fault>, AllocE
     device.fill(own, addr, size, 1)?;
     let filled = device.record_event(own)?;
     device.wait(&filled)?;
-    device.check(side, addr, Bytes::new(512), 1)?;
-    let ready = device.record_event(side)?;
+    device.check(other, addr, Bytes::new(512), 1)?;
+    let ready = device.record_event(other)?;
     device.wait(&ready)?;
-    device.hold(side)?;
-    blocks.record_stream(&first, side)?;
-    blocks.device().check(side, addr, size, 1)?;
+    device.hold(other)?;
+    blocks.record_stream(&first, other)?;
+    blocks.device().check(other, addr, size, 1)?;
     blocks.free(first)?;
     let second = blocks.allocate(size, own)?;
     blocks.device().fill(own, B::addr(&second), size, 2)?;
     let filled = blocks.device().record_event(own)?;
     blocks.device().wait(&filled)?;
-    blocks.device().resume(side)?;
-    blocks.device().advance_streams(Some(side));
+    blocks.device().resume(other)?;
+    blocks.device().advance_streams(Some(other));
     let third = blocks.allocate(size, own)?;
     assert_eq!(B::addr(&third), addr, "the block is free again and fits best");
     blocks.device().fill(own, B::addr(&third), size, 3)?;
