@@ -9,11 +9,13 @@
     clippy::expect_used,
     clippy::panic,
     clippy::missing_panics_doc,
+    clippy::print_stdout,
     reason = "a harness of tests fails by panicking"
 )]
 
 pub mod conformance;
 mod contents;
+pub mod cuda;
 mod extents;
 mod random;
 mod simulated;

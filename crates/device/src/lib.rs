@@ -2,10 +2,12 @@
 //!
 //! [`DeviceMemory`] holds only what the allocator calls: segments, points in a stream's work, how much memory there
 //! is. Policy, rounding and validation stay above it. Two devices without hardware live here: [`VirtualDevice`], whose
-//! streams its user advances, and [`RecordedDevice`], which hands out the segment addresses of a recording.
+//! streams its user advances, and [`RecordedDevice`], which hands out the segment addresses of a recording;
+//! [`MirroredDevice`] puts such a recording in front of any other device.
 
 mod error;
 mod mapped;
+mod mirrored;
 mod recorded;
 mod streams;
 mod virtual_device;
@@ -13,6 +15,7 @@ mod virtual_device;
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
 pub use error::DeviceError;
+pub use mirrored::{MirroredDevice, MirroredEvent};
 pub use recorded::{RecordedDevice, RecordedFailure};
 pub use streams::StreamEvent;
 pub use virtual_device::VirtualDevice;

@@ -55,10 +55,24 @@ pub fn device_of(run: &RecordedRun, inferred: &Inferred) -> RecordedDevice {
 /// [`RunError::Config`] for settings that are not modeled, [`RunError::Read`] for recordings that cannot be replayed,
 /// [`RunError::Cancelled`] when `on_progress` breaks off.
 pub fn verify(run: &RecordedRun, on_progress: OnProgress) -> Result<Verified, RunError> {
+    verify_on(run, |recorded| recorded, on_progress)
+}
+
+/// As [`verify`], on the device that `device_for` makes of the recorded one.
+///
+/// # Errors
+///
+/// As [`verify`], and [`RunError::Allocator`] when the device fails in another way than for want of memory.
+pub fn verify_on<D: DeviceMemory + Advance>(
+    run: &RecordedRun,
+    device_for: impl FnOnce(RecordedDevice) -> D,
+    on_progress: OnProgress,
+) -> Result<Verified, RunError> {
     let config: AllocatorConfig = run.meta.config.parse()?;
     let inferred = requests(run)?;
     let settings = Settings { title: run.meta.name.clone(), config, capacity: run.meta.total_memory };
-    let mut runner = Runner::new(device_of(run, &inferred), &settings, &inferred.workload).with_trace();
+    let mut runner =
+        Runner::new(device_for(device_of(run, &inferred)), &settings, &inferred.workload).with_trace();
     let mut comparison = Comparison { notes: inferred.notes.clone(), ..Comparison::default() };
     if run.trace.is_some() {
         // The headline comes first, its numbers follow at the end.
