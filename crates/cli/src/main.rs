@@ -1,5 +1,6 @@
 //! The `blockyard` command: `run` operations, `verify` recordings, `play` workloads.
 
+mod device;
 mod options;
 mod output;
 mod play;

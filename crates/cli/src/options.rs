@@ -3,6 +3,8 @@ use std::path::PathBuf;
 use blockyard_record::Bytes;
 use clap::{Args, Parser, Subcommand};
 
+use crate::device::DeviceName;
+
 /// PyTorch's CUDA caching allocator without a GPU: run operations through it, compare it with recordings of the real
 /// one, play workloads.
 #[derive(Debug, Parser)]
@@ -32,12 +34,15 @@ pub(crate) struct RunOptions {
     /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`; without it, those that the file names.
     #[arg(long, value_name = "SETTINGS")]
     pub(crate) conf: Option<String>,
-    /// The device's memory, as bytes or with a unit ("80 GiB"); without it, what the file names.
+    /// The device's memory, as bytes or with a unit ("80 GiB"); without it, what the file names, or a real device's own.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) total_memory: Option<Bytes>,
     /// Place segments by the virtual device's own rule, even if the file says where the driver placed them.
     #[arg(long)]
     pub(crate) virtual_addresses: bool,
+    /// Where segments are taken from: `virtual`, or `cuda:0` for real ones where the driver places them.
+    #[arg(long, default_value = "virtual", conflicts_with = "virtual_addresses")]
+    pub(crate) device: DeviceName,
 }
 
 #[derive(Debug, Args)]
@@ -48,6 +53,9 @@ pub(crate) struct VerifyOptions {
     /// One JSON value a file instead of lines for people.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Where segments are taken from: `virtual`, or `cuda:0` for a real one behind each recorded address.
+    #[arg(long, default_value = "virtual")]
+    pub(crate) device: DeviceName,
 }
 
 #[derive(Debug, Args)]
@@ -60,6 +68,9 @@ pub(crate) struct PlayOptions {
     /// The device's memory, as bytes or with a unit; 1 GiB without it, or what a preset names.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) total_memory: Option<Bytes>,
+    /// Where segments are taken from: `virtual`, or `cuda:0` for real ones where the driver places them.
+    #[arg(long, default_value = "virtual")]
+    pub(crate) device: DeviceName,
     /// Print only the end, not every step.
     #[arg(long)]
     pub(crate) last: bool,
