@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 /// Values that hold for ranges of addresses; ranges never overlap.
 #[derive(Clone, Debug)]
-pub(crate) struct Extents<T> {
+pub struct Extents<T> {
     // Start to (end, value).
     ranges: BTreeMap<u64, (u64, T)>,
 }
@@ -15,7 +15,7 @@ impl<T> Default for Extents<T> {
 
 impl<T: Copy> Extents<T> {
     /// Sets the value of all addresses from `start` to `end`.
-    pub(crate) fn set(&mut self, start: u64, end: u64, value: T) {
+    pub fn set(&mut self, start: u64, end: u64, value: T) {
         self.clear(start, end);
         if start < end {
             self.ranges.insert(start, (end, value));
@@ -23,7 +23,7 @@ impl<T: Copy> Extents<T> {
     }
 
     /// Takes the values of all addresses from `start` to `end` away; what sticks out at either end stays.
-    pub(crate) fn clear(&mut self, start: u64, end: u64) {
+    pub fn clear(&mut self, start: u64, end: u64) {
         while let Some((from, (to, value))) = self.last_before(end)
             && to > start
         {
@@ -38,7 +38,8 @@ impl<T: Copy> Extents<T> {
     }
 
     /// What holds from `start` to `end`, in order, without a gap: `None` where nothing is set.
-    pub(crate) fn pieces(&self, start: u64, end: u64) -> Vec<(u64, u64, Option<T>)> {
+    #[must_use]
+    pub fn pieces(&self, start: u64, end: u64) -> Vec<(u64, u64, Option<T>)> {
         let mut pieces = Vec::new();
         let mut at = start;
         let first = self.ranges.range(..=start).next_back().map_or(start, |(from, _)| *from);

@@ -22,4 +22,5 @@ mod simulated;
 pub mod workload;
 
 pub use contents::{Contents, Fault, word_at};
+pub use extents::Extents;
 pub use simulated::SimulatedMemory;

@@ -12,3 +12,4 @@ mod broken;
 mod contents;
 mod device;
 mod recorded;
+mod stand_in;

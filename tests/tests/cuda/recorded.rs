@@ -129,7 +129,7 @@ fn expandable_segments_give_the_recorded_statistics_where_the_driver_likes() {
             let comparison =
                 verify_on(&run, |_| device, &mut |_| ControlFlow::Continue(())).unwrap().comparison;
             let statistics = comparison.counts.iter().find(|count| count.kind == "statistics").unwrap();
-            println!("{name}: {} of {} statistics", statistics.identical, statistics.total);
+            println!("{name}: {} of {} statistics identical", statistics.identical, statistics.total);
             assert!(statistics.total > 1000 && statistics.identical == statistics.total, "{name}");
         }
     });
