@@ -25,6 +25,11 @@ pub(crate) enum Command {
     Verify(VerifyOptions),
     /// Run a workload and print its segments step by step.
     Play(PlayOptions),
+    /// Measure what allocations cost on a device, beside the driver's own allocators where it has them.
+    ///
+    /// Prints a table: nanoseconds as the median of all rounds and the range, and how many times ours that is. Contenders take
+    /// turns in each round.
+    Bench(BenchOptions),
 }
 
 #[derive(Debug, Args)]
@@ -77,6 +82,22 @@ pub(crate) struct PlayOptions {
     /// One JSON value a step instead of pictures for people.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchOptions {
+    /// Recordings whose requests are replayed, plain or gzip; without any, only single calls are measured.
+    #[arg(value_name = "FILE")]
+    pub(crate) recordings: Vec<PathBuf>,
+    /// What to measure: `cuda:0`, or `virtual` for the allocator without a driver.
+    #[arg(long, default_value = "virtual")]
+    pub(crate) device: DeviceName,
+    /// How many turns each contender has.
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: u32,
+    /// A folder for the table, `bench.json` and `bench.svg`.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 fn size(text: &str) -> Result<Bytes, String> {

@@ -60,6 +60,19 @@ impl StreamOrdered {
     }
 }
 
+impl StreamOrdered {
+    /// Gives back to the device what is not in use.
+    ///
+    /// # Errors
+    ///
+    /// As the driver reports.
+    pub fn trim(&self, device: &mut CudaDevice) -> Result<(), DeviceError> {
+        let current = device.enter()?;
+        driver::keep_pool(&current, device.context.device, false)?;
+        Ok(driver::keep_pool(&current, device.context.device, true)?)
+    }
+}
+
 impl Drop for StreamOrdered {
     fn drop(&mut self) {
         if let Ok(current) = self.context.enter() {
