@@ -1,5 +1,7 @@
-//! The `blockyard` command: `run` operations, `verify` recordings, `play` workloads.
+//! The `blockyard` command: `run` operations, `verify` recordings, `play` workloads, `bench` devices.
 
+mod bench;
+mod device;
 mod options;
 mod output;
 mod play;
@@ -19,6 +21,7 @@ fn main() -> ExitCode {
         Command::Run(options) => run::run(options),
         Command::Verify(options) => verify::verify(options),
         Command::Play(options) => play::play(options),
+        Command::Bench(options) => bench::bench(options),
     };
     match result {
         Ok(code) => code,

@@ -3,6 +3,8 @@ use std::path::PathBuf;
 use blockyard_record::Bytes;
 use clap::{Args, Parser, Subcommand};
 
+use crate::device::DeviceName;
+
 /// PyTorch's CUDA caching allocator without a GPU: run operations through it, compare it with recordings of the real
 /// one, play workloads.
 #[derive(Debug, Parser)]
@@ -23,6 +25,11 @@ pub(crate) enum Command {
     Verify(VerifyOptions),
     /// Run a workload and print its segments step by step.
     Play(PlayOptions),
+    /// Measure what allocations cost on a device, beside the driver's own allocators where it has them.
+    ///
+    /// Prints a table: nanoseconds as the median of all rounds and the range, and how many times ours that is. Contenders take
+    /// turns in each round.
+    Bench(BenchOptions),
 }
 
 #[derive(Debug, Args)]
@@ -32,12 +39,15 @@ pub(crate) struct RunOptions {
     /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`; without it, those that the file names.
     #[arg(long, value_name = "SETTINGS")]
     pub(crate) conf: Option<String>,
-    /// The device's memory, as bytes or with a unit ("80 GiB"); without it, what the file names.
+    /// The device's memory, as bytes or with a unit ("80 GiB"); without it, what the file names, or a real device's own.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) total_memory: Option<Bytes>,
     /// Place segments by the virtual device's own rule, even if the file says where the driver placed them.
     #[arg(long)]
     pub(crate) virtual_addresses: bool,
+    /// Where segments are taken from: `virtual`, or `cuda:0` for real ones where the driver places them.
+    #[arg(long, default_value = "virtual", conflicts_with = "virtual_addresses")]
+    pub(crate) device: DeviceName,
 }
 
 #[derive(Debug, Args)]
@@ -48,6 +58,9 @@ pub(crate) struct VerifyOptions {
     /// One JSON value a file instead of lines for people.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Where segments are taken from: `virtual`, or `cuda:0` for a real one behind each recorded address.
+    #[arg(long, default_value = "virtual")]
+    pub(crate) device: DeviceName,
 }
 
 #[derive(Debug, Args)]
@@ -60,12 +73,31 @@ pub(crate) struct PlayOptions {
     /// The device's memory, as bytes or with a unit; 1 GiB without it, or what a preset names.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) total_memory: Option<Bytes>,
+    /// Where segments are taken from: `virtual`, or `cuda:0` for real ones where the driver places them.
+    #[arg(long, default_value = "virtual")]
+    pub(crate) device: DeviceName,
     /// Print only the end, not every step.
     #[arg(long)]
     pub(crate) last: bool,
     /// One JSON value a step instead of pictures for people.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchOptions {
+    /// Recordings whose requests are replayed, plain or gzip; without any, only single calls are measured.
+    #[arg(value_name = "FILE")]
+    pub(crate) recordings: Vec<PathBuf>,
+    /// What to measure: `cuda:0`, or `virtual` for the allocator without a driver.
+    #[arg(long, default_value = "virtual")]
+    pub(crate) device: DeviceName,
+    /// How many turns each contender has.
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: u32,
+    /// A folder for the table, `bench.json` and `bench.svg`.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 fn size(text: &str) -> Result<Bytes, String> {

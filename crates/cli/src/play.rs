@@ -2,13 +2,15 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
+use blockyard_device::DeviceMemory;
 use blockyard_figure::{StateCursor, describe_step, ledger_text, map_text};
 use blockyard_record::{Bytes, Outcome, Recording};
-use blockyard_replay::{AllocatorConfig, Settings, run};
+use blockyard_replay::{AllocatorConfig, Settings, run, run_on};
 use blockyard_workload::Workload;
 use blockyard_workload::presets::presets;
 use serde_json::json;
 
+use crate::device::{DeviceName, open_cuda};
 use crate::options::PlayOptions;
 use crate::output;
 use crate::progress::Bar;
@@ -32,7 +34,15 @@ pub(crate) fn play(options: &PlayOptions) -> anyhow::Result<ExitCode> {
     };
     let workload = Workload::parse(&text).map_err(|error| anyhow!("{name}: {error}"))?;
     let bar = Bar::new(&name);
-    let recording = run(&workload, &settings, &mut |progress| bar.report(&progress))?;
+    let on_progress = &mut |progress| bar.report(&progress);
+    let recording = match options.device {
+        DeviceName::Virtual => run(&workload, &settings, on_progress)?,
+        DeviceName::Cuda(index) => {
+            let device = open_cuda(index)?.with_budget(settings.capacity);
+            let settings = Settings { capacity: device.total_memory(), ..settings };
+            run_on(device, &workload, &settings, on_progress)?
+        }
+    };
     drop(bar);
     write_steps(recording, options)?;
     Ok(ExitCode::SUCCESS)

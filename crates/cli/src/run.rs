@@ -2,13 +2,14 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use blockyard_device::{RecordedDevice, VirtualDevice};
+use blockyard_device::{Advance, DeviceMemory, VirtualDevice};
 use blockyard_pytorch::{
     Inferred, Operation, OperationKind, RecordedRun, log, memory_summary, requests, stat_values,
 };
-use blockyard_replay::{Advance, AllocatorConfig, Progress, Runner, Settings, device_of};
+use blockyard_replay::{AllocatorConfig, Progress, Runner, Settings, device_of};
 use blockyard_workload::{Request, Workload};
 
+use crate::device::{DeviceName, open_cuda};
 use crate::options::RunOptions;
 use crate::output;
 use crate::progress::Bar;
@@ -29,14 +30,34 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
     }
     let settings = Settings { title: run.meta.name.clone(), config, capacity: run.meta.total_memory };
     let bar = Bar::new(&name);
-    if options.virtual_addresses {
-        let device = VirtualDevice::new(settings.capacity);
-        write_run(&run, &inferred, Runner::new(device, &settings, &inferred.workload).with_trace(), &bar)?;
-    } else {
-        let device: RecordedDevice = device_of(&run, &inferred);
-        write_run(&run, &inferred, Runner::new(device, &settings, &inferred.workload).with_trace(), &bar)?;
+    match options.device {
+        DeviceName::Cuda(index) => {
+            let device = open_cuda(index)?;
+            let device = match options.total_memory {
+                Some(total) => device.with_budget(total),
+                None => device,
+            };
+            run.meta.total_memory = device.total_memory();
+            device.name().clone_into(&mut run.meta.device);
+            write_on(device, &run, &inferred, settings, &bar)?;
+        }
+        DeviceName::Virtual if options.virtual_addresses => {
+            write_on(VirtualDevice::new(settings.capacity), &run, &inferred, settings, &bar)?;
+        }
+        DeviceName::Virtual => write_on(device_of(&run, &inferred), &run, &inferred, settings, &bar)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn write_on<D: DeviceMemory + Advance>(
+    device: D,
+    run: &RecordedRun,
+    inferred: &Inferred,
+    settings: Settings,
+    bar: &Bar,
+) -> anyhow::Result<()> {
+    let settings = Settings { capacity: device.total_memory(), ..settings };
+    write_run(run, inferred, Runner::new(device, &settings, &inferred.workload).with_trace(), bar)
 }
 
 fn write_run<D>(
@@ -46,7 +67,7 @@ fn write_run<D>(
     bar: &Bar,
 ) -> anyhow::Result<()>
 where
-    D: blockyard_device::DeviceMemory + Advance,
+    D: DeviceMemory + Advance,
 {
     let mut out = output::stdout();
     output::line(&mut out, &log::meta(&run.meta))?;

@@ -2,10 +2,12 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
+use blockyard_device::MirroredDevice;
 use blockyard_pytorch::RecordedRun;
-use blockyard_replay::{Comparison, verify as replay};
+use blockyard_replay::{Comparison, verify as replay, verify_on};
 use serde_json::json;
 
+use crate::device::{DeviceName, open_cuda};
 use crate::options::VerifyOptions;
 use crate::output;
 use crate::progress::Bar;
@@ -14,11 +16,15 @@ const DIFFERS: u8 = 1;
 const NOT_REPLAYED: u8 = 2;
 
 pub(crate) fn verify(options: &VerifyOptions) -> anyhow::Result<ExitCode> {
+    if let DeviceName::Cuda(index) = options.device {
+        // No file can be replayed without it: one error, not one a file.
+        open_cuda(index)?;
+    }
     let mut worst = 0;
     let mut out = output::stdout();
     for path in &options.files {
         let name = path.display().to_string();
-        match compare(path, &name) {
+        match compare(path, &name, options.device) {
             Ok(comparison) => {
                 worst = worst.max(match verdict(&comparison) {
                     Verdict::Identical => 0,
@@ -61,10 +67,18 @@ fn verdict(comparison: &Comparison) -> Verdict {
     }
 }
 
-fn compare(path: &Path, name: &str) -> anyhow::Result<Comparison> {
+fn compare(path: &Path, name: &str, device: DeviceName) -> anyhow::Result<Comparison> {
     let bar = Bar::new(name);
     let run = RecordedRun::read(&output::read(path)?)?;
-    Ok(replay(&run, &mut |progress| bar.report(&progress))?.comparison)
+    let on_progress = &mut |progress| bar.report(&progress);
+    let verified = match device {
+        DeviceName::Virtual => replay(&run, on_progress)?,
+        DeviceName::Cuda(index) => {
+            let device = open_cuda(index)?;
+            verify_on(&run, |shown| MirroredDevice::new(shown, device), on_progress)?
+        }
+    };
+    Ok(verified.comparison)
 }
 
 fn write_comparison(

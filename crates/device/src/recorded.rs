@@ -3,7 +3,7 @@ use std::collections::{HashMap, VecDeque};
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
 use crate::{
-    DeviceError, DeviceMemory, MemoryInfo, ProcessMemory, StreamEvent, VirtualDevice, VirtualMemory,
+    Advance, DeviceError, DeviceMemory, MemoryInfo, ProcessMemory, StreamEvent, VirtualDevice, VirtualMemory,
 };
 
 /// A device that hands out the segment addresses of a recording, in the recorded order.
@@ -51,7 +51,7 @@ pub struct RecordedRefusal {
 }
 
 /// Memory that a program held already when its recording begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Held {
     /// A segment.
     Segment {
@@ -66,8 +66,8 @@ pub enum Held {
         base: DeviceAddr,
         /// How many there are.
         size: Bytes,
-        /// How many of them have memory.
-        mapped: Bytes,
+        /// Which of them have memory: starts and sizes of runs by ascending address.
+        mapped: Vec<(DeviceAddr, Bytes)>,
     },
 }
 
@@ -139,6 +139,15 @@ impl RecordedDevice {
     /// Does all work of all streams.
     pub fn advance_all(&mut self) {
         self.device.advance_all();
+    }
+}
+
+impl Advance for RecordedDevice {
+    fn advance_streams(&mut self, stream: Option<StreamId>) {
+        match stream {
+            Some(stream) => self.advance(stream),
+            None => self.advance_all(),
+        }
     }
 }
 

@@ -9,6 +9,14 @@ pub struct StreamEvent {
     number: u64,
 }
 
+impl StreamEvent {
+    /// The stream that it was recorded on.
+    #[must_use]
+    pub const fn stream(&self) -> StreamId {
+        self.stream
+    }
+}
+
 /// Streams whose work is done when somebody says so.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Streams {

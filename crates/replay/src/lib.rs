@@ -16,17 +16,18 @@ mod runner;
 mod verify;
 
 pub use blockyard_allocator::{AllocatorConfig, ConfigError};
+pub use blockyard_device::Advance;
 pub use compare::{Comparison, Count, Difference};
 pub use error::RunError;
 pub use progress::{OnProgress, Progress};
 pub use replayable::{Replayable, device_of, open};
 pub use rewind::{OpenSize, RewindError, Rewound, SizeSources, rewind};
-pub use runner::{Advance, Runner, StepResult, TraceRecorder};
-pub use verify::{Verified, verify};
+pub use runner::{Runner, StepResult, TraceRecorder};
+pub use verify::{Verified, verify, verify_on};
 
 use std::ops::ControlFlow;
 
-use blockyard_device::VirtualDevice;
+use blockyard_device::{DeviceMemory, VirtualDevice};
 use blockyard_record::{Bytes, Recording};
 use blockyard_workload::Workload;
 
@@ -50,7 +51,20 @@ pub struct Settings {
 ///
 /// [`RunError::Cancelled`] when `on_progress` breaks off, [`RunError::Recording`] when the run is too long to record.
 pub fn run(workload: &Workload, settings: &Settings, on_progress: OnProgress) -> Result<Recording, RunError> {
-    let device = VirtualDevice::new(settings.capacity);
+    run_on(VirtualDevice::new(settings.capacity), workload, settings, on_progress)
+}
+
+/// Runs the workload on any device, as [`run`] does.
+///
+/// # Errors
+///
+/// As [`run`], and [`RunError::Allocator`] when the device fails in another way than for want of memory.
+pub fn run_on<D: DeviceMemory + Advance>(
+    device: D,
+    workload: &Workload,
+    settings: &Settings,
+    on_progress: OnProgress,
+) -> Result<Recording, RunError> {
     let mut runner = Runner::new(device, settings, workload);
     let total = workload.requests().len();
     for index in 0..total {

@@ -126,7 +126,8 @@ pub fn device_of(run: &RecordedRun, inferred: &Inferred) -> RecordedDevice {
 fn held(segment: &SegmentSnapshot) -> Held {
     let (base, size) = (segment.addr, segment.size);
     if segment.is_expandable {
-        Held::Range { base, size, mapped: segment.mapped() }
+        let runs = segment.mapped_runs();
+        Held::Range { base, size, mapped: runs.iter().map(|run| (run.addr, run.size)).collect() }
     } else {
         Held::Segment { base, size }
     }

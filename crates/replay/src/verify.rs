@@ -1,7 +1,7 @@
 use std::ops::ControlFlow;
 
 use blockyard_allocator::AllocatorConfig;
-use blockyard_device::DeviceMemory;
+use blockyard_device::{Advance, DeviceMemory, RecordedDevice};
 use blockyard_pytorch::{
     Allocated, Inferred, OperationKind, RecordedBlock, RecordedRun, RecordedSegment, STAT_COUNT, StatChange,
     memory_summary, stat_keys, stat_values,
@@ -15,7 +15,6 @@ use blockyard_workload::Workload;
 use crate::past::Past;
 use crate::replayable::{Replayable, device_of, open};
 use crate::rewind::Rewound;
-use crate::runner::Advance;
 use crate::{Comparison, OnProgress, Progress, RunError, Runner, Settings, StepResult, progress};
 
 /// A recorded run, replayed and compared.
@@ -40,11 +39,24 @@ pub struct Verified {
 /// [`RunError::Config`] for settings that are not modeled, [`RunError::Read`] for recordings that cannot be replayed,
 /// [`RunError::Cancelled`] when `on_progress` breaks off.
 pub fn verify(run: &RecordedRun, on_progress: OnProgress) -> Result<Verified, RunError> {
+    verify_on(run, |recorded| recorded, on_progress)
+}
+
+/// As [`verify`], on the device that `device_for` makes of the recorded one.
+///
+/// # Errors
+///
+/// As [`verify`], and [`RunError::Allocator`] when the device fails in another way than for want of memory.
+pub fn verify_on<D: DeviceMemory + Advance>(
+    run: &RecordedRun,
+    device_for: impl FnOnce(RecordedDevice) -> D,
+    on_progress: OnProgress,
+) -> Result<Verified, RunError> {
     let config: AllocatorConfig = run.meta.config.parse()?;
     let settings = Settings { title: run.meta.name.clone(), config, capacity: run.meta.total_memory };
     let Replayable { run, inferred, rewound } = open(run, &settings, on_progress)?;
     let run = run.as_ref();
-    let device = device_of(run, &inferred);
+    let device = device_for(device_of(run, &inferred));
     let mut runner =
         Runner::beginning_with(device, &settings, &inferred.workload, &inferred.start)?.with_trace();
     let mut comparison = Comparison::default();

@@ -7,6 +7,8 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
+mod bench;
+mod device;
 mod pipes;
 mod play;
 mod run;

@@ -1,0 +1,288 @@
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, anyhow};
+use blockyard_allocator::{Allocation, AllocatorConfig, CachingAllocator, SharedAllocator};
+use blockyard_device::{Advance, DeviceMemory, VirtualDevice};
+use blockyard_device_cuda::{CudaDevice, StreamOrdered};
+use blockyard_record::{Bytes, DeviceAddr, Silent, StreamId};
+
+use crate::bench::trace::{Step, Trace};
+
+/// Who allocates. Blocks are named by slots, of which there are enough.
+pub(crate) trait Contender {
+    fn name(&self) -> &'static str;
+
+    fn make_slots(&mut self, count: usize);
+
+    fn allocate(&mut self, slot: usize, size: Bytes, stream: StreamId) -> anyhow::Result<()>;
+
+    fn free(&mut self, slot: usize) -> anyhow::Result<()>;
+
+    /// Gives everything back to the device that is not in use.
+    fn empty(&mut self) -> anyhow::Result<()>;
+
+    /// Whether what was freed is kept for the next request.
+    fn caches(&self) -> bool {
+        true
+    }
+
+    /// Whether memory comes page by page, into addresses that stay.
+    fn expands(&self) -> bool {
+        false
+    }
+
+    fn record_stream(&mut self, _slot: usize, _stream: StreamId) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    /// Lets work be done that a device without hardware does only when it is told to.
+    fn advance(&mut self, _stream: Option<StreamId>) {}
+
+    // The loops below are compiled once for each contender: no call in them goes through a table.
+
+    fn time_pairs(&mut self, size: Bytes, count: u32) -> anyhow::Result<Duration> {
+        let begun = Instant::now();
+        for _ in 0..count {
+            self.allocate(0, black_box(size), StreamId::DEFAULT)?;
+            self.free(0)?;
+        }
+        Ok(begun.elapsed())
+    }
+
+    fn time_replay(&mut self, trace: &Trace) -> anyhow::Result<Duration> {
+        let begun = Instant::now();
+        for step in &trace.steps {
+            match *step {
+                Step::Allocate { slot, size, stream } => self.allocate(slot, size, stream)?,
+                Step::Free { slot } => self.free(slot)?,
+                Step::RecordStream { slot, stream } => self.record_stream(slot, stream)?,
+                Step::Advance { stream } => self.advance(stream),
+                Step::EmptyCache => self.empty()?,
+            }
+        }
+        Ok(begun.elapsed())
+    }
+}
+
+/// A device that can be measured, with the allocators that its driver has itself.
+pub(crate) trait Device: DeviceMemory + Advance + Sized + 'static {
+    /// Whether no work is ever done by itself.
+    const IS_SIMULATED: bool;
+
+    fn peers(self) -> anyhow::Result<Vec<Box<dyn Contender>>>;
+}
+
+impl Device for VirtualDevice {
+    const IS_SIMULATED: bool = true;
+
+    fn peers(self) -> anyhow::Result<Vec<Box<dyn Contender>>> {
+        Ok(Vec::new())
+    }
+}
+
+impl Device for CudaDevice {
+    const IS_SIMULATED: bool = false;
+
+    fn peers(mut self) -> anyhow::Result<Vec<Box<dyn Contender>>> {
+        let index = self.index();
+        let pool = StreamOrdered::new(&mut self).context("the driver's stream-ordered pool")?;
+        let ordered = Ordered { pool, device: self, live: Vec::new() };
+        let plain = Plain { device: CudaDevice::open(index)?, live: Vec::new() };
+        Ok(vec![Box::new(ordered), Box::new(plain)])
+    }
+}
+
+/// All who are compared, ours first; each has a device of its own.
+pub(crate) fn all<D: Device>(
+    open: &dyn Fn() -> anyhow::Result<D>,
+) -> anyhow::Result<Vec<Box<dyn Contender>>> {
+    let mut contenders: Vec<Box<dyn Contender>> = vec![
+        Box::new(Ours::new(open()?, false)?),
+        Box::new(Ours::new(open()?, true)?),
+        Box::new(Shared::new(open()?)?),
+    ];
+    contenders.extend(open()?.peers()?);
+    Ok(contenders)
+}
+
+struct Ours<D: DeviceMemory> {
+    allocator: CachingAllocator<D>,
+    live: Vec<Option<Allocation>>,
+    expands: bool,
+}
+
+impl<D: DeviceMemory> Ours<D> {
+    fn new(device: D, expands: bool) -> anyhow::Result<Self> {
+        let conf = if expands { "expandable_segments:True" } else { "" };
+        let config: AllocatorConfig = conf.parse()?;
+        Ok(Self { allocator: CachingAllocator::new(device, config, Silent), live: Vec::new(), expands })
+    }
+}
+
+impl<D: Device> Contender for Ours<D> {
+    fn name(&self) -> &'static str {
+        if self.expands { "blockyard, expandable" } else { "blockyard" }
+    }
+
+    fn make_slots(&mut self, count: usize) {
+        self.live.resize_with(count.max(self.live.len()), || None);
+    }
+
+    fn allocate(&mut self, slot: usize, size: Bytes, stream: StreamId) -> anyhow::Result<()> {
+        self.live[slot] = Some(self.allocator.allocate(size, stream)?);
+        Ok(())
+    }
+
+    fn free(&mut self, slot: usize) -> anyhow::Result<()> {
+        let allocation = self.live[slot].take().ok_or_else(|| not_live(slot))?;
+        Ok(self.allocator.free(allocation)?)
+    }
+
+    fn empty(&mut self) -> anyhow::Result<()> {
+        Ok(self.allocator.empty_cache()?)
+    }
+
+    fn expands(&self) -> bool {
+        self.expands
+    }
+
+    fn record_stream(&mut self, slot: usize, stream: StreamId) -> anyhow::Result<()> {
+        let allocation = self.live[slot].as_ref().ok_or_else(|| not_live(slot))?;
+        Ok(self.allocator.record_stream(allocation, stream)?)
+    }
+
+    fn advance(&mut self, stream: Option<StreamId>) {
+        if D::IS_SIMULATED {
+            self.allocator.device_mut().advance_streams(stream);
+        }
+    }
+}
+
+/// Ours behind its lock, with blocks known by address, as a program of several threads calls it.
+struct Shared<D: DeviceMemory> {
+    allocator: SharedAllocator<D>,
+    live: Vec<DeviceAddr>,
+}
+
+impl<D: DeviceMemory> Shared<D> {
+    fn new(device: D) -> anyhow::Result<Self> {
+        let allocator = CachingAllocator::new(device, "".parse()?, Silent);
+        Ok(Self { allocator: SharedAllocator::new(allocator), live: Vec::new() })
+    }
+}
+
+impl<D: Device> Contender for Shared<D> {
+    fn name(&self) -> &'static str {
+        "blockyard, shared"
+    }
+
+    fn make_slots(&mut self, count: usize) {
+        self.live.resize(count.max(self.live.len()), DeviceAddr::default());
+    }
+
+    fn allocate(&mut self, slot: usize, size: Bytes, stream: StreamId) -> anyhow::Result<()> {
+        self.live[slot] = self.allocator.allocate(size, stream)?;
+        Ok(())
+    }
+
+    fn free(&mut self, slot: usize) -> anyhow::Result<()> {
+        Ok(self.allocator.free(self.live[slot])?)
+    }
+
+    fn empty(&mut self) -> anyhow::Result<()> {
+        Ok(self.allocator.with(CachingAllocator::empty_cache)?)
+    }
+
+    fn record_stream(&mut self, slot: usize, stream: StreamId) -> anyhow::Result<()> {
+        Ok(self.allocator.record_stream(self.live[slot], stream)?)
+    }
+
+    fn advance(&mut self, stream: Option<StreamId>) {
+        if D::IS_SIMULATED {
+            self.allocator.with(|allocator| allocator.device_mut().advance_streams(stream));
+        }
+    }
+}
+
+/// The driver's call for whole segments, for every request.
+struct Plain {
+    device: CudaDevice,
+    live: Vec<DeviceAddr>,
+}
+
+impl Contender for Plain {
+    fn name(&self) -> &'static str {
+        "cuMemAlloc"
+    }
+
+    fn make_slots(&mut self, count: usize) {
+        self.live.resize(count.max(self.live.len()), DeviceAddr::default());
+    }
+
+    fn allocate(&mut self, slot: usize, size: Bytes, _stream: StreamId) -> anyhow::Result<()> {
+        self.live[slot] =
+            if size.is_zero() { DeviceAddr::default() } else { self.device.allocate_segment(size)? };
+        Ok(())
+    }
+
+    fn free(&mut self, slot: usize) -> anyhow::Result<()> {
+        let addr = std::mem::take(&mut self.live[slot]);
+        if addr != DeviceAddr::default() {
+            self.device.release_segment(addr)?;
+        }
+        Ok(())
+    }
+
+    fn empty(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    fn caches(&self) -> bool {
+        false
+    }
+}
+
+/// The driver's stream-ordered allocator, which keeps what is freed.
+struct Ordered {
+    pool: StreamOrdered,
+    device: CudaDevice,
+    live: Vec<(DeviceAddr, StreamId)>,
+}
+
+impl Contender for Ordered {
+    fn name(&self) -> &'static str {
+        "cuMemAllocAsync"
+    }
+
+    fn make_slots(&mut self, count: usize) {
+        self.live.resize(count.max(self.live.len()), (DeviceAddr::default(), StreamId::DEFAULT));
+    }
+
+    fn allocate(&mut self, slot: usize, size: Bytes, stream: StreamId) -> anyhow::Result<()> {
+        let addr = if size.is_zero() {
+            DeviceAddr::default()
+        } else {
+            self.pool.allocate(&mut self.device, size, stream)?
+        };
+        self.live[slot] = (addr, stream);
+        Ok(())
+    }
+
+    fn free(&mut self, slot: usize) -> anyhow::Result<()> {
+        let (addr, stream) = std::mem::take(&mut self.live[slot]);
+        if addr != DeviceAddr::default() {
+            self.pool.free(&mut self.device, addr, stream)?;
+        }
+        Ok(())
+    }
+
+    fn empty(&mut self) -> anyhow::Result<()> {
+        self.device.synchronize()?;
+        Ok(self.pool.trim(&mut self.device)?)
+    }
+}
+
+fn not_live(slot: usize) -> anyhow::Error {
+    anyhow!("block {slot} is not in use")
+}

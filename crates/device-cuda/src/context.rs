@@ -1,0 +1,50 @@
+use std::sync::{Mutex, PoisonError};
+
+use crate::driver;
+use crate::error::Failure;
+
+/// What a device and its events hold together: the primary context, and events that are not in use.
+#[derive(Debug)]
+pub(crate) struct Context {
+    raw: driver::Context,
+    pub(crate) device: driver::Device,
+    // Making an event costs several times as much as recording one.
+    idle: Mutex<Vec<driver::Event>>,
+}
+
+impl Context {
+    pub(crate) fn retain(device: driver::Device) -> Result<Self, Failure> {
+        Ok(Self { raw: driver::Context::retain(device)?, device, idle: Mutex::new(Vec::new()) })
+    }
+
+    pub(crate) fn enter(&self) -> Result<driver::Current, Failure> {
+        self.raw.enter()
+    }
+
+    pub(crate) fn take_event(&self, current: &driver::Current) -> Result<driver::Event, Failure> {
+        match self.idle().pop() {
+            Some(event) => Ok(event),
+            None => driver::Event::create(current),
+        }
+    }
+
+    pub(crate) fn put_event(&self, event: driver::Event) {
+        self.idle().push(event);
+    }
+
+    // A list of handles is whole at any time, whoever panicked.
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<driver::Event>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        let events = std::mem::take(&mut *self.idle());
+        if let Ok(current) = self.raw.enter() {
+            for event in events {
+                event.destroy(&current);
+            }
+        }
+    }
+}

@@ -1,0 +1,325 @@
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use blockyard_device::{Advance, DeviceError, DeviceMemory, MemoryInfo, VirtualMemory};
+use blockyard_record::{Bytes, DeviceAddr, StreamId};
+
+use crate::context::Context;
+use crate::driver::{self, Current, Stream};
+use crate::error::{Failure, OpenError};
+use crate::pages::{Ranges, is_within};
+use crate::streams::Streams;
+
+/// A device of the CUDA driver.
+///
+/// It holds the device's primary context, which a process shares: PyTorch in the same process works on the same one. All calls
+/// may come from any thread, and leave the thread's current context as it was. When it is dropped it gives everything
+/// back that it took; its events keep the context, and nothing else.
+///
+/// A stream's number stands for a stream of the driver: 0 for the default one, each other number for a stream that is
+/// made when it is first used and does not wait for the default one.
+#[derive(Debug)]
+pub struct CudaDevice {
+    pub(crate) context: Arc<Context>,
+    pub(crate) streams: Streams,
+    index: u32,
+    name: String,
+    total: Bytes,
+    budget: Option<Bytes>,
+    used: Bytes,
+    has_virtual_memory: bool,
+    segments: BTreeMap<DeviceAddr, Bytes>,
+    ranges: Ranges,
+    /// What went wrong where nobody could be told.
+    failure: Option<Failure>,
+}
+
+/// A point in the work of a stream of a [`CudaDevice`].
+#[derive(Debug)]
+pub struct CudaEvent {
+    // `None` only while it is dropped.
+    event: Option<driver::Event>,
+    context: Arc<Context>,
+}
+
+impl Drop for CudaEvent {
+    fn drop(&mut self) {
+        if let Some(event) = self.event.take() {
+            self.context.put_event(event);
+        }
+    }
+}
+
+/// How many CUDA devices there are.
+///
+/// # Errors
+///
+/// [`OpenError::NoDriver`], [`OpenError::NoDevice`] and [`OpenError::Driver`].
+pub fn device_count() -> Result<u32, OpenError> {
+    if !driver::is_present() {
+        return Err(OpenError::NoDriver { library: driver::LIBRARY });
+    }
+    let count = driver::init().and_then(|()| driver::device_count()).map_err(Failure::of_open)?;
+    if count == 0 { Err(OpenError::NoDevice { source: None }) } else { Ok(count) }
+}
+
+/// The newest CUDA that the driver supports, 13020 for 13.2.
+///
+/// # Errors
+///
+/// [`OpenError::NoDriver`] and [`OpenError::Driver`].
+pub fn driver_version() -> Result<u32, OpenError> {
+    if !driver::is_present() {
+        return Err(OpenError::NoDriver { library: driver::LIBRARY });
+    }
+    driver::version().map_err(Failure::of_open)
+}
+
+impl CudaDevice {
+    /// Opens the device of that number, counted from 0.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`] says which of the things that it takes is missing.
+    pub fn open(index: u32) -> Result<Self, OpenError> {
+        let count = device_count()?;
+        if index >= count {
+            return Err(OpenError::NoSuchDevice { index, count });
+        }
+        Self::open_known(index).map_err(Failure::of_open)
+    }
+
+    fn open_known(index: u32) -> Result<Self, Failure> {
+        let device = driver::Device::get(index)?;
+        Ok(Self {
+            context: Arc::new(Context::retain(device)?),
+            streams: Streams::new(),
+            index,
+            name: device.name()?,
+            total: device.total_memory()?,
+            budget: None,
+            used: Bytes::ZERO,
+            has_virtual_memory: device.has_virtual_memory()?,
+            segments: BTreeMap::new(),
+            ranges: Ranges::default(),
+            failure: None,
+        })
+    }
+
+    /// Makes it a device of `budget` bytes, if it has more; what is taken already counts.
+    #[must_use]
+    pub fn with_budget(mut self, budget: Bytes) -> Self {
+        self.budget = Some(budget.min(self.total));
+        self
+    }
+
+    /// Its number, counted from 0.
+    #[must_use]
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// What the driver calls it, `NVIDIA H200`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Lets a number stand for a stream that somebody else made.
+    ///
+    /// # Safety
+    ///
+    /// The handle must be a `CUstream` (or `cudaStream_t`) of this device, and must stay alive as long as the number is used.
+    #[expect(unsafe_code, reason = "only the caller knows what the handle is")]
+    pub unsafe fn add_stream(&mut self, id: StreamId, handle: *mut c_void) {
+        // SAFETY: the caller answers for it.
+        self.streams.add_foreign(id, unsafe { Stream::foreign(handle) });
+    }
+
+    /// Takes numbers of streams as handles from now on, as PyTorch passes them; 0 is the default stream.
+    ///
+    /// # Safety
+    ///
+    /// Every number that is used from now on must be a `CUstream` (or `cudaStream_t`) of this device that is alive.
+    #[expect(unsafe_code, reason = "only the caller knows what the numbers are")]
+    pub unsafe fn use_handles_as_streams(&mut self) {
+        self.streams.numbers_are_handles = true;
+    }
+
+    /// Waits for all work of all streams of the device.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::Sticky`], [`DeviceError::Lost`] and [`DeviceError::Driver`] as the driver reports.
+    pub fn synchronize(&mut self) -> Result<(), DeviceError> {
+        let current = self.enter()?;
+        Ok(driver::synchronize(&current)?)
+    }
+
+    /// Whether all of `size` bytes from `addr` on are of one segment or one reserved range of this device.
+    pub(crate) fn holds(&self, addr: DeviceAddr, size: Bytes) -> bool {
+        let segment = self.segments.range(..=addr).next_back();
+        segment.is_some_and(|(base, length)| is_within(*base, *length, addr, size))
+            || self.ranges.hold(addr, size)
+    }
+
+    pub(crate) fn enter(&mut self) -> Result<Current, DeviceError> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure.into());
+        }
+        Ok(self.context.enter()?)
+    }
+
+    /// The driver's stream for a number.
+    pub(crate) fn stream(&mut self, current: &Current, id: StreamId) -> Result<&Stream, Failure> {
+        if self.streams.numbers_are_handles && !self.streams.knows(id) {
+            let handle = std::ptr::with_exposed_provenance_mut(usize::try_from(id.get()).unwrap_or_default());
+            #[expect(unsafe_code, reason = "see `use_handles_as_streams`")]
+            // SAFETY: whoever called `use_handles_as_streams` answers for it.
+            let stream = unsafe { Stream::foreign(handle) };
+            self.streams.add_foreign(id, stream);
+        }
+        self.streams.get(current, id)
+    }
+
+    /// What more may be taken; the driver's word comes on top of it.
+    fn check_budget(&self, size: Bytes) -> Result<(), DeviceError> {
+        let most = self.budget.unwrap_or(self.total);
+        let used = self.used.checked_add(size).filter(|used| *used <= most);
+        used.map(|_| ()).ok_or(DeviceError::OutOfMemory { requested: size })
+    }
+
+    fn synchronize_stream(&mut self, stream: Option<StreamId>) -> Result<(), Failure> {
+        let current = self.context.enter()?;
+        match stream {
+            Some(stream) => self.stream(&current, stream)?.synchronize(&current),
+            None => driver::synchronize(&current),
+        }
+    }
+}
+
+impl Drop for CudaDevice {
+    fn drop(&mut self) {
+        let Ok(current) = self.context.enter() else { return };
+        // Work may still use what is given back; errors have nobody to go to.
+        let _ = driver::synchronize(&current);
+        self.ranges.clear(&current);
+        for base in std::mem::take(&mut self.segments).into_keys() {
+            let _ = driver::free(&current, base);
+        }
+        self.streams.clear(&current);
+    }
+}
+
+impl Advance for CudaDevice {
+    fn advance_streams(&mut self, stream: Option<StreamId>) {
+        if let Err(failure) = self.synchronize_stream(stream) {
+            self.failure.get_or_insert(failure);
+        }
+    }
+}
+
+impl DeviceMemory for CudaDevice {
+    type Event = CudaEvent;
+
+    fn total_memory(&self) -> Bytes {
+        self.budget.unwrap_or(self.total)
+    }
+
+    fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError> {
+        let current = self.enter()?;
+        let (free, total) = driver::memory_info(&current)?;
+        let (free, total) = match self.budget {
+            Some(budget) => (free.min(budget.saturating_sub(self.used)), budget),
+            None => (free, total),
+        };
+        Ok(MemoryInfo { free, total, processes: Vec::new() })
+    }
+
+    fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
+        self.check_budget(size)?;
+        let current = self.enter()?;
+        let _relaxed = driver::relax_capture(&current);
+        let base = driver::allocate(&current, size).map_err(|failure| failure.of_request(size))?;
+        self.segments.insert(base, size);
+        self.used += size;
+        Ok(base)
+    }
+
+    fn release_segment(&mut self, base: DeviceAddr) -> Result<(), DeviceError> {
+        let size = *self.segments.get(&base).ok_or(DeviceError::UnknownSegment(base))?;
+        let current = self.enter()?;
+        let _relaxed = driver::relax_capture(&current);
+        driver::free(&current, base)?;
+        self.segments.remove(&base);
+        self.used -= size;
+        Ok(())
+    }
+
+    fn record_event(&mut self, stream: StreamId) -> Result<CudaEvent, DeviceError> {
+        let current = self.enter()?;
+        let event = self.context.take_event(&current)?;
+        let event = CudaEvent { event: Some(event), context: Arc::clone(&self.context) };
+        let stream = self.stream(&current, stream)?;
+        if let Some(event) = &event.event {
+            event.record(&current, stream)?;
+        }
+        Ok(event)
+    }
+
+    fn is_complete(&self, event: &CudaEvent) -> Result<bool, DeviceError> {
+        let current = self.context.enter()?;
+        Ok(match &event.event {
+            Some(event) => event.is_complete(&current)?,
+            None => true,
+        })
+    }
+
+    fn wait(&mut self, event: &CudaEvent) -> Result<(), DeviceError> {
+        let current = self.enter()?;
+        if let Some(event) = &event.event {
+            event.wait(&current)?;
+        }
+        Ok(())
+    }
+
+    fn virtual_memory(&mut self) -> Option<&mut dyn VirtualMemory> {
+        if self.has_virtual_memory { Some(self) } else { None }
+    }
+}
+
+impl VirtualMemory for CudaDevice {
+    fn reserve(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
+        let current = self.enter()?;
+        let _relaxed = driver::relax_capture(&current);
+        self.ranges.reserve(&current, size)
+    }
+
+    fn release(&mut self, base: DeviceAddr) -> Result<(), DeviceError> {
+        let current = self.enter()?;
+        let _relaxed = driver::relax_capture(&current);
+        self.ranges.release(&current, base)
+    }
+
+    fn map(&mut self, addr: DeviceAddr, size: Bytes, page: Bytes) -> Result<(), DeviceError> {
+        let current = self.enter()?;
+        let _relaxed = driver::relax_capture(&current);
+        let within_budget = self.check_budget(size);
+        // What is no range of this device is that, however large.
+        if self.ranges.hold(addr, size) {
+            within_budget?;
+        }
+        self.ranges.map(&current, self.context.device, addr, size, page)?;
+        self.used += size;
+        Ok(())
+    }
+
+    fn unmap(&mut self, addr: DeviceAddr, size: Bytes, _page: Bytes) -> Result<(), DeviceError> {
+        let current = self.enter()?;
+        let _relaxed = driver::relax_capture(&current);
+        self.ranges.unmap(&current, addr, size)?;
+        self.used -= size;
+        Ok(())
+    }
+}

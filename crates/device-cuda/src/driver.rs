@@ -1,0 +1,405 @@
+//! The driver's calls, one function each, and nothing else: what they mean stands in the other modules.
+//!
+//! Handles of the driver live in types that only this module makes and that a destroying call consumes, so that no other
+//! module can hand the driver one that is gone. Device addresses are plain numbers: the driver knows those that it gave
+//! out, and answers others with an error.
+#![expect(unsafe_code, reason = "the driver is a C library, and this is where it is called")]
+
+mod code;
+
+use std::ffi::{CStr, c_int, c_uint, c_void};
+use std::ptr;
+use std::sync::OnceLock;
+
+use blockyard_record::{Bytes, DeviceAddr};
+use cudarc::driver::sys;
+
+use crate::error::{CudaError, Failure};
+
+pub(crate) use code::{Function, Module, SharedWord, copy_to_host, set_words};
+
+type Answer<T> = Result<T, Failure>;
+
+/// What the driver library is called here.
+pub(crate) const LIBRARY: &str = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
+
+/// A device's number in the driver's words.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Device(sys::CUdevice);
+
+/// A device's primary context, which was retained and not yet released.
+#[derive(Debug)]
+pub(crate) struct Context {
+    raw: sys::CUcontext,
+    device: Device,
+}
+
+/// A stream: the default one, one that [`Stream::create`] made, or one that somebody else answers for.
+#[derive(Debug)]
+pub(crate) struct Stream(sys::CUstream);
+
+/// An event that was made and not yet destroyed.
+#[derive(Debug)]
+pub(crate) struct Event(sys::CUevent);
+
+/// A page's memory.
+#[derive(Debug)]
+pub(crate) struct Page(sys::CUmemGenericAllocationHandle);
+
+// SAFETY: the driver's handles may be used from any thread, which its reference promises for all calls here; only
+// which context is current belongs to a thread, and every call is made under a `Current` of the calling one.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+// SAFETY: as above.
+unsafe impl Send for Stream {}
+// SAFETY: as above.
+unsafe impl Sync for Stream {}
+// SAFETY: as above.
+unsafe impl Send for Event {}
+// SAFETY: as above.
+unsafe impl Sync for Event {}
+/// Whether there is a driver library; nothing else here may be called without one.
+pub(crate) fn is_present() -> bool {
+    static PRESENT: OnceLock<bool> = OnceLock::new();
+    // SAFETY: loads the driver library and lets it go; what it does when it is loaded is the driver's business.
+    *PRESENT.get_or_init(|| unsafe { sys::is_culib_present() })
+}
+
+pub(crate) fn init() -> Answer<()> {
+    // SAFETY: needs nothing but the library.
+    answer("cuInit", unsafe { sys::cuInit(0) })
+}
+
+/// The newest CUDA that the driver supports, 13020 for 13.2.
+pub(crate) fn version() -> Answer<u32> {
+    let mut version = 0;
+    // SAFETY: writes one number.
+    answer("cuDriverGetVersion", unsafe { sys::cuDriverGetVersion(&raw mut version) })?;
+    Ok(version.unsigned_abs())
+}
+
+pub(crate) fn device_count() -> Answer<u32> {
+    let mut count = 0;
+    // SAFETY: writes one number.
+    answer("cuDeviceGetCount", unsafe { sys::cuDeviceGetCount(&raw mut count) })?;
+    Ok(count.unsigned_abs())
+}
+
+impl Device {
+    pub(crate) fn get(index: u32) -> Answer<Self> {
+        let (mut device, index) = (0, c_int::try_from(index).unwrap_or(c_int::MAX));
+        // SAFETY: writes one number.
+        answer("cuDeviceGet", unsafe { sys::cuDeviceGet(&raw mut device, index) })?;
+        Ok(Self(device))
+    }
+
+    pub(crate) fn name(self) -> Answer<String> {
+        let mut text = [0; 256];
+        // SAFETY: writes at most so many characters, with a zero at the end.
+        answer("cuDeviceGetName", unsafe { sys::cuDeviceGetName(text.as_mut_ptr(), 255, self.0) })?;
+        // SAFETY: the last character was zero before the call and is not written by it.
+        Ok(unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned())
+    }
+
+    pub(crate) fn total_memory(self) -> Answer<Bytes> {
+        let mut size = 0;
+        // SAFETY: writes one number.
+        answer("cuDeviceTotalMem", unsafe { sys::cuDeviceTotalMem_v2(&raw mut size, self.0) })?;
+        Ok(Bytes::new(size as u64))
+    }
+
+    pub(crate) fn has_virtual_memory(self) -> Answer<bool> {
+        let attribute = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED;
+        let mut value = 0;
+        // SAFETY: writes one number.
+        let code = unsafe { sys::cuDeviceGetAttribute(&raw mut value, attribute, self.0) };
+        answer("cuDeviceGetAttribute", code)?;
+        Ok(value != 0)
+    }
+}
+
+impl Context {
+    pub(crate) fn retain(device: Device) -> Answer<Self> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: writes one handle.
+        answer("cuDevicePrimaryCtxRetain", unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut raw, device.0) })?;
+        Ok(Self { raw, device })
+    }
+
+    /// Makes the context the calling thread's current one until the guard goes.
+    pub(crate) fn enter(&self) -> Answer<Current> {
+        let mut before = ptr::null_mut();
+        // SAFETY: writes one handle.
+        answer("cuCtxGetCurrent", unsafe { sys::cuCtxGetCurrent(&raw mut before) })?;
+        if before == self.raw {
+            return Ok(Current { before: None });
+        }
+        // SAFETY: the context is retained as long as `self` lives.
+        answer("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(self.raw) })?;
+        Ok(Current { before: Some(before) })
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: releases what `retain` retained, once. Nobody can be told if it fails.
+        let _ = unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device.0) };
+    }
+}
+
+/// While it lives the calling thread's current context is the device's; afterwards it is again what it was.
+#[derive(Debug)]
+pub(crate) struct Current {
+    before: Option<sys::CUcontext>,
+}
+
+impl Drop for Current {
+    fn drop(&mut self) {
+        if let Some(before) = self.before {
+            // SAFETY: it was this thread's current context, or null for none.
+            let _ = unsafe { sys::cuCtxSetCurrent(before) };
+        }
+    }
+}
+
+// The functions below need a current context; each takes the guard as the proof of it.
+
+pub(crate) fn synchronize(_: &Current) -> Answer<()> {
+    // SAFETY: needs a current context.
+    answer("cuCtxSynchronize", unsafe { sys::cuCtxSynchronize() })
+}
+
+/// Free and total bytes.
+pub(crate) fn memory_info(_: &Current) -> Answer<(Bytes, Bytes)> {
+    let (mut free, mut total) = (0, 0);
+    // SAFETY: writes two numbers.
+    answer("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&raw mut free, &raw mut total) })?;
+    Ok((Bytes::new(free as u64), Bytes::new(total as u64)))
+}
+
+/// Lets calls through that change memory while a stream of this thread is being captured, until the guard goes.
+///
+/// They are no work of a stream, so that no graph can hold them.
+pub(crate) fn relax_capture(_: &Current) -> Relaxed {
+    let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+    // SAFETY: reads and writes one number.
+    let code = unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut mode) };
+    Relaxed { before: (code == sys::CUresult::CUDA_SUCCESS).then_some(mode) }
+}
+
+#[derive(Debug)]
+pub(crate) struct Relaxed {
+    before: Option<sys::CUstreamCaptureMode>,
+}
+
+impl Drop for Relaxed {
+    fn drop(&mut self) {
+        if let Some(mut mode) = self.before {
+            // SAFETY: reads and writes one number.
+            let _ = unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut mode) };
+        }
+    }
+}
+
+pub(crate) fn allocate(_: &Current, size: Bytes) -> Answer<DeviceAddr> {
+    let mut addr = 0;
+    // SAFETY: writes one address.
+    answer("cuMemAlloc", unsafe { sys::cuMemAlloc_v2(&raw mut addr, length(size)) })?;
+    Ok(DeviceAddr::new(addr))
+}
+
+pub(crate) fn free(_: &Current, addr: DeviceAddr) -> Answer<()> {
+    // SAFETY: the driver refuses what it did not allocate, and waits for work that uses it.
+    answer("cuMemFree", unsafe { sys::cuMemFree_v2(addr.get()) })
+}
+
+pub(crate) fn allocate_on(_: &Current, size: Bytes, stream: &Stream) -> Answer<DeviceAddr> {
+    let mut addr = 0;
+    // SAFETY: writes one address; the stream is alive.
+    let code = unsafe { sys::cuMemAllocAsync(&raw mut addr, length(size), stream.0) };
+    answer("cuMemAllocAsync", code)?;
+    Ok(DeviceAddr::new(addr))
+}
+
+pub(crate) fn free_on(_: &Current, addr: DeviceAddr, stream: &Stream) -> Answer<()> {
+    // SAFETY: the driver refuses what it did not allocate; the stream is alive.
+    answer("cuMemFreeAsync", unsafe { sys::cuMemFreeAsync(addr.get(), stream.0) })
+}
+
+/// Lets the device's pool of stream-ordered memory keep everything, or give all that is free back.
+pub(crate) fn keep_pool(_: &Current, device: Device, keeps: bool) -> Answer<()> {
+    let mut pool = ptr::null_mut();
+    // SAFETY: writes one handle.
+    let code = unsafe { sys::cuDeviceGetDefaultMemPool(&raw mut pool, device.0) };
+    answer("cuDeviceGetDefaultMemPool", code)?;
+    let mut threshold = if keeps { u64::MAX } else { 0 };
+    let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+    // SAFETY: the attribute is a number of 64 bits, which is read; the pool is the device's own.
+    let code = unsafe { sys::cuMemPoolSetAttribute(pool, attribute, (&raw mut threshold).cast()) };
+    answer("cuMemPoolSetAttribute", code)?;
+    if keeps {
+        return Ok(());
+    }
+    // SAFETY: the pool is the device's own.
+    answer("cuMemPoolTrimTo", unsafe { sys::cuMemPoolTrimTo(pool, 0) })
+}
+
+pub(crate) fn reserve(_: &Current, size: Bytes) -> Answer<DeviceAddr> {
+    let mut addr = 0;
+    // SAFETY: writes one address.
+    let code = unsafe { sys::cuMemAddressReserve(&raw mut addr, length(size), 0, 0, 0) };
+    answer("cuMemAddressReserve", code)?;
+    Ok(DeviceAddr::new(addr))
+}
+
+pub(crate) fn free_range(_: &Current, addr: DeviceAddr, size: Bytes) -> Answer<()> {
+    // SAFETY: the driver refuses what it did not reserve or what has memory.
+    answer("cuMemAddressFree", unsafe { sys::cuMemAddressFree(addr.get(), length(size)) })
+}
+
+pub(crate) fn create_page(_: &Current, device: Device, size: Bytes) -> Answer<Page> {
+    let properties = sys::CUmemAllocationProp {
+        type_: sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
+        requestedHandleTypes: sys::CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE,
+        location: location(device),
+        win32HandleMetaData: ptr::null_mut(),
+        allocFlags: sys::CUmemAllocationProp_st__bindgen_ty_1 {
+            compressionType: 0,
+            gpuDirectRDMACapable: 0,
+            usage: 0,
+            reserved: [0; 4],
+        },
+    };
+    let mut handle = 0;
+    // SAFETY: reads the properties and writes one handle.
+    answer("cuMemCreate", unsafe {
+        sys::cuMemCreate(&raw mut handle, length(size), &raw const properties, 0)
+    })?;
+    Ok(Page(handle))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the page is gone with this call")]
+pub(crate) fn release_page(_: &Current, page: Page) -> Answer<()> {
+    // SAFETY: the page is alive, and gone with this call.
+    answer("cuMemRelease", unsafe { sys::cuMemRelease(page.0) })
+}
+
+pub(crate) fn map(_: &Current, addr: DeviceAddr, size: Bytes, page: &Page) -> Answer<()> {
+    // SAFETY: the page is alive; the driver refuses addresses that are not reserved.
+    answer("cuMemMap", unsafe { sys::cuMemMap(addr.get(), length(size), 0, page.0, 0) })
+}
+
+pub(crate) fn unmap(_: &Current, addr: DeviceAddr, size: Bytes) -> Answer<()> {
+    // SAFETY: the driver refuses addresses that are not mapped.
+    answer("cuMemUnmap", unsafe { sys::cuMemUnmap(addr.get(), length(size)) })
+}
+
+pub(crate) fn allow_access(_: &Current, device: Device, addr: DeviceAddr, size: Bytes) -> Answer<()> {
+    let access = sys::CUmemAccessDesc {
+        location: location(device),
+        flags: sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+    };
+    // SAFETY: reads one description; the driver refuses addresses that are not mapped.
+    let code = unsafe { sys::cuMemSetAccess(addr.get(), length(size), &raw const access, 1) };
+    answer("cuMemSetAccess", code)
+}
+
+impl Stream {
+    pub(crate) const fn default() -> Self {
+        Self(ptr::null_mut())
+    }
+
+    /// # Safety
+    ///
+    /// The handle must be a stream's of the device, and stay so for as long as this value is used.
+    pub(crate) const unsafe fn foreign(handle: *mut c_void) -> Self {
+        Self(handle.cast())
+    }
+
+    /// A stream that does not wait for the default one.
+    pub(crate) fn create(_: &Current) -> Answer<Self> {
+        let mut stream = ptr::null_mut();
+        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as c_uint;
+        // SAFETY: writes one handle.
+        answer("cuStreamCreate", unsafe { sys::cuStreamCreate(&raw mut stream, flags) })?;
+        Ok(Self(stream))
+    }
+
+    /// Destroys what [`Stream::create`] made; its work still runs to its end.
+    pub(crate) fn destroy(self, _: &Current) {
+        if !self.0.is_null() {
+            // SAFETY: the stream is alive, and gone with this call.
+            let _ = unsafe { sys::cuStreamDestroy_v2(self.0) };
+        }
+    }
+
+    pub(crate) fn synchronize(&self, _: &Current) -> Answer<()> {
+        // SAFETY: the stream is alive.
+        answer("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.0) })
+    }
+}
+
+impl Event {
+    /// An event without a time, which is cheaper to record and to ask.
+    pub(crate) fn create(_: &Current) -> Answer<Self> {
+        let mut event = ptr::null_mut();
+        let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as c_uint;
+        // SAFETY: writes one handle.
+        answer("cuEventCreate", unsafe { sys::cuEventCreate(&raw mut event, flags) })?;
+        Ok(Self(event))
+    }
+
+    pub(crate) fn record(&self, _: &Current, stream: &Stream) -> Answer<()> {
+        // SAFETY: both are alive.
+        answer("cuEventRecord", unsafe { sys::cuEventRecord(self.0, stream.0) })
+    }
+
+    /// Never blocks.
+    pub(crate) fn is_complete(&self, _: &Current) -> Answer<bool> {
+        // SAFETY: the event is alive.
+        match unsafe { sys::cuEventQuery(self.0) } {
+            sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            code => answer("cuEventQuery", code).map(|()| true),
+        }
+    }
+
+    pub(crate) fn wait(&self, _: &Current) -> Answer<()> {
+        // SAFETY: the event is alive.
+        answer("cuEventSynchronize", unsafe { sys::cuEventSynchronize(self.0) })
+    }
+
+    pub(crate) fn destroy(self, _: &Current) {
+        // SAFETY: the event is alive, and gone with this call.
+        let _ = unsafe { sys::cuEventDestroy_v2(self.0) };
+    }
+}
+
+fn location(device: Device) -> sys::CUmemLocation {
+    sys::CUmemLocation { type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, id: device.0 }
+}
+
+// What does not fit into 64 bits is more than any device has, and refused as that.
+fn length(size: Bytes) -> usize {
+    usize::try_from(size.get()).unwrap_or(usize::MAX)
+}
+
+fn answer(operation: &'static str, code: sys::CUresult) -> Answer<()> {
+    if code == sys::CUresult::CUDA_SUCCESS {
+        return Ok(());
+    }
+    let (mut name, mut description) = (ptr::null(), ptr::null());
+    // SAFETY: writes one pointer each, to text that lives as long as the library.
+    let codes = unsafe {
+        [sys::cuGetErrorName(code, &raw mut name), sys::cuGetErrorString(code, &raw mut description)]
+    };
+    let text = |code: sys::CUresult, text: *const std::ffi::c_char| {
+        if code != sys::CUresult::CUDA_SUCCESS || text.is_null() {
+            return "an error that the driver has no words for".to_owned();
+        }
+        // SAFETY: the driver gave text with a zero at its end.
+        unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+    };
+    let error = CudaError::new(code as u32, text(codes[0], name), text(codes[1], description));
+    Err(Failure { operation, error })
+}

@@ -1,0 +1,141 @@
+//! Code that runs on the device, and memory that it shares with the host.
+#![expect(unsafe_code, reason = "the driver is a C library, and this is where it is called")]
+
+use std::ffi::{CStr, c_void};
+use std::ptr;
+
+use blockyard_record::DeviceAddr;
+use cudarc::driver::sys;
+
+use super::{Answer, Current, Stream, answer};
+
+/// Code on the device.
+#[derive(Debug)]
+pub(crate) struct Module(sys::CUmodule);
+
+/// A function of a [`Module`].
+#[derive(Debug)]
+pub(crate) struct Function(sys::CUfunction);
+
+/// A word of host memory that the device sees too.
+#[derive(Debug)]
+pub(crate) struct SharedWord(*mut u32);
+
+// SAFETY: the driver's handles may be used from any thread, see `Context`.
+unsafe impl Send for Module {}
+// SAFETY: as above.
+unsafe impl Sync for Module {}
+// SAFETY: as above.
+unsafe impl Send for Function {}
+// SAFETY: as above.
+unsafe impl Sync for Function {}
+// SAFETY: the word is only reached through volatile writes of the owner, which need `&mut`.
+unsafe impl Send for SharedWord {}
+// SAFETY: as above.
+unsafe impl Sync for SharedWord {}
+
+impl Module {
+    /// Compiles PTX for the device.
+    pub(crate) fn load(_: &Current, ptx: &CStr) -> Answer<Self> {
+        let mut module = ptr::null_mut();
+        // SAFETY: reads the text up to its zero, and writes one handle.
+        answer("cuModuleLoadData", unsafe { sys::cuModuleLoadData(&raw mut module, ptx.as_ptr().cast()) })?;
+        Ok(Self(module))
+    }
+
+    pub(crate) fn function(&self, _: &Current, name: &CStr) -> Answer<Function> {
+        let mut function = ptr::null_mut();
+        // SAFETY: the module is alive; reads the name up to its zero, and writes one handle.
+        let code = unsafe { sys::cuModuleGetFunction(&raw mut function, self.0, name.as_ptr()) };
+        answer("cuModuleGetFunction", code)?;
+        Ok(Function(function))
+    }
+
+    pub(crate) fn unload(self, _: &Current) {
+        // SAFETY: the module is alive, and gone with this call; so are its functions, which its owner drops too.
+        let _ = unsafe { sys::cuModuleUnload(self.0) };
+    }
+}
+
+impl Function {
+    /// Gives the function to the stream, in so many blocks of so many threads.
+    ///
+    /// # Safety
+    ///
+    /// The function must take exactly these parameters, all of 64 bits.
+    pub(crate) unsafe fn launch(
+        &self,
+        _: &Current,
+        stream: &Stream,
+        (blocks, threads): (u32, u32),
+        parameters: &mut [u64],
+    ) -> Answer<()> {
+        let mut pointers: Vec<*mut c_void> =
+            parameters.iter_mut().map(|parameter| (&raw mut *parameter).cast()).collect();
+        // SAFETY: the module and the stream are alive; the driver copies the parameters before it returns, and the caller
+        // answers for their number and size.
+        let code = unsafe {
+            sys::cuLaunchKernel(
+                self.0,
+                blocks,
+                1,
+                1,
+                threads,
+                1,
+                1,
+                0,
+                stream.0,
+                pointers.as_mut_ptr(),
+                ptr::null_mut(),
+            )
+        };
+        answer("cuLaunchKernel", code)
+    }
+}
+
+/// Sets `words` words of 4 bytes to `value`, when the stream comes to it.
+pub(crate) fn set_words(
+    _: &Current,
+    addr: DeviceAddr,
+    value: u32,
+    words: u64,
+    stream: &Stream,
+) -> Answer<()> {
+    let words = usize::try_from(words).unwrap_or(usize::MAX);
+    // SAFETY: device memory only, which the driver or the device checks; the stream is alive.
+    answer("cuMemsetD32Async", unsafe { sys::cuMemsetD32Async(addr.get(), value, words, stream.0) })
+}
+
+/// Copies from the device, after all work that was given to the default stream.
+pub(crate) fn copy_to_host(_: &Current, words: &mut [u64], addr: DeviceAddr) -> Answer<()> {
+    // SAFETY: writes as many bytes as the slice has; any bits are a valid number.
+    let code = unsafe { sys::cuMemcpyDtoH_v2(words.as_mut_ptr().cast(), addr.get(), size_of_val(words)) };
+    answer("cuMemcpyDtoH", code)
+}
+
+impl SharedWord {
+    /// A word that is zero.
+    pub(crate) fn allocate(_: &Current) -> Answer<Self> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: writes one pointer, to at least as many bytes as were asked for.
+        answer("cuMemHostAlloc", unsafe { sys::cuMemHostAlloc(&raw mut raw, size_of::<u32>(), 0) })?;
+        let mut word = Self(raw.cast());
+        word.set(0);
+        Ok(word)
+    }
+
+    /// Where the device sees it: at the same address, as all memory of this driver.
+    pub(crate) fn addr(&self) -> DeviceAddr {
+        DeviceAddr::new(self.0.expose_provenance() as u64)
+    }
+
+    pub(crate) fn set(&mut self, value: u32) {
+        // SAFETY: the memory is aligned for it and lives as long as `self`; the device reads it at any time, hence volatile.
+        unsafe { self.0.write_volatile(value) }
+    }
+
+    pub(crate) fn free(self, _: &Current) {
+        // SAFETY: it was allocated by this driver, and is gone with this call.
+        let _ = unsafe { sys::cuMemFreeHost(self.0.cast()) };
+    }
+}

@@ -1,0 +1,83 @@
+//! The driver's own allocators, to compare with.
+
+use std::sync::Arc;
+
+use blockyard_device::DeviceError;
+use blockyard_record::{Bytes, DeviceAddr, StreamId};
+
+use crate::CudaDevice;
+use crate::context::Context;
+use crate::driver;
+
+/// The driver's stream-ordered allocator (`cuMemAllocAsync`), which keeps what is given back until this value is dropped.
+#[derive(Debug)]
+pub struct StreamOrdered {
+    context: Arc<Context>,
+}
+
+impl StreamOrdered {
+    /// Lets the device's pool keep what is given back.
+    ///
+    /// # Errors
+    ///
+    /// As the driver reports, for devices without such pools too.
+    pub fn new(device: &mut CudaDevice) -> Result<Self, DeviceError> {
+        let current = device.enter()?;
+        driver::keep_pool(&current, device.context.device, true)?;
+        Ok(Self { context: Arc::clone(&device.context) })
+    }
+
+    /// Hands out memory for use on the stream; give it back with [`StreamOrdered::free`].
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::OutOfMemory`], and others as the driver reports.
+    pub fn allocate(
+        &self,
+        device: &mut CudaDevice,
+        size: Bytes,
+        stream: StreamId,
+    ) -> Result<DeviceAddr, DeviceError> {
+        let current = device.enter()?;
+        let stream = device.stream(&current, stream)?;
+        driver::allocate_on(&current, size, stream).map_err(|failure| failure.of_request(size))
+    }
+
+    /// Takes back what [`StreamOrdered::allocate`] handed out.
+    ///
+    /// # Errors
+    ///
+    /// As the driver reports.
+    pub fn free(
+        &self,
+        device: &mut CudaDevice,
+        addr: DeviceAddr,
+        stream: StreamId,
+    ) -> Result<(), DeviceError> {
+        let current = device.enter()?;
+        let stream = device.stream(&current, stream)?;
+        Ok(driver::free_on(&current, addr, stream)?)
+    }
+}
+
+impl StreamOrdered {
+    /// Gives back to the device what is not in use.
+    ///
+    /// # Errors
+    ///
+    /// As the driver reports.
+    pub fn trim(&self, device: &mut CudaDevice) -> Result<(), DeviceError> {
+        let current = device.enter()?;
+        driver::keep_pool(&current, device.context.device, false)?;
+        Ok(driver::keep_pool(&current, device.context.device, true)?)
+    }
+}
+
+impl Drop for StreamOrdered {
+    fn drop(&mut self) {
+        if let Ok(current) = self.context.enter() {
+            let _ = driver::synchronize(&current);
+            let _ = driver::keep_pool(&current, self.context.device, false);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! A CUDA device with contents, and whether a test may go without one.
+
+use std::sync::{Mutex, PoisonError};
+
+use blockyard_device::{Advance, DeviceError, DeviceMemory, MemoryInfo, VirtualMemory};
+use blockyard_device_cuda::{CudaDevice, CudaEvent, Mismatch, OpenError, Patterns};
+use blockyard_record::{Bytes, DeviceAddr, StreamId};
+
+use crate::{Contents, Fault};
+
+/// A CUDA device whose memory is filled and checked on the device.
+///
+/// Checks come a little late, so that a block that is handed out too early is written again before they run.
+#[derive(Debug)]
+pub struct CudaMemory {
+    // Before the device: it has memory there.
+    patterns: Patterns,
+    device: CudaDevice,
+}
+
+const DELAY_NANOS: u64 = 20_000;
+
+/// Runs a test on the first CUDA device, one test at a time, and sees to it that nothing leaks.
+///
+/// Without a device it says that the test is skipped, or fails where `REQUIRE_CUDA=1` asks for one.
+pub fn on_cuda(test: impl Fn(CudaDevice)) {
+    static TURN: Mutex<()> = Mutex::new(());
+    // A test that failed does not make the others fail.
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut observer = match CudaDevice::open(0) {
+        Ok(device) => device,
+        Err(error @ (OpenError::NoDriver { .. } | OpenError::NoDevice { .. })) => {
+            assert!(!is_required(), "REQUIRE_CUDA=1, but {error}");
+            println!("skipped: {error}");
+            return;
+        }
+        Err(error) => panic!("{error}: {error:?}"),
+    };
+    let open = || CudaDevice::open(0).expect("it was opened before");
+    let mut free = || observer.memory_info().expect("the device tells").free;
+    let before = free();
+    test(open());
+    let after = free();
+    if after < before {
+        // What the driver takes for itself the first time stays; what leaks grows.
+        test(open());
+        let again = free();
+        println!(
+            "free bytes: {} before, {} after, {} after once more",
+            before.get(),
+            after.get(),
+            again.get()
+        );
+        assert!(again >= after, "{} bytes are gone after each run", after.get() - again.get());
+    }
+}
+
+fn is_required() -> bool {
+    std::env::var_os("REQUIRE_CUDA").is_some_and(|value| value == "1")
+}
+
+impl CudaMemory {
+    /// Brings the code that fills and checks to the device.
+    #[must_use]
+    pub fn new(mut device: CudaDevice) -> Self {
+        let patterns = Patterns::new(&mut device).expect("the device takes the code");
+        Self { patterns, device }
+    }
+
+    /// The device itself.
+    pub fn device_mut(&mut self) -> &mut CudaDevice {
+        &mut self.device
+    }
+}
+
+impl Advance for CudaMemory {
+    fn advance_streams(&mut self, stream: Option<StreamId>) {
+        self.device.advance_streams(stream);
+    }
+}
+
+impl Contents for CudaMemory {
+    fn fill(
+        &mut self,
+        stream: StreamId,
+        addr: DeviceAddr,
+        size: Bytes,
+        pattern: u32,
+    ) -> Result<(), DeviceError> {
+        self.patterns.fill(&mut self.device, stream, addr, size, pattern)
+    }
+
+    fn check(
+        &mut self,
+        stream: StreamId,
+        addr: DeviceAddr,
+        size: Bytes,
+        pattern: u32,
+    ) -> Result<(), DeviceError> {
+        self.patterns.delay(&mut self.device, stream, DELAY_NANOS)?;
+        self.patterns.check(&mut self.device, stream, addr, size, pattern)
+    }
+
+    fn hold(&mut self, stream: StreamId) -> Result<(), DeviceError> {
+        self.patterns.hold(&mut self.device, stream)
+    }
+
+    fn resume(&mut self, _stream: StreamId) -> Result<(), DeviceError> {
+        self.patterns.resume();
+        Ok(())
+    }
+
+    fn faults(&mut self) -> Result<Vec<Fault>, DeviceError> {
+        let faults = self.patterns.mismatches(&mut self.device)?;
+        Ok(faults.into_iter().map(fault).collect())
+    }
+}
+
+fn fault(Mismatch { addr, size, pattern, wrong, at, found }: Mismatch) -> Fault {
+    Fault { addr, size, pattern, wrong: wrong.into(), first: at, found: Some(found) }
+}
+
+impl DeviceMemory for CudaMemory {
+    type Event = CudaEvent;
+
+    fn total_memory(&self) -> Bytes {
+        self.device.total_memory()
+    }
+
+    fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError> {
+        self.device.memory_info()
+    }
+
+    fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
+        self.device.allocate_segment(size)
+    }
+
+    fn release_segment(&mut self, base: DeviceAddr) -> Result<(), DeviceError> {
+        self.device.release_segment(base)
+    }
+
+    fn record_event(&mut self, stream: StreamId) -> Result<CudaEvent, DeviceError> {
+        self.device.record_event(stream)
+    }
+
+    fn is_complete(&self, event: &CudaEvent) -> Result<bool, DeviceError> {
+        self.device.is_complete(event)
+    }
+
+    fn wait(&mut self, event: &CudaEvent) -> Result<(), DeviceError> {
+        self.device.wait(event)
+    }
+
+    fn virtual_memory(&mut self) -> Option<&mut dyn VirtualMemory> {
+        self.device.virtual_memory()
+    }
+}

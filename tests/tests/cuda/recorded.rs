@@ -1,0 +1,136 @@
+//! Recordings of PyTorch's own allocator, replayed with every segment real.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use blockyard_device::{DeviceMemory, MirroredDevice, RecordedDevice};
+use blockyard_device_cuda::CudaDevice;
+use blockyard_pytorch::{RecordedRun, requests};
+use blockyard_record::{Bytes, DeviceAddr, Recording, TraceAction};
+use blockyard_replay::{Settings, run_on, verify_on};
+use blockyard_tests::cuda::on_cuda;
+
+const DEFAULT: &[&str] = &["mix", "small", "large", "pow", "tight", "streams"];
+const EXPANDABLE: &[&str] = &["mix", "large", "tight", "streams"];
+const SETTINGS: &[&str] = &[
+    "split64-mix",
+    "split64-large",
+    "split64-tight",
+    "nonsplit-large",
+    "gc06-tight",
+    "split32gc06-tight",
+    "pow2div4-mix",
+    "pow2div4-pow",
+    "pow2divlist-mix",
+    "pools-mix",
+    "pools-expand",
+];
+
+// The tests are carried to machines where they were not built.
+fn fixtures() -> PathBuf {
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    package.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()).join("fixtures")
+}
+
+fn read(name: &str) -> RecordedRun {
+    let path = fixtures().join(format!("{name}.jsonl.gz"));
+    let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    RecordedRun::read(&bytes).expect("the fixture is a recording")
+}
+
+/// Under the recorded addresses everything is as recorded: addresses, statistics after each operation, trace, blocks.
+fn check_mirrored(names: &[String]) {
+    on_cuda(|mut device| {
+        let total = device.total_memory();
+        for name in names {
+            let run = read(name);
+            // What is recorded of running out of memory follows from how much there was.
+            assert!(total >= Bytes::gib(8), "{total} of device memory are too few for the recordings");
+            let verified = verify_on(&run, |shown| MirroredDevice::new(shown, device), &mut |_| {
+                ControlFlow::Continue(())
+            })
+            .expect("the recording can be replayed");
+            let comparison = verified.comparison;
+            println!("{name}: {}; {:?}", comparison.headline(), comparison.counts);
+            assert!(comparison.is_identical(), "{name}: {:?}", comparison.first_difference);
+            device = CudaDevice::open(0).unwrap();
+        }
+    });
+}
+
+#[test]
+fn default_settings_are_identical() {
+    check_mirrored(&DEFAULT.iter().map(|profile| format!("synthetic/default-{profile}")).collect::<Vec<_>>());
+}
+
+#[test]
+fn expandable_segments_are_identical() {
+    check_mirrored(
+        &EXPANDABLE.iter().map(|profile| format!("synthetic/expand-{profile}")).collect::<Vec<_>>(),
+    );
+}
+
+#[test]
+fn other_settings_and_pools_are_identical() {
+    check_mirrored(&SETTINGS.iter().map(|name| format!("synthetic/{name}")).collect::<Vec<_>>());
+}
+
+/// Runs the recorded requests where the driver places the segments.
+fn run_where_the_driver_likes(run: &RecordedRun, device: CudaDevice) -> Recording {
+    let inferred = requests(run).unwrap();
+    let settings = settings(run, device.total_memory());
+    run_on(device, &inferred.workload, &settings, &mut |_| ControlFlow::Continue(())).unwrap()
+}
+
+fn settings(run: &RecordedRun, capacity: Bytes) -> Settings {
+    Settings { title: run.meta.name.clone(), config: run.meta.config.parse().unwrap(), capacity }
+}
+
+/// Ties fall by address, so that a driver that places segments in another order leads to other splits. All else is
+/// the allocator's: the same addresses on a device without hardware lead to the same run.
+#[test]
+fn only_the_addresses_are_the_drivers() {
+    on_cuda(|device| {
+        let total = device.total_memory();
+        let mut device = Some(device);
+        for profile in DEFAULT {
+            let name = format!("synthetic/default-{profile}");
+            let run = read(&name);
+            let device = device.take().unwrap_or_else(|| CudaDevice::open(0).unwrap());
+            let real = run_where_the_driver_likes(&run, device);
+            let segments: Vec<(DeviceAddr, Bytes)> = real
+                .trace()
+                .unwrap()
+                .iter()
+                .filter(|entry| entry.action == TraceAction::SegmentAlloc)
+                .map(|entry| (DeviceAddr::new(entry.addr), entry.size))
+                .collect();
+            let count = segments.len();
+            let shown = RecordedDevice::new(total, segments, [], []);
+            let inferred = requests(&run).unwrap();
+            let again =
+                run_on(shown, &inferred.workload, &settings(&run, total), &mut |_| ControlFlow::Continue(()))
+                    .unwrap();
+            assert!(count > 0 && real.trace().unwrap() == again.trace().unwrap(), "{name}");
+            println!("{name}: {count} segments, {} trace entries identical", real.trace().unwrap().len());
+        }
+    });
+}
+
+/// Expandable segments are one range for each stream and pool: no ties between segments, so the driver's own addresses do.
+#[test]
+fn expandable_segments_give_the_recorded_statistics_where_the_driver_likes() {
+    on_cuda(|device| {
+        let mut device = Some(device);
+        for profile in EXPANDABLE {
+            let name = format!("synthetic/expand-{profile}");
+            let run = read(&name);
+            let device = device.take().unwrap_or_else(|| CudaDevice::open(0).unwrap());
+            let comparison =
+                verify_on(&run, |_| device, &mut |_| ControlFlow::Continue(())).unwrap().comparison;
+            let statistics = comparison.counts.iter().find(|count| count.kind == "statistics").unwrap();
+            println!("{name}: {} of {} statistics identical", statistics.identical, statistics.total);
+            assert!(statistics.total > 1000 && statistics.identical == statistics.total, "{name}");
+        }
+    });
+}
