@@ -1,6 +1,7 @@
 //! Makes a failing sequence small.
 
 use anyhow::Result;
+use blockyard_allocator::AllocatorConfig;
 use blockyard_record::Bytes;
 
 use crate::rules::restricted;
@@ -51,7 +52,12 @@ fn without_settings(best: &mut Sequence, fails: &mut impl FnMut(&Sequence) -> Re
     for left_out in options {
         let kept: Vec<String> =
             split_options(&best.config).into_iter().filter(|option| *option != left_out).collect();
-        let candidate = restricted(&Sequence { config: kept.join(","), ..best.clone() });
+        let config = kept.join(",");
+        // The lower bounds of some settings depend on another.
+        if config.parse::<AllocatorConfig>().is_err() {
+            continue;
+        }
+        let candidate = restricted(&Sequence { config, ..best.clone() });
         if fails(&candidate)? {
             *best = candidate;
         }

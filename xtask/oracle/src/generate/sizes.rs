@@ -14,6 +14,8 @@ pub(super) struct Sizes {
     /// What was asked for last, whose holes and rests matter.
     recent: Vec<u64>,
     thresholds: Vec<u64>,
+    /// Whether most segments are as large as the request, so that sums of them are exact.
+    is_even: bool,
     /// No request is larger, but rarely.
     most: u64,
     /// Chances in a hundred.
@@ -32,9 +34,10 @@ impl Sizes {
         }
         thresholds.extend([capacity.get(), capacity.get() / 2, capacity.get() / 4]);
         let most = (capacity.get() / rng.u64(2..40)).max(MIB);
+        let is_even = choice.max_split_mib.is_some() && rng.u8(..4) == 0;
         let small = [0, 20, 50, 80, 100][rng.usize(..5)];
         let mut sizes =
-            Self { repeated: Vec::new(), recent: Vec::new(), thresholds, most, repeats: 0, small };
+            Self { repeated: Vec::new(), recent: Vec::new(), thresholds, most, repeats: 0, small, is_even };
         sizes.repeated = (0..rng.usize(2..10)).map(|_| sizes.fresh(rng)).collect();
         sizes.repeats = rng.u8(..80);
         sizes
@@ -50,6 +53,11 @@ impl Sizes {
                 if rng.u8(..5) == 0 { nudged(rng, size) } else { size }
             }
             _ => self.fresh(rng),
+        };
+        let size = if self.is_even && size > MIB && size < self.most {
+            size.next_multiple_of(2 * MIB)
+        } else {
+            size
         };
         if size > 0 && size < self.most {
             if self.recent.len() == 16 {
