@@ -56,7 +56,7 @@ pub trait DeviceMemory {
     /// # Errors
     ///
     /// [`DeviceError::OutOfMemory`] when the device has not that much, to which an allocator can react; the others pass
-    /// through it.
+    /// through it, [`DeviceError::TooLarge`] among them.
     fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError>;
 
     /// Gives the segment at `base` back.

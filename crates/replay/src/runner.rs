@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use blockyard_allocator::{AllocError, Allocation, CachingAllocator};
-use blockyard_device::{DeviceMemory, RecordedDevice, VirtualDevice};
+use blockyard_device::{DeviceError, DeviceMemory, RecordedDevice, VirtualDevice};
 use blockyard_pytorch::Allocated;
 use blockyard_record::{
     DeviceAddr, Event, EventSink, Outcome, PoolId, Recorder, Recording, RunInfo, Snapshot, Stats, StreamId,
@@ -299,7 +299,8 @@ fn failure(error: AllocError) -> Result<StepResult, RunError> {
         | AllocError::NoVirtualMemory
         | AllocError::TooLarge { .. }
         | AllocError::InvalidFraction(_)
-        | AllocError::InvalidPointer(_) => Ok(StepResult::Refused(error.to_string())),
+        | AllocError::InvalidPointer(_)
+        | AllocError::Device(DeviceError::TooLarge { .. }) => Ok(StepResult::Refused(error.to_string())),
         error => Err(RunError::Allocator(error)),
     }
 }
