@@ -1,1 +1,23 @@
-//! Tests across crates; see `tests/`. Recordings of PyTorch's allocator that they use stand in `fixtures/`.
+//! Harnesses that tests share; the tests stand in `tests/`, recordings of PyTorch's allocator in `fixtures/`.
+//!
+//! One conformance suite holds for every [`DeviceMemory`](blockyard_device::DeviceMemory): [`conformance`] asks for what the
+//! trait promises, [`workload`] drives the allocator over the device and proves with [`Contents`] that no block's bytes
+//! are ever another's. [`SimulatedMemory`] gives a device without hardware contents, so that the suite can fail there too.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::missing_panics_doc,
+    reason = "a harness of tests fails by panicking"
+)]
+
+pub mod conformance;
+mod contents;
+mod extents;
+mod random;
+mod simulated;
+pub mod workload;
+
+pub use contents::{Contents, Fault, word_at};
+pub use simulated::SimulatedMemory;

@@ -1,10 +1,10 @@
 //! Filling ranges with patterns and comparing them, in compute passes.
 
 use blockyard_device::DeviceError;
-use blockyard_record::{Bytes, DeviceAddr};
+use blockyard_record::Bytes;
 
 use crate::device::WgpuDevice;
-use crate::work::Pass;
+use crate::work::{Filled, Pass};
 
 /// Addresses and sizes of what is filled and checked are multiples of this; blocks of PyTorch's allocator are.
 pub const PATTERN_ALIGNMENT: Bytes = Bytes::new(512);
@@ -18,59 +18,52 @@ const WORKGROUP: u64 = 256;
 const MOST_WORKGROUPS: u64 = 65_535;
 
 /// Parameters of passes stand at multiples of this, the largest alignment that an adapter may ask for.
-const PARAMETERS: u64 = 256;
+const PARAMETERS: usize = 256;
+
+/// What one check found takes so many bytes; the shader's `Found` says the same.
+const FOUND: u64 = 12;
 
 impl WgpuDevice {
-    /// Writes the pattern over `size` bytes from `addr` on, in the order of the queue; each pattern is another content.
+    /// Writes a range's pattern, in the order of the queue.
     ///
     /// # Errors
     ///
-    /// [`DeviceError::UnknownSegment`] where they are not inside one segment or no multiples of [`PATTERN_ALIGNMENT`],
-    /// [`DeviceError::Lost`].
-    pub fn fill(&mut self, addr: DeviceAddr, size: Bytes, pattern: u32) -> Result<(), DeviceError> {
-        self.go_over(addr, size, pattern, false)
+    /// [`DeviceError::UnknownSegment`] where the range is not inside one segment or its address or size is no multiple of
+    /// [`PATTERN_ALIGNMENT`]; [`DeviceError::Lost`].
+    pub fn fill(&mut self, range: Filled) -> Result<(), DeviceError> {
+        self.go_over(range, None)
     }
 
-    /// Compares `size` bytes from `addr` on with the pattern, in the order of the queue; the count of words that differ comes with
-    /// the next [`WgpuDevice::mismatches`].
+    /// Compares a range with its pattern, in the order of the queue; [`WgpuDevice::mismatches`] tells under this tag where
+    /// it differs.
     ///
     /// # Errors
     ///
     /// As [`WgpuDevice::fill`].
-    pub fn check(&mut self, addr: DeviceAddr, size: Bytes, pattern: u32) -> Result<(), DeviceError> {
-        self.go_over(addr, size, pattern, true)
+    pub fn check(&mut self, range: Filled, tag: u32) -> Result<(), DeviceError> {
+        self.go_over(range, Some(tag))
     }
 
-    fn go_over(
-        &mut self,
-        addr: DeviceAddr,
-        size: Bytes,
-        pattern: u32,
-        is_check: bool,
-    ) -> Result<(), DeviceError> {
+    fn go_over(&mut self, range: Filled, tag: Option<u32>) -> Result<(), DeviceError> {
         self.gpu.health.check()?;
-        let (window, start) = self.find(addr, size)?;
-        let alignment = PATTERN_ALIGNMENT.get();
-        if !start.is_multiple_of(alignment) || !size.get().is_multiple_of(alignment) {
-            return Err(DeviceError::UnknownSegment(addr));
-        }
+        let (window, start) = self.find(range.addr, range.size)?;
         let window = window.clone();
-        let most = self.gpu.info().largest_binding.get().min(LARGEST_WINDOW) / alignment * alignment;
+        let alignment = PATTERN_ALIGNMENT.get();
+        let size = range.size.get();
+        if !start.is_multiple_of(alignment) || !size.is_multiple_of(alignment) {
+            return Err(DeviceError::UnknownSegment(range.addr));
+        }
         if self.work.is_full() {
             self.submit()?;
         }
-        let check = is_check.then(|| self.work.next_check());
+        let most = self.gpu.info().largest_binding.get().min(LARGEST_WINDOW) / alignment * alignment;
+        let check = tag.and_then(|tag| self.work.add_check(range, tag));
         let mut done = 0;
-        while done < size.get() {
-            let size = (size.get() - done).min(most);
-            self.work.plan(Pass {
-                window: window.clone(),
-                offset: start + done,
-                size,
-                first_word: low_bits(done / 4),
-                pattern,
-                check,
-            });
+        while done < size {
+            let size = (size - done).min(most);
+            let (offset, first_word) = (start + done, low_bits(done / 4));
+            let window = window.clone();
+            self.work.plan(Pass { window, offset, size, first_word, pattern: range.pattern, check });
             done += size;
         }
         Ok(())
@@ -116,13 +109,13 @@ impl Passes {
         Self { layout, fill, check }
     }
 
-    /// Submits the passes in order; the counts of `checks` checks can be mapped when they are done.
+    /// Submits the passes in order; what `checks` checks found can be mapped when they are done.
     pub(crate) fn submit(
         &self,
         device: &wgpu::Device,
         queue: &wgpu::Queue,
         passes: &[Pass],
-        checks: u32,
+        checks: usize,
     ) -> wgpu::Buffer {
         let buffer = |size, usage| {
             device.create_buffer(&wgpu::BufferDescriptor {
@@ -136,16 +129,16 @@ impl Passes {
         let uniforms =
             buffer(parameters.len() as u64, wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST);
         queue.write_buffer(&uniforms, 0, &parameters);
-        let counts_size = u64::from(checks.max(1)) * 4;
+        let found_size = checks.max(1) as u64 * FOUND;
         // A new buffer holds zeros.
-        let counts = buffer(counts_size, wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC);
-        let readable = buffer(counts_size, wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST);
+        let found = buffer(found_size, wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC);
+        let readable = buffer(found_size, wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST);
 
         let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         {
             let mut run = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
             for (index, pass) in passes.iter().enumerate() {
-                let group = self.group(device, pass, &uniforms, index as u64 * PARAMETERS, &counts);
+                let group = self.group(device, pass, &uniforms, (index * PARAMETERS) as u64, &found);
                 run.set_pipeline(if pass.check.is_some() { &self.check } else { &self.fill });
                 run.set_bind_group(0, &group, &[]);
                 let workgroups = (pass.size / 4).div_ceil(WORKGROUP).min(MOST_WORKGROUPS);
@@ -153,7 +146,7 @@ impl Passes {
             }
         }
         if checks > 0 {
-            encoder.copy_buffer_to_buffer(&counts, 0, &readable, 0, counts_size);
+            encoder.copy_buffer_to_buffer(&found, 0, &readable, 0, found_size);
         }
         queue.submit([encoder.finish()]);
         readable
@@ -165,7 +158,7 @@ impl Passes {
         pass: &Pass,
         uniforms: &wgpu::Buffer,
         parameters: u64,
-        counts: &wgpu::Buffer,
+        found: &wgpu::Buffer,
     ) -> wgpu::BindGroup {
         let part = |buffer, offset, size| {
             wgpu::BindingResource::Buffer(wgpu::BufferBinding {
@@ -175,7 +168,7 @@ impl Passes {
             })
         };
         let resources =
-            [part(&pass.window, pass.offset, pass.size), part(uniforms, parameters, 16), part(counts, 0, 0)];
+            [part(&pass.window, pass.offset, pass.size), part(uniforms, parameters, 16), part(found, 0, 0)];
         let entries: Vec<_> = (0..)
             .zip(resources)
             .map(|(binding, resource)| wgpu::BindGroupEntry { binding, resource })
@@ -188,12 +181,11 @@ impl Passes {
 /// The `Pass` of the shader for each pass, at multiples of [`PARAMETERS`].
 fn parameters(passes: &[Pass]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for pass in passes {
-        let start = bytes.len();
+    for (count, pass) in (1..).zip(passes) {
         for word in [low_bits(pass.size / 4), pass.first_word, pass.pattern, pass.check.unwrap_or(0)] {
             bytes.extend(word.to_le_bytes());
         }
-        bytes.resize(start + PARAMETERS as usize, 0);
+        bytes.resize(count * PARAMETERS, 0);
     }
     bytes
 }

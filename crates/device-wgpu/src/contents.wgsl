@@ -7,15 +7,19 @@ struct Pass {
     check: u32,
 }
 
+struct Found {
+    wrong: atomic<u32>,
+    index: u32,
+    word: u32,
+}
+
 @group(0) @binding(0) var<storage, read_write> window: array<u32>;
 @group(0) @binding(1) var<uniform> current: Pass;
-@group(0) @binding(2) var<storage, read_write> counts: array<atomic<u32>>;
+@group(0) @binding(2) var<storage, read_write> found: array<Found>;
 
-// Every word of every pattern differs from its neighbors: what is moved by a word shows, as does what is overwritten.
+// No two words of a range are the same: memory that shows in two places is found as well as what is overwritten.
 fn expected(index: u32) -> u32 {
-    var word = (index + current.first_word) * 0x9e3779b1u ^ current.pattern;
-    word = (word ^ (word >> 16u)) * 0x85ebca6bu;
-    return word ^ (word >> 13u);
+    return current.pattern + (current.first_word + index) * 0x9e3779b1u;
 }
 
 @compute @workgroup_size(256)
@@ -28,10 +32,16 @@ fn fill(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
 @compute @workgroup_size(256)
 fn check(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
     var wrong = 0u;
+    var last = 0u;
     for (var index = id.x; index < current.words; index += groups.x * 256u) {
-        wrong += u32(window[index] != expected(index));
+        if window[index] != expected(index) {
+            wrong += 1u;
+            last = index;
+        }
     }
-    if wrong > 0u {
-        atomicAdd(&counts[current.check], wrong);
+    // One thread, whichever comes first, tells where.
+    if wrong > 0u && atomicAdd(&found[current.check].wrong, wrong) == 0u {
+        found[current.check].index = current.first_word + last;
+        found[current.check].word = window[last];
     }
 }

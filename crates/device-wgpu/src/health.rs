@@ -14,7 +14,7 @@ impl Health {
         let health = Self::default();
         let heard = health.clone();
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
-            heard.fail(&first_line(&error.to_string()))
+            heard.fail(&first_line(&error.to_string()));
         }));
         let heard = health.clone();
         device.set_device_lost_callback(move |reason, message| {
@@ -33,7 +33,7 @@ impl Health {
     pub(crate) fn check(&self) -> Result<(), DeviceError> {
         match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             None => Ok(()),
-            Some(message) => Err(DeviceError::Lost { message: message.clone() }),
+            Some(message) => Err(DeviceError::Lost { source: message.clone().into() }),
         }
     }
 }

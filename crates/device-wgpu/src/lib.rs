@@ -14,9 +14,9 @@
 //! - **Late errors.** An error that arrives after the call that caused it, or the loss of the adapter, makes each later call
 //!   [`DeviceError::Lost`](blockyard_device::DeviceError::Lost) with its message.
 //! - **Streams.** There is one queue, and it is in order: whatever is submitted later finds the earlier work done. See
-//!   [`QueueEvent`] for what that makes of events.
+//!   [`QueueEvent`] for what that makes of events. [`StreamedWgpu`] has streams that its user advances.
 //! - **Contents.** [`WgpuDevice::fill`] and [`WgpuDevice::check`] write and compare a pattern in a compute pass;
-//!   [`WgpuDevice::mismatches`] reads the counts back.
+//!   [`WgpuDevice::mismatches`] reads back what differed.
 //!
 //! There are no addresses without memory here, so no expandable segments.
 
@@ -24,8 +24,11 @@ mod contents;
 mod device;
 mod gpu;
 mod health;
+mod streamed;
 mod work;
 
 pub use contents::PATTERN_ALIGNMENT;
 pub use device::{QueueEvent, WgpuDevice};
 pub use gpu::{Gpu, GpuInfo, OpenError};
+pub use streamed::StreamedWgpu;
+pub use work::{Filled, Mismatch};

@@ -1,4 +1,4 @@
-//! Passes that wait for their submission, and counts that wait to be read.
+//! Passes that wait for their submission, and checks that wait to be read.
 
 use std::future::Future;
 use std::pin::pin;
@@ -6,8 +6,35 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use blockyard_device::DeviceError;
+use blockyard_record::{Bytes, DeviceAddr};
 
 use crate::device::WgpuDevice;
+
+/// A range of memory that should hold a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Filled {
+    /// Where it starts.
+    pub addr: DeviceAddr,
+    /// Its size.
+    pub size: Bytes,
+    /// The pattern: word `i` of the range is `pattern + 0x9e3779b1 * i`, wrapping.
+    pub pattern: u32,
+}
+
+/// A range that did not hold its pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// What was checked.
+    pub range: Filled,
+    /// What the one who asked for the check calls it.
+    pub tag: u32,
+    /// How many words of 4 bytes differ.
+    pub wrong: u32,
+    /// Where one of them is.
+    pub at: DeviceAddr,
+    /// What stands there.
+    pub found: u32,
+}
 
 /// One dispatch over one window of a segment.
 #[derive(Debug)]
@@ -26,9 +53,9 @@ pub(crate) struct Pass {
 #[derive(Debug, Default)]
 pub(crate) struct Work {
     passes: Vec<Pass>,
-    checks: u32,
+    checks: Vec<(Filled, u32)>,
     submitted: u64,
-    unread: Vec<wgpu::Buffer>,
+    unread: Vec<(wgpu::Buffer, Vec<(Filled, u32)>)>,
 }
 
 /// So many passes are submitted together: often enough to keep the adapter busy, rarely enough to cost little.
@@ -39,13 +66,12 @@ impl Work {
         self.submitted
     }
 
-    /// A number for the next check of this submission.
-    pub(crate) fn next_check(&mut self) -> u32 {
-        self.checks += 1;
-        self.checks - 1
+    /// Takes a check in and returns its number in this submission.
+    pub(crate) fn add_check(&mut self, range: Filled, tag: u32) -> Option<u32> {
+        self.checks.push((range, tag));
+        u32::try_from(self.checks.len() - 1).ok()
     }
 
-    /// Plans a pass; `true` when it is time to submit.
     pub(crate) fn plan(&mut self, pass: Pass) {
         self.passes.push(pass);
     }
@@ -63,50 +89,43 @@ impl WgpuDevice {
         if passes.is_empty() {
             return Ok(());
         }
-        let counts = self.gpu.passes.submit(&self.gpu.device, &self.gpu.queue, &passes, checks);
+        let found = self.gpu.passes.submit(&self.gpu.device, &self.gpu.queue, &passes, checks.len());
         self.work.submitted += 1;
-        if checks > 0 {
-            self.work.unread.push(counts);
+        if !checks.is_empty() {
+            self.work.unread.push((found, checks));
         }
         self.gpu.health.check()
     }
 
-    /// How many words were found wrong, for each [`WgpuDevice::check`] since the last call, in order.
+    /// Which of the checks since the last call found something else than their pattern, in the order of the checks.
     ///
-    /// Natively it blocks until the adapter has counted; in a browser the await takes that long.
+    /// Natively it blocks until the adapter has compared; in a browser the await takes that long.
     ///
     /// # Errors
     ///
     /// [`DeviceError::Lost`] where the adapter stopped working, [`DeviceError::Driver`] where it cannot be read.
-    pub async fn mismatches(&mut self) -> Result<Vec<u32>, DeviceError> {
+    pub async fn mismatches(&mut self) -> Result<Vec<Mismatch>, DeviceError> {
         self.submit()?;
-        let mut mapped = Vec::new();
-        for buffer in std::mem::take(&mut self.work.unread) {
+        let mut asked = Vec::new();
+        for (buffer, checks) in std::mem::take(&mut self.work.unread) {
             let answer = Answer::default();
             let given = answer.clone();
             buffer.map_async(wgpu::MapMode::Read, .., move |result| given.give(result));
-            mapped.push((buffer, answer));
+            asked.push((buffer, checks, answer));
         }
         #[cfg(not(target_arch = "wasm32"))]
         let _ = self.gpu.device.poll(wgpu::PollType::wait_indefinitely());
-        let mut counts = Vec::new();
-        for (buffer, answer) in mapped {
-            let read = answer.get().await.map_err(failed).and_then(|()| {
-                let bytes = buffer.get_mapped_range(..).map_err(failed)?;
-                counts.extend(
-                    bytes
-                        .chunks_exact(4)
-                        .map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])),
-                );
-                Ok(())
-            });
-            buffer.destroy();
+        let mut mismatches = Vec::new();
+        for (buffer, checks, answer) in asked {
+            let mapped = answer.get().await;
             // Why an adapter is lost says more than that it cannot be read.
             self.gpu.health.check()?;
-            read?;
+            mapped.map_err(failed)?;
+            read(&buffer, &checks, &mut mismatches)?;
+            buffer.destroy();
         }
         self.gpu.health.check()?;
-        Ok(counts)
+        Ok(mismatches)
     }
 
     /// As [`WgpuDevice::mismatches`], for those who may block.
@@ -115,10 +134,31 @@ impl WgpuDevice {
     ///
     /// As [`WgpuDevice::mismatches`].
     #[cfg(not(target_arch = "wasm32"))]
-    pub fn mismatches_now(&mut self) -> Result<Vec<u32>, DeviceError> {
+    pub fn mismatches_now(&mut self) -> Result<Vec<Mismatch>, DeviceError> {
         now(self.mismatches())
-            .unwrap_or_else(|| Err(DeviceError::Lost { message: "the adapter does not answer".to_owned() }))
+            .unwrap_or_else(|| Err(DeviceError::Lost { source: "the adapter does not answer".into() }))
     }
+}
+
+/// Adds what a submission's checks found.
+fn read(
+    buffer: &wgpu::Buffer,
+    checks: &[(Filled, u32)],
+    mismatches: &mut Vec<Mismatch>,
+) -> Result<(), DeviceError> {
+    let bytes = buffer.get_mapped_range(..).map_err(failed)?;
+    let words: Vec<u32> = bytes
+        .chunks_exact(4)
+        .map(|word| word.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte)))
+        .collect();
+    for ((range, tag), found) in checks.iter().zip(words.chunks_exact(3)) {
+        let [wrong, index, found] = *found else { continue };
+        if wrong > 0 {
+            let at = range.addr.offset(Bytes::new(u64::from(index) * 4));
+            mismatches.push(Mismatch { range: *range, tag: *tag, wrong, at, found });
+        }
+    }
+    Ok(())
 }
 
 fn failed(source: impl std::error::Error + Send + Sync + 'static) -> DeviceError {
@@ -154,13 +194,11 @@ impl Answer {
     async fn get(self) -> Mapped {
         std::future::poll_fn(|context| {
             let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            match slot.0.take() {
-                Some(mapped) => Poll::Ready(mapped),
-                None => {
-                    slot.1 = Some(context.waker().clone());
-                    Poll::Pending
-                }
+            if let Some(mapped) = slot.0.take() {
+                return Poll::Ready(mapped);
             }
+            slot.1 = Some(context.waker().clone());
+            Poll::Pending
         })
         .await
     }

@@ -22,10 +22,20 @@ pub enum DeviceError {
         largest: Bytes,
     },
     /// The device is gone, and all its memory with it.
-    #[error("the device was lost: {message}")]
+    #[error("the device was lost")]
     Lost {
-        /// What the driver said.
-        message: String,
+        /// The driver's own word.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Work that was given to the device earlier broke it: until the process ends every call fails with the same word.
+    #[error("{operation} failed, and so will every later call")]
+    Sticky {
+        /// What was asked of the driver when it told.
+        operation: &'static str,
+        /// The driver's own word.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The driver refused for a reason of its own.
     #[error("{operation} failed")]

@@ -5,6 +5,7 @@
 //! streams its user advances, and [`RecordedDevice`], which hands out the segment addresses of a recording.
 
 mod error;
+mod mapped;
 mod recorded;
 mod streams;
 mod virtual_device;
@@ -48,7 +49,7 @@ pub trait DeviceMemory {
     ///
     /// # Errors
     ///
-    /// [`DeviceError::Lost`] and [`DeviceError::Driver`] as the driver reports.
+    /// [`DeviceError::Lost`], [`DeviceError::Sticky`] and [`DeviceError::Driver`] as the driver reports.
     fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError>;
 
     /// Takes a segment of `size` bytes; its address is a multiple of 512.
@@ -59,7 +60,7 @@ pub trait DeviceMemory {
     /// through it, [`DeviceError::TooLarge`] among them.
     fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError>;
 
-    /// Gives the segment at `base` back.
+    /// Gives the segment at `base` back, once work that uses it is done.
     ///
     /// # Errors
     ///
@@ -70,27 +71,35 @@ pub trait DeviceMemory {
     ///
     /// # Errors
     ///
-    /// [`DeviceError::Lost`] and [`DeviceError::Driver`] as the driver reports.
+    /// [`DeviceError::Lost`], [`DeviceError::Sticky`] and [`DeviceError::Driver`] as the driver reports.
     fn record_event(&mut self, stream: StreamId) -> Result<Self::Event, DeviceError>;
 
     /// Whether the work before `event` is done. Never blocks.
     ///
     /// # Errors
     ///
-    /// [`DeviceError::Lost`] and [`DeviceError::Driver`] as the driver reports.
+    /// [`DeviceError::Lost`], [`DeviceError::Sticky`] and [`DeviceError::Driver`] as the driver reports.
     fn is_complete(&self, event: &Self::Event) -> Result<bool, DeviceError>;
 
     /// Blocks until the work before `event` is done.
     ///
     /// # Errors
     ///
-    /// [`DeviceError::Lost`] and [`DeviceError::Driver`] as the driver reports.
+    /// [`DeviceError::Lost`], [`DeviceError::Sticky`] and [`DeviceError::Driver`] as the driver reports.
     fn wait(&mut self, event: &Self::Event) -> Result<(), DeviceError>;
 
     /// Addresses that get memory page by page, where the device has them; expandable segments need it.
     fn virtual_memory(&mut self) -> Option<&mut dyn VirtualMemory> {
         None
     }
+}
+
+/// A device whose streams of work go on when a workload says so.
+pub trait Advance {
+    /// Does all work that the stream has so far; of all streams for `None`.
+    ///
+    /// What goes wrong meanwhile is told by the next call of the device.
+    fn advance_streams(&mut self, stream: Option<StreamId>);
 }
 
 /// Addresses that are reserved first and get memory page by page.
@@ -113,13 +122,14 @@ pub trait VirtualMemory {
     ///
     /// # Errors
     ///
-    /// [`DeviceError::OutOfMemory`] when the device has not that much.
+    /// [`DeviceError::OutOfMemory`] when the device has not that much, [`DeviceError::UnknownSegment`] when they are not all
+    /// of one range or some have memory.
     fn map(&mut self, addr: DeviceAddr, size: Bytes, page: Bytes) -> Result<(), DeviceError>;
 
-    /// Takes the memory of `size` bytes from `addr` on away.
+    /// Takes the memory of `size` bytes from `addr` on away, once work that uses it is done.
     ///
     /// # Errors
     ///
-    /// [`DeviceError::UnknownSegment`] when they have none.
+    /// [`DeviceError::UnknownSegment`] when some have none.
     fn unmap(&mut self, addr: DeviceAddr, size: Bytes, page: Bytes) -> Result<(), DeviceError>;
 }

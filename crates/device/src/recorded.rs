@@ -3,7 +3,7 @@ use std::collections::VecDeque;
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
 use crate::{
-    DeviceError, DeviceMemory, MemoryInfo, ProcessMemory, StreamEvent, VirtualDevice, VirtualMemory,
+    Advance, DeviceError, DeviceMemory, MemoryInfo, ProcessMemory, StreamEvent, VirtualDevice, VirtualMemory,
 };
 
 /// A device that hands out the segment addresses of a recording, in the recorded order.
@@ -70,6 +70,15 @@ impl RecordedDevice {
     /// Does all work of all streams.
     pub fn advance_all(&mut self) {
         self.device.advance_all();
+    }
+}
+
+impl Advance for RecordedDevice {
+    fn advance_streams(&mut self, stream: Option<StreamId>) {
+        match stream {
+            Some(stream) => self.advance(stream),
+            None => self.advance_all(),
+        }
     }
 }
 

@@ -2,8 +2,9 @@ use std::collections::BTreeMap;
 
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
+use crate::mapped::Mapped;
 use crate::streams::Streams;
-use crate::{DeviceError, DeviceMemory, MemoryInfo, StreamEvent, VirtualMemory};
+use crate::{Advance, DeviceError, DeviceMemory, MemoryInfo, StreamEvent, VirtualMemory};
 
 /// A device of so many bytes, without hardware.
 ///
@@ -20,11 +21,11 @@ pub struct VirtualDevice {
     streams: Streams,
 }
 
-/// Reserved addresses, and how many of them have memory.
-#[derive(Clone, Copy, Debug)]
+/// Reserved addresses, and which of them have memory.
+#[derive(Clone, Debug)]
 struct Range {
     size: Bytes,
-    mapped: Bytes,
+    mapped: Mapped,
 }
 
 impl VirtualDevice {
@@ -61,7 +62,7 @@ impl VirtualDevice {
     }
 
     pub(crate) fn reserve_at(&mut self, base: DeviceAddr, size: Bytes) -> DeviceAddr {
-        self.ranges.insert(base, Range { size, mapped: Bytes::ZERO });
+        self.ranges.insert(base, Range { size, mapped: Mapped::default() });
         base
     }
 
@@ -74,10 +75,16 @@ impl VirtualDevice {
         Ok(base)
     }
 
-    fn range_of(&mut self, addr: DeviceAddr) -> Result<&mut Range, DeviceError> {
+    /// The range that holds all of `size` bytes from `addr` on.
+    fn range_of(&mut self, addr: DeviceAddr, size: Bytes) -> Result<&mut Range, DeviceError> {
         let (base, range) =
             self.ranges.range_mut(..=addr).next_back().ok_or(DeviceError::UnknownSegment(addr))?;
-        if addr.offset_from(*base) < range.size { Ok(range) } else { Err(DeviceError::UnknownSegment(addr)) }
+        let end = addr.offset_from(*base).checked_add(size);
+        if end.is_some_and(|end| end <= range.size) {
+            Ok(range)
+        } else {
+            Err(DeviceError::UnknownSegment(addr))
+        }
     }
 
     pub(crate) fn allocate_at(&mut self, base: DeviceAddr, size: Bytes) -> Result<DeviceAddr, DeviceError> {
@@ -92,6 +99,15 @@ impl VirtualDevice {
         let most = self.total.min(Bytes::new(i64::MAX.unsigned_abs()));
         let used = self.used.checked_add(size).filter(|used| *used <= most);
         used.ok_or(DeviceError::OutOfMemory { requested: size })
+    }
+}
+
+impl Advance for VirtualDevice {
+    fn advance_streams(&mut self, stream: Option<StreamId>) {
+        match stream {
+            Some(stream) => self.advance(stream),
+            None => self.advance_all(),
+        }
     }
 }
 
@@ -145,7 +161,7 @@ impl VirtualMemory for VirtualDevice {
 
     fn release(&mut self, base: DeviceAddr) -> Result<(), DeviceError> {
         match self.ranges.get(&base) {
-            Some(range) if range.mapped.is_zero() => {
+            Some(range) if range.mapped.is_empty() => {
                 self.ranges.remove(&base);
                 Ok(())
             }
@@ -154,18 +170,25 @@ impl VirtualMemory for VirtualDevice {
     }
 
     fn map(&mut self, addr: DeviceAddr, size: Bytes, _page: Bytes) -> Result<(), DeviceError> {
-        let used = self.used_with(size)?;
-        self.range_of(addr)?.mapped += size;
+        let used = self.used_with(size);
+        let range = self.range_of(addr, size)?;
+        let (start, end) = (addr.get(), addr.offset(size).get());
+        if range.mapped.touches(start, end) {
+            return Err(DeviceError::UnknownSegment(addr));
+        }
+        let used = used?;
+        range.mapped.add(start, end);
         self.used = used;
         Ok(())
     }
 
     fn unmap(&mut self, addr: DeviceAddr, size: Bytes, _page: Bytes) -> Result<(), DeviceError> {
-        let range = self.range_of(addr)?;
-        if range.mapped < size {
+        let range = self.range_of(addr, size)?;
+        let (start, end) = (addr.get(), addr.offset(size).get());
+        if !range.mapped.covers(start, end) {
             return Err(DeviceError::UnknownSegment(addr));
         }
-        range.mapped -= size;
+        range.mapped.remove(start, end);
         self.used -= size;
         Ok(())
     }

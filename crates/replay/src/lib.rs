@@ -13,10 +13,11 @@ mod runner;
 mod verify;
 
 pub use blockyard_allocator::{AllocatorConfig, ConfigError};
+pub use blockyard_device::Advance;
 pub use compare::{Comparison, Count, Difference};
 pub use error::RunError;
 pub use progress::{OnProgress, Progress};
-pub use runner::{Advance, Runner, StepResult, TraceRecorder};
+pub use runner::{Runner, StepResult, TraceRecorder};
 pub use verify::{Verified, device_of, verify};
 
 use std::ops::ControlFlow;

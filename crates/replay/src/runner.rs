@@ -1,39 +1,14 @@
 use std::collections::BTreeSet;
 
 use blockyard_allocator::{AllocError, Allocation, CachingAllocator};
-use blockyard_device::{DeviceError, DeviceMemory, RecordedDevice, VirtualDevice};
+use blockyard_device::{Advance, DeviceError, DeviceMemory};
 use blockyard_pytorch::Allocated;
 use blockyard_record::{
-    DeviceAddr, Event, EventSink, Outcome, PoolId, Recorder, Recording, RunInfo, Snapshot, Stats, StreamId,
-    TraceEntry,
+    DeviceAddr, Event, EventSink, Outcome, PoolId, Recorder, Recording, RunInfo, Snapshot, Stats, TraceEntry,
 };
 use blockyard_workload::{Request, TensorId, Workload};
 
 use crate::{RunError, Settings};
-
-/// A device whose streams of work go on when a workload says so.
-pub trait Advance {
-    /// Does all work that the stream has so far; of all streams for `None`.
-    fn advance_streams(&mut self, stream: Option<StreamId>);
-}
-
-impl Advance for VirtualDevice {
-    fn advance_streams(&mut self, stream: Option<StreamId>) {
-        match stream {
-            Some(stream) => self.advance(stream),
-            None => self.advance_all(),
-        }
-    }
-}
-
-impl Advance for RecordedDevice {
-    fn advance_streams(&mut self, stream: Option<StreamId>) {
-        match stream {
-            Some(stream) => self.advance(stream),
-            None => self.advance_all(),
-        }
-    }
-}
 
 /// What a request came to.
 #[derive(Clone, Debug, PartialEq, Eq)]

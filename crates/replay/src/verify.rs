@@ -1,7 +1,7 @@
 use std::ops::ControlFlow;
 
 use blockyard_allocator::AllocatorConfig;
-use blockyard_device::{DeviceMemory, ProcessMemory, RecordedDevice, RecordedFailure};
+use blockyard_device::{Advance, DeviceMemory, ProcessMemory, RecordedDevice, RecordedFailure};
 use blockyard_pytorch::{
     Allocated, Inferred, OperationKind, RecordedBlock, RecordedRun, RecordedSegment, STAT_COUNT, StatChange,
     memory_summary, requests, stat_keys, stat_values,
@@ -12,7 +12,6 @@ use blockyard_record::{
 };
 use blockyard_workload::Workload;
 
-use crate::runner::Advance;
 use crate::{Comparison, OnProgress, Progress, RunError, Runner, Settings, StepResult, progress};
 
 /// A recorded run, replayed and compared.

@@ -1,0 +1,206 @@
+//! What every [`DeviceMemory`] does, whatever it is made of. Each function panics where the device does something else.
+
+use blockyard_device::{DeviceError, DeviceMemory, VirtualMemory};
+use blockyard_record::{Bytes, DeviceAddr, StreamId};
+
+use crate::{Contents, Fault};
+
+const SIDE: StreamId = StreamId::new(1);
+const OTHER: StreamId = StreamId::new(2);
+
+/// Segments are aligned, apart from each other, counted, and given back only once.
+pub fn check_segments<D: DeviceMemory>(device: &mut D) {
+    let sizes = [512, 2 << 20, 20 << 20, (2 << 20) + 512, 2 << 20, 22 << 20].map(Bytes::new);
+    // A driver may take memory for itself when the first segment is made.
+    let warm = device.allocate_segment(sizes[2]).expect("a first segment");
+    device.release_segment(warm).expect("it can be released");
+    let before = free(device);
+    let mut segments: Vec<(DeviceAddr, Bytes)> = Vec::new();
+    for size in sizes {
+        let base = device.allocate_segment(size).expect("there is room");
+        assert_eq!(base.get() % 512, 0, "{base} is not aligned");
+        for (other, length) in &segments {
+            let is_apart = base.offset(size) <= *other || other.offset(*length) <= base;
+            assert!(is_apart, "{size} at {base} overlap {length} at {other}");
+        }
+        segments.push((base, size));
+    }
+    let taken: Bytes = segments.iter().map(|(_, size)| *size).sum();
+    assert!(before - free(device) >= taken, "free memory counts {taken} of segments");
+    let (inner, _) = segments[1];
+    assert_unknown(device.release_segment(inner.offset(Bytes::new(512))));
+    for (base, _) in &segments {
+        device.release_segment(*base).expect("it was allocated");
+    }
+    for (base, _) in segments {
+        assert_unknown(device.release_segment(base));
+    }
+    assert_eq!(free(device), before, "all memory comes back");
+}
+
+/// What does not fit is out of memory, changes nothing, and less still works.
+pub fn check_out_of_memory<D: DeviceMemory>(device: &mut D) {
+    let total = device.total_memory();
+    let before = free(device);
+    for size in [total.saturating_add(Bytes::mib(2)), Bytes::new(1 << 59), Bytes::new(u64::MAX)] {
+        match device.allocate_segment(size) {
+            Err(DeviceError::OutOfMemory { requested }) => assert_eq!(requested, size),
+            other => panic!("{size} came to {other:?}"),
+        }
+    }
+    assert_eq!(free(device), before);
+    let piece = Bytes::new((total.get() / 8).next_multiple_of(Bytes::mib(2).get()));
+    let mut segments = Vec::new();
+    let refused = loop {
+        match device.allocate_segment(piece) {
+            Ok(base) => segments.push(base),
+            Err(error) => break error,
+        }
+        assert!(segments.len() <= 8, "a device gives no more than it has");
+    };
+    assert!(matches!(refused, DeviceError::OutOfMemory { .. }), "{refused:?}");
+    let last = segments.pop().expect("an eighth of the device is free");
+    device.release_segment(last).expect("it was allocated");
+    segments.push(device.allocate_segment(piece).expect("there is room again"));
+    for base in segments {
+        device.release_segment(base).expect("it was allocated");
+    }
+    assert_eq!(free(device), before);
+}
+
+/// Events are complete in the order of their stream, when they were waited for or the stream went on, and not before.
+pub fn check_events<D: Contents>(device: &mut D) {
+    device.hold(SIDE).unwrap();
+    let first = device.record_event(SIDE).unwrap();
+    let second = device.record_event(SIDE).unwrap();
+    assert!(!device.is_complete(&first).unwrap() && !device.is_complete(&second).unwrap());
+    let other = device.record_event(OTHER).unwrap();
+    device.wait(&other).unwrap();
+    assert!(device.is_complete(&other).unwrap());
+    assert!(!device.is_complete(&first).unwrap(), "streams are independent");
+    device.resume(SIDE).unwrap();
+    device.wait(&second).unwrap();
+    assert!(device.is_complete(&first).unwrap() && device.is_complete(&second).unwrap());
+    let default = device.record_event(StreamId::DEFAULT).unwrap();
+    let side = device.record_event(SIDE).unwrap();
+    device.advance_streams(Some(StreamId::DEFAULT));
+    assert!(device.is_complete(&default).unwrap());
+    device.advance_streams(None);
+    assert!(device.is_complete(&side).unwrap());
+    // Events that nobody waits for must not add up to anything.
+    for _ in 0..10_000 {
+        drop(device.record_event(OTHER).unwrap());
+    }
+    device.advance_streams(None);
+}
+
+/// Addresses get memory page by page, all that was asked for or nothing, and only where they were reserved.
+///
+/// A device without virtual memory passes.
+pub fn check_virtual_memory<D: DeviceMemory>(device: &mut D) {
+    let page = Bytes::mib(20);
+    let total = device.total_memory();
+    if device.virtual_memory().is_none() {
+        return;
+    }
+    warm_up(device, page);
+    let before = free(device);
+    let pages = |count: u64| Bytes::new(page.get() * count);
+    // As the allocator does: more addresses than the device has memory.
+    let size = pages(total.get() / page.get() + 8);
+    let base = memory(device).reserve(size).expect("addresses are plenty");
+    assert_eq!(base.get() % Bytes::mib(2).get(), 0);
+    assert_eq!(free(device), before, "addresses are not memory");
+    memory(device).map(base, pages(3), page).expect("there is room");
+    assert!(before - free(device) >= pages(3));
+    assert_unknown(memory(device).map(base.offset(pages(2)), pages(2), page));
+    assert_unknown(memory(device).map(base.offset(size), page, page));
+    assert_unknown(memory(device).unmap(base.offset(pages(2)), pages(2), page));
+    assert_unknown(memory(device).release(base));
+    memory(device).unmap(base.offset(pages(1)), pages(1), page).expect("it has memory");
+    assert_unknown(memory(device).unmap(base.offset(pages(1)), pages(1), page));
+    memory(device).map(base.offset(pages(1)), pages(1), page).expect("there is room");
+    let held = free(device);
+    let rest = size - pages(3);
+    match memory(device).map(base.offset(pages(3)), rest, page) {
+        Err(DeviceError::OutOfMemory { .. }) => {}
+        other => panic!("more than the device has came to {other:?}"),
+    }
+    assert_eq!(free(device), held, "all or nothing");
+    memory(device).unmap(base, pages(3), page).expect("it has memory");
+    memory(device).release(base).expect("it has no memory");
+    assert_unknown(memory(device).release(base));
+    assert_eq!(free(device), before, "all memory comes back");
+}
+
+/// Bytes stay where they were written, across the borders of pages and while others are taken away.
+pub fn check_contents<D: Contents>(device: &mut D) {
+    let size = Bytes::mib(2);
+    let (low, high) = (device.allocate_segment(size).unwrap(), device.allocate_segment(size).unwrap());
+    let stream = StreamId::DEFAULT;
+    device.fill(stream, low, size, 1).unwrap();
+    device.fill(SIDE, high, size, 2).unwrap();
+    device.check(stream, low, size, 1).unwrap();
+    device.check(SIDE, high, size, 2).unwrap();
+    assert_eq!(device.faults().unwrap(), []);
+    // A check that cannot fail proves nothing.
+    let inner = low.offset(Bytes::kib(512));
+    device.fill(stream, inner, Bytes::new(512), 3).unwrap();
+    device.check(stream, low, size, 1).unwrap();
+    match device.faults().unwrap().as_slice() {
+        [Fault { addr, wrong: 128, first, found: Some(_), pattern: 1, .. }] if *addr == low => {
+            assert!(*first >= inner && *first < inner.offset(Bytes::new(512)), "{first}");
+        }
+        faults => panic!("the overwritten words came to {faults:?}"),
+    }
+    for base in [low, high] {
+        device.release_segment(base).unwrap();
+    }
+    if device.virtual_memory().is_some() {
+        check_mapped_contents(device);
+    }
+}
+
+fn check_mapped_contents<D: Contents>(device: &mut D) {
+    let page = Bytes::mib(2);
+    let pages = |count: u64| Bytes::new(page.get() * count);
+    let base = memory(device).reserve(pages(8)).unwrap();
+    memory(device).map(base, pages(4), page).unwrap();
+    let stream = StreamId::DEFAULT;
+    device.fill(stream, base, pages(4), 7).unwrap();
+    device.check(stream, base, pages(4), 7).unwrap();
+    memory(device).unmap(base.offset(pages(1)), pages(1), page).unwrap();
+    device.check(stream, base, page, 7).unwrap();
+    memory(device).map(base.offset(pages(1)), pages(1), page).unwrap();
+    memory(device).map(base.offset(pages(4)), pages(4), page).unwrap();
+    device.fill(stream, base.offset(pages(1)), page, 8).unwrap();
+    device.fill(SIDE, base.offset(pages(4)), pages(4), 9).unwrap();
+    device.check(stream, base, page, 7).unwrap();
+    device.check(stream, base.offset(pages(1)), page, 8).unwrap();
+    device.check(SIDE, base.offset(pages(4)), pages(4), 9).unwrap();
+    assert_eq!(device.faults().unwrap(), []);
+    memory(device).unmap(base, pages(8), page).unwrap();
+    memory(device).release(base).unwrap();
+}
+
+fn warm_up<D: DeviceMemory>(device: &mut D, page: Bytes) {
+    let base = memory(device).reserve(page).expect("addresses are plenty");
+    memory(device).map(base, page, page).expect("there is room");
+    memory(device).unmap(base, page, page).expect("it has memory");
+    memory(device).release(base).expect("it has no memory");
+}
+
+fn memory<D: DeviceMemory>(device: &mut D) -> &mut dyn VirtualMemory {
+    device.virtual_memory().expect("it had virtual memory before")
+}
+
+#[track_caller]
+fn free<D: DeviceMemory>(device: &mut D) -> Bytes {
+    device.memory_info().expect("the device tells").free
+}
+
+#[track_caller]
+#[expect(clippy::needless_pass_by_value, reason = "calls stand in its place")]
+fn assert_unknown(result: Result<(), DeviceError>) {
+    assert!(matches!(result, Err(DeviceError::UnknownSegment(_))), "{result:?}");
+}

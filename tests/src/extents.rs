@@ -1,0 +1,84 @@
+use std::collections::BTreeMap;
+
+/// Values that hold for ranges of addresses; ranges never overlap.
+#[derive(Clone, Debug)]
+pub(crate) struct Extents<T> {
+    // Start to (end, value).
+    ranges: BTreeMap<u64, (u64, T)>,
+}
+
+impl<T> Default for Extents<T> {
+    fn default() -> Self {
+        Self { ranges: BTreeMap::new() }
+    }
+}
+
+impl<T: Copy> Extents<T> {
+    /// Sets the value of all addresses from `start` to `end`.
+    pub(crate) fn set(&mut self, start: u64, end: u64, value: T) {
+        self.clear(start, end);
+        if start < end {
+            self.ranges.insert(start, (end, value));
+        }
+    }
+
+    /// Takes the values of all addresses from `start` to `end` away; what sticks out at either end stays.
+    pub(crate) fn clear(&mut self, start: u64, end: u64) {
+        while let Some((from, (to, value))) = self.last_before(end)
+            && to > start
+        {
+            self.ranges.remove(&from);
+            if from < start {
+                self.ranges.insert(from, (start, value));
+            }
+            if to > end {
+                self.ranges.insert(end, (to, value));
+            }
+        }
+    }
+
+    /// What holds from `start` to `end`, in order, without a gap: `None` where nothing is set.
+    pub(crate) fn pieces(&self, start: u64, end: u64) -> Vec<(u64, u64, Option<T>)> {
+        let mut pieces = Vec::new();
+        let mut at = start;
+        let first = self.ranges.range(..=start).next_back().map_or(start, |(from, _)| *from);
+        for (from, (to, value)) in self.ranges.range(first..end) {
+            if *to <= at {
+                continue;
+            }
+            let (from, to) = ((*from).max(start), (*to).min(end));
+            if at < from {
+                pieces.push((at, from, None));
+            }
+            pieces.push((from, to, Some(*value)));
+            at = to;
+        }
+        if at < end {
+            pieces.push((at, end, None));
+        }
+        pieces
+    }
+
+    fn last_before(&self, end: u64) -> Option<(u64, (u64, T))> {
+        self.ranges.range(..end).next_back().map(|(from, range)| (*from, *range))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_set_later_stands_in_the_middle_of_what_was_there() {
+        let mut extents = Extents::default();
+        extents.set(10, 50, 'a');
+        extents.set(20, 30, 'b');
+        assert_eq!(
+            extents.pieces(0, 60),
+            [(0, 10, None), (10, 20, Some('a')), (20, 30, Some('b')), (30, 50, Some('a')), (50, 60, None)]
+        );
+        assert_eq!(extents.pieces(25, 35), [(25, 30, Some('b')), (30, 35, Some('a'))]);
+        extents.clear(15, 45);
+        assert_eq!(extents.pieces(10, 50), [(10, 15, Some('a')), (15, 45, None), (45, 50, Some('a'))]);
+    }
+}

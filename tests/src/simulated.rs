@@ -1,0 +1,241 @@
+use std::collections::{BTreeMap, VecDeque};
+
+use blockyard_device::{
+    Advance, DeviceError, DeviceMemory, MemoryInfo, StreamEvent, VirtualDevice, VirtualMemory,
+};
+use blockyard_record::{Bytes, DeviceAddr, StreamId};
+
+use crate::extents::Extents;
+use crate::{Contents, Fault, word_at};
+
+/// A [`VirtualDevice`] with contents: what was written to an address is read there again.
+///
+/// Work of a stream waits in a queue until the stream is advanced or waited for, so that it runs as late as it may. Memory
+/// is kept as ranges of patterns, so that gigabytes cost nothing.
+#[derive(Debug)]
+pub struct SimulatedMemory {
+    device: VirtualDevice,
+    queues: BTreeMap<StreamId, VecDeque<Work>>,
+    /// Addresses that have memory.
+    memory: Extents<()>,
+    segments: BTreeMap<DeviceAddr, Bytes>,
+    /// Patterns, and where the fill began that wrote them.
+    contents: Extents<(u32, u64)>,
+    faults: Vec<Fault>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Work {
+    Fill { addr: DeviceAddr, size: Bytes, pattern: u32 },
+    Check { addr: DeviceAddr, size: Bytes, pattern: u32 },
+    Event(StreamEvent),
+}
+
+impl SimulatedMemory {
+    /// A device of `total` bytes, all free.
+    #[must_use]
+    pub fn new(total: Bytes) -> Self {
+        Self {
+            device: VirtualDevice::new(total),
+            queues: BTreeMap::new(),
+            memory: Extents::default(),
+            segments: BTreeMap::new(),
+            contents: Extents::default(),
+            faults: Vec::new(),
+        }
+    }
+
+    fn give(&mut self, stream: StreamId, work: Work) {
+        self.queues.entry(stream).or_default().push_back(work);
+    }
+
+    /// Does a stream's work up to an event, or all of it.
+    fn work_off(&mut self, stream: StreamId, until: Option<StreamEvent>) {
+        let mut queue = self.queues.remove(&stream).unwrap_or_default();
+        while let Some(work) = queue.pop_front() {
+            match work {
+                Work::Fill { addr, size, pattern } => self.write(addr, size, pattern),
+                Work::Check { addr, size, pattern } => self.compare(addr, size, pattern),
+                Work::Event(event) if until == Some(event) => break,
+                Work::Event(_) => {}
+            }
+        }
+        self.queues.insert(stream, queue);
+    }
+
+    fn work_off_all(&mut self) {
+        let streams: Vec<StreamId> = self.queues.keys().copied().collect();
+        for stream in streams {
+            self.work_off(stream, None);
+        }
+        self.device.advance_all();
+    }
+
+    fn write(&mut self, addr: DeviceAddr, size: Bytes, pattern: u32) {
+        let (start, end) = (addr.get(), addr.offset(size).get());
+        let missing = self.memory.pieces(start, end).into_iter().filter(|(.., memory)| memory.is_none());
+        if let Some(fault) = fault(addr, size, pattern, missing.map(|(from, to, _)| (from, to, None))) {
+            self.faults.push(fault);
+        }
+        self.contents.set(start, end, (pattern, start));
+    }
+
+    fn compare(&mut self, addr: DeviceAddr, size: Bytes, pattern: u32) {
+        let (start, end) = (addr.get(), addr.offset(size).get());
+        let pieces = self.contents.pieces(start, end).into_iter().map(|(from, to, found)| {
+            (from, to, found.map(|(pattern, base)| word_at(pattern, words(from - base))))
+        });
+        let wrong = pieces.filter(|(from, _, found)| *found != Some(word_at(pattern, words(from - start))));
+        if let Some(fault) = fault(addr, size, pattern, wrong) {
+            self.faults.push(fault);
+        }
+    }
+
+    fn drop_memory(&mut self, addr: DeviceAddr, size: Bytes) {
+        let (start, end) = (addr.get(), addr.offset(size).get());
+        self.memory.clear(start, end);
+        self.contents.clear(start, end);
+    }
+}
+
+/// All wrong pieces (from, to, what stands at `from`) of a piece of work as one fault.
+fn fault(
+    addr: DeviceAddr,
+    size: Bytes,
+    pattern: u32,
+    wrong: impl Iterator<Item = (u64, u64, Option<u32>)>,
+) -> Option<Fault> {
+    wrong.fold(None, |fault, (from, to, found)| {
+        let count = (to - from) / 4;
+        let first = Fault { addr, size, pattern, wrong: 0, first: DeviceAddr::new(from), found };
+        let fault = fault.unwrap_or(first);
+        Some(Fault { wrong: fault.wrong + count, ..fault })
+    })
+}
+
+// Patterns wrap around, so that the low half of a count is enough.
+fn words(bytes: u64) -> u32 {
+    u32::try_from((bytes / 4) & 0xffff_ffff).unwrap_or_default()
+}
+
+impl Advance for SimulatedMemory {
+    fn advance_streams(&mut self, stream: Option<StreamId>) {
+        match stream {
+            Some(stream) => {
+                self.work_off(stream, None);
+                self.device.advance(stream);
+            }
+            None => self.work_off_all(),
+        }
+    }
+}
+
+impl Contents for SimulatedMemory {
+    fn fill(
+        &mut self,
+        stream: StreamId,
+        addr: DeviceAddr,
+        size: Bytes,
+        pattern: u32,
+    ) -> Result<(), DeviceError> {
+        self.give(stream, Work::Fill { addr, size, pattern });
+        Ok(())
+    }
+
+    fn check(
+        &mut self,
+        stream: StreamId,
+        addr: DeviceAddr,
+        size: Bytes,
+        pattern: u32,
+    ) -> Result<(), DeviceError> {
+        self.give(stream, Work::Check { addr, size, pattern });
+        Ok(())
+    }
+
+    // No work is ever done before somebody waits for it.
+    fn hold(&mut self, _stream: StreamId) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn resume(&mut self, _stream: StreamId) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn faults(&mut self) -> Result<Vec<Fault>, DeviceError> {
+        self.work_off_all();
+        Ok(std::mem::take(&mut self.faults))
+    }
+}
+
+impl DeviceMemory for SimulatedMemory {
+    type Event = StreamEvent;
+
+    fn total_memory(&self) -> Bytes {
+        self.device.total_memory()
+    }
+
+    fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError> {
+        self.device.memory_info()
+    }
+
+    fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
+        let base = self.device.allocate_segment(size)?;
+        self.segments.insert(base, size);
+        self.memory.set(base.get(), base.offset(size).get(), ());
+        Ok(base)
+    }
+
+    fn release_segment(&mut self, base: DeviceAddr) -> Result<(), DeviceError> {
+        self.work_off_all();
+        self.device.release_segment(base)?;
+        let size = self.segments.remove(&base).unwrap_or_default();
+        self.drop_memory(base, size);
+        Ok(())
+    }
+
+    fn record_event(&mut self, stream: StreamId) -> Result<StreamEvent, DeviceError> {
+        let event = self.device.record_event(stream)?;
+        self.give(stream, Work::Event(event));
+        Ok(event)
+    }
+
+    fn is_complete(&self, event: &StreamEvent) -> Result<bool, DeviceError> {
+        self.device.is_complete(event)
+    }
+
+    fn wait(&mut self, event: &StreamEvent) -> Result<(), DeviceError> {
+        if !self.device.is_complete(event)? {
+            self.work_off(event.stream(), Some(*event));
+        }
+        self.device.wait(event)
+    }
+
+    fn virtual_memory(&mut self) -> Option<&mut dyn VirtualMemory> {
+        Some(self)
+    }
+}
+
+impl VirtualMemory for SimulatedMemory {
+    fn reserve(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
+        self.device.reserve(size)
+    }
+
+    fn release(&mut self, base: DeviceAddr) -> Result<(), DeviceError> {
+        VirtualMemory::release(&mut self.device, base)
+    }
+
+    fn map(&mut self, addr: DeviceAddr, size: Bytes, page: Bytes) -> Result<(), DeviceError> {
+        let (start, end) = (addr.get(), addr.offset(size).get());
+        self.device.map(addr, size, page)?;
+        self.memory.set(start, end, ());
+        Ok(())
+    }
+
+    fn unmap(&mut self, addr: DeviceAddr, size: Bytes, page: Bytes) -> Result<(), DeviceError> {
+        self.work_off_all();
+        self.device.unmap(addr, size, page)?;
+        self.drop_memory(addr, size);
+        Ok(())
+    }
+}

@@ -1,0 +1,353 @@
+//! Random workloads in which every block is filled with its own pattern on its stream and checked before it is freed.
+//!
+//! An overlap, a block that is handed out again before its streams are done, or memory that is lost when it is mapped anew
+//! shows as a [`Fault`].
+
+use blockyard_allocator::{AllocError, Allocation, CachingAllocator};
+use blockyard_device::{Advance, DeviceMemory};
+use blockyard_record::{Bytes, DeviceAddr, Event, EventSink, StreamId};
+
+use crate::random::Random;
+use crate::{Contents, Fault};
+
+/// What hands out blocks: the allocator, or in tests of this harness a broken one.
+pub trait Blocks {
+    /// What it sits on.
+    type Device: Contents;
+    /// A block in the caller's hands.
+    type Block;
+
+    /// As [`CachingAllocator::allocate`].
+    ///
+    /// # Errors
+    ///
+    /// As [`CachingAllocator::allocate`].
+    fn allocate(&mut self, size: Bytes, stream: StreamId) -> Result<Self::Block, AllocError>;
+
+    /// Where a block starts.
+    fn addr(block: &Self::Block) -> DeviceAddr;
+
+    /// As [`CachingAllocator::free`].
+    ///
+    /// # Errors
+    ///
+    /// As [`CachingAllocator::free`].
+    fn free(&mut self, block: Self::Block) -> Result<(), AllocError>;
+
+    /// As [`CachingAllocator::record_stream`].
+    ///
+    /// # Errors
+    ///
+    /// As [`CachingAllocator::record_stream`].
+    fn record_stream(&mut self, block: &Self::Block, stream: StreamId) -> Result<(), AllocError>;
+
+    /// As [`CachingAllocator::empty_cache`].
+    ///
+    /// # Errors
+    ///
+    /// As [`CachingAllocator::empty_cache`].
+    fn empty_cache(&mut self) -> Result<(), AllocError>;
+
+    /// What it sits on.
+    fn device(&mut self) -> &mut Self::Device;
+}
+
+impl<D: Contents, S: EventSink> Blocks for CachingAllocator<D, S> {
+    type Device = D;
+    type Block = Allocation;
+
+    fn allocate(&mut self, size: Bytes, stream: StreamId) -> Result<Allocation, AllocError> {
+        Self::allocate(self, size, stream)
+    }
+
+    fn addr(block: &Allocation) -> DeviceAddr {
+        block.addr()
+    }
+
+    fn free(&mut self, block: Allocation) -> Result<(), AllocError> {
+        Self::free(self, block)
+    }
+
+    fn record_stream(&mut self, block: &Allocation, stream: StreamId) -> Result<(), AllocError> {
+        Self::record_stream(self, block, stream)
+    }
+
+    fn empty_cache(&mut self) -> Result<(), AllocError> {
+        Self::empty_cache(self)
+    }
+
+    fn device(&mut self) -> &mut D {
+        self.device_mut()
+    }
+}
+
+/// How a random workload looks.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Which one.
+    pub seed: u64,
+    /// How many requests.
+    pub requests: u32,
+    /// Streams, of which the first is the default one.
+    pub streams: u64,
+    /// The largest request.
+    pub largest: Bytes,
+    /// The most that is in use at once.
+    pub most_live: Bytes,
+}
+
+impl Plan {
+    /// The plan's numbers with another seed.
+    #[must_use]
+    pub fn with_seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+}
+
+/// What a workload came to.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// What was wrong; nothing should be.
+    pub faults: Vec<Fault>,
+    /// Blocks that were handed out.
+    pub blocks: u32,
+    /// Bytes that were filled.
+    pub filled: Bytes,
+    /// Blocks that another stream used.
+    pub crossings: u32,
+    /// Requests for which there was no memory.
+    pub refusals: u32,
+    /// Blocks at an address that an earlier block had.
+    pub reused: u32,
+}
+
+/// What an allocator did, counted: a workload in which nothing splits proves nothing about splits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Blocks cut in two.
+    pub splits: u32,
+    /// Blocks taken over by a neighbor.
+    pub merges: u32,
+    /// Segments given back.
+    pub released: u32,
+    /// Pages that got memory.
+    pub mapped: u32,
+    /// Pages whose memory was taken away.
+    pub unmapped: u32,
+}
+
+impl EventSink for Counts {
+    fn record(&mut self, event: Event) {
+        match event {
+            Event::Split { .. } => self.splits += 1,
+            Event::Merged { .. } => self.merges += 1,
+            Event::SegmentReleased { .. } => self.released += 1,
+            Event::Mapped { .. } => self.mapped += 1,
+            Event::Unmapped { .. } => self.unmapped += 1,
+            _ => {}
+        }
+    }
+}
+
+/// Runs a random workload to its end: everything is freed, and the cache is empty.
+///
+/// # Errors
+///
+/// What the allocator refuses for another reason than want of memory.
+pub fn run<B: Blocks>(blocks: &mut B, plan: Plan) -> Result<Report, AllocError> {
+    let mut run = Run {
+        blocks,
+        plan,
+        random: Random::new(plan.seed),
+        live: Vec::new(),
+        in_use: Bytes::ZERO,
+        seen: std::collections::BTreeSet::new(),
+        report: Report::default(),
+    };
+    for _ in 0..plan.requests {
+        run.step()?;
+    }
+    while !run.live.is_empty() {
+        run.free_one()?;
+    }
+    run.blocks.device().advance_streams(None);
+    run.blocks.empty_cache()?;
+    let faults = run.blocks.device().faults()?;
+    run.report.faults.extend(faults);
+    Ok(run.report)
+}
+
+struct Run<'a, B: Blocks> {
+    blocks: &'a mut B,
+    plan: Plan,
+    random: Random,
+    live: Vec<Live<B::Block>>,
+    in_use: Bytes,
+    seen: std::collections::BTreeSet<DeviceAddr>,
+    report: Report,
+}
+
+struct Live<T> {
+    block: T,
+    size: Bytes,
+    stream: StreamId,
+    pattern: u32,
+    /// The stream that used it last without anybody waiting for it: what it holds is that stream's to check.
+    lent: bool,
+}
+
+impl<B: Blocks> Run<'_, B> {
+    fn step(&mut self) -> Result<(), AllocError> {
+        match self.random.below(100) {
+            0..=54 => self.allocate(),
+            55..=89 => self.free_one(),
+            90..=95 => {
+                let stream = self.stream();
+                self.blocks.device().advance_streams(Some(stream));
+                Ok(())
+            }
+            96..=97 => {
+                self.blocks.device().advance_streams(None);
+                Ok(())
+            }
+            98 => self.blocks.empty_cache(),
+            _ => {
+                let faults = self.blocks.device().faults()?;
+                self.report.faults.extend(faults);
+                Ok(())
+            }
+        }
+    }
+
+    fn allocate(&mut self) -> Result<(), AllocError> {
+        let (requested, stream) = (self.size(), self.stream());
+        // A block is never smaller than its request in units of 512.
+        let size = Bytes::new(requested.get().next_multiple_of(512));
+        while self.in_use.saturating_add(size) > self.plan.most_live && !self.live.is_empty() {
+            self.free_one()?;
+        }
+        let block = match self.blocks.allocate(requested, stream) {
+            Ok(block) => block,
+            Err(AllocError::OutOfMemory(_)) => {
+                self.report.refusals += 1;
+                return if self.live.is_empty() { Ok(()) } else { self.free_one() };
+            }
+            Err(error) => return Err(error),
+        };
+        let addr = B::addr(&block);
+        self.report.blocks += 1;
+        self.report.filled += size;
+        self.report.reused += u32::from(!self.seen.insert(addr));
+        let pattern = self.report.blocks.wrapping_mul(0x0101_0101);
+        self.blocks.device().fill(stream, addr, size, pattern)?;
+        self.in_use += size;
+        let mut live = Live { block, size, stream, pattern, lent: false };
+        if self.plan.streams > 1 && self.random.percent(25) {
+            self.lend(&mut live)?;
+        }
+        self.live.push(live);
+        Ok(())
+    }
+
+    /// Lets another stream use the block, as programs do: that stream's work begins when the block's own is done, and
+    /// nobody waits for its end.
+    fn lend(&mut self, live: &mut Live<B::Block>) -> Result<(), AllocError> {
+        let user = StreamId::new(
+            (live.stream.get() + 1 + self.random.below(self.plan.streams - 1)) % self.plan.streams,
+        );
+        let addr = B::addr(&live.block);
+        let device = self.blocks.device();
+        device.check(live.stream, addr, live.size, live.pattern)?;
+        let filled = device.record_event(live.stream)?;
+        device.wait(&filled)?;
+        self.blocks.record_stream(&live.block, user)?;
+        let device = self.blocks.device();
+        device.check(user, addr, live.size, live.pattern)?;
+        // Written too: a block that is handed out too early would be damaged in its new owner's hands as well.
+        let pattern = live.pattern ^ 0x8000_0000;
+        device.fill(user, addr, live.size, pattern)?;
+        device.check(user, addr, live.size, pattern)?;
+        live.lent = true;
+        self.report.crossings += 1;
+        Ok(())
+    }
+
+    fn free_one(&mut self) -> Result<(), AllocError> {
+        if self.live.is_empty() {
+            return Ok(());
+        }
+        // Often the youngest, as programs do; then blocks are used again at once.
+        let index =
+            if self.random.percent(40) { self.live.len() - 1 } else { self.random.index(self.live.len()) };
+        let live = self.live.swap_remove(index);
+        if !live.lent {
+            let addr = B::addr(&live.block);
+            self.blocks.device().check(live.stream, addr, live.size, live.pattern)?;
+        }
+        self.in_use -= live.size;
+        self.blocks.free(live.block)
+    }
+
+    fn stream(&mut self) -> StreamId {
+        // The default stream has half of the work.
+        if self.random.percent(50) {
+            return StreamId::DEFAULT;
+        }
+        StreamId::new(self.random.below(self.plan.streams))
+    }
+
+    /// Sizes crowd around the borders between the allocator's kinds of requests.
+    fn size(&mut self) -> Bytes {
+        const BORDERS: [u64; 8] = [512, 2048, 64 << 10, 1 << 20, 2 << 20, 10 << 20, 20 << 20, 64 << 20];
+        let most = self.plan.largest.get();
+        let size = if self.random.percent(30) {
+            let border = BORDERS[self.random.index(BORDERS.len())];
+            border.saturating_sub(512) + 256 * self.random.below(5)
+        } else {
+            // Small ones as often as large ones, by orders of magnitude.
+            let bits = self.random.below(u64::from(most.ilog2()) + 1);
+            self.random.below(1 << (bits + 1))
+        };
+        Bytes::new(size.clamp(1, most))
+    }
+}
+
+/// A block that another stream still uses is not handed out again, and is as soon as that stream is done.
+///
+/// # Errors
+///
+/// What the allocator refuses.
+pub fn check_reuse_waits<B: Blocks>(blocks: &mut B) -> Result<Vec<Fault>, AllocError> {
+    let (own, other) = (StreamId::DEFAULT, StreamId::new(1));
+    let size = Bytes::mib(4);
+    // Everything below fits into a segment that is there already: a driver may wait for its streams when it makes one.
+    let warm = blocks.allocate(size, own)?;
+    blocks.free(warm)?;
+    let first = blocks.allocate(size, own)?;
+    let addr = B::addr(&first);
+    let device = blocks.device();
+    device.fill(own, addr, size, 1)?;
+    let filled = device.record_event(own)?;
+    device.wait(&filled)?;
+    device.check(other, addr, Bytes::new(512), 1)?;
+    let ready = device.record_event(other)?;
+    device.wait(&ready)?;
+    device.hold(other)?;
+    blocks.record_stream(&first, other)?;
+    blocks.device().check(other, addr, size, 1)?;
+    blocks.free(first)?;
+    let second = blocks.allocate(size, own)?;
+    blocks.device().fill(own, B::addr(&second), size, 2)?;
+    let filled = blocks.device().record_event(own)?;
+    blocks.device().wait(&filled)?;
+    blocks.device().resume(other)?;
+    blocks.device().advance_streams(Some(other));
+    let third = blocks.allocate(size, own)?;
+    assert_eq!(B::addr(&third), addr, "the block is free again and fits best");
+    blocks.device().fill(own, B::addr(&third), size, 3)?;
+    blocks.device().check(own, B::addr(&second), size, 2)?;
+    blocks.device().check(own, B::addr(&third), size, 3)?;
+    blocks.free(second)?;
+    blocks.free(third)?;
+    Ok(blocks.device().faults()?)
+}

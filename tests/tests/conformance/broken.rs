@@ -1,0 +1,247 @@
+//! What the suite is for: broken devices and broken allocators do not pass it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use blockyard_allocator::{AllocError, Allocation, CachingAllocator};
+use blockyard_device::{Advance, DeviceError, DeviceMemory, MemoryInfo, VirtualMemory};
+use blockyard_record::{Bytes, DeviceAddr, Silent, StreamId};
+use blockyard_tests::workload::{Blocks, Report, check_reuse_waits, run};
+use blockyard_tests::{Contents, Fault, SimulatedMemory, conformance};
+
+use crate::simulated::PLAN;
+
+type Memory = SimulatedMemory;
+type Event = <Memory as DeviceMemory>::Event;
+
+/// What is wrong with a device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Defect {
+    /// None: the wrapper itself changes nothing.
+    Nothing,
+    /// Events are complete before the work is done.
+    EarlyEvents,
+    /// Every second segment begins inside the one before it.
+    Overlap,
+    /// Two neighboring pages are the same memory.
+    Alias,
+    /// Memory that is given back is counted, but kept.
+    Leak,
+}
+
+#[derive(Debug)]
+struct Broken {
+    memory: Memory,
+    defect: Defect,
+    last: Option<(DeviceAddr, DeviceAddr)>,
+    segments: u32,
+}
+
+impl Broken {
+    fn new(defect: Defect) -> Self {
+        Self { memory: Memory::new(Bytes::gib(4)), defect, last: None, segments: 0 }
+    }
+
+    fn place(&self, addr: DeviceAddr) -> DeviceAddr {
+        if self.defect == Defect::Alias { DeviceAddr::new(addr.get() & !(32 << 20)) } else { addr }
+    }
+}
+
+impl Advance for Broken {
+    fn advance_streams(&mut self, stream: Option<StreamId>) {
+        self.memory.advance_streams(stream);
+    }
+}
+
+impl Contents for Broken {
+    fn fill(
+        &mut self,
+        stream: StreamId,
+        addr: DeviceAddr,
+        size: Bytes,
+        pattern: u32,
+    ) -> Result<(), DeviceError> {
+        self.memory.fill(stream, self.place(addr), size, pattern)
+    }
+
+    fn check(
+        &mut self,
+        stream: StreamId,
+        addr: DeviceAddr,
+        size: Bytes,
+        pattern: u32,
+    ) -> Result<(), DeviceError> {
+        self.memory.check(stream, self.place(addr), size, pattern)
+    }
+
+    fn hold(&mut self, stream: StreamId) -> Result<(), DeviceError> {
+        self.memory.hold(stream)
+    }
+
+    fn resume(&mut self, stream: StreamId) -> Result<(), DeviceError> {
+        self.memory.resume(stream)
+    }
+
+    fn faults(&mut self) -> Result<Vec<Fault>, DeviceError> {
+        self.memory.faults()
+    }
+}
+
+impl DeviceMemory for Broken {
+    type Event = Event;
+
+    fn total_memory(&self) -> Bytes {
+        self.memory.total_memory()
+    }
+
+    fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError> {
+        self.memory.memory_info()
+    }
+
+    fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
+        let base = self.memory.allocate_segment(size)?;
+        self.segments += 1;
+        if self.defect == Defect::Overlap && self.segments.is_multiple_of(2) {
+            let shown = DeviceAddr::new(base.get() - Bytes::mib(1).get());
+            self.last = Some((shown, base));
+            return Ok(shown);
+        }
+        Ok(base)
+    }
+
+    fn release_segment(&mut self, base: DeviceAddr) -> Result<(), DeviceError> {
+        let real = self.last.filter(|(shown, _)| *shown == base).map_or(base, |(_, real)| real);
+        if self.defect == Defect::Leak { Ok(()) } else { self.memory.release_segment(real) }
+    }
+
+    fn record_event(&mut self, stream: StreamId) -> Result<Event, DeviceError> {
+        self.memory.record_event(stream)
+    }
+
+    fn is_complete(&self, event: &Event) -> Result<bool, DeviceError> {
+        if self.defect == Defect::EarlyEvents { Ok(true) } else { self.memory.is_complete(event) }
+    }
+
+    fn wait(&mut self, event: &Event) -> Result<(), DeviceError> {
+        self.memory.wait(event)
+    }
+
+    fn virtual_memory(&mut self) -> Option<&mut dyn VirtualMemory> {
+        self.memory.virtual_memory()
+    }
+}
+
+/// What is wrong with an allocator.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Mistake {
+    /// Notes of other streams are dropped.
+    ForgetsStreams,
+    /// Every tenth block is 512 bytes smaller than it should be.
+    CutsShort,
+}
+
+#[derive(Debug)]
+struct Mistaken {
+    allocator: CachingAllocator<Memory>,
+    mistake: Mistake,
+    calls: u32,
+}
+
+impl Mistaken {
+    fn new(mistake: Mistake) -> Self {
+        let device = Memory::new(Bytes::gib(4));
+        Self { allocator: CachingAllocator::new(device, "".parse().unwrap(), Silent), mistake, calls: 0 }
+    }
+}
+
+impl Blocks for Mistaken {
+    type Device = Memory;
+    type Block = Allocation;
+
+    fn allocate(&mut self, size: Bytes, stream: StreamId) -> Result<Allocation, AllocError> {
+        self.calls += 1;
+        let cuts = self.mistake == Mistake::CutsShort && self.calls.is_multiple_of(10);
+        let size = if cuts { Bytes::new(size.get().saturating_sub(512).max(1)) } else { size };
+        self.allocator.allocate(size, stream)
+    }
+
+    fn addr(block: &Allocation) -> DeviceAddr {
+        block.addr()
+    }
+
+    fn free(&mut self, block: Allocation) -> Result<(), AllocError> {
+        self.allocator.free(block)
+    }
+
+    fn record_stream(&mut self, block: &Allocation, stream: StreamId) -> Result<(), AllocError> {
+        match self.mistake {
+            Mistake::ForgetsStreams => Ok(()),
+            Mistake::CutsShort => self.allocator.record_stream(block, stream),
+        }
+    }
+
+    fn empty_cache(&mut self) -> Result<(), AllocError> {
+        self.allocator.empty_cache()
+    }
+
+    fn device(&mut self) -> &mut Memory {
+        self.allocator.device_mut()
+    }
+}
+
+fn over(defect: Defect, conf: &str) -> Report {
+    let mut allocator = CachingAllocator::new(Broken::new(defect), conf.parse().unwrap(), Silent);
+    run(&mut allocator, PLAN).unwrap()
+}
+
+fn fails(check: impl FnOnce(&mut Broken), defect: Defect) -> bool {
+    let mut device = Broken::new(defect);
+    catch_unwind(AssertUnwindSafe(|| check(&mut device))).is_err()
+}
+
+#[test]
+fn what_is_not_broken_passes() {
+    assert_eq!(over(Defect::Nothing, "").faults, []);
+    assert!(!fails(conformance::check_segments, Defect::Nothing));
+    assert!(!fails(conformance::check_events, Defect::Nothing));
+    assert!(!fails(conformance::check_contents, Defect::Nothing));
+}
+
+#[test]
+fn events_that_complete_too_early_are_found() {
+    assert!(over(Defect::EarlyEvents, "").faults.len() > 10);
+    assert!(fails(conformance::check_events, Defect::EarlyEvents));
+    let mut allocator = CachingAllocator::new(Broken::new(Defect::EarlyEvents), "".parse().unwrap(), Silent);
+    let held = catch_unwind(AssertUnwindSafe(|| check_reuse_waits(&mut allocator)));
+    assert!(held.is_err() || held.is_ok_and(|faults| !faults.unwrap().is_empty()));
+}
+
+#[test]
+fn segments_that_overlap_are_found() {
+    assert!(fails(conformance::check_segments, Defect::Overlap));
+    assert!(fails(conformance::check_contents, Defect::Overlap));
+}
+
+#[test]
+fn memory_that_shows_in_two_places_is_found() {
+    assert!(!over(Defect::Alias, "expandable_segments:True").faults.is_empty());
+}
+
+#[test]
+fn memory_that_does_not_come_back_is_found() {
+    assert!(fails(conformance::check_segments, Defect::Leak));
+}
+
+#[test]
+fn an_allocator_that_forgets_other_streams_is_found() {
+    let mut mistaken = Mistaken::new(Mistake::ForgetsStreams);
+    assert!(run(&mut mistaken, PLAN).unwrap().faults.len() > 10);
+    let held =
+        catch_unwind(AssertUnwindSafe(|| check_reuse_waits(&mut Mistaken::new(Mistake::ForgetsStreams))));
+    assert!(held.is_err() || held.is_ok_and(|faults| !faults.unwrap().is_empty()));
+}
+
+#[test]
+fn blocks_that_are_too_short_are_found() {
+    let report = run(&mut Mistaken::new(Mistake::CutsShort), PLAN).unwrap();
+    assert!(report.faults.len() > 10, "{}", report.faults.len());
+}
