@@ -12,9 +12,9 @@ pub const PATTERN_ALIGNMENT: Bytes = Bytes::new(512);
 /// A pass goes over this at most, so that the index of a word stays far below 32 bits.
 const LARGEST_WINDOW: u64 = 1 << 30;
 
-/// Threads of a workgroup; the shader says the same.
-const WORKGROUP: u64 = 256;
-/// Every adapter of WebGPU has that many workgroups; each thread goes over several words then.
+/// A workgroup goes over this many words, of which each of its threads takes a share.
+const WORKGROUP_WORDS: u64 = 8192;
+/// Every adapter of WebGPU has that many workgroups; they go over more words then.
 const MOST_WORKGROUPS: u64 = 65_535;
 
 /// Parameters of passes stand at multiples of this, the largest alignment that an adapter may ask for.
@@ -141,7 +141,7 @@ impl Passes {
                 let group = self.group(device, pass, &uniforms, (index * PARAMETERS) as u64, &found);
                 run.set_pipeline(if pass.check.is_some() { &self.check } else { &self.fill });
                 run.set_bind_group(0, &group, &[]);
-                let workgroups = (pass.size / 4).div_ceil(WORKGROUP).min(MOST_WORKGROUPS);
+                let workgroups = (pass.size / 4).div_ceil(WORKGROUP_WORDS).min(MOST_WORKGROUPS);
                 run.dispatch_workgroups(low_bits(workgroups), 1, 1);
             }
         }

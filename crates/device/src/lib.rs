@@ -4,6 +4,7 @@
 //! is. Policy, rounding and validation stay above it. Two devices without hardware live here: [`VirtualDevice`], whose
 //! streams its user advances, and [`RecordedDevice`], which hands out the segment addresses of a recording.
 
+mod boxed;
 mod error;
 mod mapped;
 mod recorded;
@@ -12,6 +13,7 @@ mod virtual_device;
 
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
+pub use boxed::AnyDevice;
 pub use error::DeviceError;
 pub use recorded::{RecordedDevice, RecordedFailure};
 pub use streams::StreamEvent;

@@ -2,10 +2,12 @@
 //!
 //! [`run`] feeds a workload to [`CachingAllocator`](blockyard_allocator::CachingAllocator) on a virtual device and returns
 //! the [`Recording`]. [`verify`] replays a recording of PyTorch's own allocator and compares
-//! everything that the recording contains. [`Runner`] does one request at a time over any device. [`job`] is both behind
-//! one door, as messages that cross a thread border.
+//! everything that the recording contains. [`Runner`] does one request at a time over any device; [`CheckedRun`] proves on a
+//! device with contents that no block's bytes are ever another's. [`job`] is run and verify behind one door, as messages that
+//! cross a thread border.
 
 mod compare;
+mod contents;
 mod error;
 pub mod job;
 mod progress;
@@ -15,6 +17,7 @@ mod verify;
 pub use blockyard_allocator::{AllocatorConfig, ConfigError};
 pub use blockyard_device::Advance;
 pub use compare::{Comparison, Count, Difference};
+pub use contents::{CheckedRun, Contents, Range, StepContents};
 pub use error::RunError;
 pub use progress::{OnProgress, Progress};
 pub use runner::{Runner, StepResult, TraceRecorder};
@@ -22,7 +25,7 @@ pub use verify::{Verified, device_of, verify};
 
 use std::ops::ControlFlow;
 
-use blockyard_device::VirtualDevice;
+use blockyard_device::{AnyDevice, VirtualDevice};
 use blockyard_record::{Bytes, Recording};
 use blockyard_workload::Workload;
 
@@ -46,7 +49,7 @@ pub struct Settings {
 ///
 /// [`RunError::Cancelled`] when `on_progress` breaks off, [`RunError::Recording`] when the run is too long to record.
 pub fn run(workload: &Workload, settings: &Settings, on_progress: OnProgress) -> Result<Recording, RunError> {
-    let device = VirtualDevice::new(settings.capacity);
+    let device = AnyDevice::new(VirtualDevice::new(settings.capacity));
     let mut runner = Runner::new(device, settings, workload);
     let total = workload.requests().len();
     for index in 0..total {

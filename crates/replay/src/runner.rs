@@ -4,7 +4,8 @@ use blockyard_allocator::{AllocError, Allocation, CachingAllocator};
 use blockyard_device::{Advance, DeviceError, DeviceMemory};
 use blockyard_pytorch::Allocated;
 use blockyard_record::{
-    DeviceAddr, Event, EventSink, Outcome, PoolId, Recorder, Recording, RunInfo, Snapshot, Stats, TraceEntry,
+    BlockId, BlockSnapshot, DeviceAddr, Event, EventSink, Outcome, PoolId, Recorder, Recording, RunInfo,
+    Snapshot, Stats, TraceEntry,
 };
 use blockyard_workload::{Request, TensorId, Workload};
 
@@ -53,12 +54,17 @@ pub struct Runner<'a, D: DeviceMemory> {
 pub struct TraceRecorder {
     recorder: Recorder,
     trace: Option<Vec<TraceEntry>>,
+    /// The block that the running step took.
+    handed_out: Option<BlockId>,
 }
 
 impl EventSink for TraceRecorder {
     fn record(&mut self, event: Event) {
         if let Some(trace) = &mut self.trace {
             trace.extend(self.recorder.state().trace_entry(&event));
+        }
+        if let Event::Allocated { block, .. } = event {
+            self.handed_out = Some(block);
         }
         self.recorder.record(event);
     }
@@ -77,7 +83,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         for (stream, name) in workload.streams() {
             recorder.name_stream(stream, name);
         }
-        let sink = TraceRecorder { recorder, trace: None };
+        let sink = TraceRecorder { recorder, trace: None, handed_out: None };
         let allocator = CachingAllocator::new(device, settings.config.clone(), sink);
         Self { allocator, workload, next: 0, next_label: 0, live: Vec::new(), user_pools: BTreeSet::new() }
     }
@@ -93,6 +99,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         };
         self.set_labels();
         self.next += 1;
+        self.allocator.sink_mut().handed_out = None;
         let result = self.perform(request)?;
         let outcome = match &result {
             StepResult::Allocated(_) | StepResult::Done => Outcome::Done,
@@ -102,6 +109,13 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         };
         self.allocator.sink_mut().recorder.finish_step(outcome);
         Ok(Some(result))
+    }
+
+    /// The block that the last request took, if it did.
+    #[must_use]
+    pub fn handed_out(&self) -> Option<BlockSnapshot> {
+        let sink = self.allocator.sink();
+        sink.recorder.state().block(sink.handed_out?)
     }
 
     /// The counters of the allocator at this moment.

@@ -1,7 +1,7 @@
 use std::ops::ControlFlow;
 
 use blockyard_allocator::AllocatorConfig;
-use blockyard_device::{Advance, DeviceMemory, ProcessMemory, RecordedDevice, RecordedFailure};
+use blockyard_device::{AnyDevice, ProcessMemory, RecordedDevice, RecordedFailure};
 use blockyard_pytorch::{
     Allocated, Inferred, OperationKind, RecordedBlock, RecordedRun, RecordedSegment, STAT_COUNT, StatChange,
     memory_summary, requests, stat_keys, stat_values,
@@ -58,7 +58,8 @@ pub fn verify(run: &RecordedRun, on_progress: OnProgress) -> Result<Verified, Ru
     let config: AllocatorConfig = run.meta.config.parse()?;
     let inferred = requests(run)?;
     let settings = Settings { title: run.meta.name.clone(), config, capacity: run.meta.total_memory };
-    let mut runner = Runner::new(device_of(run, &inferred), &settings, &inferred.workload).with_trace();
+    let device = AnyDevice::new(device_of(run, &inferred));
+    let mut runner = Runner::new(device, &settings, &inferred.workload).with_trace();
     let mut comparison = Comparison { notes: inferred.notes.clone(), ..Comparison::default() };
     if run.trace.is_some() {
         // The headline comes first, its numbers follow at the end.
@@ -122,11 +123,11 @@ impl<'a> Follower<'a> {
         }
     }
 
-    fn after<D: DeviceMemory + Advance>(
+    fn after(
         &mut self,
         request: usize,
         result: Option<&StepResult>,
-        runner: &Runner<'_, D>,
+        runner: &Runner<'_, AnyDevice>,
         comparison: &mut Comparison,
     ) {
         if let Some(index) = self.inferred.operations.get(request).copied() {

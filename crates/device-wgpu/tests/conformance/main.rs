@@ -9,6 +9,8 @@
 
 #[cfg(target_arch = "wasm32")]
 mod browser;
+#[cfg(not(target_arch = "wasm32"))]
+mod presets;
 mod streamed;
 #[cfg(not(target_arch = "wasm32"))]
 mod vulkan;

@@ -1,7 +1,9 @@
 //! The device as the suite wants it: with contents, and with streams that run as late as they may.
 
 use blockyard_device::{Advance, DeviceError, DeviceMemory, MemoryInfo, StreamEvent};
-use blockyard_device_wgpu::{Gpu, Mismatch, StreamedWgpu, WgpuDevice};
+#[cfg(not(target_arch = "wasm32"))]
+use blockyard_device_wgpu::Mismatch;
+use blockyard_device_wgpu::{Gpu, StreamedWgpu, WgpuDevice};
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 use blockyard_tests::{Contents, Fault};
 
@@ -16,7 +18,8 @@ impl Streamed {
     }
 }
 
-pub(crate) fn fault(mismatch: Mismatch) -> Fault {
+#[cfg(not(target_arch = "wasm32"))]
+fn fault(mismatch: Mismatch) -> Fault {
     let Mismatch { range, wrong, at, found, .. } = mismatch;
     let (addr, size, pattern) = (range.addr, range.size, range.pattern);
     Fault { addr, size, pattern, wrong: wrong.into(), first: at, found: Some(found) }

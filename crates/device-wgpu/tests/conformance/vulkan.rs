@@ -12,7 +12,7 @@ use blockyard_tests::workload::{check_reuse_waits, run};
 use crate::streamed::Streamed;
 use crate::{BUDGET, PLAN, range};
 
-fn open() -> Gpu {
+pub(crate) fn open() -> Gpu {
     let mut opening = std::pin::pin!(Gpu::open());
     let mut context = Context::from_waker(Waker::noop());
     loop {
