@@ -52,7 +52,7 @@ impl Run {
         // A recorder that was given no event has nothing to object to.
         let recording =
             Recorder::new(info).finish().unwrap_or_else(|error| wasm_bindgen::throw_str(&error.to_string()));
-        Self::new(Product { workload: Workload::default(), recording, opened: None })
+        Self::new(Product { workload: Workload::default(), recording, opened: None, contents: None })
     }
 
     /// The line of the workload's text that made the step, counted from 1.

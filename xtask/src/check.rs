@@ -7,7 +7,7 @@ use crate::workspace::{self, WASM, Workspace};
 use crate::{bundle, deps, setup, size};
 
 /// Our packages that only build for WebAssembly.
-const WASM_PACKAGES: [&str; 2] = ["blockyard-web", "blockyard-wasm-tests"];
+const WASM_PACKAGES: [&str; 3] = ["blockyard-web", "blockyard-gpu", "blockyard-wasm-tests"];
 
 /// Runs every test; fails if one does.
 pub(crate) fn test(workspace: &Workspace) -> Result<()> {
