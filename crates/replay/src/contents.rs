@@ -118,17 +118,17 @@ impl<'a> CheckedRun<'a> {
     /// [`RunError::Allocator`] when the device fails in another way than for want of memory.
     pub fn step(&mut self) -> Result<bool, RunError> {
         let Some(request) = self.workload.requests().get(self.steps.len()).copied() else {
-            self.contents.finish().map_err(failed)?;
+            self.contents.finish()?;
             return Ok(false);
         };
         self.steps.push(StepContents::default());
         if let Request::Free { tensor } = request {
-            self.check_before_free(tensor).map_err(failed)?;
+            self.check_before_free(tensor)?;
         }
         let result = self.runner.step()?;
         match (request, result) {
             (Request::Allocate { tensor, stream, .. }, Some(StepResult::Allocated(_))) => {
-                self.fill(tensor, stream).map_err(failed)?;
+                self.fill(tensor, stream)?;
             }
             (Request::RecordStream { tensor, stream }, Some(StepResult::Done)) => {
                 if let Some(Some(held)) = self.held.get_mut(tensor.get() as usize) {
@@ -137,8 +137,8 @@ impl<'a> CheckedRun<'a> {
             }
             _ => {}
         }
-        self.check_live().map_err(failed)?;
-        self.contents.hand_on().map_err(failed)?;
+        self.check_live()?;
+        self.contents.hand_on()?;
         Ok(true)
     }
 
@@ -223,8 +223,4 @@ impl<'a> CheckedRun<'a> {
     fn current_step(&self) -> u32 {
         u32::try_from(self.steps.len().saturating_sub(1)).unwrap_or(u32::MAX)
     }
-}
-
-fn failed(error: DeviceError) -> RunError {
-    RunError::Allocator(error.into())
 }
