@@ -57,7 +57,7 @@ pub(crate) async fn ask() -> Presence {
     };
     match adapter {
         Ok(adapter) if adapter.is_object() => Presence::Present,
-        _ => Presence::Absent("this browser has WebGPU, but no adapter for it".to_owned()),
+        _ => Presence::Absent("this browser has no adapter for WebGPU".to_owned()),
     }
 }
 

@@ -16,15 +16,22 @@ pub(crate) fn switch(session: Session) -> AnyView {
     let never = Signal::stored(false);
     let on_gpu = session.on_gpu;
     let pick = move |is_gpu: bool| click(move || session.run_on_gpu(is_gpu));
-    let told = text(move || told(session));
+    let found = text(move || found(session));
     view! {
         <div class="runs-on">
-            <span class="label" id="runs-on">"Runs on"</span>
-            <span class="segmented" role="group" aria-labelledby="runs-on" aria-describedby="gpu-told">
-                {side("device-virtual", "Virtual", never, flag(move || !on_gpu.get()), pick(false))}
-                {side("device-gpu", "This GPU (WebGPU)", is_absent, flag(move || on_gpu.get()), pick(true))}
+            <span class="segmented" role="group" aria-label="What the workload runs on" aria-describedby="gpu-told">
+                {side("device-virtual", "Virtual", "No hardware: only the allocator", never, flag(move || !on_gpu.get()), pick(false))}
+                {side(
+                    "device-gpu",
+                    "This GPU (WebGPU)",
+                    "Every segment is a buffer on your GPU; the capacity is the most that the run takes of it",
+                    is_absent,
+                    flag(move || on_gpu.get()),
+                    pick(true),
+                )}
             </span>
-            <span class="quiet" id="gpu-told" data-testid="gpu-told" role="status">{told}</span>
+            <span class="quiet" id="gpu-told" data-testid="gpu-told">{text(move || told(session))}</span>
+            <p class="quiet" data-testid="gpu-found" hidden=flag(move || found.get().is_empty())>{found}</p>
         </div>
     }
     .into_any()
@@ -33,37 +40,49 @@ pub(crate) fn switch(session: Session) -> AnyView {
 fn side(
     id: &'static str,
     label: &'static str,
+    title: &'static str,
     is_off: Signal<bool>,
     is_chosen: Signal<bool>,
     act: Handler<leptos::ev::MouseEvent>,
 ) -> AnyView {
     let pressed = text(move || is_chosen.get().to_string());
-    view! { <button type="button" data-testid=id aria-pressed=pressed disabled=is_off on:click=act>{label}</button> }
-        .into_any()
+    view! {
+        <button type="button" data-testid=id title=title aria-pressed=pressed disabled=is_off on:click=act>
+            {label}
+        </button>
+    }
+    .into_any()
 }
 
+/// Which GPU it is, or why there is none.
 fn told(session: Session) -> String {
     match session.gpu.get() {
-        Presence::Unknown => String::new(),
-        Presence::Absent(why) => format!("No GPU to run on: {}", sentence(&why)),
-        Presence::Present if session.on_gpu.get() => "Opening it …".to_owned(),
+        Presence::Absent(why) => sentence(&why),
+        Presence::Open(adapter) if session.on_gpu.get() => {
+            let kind = if adapter.is_software { ", on the processor" } else { "" };
+            format!("{}{kind}", adapter.name)
+        }
+        _ => String::new(),
+    }
+}
+
+/// How far the GPU goes, and what was found on it.
+fn found(session: Session) -> String {
+    match session.gpu.get() {
         Presence::Open(adapter) if session.on_gpu.get() => {
             let found = session.attempt.with(|attempt| match attempt {
                 Attempt::Ran(run) => run.contents.as_deref().map(whole),
                 _ => None,
             });
-            format!("{} {}", described(&adapter), found.unwrap_or_default())
+            format!("{} {}", limits(&adapter), found.unwrap_or_default())
         }
-        Presence::Present | Presence::Open(_) => {
-            "On it, the capacity is the most that a run takes.".to_owned()
-        }
+        _ => String::new(),
     }
 }
 
-fn described(adapter: &Adapter) -> String {
-    let kind = if adapter.is_software { " (computed on the processor)" } else { "" };
+fn limits(adapter: &Adapter) -> String {
     let (buffer, binding) = (Bytes::new(adapter.largest_buffer), Bytes::new(adapter.largest_binding));
-    format!("{}{kind}: segments up to {buffer}, {binding} a pass.", adapter.name)
+    format!("Segments up to {buffer}, {binding} a pass.")
 }
 
 /// What was found in the whole run.
@@ -75,7 +94,7 @@ fn whole(contents: &[StepContents]) -> String {
         1 => "damaged in 1 step".to_owned(),
         many => format!("damaged in {} steps", grouped_count(many)),
     };
-    format!("Checked {checked} of contents on it: {found}.")
+    format!("Contents checked, {checked}: {found}.")
 }
 
 /// What was done to the contents of the memory in the step under the cursor.
