@@ -4,6 +4,7 @@
 //! are younger, and a place by which earlier free of the same size left it; only other places are numbers.
 
 use std::collections::HashMap;
+use std::vec::IntoIter;
 
 use blockyard_record::{Bytes, StreamId, TraceAction, TraceEntry};
 use serde::{Deserialize, Serialize};
@@ -56,15 +57,13 @@ struct Past {
 }
 
 impl Past {
-    fn allocated(&mut self, entry: &TraceEntry) {
-        self.passed(entry);
-        self.live.push((entry.addr, entry.size.get(), entry.stream.get()));
-    }
-
-    fn passed(&mut self, entry: &TraceEntry) {
+    fn takes_in(&mut self, entry: &TraceEntry) {
         // Blocks are multiples of 512.
         let size = entry.size.get().checked_next_multiple_of(512).unwrap_or_default();
         self.end = entry.addr.wrapping_add(size);
+        if entry.action == TraceAction::Alloc {
+            self.live.push((entry.addr, entry.size.get(), entry.stream.get()));
+        }
     }
 }
 
@@ -111,15 +110,16 @@ impl CompactTrace {
     fn add_place(&mut self, entry: &TraceEntry, past: &mut Past) {
         if entry.action == TraceAction::Alloc {
             let freed = past.freed.entry(entry.size.get()).or_default();
-            if let Some(index) = freed.iter().rposition(|addr| *addr == entry.addr) {
-                self.places.push(u32::try_from(freed.len() - index).unwrap_or(u32::MAX));
-                freed.remove(index);
-                return past.allocated(entry);
+            let place = freed.iter().rev().take(OLDEST).position(|addr| *addr == entry.addr);
+            let place = place.map_or(0, |younger| younger + 1);
+            self.places.push(u32::try_from(place).unwrap_or(u32::MAX));
+            if place > 0 {
+                freed.remove(freed.len() - place);
+                return past.takes_in(entry);
             }
-            self.places.push(0);
         }
         self.steps.push(entry.addr.wrapping_sub(past.end).cast_signed());
-        if entry.action == TraceAction::Alloc { past.allocated(entry) } else { past.passed(entry) }
+        past.takes_in(entry);
     }
 
     /// The trace entry by entry.
@@ -128,55 +128,74 @@ impl CompactTrace {
     ///
     /// What does not fit, in words.
     pub(crate) fn entries(self) -> Result<Vec<TraceEntry>, String> {
-        let mut ages = self.ages.into_iter();
-        let mut size = self.size.into_iter();
-        let mut places = self.places.into_iter();
-        let mut steps = self.steps.into_iter();
-        let mut past = Past::default();
-        let mut entries = Vec::new();
+        let mut left = Left {
+            ages: self.ages.into_iter(),
+            sizes: self.sizes,
+            size: self.size.into_iter(),
+            places: self.places.into_iter(),
+            steps: self.steps.into_iter(),
+            past: Past::default(),
+        };
         let mut streams = self.streams.into_iter().flat_map(|(stream, count)| {
             std::iter::repeat_n(StreamId::new(stream), usize::try_from(count).unwrap_or(0))
         });
+        let mut entries = Vec::new();
         for letter in self.actions.chars() {
             let stream = streams.next().ok_or("there are fewer streams than actions")?;
             if letter == FREE {
-                let age = ages.next().ok_or("there are fewer ages than frees")? as usize;
-                let index = past.live.len().checked_sub(age + 1).filter(|_| age < OLDEST);
-                let index =
-                    index.ok_or_else(|| format!("a free of a block that is not there, of age {age}"))?;
-                let (addr, size, _) = past.live.remove(index);
-                past.freed.entry(size).or_default().push(addr);
-                let entry = |action| TraceEntry { action, addr, size: Bytes::new(size), stream };
+                let (addr, size) = left.free()?;
+                let entry = |action| TraceEntry { action, addr, size, stream };
                 entries.extend([entry(TraceAction::FreeRequested), entry(TraceAction::FreeCompleted)]);
                 streams.next();
                 continue;
             }
-            let action = LETTERS.iter().find(|(_, known)| *known == letter);
-            let action =
-                action.map(|(action, _)| *action).ok_or_else(|| format!("unknown action \"{letter}\""))?;
-            let size = size.next().and_then(|index| self.sizes.get(index as usize));
+            let action = LETTERS.iter().find(|(_, known)| *known == letter).map(|(action, _)| *action);
+            let action = action.ok_or_else(|| format!("unknown action \"{letter}\""))?;
+            let size = left.size.next().and_then(|index| left.sizes.get(index as usize));
             let size = Bytes::new(*size.ok_or("there are fewer sizes than actions")?);
-            let place = if action == TraceAction::Alloc {
-                places.next().ok_or("there are fewer places than allocations")? as usize
-            } else {
-                0
-            };
-            let addr = if place > 0 {
-                let freed = past.freed.entry(size.get()).or_default();
-                let index = freed.len().checked_sub(place).filter(|_| place <= OLDEST);
-                freed.remove(index.ok_or("a place that was not freed")?)
-            } else {
-                past.end.wrapping_add_signed(steps.next().ok_or("there are fewer steps than places")?)
-            };
-            let entry = TraceEntry { action, addr, size, stream };
-            if action == TraceAction::Alloc {
-                past.allocated(&entry)
-            } else {
-                past.passed(&entry)
-            }
+            let entry = TraceEntry { action, addr: left.place(action, size)?, size, stream };
+            left.past.takes_in(&entry);
             entries.push(entry);
         }
         Ok(entries)
+    }
+}
+
+/// What is left of the columns.
+struct Left {
+    ages: IntoIter<u32>,
+    sizes: Vec<u64>,
+    size: IntoIter<u32>,
+    places: IntoIter<u32>,
+    steps: IntoIter<i64>,
+    past: Past,
+}
+
+impl Left {
+    /// Where the block is that the next free gives back, and its size.
+    fn free(&mut self) -> Result<(u64, Bytes), String> {
+        let age = self.ages.next().ok_or("there are fewer ages than frees")? as usize;
+        let index = self.past.live.len().checked_sub(age + 1).filter(|_| age < OLDEST);
+        let index = index.ok_or_else(|| format!("a free of a block that is not there, of age {age}"))?;
+        let (addr, size, _) = self.past.live.remove(index);
+        self.past.freed.entry(size).or_default().push(addr);
+        Ok((addr, Bytes::new(size)))
+    }
+
+    fn place(&mut self, action: TraceAction, size: Bytes) -> Result<u64, String> {
+        let place = match action {
+            TraceAction::Alloc => {
+                self.places.next().ok_or("there are fewer places than allocations")? as usize
+            }
+            _ => 0,
+        };
+        if place == 0 {
+            let step = self.steps.next().ok_or("there are fewer steps than places")?;
+            return Ok(self.past.end.wrapping_add_signed(step));
+        }
+        let freed = self.past.freed.entry(size.get()).or_default();
+        let index = freed.len().checked_sub(place).filter(|_| place <= OLDEST);
+        Ok(freed.remove(index.ok_or("a place that was not freed")?))
     }
 }
 

@@ -172,7 +172,7 @@ impl Drop for Driver {
     }
 }
 
-/// What makes Chromium compute WebGPU with SwiftShader.
+/// What makes Chromium compute WebGPU in software.
 const SOFTWARE_GPU: [&str; 3] =
     ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--enable-unsafe-swiftshader"];
 
