@@ -11,3 +11,10 @@ self.onmessage = async ({ data }) => {
     setTimeout(() => { throw error; });
   }
 };
+
+// The device over WebGPU is a module of its own, called by the page's when a job needs it.
+self.openGpu = async (script, wasm) => {
+  const gpu = await import(script);
+  await gpu.default({ module_or_path: wasm });
+  return gpu.open();
+};

@@ -1,8 +1,12 @@
 //! The few things that the page asks of the browser, without a way to panic.
 
-use js_sys::Function;
+use js_sys::{Array, ArrayBuffer, Function};
 use wasm_bindgen::prelude::*;
-use web_sys::{Document, Element, EventTarget, HtmlElement, MediaQueryList, Storage, Window};
+use wasm_bindgen_futures::JsFuture;
+use web_sys::{
+    Blob, BlobPropertyBag, Document, Element, EventTarget, HtmlElement, MediaQueryList, Response, Storage,
+    Url, Window,
+};
 
 /// The window; none in a worker.
 pub(crate) fn window() -> Option<Window> {
@@ -95,4 +99,24 @@ pub(crate) fn copy(text: &str) {
     if let Some(window) = window() {
         let _ = window.navigator().clipboard().write_text(text);
     }
+}
+
+async fn fetch(address: &str) -> Option<Response> {
+    let response = JsFuture::from(window()?.fetch_with_str(address)).await.ok()?;
+    response.dyn_into().ok().filter(Response::ok)
+}
+
+/// The bytes at an address of the page.
+pub(crate) async fn fetch_bytes(address: &str) -> Option<ArrayBuffer> {
+    let response = fetch(address).await?;
+    JsFuture::from(response.array_buffer().ok()?).await.ok()?.dyn_into().ok()
+}
+
+/// The script at an address of the page as a blob's address, which needs no network.
+pub(crate) async fn blob_url(address: &str) -> Option<String> {
+    let text = JsFuture::from(fetch(address).await?.text().ok()?).await.ok()?;
+    let options = BlobPropertyBag::new();
+    options.set_type("text/javascript");
+    let blob = Blob::new_with_str_sequence_and_options(&Array::of1(&text), &options).ok()?;
+    Url::create_object_url_with_blob(&blob).ok()
 }

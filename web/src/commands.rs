@@ -3,13 +3,15 @@
 use blockyard_figure::PlayerAction;
 use blockyard_record::{BlockId, BlockState, StreamId};
 use blockyard_replay::Progress;
+use blockyard_replay::job::JobError;
 use blockyard_workload::edit::{Action, Edit, EditError, insert};
 use blockyard_workload::{Request, TensorId};
 use leptos::prelude::*;
 
 use crate::browser;
+use crate::gpu::{self, Presence};
 use crate::history::History;
-use crate::jobs;
+use crate::jobs::{self, JobFailure};
 use crate::run::{self, Attempt, Failure, Run};
 use crate::session::{Answer, Session, Settings, Work};
 use crate::shared::Shared;
@@ -91,7 +93,12 @@ impl Session {
                 return self
                     .complain("Mend the device's capacity or settings first: the figure shows older ones.");
             }
-            _ => return self.complain("Mend the workload's text first: the figure shows an older text."),
+            Attempt::Long => {
+                return self.complain("The workload is still running: the figure shows an older run.");
+            }
+            Attempt::Failed(_) => {
+                return self.complain("Mend the workload's text first: the figure shows an older text.");
+            }
         };
         let done = self.player.with_untracked(|player| {
             player.current_step(&run.recording).map_or(0, |step| step + 1).min(run.workload.requests().len())
@@ -181,20 +188,55 @@ impl Session {
     fn run_long(self, then: Then) {
         let input = self.input.get_untracked();
         let Ok(job) = run::job(&input) else { return };
-        self.show_work("Running the workload");
-        jobs::start(
-            &job,
-            move |progress| self.progress(&progress),
-            move |result| {
-                self.work.set(None);
-                let attempt = match result {
-                    Ok(product) => Attempt::Ran(Shared::new(Run::new(product))),
-                    Err(failure) => Attempt::Failed(failure.into()),
-                };
-                self.answer.set(Some(Answer { input, attempt }));
-                self.arrive(then);
-            },
-        );
+        let on_gpu = input.on_gpu;
+        let on_progress = move |progress: Progress| self.progress(&progress);
+        let on_done = move |result| {
+            self.work.set(None);
+            let attempt = match result {
+                Ok(product) => Attempt::Ran(Shared::new(Run::new(product))),
+                Err(JobFailure::Job(JobError::Device(why))) => return self.lose_gpu(&why, then),
+                Err(JobFailure::Worker(why)) if on_gpu => return self.lose_gpu(&why, then),
+                Err(failure) => Attempt::Failed(failure.into()),
+            };
+            self.answer.set(Some(Answer { input, attempt }));
+            self.arrive(then);
+        };
+        if on_gpu {
+            self.show_work("Running the workload on the GPU");
+            let on_adapter = move |adapter| self.gpu.set(Presence::Open(adapter));
+            jobs::start_on_gpu(&job, on_adapter, on_progress, on_done);
+        } else {
+            self.show_work("Running the workload");
+            jobs::start(&job, on_progress, on_done);
+        }
+    }
+
+    /// Runs workloads on the reader's GPU from now on, or on the virtual device.
+    pub(crate) fn run_on_gpu(self, on_gpu: bool) {
+        if self.on_gpu.get_untracked() == on_gpu {
+            return;
+        }
+        let was_at_end = self.is_at_end();
+        self.forget_complaint();
+        self.on_gpu.set(on_gpu);
+        self.settle(Then::Stay { was_at_end });
+    }
+
+    /// Goes on with the virtual device, and says why.
+    fn lose_gpu(self, why: &str, then: Then) {
+        self.on_gpu.set(false);
+        self.settle(then);
+        self.complain(format!("The GPU failed: {} The virtual device took over.", sentence(why)));
+    }
+
+    /// Finds out whether the reader's GPU can be used, and fetches what that needs.
+    pub(crate) async fn ask_for_gpu(self) {
+        let presence = gpu::ask().await;
+        let is_there = presence == Presence::Present;
+        self.gpu.set(presence);
+        if is_there {
+            jobs::prepare_gpu().await;
+        }
     }
 
     /// Announces a job; its progress is shown once it has taken a while.

@@ -4,9 +4,8 @@ use blockyard_replay::job::{Job, JobError};
 use js_sys::Uint8Array;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
-use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
-use web_sys::{File, Response};
+use web_sys::File;
 
 use crate::browser;
 use crate::commands::sentence;
@@ -51,13 +50,7 @@ impl Sample {
     }
 
     async fn fetch(&self) -> Option<Vec<u8>> {
-        let address = format!("samples/{}", self.file_name());
-        let response = JsFuture::from(browser::window()?.fetch_with_str(&address)).await.ok()?;
-        let response: Response = response.dyn_into().ok()?;
-        if !response.ok() {
-            return None;
-        }
-        let buffer = JsFuture::from(response.array_buffer().ok()?).await.ok()?;
+        let buffer = browser::fetch_bytes(&format!("samples/{}", self.file_name())).await?;
         Some(Uint8Array::new(&buffer).to_vec())
     }
 }

@@ -7,13 +7,14 @@ use std::cell::RefCell;
 
 use blockyard_replay::Progress;
 use blockyard_replay::job::{Job, JobError, Product, perform};
-use js_sys::{Array, Function, Uint8Array};
+use js_sys::{Function, Reflect, Uint8Array};
 use serde::{Deserialize, Serialize};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
-use web_sys::{Blob, BlobPropertyBag, MessageEvent, Response, Url, Worker, WorkerOptions, WorkerType};
+use wasm_bindgen_futures::spawn_local;
+use web_sys::{MessageEvent, Worker, WorkerOptions, WorkerType};
 
 use crate::browser;
+use crate::gpu::{self, Adapter};
 
 #[wasm_bindgen]
 extern "C" {
@@ -34,6 +35,8 @@ extern "C" {
 /// What a worker says.
 #[derive(Serialize, Deserialize)]
 enum Reply {
+    /// The GPU that the job runs on.
+    Adapter(Adapter),
     Progress(Progress),
     Done(Box<Result<Product, JobError>>),
 }
@@ -56,11 +59,14 @@ impl std::fmt::Display for JobFailure {
     }
 }
 
+type OnAdapter = Box<dyn FnMut(Adapter)>;
 type OnProgress = Box<dyn FnMut(Progress)>;
 type OnDone = Box<dyn FnOnce(Result<Product, JobFailure>)>;
 
 struct Running {
-    job: Uint8Array,
+    /// The job's bytes, with a device where it needs one.
+    message: JsValue,
+    on_adapter: OnAdapter,
     on_progress: OnProgress,
     on_done: OnDone,
 }
@@ -69,6 +75,7 @@ struct Running {
 struct Workshop {
     worker_script: Option<String>,
     page_script: Option<String>,
+    gpu: gpu::Program,
     worker: Option<Worker>,
     // Which worker it is: what an ended one still says does not count.
     generation: u32,
@@ -83,8 +90,8 @@ thread_local! {
 /// Fetches what workers need and starts the first one, so that later ones need no network.
 pub(crate) async fn prepare() {
     let page = META.with(ImportMeta::url);
-    let worker_script = blob_url("worker.js").await;
-    let page_script = blob_url(&page).await;
+    let worker_script = browser::blob_url("worker.js").await;
+    let page_script = browser::blob_url(&page).await;
     WORKSHOP.with_borrow_mut(|workshop| {
         workshop.worker_script = worker_script;
         workshop.page_script = page_script;
@@ -94,18 +101,10 @@ pub(crate) async fn prepare() {
     });
 }
 
-/// The script as a blob's address.
-async fn blob_url(address: &str) -> Option<String> {
-    let response = JsFuture::from(browser::window()?.fetch_with_str(address)).await.ok()?;
-    let response: Response = response.dyn_into().ok()?;
-    if !response.ok() {
-        return None;
-    }
-    let text = JsFuture::from(response.text().ok()?).await.ok()?;
-    let options = BlobPropertyBag::new();
-    options.set_type("text/javascript");
-    let blob = Blob::new_with_str_sequence_and_options(&Array::of1(&text), &options).ok()?;
-    Url::create_object_url_with_blob(&blob).ok()
+/// Fetches what runs on the GPU need, so that they need no network.
+pub(crate) async fn prepare_gpu() {
+    let program = gpu::Program::fetch().await;
+    WORKSHOP.with_borrow_mut(|workshop| workshop.gpu = program);
 }
 
 /// Does the job in a worker; a job that is still running is dropped without a word.
@@ -114,12 +113,31 @@ pub(crate) fn start(
     on_progress: impl FnMut(Progress) + 'static,
     on_done: impl FnOnce(Result<Product, JobFailure>) + 'static,
 ) {
+    begin(job, None, Box::new(on_progress), Box::new(on_done));
+}
+
+/// As [`start`], on the reader's GPU, of which `on_adapter` is told once it is open.
+pub(crate) fn start_on_gpu(
+    job: &Job,
+    on_adapter: impl FnMut(Adapter) + 'static,
+    on_progress: impl FnMut(Progress) + 'static,
+    on_done: impl FnOnce(Result<Product, JobFailure>) + 'static,
+) {
+    begin(job, Some(Box::new(on_adapter)), Box::new(on_progress), Box::new(on_done));
+}
+
+fn begin(job: &Job, on_adapter: Option<OnAdapter>, on_progress: OnProgress, on_done: OnDone) {
     stop();
     let bytes = match postcard::to_allocvec(job) {
         Ok(bytes) => Uint8Array::from(bytes.as_slice()),
         Err(error) => return on_done(Err(JobFailure::Worker(error.to_string()))),
     };
-    let running = Running { job: bytes, on_progress: Box::new(on_progress), on_done: Box::new(on_done) };
+    let message = match on_adapter {
+        Some(_) => WORKSHOP.with_borrow(|workshop| workshop.gpu.message(&bytes)),
+        None => bytes.into(),
+    };
+    let on_adapter = on_adapter.unwrap_or_else(|| Box::new(|_| ()));
+    let running = Running { message, on_adapter, on_progress, on_done };
     let is_started = WORKSHOP.with_borrow_mut(|workshop| {
         workshop.running = Some(running);
         if workshop.worker.is_some() {
@@ -168,14 +186,14 @@ impl Workshop {
             if !is_current(generation) {
                 return;
             }
-            let why = js_sys::Reflect::get(&event, &"message".into()).ok().and_then(|text| text.as_string());
+            let why = Reflect::get(&event, &"message".into()).ok().and_then(|text| text.as_string());
             WORKSHOP.with_borrow_mut(Workshop::end_worker);
             finish(Err(JobFailure::Worker(why.unwrap_or_else(|| "it could not be loaded".to_owned()))));
         });
         let greeting = js_sys::Object::new();
         let page = self.page_script.clone().unwrap_or_else(|| META.with(ImportMeta::url));
-        let _ = js_sys::Reflect::set(&greeting, &"script".into(), &page.into());
-        let _ = js_sys::Reflect::set(&greeting, &"module".into(), &wasm_bindgen::module());
+        let _ = Reflect::set(&greeting, &"script".into(), &page.into());
+        let _ = Reflect::set(&greeting, &"module".into(), &wasm_bindgen::module());
         if worker.post_message(&greeting).is_err() {
             return false;
         }
@@ -192,7 +210,7 @@ impl Workshop {
 
     fn send(&self) {
         if let (true, Some(worker), Some(running)) = (self.is_ready, &self.worker, &self.running) {
-            let _ = worker.post_message(&running.job);
+            let _ = worker.post_message(&running.message);
         }
     }
 }
@@ -211,6 +229,15 @@ fn hear(message: &JsValue) {
         });
     };
     match postcard::from_bytes::<Reply>(&bytes.to_vec()) {
+        Ok(Reply::Adapter(adapter)) => {
+            let handler = WORKSHOP.with_borrow_mut(|workshop| {
+                let running = workshop.running.as_mut()?;
+                Some(std::mem::replace(&mut running.on_adapter, Box::new(|_| ())))
+            });
+            if let Some(mut handler) = handler {
+                handler(adapter);
+            }
+        }
         Ok(Reply::Progress(progress)) => {
             // Taken out while it is called, since it may start or stop jobs.
             let handler = WORKSHOP.with_borrow_mut(|workshop| {
@@ -240,21 +267,37 @@ pub(crate) fn is_worker() -> bool {
 #[wasm_bindgen]
 pub fn worker_main() {
     let listener = Closure::<dyn FnMut(MessageEvent)>::new(|event: MessageEvent| {
-        if let Some(bytes) = event.data().dyn_ref::<Uint8Array>() {
-            work(&bytes.to_vec());
+        let message = event.data();
+        match message.dyn_ref::<Uint8Array>() {
+            Some(bytes) => work(&bytes.to_vec()),
+            None => spawn_local(work_on_gpu(message)),
         }
     });
     let scope = js_sys::global();
-    let _ = js_sys::Reflect::set(&scope, &"onmessage".into(), listener.as_ref().unchecked_ref::<Function>());
+    let _ = Reflect::set(&scope, &"onmessage".into(), listener.as_ref().unchecked_ref::<Function>());
     listener.forget();
 }
 
-fn work(bytes: &[u8]) {
-    let job: Job = match postcard::from_bytes(bytes) {
+fn decode(bytes: &[u8]) -> Job {
+    match postcard::from_bytes(bytes) {
         Ok(job) => job,
         // The page encoded it a moment ago; saying nothing would leave it waiting.
         Err(error) => wasm_bindgen::throw_str(&error.to_string()),
-    };
+    }
+}
+
+/// Does a job that comes with a device.
+async fn work_on_gpu(message: JsValue) {
+    let part = |name: &str| Reflect::get(&message, &name.into()).unwrap_or_default();
+    let job = decode(&Uint8Array::new(&part("job")).to_vec());
+    let on_adapter = |adapter| reply(&Reply::Adapter(adapter));
+    let on_progress = |progress| reply(&Reply::Progress(progress));
+    let result = gpu::run(&job, &part("script"), &part("wasm"), on_adapter, on_progress).await;
+    reply(&Reply::Done(Box::new(result)));
+}
+
+fn work(bytes: &[u8]) {
+    let job = decode(bytes);
     let mut on_progress = |progress: Progress| {
         reply(&Reply::Progress(progress));
         std::ops::ControlFlow::Continue(())

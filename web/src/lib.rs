@@ -10,6 +10,7 @@ mod canvas;
 mod commands;
 mod files;
 mod frames;
+mod gpu;
 mod history;
 mod jobs;
 mod keys;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use blockyard_figure::Series;
 use blockyard_record::{Bytes, Recorder, Recording, RunInfo};
-use blockyard_replay::job::{Job, JobError, Opened, Product, perform};
+use blockyard_replay::StepContents;
+use blockyard_replay::job::{Job, JobError, Opened, Product, perform, read};
 use blockyard_workload::{Request, Workload, parse_size};
 
 use crate::jobs::JobFailure;
@@ -18,6 +19,8 @@ pub(crate) struct Input {
     pub(crate) text: String,
     pub(crate) config: String,
     pub(crate) capacity: String,
+    /// Whether it runs on the reader's GPU, and not on the virtual device.
+    pub(crate) on_gpu: bool,
 }
 
 /// A finished run, ready to be drawn.
@@ -27,6 +30,8 @@ pub(crate) struct Run {
     pub(crate) recording: Arc<Recording>,
     /// For an opened recording: what it says of itself, and how the replay compares.
     pub(crate) opened: Option<Opened>,
+    /// For a run on the reader's GPU: what was done to the contents of its memory, for each step.
+    pub(crate) contents: Option<Vec<StepContents>>,
     pub(crate) series: Series,
     /// The most segments that there ever are, unless the peaks were reset.
     pub(crate) most_segments: usize,
@@ -41,6 +46,7 @@ impl Run {
             workload: product.workload,
             recording: Arc::new(product.recording),
             opened: product.opened,
+            contents: product.contents,
             series,
             most_segments: usize::try_from(most_segments).unwrap_or(0),
         }
@@ -52,7 +58,7 @@ impl Run {
         // A recorder that was given no event has nothing to object to.
         let recording =
             Recorder::new(info).finish().unwrap_or_else(|error| wasm_bindgen::throw_str(&error.to_string()));
-        Self::new(Product { workload: Workload::default(), recording, opened: None })
+        Self::new(Product { workload: Workload::default(), recording, opened: None, contents: None })
     }
 
     /// The line of the workload's text that made the step, counted from 1.
@@ -72,7 +78,7 @@ pub(crate) enum Attempt {
     Ran(Shared<Run>),
     /// It is wrong, or it failed; the last good run stays.
     Failed(Failure),
-    /// It is too long to be run while the page waits.
+    /// It is too long to be run while the page waits, or it runs on the GPU.
     Long,
 }
 
@@ -86,6 +92,8 @@ pub(crate) enum Failure {
     },
     Config(String),
     Capacity(String),
+    /// The GPU that it ran on.
+    Device(String),
     /// Nothing that the reader typed.
     Other(String),
 }
@@ -97,6 +105,7 @@ impl From<JobError> for Failure {
                 Self::Text { message, place: (line, column, length) }
             }
             JobError::Config(message) => Self::Config(message),
+            JobError::Device(message) => Self::Device(message),
             other => Self::Other(other.to_string()),
         }
     }
@@ -136,9 +145,23 @@ pub(crate) fn attempt(input: &Input) -> Attempt {
     if !is_short(&input.text) {
         return Attempt::Long;
     }
+    if input.on_gpu {
+        // A run there has effects: a command makes it. What is wrong with the input is told at once all the same.
+        return match read_input(&job) {
+            Ok(()) => Attempt::Long,
+            Err(error) => Attempt::Failed(error.into()),
+        };
+    }
     match perform(&job, &mut |_| ControlFlow::Continue(())) {
         Ok(product) => Attempt::Ran(Shared::new(Run::new(product))),
         Err(error) => Attempt::Failed(error.into()),
+    }
+}
+
+fn read_input(job: &Job) -> Result<(), JobError> {
+    match job {
+        Job::Run { title, text, config, capacity } => read(title, text, config, *capacity).map(drop),
+        Job::Open { .. } => Ok(()),
     }
 }
 

@@ -14,6 +14,7 @@ use leptos::prelude::*;
 use web_sys::HtmlCanvasElement;
 
 use crate::canvas::Paints;
+use crate::gpu::Presence;
 use crate::history::History;
 use crate::run::{Attempt, Input, Run};
 use crate::shared::Shared;
@@ -99,6 +100,9 @@ pub(crate) struct Signals {
     pub(crate) message: RwSignal<Option<Message>>,
     pub(crate) work: RwSignal<Option<Work>>,
     pub(crate) theme: RwSignal<ThemeChoice>,
+    /// Whether workloads run on the reader's GPU, and not on the virtual device.
+    pub(crate) on_gpu: RwSignal<bool>,
+    pub(crate) gpu: RwSignal<Presence>,
     /// Counts changes of colors or of the pixel ratio.
     pub(crate) looks: RwSignal<u32>,
     pub(crate) input: Memo<Input>,
@@ -138,11 +142,13 @@ impl Session {
         let opened = RwSignal::new(None::<Shared<Opened>>);
         let shows_opened = RwSignal::new(false);
         let answer = RwSignal::new(None::<Answer>);
+        let on_gpu = RwSignal::new(false);
         let player = RwSignal::new(Player::default());
 
         let input = Memo::new(move |_| {
             let Settings { title, config, capacity } = settings.get();
-            Input { title, text: history.with(|history| history.text().to_owned()), config, capacity }
+            let text = history.with(|history| history.text().to_owned());
+            Input { title, text, config, capacity, on_gpu: on_gpu.get() }
         });
         let attempt = Memo::new(move |_| {
             input.with(|input| match answer.get() {
@@ -179,6 +185,8 @@ impl Session {
             message: RwSignal::new(None),
             work: RwSignal::new(None),
             theme: RwSignal::new(ThemeChoice::recall()),
+            on_gpu,
+            gpu: RwSignal::new(Presence::default()),
             looks: RwSignal::new(0),
             input,
             attempt,

@@ -1,6 +1,7 @@
 //! The page's parts.
 
 mod editor;
+mod gpu;
 mod hand;
 mod header;
 mod help;
@@ -61,6 +62,7 @@ fn page() -> impl IntoView {
         spawn_local(async move {
             jobs::prepare().await;
             samples.prefetch().await;
+            session.ask_for_gpu().await;
         });
     });
     view! {

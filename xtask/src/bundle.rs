@@ -26,10 +26,12 @@ pub(crate) fn build(workspace: &Workspace) -> Result<()> {
     let text = fs::read_to_string(&index).with_context(|| format!("cannot read {}", index.display()))?;
     let page = Page::read(&text)?;
 
-    let wasm = compile(workspace, &metadata, &page.program)?;
-    let bindings = bind(&wasm, &metadata.target_directory.join("page"))?;
     let mut files = Files::new();
-    add_folder(&mut files, &bindings, Path::new(""))?;
+    let compiled = compile(workspace, &metadata, &page.programs)?;
+    for (program, wasm) in page.programs.iter().zip(compiled) {
+        let bindings = bind(&wasm, &metadata.target_directory.join("page").join(&program.bin))?;
+        add_folder(&mut files, &bindings, Path::new(""))?;
+    }
     for asset in &page.assets {
         match asset {
             Asset::File { source, target } => {
@@ -46,23 +48,25 @@ pub(crate) fn build(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Compiles the program and returns where the result lies.
-fn compile(workspace: &Workspace, metadata: &Metadata, program: &Program) -> Result<PathBuf> {
-    let Program { manifest, bin, profile } = program;
-    workspace::run(&mut workspace.cargo([
-        "build",
-        "--manifest-path",
-        manifest,
-        "--bin",
-        bin,
-        "--profile",
-        profile,
-        "--target",
-        WASM,
-    ]))?;
+/// Compiles the programs and returns where the results lie, in their order.
+///
+/// All at once, so that what they share is compiled once: in two runs of cargo it would differ in its features.
+fn compile(workspace: &Workspace, metadata: &Metadata, programs: &[Program]) -> Result<Vec<PathBuf>> {
+    let Some(profile) = programs.first().map(|program| &program.profile) else { return Ok(Vec::new()) };
+    let same = programs.iter().all(|program| program.profile == *profile);
+    ensure!(same, "index.html: all programs need the same data-cargo-profile");
+    let mut cargo = workspace.cargo(["build", "--profile", profile, "--target", WASM]);
+    for Program { manifest, bin, .. } in programs {
+        let manifest = workspace.root().join(manifest);
+        let folder = manifest.parent().unwrap_or(&manifest);
+        let folder = folder.canonicalize().with_context(|| format!("cannot find {}", folder.display()))?;
+        cargo.args(["--package", metadata.package_in(&folder)?, "--bin", bin]);
+    }
+    workspace::run(&mut cargo)?;
     // Cargo's own word for the folder of the `dev` profile is another one.
     let folder = if profile == "dev" { "debug" } else { profile };
-    Ok(metadata.target_directory.join(WASM).join(folder).join(format!("{bin}.wasm")))
+    let built = metadata.target_directory.join(WASM).join(folder);
+    Ok(programs.iter().map(|program| built.join(format!("{}.wasm", program.bin))).collect())
 }
 
 /// Makes the JavaScript half for `wasm` in `folder`, unless it is there already.

@@ -9,7 +9,10 @@ use crate::workspace::{self, WASM, Workspace};
 use crate::{bundle, deps, setup, size};
 
 /// Our packages that only build for WebAssembly.
-const WASM_PACKAGES: [&str; 2] = ["blockyard-web", "blockyard-wasm-tests"];
+const WASM_PACKAGES: [&str; 3] = ["blockyard-web", "blockyard-gpu", "blockyard-wasm-tests"];
+
+/// The device over Vulkan and WebGPU: for both targets, and no default member since it takes long to compile.
+const WGPU_PACKAGE: &str = "blockyard-device-wgpu";
 
 /// Runs every test; fails if one does.
 pub(crate) fn test(workspace: &Workspace) -> Result<()> {
@@ -25,7 +28,8 @@ pub(crate) fn ci(workspace: &Workspace) -> Result<()> {
     stages.run("dependency bans", || deps::check(workspace));
     stages.run("wasm target", || setup::wasm_target(workspace));
     let native: Vec<_> = WASM_PACKAGES.iter().flat_map(|package| ["--exclude", package]).collect();
-    let wasm: Vec<_> = WASM_PACKAGES.iter().flat_map(|package| ["--package", package]).collect();
+    let wasm: Vec<_> =
+        WASM_PACKAGES.iter().chain([&WGPU_PACKAGE]).flat_map(|package| ["--package", package]).collect();
     let deny = ["--", "-D", "warnings"];
     stages.run("lints, native", || {
         let arguments =
@@ -82,6 +86,15 @@ fn test_stages(workspace: &Workspace, stages: &mut Stages) {
             "blockyard-oracle",
         ]))
     });
+    stages.run("tests, Vulkan", || {
+        setup::vulkan(workspace)?;
+        let mut cargo = workspace.cargo(["test", "--no-fail-fast", "--package", WGPU_PACKAGE]);
+        if std::env::var_os("XDG_RUNTIME_DIR").is_none() {
+            // Mesa complains once for each test where it is not set, though nothing is shown on a screen.
+            cargo.env("XDG_RUNTIME_DIR", workspace.tools());
+        }
+        workspace::run(&mut cargo)
+    });
     stages.run("tests, wasm in a browser", || {
         let driver = driver.as_ref().context("there is no browser, see set-up")?;
         let mut cargo = workspace.cargo([
@@ -89,6 +102,8 @@ fn test_stages(workspace: &Workspace, stages: &mut Stages) {
             "--no-fail-fast",
             "--package",
             "blockyard-wasm-tests",
+            "--package",
+            WGPU_PACKAGE,
             "--target",
             WASM,
         ]);

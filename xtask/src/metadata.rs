@@ -46,6 +46,13 @@ impl Metadata {
         self.packages.iter().filter(|package| self.workspace_members.contains(&package.id))
     }
 
+    /// The package of ours in the folder, as cargo's `--package` takes it.
+    pub(crate) fn package_in(&self, folder: &std::path::Path) -> Result<&str> {
+        let start = format!("path+file://{}#", folder.display());
+        let found = self.members().find(|member| member.id.starts_with(&start));
+        found.map(|member| member.id.as_str()).with_context(|| format!("no package in {}", folder.display()))
+    }
+
     /// Bindings made by one version of wasm-bindgen do not load in a program built with another.
     pub(crate) fn check_bindgen(&self) -> Result<()> {
         let versions = |name: &str| {

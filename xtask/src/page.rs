@@ -9,14 +9,17 @@ use anyhow::{Context, Result, bail, ensure};
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Page {
     pub(crate) html: String,
-    pub(crate) program: Program,
+    /// The page's own program first, then those that it loads when it needs them.
+    pub(crate) programs: Vec<Program>,
     /// In the order of `index.html`.
     pub(crate) assets: Vec<Asset>,
 }
 
-/// The program of the page: `<link data-trunk rel="rust">`.
+/// A program: `<link data-trunk rel="rust">` is the page's own, with `data-type="worker"` it is one that only gets a module of
+/// JavaScript beside it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Program {
+    pub(crate) is_own: bool,
     pub(crate) manifest: String,
     pub(crate) bin: String,
     pub(crate) profile: String,
@@ -88,11 +91,10 @@ impl Page {
             html.push_str(&seen);
         }
         html.push_str(&text[copied..]);
-        let one: Result<[Program; 1], _> = programs.try_into();
-        let Ok([program]) = one else {
-            bail!("index.html: need exactly one <link data-trunk rel=\"rust\">");
-        };
-        Ok(Self { html, program, assets })
+        let own = programs.iter().filter(|program| program.is_own).count();
+        ensure!(own == 1, "index.html: need exactly one <link data-trunk rel=\"rust\"> without a data-type");
+        programs.sort_by_key(|program| !program.is_own);
+        Ok(Self { html, programs, assets })
     }
 }
 
@@ -102,8 +104,21 @@ fn directive(tag: &Tag<'_>, programs: &mut Vec<Program>, assets: &mut Vec<Asset>
     let rel = tag.need("rel")?;
     match rel {
         "rust" => {
-            tag.allow(&["data-bin", "data-cargo-profile", "data-wasm-opt"])?;
+            tag.allow(&[
+                "data-bin",
+                "data-cargo-profile",
+                "data-wasm-opt",
+                "data-type",
+                "data-bindgen-target",
+            ])?;
+            // The bindings are modules here; Trunk's are for workers only where it is told so.
+            let is_own = match (tag.get("data-type"), tag.get("data-bindgen-target")) {
+                (None, None | Some("web")) => true,
+                (Some("worker"), Some("web")) => false,
+                _ => bail!("only data-type=\"worker\" with data-bindgen-target=\"web\" is supported"),
+            };
             programs.push(Program {
+                is_own,
                 manifest: tag.need("href")?.to_owned(),
                 bin: tag.need("data-bin")?.to_owned(),
                 profile: tag.need("data-cargo-profile")?.to_owned(),
@@ -239,7 +254,7 @@ mod tests {
             ]
         );
         let (manifest, bin, profile) = ("web/Cargo.toml".to_owned(), "page".to_owned(), "small".to_owned());
-        assert_eq!(page.program, Program { manifest, bin, profile });
+        assert_eq!(page.programs, [Program { is_own: true, manifest, bin, profile }]);
         let folder =
             |source: &str, target: &str| Asset::Folder { source: source.into(), target: target.into() };
         assert_eq!(
@@ -253,6 +268,15 @@ mod tests {
                 folder("web/runs", "samples/runs"),
             ]
         );
+    }
+
+    #[test]
+    fn a_program_for_workers_stands_behind_the_page() {
+        let worker = r#"<link data-trunk rel="rust" href="gpu/Cargo.toml" data-bin="gpu" data-cargo-profile="small" data-type="worker" data-bindgen-target="web">"#;
+        let page = Page::read(&format!("{worker}{RUST}")).unwrap();
+        let bins: Vec<_> = page.programs.iter().map(|program| program.bin.as_str()).collect();
+        assert_eq!(bins, ["page", "gpu"]);
+        assert!(page.html.is_empty());
     }
 
     #[test]
@@ -272,6 +296,7 @@ mod tests {
             ("<!-- never closed", "does not end"),
             ("<link =\"x\">", "stray"),
             (RUST, "exactly one"),
+            (r#"<link data-trunk rel="rust" data-type="worker" href="a">"#, "data-bindgen-target"),
         ];
         for (text, told) in cases {
             let error = format!("{:#}", Page::read(&format!("{RUST}{text}")).unwrap_err());

@@ -1,4 +1,5 @@
-//! What a fresh machine lacks, and how to get it: the WebAssembly target, a browser with its driver, axe-core.
+//! What a fresh machine lacks, and how to get it: the WebAssembly target, a browser with its driver, a driver for Vulkan,
+//! axe-core.
 //!
 //! Each step looks first and does nothing where the thing is there; where it may not install something, it says in
 //! one line what to install.
@@ -72,6 +73,30 @@ fn driver() -> Option<PathBuf> {
         "/snap/bin/chromium.chromedriver",
     ];
     which("chromedriver").or_else(|| elsewhere.into_iter().map(PathBuf::from).find(|file| file.is_file()))
+}
+
+/// Makes sure that Vulkan has a driver: the one of a GPU, or Mesa's lavapipe, which computes on the processor.
+pub(crate) fn vulkan(workspace: &Workspace) -> Result<()> {
+    if has_vulkan() {
+        return Ok(());
+    }
+    apt_install(workspace, &["mesa-vulkan-drivers"]).context("there is no driver for Vulkan")?;
+    if has_vulkan() { Ok(()) } else { bail!("mesa-vulkan-drivers brought no driver for Vulkan") }
+}
+
+fn has_vulkan() -> bool {
+    let named = ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"];
+    let folders = ["/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d", "/usr/local/share/vulkan/icd.d"];
+    named.into_iter().any(|name| std::env::var_os(name).is_some())
+        || folders.into_iter().any(|folder| {
+            fs::read_dir(folder)
+                .is_ok_and(|mut files| files.any(|file| file.is_ok_and(|file| is_driver(&file.path()))))
+        })
+}
+
+/// Whether the loader of Vulkan would read the file.
+fn is_driver(file: &Path) -> bool {
+    file.extension().is_some_and(|extension| extension == "json")
 }
 
 /// Makes sure that `target/tools/axe.min.js` is there, in the version that the tests were written for.

@@ -13,6 +13,14 @@ pub enum DeviceError {
     /// No segment of this device starts at the address.
     #[error("no segment of this device starts at {0}")]
     UnknownSegment(DeviceAddr),
+    /// No segment of this device can be that large, however much memory is free; nothing changed, and less may still work.
+    #[error("a segment of {requested} is more than the device gives at once: {largest}")]
+    TooLarge {
+        /// The size of the segment that was wanted.
+        requested: Bytes,
+        /// The size of the largest segment.
+        largest: Bytes,
+    },
     /// The device is gone, and all its memory with it.
     #[error("the device was lost")]
     Lost {

@@ -5,6 +5,7 @@
 //! streams its user advances, and [`RecordedDevice`], which hands out the segment addresses of a recording;
 //! [`MirroredDevice`] puts such a recording in front of any other device.
 
+mod boxed;
 mod error;
 mod mapped;
 mod mirrored;
@@ -14,6 +15,7 @@ mod virtual_device;
 
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
+pub use boxed::AnyDevice;
 pub use error::DeviceError;
 pub use mirrored::{MirroredDevice, MirroredEvent};
 pub use recorded::{Held, RecordedDevice, RecordedFailure, RecordedRefusal};
@@ -60,7 +62,7 @@ pub trait DeviceMemory {
     /// # Errors
     ///
     /// [`DeviceError::OutOfMemory`] when the device has not that much, to which an allocator can react; the others pass
-    /// through it.
+    /// through it, [`DeviceError::TooLarge`] among them.
     fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError>;
 
     /// Gives the segment at `base` back, once work that uses it is done.

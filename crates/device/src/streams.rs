@@ -10,6 +10,18 @@ pub struct StreamEvent {
 }
 
 impl StreamEvent {
+    /// Point `number` of the stream, as a device tells another one of it; points of a stream are numbered in their order.
+    #[must_use]
+    pub const fn new(stream: StreamId, number: u64) -> Self {
+        Self { stream, number }
+    }
+
+    /// Its place among the points of its stream.
+    #[must_use]
+    pub const fn number(&self) -> u64 {
+        self.number
+    }
+
     /// The stream that it was recorded on.
     #[must_use]
     pub const fn stream(&self) -> StreamId {

@@ -7,6 +7,7 @@
 //!
 //! Nothing here knows an allocator: what a file says happened stays apart from what our allocator does.
 
+mod compact;
 mod error;
 mod gzip;
 mod infer;
@@ -16,6 +17,7 @@ mod recorded;
 mod stats;
 mod summary;
 
+pub use compact::CompactTrace;
 pub use error::ReadError;
 pub use infer::{DriverRefusal, Failure, Inferred, requests, requests_after};
 pub use read::unpack;

@@ -4,6 +4,7 @@ use blockyard_record::{Bytes, PoolId, PoolKind, StreamId, TraceAction, TraceEntr
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 
+use crate::compact::CompactTrace;
 use crate::gzip::gunzip;
 use crate::recorded::{
     Allocated, Meta, Operation, OperationKind, RecordedBlock, RecordedRun, RecordedSegment, StatChange,
@@ -110,6 +111,10 @@ impl RecordedRun {
         if let Some(trace) = line.trace {
             self.trace = Some(trace.into_iter().map(TraceEntry::from).collect());
         }
+        if let Some(columns) = line.compact_trace {
+            let entries = columns.entries();
+            self.trace = Some(entries.map_err(|message| ReadError::Line { line: number, message })?);
+        }
         if let Some(segments) = line.segments {
             self.segments = Some(segments.into_iter().map(RecordedSegment::from).collect());
         }
@@ -164,6 +169,7 @@ struct Line {
     pool: Option<u32>,
     stats: Option<StatMap>,
     trace: Option<Vec<TraceLine>>,
+    compact_trace: Option<CompactTrace>,
     segments: Option<Vec<SegmentLine>>,
     memory_summary: Option<String>,
     checkpoints: Option<Vec<(String, usize, StatMap)>>,

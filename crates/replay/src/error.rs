@@ -1,4 +1,5 @@
 use blockyard_allocator::{AllocError, ConfigError};
+use blockyard_device::DeviceError;
 use blockyard_pytorch::ReadError;
 use blockyard_record::RecordingError;
 
@@ -26,4 +27,10 @@ pub enum RunError {
     /// The device failed in another way than for want of memory.
     #[error(transparent)]
     Allocator(AllocError),
+}
+
+impl From<DeviceError> for RunError {
+    fn from(error: DeviceError) -> Self {
+        Self::Allocator(error.into())
+    }
 }

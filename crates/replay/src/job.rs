@@ -2,12 +2,15 @@
 
 use std::error::Error;
 
+use blockyard_allocator::AllocError;
 use blockyard_pytorch::RecordedRun;
 use blockyard_record::{Bytes, Recording};
 use blockyard_workload::{ParseError, Workload};
 use serde::{Deserialize, Serialize};
 
-use crate::{AllocatorConfig, Comparison, OnProgress, Progress, RunError, Settings, run, verify};
+use crate::{
+    AllocatorConfig, Comparison, OnProgress, Progress, RunError, Settings, StepContents, run, verify,
+};
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +44,8 @@ pub struct Product {
     pub recording: Recording,
     /// For an opened recording: what it is, and what is the same.
     pub opened: Option<Opened>,
+    /// For a run on a device with contents: what was done to them, for each step.
+    pub contents: Option<Vec<StepContents>>,
 }
 
 /// What a recording says of itself, and how the replay compares with it.
@@ -82,6 +87,9 @@ pub enum JobError {
         /// What is wrong.
         message: String,
     },
+    /// The device failed, and the run with it.
+    #[error("{0}")]
+    Device(String),
     /// It was broken off.
     #[error("cancelled")]
     Cancelled,
@@ -98,15 +106,12 @@ pub enum JobError {
 pub fn perform(job: &Job, on_progress: OnProgress) -> Result<Product, JobError> {
     match job {
         Job::Run { title, text, config, capacity } => {
-            let config: AllocatorConfig =
-                config.parse().map_err(|error| job_error(RunError::Config(error), ""))?;
             if on_progress(Progress::new("reading", 0, 0)).is_break() {
                 return Err(JobError::Cancelled);
             }
-            let workload = Workload::parse(text).map_err(|error| text_error(&error))?;
-            let settings = Settings { title: title.clone(), config, capacity: *capacity };
-            let recording = run(&workload, &settings, on_progress).map_err(|error| job_error(error, ""))?;
-            Ok(Product { workload, recording, opened: None })
+            let (workload, settings) = read(title, text, config, *capacity)?;
+            let recording = run(&workload, &settings, on_progress)?;
+            Ok(Product { workload, recording, opened: None, contents: None })
         }
         Job::Open { name, bytes } => {
             if on_progress(Progress::new("reading", 0, 0)).is_break() {
@@ -120,8 +125,35 @@ pub fn perform(job: &Job, on_progress: OnProgress) -> Result<Product, JobError> 
                 device: recorded.meta.device,
                 comparison: verified.comparison,
             };
-            Ok(Product { workload: verified.workload, recording: verified.recording, opened: Some(opened) })
+            Ok(Product {
+                workload: verified.workload,
+                recording: verified.recording,
+                opened: Some(opened),
+                contents: None,
+            })
         }
+    }
+}
+
+/// The workload and the settings that the texts mean.
+///
+/// # Errors
+///
+/// [`JobError::Text`] and [`JobError::Config`].
+pub fn read(
+    title: &str,
+    text: &str,
+    config: &str,
+    capacity: Bytes,
+) -> Result<(Workload, Settings), JobError> {
+    let config: AllocatorConfig = config.parse().map_err(RunError::Config)?;
+    let workload = Workload::parse(text).map_err(|error| text_error(&error))?;
+    Ok((workload, Settings { title: title.to_owned(), config, capacity }))
+}
+
+impl From<RunError> for JobError {
+    fn from(error: RunError) -> Self {
+        job_error(error, "")
     }
 }
 
@@ -136,6 +168,9 @@ fn job_error(error: RunError, name: &str) -> JobError {
         RunError::Config(error) if name.is_empty() => JobError::Config(error.to_string()),
         RunError::Config(error) => {
             JobError::File { name: name.to_owned(), message: format!("its settings: {error}") }
+        }
+        RunError::Allocator(AllocError::Device(error)) if name.is_empty() => {
+            JobError::Device(with_causes(&error))
         }
         RunError::Read(error) => JobError::File { name: name.to_owned(), message: error.to_string() },
         error if name.is_empty() => JobError::Failed(with_causes(&error)),

@@ -2,10 +2,12 @@
 //!
 //! [`run`] feeds a workload to [`CachingAllocator`](blockyard_allocator::CachingAllocator) on a virtual device and returns
 //! the [`Recording`]. [`verify`] replays a recording of PyTorch's own allocator and compares
-//! everything that the recording contains. [`Runner`] does one request at a time over any device. [`job`] is both behind
-//! one door, as messages that cross a thread border.
+//! everything that the recording contains. [`Runner`] does one request at a time over any device; [`CheckedRun`] proves on a
+//! device with contents that no block's bytes are ever another's. [`job`] is run and verify behind one door, as messages that
+//! cross a thread border.
 
 mod compare;
+mod contents;
 mod error;
 pub mod job;
 mod past;
@@ -18,6 +20,7 @@ mod verify;
 pub use blockyard_allocator::{AllocatorConfig, ConfigError};
 pub use blockyard_device::Advance;
 pub use compare::{Comparison, Count, Difference};
+pub use contents::{CheckedRun, Contents, Range, StepContents};
 pub use error::RunError;
 pub use progress::{OnProgress, Progress};
 pub use replayable::{Replayable, device_of, open};
@@ -27,7 +30,7 @@ pub use verify::{Verified, verify, verify_on};
 
 use std::ops::ControlFlow;
 
-use blockyard_device::{DeviceMemory, VirtualDevice};
+use blockyard_device::{AnyDevice, DeviceMemory, VirtualDevice};
 use blockyard_record::{Bytes, Recording};
 use blockyard_workload::Workload;
 
@@ -51,7 +54,7 @@ pub struct Settings {
 ///
 /// [`RunError::Cancelled`] when `on_progress` breaks off, [`RunError::Recording`] when the run is too long to record.
 pub fn run(workload: &Workload, settings: &Settings, on_progress: OnProgress) -> Result<Recording, RunError> {
-    run_on(VirtualDevice::new(settings.capacity), workload, settings, on_progress)
+    run_on(AnyDevice::new(VirtualDevice::new(settings.capacity)), workload, settings, on_progress)
 }
 
 /// Runs the workload on any device, as [`run`] does.

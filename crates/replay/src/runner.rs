@@ -1,10 +1,11 @@
 use std::collections::BTreeSet;
 
 use blockyard_allocator::{AllocError, Allocation, CachingAllocator};
-use blockyard_device::{Advance, DeviceMemory};
+use blockyard_device::{Advance, DeviceError, DeviceMemory};
 use blockyard_pytorch::Allocated;
 use blockyard_record::{
-    DeviceAddr, Event, EventSink, Outcome, PoolId, Recorder, Recording, RunInfo, Snapshot, Stats, TraceEntry,
+    BlockId, BlockSnapshot, DeviceAddr, Event, EventSink, Outcome, PoolId, Recorder, Recording, RunInfo,
+    Snapshot, Stats, TraceEntry,
 };
 use blockyard_workload::{Request, TensorId, Workload};
 
@@ -53,12 +54,17 @@ pub struct Runner<'a, D: DeviceMemory> {
 pub struct TraceRecorder {
     recorder: Recorder,
     trace: Option<Vec<TraceEntry>>,
+    /// The block that the running step took.
+    handed_out: Option<BlockId>,
 }
 
 impl EventSink for TraceRecorder {
     fn record(&mut self, event: Event) {
         if let Some(trace) = &mut self.trace {
             trace.extend(self.recorder.state().trace_entry(&event));
+        }
+        if let Event::Allocated { block, .. } = event {
+            self.handed_out = Some(block);
         }
         self.recorder.record(event);
     }
@@ -67,7 +73,7 @@ impl EventSink for TraceRecorder {
 impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
     /// A runner before the first request.
     pub fn new(device: D, settings: &Settings, workload: &'a Workload) -> Self {
-        let sink = TraceRecorder { recorder: recorder(settings, workload), trace: None };
+        let sink = TraceRecorder { recorder: recorder(settings, workload), trace: None, handed_out: None };
         Self::over(CachingAllocator::new(device, settings.config.clone(), sink), workload)
     }
 
@@ -89,7 +95,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         }
         let mut recorder = recorder(settings, workload);
         recorder.begin_with(start)?;
-        let sink = TraceRecorder { recorder, trace: None };
+        let sink = TraceRecorder { recorder, trace: None, handed_out: None };
         let (allocator, live) =
             CachingAllocator::beginning_with(device, settings.config.clone(), sink, start)
                 .map_err(RunError::Allocator)?;
@@ -113,6 +119,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         };
         self.set_labels();
         self.next += 1;
+        self.allocator.sink_mut().handed_out = None;
         let result = self.perform(request)?;
         let outcome = match &result {
             StepResult::Allocated(_) | StepResult::Done => Outcome::Done,
@@ -122,6 +129,13 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         };
         self.allocator.sink_mut().recorder.finish_step(outcome);
         Ok(Some(result))
+    }
+
+    /// The block that the last request took, if it did.
+    #[must_use]
+    pub fn handed_out(&self) -> Option<BlockSnapshot> {
+        let sink = self.allocator.sink();
+        sink.recorder.state().block(sink.handed_out?)
     }
 
     /// The counters of the allocator at this moment.
@@ -308,7 +322,8 @@ fn failure(error: AllocError) -> Result<StepResult, RunError> {
         | AllocError::NoVirtualMemory
         | AllocError::TooLarge { .. }
         | AllocError::InvalidFraction(_)
-        | AllocError::InvalidPointer(_) => Ok(StepResult::Refused(error.to_string())),
+        | AllocError::InvalidPointer(_)
+        | AllocError::Device(DeviceError::TooLarge { .. }) => Ok(StepResult::Refused(error.to_string())),
         error => Err(RunError::Allocator(error)),
     }
 }

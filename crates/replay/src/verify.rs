@@ -1,7 +1,7 @@
 use std::ops::ControlFlow;
 
 use blockyard_allocator::AllocatorConfig;
-use blockyard_device::{Advance, DeviceMemory, RecordedDevice};
+use blockyard_device::{Advance, AnyDevice, DeviceMemory, RecordedDevice};
 use blockyard_pytorch::{
     Allocated, Inferred, OperationKind, RecordedBlock, RecordedRun, RecordedSegment, STAT_COUNT, StatChange,
     memory_summary, stat_keys, stat_values,
@@ -39,7 +39,7 @@ pub struct Verified {
 /// [`RunError::Config`] for settings that are not modeled, [`RunError::Read`] for recordings that cannot be replayed,
 /// [`RunError::Cancelled`] when `on_progress` breaks off.
 pub fn verify(run: &RecordedRun, on_progress: OnProgress) -> Result<Verified, RunError> {
-    verify_on(run, |recorded| recorded, on_progress)
+    verify_on(run, AnyDevice::new, on_progress)
 }
 
 /// As [`verify`], on the device that `device_for` makes of the recorded one.

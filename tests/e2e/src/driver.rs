@@ -11,7 +11,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use crate::page::Window;
+use crate::page::{Gpu, Window};
 use crate::{PATIENCE, output};
 
 /// Browsers that run at a time in one test program.
@@ -116,11 +116,11 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn start(window: Window) -> Result<Self> {
+    pub(crate) fn start(window: Window, gpu: Gpu) -> Result<Self> {
         let permit = Permit::wait();
         let profile = Profile::new()?;
         let process = Process::start()?;
-        let capabilities = capabilities(window, &profile);
+        let capabilities = capabilities(window, gpu, &profile);
         let mut driver = Self { process, session: String::new(), _profile: profile, _permit: permit };
         let session = driver.call("POST", "/session", &capabilities)?;
         let id = session["sessionId"].as_str().context("chromedriver opened no session")?;
@@ -172,7 +172,11 @@ impl Drop for Driver {
     }
 }
 
-fn capabilities(window: Window, profile: &Profile) -> Value {
+/// What makes Chromium compute WebGPU in software.
+const SOFTWARE_GPU: [&str; 3] =
+    ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--enable-unsafe-swiftshader"];
+
+fn capabilities(window: Window, gpu: Gpu, profile: &Profile) -> Value {
     let mut options = json!({
         "args": [
             "--headless",
@@ -192,6 +196,11 @@ fn capabilities(window: Window, profile: &Profile) -> Value {
             format!("--user-data-dir={}", profile.0.display()),
         ],
     });
+    if gpu == Gpu::Software
+        && let Some(arguments) = options["args"].as_array_mut()
+    {
+        arguments.extend(SOFTWARE_GPU.map(Into::into));
+    }
     if let Some(browser) = std::env::var_os("CHROME") {
         options["binary"] = browser.to_string_lossy().into();
     }

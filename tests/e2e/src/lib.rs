@@ -36,7 +36,7 @@ use anyhow::{Context, Result};
 pub use axe::Violation;
 pub use console::{LogEntry, Request};
 pub use input::key;
-pub use page::{Page, Rect, Window};
+pub use page::{Gpu, Page, Rect, Window};
 
 /// How long anything is waited for.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -48,15 +48,23 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 /// # Errors
 /// What the test says; else the errors that the page wrote to its console.
 pub fn drive(test: impl FnOnce(&mut Page) -> Result<()>) -> Result<()> {
-    drive_in(Window::default(), test)
+    drive_in(Window::default(), Gpu::None, test)
+}
+
+/// As [`drive`], in a browser with an adapter for WebGPU.
+///
+/// # Errors
+/// As [`drive`].
+pub fn drive_on_gpu(test: impl FnOnce(&mut Page) -> Result<()>) -> Result<()> {
+    drive_in(Window::default(), Gpu::Software, test)
 }
 
 /// As [`drive`], in a window of another size or with settings made before the page loads.
 ///
 /// # Errors
 /// As [`drive`].
-pub fn drive_in(window: Window, test: impl FnOnce(&mut Page) -> Result<()>) -> Result<()> {
-    let mut page = Page::blank(window)?;
+pub fn drive_in(window: Window, gpu: Gpu, test: impl FnOnce(&mut Page) -> Result<()>) -> Result<()> {
+    let mut page = Page::blank(window, gpu)?;
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         page.goto("/")?;
         test(&mut page)?;

@@ -24,6 +24,16 @@ pub struct Window {
     pub height: u32,
 }
 
+/// What the browser has for WebGPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Gpu {
+    /// Nothing: WebGPU is there, without an adapter.
+    #[default]
+    None,
+    /// An adapter in software, the same on every machine.
+    Software,
+}
+
 impl Default for Window {
     fn default() -> Self {
         Self { width: 1280, height: 900 }
@@ -65,12 +75,12 @@ impl Page {
     ///
     /// # Errors
     /// Where the page was not built, or the browser does not start.
-    pub fn blank(window: Window) -> Result<Self> {
+    pub fn blank(window: Window, gpu: Gpu) -> Result<Self> {
         let dist = root().join("dist");
         ensure!(dist.join("index.html").is_file(), "there is no page: run `cargo xtask build`");
         let server = Server::start(&dist, Port::take(0)?)?;
         let url = server.url();
-        let driver = Driver::start(window)?;
+        let driver = Driver::start(window, gpu)?;
         Ok(Self { driver, server: Some(server), url, media: Vec::new() })
     }
 

@@ -165,14 +165,19 @@ fn verdict(session: Session) -> AnyView {
             view! { <span class="quiet">{steps}{failures}</span> }.into_any()
         }
         Attempt::Long => {
-            view! { <span class="quiet">"A long workload: it runs in the background."</span> }.into_any()
+            let words = if session.on_gpu.get() {
+                "It runs on the GPU."
+            } else {
+                "A long workload: it runs in the background."
+            };
+            view! { <span class="quiet">{words}</span> }.into_any()
         }
         Attempt::Failed(failure) => {
             let words = match failure {
                 Failure::Text { message, place: (line, column, _) } => {
                     format!("Error in line {line}, column {column}: {}.", message.trim_end_matches('.'))
                 }
-                Failure::Other(message) => sentence(&message),
+                Failure::Device(message) | Failure::Other(message) => sentence(&message),
                 Failure::Config(_) => "PYTORCH_CUDA_ALLOC_CONF is wrong: see above.".to_owned(),
                 Failure::Capacity(_) => "The capacity is wrong: see above.".to_owned(),
             };

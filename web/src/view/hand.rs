@@ -10,6 +10,7 @@ use crate::browser;
 use crate::commands::sentence;
 use crate::run::{Attempt, Failure};
 use crate::session::{Session, Settings};
+use crate::view::gpu;
 use crate::view::kit::{button, click, flag, on, select, text};
 
 const SIZES: [(&str, &str, &str); 7] = [
@@ -164,6 +165,7 @@ fn device(session: Session) -> AnyView {
             <p class="error" id="device-error" data-testid="device-error" hidden=flag(move || capacity_error.get().is_none() && config_error.get().is_none())>
                 {text(move || capacity_error.get().or_else(|| config_error.get()).unwrap_or_default())}
             </p>
+            {gpu::switch(session)}
         </div>
     }
     .into_any()

@@ -6,6 +6,7 @@ use leptos::prelude::*;
 
 use crate::commands::sentence;
 use crate::session::Session;
+use crate::view::gpu;
 use crate::view::icon::Icon;
 use crate::view::kit::{button, click, facts, flag, icon_button, text};
 
@@ -60,6 +61,7 @@ pub(crate) fn step(session: Session) -> AnyView {
                 {text(move || told.with(|told| sentence(&told.words.sentence)))}
             </p>
             {trouble}
+            {gpu::contents(session)}
             <ol class="events" data-testid="events">{events}</ol>
             {block(session)}
         </section>

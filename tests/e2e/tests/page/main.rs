@@ -1,6 +1,7 @@
 //! The page as people use it.
 
 mod access;
+mod gpu;
 mod play;
 mod recordings;
 

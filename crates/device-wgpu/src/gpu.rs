@@ -1,0 +1,126 @@
+//! Finding an adapter and opening it.
+
+use std::rc::Rc;
+
+use blockyard_record::Bytes;
+
+use crate::contents::Passes;
+use crate::health::Health;
+
+/// An open adapter; a handle that is cloned freely.
+///
+/// It has an adapter's queue for itself, and its buffers are gone with the last handle and device of it.
+#[derive(Clone, Debug)]
+pub struct Gpu {
+    pub(crate) device: wgpu::Device,
+    pub(crate) queue: wgpu::Queue,
+    pub(crate) health: Health,
+    pub(crate) passes: Rc<Passes>,
+    info: Rc<GpuInfo>,
+}
+
+/// What an adapter is and how far it goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GpuInfo {
+    /// Its name, or its vendor and architecture where a browser tells no more; never empty.
+    pub name: String,
+    /// `Vulkan` or `WebGPU`.
+    pub backend: &'static str,
+    /// Whether it computes on the processor.
+    pub is_software: bool,
+    /// The largest buffer, and so the largest segment.
+    pub largest_buffer: Bytes,
+    /// The most bytes that one compute pass sees.
+    pub largest_binding: Bytes,
+}
+
+/// Why there is no [`Gpu`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// Nothing here draws or computes: no driver, or a browser without WebGPU.
+    #[error("no adapter was found")]
+    NoAdapter(#[source] wgpu::RequestAdapterError),
+    /// The adapter is there and refuses.
+    #[error("{name} did not open")]
+    Refused {
+        /// Which adapter.
+        name: String,
+        /// Its own word.
+        #[source]
+        source: wgpu::RequestDeviceError,
+    },
+}
+
+impl Gpu {
+    /// Opens the adapter that the system prefers for heavy work.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError::NoAdapter`] where there is none, [`OpenError::Refused`] with the driver's word.
+    pub async fn open() -> Result<Self, OpenError> {
+        let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+        descriptor.backends = wgpu::Backends::VULKAN | wgpu::Backends::BROWSER_WEBGPU;
+        let instance = wgpu::Instance::new(descriptor);
+        let options = wgpu::RequestAdapterOptions {
+            power_preference: wgpu::PowerPreference::HighPerformance,
+            ..wgpu::RequestAdapterOptions::default()
+        };
+        let adapter = instance.request_adapter(&options).await.map_err(OpenError::NoAdapter)?;
+        let limits = adapter.limits();
+        let descriptor = wgpu::DeviceDescriptor {
+            required_limits: limits.clone(),
+            // A released segment goes back to the driver, and not into a reserve.
+            memory_hints: wgpu::MemoryHints::MemoryUsage,
+            ..wgpu::DeviceDescriptor::default()
+        };
+        let adapter_info = adapter.get_info();
+        let (device, queue) = match adapter.request_device(&descriptor).await {
+            Ok(opened) => opened,
+            Err(source) => return Err(OpenError::Refused { name: adapter_info.name, source }),
+        };
+        let info = GpuInfo {
+            name: name(&device, &adapter_info),
+            backend: if cfg!(target_arch = "wasm32") { "WebGPU" } else { "Vulkan" },
+            is_software: adapter_info.device_type == wgpu::DeviceType::Cpu,
+            largest_buffer: Bytes::new(limits.max_buffer_size),
+            largest_binding: Bytes::new(limits.max_storage_buffer_binding_size),
+        };
+        let health = Health::of(&device);
+        let passes = Rc::new(Passes::new(&device));
+        Ok(Self { device, queue, health, passes, info: Rc::new(info) })
+    }
+
+    /// What the adapter is and how far it goes.
+    #[must_use]
+    pub fn info(&self) -> &GpuInfo {
+        &self.info
+    }
+
+    /// Gives the adapter up at once: every device on it is lost.
+    pub fn close(&self) {
+        self.device.destroy();
+        // The driver tells that too, but not every one before the next call.
+        self.health.fail("it was closed");
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn name(_device: &wgpu::Device, info: &wgpu::AdapterInfo) -> String {
+    if info.name.is_empty() { "an adapter without a name".to_owned() } else { info.name.clone() }
+}
+
+/// Browsers mostly keep the name to themselves and tell vendor and architecture.
+#[cfg(target_arch = "wasm32")]
+fn name(device: &wgpu::Device, info: &wgpu::AdapterInfo) -> String {
+    let words = device.as_webgpu().map_or_else(Vec::new, |device| {
+        let info = device.adapter_info();
+        vec![info.vendor(), info.architecture()]
+    });
+    let words: Vec<_> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    match (info.name.as_str(), words.is_empty()) {
+        ("", true) => "an adapter without a name".to_owned(),
+        ("", false) => words.join(" "),
+        (name, _) => name.to_owned(),
+    }
+}

@@ -1,0 +1,44 @@
+//! Whether the adapter still works: what it said too late for the call that was to blame.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use blockyard_device::DeviceError;
+
+/// The first thing that went wrong, for good.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Health(Arc<Mutex<Option<String>>>);
+
+impl Health {
+    /// Listens to all that the device says on its own.
+    pub(crate) fn of(device: &wgpu::Device) -> Self {
+        let health = Self::default();
+        let heard = health.clone();
+        device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
+            heard.fail(&first_line(&error.to_string()));
+        }));
+        let heard = health.clone();
+        device.set_device_lost_callback(move |reason, message| {
+            let message = first_line(&message);
+            // Some drivers only say that, not why.
+            heard.fail(&if message.is_empty() { format!("{reason:?}") } else { message });
+        });
+        health
+    }
+
+    pub(crate) fn fail(&self, message: &str) {
+        // What follows from the first failure says less than the failure itself.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| message.to_owned());
+    }
+
+    pub(crate) fn check(&self) -> Result<(), DeviceError> {
+        match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            None => Ok(()),
+            Some(message) => Err(DeviceError::Lost { source: message.clone().into() }),
+        }
+    }
+}
+
+/// Validation errors go on for a page; the first line says it.
+fn first_line(message: &str) -> String {
+    message.trim().lines().next().unwrap_or_default().trim_end_matches([':', '.']).to_owned()
+}

@@ -1,0 +1,181 @@
+use std::collections::{BTreeMap, VecDeque};
+
+use blockyard_device::{Advance, DeviceError, DeviceMemory, MemoryInfo, StreamEvent};
+use blockyard_record::{Bytes, DeviceAddr, StreamId};
+
+use crate::{Filled, Mismatch, WgpuDevice};
+
+/// A [`WgpuDevice`] with streams that its user advances.
+///
+/// WebGPU has one queue and no streams. Here a stream is a list of work that goes to the queue when the stream is advanced
+/// or waited for, and no sooner; its events are complete from then on, since whatever follows on the queue finds the work done. So
+/// the same requests have the same outcome as on a [`VirtualDevice`](blockyard_device::VirtualDevice), and a block that is
+/// handed out before its streams are done loses its contents for certain.
+#[derive(Debug)]
+pub struct StreamedWgpu {
+    device: WgpuDevice,
+    streams: BTreeMap<StreamId, Stream>,
+    /// What went wrong where nobody could be told.
+    late: Option<DeviceError>,
+}
+
+#[derive(Debug, Default)]
+struct Stream {
+    work: VecDeque<Task>,
+    recorded: u64,
+    done: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Task {
+    Fill(Filled),
+    Check(Filled, u32),
+    Event(u64),
+}
+
+impl StreamedWgpu {
+    /// Streams over `device`.
+    #[must_use]
+    pub fn new(device: WgpuDevice) -> Self {
+        Self { device, streams: BTreeMap::new(), late: None }
+    }
+
+    /// As [`WgpuDevice::fill`], when the stream comes to it; a range that is wrong is told then.
+    pub fn fill(&mut self, stream: StreamId, range: Filled) {
+        self.give(stream, Task::Fill(range));
+    }
+
+    /// As [`WgpuDevice::check`], when the stream comes to it; a range that is wrong is told then.
+    pub fn check(&mut self, stream: StreamId, range: Filled, tag: u32) {
+        self.give(stream, Task::Check(range, tag));
+    }
+
+    /// Hands the work of all streams to the queue that have no event which is still to be reached.
+    ///
+    /// # Errors
+    ///
+    /// As [`WgpuDevice::fill`], for ranges that were given earlier.
+    pub fn hand_on(&mut self) -> Result<(), DeviceError> {
+        self.told()?;
+        let free = self.streams.iter().filter(|(_, stream)| stream.done == stream.recorded);
+        for stream in free.map(|(stream, _)| *stream).collect::<Vec<_>>() {
+            self.work_off(stream, u64::MAX)?;
+        }
+        Ok(())
+    }
+
+    /// As [`WgpuDevice::mismatches`]; work of streams that were not advanced is still to come.
+    ///
+    /// # Errors
+    ///
+    /// As [`WgpuDevice::mismatches`].
+    pub async fn mismatches(&mut self) -> Result<Vec<Mismatch>, DeviceError> {
+        self.told()?;
+        self.device.mismatches().await
+    }
+
+    /// As [`WgpuDevice::mismatches_now`]; work of streams that were not advanced is still to come.
+    ///
+    /// # Errors
+    ///
+    /// As [`WgpuDevice::mismatches_now`].
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn mismatches_now(&mut self) -> Result<Vec<Mismatch>, DeviceError> {
+        self.told()?;
+        self.device.mismatches_now()
+    }
+
+    fn give(&mut self, stream: StreamId, task: Task) {
+        self.streams.entry(stream).or_default().work.push_back(task);
+    }
+
+    /// Hands a stream's work to the queue, up to an event or all of it.
+    fn work_off(&mut self, stream: StreamId, until: u64) -> Result<(), DeviceError> {
+        let Some(stream) = self.streams.get_mut(&stream) else { return Ok(()) };
+        while stream.done < until {
+            match stream.work.pop_front() {
+                Some(Task::Fill(range)) => self.device.fill(range)?,
+                Some(Task::Check(range, tag)) => self.device.check(range, tag)?,
+                Some(Task::Event(event)) => stream.done = event,
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn advance(&mut self, stream: Option<StreamId>) -> Result<(), DeviceError> {
+        let all: Vec<_> = match stream {
+            Some(stream) => vec![stream],
+            None => self.streams.keys().copied().collect(),
+        };
+        for stream in all {
+            self.work_off(stream, u64::MAX)?;
+        }
+        // Natively the work is really done afterwards.
+        let event = self.device.record_event(StreamId::DEFAULT)?;
+        self.device.wait(&event)
+    }
+
+    fn told(&mut self) -> Result<(), DeviceError> {
+        self.late.take().map_or(Ok(()), Err)
+    }
+}
+
+impl Advance for StreamedWgpu {
+    fn advance_streams(&mut self, stream: Option<StreamId>) {
+        if let Err(error) = self.advance(stream) {
+            self.late.get_or_insert(error);
+        }
+    }
+}
+
+impl DeviceMemory for StreamedWgpu {
+    type Event = StreamEvent;
+
+    fn total_memory(&self) -> Bytes {
+        self.device.total_memory()
+    }
+
+    fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError> {
+        self.told()?;
+        self.device.memory_info()
+    }
+
+    fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
+        self.told()?;
+        self.device.allocate_segment(size)
+    }
+
+    /// Does all work of all streams first, as drivers do.
+    fn release_segment(&mut self, base: DeviceAddr) -> Result<(), DeviceError> {
+        self.told()?;
+        let streams: Vec<_> = self.streams.keys().copied().collect();
+        for stream in streams {
+            self.work_off(stream, u64::MAX)?;
+        }
+        self.device.release_segment(base)
+    }
+
+    fn record_event(&mut self, stream: StreamId) -> Result<StreamEvent, DeviceError> {
+        self.told()?;
+        let recorded = self.streams.entry(stream).or_default();
+        recorded.recorded += 1;
+        let number = recorded.recorded;
+        recorded.work.push_back(Task::Event(number));
+        Ok(StreamEvent::new(stream, number))
+    }
+
+    fn is_complete(&self, event: &StreamEvent) -> Result<bool, DeviceError> {
+        Ok(self.streams.get(&event.stream()).is_some_and(|stream| stream.done >= event.number()))
+    }
+
+    fn wait(&mut self, event: &StreamEvent) -> Result<(), DeviceError> {
+        self.told()?;
+        if self.is_complete(event)? {
+            return Ok(());
+        }
+        self.work_off(event.stream(), event.number())?;
+        let event = self.device.record_event(event.stream())?;
+        self.device.wait(&event)
+    }
+}

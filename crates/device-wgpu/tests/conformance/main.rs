@@ -1,0 +1,31 @@
+//! The suite that every device passes, over Vulkan natively and over WebGPU in a browser, and what only this device does.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a failed expectation fails the test"
+)]
+
+#[cfg(target_arch = "wasm32")]
+mod browser;
+#[cfg(not(target_arch = "wasm32"))]
+mod presets;
+mod streamed;
+#[cfg(not(target_arch = "wasm32"))]
+mod vulkan;
+
+use blockyard_device_wgpu::Filled;
+use blockyard_record::{Bytes, DeviceAddr};
+use blockyard_tests::workload::Plan;
+
+/// A random workload that both software adapters get through in seconds.
+const PLAN: Plan =
+    Plan { seed: 1, requests: 400, streams: 3, largest: Bytes::mib(8), most_live: Bytes::mib(48) };
+
+/// The device of that workload: too small for all that the workload would cache.
+const BUDGET: Bytes = Bytes::mib(96);
+
+fn range(addr: DeviceAddr, size: Bytes, pattern: u32) -> Filled {
+    Filled { addr, size, pattern }
+}

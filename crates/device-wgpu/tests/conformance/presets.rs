@@ -1,0 +1,133 @@
+//! The presets run on the adapter as they do on the virtual device, with every block's contents checked.
+
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use blockyard_device::{Advance, AnyDevice, DeviceError, DeviceMemory, MemoryInfo, StreamEvent};
+use blockyard_device_wgpu::{Gpu, StreamedWgpu, WgpuDevice};
+use blockyard_record::{Bytes, DeviceAddr, StreamId};
+use blockyard_replay::{CheckedRun, Contents, Range, Settings, run};
+use blockyard_workload::Workload;
+use blockyard_workload::presets::presets;
+
+use crate::{range, vulkan::open};
+
+/// Little enough for a software adapter.
+const SWEPT: Bytes = Bytes::mib(512);
+
+/// The device for the allocator and its contents for the run.
+#[derive(Clone, Debug)]
+struct Shared(Rc<RefCell<StreamedWgpu>>);
+
+impl Shared {
+    fn new(gpu: &Gpu, budget: Bytes) -> Self {
+        Self(Rc::new(RefCell::new(StreamedWgpu::new(WgpuDevice::new(gpu, budget)))))
+    }
+}
+
+impl Contents for Shared {
+    fn fill(&mut self, stream: StreamId, it: Range) -> Result<(), DeviceError> {
+        self.0.borrow_mut().fill(stream, range(it.addr, it.size, it.pattern));
+        Ok(())
+    }
+
+    fn check(&mut self, stream: StreamId, it: Range, step: u32) -> Result<(), DeviceError> {
+        self.0.borrow_mut().check(stream, range(it.addr, it.size, it.pattern), step);
+        Ok(())
+    }
+
+    fn hand_on(&mut self) -> Result<(), DeviceError> {
+        self.0.borrow_mut().hand_on()
+    }
+
+    fn finish(&mut self) -> Result<(), DeviceError> {
+        self.0.borrow_mut().advance_streams(None);
+        Ok(())
+    }
+}
+
+impl Advance for Shared {
+    fn advance_streams(&mut self, stream: Option<StreamId>) {
+        self.0.borrow_mut().advance_streams(stream);
+    }
+}
+
+impl DeviceMemory for Shared {
+    type Event = StreamEvent;
+
+    fn total_memory(&self) -> Bytes {
+        self.0.borrow().total_memory()
+    }
+
+    fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError> {
+        self.0.borrow_mut().memory_info()
+    }
+
+    fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
+        self.0.borrow_mut().allocate_segment(size)
+    }
+
+    fn release_segment(&mut self, base: DeviceAddr) -> Result<(), DeviceError> {
+        self.0.borrow_mut().release_segment(base)
+    }
+
+    fn record_event(&mut self, stream: StreamId) -> Result<StreamEvent, DeviceError> {
+        self.0.borrow_mut().record_event(stream)
+    }
+
+    fn is_complete(&self, event: &StreamEvent) -> Result<bool, DeviceError> {
+        self.0.borrow().is_complete(event)
+    }
+
+    fn wait(&mut self, event: &StreamEvent) -> Result<(), DeviceError> {
+        self.0.borrow_mut().wait(event)
+    }
+}
+
+#[test]
+fn presets_run_as_on_the_virtual_device_and_keep_their_contents() {
+    let gpu = open();
+    for preset in presets().iter().filter(|preset| preset.id != "two-tensors") {
+        let workload = Workload::parse(preset.text).unwrap();
+        let settings = Settings {
+            title: preset.title.to_owned(),
+            config: preset.config.parse().unwrap(),
+            capacity: preset.capacity,
+        };
+        let shared = Shared::new(&gpu, preset.capacity);
+        let mut checked =
+            CheckedRun::new(AnyDevice::new(shared.clone()), shared.clone(), SWEPT, &settings, &workload);
+        while checked.step().unwrap() {}
+        assert_eq!(shared.0.borrow_mut().mismatches_now().unwrap(), [], "{}", preset.id);
+        let (recording, steps) = checked.finish().unwrap();
+        let planned = run(&workload, &settings, &mut |_| ControlFlow::Continue(())).unwrap();
+        assert!(recording.to_bytes().unwrap() == planned.to_bytes().unwrap(), "{} runs otherwise", preset.id);
+        assert_eq!(steps.len(), recording.step_count());
+        let filled: Bytes = steps.iter().map(|step| step.filled).sum();
+        let checked: Bytes = steps.iter().map(|step| step.checked).sum();
+        println!("{}: {filled} filled, {checked} checked", preset.id);
+        assert!(filled > Bytes::ZERO && checked >= filled, "{}", preset.id);
+    }
+}
+
+#[test]
+fn a_block_that_is_damaged_is_found_in_its_step() {
+    let gpu = open();
+    let workload = Workload::parse("a = alloc 3 MiB\nb = alloc 1 MiB\nfree a\nfree b").unwrap();
+    let settings = Settings { title: String::new(), config: "".parse().unwrap(), capacity: Bytes::mib(64) };
+    let shared = Shared::new(&gpu, Bytes::mib(64));
+    let mut checked =
+        CheckedRun::new(AnyDevice::new(shared.clone()), shared.clone(), SWEPT, &settings, &workload);
+    checked.step().unwrap();
+    checked.step().unwrap();
+    let base = blockyard_device::VirtualDevice::FIRST_ADDR;
+    shared.0.borrow_mut().fill(StreamId::DEFAULT, range(base, Bytes::new(512), 1));
+    while checked.step().unwrap() {}
+    for mismatch in shared.0.borrow_mut().mismatches_now().unwrap() {
+        checked.found(mismatch.tag, mismatch.wrong);
+    }
+    let (_, steps) = checked.finish().unwrap();
+    let wrong: Vec<u32> = steps.iter().map(|step| step.wrong).collect();
+    assert_eq!(wrong, [0, 0, 128, 0], "a was checked before its free, b was not touched");
+}

@@ -1,0 +1,110 @@
+//! The device as the suite wants it: with contents, and with streams that run as late as they may.
+
+use blockyard_device::{Advance, DeviceError, DeviceMemory, MemoryInfo, StreamEvent};
+#[cfg(not(target_arch = "wasm32"))]
+use blockyard_device_wgpu::Mismatch;
+use blockyard_device_wgpu::{Gpu, StreamedWgpu, WgpuDevice};
+use blockyard_record::{Bytes, DeviceAddr, StreamId};
+use blockyard_tests::{Contents, Fault};
+
+use crate::range;
+
+#[derive(Debug)]
+pub(crate) struct Streamed(pub(crate) StreamedWgpu);
+
+impl Streamed {
+    pub(crate) fn new(gpu: &Gpu, budget: Bytes) -> Self {
+        Self(StreamedWgpu::new(WgpuDevice::new(gpu, budget)))
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn fault(mismatch: Mismatch) -> Fault {
+    let Mismatch { range, wrong, at, found, .. } = mismatch;
+    let (addr, size, pattern) = (range.addr, range.size, range.pattern);
+    Fault { addr, size, pattern, wrong: wrong.into(), first: at, found: Some(found) }
+}
+
+impl Contents for Streamed {
+    fn fill(
+        &mut self,
+        stream: StreamId,
+        addr: DeviceAddr,
+        size: Bytes,
+        pattern: u32,
+    ) -> Result<(), DeviceError> {
+        self.0.fill(stream, range(addr, size, pattern));
+        Ok(())
+    }
+
+    fn check(
+        &mut self,
+        stream: StreamId,
+        addr: DeviceAddr,
+        size: Bytes,
+        pattern: u32,
+    ) -> Result<(), DeviceError> {
+        self.0.check(stream, range(addr, size, pattern), 0);
+        Ok(())
+    }
+
+    // No work is ever done before somebody waits for it.
+    fn hold(&mut self, _stream: StreamId) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn resume(&mut self, _stream: StreamId) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn faults(&mut self) -> Result<Vec<Fault>, DeviceError> {
+        self.0.advance_streams(None);
+        Ok(self.0.mismatches_now()?.into_iter().map(fault).collect())
+    }
+
+    /// A browser reads back between tasks only: nothing is known here, and the test awaits all of it at its end.
+    #[cfg(target_arch = "wasm32")]
+    fn faults(&mut self) -> Result<Vec<Fault>, DeviceError> {
+        self.0.advance_streams(None);
+        Ok(Vec::new())
+    }
+}
+
+impl Advance for Streamed {
+    fn advance_streams(&mut self, stream: Option<StreamId>) {
+        self.0.advance_streams(stream);
+    }
+}
+
+impl DeviceMemory for Streamed {
+    type Event = StreamEvent;
+
+    fn total_memory(&self) -> Bytes {
+        self.0.total_memory()
+    }
+
+    fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError> {
+        self.0.memory_info()
+    }
+
+    fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
+        self.0.allocate_segment(size)
+    }
+
+    fn release_segment(&mut self, base: DeviceAddr) -> Result<(), DeviceError> {
+        self.0.release_segment(base)
+    }
+
+    fn record_event(&mut self, stream: StreamId) -> Result<StreamEvent, DeviceError> {
+        self.0.record_event(stream)
+    }
+
+    fn is_complete(&self, event: &StreamEvent) -> Result<bool, DeviceError> {
+        self.0.is_complete(event)
+    }
+
+    fn wait(&mut self, event: &StreamEvent) -> Result<(), DeviceError> {
+        self.0.wait(event)
+    }
+}

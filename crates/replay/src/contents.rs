@@ -1,0 +1,226 @@
+//! Runs on a device with contents: every block is filled with its own pattern and checked.
+
+use std::fmt;
+
+use blockyard_device::{AnyDevice, DeviceError};
+use blockyard_record::{Bytes, DeviceAddr, Recording, StreamId};
+use blockyard_workload::{Request, TensorId, Workload};
+use serde::{Deserialize, Serialize};
+
+use crate::{RunError, Runner, Settings, StepResult};
+
+/// Memory that can be filled with patterns and checked. All calls only give work to a stream, which does it in their order.
+pub trait Contents: fmt::Debug {
+    /// Fills a range with a pattern.
+    ///
+    /// # Errors
+    ///
+    /// As the driver reports.
+    fn fill(&mut self, stream: StreamId, range: Range) -> Result<(), DeviceError>;
+
+    /// Compares a range with its pattern; the device's own way of reading back tells the step of a check that found
+    /// something else.
+    ///
+    /// # Errors
+    ///
+    /// As the driver reports.
+    fn check(&mut self, stream: StreamId, range: Range, step: u32) -> Result<(), DeviceError>;
+
+    /// Lets the streams work that wait for nothing.
+    ///
+    /// # Errors
+    ///
+    /// As the driver reports.
+    fn hand_on(&mut self) -> Result<(), DeviceError>;
+
+    /// Lets all streams do all of their work.
+    ///
+    /// # Errors
+    ///
+    /// As the driver reports.
+    fn finish(&mut self) -> Result<(), DeviceError>;
+}
+
+/// A block of memory and what it should hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// Where it starts.
+    pub addr: DeviceAddr,
+    /// Its size, a multiple of 512 bytes.
+    pub size: Bytes,
+    /// Its pattern; no two blocks of a run have the same one.
+    pub pattern: u32,
+}
+
+/// What was done to the contents of the memory in one step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepContents {
+    /// Bytes of the new block that were filled.
+    pub filled: Bytes,
+    /// Blocks that were checked: those that are freed, and after the step all live ones.
+    pub blocks: u32,
+    /// Bytes of these.
+    pub checked: Bytes,
+    /// Words of 4 bytes that were not what they should be.
+    pub wrong: u32,
+}
+
+/// A run in which every block is filled with its own pattern when it is handed out and checked before it is freed.
+///
+/// A block is checked on its own stream and on the streams that it was lent to, so that one that is handed out again before
+/// they are done is found.
+#[derive(Debug)]
+pub struct CheckedRun<'a> {
+    runner: Runner<'a, AnyDevice>,
+    contents: Box<dyn Contents>,
+    workload: &'a Workload,
+    held: Vec<Option<Held>>,
+    steps: Vec<StepContents>,
+    blocks: u32,
+    sweep_left: Bytes,
+}
+
+/// A block in the workload's hands.
+#[derive(Debug)]
+struct Held {
+    range: Range,
+    stream: StreamId,
+    lent_to: Vec<StreamId>,
+}
+
+impl<'a> CheckedRun<'a> {
+    /// A run before the first request; `contents` are those of `device`.
+    ///
+    /// After each step all live blocks are checked, until `most_swept` bytes have been; from then on a block is only checked before
+    /// it is freed, and at the end of the run.
+    pub fn new(
+        device: AnyDevice,
+        contents: impl Contents + 'static,
+        most_swept: Bytes,
+        settings: &Settings,
+        workload: &'a Workload,
+    ) -> Self {
+        Self {
+            runner: Runner::new(device, settings, workload),
+            contents: Box::new(contents),
+            workload,
+            held: Vec::new(),
+            steps: Vec::new(),
+            blocks: 0,
+            sweep_left: most_swept,
+        }
+    }
+
+    /// Does the next request; `false` after the last one, when all blocks that are still live have been checked.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::Allocator`] when the device fails in another way than for want of memory.
+    pub fn step(&mut self) -> Result<bool, RunError> {
+        let Some(request) = self.workload.requests().get(self.steps.len()).copied() else {
+            self.contents.finish()?;
+            return Ok(false);
+        };
+        self.steps.push(StepContents::default());
+        if let Request::Free { tensor } = request {
+            self.check_before_free(tensor)?;
+        }
+        let result = self.runner.step()?;
+        match (request, result) {
+            (Request::Allocate { tensor, stream, .. }, Some(StepResult::Allocated(_))) => {
+                self.fill(tensor, stream)?;
+            }
+            (Request::RecordStream { tensor, stream }, Some(StepResult::Done)) => {
+                if let Some(Some(held)) = self.held.get_mut(tensor.get() as usize) {
+                    held.lent_to.push(stream);
+                }
+            }
+            _ => {}
+        }
+        self.check_live()?;
+        self.contents.hand_on()?;
+        Ok(true)
+    }
+
+    /// How many requests are done.
+    #[must_use]
+    pub fn steps_done(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Takes in what a check of the step found.
+    pub fn found(&mut self, step: u32, wrong: u32) {
+        if let Some(step) = self.steps.get_mut(step as usize) {
+            step.wrong = step.wrong.saturating_add(wrong);
+        }
+    }
+
+    /// The whole run, and what was done to the contents, for each step.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::Recording`] when the run is too long to record.
+    pub fn finish(self) -> Result<(Recording, Vec<StepContents>), RunError> {
+        let (recording, _) = self.runner.finish()?;
+        Ok((recording, self.steps))
+    }
+
+    fn fill(&mut self, tensor: TensorId, stream: StreamId) -> Result<(), DeviceError> {
+        // A request of zero bytes has no block.
+        let Some(block) = self.runner.handed_out() else { return Ok(()) };
+        self.blocks = self.blocks.wrapping_add(1);
+        // Neighboring numbers are far apart as patterns.
+        let range =
+            Range { addr: block.addr, size: block.size, pattern: self.blocks.wrapping_mul(0x85eb_ca6b) };
+        self.contents.fill(stream, range)?;
+        let index = tensor.get() as usize;
+        if index >= self.held.len() {
+            self.held.resize_with(index + 1, || None);
+        }
+        self.held[index] = Some(Held { range, stream, lent_to: Vec::new() });
+        if let Some(step) = self.steps.last_mut() {
+            step.filled = range.size;
+        }
+        Ok(())
+    }
+
+    fn check_before_free(&mut self, tensor: TensorId) -> Result<(), DeviceError> {
+        let held = self.held.get_mut(tensor.get() as usize).and_then(Option::take);
+        let Some(held) = held else { return Ok(()) };
+        let step = self.current_step();
+        for stream in std::iter::once(held.stream).chain(held.lent_to) {
+            self.contents.check(stream, held.range, step)?;
+        }
+        self.count(1, held.range.size);
+        Ok(())
+    }
+
+    /// Checks all live blocks, as long as that is little work, and after the last request.
+    fn check_live(&mut self) -> Result<(), DeviceError> {
+        let is_last = self.steps.len() == self.workload.requests().len();
+        if self.sweep_left.is_zero() && !is_last {
+            return Ok(());
+        }
+        let step = self.current_step();
+        let (mut blocks, mut bytes) = (0, Bytes::ZERO);
+        for held in self.held.iter().flatten() {
+            self.contents.check(held.stream, held.range, step)?;
+            blocks += 1;
+            bytes += held.range.size;
+        }
+        self.sweep_left = self.sweep_left.saturating_sub(bytes);
+        self.count(blocks, bytes);
+        Ok(())
+    }
+
+    fn count(&mut self, blocks: u32, bytes: Bytes) {
+        if let Some(step) = self.steps.last_mut() {
+            step.blocks += blocks;
+            step.checked = step.checked.saturating_add(bytes);
+        }
+    }
+
+    fn current_step(&self) -> u32 {
+        u32::try_from(self.steps.len().saturating_sub(1)).unwrap_or(u32::MAX)
+    }
+}

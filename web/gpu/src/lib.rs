@@ -1,0 +1,148 @@
+//! The page's device over WebGPU, as a class of JavaScript.
+//!
+//! A WebAssembly module of its own: only readers who run something on their GPU need it. It holds the device and nothing else;
+//! the allocator stays in the page's module, which calls this one in the same worker. Addresses, sizes and numbers of
+//! events are `BigInt`s. What goes wrong is thrown as an `Error` whose name is the variant of `DeviceError`.
+
+use std::error::Error;
+
+use blockyard_device::{Advance, DeviceError, DeviceMemory, StreamEvent};
+use blockyard_device_wgpu::{Filled, StreamedWgpu, WgpuDevice};
+use blockyard_record::{Bytes, DeviceAddr, StreamId};
+use wasm_bindgen::prelude::*;
+
+/// An adapter, and the device of the run that is on it.
+#[wasm_bindgen]
+#[derive(Debug)]
+pub struct Gpu {
+    gpu: blockyard_device_wgpu::Gpu,
+    device: StreamedWgpu,
+}
+
+/// Opens the adapter that the browser prefers.
+///
+/// # Errors
+///
+/// An `Error` with the browser's word.
+#[wasm_bindgen]
+pub async fn open() -> Result<Gpu, JsValue> {
+    let gpu = blockyard_device_wgpu::Gpu::open().await.map_err(|error| thrown("Driver", &error))?;
+    let device = StreamedWgpu::new(WgpuDevice::new(&gpu, Bytes::ZERO));
+    Ok(Gpu { gpu, device })
+}
+
+#[wasm_bindgen]
+#[allow(clippy::missing_errors_doc, reason = "the module says how errors are told")]
+impl Gpu {
+    /// The adapter's name.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.gpu.info().name.clone()
+    }
+
+    /// Whether it computes on the processor.
+    #[must_use]
+    pub fn is_software(&self) -> bool {
+        self.gpu.info().is_software
+    }
+
+    /// The largest segment, in bytes.
+    #[must_use]
+    pub fn largest_buffer(&self) -> u64 {
+        self.gpu.info().largest_buffer.get()
+    }
+
+    /// The most bytes that one compute pass sees.
+    #[must_use]
+    pub fn largest_binding(&self) -> u64 {
+        self.gpu.info().largest_binding.get()
+    }
+
+    /// Begins a run on a device of so many bytes; the memory of the one before is given back.
+    pub fn start(&mut self, budget: u64) {
+        self.device = StreamedWgpu::new(WgpuDevice::new(&self.gpu, Bytes::new(budget)));
+    }
+
+    /// Bytes of the budget that are free.
+    pub fn free(&mut self) -> Result<u64, JsValue> {
+        self.device.memory_info().map(|info| info.free.get()).map_err(|error| told(&error))
+    }
+
+    /// A new segment's address.
+    pub fn allocate(&mut self, size: u64) -> Result<u64, JsValue> {
+        self.device.allocate_segment(Bytes::new(size)).map(DeviceAddr::get).map_err(|error| told(&error))
+    }
+
+    /// Gives a segment back.
+    pub fn release(&mut self, base: u64) -> Result<(), JsValue> {
+        self.device.release_segment(DeviceAddr::new(base)).map_err(|error| told(&error))
+    }
+
+    /// The number of a new event of the stream.
+    pub fn record(&mut self, stream: u64) -> Result<u64, JsValue> {
+        let event = self.device.record_event(StreamId::new(stream));
+        event.map(|event| event.number()).map_err(|error| told(&error))
+    }
+
+    /// Whether the stream has reached the event.
+    pub fn is_complete(&self, stream: u64, number: u64) -> Result<bool, JsValue> {
+        self.device.is_complete(&event(stream, number)).map_err(|error| told(&error))
+    }
+
+    /// Lets the stream work up to the event.
+    pub fn wait(&mut self, stream: u64, number: u64) -> Result<(), JsValue> {
+        self.device.wait(&event(stream, number)).map_err(|error| told(&error))
+    }
+
+    /// Lets a stream, or all of them, do all of their work.
+    pub fn advance(&mut self, stream: Option<u64>) {
+        self.device.advance_streams(stream.map(StreamId::new));
+    }
+
+    /// Lets the streams work that wait for nothing.
+    pub fn hand_on(&mut self) -> Result<(), JsValue> {
+        self.device.hand_on().map_err(|error| told(&error))
+    }
+
+    /// Fills a range with a pattern.
+    pub fn fill(&mut self, stream: u64, addr: u64, size: u64, pattern: u32) {
+        self.device.fill(StreamId::new(stream), range(addr, size, pattern));
+    }
+
+    /// Compares a range with a pattern, for a step.
+    pub fn check(&mut self, stream: u64, addr: u64, size: u64, pattern: u32, step: u32) {
+        self.device.check(StreamId::new(stream), range(addr, size, pattern), step);
+    }
+
+    /// What the checks since the last call found: the step and the number of wrong words, one pair after the other.
+    pub async fn mismatches(&mut self) -> Result<Vec<u32>, JsValue> {
+        let found = self.device.mismatches().await.map_err(|error| told(&error))?;
+        Ok(found.iter().flat_map(|mismatch| [mismatch.tag, mismatch.wrong]).collect())
+    }
+}
+
+fn event(stream: u64, number: u64) -> StreamEvent {
+    StreamEvent::new(StreamId::new(stream), number)
+}
+
+fn range(addr: u64, size: u64, pattern: u32) -> Filled {
+    Filled { addr: DeviceAddr::new(addr), size: Bytes::new(size), pattern }
+}
+
+fn told(error: &DeviceError) -> JsValue {
+    match error {
+        DeviceError::OutOfMemory { .. } => thrown("OutOfMemory", error),
+        DeviceError::UnknownSegment(_) => thrown("UnknownSegment", error),
+        DeviceError::TooLarge { .. } => thrown("TooLarge", error),
+        DeviceError::Lost { source } => thrown("Lost", source.as_ref()),
+        error => thrown("Driver", error),
+    }
+}
+
+fn thrown(name: &str, error: &dyn Error) -> JsValue {
+    let causes = std::iter::successors(error.source(), |&cause| cause.source());
+    let text = causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"));
+    let thrown = js_sys::Error::new(&text);
+    thrown.set_name(name);
+    thrown.into()
+}

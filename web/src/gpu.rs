@@ -1,0 +1,94 @@
+//! The reader's own GPU: whether there is one, its device for the allocator in the worker, and runs on it.
+//!
+//! The device lives in a module of its own (`web/gpu`), which the worker loads for its first run. This module hands the
+//! allocator's calls over and brings the answers back; both run in the worker's one thread.
+
+mod device;
+mod run;
+
+use js_sys::{Function, Promise, Reflect, Uint8Array};
+use serde::{Deserialize, Serialize};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
+
+use crate::browser;
+
+pub(crate) use run::run;
+
+/// What an adapter is and how far it goes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Adapter {
+    pub(crate) name: String,
+    /// Whether it computes on the processor.
+    pub(crate) is_software: bool,
+    /// The largest segment, in bytes.
+    pub(crate) largest_buffer: u64,
+    /// The most bytes that one compute pass sees.
+    pub(crate) largest_binding: u64,
+}
+
+/// What the page knows of the reader's GPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Presence {
+    /// Not asked yet.
+    #[default]
+    Unknown,
+    /// There is none, or it failed: why.
+    Absent(String),
+    /// The browser has an adapter for us.
+    Present,
+    /// It was opened.
+    Open(Adapter),
+}
+
+/// Asks the browser for an adapter, without opening it.
+pub(crate) async fn ask() -> Presence {
+    let gpu = browser::window().and_then(|window| Reflect::get(&window.navigator(), &"gpu".into()).ok());
+    let Some(gpu) = gpu.filter(JsValue::is_object) else {
+        return Presence::Absent("this browser has no WebGPU".to_owned());
+    };
+    let asked = Reflect::get(&gpu, &"requestAdapter".into()).and_then(|ask| {
+        let ask: Function = ask.dyn_into()?;
+        ask.call0(&gpu)?.dyn_into::<Promise>()
+    });
+    let adapter = match asked {
+        Ok(promise) => JsFuture::from(promise).await,
+        Err(error) => Err(error),
+    };
+    match adapter {
+        Ok(adapter) if adapter.is_object() => Presence::Present,
+        _ => Presence::Absent("this browser has no adapter for WebGPU".to_owned()),
+    }
+}
+
+/// The program of the device, fetched ahead so that it starts without the network.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Program {
+    script: Option<String>,
+    wasm: JsValue,
+}
+
+impl Program {
+    /// Fetches it.
+    pub(crate) async fn fetch() -> Self {
+        let script = browser::blob_url("blockyard-gpu.js").await;
+        let wasm = browser::fetch_bytes("blockyard-gpu_bg.wasm").await;
+        Self { script, wasm: wasm.map_or(JsValue::UNDEFINED, Into::into) }
+    }
+
+    /// A job as a message to the worker, with where to get the device.
+    pub(crate) fn message(&self, job: &Uint8Array) -> JsValue {
+        let message = js_sys::Object::new();
+        let base = browser::document().and_then(|document| document.base_uri().ok()?).unwrap_or_default();
+        let script = self.script.clone().unwrap_or_else(|| format!("{base}blockyard-gpu.js"));
+        let wasm = if self.wasm.is_undefined() {
+            JsValue::from(format!("{base}blockyard-gpu_bg.wasm"))
+        } else {
+            self.wasm.clone()
+        };
+        for (name, value) in [("job", job.into()), ("script", script.into()), ("wasm", wasm)] {
+            let _ = Reflect::set(&message, &name.into(), &value);
+        }
+        message.into()
+    }
+}

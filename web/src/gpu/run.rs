@@ -1,0 +1,96 @@
+use std::cell::RefCell;
+
+use blockyard_device::{AnyDevice, DeviceError};
+use blockyard_record::Bytes;
+use blockyard_replay::job::{Job, JobError, Product, read};
+use blockyard_replay::{CheckedRun, Progress, RunError};
+use wasm_bindgen::prelude::*;
+
+use crate::gpu::Adapter;
+use crate::gpu::device::{Gpu, PageDevice, adapter, open_gpu, told};
+
+/// The GPU gets so much work before the worker looks up: a moment that nobody notices.
+const TURN_MILLIS: f64 = 30.0;
+
+/// How many bytes of live blocks are checked step by step: some seconds of work at most.
+fn most_swept(adapter: &Adapter) -> Bytes {
+    if adapter.is_software { Bytes::mib(512) } else { Bytes::gib(64) }
+}
+
+thread_local! {
+    /// The adapter that this worker has opened.
+    static OPEN: RefCell<Option<Gpu>> = const { RefCell::new(None) };
+}
+
+async fn open(script: &JsValue, wasm: &JsValue) -> Result<Gpu, DeviceError> {
+    if let Some(gpu) = OPEN.with_borrow(Clone::clone) {
+        return Ok(gpu);
+    }
+    let opened = open_gpu(script, wasm).await.map_err(|thrown| told(&thrown, Bytes::ZERO))?;
+    let gpu: Gpu = opened.unchecked_into();
+    OPEN.with_borrow_mut(|open| *open = Some(gpu.clone()));
+    Ok(gpu)
+}
+
+/// Does the job on the adapter, in turns: progress goes out and the adapter's answers come in between them.
+///
+/// # Errors
+///
+/// [`JobError::Device`] where the adapter does not open or fails, the others as on the virtual device.
+pub(crate) async fn run(
+    job: &Job,
+    script: &JsValue,
+    wasm: &JsValue,
+    on_adapter: impl FnOnce(Adapter),
+    mut on_progress: impl FnMut(Progress),
+) -> Result<Product, JobError> {
+    let Job::Run { title, text, config, capacity } = job else {
+        return Err(JobError::Failed("only workloads run on the GPU".to_owned()));
+    };
+    let (workload, settings) = read(title, text, config, *capacity)?;
+    let result: Result<_, RunError> = async {
+        let gpu = open(script, wasm).await?;
+        let adapter = adapter(&gpu);
+        let most_swept = most_swept(&adapter);
+        on_adapter(adapter);
+        let device = PageDevice::start(&gpu, *capacity);
+        let any = AnyDevice::new(device.clone());
+        let mut run = CheckedRun::new(any, device.clone(), most_swept, &settings, &workload);
+        let total = workload.requests().len() as u64;
+        loop {
+            let goes_on = turn(&mut run)?;
+            for (step, wrong) in device.mismatches().await? {
+                run.found(step, wrong);
+            }
+            if !goes_on {
+                break;
+            }
+            let done = run.steps_done() as u64;
+            on_progress(Progress { phase: "running on the GPU".to_owned(), done, total });
+        }
+        // The next run gets its memory back before the reader waits for it.
+        PageDevice::start(&gpu, Bytes::ZERO);
+        run.finish()
+    }
+    .await;
+    match result {
+        Ok((recording, contents)) => {
+            Ok(Product { workload, recording, opened: None, contents: Some(contents) })
+        }
+        Err(error) => {
+            // An adapter that failed is not asked again.
+            OPEN.with_borrow_mut(Option::take);
+            Err(error.into())
+        }
+    }
+}
+
+fn turn(run: &mut CheckedRun) -> Result<bool, RunError> {
+    let begun = js_sys::Date::now();
+    while js_sys::Date::now() - begun < TURN_MILLIS {
+        if !run.step()? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,133 @@
+//! The switch between the virtual device and the reader's GPU, and what was found in that one's memory.
+
+use blockyard_record::Bytes;
+use blockyard_replay::StepContents;
+use leptos::prelude::*;
+
+use crate::commands::sentence;
+use crate::gpu::{Adapter, Presence};
+use crate::run::Attempt;
+use crate::session::Session;
+use crate::view::kit::{Handler, click, flag, text};
+use crate::view::numbers::grouped_count;
+
+pub(crate) fn switch(session: Session) -> AnyView {
+    let is_absent = flag(move || !matches!(session.gpu.get(), Presence::Present | Presence::Open(_)));
+    let never = Signal::stored(false);
+    let on_gpu = session.on_gpu;
+    let pick = move |is_gpu: bool| click(move || session.run_on_gpu(is_gpu));
+    let found = text(move || found(session));
+    view! {
+        <div class="runs-on">
+            <span class="segmented" role="group" aria-label="What the workload runs on" aria-describedby="gpu-told">
+                {side("device-virtual", "Virtual", "No hardware: only the allocator", never, flag(move || !on_gpu.get()), pick(false))}
+                {side(
+                    "device-gpu",
+                    "This GPU (WebGPU)",
+                    "Every segment is a buffer on your GPU; the capacity is the most that the run takes of it",
+                    is_absent,
+                    flag(move || on_gpu.get()),
+                    pick(true),
+                )}
+            </span>
+            <span class="quiet" id="gpu-told" data-testid="gpu-told">{text(move || told(session))}</span>
+            <p class="quiet" data-testid="gpu-found" hidden=flag(move || found.get().is_empty())>{found}</p>
+        </div>
+    }
+    .into_any()
+}
+
+fn side(
+    id: &'static str,
+    label: &'static str,
+    title: &'static str,
+    is_off: Signal<bool>,
+    is_chosen: Signal<bool>,
+    act: Handler<leptos::ev::MouseEvent>,
+) -> AnyView {
+    let pressed = text(move || is_chosen.get().to_string());
+    view! {
+        <button type="button" data-testid=id title=title aria-pressed=pressed disabled=is_off on:click=act>
+            {label}
+        </button>
+    }
+    .into_any()
+}
+
+/// Which GPU it is, or why there is none.
+fn told(session: Session) -> String {
+    match session.gpu.get() {
+        Presence::Absent(why) => sentence(&why),
+        Presence::Open(adapter) if session.on_gpu.get() => {
+            let kind = if adapter.is_software { ", on the processor" } else { "" };
+            format!("{}{kind}", adapter.name)
+        }
+        _ => String::new(),
+    }
+}
+
+/// How far the GPU goes, and what was found on it.
+fn found(session: Session) -> String {
+    match session.gpu.get() {
+        Presence::Open(adapter) if session.on_gpu.get() => {
+            let found = session.attempt.with(|attempt| match attempt {
+                Attempt::Ran(run) => run.contents.as_deref().map(whole),
+                _ => None,
+            });
+            format!("{} {}", limits(&adapter), found.unwrap_or_default())
+        }
+        _ => String::new(),
+    }
+}
+
+fn limits(adapter: &Adapter) -> String {
+    let (buffer, binding) = (Bytes::new(adapter.largest_buffer), Bytes::new(adapter.largest_binding));
+    format!("Segments up to {buffer}, {binding} a pass.")
+}
+
+/// What was found in the whole run.
+fn whole(contents: &[StepContents]) -> String {
+    let checked = contents.iter().fold(Bytes::ZERO, |sum, step| sum.saturating_add(step.checked));
+    let wrong = contents.iter().filter(|step| step.wrong > 0).count();
+    let found = match wrong {
+        0 => "all as written".to_owned(),
+        1 => "damaged in 1 step".to_owned(),
+        many => format!("damaged in {} steps", grouped_count(many)),
+    };
+    format!("Contents checked, {checked}: {found}.")
+}
+
+/// What was done to the contents of the memory in the step under the cursor.
+pub(crate) fn contents(session: Session) -> AnyView {
+    let step = Memo::new(move |_| {
+        let run = session.run.get();
+        let step = session.player.with(|player| player.current_step(&run.recording))?;
+        run.contents.as_ref()?.get(step).copied()
+    });
+    let line = move || {
+        step.get().map(|step| {
+            let class = if step.wrong > 0 { "trouble" } else { "contents" };
+            view! { <p class=class data-testid="contents">{words(&step)}</p> }.into_any()
+        })
+    };
+    view! { {line} }.into_any()
+}
+
+fn words(step: &StepContents) -> String {
+    let filled = if step.filled.is_zero() {
+        String::new()
+    } else {
+        format!("filled {} with a pattern of its own; ", step.filled)
+    };
+    let checked = match step.blocks {
+        0 => "no block to check".to_owned(),
+        1 => format!("checked 1 block, {}", step.checked),
+        many => format!("checked {} blocks, {}", grouped_count(many as usize), step.checked),
+    };
+    let found = match (step.wrong, step.blocks) {
+        (0, 0) => String::new(),
+        (0, _) => ": all as written".to_owned(),
+        (wrong, _) => format!(": {} words are not what was written", grouped_count(wrong as usize)),
+    };
+    format!("On the GPU: {filled}{checked}{found}.")
+}
