@@ -17,6 +17,7 @@ pub struct RecordedDevice {
     segments: VecDeque<(DeviceAddr, Bytes)>,
     ranges: VecDeque<DeviceAddr>,
     failures: VecDeque<RecordedFailure>,
+    placements: Vec<Option<DeviceAddr>>,
     has_left: bool,
 }
 
@@ -52,8 +53,16 @@ impl RecordedDevice {
             segments,
             ranges,
             failures: failures.into_iter().collect(),
+            placements: Vec::new(),
             has_left: false,
         }
+    }
+
+    /// The same device, whose memory pool puts requests where the recording has them, in the order of the requests.
+    #[must_use]
+    pub fn with_placements(mut self, placements: impl IntoIterator<Item = Option<DeviceAddr>>) -> Self {
+        self.placements = placements.into_iter().collect();
+        self
     }
 
     /// Whether a segment was asked for that the recording does not have at that point.
@@ -118,6 +127,10 @@ impl DeviceMemory for RecordedDevice {
 
     fn wait(&mut self, event: &StreamEvent) -> Result<(), DeviceError> {
         self.device.wait(event)
+    }
+
+    fn recorded_placement(&self, request: usize) -> Option<DeviceAddr> {
+        self.placements.get(request).copied().flatten()
     }
 
     fn virtual_memory(&mut self) -> Option<&mut dyn VirtualMemory> {
