@@ -1,4 +1,4 @@
-use blockyard_record::{Bytes, DeviceAddr};
+use blockyard_record::{Bytes, DeviceAddr, HostAddr};
 
 /// Why a device did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +13,9 @@ pub enum DeviceError {
     /// No segment of this device starts at the address.
     #[error("no segment of this device starts at {0}")]
     UnknownSegment(DeviceAddr),
+    /// No pinned memory starts at the address.
+    #[error("no pinned memory starts at {0}")]
+    UnknownHostMemory(HostAddr),
     /// The device is gone, and all its memory with it.
     #[error("the device was lost")]
     Lost,

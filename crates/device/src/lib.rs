@@ -2,9 +2,11 @@
 //!
 //! [`DeviceMemory`] holds only what the allocator calls: segments, points in a stream's work, how much memory there
 //! is. Policy, rounding and validation stay above it. Two devices without hardware live here: [`VirtualDevice`], whose
-//! streams its user advances, and [`RecordedDevice`], which hands out the segment addresses of a recording.
+//! streams its user advances, and [`RecordedDevice`], which hands out the segment addresses of a recording. [`HostMemory`] is
+//! the same for pinned memory of the host.
 
 mod error;
+mod host;
 mod recorded;
 mod streams;
 mod virtual_device;
@@ -12,6 +14,7 @@ mod virtual_device;
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
 pub use error::DeviceError;
+pub use host::{HostMemory, Pinning, Taken, VirtualHostMemory};
 pub use recorded::{RecordedDevice, RecordedFailure};
 pub use streams::StreamEvent;
 pub use virtual_device::VirtualDevice;
