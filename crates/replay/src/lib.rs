@@ -12,7 +12,7 @@ mod progress;
 mod runner;
 mod verify;
 
-pub use blockyard_allocator::{AllocatorConfig, ConfigError};
+pub use blockyard_allocator::{AllocatorConfig, ConfigError, Environment, EnvironmentError};
 pub use compare::{Comparison, Count, Difference};
 pub use error::RunError;
 pub use progress::{OnProgress, Progress};
