@@ -9,6 +9,7 @@
 
 mod error;
 mod gzip;
+mod host_stats;
 mod infer;
 pub mod log;
 mod read;
@@ -17,6 +18,7 @@ mod stats;
 mod summary;
 
 pub use error::ReadError;
+pub use host_stats::host_memory_stats;
 pub use infer::{Failure, Inferred, requests};
 pub use read::unpack;
 pub use recorded::{
