@@ -5,6 +5,7 @@
 //! everything that the recording contains. [`Runner`] does one request at a time over any device. [`job`] is both behind
 //! one door, as messages that cross a thread border.
 
+mod arrange;
 mod compare;
 mod error;
 pub mod job;
