@@ -121,6 +121,7 @@ pub fn device_of(run: &RecordedRun, inferred: &Inferred) -> RecordedDevice {
         failed: refusal.failed,
         until_released: refusal.until_released,
     }))
+    .with_placements(inferred.placements.iter().copied())
 }
 
 fn held(segment: &SegmentSnapshot) -> Held {
