@@ -189,7 +189,7 @@ impl<'a> Scan<'a> {
             start.checked_sub(1).is_some_and(|before| {
                 let before = &self.trace[before];
                 before.action == TraceAction::FreeRequested && before.addr == self.trace[start].addr
-            }) && !self.refused_request(start + 1).is_some_and(|request| self.came_too_late(start, request));
+            }) && !self.failed_request(start + 1).is_some_and(|request| self.came_too_late(start, request));
         let (mut end, mut releases, mut is_mixed) = (start, None, false);
         while let Some(entry) = self.trace.get(end) {
             match entry.action {
@@ -266,22 +266,11 @@ impl<'a> Scan<'a> {
         releases.any(|release| addr >= release.addr && addr - release.addr < release.size.get())
     }
 
-    /// The request that got new memory after releases, or failed, behind completions and releases.
-    fn refused_request(&self, from: usize) -> Option<&'a TraceEntry> {
+    /// The request that failed behind completions and releases.
+    fn failed_request(&self, from: usize) -> Option<&'a TraceEntry> {
         let tail = self.trace.get(from..)?;
         let burst = tail.iter().take_while(|entry| is_of_burst(entry)).count();
-        let has_releases = tail[..burst].iter().any(|entry| entry.action != TraceAction::FreeCompleted);
-        match &tail[burst..] {
-            [entry, ..] if entry.action == TraceAction::OutOfMemory => Some(entry),
-            [give, entry, ..]
-                if has_releases
-                    && matches!(give.action, TraceAction::SegmentAlloc | TraceAction::SegmentMap)
-                    && entry.action == TraceAction::Alloc =>
-            {
-                Some(entry)
-            }
-            _ => None,
-        }
+        tail.get(burst).filter(|entry| entry.action == TraceAction::OutOfMemory)
     }
 
     /// At most so much space is free once the entry's block is: what lies between its neighbors in use. Where an expandable
