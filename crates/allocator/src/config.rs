@@ -15,6 +15,38 @@ const DEFAULT_LARGE_SEGMENT_SIZE: Bytes = Bytes::mib(20);
 const UNLIMITED: Bytes = Bytes::new(u64::MAX);
 const MOST_MIB: u64 = u64::MAX >> 20;
 
+/// PyTorch reads a settings text twice: first what all kinds of devices share, to the end or the first error, then the rest.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Parser {
+    Common,
+    Cuda,
+}
+
+impl Parser {
+    /// Which of them takes the key; the other passes over it.
+    fn of(key: &str) -> Result<Self, ConfigError> {
+        match key {
+            "max_split_size_mb"
+            | "max_non_split_rounding_mb"
+            | "garbage_collection_threshold"
+            | "roundup_power2_divisions"
+            | "expandable_segments"
+            | "large_segment_size_mb"
+            | "pinned_use_background_threads" => Ok(Self::Common),
+            "backend"
+            | "per_process_memory_fraction"
+            | "release_lock_on_cudamalloc"
+            | "release_lock_on_hipmalloc"
+            | "graph_capture_record_stream_reuse"
+            | "pinned_use_cuda_host_register"
+            | "pinned_use_hip_host_register"
+            | "pinned_num_register_threads"
+            | "pinned_reserve_segment_size_mb" => Ok(Self::Cuda),
+            key => Err(ConfigError::UnrecognizedKey(key.to_owned())),
+        }
+    }
+}
+
 /// The settings of one allocator, as `PYTORCH_CUDA_ALLOC_CONF` gives them.
 ///
 /// The text is `key:value` pairs separated by commas; see [`AllocatorConfig::apply`].
@@ -131,16 +163,18 @@ impl AllocatorConfig {
     pub fn apply(&mut self, text: &str) -> Result<(), ConfigError> {
         text.clone_into(&mut self.text);
         let tokens = Tokens::new(text);
-        self.apply_large_segment_size(&tokens)?;
         self.max_split_size = UNLIMITED;
-        self.max_non_split_rounding = self.large_segment_size;
         self.garbage_collection_threshold = 0.0;
         self.roundup_divisions = [0; ROUNDUP_INTERVALS];
-        let mut at = 0;
-        while at < tokens.len() {
-            at = self.apply_key(&tokens, at)?;
-            // The separator is passed over unseen, as PyTorch does.
-            at += 1;
+        self.apply_large_segment_size(&tokens)?;
+        self.max_non_split_rounding = self.large_segment_size;
+        for parser in [Parser::Common, Parser::Cuda] {
+            let mut at = 0;
+            while at < tokens.len() {
+                at = self.apply_key(&tokens, at, parser)?;
+                // The separator is passed over unseen, as PyTorch does.
+                at += 1;
+            }
         }
         Ok(())
     }
@@ -160,9 +194,13 @@ impl AllocatorConfig {
     }
 
     // Returns the index behind the value.
-    fn apply_key(&mut self, tokens: &Tokens, at: usize) -> Result<usize, ConfigError> {
+    fn apply_key(&mut self, tokens: &Tokens, at: usize, parser: Parser) -> Result<usize, ConfigError> {
+        let key = tokens.get(at)?;
+        if Parser::of(key)? != parser {
+            return tokens.skip(at);
+        }
         let value = at + 2;
-        match tokens.get(at)? {
+        match key {
             "large_segment_size_mb" => {}
             "max_split_size_mb" => {
                 let mib = self.at_least_a_segment(tokens.integer(value)?, "max_split_size_mb")?;
@@ -244,10 +282,6 @@ impl AllocatorConfig {
             if key == "]" {
                 return Ok(at + 1);
             }
-            if key == "," {
-                at += 1;
-                continue;
-            }
             let divisions = tokens.integer(at + 2)?;
             if divisions != 0 && !divisions.is_power_of_two() {
                 return Err(ConfigError::DivisionsInList);
@@ -266,6 +300,9 @@ impl AllocatorConfig {
                 (last, is_first) = (index, false);
             }
             at += 3;
+            if tokens.get(at)? != "]" {
+                at += 1;
+            }
         }
     }
 }

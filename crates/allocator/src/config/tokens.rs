@@ -34,6 +34,17 @@ impl Tokens {
         })
     }
 
+    /// The index behind the value of the key at `at`, which may be a list.
+    pub(super) fn skip(&self, at: usize) -> Result<usize, ConfigError> {
+        let value = at + 2;
+        if self.get(value)? != "[" {
+            return Ok(value + 1);
+        }
+        let is_end = |index: &usize| self.0[*index] == "]";
+        let end = (value + 1..self.len()).find(is_end);
+        end.map(|end| end + 1).ok_or_else(|| ConfigError::Missing(self.0[at].clone()))
+    }
+
     pub(super) fn boolean(&self, index: usize) -> Result<bool, ConfigError> {
         match self.get(index)? {
             "True" => Ok(true),
