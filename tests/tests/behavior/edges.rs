@@ -86,7 +86,7 @@ fn a_limit_set_later_does_not_release_parts_of_a_segment() {
 
 #[test]
 fn a_part_of_a_divided_segment_is_never_released_by_itself() {
-    // PyTorch releases it here, and its library dies.
+    // PyTorch asks the device to release it here, which the device refuses.
     let device = VirtualDevice::new(Bytes::mib(64));
     let mut allocator = CachingAllocator::new(device, AllocatorConfig::default(), Silent);
     let whole = allocator.allocate(Bytes::mib(50), StreamId::DEFAULT).unwrap();
