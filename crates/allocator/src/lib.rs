@@ -38,6 +38,14 @@
 //! * [`CachingAllocator::free`] takes the allocation, not its address, so that a double free does not compile; one of
 //!   another allocator is an error that leaves everything as it was.
 //! * A second scope on a pool is refused without counting a use of the pool; PyTorch counts first and so leaks it.
+//! * What [`CachingAllocator::record_stream`] noted inside of a scope ends with the allocation. PyTorch keeps it by the block's place in
+//!   the host's memory when the free comes outside of a scope, and takes it for that of a later block there, which then may be
+//!   reused too early.
+//! * A pool that serves on want of memory does so also while a scope for another stream is open on it; PyTorch fails with
+//!   "already recording" in place of memory.
+//! * A part of a divided segment is never released by itself. PyTorch does that when `max_split_size_mb` became smaller, or when
+//!   `expandable_segments` was switched on beside it, and damages its own state.
+//! * Fractions in settings are decimal; PyTorch, reading them with C++, takes `0x.8` for one half.
 //! * Pools that nobody uses are released in the order of their making; PyTorch's order is a hash table's.
 
 mod addr_table;

@@ -217,3 +217,37 @@ fn steps_that_have_no_events_are_told_too() {
         ]
     );
 }
+
+#[test]
+fn a_use_noted_inside_a_scope_ends_with_its_allocation() {
+    let mut allocator = allocator(Bytes::gib(1));
+    let side = StreamId::new(1);
+    let pool = allocator.create_pool(PoolOptions::default());
+    let first = allocate(&mut allocator, Bytes::mib(1), None).unwrap();
+    allocator.begin_allocate_to_pool(pool, None).unwrap();
+    allocator.record_stream(&first, side).unwrap();
+    allocator.end_allocate_to_pool(pool).unwrap();
+    allocator.free(first).unwrap();
+    allocator.device_mut().advance(side);
+
+    // The same block again, used on the same stream outside of a scope and freed inside.
+    let second = allocate(&mut allocator, Bytes::mib(1), None).unwrap();
+    allocator.record_stream(&second, side).unwrap();
+    allocator.begin_allocate_to_pool(pool, None).unwrap();
+    allocator.free(second).unwrap();
+    allocator.end_allocate_to_pool(pool).unwrap();
+    let _other = allocate(&mut allocator, Bytes::mib(1), None).unwrap();
+    assert_eq!(allocator.stats().active.all.current, 2, "the side stream's work is not done");
+}
+
+#[test]
+fn a_pool_lends_while_a_scope_for_another_stream_is_open_on_it() {
+    let mut allocator = allocator(Bytes::mib(40));
+    let lending = allocator.create_pool(PoolOptions { serves_on_oom: true, ..PoolOptions::default() });
+    let cached = allocate(&mut allocator, Bytes::mib(40), Some(lending)).unwrap();
+    let base = cached.addr();
+    allocator.free(cached).unwrap();
+    allocator.begin_allocate_to_pool(lending, Some(StreamId::new(1))).unwrap();
+    let lent = allocator.allocate(Bytes::mib(30), StreamId::DEFAULT).unwrap();
+    assert_eq!(lent.addr(), base);
+}
