@@ -3,7 +3,7 @@
 use std::fmt;
 
 use blockyard_device::{DeviceError, ProcessMemory};
-use blockyard_record::{AllocationId, Bytes, DeviceAddr, PoolId, SegmentId, StreamId};
+use blockyard_record::{AllocationId, Backend, Bytes, DeviceAddr, PoolId, SegmentId, StreamId};
 
 /// Why a call of the allocator failed. The allocator stays usable after each of them.
 #[derive(Debug, thiserror::Error)]
@@ -12,6 +12,15 @@ pub enum AllocError {
     /// No memory for the request, after everything that could be released was released.
     #[error(transparent)]
     OutOfMemory(Box<OutOfMemory>),
+    /// No memory for the request under `backend:cudaMallocAsync`.
+    #[error(transparent)]
+    MallocAsyncOutOfMemory(Box<MallocAsyncOutOfMemory>),
+    /// No memory on the device for a request that is not cached.
+    #[error("CUDA error: out of memory")]
+    UncachedOutOfMemory {
+        /// What was asked for.
+        requested: Bytes,
+    },
     /// A request of 2^60 bytes or more; nothing was counted or recorded.
     #[error("CUDA out of memory. Tried to allocate more than 1EB memory.")]
     TooLarge {
@@ -27,6 +36,20 @@ pub enum AllocError {
     /// Expandable segments are switched on and the device has no memory that comes page by page; nothing changed.
     #[error("expandable_segments:True needs a device with virtual memory")]
     NoVirtualMemory,
+    /// `backend:cudaMallocAsync` is set and the device has no memory that comes page by page; nothing changed.
+    #[error("backend:cudaMallocAsync needs a device with virtual memory")]
+    NoMemoryPool,
+    /// What this backend cannot do, in PyTorch's words; nothing changed.
+    #[error(
+        "cudaMallocAsync does not yet support {0}. If you need it, please file an issue describing your use case."
+    )]
+    NotSupported(&'static str),
+    /// A snapshot under `backend:cudaMallocAsync`; nothing changed.
+    #[error(
+        "Calling snapshot with backend:cudaMallocAsync is not meaningful. (For backend:native, snapshot returns a detailed \
+         summary of all blocks tracked by the allocator, but the cudaMallocAsync backend does not track individual blocks.)"
+    )]
+    NoSnapshot,
     /// A scope on the pool is open already, or it is the default pool; nothing changed.
     #[error("beginAllocateToPool: already recording to mempool_id {0}")]
     AlreadyInPool(PoolId),
@@ -110,6 +133,45 @@ impl fmt::Display for OutOfMemory {
 
 impl std::error::Error for OutOfMemory {}
 
+/// A request that found no memory under `backend:cudaMallocAsync`. Its text is PyTorch's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MallocAsyncOutOfMemory {
+    /// Requested bytes that are in use.
+    pub allocated: Bytes,
+    /// What the caller asked for.
+    pub requested: Bytes,
+    /// All bytes of the device.
+    pub device_total: Bytes,
+    /// What the device reported free.
+    pub device_free: Bytes,
+    /// The most that may be in use, if a memory fraction was set.
+    pub limit: Option<Bytes>,
+}
+
+impl fmt::Display for MallocAsyncOutOfMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without a limit PyTorch prints the largest number it has.
+        let limit = self.limit.unwrap_or(Bytes::new(u64::MAX));
+        write!(
+            f,
+            "Allocation on device 0 would exceed allowed memory. (out of memory)\n\
+             Currently allocated     : {}\n\
+             Requested               : {}\n\
+             Device limit            : {}\n\
+             Free (according to CUDA): {}\n\
+             PyTorch limit (set by user-supplied memory fraction)\n\
+             \x20                       : {}",
+            PyTorchSize(self.allocated),
+            PyTorchSize(self.requested),
+            PyTorchSize(self.device_total),
+            PyTorchSize(self.device_free),
+            PyTorchSize(limit),
+        )
+    }
+}
+
+impl std::error::Error for MallocAsyncOutOfMemory {}
+
 /// A size as PyTorch's C++ messages write it (`format_size`): two decimals, and a boundary belongs to the smaller unit.
 struct PyTorchSize(Bytes);
 
@@ -135,8 +197,16 @@ impl fmt::Display for PyTorchSize {
 #[non_exhaustive]
 pub enum ConfigError {
     /// No option has this name.
-    #[error("Unrecognized key '{0}' in CUDA allocator config.")]
-    UnrecognizedKey(String),
+    #[error("Unrecognized key '{key}' in {parser} allocator config.")]
+    UnrecognizedKey {
+        /// The name.
+        key: String,
+        /// Which of PyTorch's two parsers met it first: `CUDA` or `Accelerator`.
+        parser: &'static str,
+    },
+    /// A list has no end.
+    #[error("Expected closing bracket ']' in ConfigTokenizer but reached end of config")]
+    UnclosedList,
     /// The text ends where a value was expected.
     #[error("Index out of bounds in ConfigTokenizer: the value of '{0}' is missing")]
     Missing(String),
@@ -157,6 +227,9 @@ pub enum ConfigError {
     /// Not a real number.
     #[error("stod: '{0}' is not a number")]
     NotAReal(String),
+    /// A real number that is too large.
+    #[error("stod: '{0}' is out of range")]
+    RealRange(String),
     /// Less than a large segment.
     #[error("CachingAllocator option {option} too small, must be >= {least}")]
     TooSmall {
@@ -186,6 +259,16 @@ pub enum ConfigError {
     /// No backend has this name.
     #[error("Unknown allocator backend, options are native and cudaMallocAsync")]
     Backend,
+    /// Another backend than the one that the library was loaded with.
+    #[error(
+        "Allocator backend parsed at runtime != allocator backend parsed at load time, {asked} != {loaded}"
+    )]
+    BackendChanged {
+        /// The backend that the text names.
+        asked: Backend,
+        /// The backend in use.
+        loaded: Backend,
+    },
     /// `pinned_num_register_threads` that is no power of two.
     #[error("Number of register threads has to be power of 2, got {0}")]
     RegisterThreadsNotPowerOfTwo(u64),
@@ -195,9 +278,18 @@ pub enum ConfigError {
     /// `pinned_reserve_segment_size_mb` of zero.
     #[error("Pinned reserve segment size has to be greater than 0")]
     PinnedReserve,
-    /// PyTorch knows this setting, this allocator does not model it.
-    #[error("{0} is not modeled yet")]
-    Unsupported(&'static str),
+}
+
+impl ConfigError {
+    /// The exception that Python raises at run time; `None` for numbers that C++ fails to convert, where it is not known.
+    #[must_use]
+    pub fn python_exception(&self) -> Option<&'static str> {
+        match self {
+            Self::Missing(_) | Self::UnclosedList | Self::BackendChanged { .. } => Some("RuntimeError"),
+            Self::NotAnInteger(_) | Self::IntegerRange(_) | Self::NotAReal(_) | Self::RealRange(_) => None,
+            _ => Some("ValueError"),
+        }
+    }
 }
 
 /// An invariant of the allocator that does not hold: a defect of this crate.

@@ -3,10 +3,12 @@
 //! [`DeviceMemory`] holds only what the allocator calls: segments, points in a stream's work, how much memory there
 //! is. Policy, rounding and validation stay above it. Two devices without hardware live here: [`VirtualDevice`], whose
 //! streams its user advances, and [`RecordedDevice`], which hands out the segment addresses of a recording;
-//! [`MirroredDevice`] puts such a recording in front of any other device.
+//! [`MirroredDevice`] puts such a recording in front of any other device. [`HostMemory`] is the same for pinned memory of the
+//! host.
 
 mod boxed;
 mod error;
+mod host;
 mod mapped;
 mod mirrored;
 mod recorded;
@@ -17,6 +19,7 @@ use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
 pub use boxed::AnyDevice;
 pub use error::DeviceError;
+pub use host::{HostMemory, Pinning, Taken, VirtualHostMemory};
 pub use mirrored::{MirroredDevice, MirroredEvent};
 pub use recorded::{Held, RecordedDevice, RecordedFailure, RecordedRefusal};
 pub use streams::StreamEvent;
@@ -92,6 +95,12 @@ pub trait DeviceMemory {
     ///
     /// [`DeviceError::Lost`], [`DeviceError::Sticky`] and [`DeviceError::Driver`] as the driver reports.
     fn wait(&mut self, event: &Self::Event) -> Result<(), DeviceError>;
+
+    /// Where the driver's memory pool put the request with this number in a recording, counted from 0; `None` where no
+    /// recording says so.
+    fn recorded_placement(&self, _request: usize) -> Option<DeviceAddr> {
+        None
+    }
 
     /// Addresses that get memory page by page, where the device has them; expandable segments need it.
     fn virtual_memory(&mut self) -> Option<&mut dyn VirtualMemory> {

@@ -13,8 +13,10 @@
 //!
 //! This crate must not know a policy: it applies events and never decides one. It knows no file format either.
 
+mod backend;
 mod columns;
 mod event;
+mod host_stats;
 mod id;
 mod ledger;
 mod recording;
@@ -24,12 +26,14 @@ mod stats;
 mod trace;
 mod units;
 
+pub use backend::Backend;
 pub use event::{Event, EventSink, Refusal, Silent};
+pub use host_stats::{DurationStat, HostStats};
 pub use id::{AllocationId, BlockId, PoolId, PoolKind, SegmentId, StreamId};
 pub use ledger::Ledger;
-pub use recording::{Label, Outcome, Recorder, Recording, RecordingError, RunInfo, Step};
+pub use recording::{Label, Note, Outcome, Recorder, Recording, RecordingError, RunInfo, Step};
 pub use snapshot::{BlockSnapshot, BlockState, SegmentInfo, SegmentSnapshot, Snapshot};
 pub use state::{MemoryState, StateError};
 pub use stats::{Stat, StatArray, Stats};
 pub use trace::{TraceAction, TraceEntry};
-pub use units::{Bytes, DeviceAddr, grouped};
+pub use units::{Bytes, DeviceAddr, HostAddr, grouped};

@@ -6,6 +6,7 @@
 //! device with contents that no block's bytes are ever another's. [`job`] is run and verify behind one door, as messages that
 //! cross a thread border.
 
+mod arrange;
 mod compare;
 mod contents;
 mod error;
@@ -17,7 +18,7 @@ mod rewind;
 mod runner;
 mod verify;
 
-pub use blockyard_allocator::{AllocatorConfig, ConfigError};
+pub use blockyard_allocator::{AllocatorConfig, ConfigError, Environment, EnvironmentError};
 pub use blockyard_device::Advance;
 pub use compare::{Comparison, Count, Difference};
 pub use contents::{CheckedRun, Contents, Range, StepContents};

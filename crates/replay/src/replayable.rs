@@ -3,7 +3,7 @@ use std::borrow::Cow;
 use blockyard_allocator::{AllocatorConfig, size};
 use blockyard_device::{Held, ProcessMemory, RecordedDevice, RecordedFailure, RecordedRefusal};
 use blockyard_pytorch::{Inferred, ReadError, RecordedRun, requests, requests_after};
-use blockyard_record::{SegmentSnapshot, TraceAction, TraceEntry};
+use blockyard_record::{BlockState, SegmentSnapshot, TraceAction, TraceEntry};
 
 use crate::rewind::{RewindError, Rewound, decide, rewind};
 use crate::{OnProgress, RunError, Settings};
@@ -43,7 +43,7 @@ pub fn open<'a>(
             });
         }
     };
-    if rewound.start.segments.is_empty() {
+    if rewound.start.segments.is_empty() && matches!(whole, Cow::Borrowed(_)) {
         return from_nothing(run);
     }
     rewound = decide(&whole, settings, rewound, on_progress)?;
@@ -64,37 +64,56 @@ fn from_nothing(run: &RecordedRun) -> Result<Replayable<'_>, RunError> {
     Ok(Replayable { run: Cow::Borrowed(run), inferred: requests(run)?, rewound: None })
 }
 
-/// Rewinds a trace that may begin in the middle of a request, which no request does the rest of: then without its first entry.
+/// Rewinds a trace that may begin in the middle of a request, which nothing does the rest of: then without that.
 fn rewind_whole_requests<'a>(
     run: &'a RecordedRun,
     config: &AllocatorConfig,
 ) -> Result<(Cow<'a, RecordedRun>, Rewound), RewindError> {
-    let first = run.trace.as_deref().unwrap_or_default().first();
-    // A free that waits for nothing is two entries.
-    let mut is_half = first.is_some_and(|entry| entry.action == TraceAction::FreeCompleted);
-    if !is_half {
-        let rewound = rewind(run, config)?;
-        is_half = first.is_some_and(|entry| takes_new_segment(entry, &rewound, config));
-        if !is_half {
-            return Ok((Cow::Borrowed(run), rewound));
-        }
+    let trace = run.trace.as_deref().unwrap_or_default();
+    let rewound = rewind(run, config)?;
+    let cut = match trace.first() {
+        _ if rewound.start.segments.is_empty() => 0,
+        Some(first) if takes_new_memory(first, &rewound, config) => 1,
+        _ => end_of_a_request(trace),
+    };
+    if cut == 0 {
+        return Ok((Cow::Borrowed(run), rewound));
     }
     let mut whole = run.clone();
-    whole.trace = run.trace.as_ref().map(|trace| trace[1..].to_vec());
+    whole.trace = Some(trace[cut..].to_vec());
+    whole.checkpoints.retain(|(_, at, _)| *at >= cut);
     for (_, at, _) in &mut whole.checkpoints {
-        *at = at.saturating_sub(1);
+        *at -= cut;
     }
     let rewound = rewind(&whole, config)?;
     Ok((Cow::Owned(whole), rewound))
 }
 
-/// Whether the entry hands out a whole segment that best fit would refuse it: so the segment was made for it, right before.
-fn takes_new_segment(entry: &TraceEntry, rewound: &Rewound, config: &AllocatorConfig) -> bool {
+/// How many entries at the beginning may be the end of a request. What an allocation does before it fails or takes new
+/// memory, such as waiting for streams, may lie before the trace; and a free that waits for nothing is two entries.
+fn end_of_a_request(trace: &[TraceEntry]) -> usize {
+    let count = |from: usize, actions: &[TraceAction]| {
+        trace[from..].iter().take_while(|entry| actions.contains(&entry.action)).count()
+    };
+    let completions = count(0, &[TraceAction::FreeCompleted]);
+    let before = count(0, &[TraceAction::FreeCompleted, TraceAction::SegmentFree, TraceAction::SegmentUnmap]);
+    let given = count(before, &[TraceAction::SegmentAlloc, TraceAction::SegmentMap]);
+    match trace.get(before + given).map(|entry| entry.action) {
+        Some(TraceAction::OutOfMemory) => before + given + 1,
+        Some(TraceAction::Alloc) if given > 0 => before + given + 1,
+        _ if completions > 0 => 1,
+        _ => 0,
+    }
+}
+
+/// Whether the entry hands out space that best fit would refuse it: so that was got for it, right before.
+fn takes_new_memory(entry: &TraceEntry, rewound: &Rewound, config: &AllocatorConfig) -> bool {
     let limit = config.max_split_size();
+    let mut blocks = rewound.start.segments.iter().flat_map(|segment| &segment.blocks);
     entry.action == TraceAction::Alloc
         && size::rounded(entry.size, config) < limit
-        && rewound.start.segments.iter().any(|segment| {
-            segment.addr.get() == entry.addr && segment.size >= limit && !segment.is_expandable
+        && blocks.any(|block| {
+            block.addr.get() == entry.addr && block.state == BlockState::Inactive && block.size >= limit
         })
 }
 
@@ -121,6 +140,7 @@ pub fn device_of(run: &RecordedRun, inferred: &Inferred) -> RecordedDevice {
         failed: refusal.failed,
         until_released: refusal.until_released,
     }))
+    .with_placements(inferred.placements.iter().copied())
 }
 
 fn held(segment: &SegmentSnapshot) -> Held {

@@ -1,6 +1,6 @@
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
-use blockyard_allocator::{AllocError, Allocation, CachingAllocator};
+use blockyard_allocator::{AllocError, BackendAllocation, BackendAllocator, CachingAllocator, PoolOptions};
 use blockyard_device::{Advance, DeviceError, DeviceMemory};
 use blockyard_pytorch::Allocated;
 use blockyard_record::{
@@ -9,6 +9,7 @@ use blockyard_record::{
 };
 use blockyard_workload::{Request, TensorId, Workload};
 
+use crate::arrange::words;
 use crate::{RunError, Settings};
 
 /// What a request came to.
@@ -41,12 +42,13 @@ impl StepResult {
 /// Feeds a workload to an allocator, one request at a time, and records the run.
 #[derive(Debug)]
 pub struct Runner<'a, D: DeviceMemory> {
-    allocator: CachingAllocator<D, TraceRecorder>,
+    allocator: BackendAllocator<D, TraceRecorder>,
     workload: &'a Workload,
     next: usize,
     next_label: usize,
-    live: Vec<Option<Allocation>>,
-    user_pools: BTreeSet<PoolId>,
+    live: Vec<Option<BackendAllocation>>,
+    /// The allocator's number of each memory pool of the program that the workload has made or entered.
+    user_pools: BTreeMap<PoolId, PoolId>,
 }
 
 /// Records the run and, if asked, PyTorch's trace of it beside.
@@ -74,7 +76,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
     /// A runner before the first request.
     pub fn new(device: D, settings: &Settings, workload: &'a Workload) -> Self {
         let sink = TraceRecorder { recorder: recorder(settings, workload), trace: None, handed_out: None };
-        Self::over(CachingAllocator::new(device, settings.config.clone(), sink), workload)
+        Self::over(BackendAllocator::new(device, settings.config.clone(), sink), workload)
     }
 
     /// A runner before the first request, with the memory of `start` there already; the device must have given it.
@@ -99,13 +101,13 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         let (allocator, live) =
             CachingAllocator::beginning_with(device, settings.config.clone(), sink, start)
                 .map_err(RunError::Allocator)?;
-        let mut runner = Self::over(allocator, workload);
-        runner.live = live.into_iter().map(Some).collect();
+        let mut runner = Self::over(BackendAllocator::Native(allocator), workload);
+        runner.live = live.into_iter().map(|live| Some(BackendAllocation::Native(live))).collect();
         Ok(runner)
     }
 
-    fn over(allocator: CachingAllocator<D, TraceRecorder>, workload: &'a Workload) -> Self {
-        Self { allocator, workload, next: 0, next_label: 0, live: Vec::new(), user_pools: BTreeSet::new() }
+    fn over(allocator: BackendAllocator<D, TraceRecorder>, workload: &'a Workload) -> Self {
+        Self { allocator, workload, next: 0, next_label: 0, live: Vec::new(), user_pools: BTreeMap::new() }
     }
 
     /// Does the next request; `None` after the last one.
@@ -152,7 +154,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
 
     /// The allocator, to test its invariants.
     #[must_use]
-    pub fn allocator(&self) -> &CachingAllocator<D, TraceRecorder> {
+    pub fn allocator(&self) -> &BackendAllocator<D, TraceRecorder> {
         &self.allocator
     }
 
@@ -251,35 +253,71 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
                     return failure(error);
                 }
             }
-            Request::EnterPool { pool } => {
-                if let Err(error) = self.enter_pool(pool) {
-                    return failure(error);
-                }
-            }
-            Request::LeavePool { pool } => {
-                // `use_mem_pool` gives up its own use of the pool, not the owner's.
-                let left = self.allocator.end_allocate_to_pool(pool);
-                if let Err(error) = left.and_then(|()| self.allocator.release_pool(pool)) {
-                    return failure(error);
-                }
-            }
+            Request::CreatePool { .. }
+            | Request::EnterPool { .. }
+            | Request::LeavePool { .. }
+            | Request::DestroyPool { .. }
+            | Request::Set { .. } => return self.arrange(request),
             Request::ResetPeak => self.allocator.reset_peak_stats(),
             Request::ResetAccumulated => self.allocator.reset_accumulated_stats(),
-            Request::Snapshot => self.allocator.record_snapshot(),
+            Request::Snapshot => {
+                if let Err(error) = self.allocator.record_snapshot() {
+                    return failure(error);
+                }
+            }
         }
         Ok(StepResult::Done)
     }
 
+    /// Does a request about memory pools or settings, of which no event tells.
+    fn arrange(&mut self, request: Request) -> Result<StepResult, RunError> {
+        if let Some((title, sentence)) = words(self.workload, request) {
+            self.allocator.sink_mut().recorder.note(title, sentence);
+        }
+        let done = match request {
+            Request::CreatePool { pool, never_splits, serves_on_oom } => {
+                let made = self.allocator.create_pool(PoolOptions { never_splits, serves_on_oom });
+                made.map(|made| {
+                    self.user_pools.insert(pool, made);
+                })
+            }
+            Request::EnterPool { pool } => self.enter_pool(pool),
+            Request::LeavePool { pool } => {
+                // `use_mem_pool` gives up its own use of the pool, not the owner's.
+                let pool = self.number_of(pool);
+                let left = self.allocator.end_allocate_to_pool(pool);
+                left.and_then(|()| self.allocator.release_pool(pool))
+            }
+            Request::DestroyPool { pool } => self.allocator.destroy_pool(self.number_of(pool)),
+            Request::Set { settings } => {
+                let text = self.workload.settings(settings).unwrap_or_default();
+                return Ok(match self.allocator.apply_settings(text) {
+                    Ok(()) => StepResult::Done,
+                    Err(error) => StepResult::Refused(error.to_string()),
+                });
+            }
+            _ => Ok(()),
+        };
+        match done {
+            Ok(()) => Ok(StepResult::Done),
+            Err(error) => failure(error),
+        }
+    }
+
     fn enter_pool(&mut self, pool: PoolId) -> Result<(), AllocError> {
         // Pools of a program keep their memory after they are left: a first scope's use stands for their owner's.
-        if pool.user > 0 && self.user_pools.insert(pool) {
+        if pool.user > 0 && self.user_pools.insert(pool, self.number_of(pool)).is_none() {
             self.allocator.begin_allocate_to_pool(pool, None)?;
             self.allocator.end_allocate_to_pool(pool)?;
         }
-        self.allocator.begin_allocate_to_pool(pool, None)
+        self.allocator.begin_allocate_to_pool(self.number_of(pool), None)
     }
 
-    fn keep(&mut self, tensor: TensorId, allocation: Allocation) {
+    fn number_of(&self, pool: PoolId) -> PoolId {
+        self.user_pools.get(&pool).copied().unwrap_or(pool)
+    }
+
+    fn keep(&mut self, tensor: TensorId, allocation: BackendAllocation) {
         let index = tensor.get() as usize;
         if index >= self.live.len() {
             self.live.resize_with(index + 1, || None);
@@ -287,7 +325,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         self.live[index] = Some(allocation);
     }
 
-    fn take(&mut self, tensor: TensorId) -> Option<Allocation> {
+    fn take(&mut self, tensor: TensorId) -> Option<BackendAllocation> {
         self.live.get_mut(tensor.get() as usize).and_then(Option::take)
     }
 
@@ -304,6 +342,7 @@ fn recorder(settings: &Settings, workload: &Workload) -> Recorder {
         config: settings.config.text().to_owned(),
         capacity: settings.capacity,
         max_split_size: settings.config.max_split_size_signed(),
+        backend: settings.config.backend(),
     };
     let mut recorder = Recorder::new(info);
     for (stream, name) in workload.streams() {
@@ -316,10 +355,17 @@ fn recorder(settings: &Settings, workload: &Workload) -> Recorder {
 fn failure(error: AllocError) -> Result<StepResult, RunError> {
     match error {
         AllocError::OutOfMemory(out_of_memory) => Ok(StepResult::OutOfMemory(out_of_memory.to_string())),
+        AllocError::MallocAsyncOutOfMemory(out_of_memory) => {
+            Ok(StepResult::OutOfMemory(out_of_memory.to_string()))
+        }
+        AllocError::UncachedOutOfMemory { .. } => Ok(StepResult::OutOfMemory(error.to_string())),
         AllocError::AlreadyInPool(_)
         | AllocError::NotInPool(_)
         | AllocError::UnknownPool(_)
         | AllocError::NoVirtualMemory
+        | AllocError::NoMemoryPool
+        | AllocError::NotSupported(_)
+        | AllocError::NoSnapshot
         | AllocError::TooLarge { .. }
         | AllocError::InvalidFraction(_)
         | AllocError::InvalidPointer(_)

@@ -14,7 +14,9 @@
 mod edges;
 mod expandable;
 mod failing;
+mod malloc_async;
 mod packing;
 mod picture;
 mod pools;
+mod settings;
 mod streams;

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use blockyard_device::VirtualDevice;
 use blockyard_pytorch::{Meta, RecordedBlock, RecordedRun, RecordedSegment};
-use blockyard_record::{BlockSnapshot, Event, Recording, SegmentSnapshot, Snapshot};
-use blockyard_replay::{Runner, rewind, verify};
+use blockyard_record::{BlockSnapshot, Event, Recording, SegmentSnapshot, Snapshot, TraceEntry};
+use blockyard_replay::{Runner, Verified, rewind, verify};
 use blockyard_workload::{Request, Workload};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -57,32 +57,43 @@ fn without_head(run: &RecordedRun, cut: usize) -> RecordedRun {
     RecordedRun { trace, ..run.clone() }
 }
 
-/// Whether a trace shows all that decides what happens: no pools, no memory fraction that changes, no ages of cached blocks.
-fn is_told(case: &Case) -> bool {
-    !case.config.contains("garbage_collection")
+/// Settings under which a trace shows all that decides what happens: no ages of cached blocks, and no space that is released
+/// because a limit on splitting hides it from best fit.
+fn is_told(config: &str) -> bool {
+    let has = |option: &str| config.contains(option);
+    !has("garbage_collection") && !(has("expandable_segments") && has("max_split_size"))
 }
 
-fn is_told_request(request: &Request) -> bool {
-    !matches!(
-        request,
+/// Requests that a trace shows. Whether a wait ended by itself or because somebody released the cache does not show, so there
+/// is either one or the other.
+fn is_told_request(request: &Request, waits: bool) -> bool {
+    match request {
         Request::EnterPool { .. }
-            | Request::LeavePool { .. }
-            | Request::SetFraction { .. }
-            | Request::ResetPeak
-            | Request::ResetAccumulated
-    )
+        | Request::LeavePool { .. }
+        | Request::SetFraction { .. }
+        | Request::ResetPeak
+        | Request::ResetAccumulated => false,
+        Request::RecordStream { .. } | Request::Advance { .. } => waits,
+        Request::EmptyCache => !waits,
+        _ => true,
+    }
 }
 
-/// Whether addresses were reserved and got no memory at once: a trace does not show those.
-fn hides_a_range(recording: &Recording) -> bool {
+/// Whether addresses were reserved and got no memory at once, or a wait ended because a request was refused: a trace does not
+/// show that.
+fn hides_something(recording: &Recording) -> bool {
     (0..recording.event_count()).any(|index| {
-        matches!(recording.event(index), Some(Event::RangeReserved { .. }))
-            && !matches!(recording.event(index + 1), Some(Event::Mapped { .. }))
+        let next = recording.event(index + 1);
+        match recording.event(index) {
+            Some(Event::RangeReserved { .. }) => !matches!(next, Some(Event::Mapped { .. })),
+            Some(Event::StreamsSynchronized) => matches!(next, Some(Event::FreeCompleted { .. })),
+            _ => false,
+        }
     })
 }
 
 proptest! {
-    #![proptest_config(config(std::env::var("CASES").ok().and_then(|c| c.parse().ok()).unwrap_or(256)))]
+    #![proptest_config(config(256))]
 
     #[test]
     fn what_was_there_is_found(case in cases(20..300), cuts in vec(any::<Index>(), 6)) {
@@ -92,15 +103,19 @@ proptest! {
         cuts.sort_unstable();
         let settings = case.settings();
         for (cut, truth) in cuts.iter().zip(moments(&recording, &cuts)) {
+            // Only on a device smaller than its ranges of addresses do two of these touch.
+            if truth.has_touching_ranges() {
+                continue;
+            }
             let rewound = rewind(&without_head(&run, *cut), &settings.config).unwrap();
             let found = Moment::of(&rewound.start);
+            prop_assert!(*cut > 0 || rewound.start.segments.is_empty());
             prop_assert_eq!(found.where_segments_are(), truth.where_segments_are(), "cut at {}", cut);
             prop_assert_eq!(found.blocks.len(), truth.blocks.len());
             for ((addr, found), (true_addr, truth)) in found.blocks.iter().zip(&truth.blocks) {
                 prop_assert_eq!((addr, found.1, found.2), (true_addr, truth.1, truth.2), "cut at {}", cut);
-                let open = rewound.open.iter().find(|open| open.addr == *addr);
-                match open {
-                    Some(open) => prop_assert!((open.least..=open.most).contains(&truth.0), "{:?} {:?}", open, truth),
+                match rewound.open.iter().find(|open| open.addr == *addr) {
+                    Some(open) => prop_assert!((open.least..=open.most).contains(&truth.0), "{open:?} {truth:?}"),
                     None => prop_assert_eq!(found.0, truth.0, "block {:#x}, cut at {}", addr, cut),
                 }
             }
@@ -108,18 +123,35 @@ proptest! {
     }
 
     #[test]
-    fn what_follows_is_replayed(case in cases(20..300).prop_filter("told", is_told), cuts in vec(any::<Index>(), 3)) {
-        let requests = case.requests[..case.drained_from].iter().filter(|request| is_told_request(request));
-        let (run, recording) = record(&case, requests.copied().collect());
-        prop_assume!(!hides_a_range(&recording));
+    fn what_follows_is_replayed(case in cases(20..300), waits in any::<bool>(), cuts in vec(any::<Index>(), 3)) {
+        let requests = case.requests[..case.drained_from].iter();
+        let requests = requests.filter(|request| is_told_request(request, waits)).copied().collect();
+        let (run, recording) = record(&case, requests);
+        if !is_told(&case.config) || hides_something(&recording) {
+            return Ok(());
+        }
         let length = run.trace.as_ref().unwrap().len();
         for cut in cuts.iter().map(|cut| cut.index(length + 1)).chain([0]) {
-            if cut == length { continue; }
             let late = without_head(&run, cut);
             let verified = verify(&late, &mut |_| ControlFlow::Continue(()));
-            prop_assert!(verified.is_ok(), "cut at {cut}: {:?} {:?}", verified.err(), late.trace);
-            let comparison = verified.unwrap().comparison;
-            prop_assert!(comparison.is_identical(), "cut at {cut}: {:?}\n{:?}", comparison, late.trace.as_ref().unwrap());
+            prop_assert!(verified.is_ok() || cut == length, "cut at {cut}: {:?}\n{}", verified.err(), entries(&late));
+            let Ok(Verified { comparison, .. }) = verified else { continue };
+            let is_empty = comparison.counts.iter().all(|count| count.total == 0);
+            prop_assert!(
+                is_empty || comparison.is_identical(),
+                "cut at {cut}: {}: {comparison:?}\n{}",
+                case.config,
+                entries(&late)
+            );
         }
     }
+}
+
+fn entries(run: &RecordedRun) -> String {
+    let trace = run.trace.iter().flatten();
+    let entry = |entry: &TraceEntry| {
+        let TraceEntry { action, addr, size, stream } = entry;
+        format!("{action} {addr:x} {} {stream}\n", size.get())
+    };
+    trace.map(entry).collect()
 }

@@ -34,6 +34,14 @@ impl Moment {
     }
 }
 
+impl Moment {
+    pub(crate) fn has_touching_ranges(&self) -> bool {
+        let mut expandable = self.segments.iter().filter(|(_, (.., kind))| kind.ends_with("true"));
+        let mut end = None;
+        expandable.any(|(addr, (size, ..))| end.replace(addr + size.get()) == Some(*addr))
+    }
+}
+
 /// The moments of a recording after so many trace entries each; `cuts` ascend.
 pub(crate) fn moments(recording: &Recording, cuts: &[usize]) -> Vec<Moment> {
     let mut state = recording.initial_state();

@@ -57,6 +57,8 @@ struct Burst {
     is_partial: bool,
     /// Whether waits completed between releases: some were released before all streams were waited for.
     is_mixed: bool,
+    /// Whether a wait completed that the request behind the burst could have used.
+    is_late: bool,
 }
 
 /// How a burst is read.
@@ -77,7 +79,7 @@ pub(super) fn ladder(
     private: &HashMap<usize, PoolId>,
 ) -> Ladder {
     let mut scan = Scan::new(trace, start, private);
-    scan.limits = run.meta.config.contains("max_split_size_mb");
+    scan.limit = split_limit(&run.meta.config);
     let mut index = 0;
     while index < trace.len() {
         index = scan.take(index);
@@ -92,8 +94,10 @@ struct Scan<'a> {
     private: &'a HashMap<usize, PoolId>,
     /// Active blocks of each segment that the driver gave whole.
     segments: BTreeMap<u64, (Bytes, usize)>,
-    /// Whether segments of some size serve no small requests.
-    limits: bool,
+    /// What was asked for in each block in use.
+    active: BTreeMap<u64, Bytes>,
+    /// The size from which on space is not divided (`max_split_size_mb`).
+    limit: Option<Bytes>,
     idle: usize,
     waiting: usize,
     held: Bytes,
@@ -115,7 +119,11 @@ impl<'a> Scan<'a> {
             let active = segment.blocks.iter().filter(|block| block.state.is_active()).count();
             segments.insert(segment.addr.get(), (segment.size, active + private));
         }
+        let mut active = BTreeMap::new();
         for block in start.segments.iter().flat_map(|segment| &segment.blocks) {
+            if block.state.is_active() {
+                active.insert(block.addr.get(), block.requested);
+            }
             waiting += usize::from(block.state == blockyard_record::BlockState::PendingFree);
         }
         let idle = segments.values().filter(|(_, active)| *active == 0).count();
@@ -124,7 +132,8 @@ impl<'a> Scan<'a> {
             trace,
             private,
             segments,
-            limits: false,
+            active,
+            limit: None,
             idle,
             waiting,
             held,
@@ -145,7 +154,10 @@ impl<'a> Scan<'a> {
                 return self.take_burst(index);
             }
             TraceAction::FreeRequested => self.waiting += 1,
-            TraceAction::Alloc => self.count_active(entry.addr, 1),
+            TraceAction::Alloc => {
+                self.active.insert(entry.addr, entry.size);
+                self.count_active(entry.addr, 1);
+            }
             TraceAction::SegmentAlloc => {
                 // What is in private pools stays, whoever asks.
                 let private = usize::from(self.private.contains_key(&index));
@@ -173,15 +185,17 @@ impl<'a> Scan<'a> {
     fn take_burst(&mut self, start: usize) -> usize {
         let held = self.held;
         // What completes right after its request waited for nothing, unless the next allocation could not use it.
-        let is_plain = start.checked_sub(1).is_some_and(|before| {
-            let before = &self.trace[before];
-            before.action == TraceAction::FreeRequested && before.addr == self.trace[start].addr
-        }) && !self.came_too_late(start);
+        let is_plain =
+            start.checked_sub(1).is_some_and(|before| {
+                let before = &self.trace[before];
+                before.action == TraceAction::FreeRequested && before.addr == self.trace[start].addr
+            }) && !self.failed_request(start + 1).is_some_and(|request| self.came_too_late(start, request));
         let (mut end, mut releases, mut is_mixed) = (start, None, false);
         while let Some(entry) = self.trace.get(end) {
             match entry.action {
                 TraceAction::FreeCompleted => {
                     self.waiting = self.waiting.saturating_sub(1);
+                    self.active.remove(&entry.addr);
                     self.count_active(entry.addr, -1);
                     is_mixed |= releases.is_some();
                 }
@@ -205,6 +219,11 @@ impl<'a> Scan<'a> {
         let gives = matches!(next, Some(TraceAction::SegmentAlloc | TraceAction::SegmentMap));
         if fails || (gives && releases.is_some()) {
             let releases = releases.unwrap_or(end);
+            let request = self.trace[end..]
+                .iter()
+                .find(|entry| matches!(entry.action, TraceAction::Alloc | TraceAction::OutOfMemory));
+            let is_late =
+                request.is_some_and(|request| (start..end).any(|entry| self.came_too_late(entry, request)));
             let leaves_some = self.idle > 0 || self.waiting > 0;
             self.bursts.push(Burst {
                 start,
@@ -215,32 +234,57 @@ impl<'a> Scan<'a> {
                 released: self.released,
                 held,
                 is_mixed,
+                is_late,
                 is_partial: leaves_some || !is_in_order(&self.trace[releases..end]),
             });
         }
         end
     }
 
-    /// Whether the block that the entry frees would serve the request behind it, which fails or takes new memory all the same.
-    fn came_too_late(&self, entry: usize) -> bool {
+    /// Whether the block that the entry frees would serve the request behind it, which fails or takes new memory all the same:
+    /// so it was freed too late for it, while all streams were waited for.
+    fn came_too_late(&self, entry: usize, request: &TraceEntry) -> bool {
         let freed = &self.trace[entry];
-        let tail = &self.trace[entry + 1..];
-        let is_release = |entry: &&TraceEntry| {
-            matches!(entry.action, TraceAction::SegmentFree | TraceAction::SegmentUnmap)
-        };
-        let releases = tail.iter().take_while(is_release).count();
-        let request = match tail.get(releases..).unwrap_or_default() {
-            [entry, ..] if entry.action == TraceAction::OutOfMemory => entry,
-            [give, entry, ..]
-                if releases > 0
-                    && matches!(give.action, TraceAction::SegmentAlloc | TraceAction::SegmentMap)
-                    && entry.action == TraceAction::Alloc =>
-            {
-                entry
-            }
-            _ => return false,
-        };
-        !self.limits && serves(freed, request) && (freed.size <= SMALL) == (request.size <= SMALL)
+        freed.action == TraceAction::FreeCompleted
+            && freed.stream == request.stream
+            && (freed.size <= SMALL) == (request.size <= SMALL)
+            && !self.is_released_next(entry)
+            && self.would_serve(self.space_at(freed), request.size)
+    }
+
+    /// Whether best fit would take so much space for the request; large space is not divided for requests under the limit.
+    fn would_serve(&self, space: Bytes, request: Bytes) -> bool {
+        let is_refused = self.limit.is_some_and(|limit| request < limit && space >= limit);
+        space >= request && !is_refused
+    }
+
+    /// Whether the completions and releases behind the entry release its memory: so it was cached before that.
+    fn is_released_next(&self, entry: usize) -> bool {
+        let addr = self.trace[entry].addr;
+        let burst = self.trace[entry..].iter().take_while(|entry| is_of_burst(entry));
+        let mut releases = burst.filter(|entry| entry.action != TraceAction::FreeCompleted);
+        releases.any(|release| addr >= release.addr && addr - release.addr < release.size.get())
+    }
+
+    /// The request that failed behind completions and releases.
+    fn failed_request(&self, from: usize) -> Option<&'a TraceEntry> {
+        let tail = self.trace.get(from..)?;
+        let burst = tail.iter().take_while(|entry| is_of_burst(entry)).count();
+        tail.get(burst).filter(|entry| entry.action == TraceAction::OutOfMemory)
+    }
+
+    /// At most so much space is free once the entry's block is: what lies between its neighbors in use. Where an expandable
+    /// segment ends is not known here, so behind its last block any space is.
+    fn space_at(&self, freed: &TraceEntry) -> Bytes {
+        let whole = self.segments.range(..=freed.addr).next_back();
+        let whole = whole.filter(|(base, (size, _))| freed.addr - **base < size.get());
+        let (base, end) = whole
+            .map_or((freed.addr, u64::MAX), |(base, (size, _))| (*base, base.saturating_add(size.get())));
+        let lowest = if whole.is_some() { base } else { 0 };
+        let below = self.active.range(lowest..freed.addr).next_back();
+        let start = below.map_or(base, |(addr, size)| addr.saturating_add(size.get()).next_multiple_of(512));
+        let above = self.active.range(freed.addr.saturating_add(1)..end).next();
+        Bytes::new(above.map_or(end, |(addr, _)| *addr).saturating_sub(start))
     }
 
     fn give(&mut self, size: Bytes) {
@@ -269,15 +313,20 @@ impl<'a> Scan<'a> {
             .find(|entry| matches!(entry.action, TraceAction::Alloc | TraceAction::OutOfMemory));
         let Some(request) = request else { return false };
         self.trace[burst.start..burst.end].iter().any(|entry| {
-            entry.action == TraceAction::SegmentFree
-                && serves(entry, request)
-                && (entry.size == SMALL_SEGMENT) == (request.size <= SMALL)
+            let serves = entry.stream == request.stream && self.would_serve(entry.size, request.size);
+            serves
+                && match entry.action {
+                    TraceAction::SegmentFree => (entry.size == SMALL_SEGMENT) == (request.size <= SMALL),
+                    // Pages for large requests are larger than 10 MiB; many small ones may look like them.
+                    TraceAction::SegmentUnmap => request.size <= SMALL || entry.size > Bytes::mib(10),
+                    _ => false,
+                }
         })
     }
 
     fn resolve(mut self, run: &RecordedRun) -> Ladder {
         let retries = Retries::new(run, self.trace, &self.bursts);
-        let limits = self.limits;
+        let limits = self.limit.is_some();
         let collects = run.meta.config.contains("garbage_collection_threshold");
         let mut ladder = Ladder { refusals: std::mem::take(&mut self.failures), ..Ladder::default() };
         let (mut collected, mut refused, mut undecided) = (0, 0, 0);
@@ -291,6 +340,9 @@ impl<'a> Scan<'a> {
             let wanted = burst.held.saturating_add(next.size);
             let exceeds = wanted > run.meta.total_memory || self.ceiling.is_some_and(|most| wanted > most);
             let reading = if burst.is_mixed {
+                // What completed before the first release did so when the allocation began.
+                Reading::Refused { from: burst.releases }
+            } else if burst.is_late || burst.releases == burst.end {
                 Reading::Refused { from: burst.start }
             } else if burst.is_partial && collects {
                 Reading::Collected
@@ -336,8 +388,14 @@ impl<'a> Scan<'a> {
     }
 }
 
-fn serves(memory: &TraceEntry, request: &TraceEntry) -> bool {
-    memory.stream == request.stream && memory.size >= request.size
+fn is_of_burst(entry: &TraceEntry) -> bool {
+    matches!(entry.action, TraceAction::FreeCompleted | TraceAction::SegmentFree | TraceAction::SegmentUnmap)
+}
+
+fn split_limit(config: &str) -> Option<Bytes> {
+    let value = config.split("max_split_size_mb:").nth(1)?;
+    let digits = value.split(|next: char| !next.is_ascii_digit()).next()?;
+    Some(Bytes::new(digits.parse::<u64>().ok()?.checked_mul(1 << 20)?))
 }
 
 /// Large segments before small ones, each by stream, size and address: so the whole cache is released.

@@ -101,6 +101,9 @@ fn attempt(
         index += 1;
         let found = runner.trace();
         let differing = (compared..found.len()).find(|place| expected.get(*place) != found.get(*place));
+        if let Some(change) = heed_snapshots(rewound, expected, found, compared) {
+            return Ok(Some(change));
+        }
         // Completions in another order are no difference.
         if let Some(place) = differing.filter(|place| found[*place].action != TraceAction::FreeCompleted) {
             let snapshot = runner.snapshot();
@@ -115,6 +118,24 @@ fn attempt(
         }
     }
     Ok(None)
+}
+
+/// A snapshot notes how many bytes are in use.
+fn heed_snapshots(
+    rewound: &mut Rewound,
+    expected: &[TraceEntry],
+    found: &[TraceEntry],
+    from: usize,
+) -> Option<Change> {
+    let pairs = expected.iter().zip(found).enumerate().skip(from);
+    let mut snapshots = pairs.filter(|(_, (expected, found))| {
+        expected.action == TraceAction::Snapshot && found.action == TraceAction::Snapshot
+    });
+    snapshots.find_map(|(place, (expected, found))| {
+        let in_use: Vec<usize> =
+            (0..rewound.open.len()).filter(|index| rewound.open[*index].gone >= place).collect();
+        settle(rewound, &in_use, expected.size.signed().wrapping_sub(found.size.signed()))
+    })
 }
 
 /// The block whose free neighbor our best fit took and PyTorch's did not: the neighbor is too small, so the block is larger.

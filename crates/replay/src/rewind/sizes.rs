@@ -35,6 +35,8 @@ pub struct OpenSize {
     pub(crate) is_guess: bool,
     /// The entry that asks for its free; the trace's length if none does.
     pub(crate) freed: usize,
+    /// The entry that completes its free.
+    pub(crate) gone: usize,
 }
 
 /// What a block's size is, before later allocations are asked.
@@ -65,7 +67,7 @@ pub(super) fn resolve(
                     size
                 }
                 Some(Size::Open { least, most }) => {
-                    let freed = if old.is_pending { 0 } else { trace.len() };
+                    let (freed, gone) = (if old.is_pending { 0 } else { trace.len() }, trace.len());
                     open.insert(
                         addr,
                         OpenSize {
@@ -74,6 +76,7 @@ pub(super) fn resolve(
                             least,
                             most,
                             freed,
+                            gone,
                             is_decided: false,
                             is_guess: false,
                         },
@@ -186,7 +189,11 @@ fn ask_allocations(remains: &Remains, trace: &[TraceEntry], open: &mut BTreeMap<
             }
             TraceAction::FreeCompleted => {
                 active.remove(&entry.addr);
-                watched.remove(&entry.addr);
+                if watched.remove(&entry.addr)
+                    && let Some(found) = open.get_mut(&entry.addr)
+                {
+                    found.gone = index;
+                }
             }
             _ => {}
         }
