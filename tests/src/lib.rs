@@ -15,6 +15,7 @@
 
 pub mod conformance;
 mod contents;
+#[cfg(not(target_arch = "wasm32"))]
 pub mod cuda;
 mod extents;
 mod random;

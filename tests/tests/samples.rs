@@ -1,5 +1,7 @@
 //! The page's samples are the recordings of the fixtures, with their traces in columns.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
 use std::path::Path;
 
 use blockyard_pytorch::{CompactTrace, RecordedRun};

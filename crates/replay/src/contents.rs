@@ -3,7 +3,7 @@
 use std::fmt;
 
 use blockyard_device::{AnyDevice, DeviceError};
-use blockyard_record::{Bytes, DeviceAddr, Recording, StreamId};
+use blockyard_record::{Bytes, DeviceAddr, Recording, SegmentId, StreamId};
 use blockyard_workload::{Request, TensorId, Workload};
 use serde::{Deserialize, Serialize};
 
@@ -57,7 +57,7 @@ pub struct Range {
 pub struct StepContents {
     /// Bytes of the new block that were filled.
     pub filled: Bytes,
-    /// Blocks that were checked: those that are freed, and after the step all live ones.
+    /// Blocks that were checked: those that are freed, and after the step live ones.
     pub blocks: u32,
     /// Bytes of these.
     pub checked: Bytes,
@@ -84,6 +84,7 @@ pub struct CheckedRun<'a> {
 #[derive(Debug)]
 struct Held {
     range: Range,
+    segment: Option<SegmentId>,
     stream: StreamId,
     lent_to: Vec<StreamId>,
 }
@@ -91,8 +92,8 @@ struct Held {
 impl<'a> CheckedRun<'a> {
     /// A run before the first request; `contents` are those of `device`.
     ///
-    /// After each step all live blocks are checked, until `most_swept` bytes have been; from then on a block is only checked before
-    /// it is freed, and at the end of the run.
+    /// After each step all live blocks are checked, until `most_swept` bytes have been; from then on, and until the last step, only
+    /// those in the segment of a new block, which are all that filling it could damage.
     pub fn new(
         device: AnyDevice,
         contents: impl Contents + 'static,
@@ -126,9 +127,10 @@ impl<'a> CheckedRun<'a> {
             self.check_before_free(tensor)?;
         }
         let result = self.runner.step()?;
+        let mut touched = None;
         match (request, result) {
             (Request::Allocate { tensor, stream, .. }, Some(StepResult::Allocated(_))) => {
-                self.fill(tensor, stream)?;
+                touched = self.fill(tensor, stream)?;
             }
             (Request::RecordStream { tensor, stream }, Some(StepResult::Done)) => {
                 if let Some(Some(held)) = self.held.get_mut(tensor.get() as usize) {
@@ -137,7 +139,7 @@ impl<'a> CheckedRun<'a> {
             }
             _ => {}
         }
-        self.check_live()?;
+        self.check_live(touched)?;
         self.contents.hand_on()?;
         Ok(true)
     }
@@ -165,9 +167,11 @@ impl<'a> CheckedRun<'a> {
         Ok((recording, self.steps))
     }
 
-    fn fill(&mut self, tensor: TensorId, stream: StreamId) -> Result<(), DeviceError> {
+    /// Fills the new block and returns the segment that it is in.
+    fn fill(&mut self, tensor: TensorId, stream: StreamId) -> Result<Option<SegmentId>, DeviceError> {
         // A request of zero bytes has no block.
-        let Some(block) = self.runner.handed_out() else { return Ok(()) };
+        let Some(block) = self.runner.handed_out() else { return Ok(None) };
+        let segment = self.runner.recorder().state().segment_of(block.id);
         self.blocks = self.blocks.wrapping_add(1);
         // Neighboring numbers are far apart as patterns.
         let range =
@@ -177,11 +181,11 @@ impl<'a> CheckedRun<'a> {
         if index >= self.held.len() {
             self.held.resize_with(index + 1, || None);
         }
-        self.held[index] = Some(Held { range, stream, lent_to: Vec::new() });
+        self.held[index] = Some(Held { range, segment, stream, lent_to: Vec::new() });
         if let Some(step) = self.steps.last_mut() {
             step.filled = range.size;
         }
-        Ok(())
+        Ok(segment)
     }
 
     fn check_before_free(&mut self, tensor: TensorId) -> Result<(), DeviceError> {
@@ -195,15 +199,16 @@ impl<'a> CheckedRun<'a> {
         Ok(())
     }
 
-    /// Checks all live blocks, as long as that is little work, and after the last request.
-    fn check_live(&mut self) -> Result<(), DeviceError> {
+    /// Checks all live blocks, as long as that is little work, and after the last request; else those in the segment.
+    fn check_live(&mut self, touched: Option<SegmentId>) -> Result<(), DeviceError> {
         let is_last = self.steps.len() == self.workload.requests().len();
-        if self.sweep_left.is_zero() && !is_last {
+        let takes_all = is_last || !self.sweep_left.is_zero();
+        if !takes_all && touched.is_none() {
             return Ok(());
         }
         let step = self.current_step();
         let (mut blocks, mut bytes) = (0, Bytes::ZERO);
-        for held in self.held.iter().flatten() {
+        for held in self.held.iter().flatten().filter(|held| takes_all || held.segment == touched) {
             self.contents.check(held.stream, held.range, step)?;
             blocks += 1;
             bytes += held.range.size;

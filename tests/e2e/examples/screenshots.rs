@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use blockyard_e2e::{Page, drive};
+use blockyard_e2e::{Page, drive_on_gpu};
 use serde_json::json;
 
 fn main() -> Result<()> {
@@ -18,7 +18,7 @@ fn main() -> Result<()> {
         ("phone", 390, 844, false, 2),
         ("zoomed", 683, 384, false, 2),
     ] {
-        drive(|page| {
+        drive_on_gpu(|page| {
             page.dark(is_dark)?;
             page.devtools(
                 "Emulation.setDeviceMetricsOverride",
@@ -41,7 +41,14 @@ fn main() -> Result<()> {
             page.click("[data-testid='sample-gpt2_varlen']")?;
             page.wait_for("[data-testid='headline']")?;
             seek(page, 0.72)?;
-            shot(page, "gpt2")
+            shot(page, "gpt2")?;
+            page.click("[data-testid='back-to-workload']")?;
+            choose(page, "fragmentation")?;
+            page.click("[data-testid='device-gpu']")?;
+            page.wait_text("[data-testid='gpu-found']", "as written")?;
+            seek(page, 0.6)?;
+            page.rect("[data-testid='device-gpu']")?;
+            shot(page, "gpu")
         })?;
     }
     Ok(())

@@ -94,7 +94,7 @@ fn whole(contents: &[StepContents]) -> String {
         1 => "damaged in 1 step".to_owned(),
         many => format!("damaged in {} steps", grouped_count(many)),
     };
-    format!("Contents checked, {checked}: {found}.")
+    format!("{checked} of contents checked: {found}.")
 }
 
 /// What was done to the contents of the memory in the step under the cursor.
@@ -120,7 +120,7 @@ fn words(step: &StepContents) -> String {
         format!("filled {} with a pattern of its own; ", step.filled)
     };
     let checked = match step.blocks {
-        0 => "no block to check".to_owned(),
+        0 => "nothing to check".to_owned(),
         1 => format!("checked 1 block, {}", step.checked),
         many => format!("checked {} blocks, {}", grouped_count(many as usize), step.checked),
     };

@@ -1,6 +1,6 @@
 //! The suite that every device passes, over Vulkan natively and over WebGPU in a browser, and what only this device does.
 
-#![expect(
+#![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,

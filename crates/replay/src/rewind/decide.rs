@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use blockyard_allocator::size;
+use blockyard_device::AnyDevice;
 use blockyard_pytorch::{RecordedRun, StatChange, requests_after, stat_index};
 use blockyard_record::{BlockState, Bytes, Snapshot, TraceAction, TraceEntry};
 
@@ -82,7 +83,7 @@ fn attempt(
 ) -> Result<Option<Change>, RunError> {
     let expected = run.trace.as_deref().unwrap_or_default();
     let inferred = requests_after(run, rewound.start.clone())?;
-    let device = device_of(run, &inferred);
+    let device = AnyDevice::new(device_of(run, &inferred));
     let mut runner =
         Runner::beginning_with(device, settings, &inferred.workload, &inferred.start)?.with_trace();
     let until = rewound.open.iter().map(|open| open.freed).max().unwrap_or(0);
