@@ -10,7 +10,7 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use blockyard_pytorch::RecordedRun;
+use blockyard_pytorch::{OperationKind, RecordedRun};
 use blockyard_replay::{RunError, Verified, verify};
 
 fn fixture(name: &str) -> PathBuf {
@@ -72,6 +72,29 @@ fn operations_in_memory_pools_are_identical() {
     for name in ["pools-mix", "pools-expand"] {
         check_identical(&format!("synthetic/{name}"));
     }
+}
+
+#[test]
+fn statistics_of_the_drivers_pool_are_identical() {
+    check_identical("synthetic/async-mix");
+    let notes = replay("synthetic/async-mix").expect("the recording can be replayed").comparison.notes;
+    let expected = "621 of 672 are where the model puts them by itself";
+    assert!(notes.iter().any(|note| note.ends_with(expected)), "{notes:?}");
+}
+
+#[test]
+fn statistics_of_the_drivers_pool_do_not_need_its_addresses() {
+    let mut run = read("synthetic/async-mix");
+    for operation in &mut run.operations {
+        if let OperationKind::Allocate { result, .. } = &mut operation.kind {
+            *result = None;
+        }
+    }
+    let verified = verify(&run, &mut |_| ControlFlow::Continue(())).expect("the recording can be replayed");
+    let statistics = verified.comparison.counts.iter().find(|count| count.kind == "statistics");
+    let counts = statistics.map(|count| (count.identical, count.total));
+    assert_eq!(counts, Some((1202, 1202)));
+    assert!(verified.comparison.is_identical(), "{:?}", verified.comparison.first_difference);
 }
 
 #[test]

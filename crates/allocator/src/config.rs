@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use blockyard_record::Bytes;
+use blockyard_record::{Backend, Bytes};
 
 use crate::ConfigError;
 use crate::size::UNLIMITED;
@@ -28,6 +28,7 @@ pub struct AllocatorConfig {
     per_process_memory_fraction: f64,
     roundup_divisions: [u64; ROUNDUP_INTERVALS],
     expandable_segments: bool,
+    backend: Backend,
 }
 
 impl Default for AllocatorConfig {
@@ -41,6 +42,7 @@ impl Default for AllocatorConfig {
             per_process_memory_fraction: 1.0,
             roundup_divisions: [0; ROUNDUP_INTERVALS],
             expandable_segments: false,
+            backend: Backend::Native,
         }
     }
 }
@@ -102,6 +104,12 @@ impl AllocatorConfig {
     #[must_use]
     pub fn expandable_segments(&self) -> bool {
         self.expandable_segments
+    }
+
+    /// Which allocator the settings ask for.
+    #[must_use]
+    pub fn backend(&self) -> Backend {
+        self.backend
     }
 
     /// In how many steps the range between two powers of two is divided for a request; 0 and 1 for no such rounding.
@@ -191,8 +199,8 @@ impl AllocatorConfig {
                 self.expandable_segments = tokens.boolean(value)?;
             }
             "backend" => match tokens.get(value)? {
-                "native" => {}
-                "cudaMallocAsync" => return Err(ConfigError::Unsupported("backend:cudaMallocAsync")),
+                "native" => self.backend = Backend::Native,
+                "cudaMallocAsync" => self.backend = Backend::CudaMallocAsync,
                 _ => return Err(ConfigError::Backend),
             },
             // These concern locks, graphs and host memory; they change no device address.
@@ -347,7 +355,6 @@ mod tests {
                 "Index out of bounds in ConfigTokenizer: the value of 'max_split_size_mb' is missing",
             ),
             ("max_split_size_mb:x", "stoull: 'x' is not a number"),
-            ("backend:cudaMallocAsync", "backend:cudaMallocAsync is not modeled yet"),
         ];
         for (text, message) in cases {
             assert_eq!(text.parse::<AllocatorConfig>().unwrap_err().to_string(), message, "{text}");

@@ -12,6 +12,9 @@ pub enum AllocError {
     /// No memory for the request, after everything that could be released was released.
     #[error(transparent)]
     OutOfMemory(Box<OutOfMemory>),
+    /// No memory for the request under `backend:cudaMallocAsync`.
+    #[error(transparent)]
+    MallocAsyncOutOfMemory(Box<MallocAsyncOutOfMemory>),
     /// A request of 2^60 bytes or more; nothing was counted or recorded.
     #[error("CUDA out of memory. Tried to allocate more than 1EB memory.")]
     TooLarge {
@@ -27,6 +30,20 @@ pub enum AllocError {
     /// Expandable segments are switched on and the device has no memory that comes page by page; nothing changed.
     #[error("expandable_segments:True needs a device with virtual memory")]
     NoVirtualMemory,
+    /// `backend:cudaMallocAsync` is set and the device has no memory that comes page by page; nothing changed.
+    #[error("backend:cudaMallocAsync needs a device with virtual memory")]
+    NoMemoryPool,
+    /// What this backend cannot do, in PyTorch's words; nothing changed.
+    #[error(
+        "cudaMallocAsync does not yet support {0}. If you need it, please file an issue describing your use case."
+    )]
+    NotSupported(&'static str),
+    /// A snapshot under `backend:cudaMallocAsync`; nothing changed.
+    #[error(
+        "Calling snapshot with backend:cudaMallocAsync is not meaningful. (For backend:native, snapshot returns a detailed \
+         summary of all blocks tracked by the allocator, but the cudaMallocAsync backend does not track individual blocks.)"
+    )]
+    NoSnapshot,
     /// A scope on the pool is open already, or it is the default pool; nothing changed.
     #[error("beginAllocateToPool: already recording to mempool_id {0}")]
     AlreadyInPool(PoolId),
@@ -109,6 +126,45 @@ impl fmt::Display for OutOfMemory {
 }
 
 impl std::error::Error for OutOfMemory {}
+
+/// A request that found no memory under `backend:cudaMallocAsync`. Its text is PyTorch's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MallocAsyncOutOfMemory {
+    /// Requested bytes that are in use.
+    pub allocated: Bytes,
+    /// What the caller asked for.
+    pub requested: Bytes,
+    /// All bytes of the device.
+    pub device_total: Bytes,
+    /// What the device reported free.
+    pub device_free: Bytes,
+    /// The most that may be in use, if a memory fraction was set.
+    pub limit: Option<Bytes>,
+}
+
+impl fmt::Display for MallocAsyncOutOfMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without a limit PyTorch prints the largest number it has.
+        let limit = self.limit.unwrap_or(Bytes::new(u64::MAX));
+        write!(
+            f,
+            "Allocation on device 0 would exceed allowed memory. (out of memory)\n\
+             Currently allocated     : {}\n\
+             Requested               : {}\n\
+             Device limit            : {}\n\
+             Free (according to CUDA): {}\n\
+             PyTorch limit (set by user-supplied memory fraction)\n\
+             \x20                       : {}",
+            PyTorchSize(self.allocated),
+            PyTorchSize(self.requested),
+            PyTorchSize(self.device_total),
+            PyTorchSize(self.device_free),
+            PyTorchSize(limit),
+        )
+    }
+}
+
+impl std::error::Error for MallocAsyncOutOfMemory {}
 
 /// A size as PyTorch's C++ messages write it (`format_size`): two decimals, and a boundary belongs to the smaller unit.
 struct PyTorchSize(Bytes);

@@ -27,8 +27,9 @@
 //!
 //! One device of the native backend with every setting that decides a device address: `max_split_size_mb`,
 //! `max_non_split_rounding_mb`, `roundup_power2_divisions`, `garbage_collection_threshold`, `large_segment_size_mb`,
-//! `per_process_memory_fraction` and `expandable_segments`; memory pools of programs and captures. Not yet:
-//! `backend:cudaMallocAsync` (refused with [`ConfigError::Unsupported`]), checkpoints of pools, pools with an allocator of their own.
+//! `per_process_memory_fraction` and `expandable_segments`; memory pools of programs and captures. `backend:cudaMallocAsync` is
+//! another allocator, [`AsyncAllocator`], and [`BackendAllocator`] is the one that the settings ask for. Not yet: checkpoints of pools,
+//! pools with an allocator of their own.
 //!
 //! # Deviations
 //!
@@ -41,6 +42,7 @@
 
 mod addr_table;
 mod allocator;
+mod backend;
 mod beginning;
 mod bins;
 mod block;
@@ -49,6 +51,7 @@ mod counters;
 mod error;
 mod expandable;
 mod invariants;
+pub mod malloc_async;
 mod pool;
 mod private_pool;
 mod reclaim;
@@ -59,7 +62,9 @@ mod snapshot;
 mod stream;
 
 pub use allocator::{Allocation, CachingAllocator};
+pub use backend::{BackendAllocation, BackendAllocator};
 pub use config::AllocatorConfig;
-pub use error::{AllocError, ConfigError, Corruption, OutOfMemory};
+pub use error::{AllocError, ConfigError, Corruption, MallocAsyncOutOfMemory, OutOfMemory};
+pub use malloc_async::{AsyncAllocation, AsyncAllocator};
 pub use private_pool::PoolOptions;
 pub use shared::SharedAllocator;

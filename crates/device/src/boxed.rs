@@ -58,6 +58,10 @@ impl DeviceMemory for AnyDevice {
         self.0.wait(event)
     }
 
+    fn recorded_placement(&self, request: usize) -> Option<DeviceAddr> {
+        self.0.recorded_placement(request)
+    }
+
     fn virtual_memory(&mut self) -> Option<&mut dyn VirtualMemory> {
         self.0.virtual_memory()
     }

@@ -93,6 +93,12 @@ pub trait DeviceMemory {
     /// [`DeviceError::Lost`], [`DeviceError::Sticky`] and [`DeviceError::Driver`] as the driver reports.
     fn wait(&mut self, event: &Self::Event) -> Result<(), DeviceError>;
 
+    /// Where the driver's memory pool put the request with this number in a recording, counted from 0; `None` where no
+    /// recording says so.
+    fn recorded_placement(&self, _request: usize) -> Option<DeviceAddr> {
+        None
+    }
+
     /// Addresses that get memory page by page, where the device has them; expandable segments need it.
     fn virtual_memory(&mut self) -> Option<&mut dyn VirtualMemory> {
         None

@@ -124,6 +124,10 @@ impl<D: DeviceMemory> DeviceMemory for MirroredDevice<D> {
         self.shown.wait(&event.shown)
     }
 
+    fn recorded_placement(&self, request: usize) -> Option<DeviceAddr> {
+        self.shown.recorded_placement(request)
+    }
+
     fn virtual_memory(&mut self) -> Option<&mut dyn VirtualMemory> {
         if self.real.virtual_memory().is_some() { Some(self) } else { None }
     }

@@ -19,6 +19,7 @@ pub struct RecordedDevice {
     failures: VecDeque<RecordedFailure>,
     refusals: HashMap<(usize, usize), RecordedRefusal>,
     counts: Counts,
+    placements: Vec<Option<DeviceAddr>>,
     has_left: bool,
 }
 
@@ -96,6 +97,7 @@ impl RecordedDevice {
             failures: failures.into_iter().collect(),
             refusals: HashMap::new(),
             counts: Counts::default(),
+            placements: Vec::new(),
             has_left: false,
         }
     }
@@ -123,6 +125,13 @@ impl RecordedDevice {
         let refusal = self.refusals.get(&(given, failed)).filter(|_| !self.has_left)?;
         let until = refusal.until_released;
         until.is_none_or(|until| released < until).then_some(*refusal)
+    }
+
+    /// The same device, whose memory pool puts requests where the recording has them, in the order of the requests.
+    #[must_use]
+    pub fn with_placements(mut self, placements: impl IntoIterator<Item = Option<DeviceAddr>>) -> Self {
+        self.placements = placements.into_iter().collect();
+        self
     }
 
     /// Whether a segment was asked for that the recording does not have at that point.
@@ -205,6 +214,10 @@ impl DeviceMemory for RecordedDevice {
 
     fn wait(&mut self, event: &StreamEvent) -> Result<(), DeviceError> {
         self.device.wait(event)
+    }
+
+    fn recorded_placement(&self, request: usize) -> Option<DeviceAddr> {
+        self.placements.get(request).copied().flatten()
     }
 
     fn virtual_memory(&mut self) -> Option<&mut dyn VirtualMemory> {

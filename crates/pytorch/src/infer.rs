@@ -1,12 +1,13 @@
 use std::collections::{BTreeMap, HashMap};
 
 use blockyard_record::{
-    BlockState, Bytes, DeviceAddr, PoolId, SegmentSnapshot, Snapshot, StreamId, TraceAction, TraceEntry,
+    Backend, BlockState, Bytes, DeviceAddr, PoolId, SegmentSnapshot, Snapshot, StreamId, TraceAction,
+    TraceEntry,
 };
 use blockyard_workload::{Request, TensorId, Workload};
 
 use crate::ReadError;
-use crate::recorded::{Operation, OperationKind, RecordedRun};
+use crate::recorded::{Allocated, Operation, OperationKind, RecordedRun};
 
 mod driver;
 mod ladder;
@@ -27,6 +28,8 @@ pub struct Inferred {
     pub segments: Vec<(DeviceAddr, Bytes)>,
     /// Where expandable segments started, in order.
     pub ranges: Vec<DeviceAddr>,
+    /// Where the driver's pool put each allocation, in order, of a run under `backend:cudaMallocAsync`; else empty.
+    pub placements: Vec<Option<DeviceAddr>>,
     /// What the driver said at each out-of-memory error, in order.
     pub failures: Vec<Failure>,
     /// When the driver gave no memory, as far as the trace shows it; empty for recordings with operations.
@@ -95,7 +98,30 @@ pub fn requests_after(run: &RecordedRun, start: Snapshot) -> Result<Inferred, Re
         .collect();
     inferred.ranges = ranges(trace, run.meta.total_memory, &inferred.start);
     inferred.failures = failures(run, trace);
+    if run.meta.backend() == Backend::CudaMallocAsync {
+        inferred.placements = placements(run);
+        inferred.ranges = pool_base(&inferred.placements).into_iter().collect();
+    }
     Ok(inferred)
+}
+
+/// The addresses of allocations, where they are recorded.
+fn placements(run: &RecordedRun) -> Vec<Option<DeviceAddr>> {
+    let places = run.operations.iter().filter_map(|operation| match &operation.kind {
+        OperationKind::Allocate { result, .. } => Some(match result {
+            Some(Allocated::At(addr)) if *addr > 0 => Some(DeviceAddr::new(*addr)),
+            _ => None,
+        }),
+        _ => None,
+    });
+    places.collect()
+}
+
+/// Where the driver's pool starts: its range begins at a multiple of the pieces in which it gets memory.
+fn pool_base(placements: &[Option<DeviceAddr>]) -> Option<DeviceAddr> {
+    const PIECE: u64 = 32 << 20;
+    let lowest = placements.iter().flatten().min()?;
+    Some(DeviceAddr::new(lowest.get() / PIECE * PIECE))
 }
 
 fn from_operations(run: &RecordedRun) -> Result<Inferred, ReadError> {

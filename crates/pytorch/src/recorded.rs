@@ -1,4 +1,4 @@
-use blockyard_record::{Bytes, PoolId, PoolKind, StreamId, TraceEntry};
+use blockyard_record::{Backend, Bytes, PoolId, PoolKind, StreamId, TraceEntry};
 
 /// A run of PyTorch's own allocator, as it was recorded.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,6 +36,16 @@ pub struct Meta {
     pub profile: String,
     /// The handles of the streams that operations name by index; empty if they name none.
     pub streams: Vec<StreamId>,
+}
+
+impl Meta {
+    /// The allocator that the run used, as far as its settings name it.
+    #[must_use]
+    pub fn backend(&self) -> Backend {
+        let settings: String = self.config.split_whitespace().collect();
+        let is_async = settings.split(',').any(|setting| setting == "backend:cudaMallocAsync");
+        if is_async { Backend::CudaMallocAsync } else { Backend::Native }
+    }
 }
 
 /// The value of a statistic after an operation.

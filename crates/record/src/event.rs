@@ -83,7 +83,7 @@ pub enum Event {
         /// Who refused it.
         refusal: Refusal,
     },
-    /// An inactive block was cut: its low `size` bytes became the new block `front`, `block` keeps the rest.
+    /// A block that nobody uses was cut: its low `size` bytes became the new block `front`, `block` keeps the rest.
     Split {
         /// The old block, which keeps the high addresses.
         block: BlockId,

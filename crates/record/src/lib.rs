@@ -13,6 +13,7 @@
 //!
 //! This crate must not know a policy: it applies events and never decides one. It knows no file format either.
 
+mod backend;
 mod columns;
 mod event;
 mod id;
@@ -24,6 +25,7 @@ mod stats;
 mod trace;
 mod units;
 
+pub use backend::Backend;
 pub use event::{Event, EventSink, Refusal, Silent};
 pub use id::{AllocationId, BlockId, PoolId, PoolKind, SegmentId, StreamId};
 pub use ledger::Ledger;

@@ -4,7 +4,9 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::columns::EventColumns;
-use crate::{AllocationId, Bytes, Event, EventSink, Ledger, MemoryState, StateError, StreamId, TraceEntry};
+use crate::{
+    AllocationId, Backend, Bytes, Event, EventSink, Ledger, MemoryState, StateError, StreamId, TraceEntry,
+};
 
 /// One whole run of an allocator, as plain data.
 ///
@@ -46,6 +48,8 @@ pub struct RunInfo {
     pub capacity: Bytes,
     /// The value of the `max_split_size` statistic, in bytes; -1 for unlimited.
     pub max_split_size: i64,
+    /// Which allocator of PyTorch's it is.
+    pub backend: Backend,
 }
 
 /// A name for the stretch of steps from `step` on.
@@ -314,6 +318,7 @@ impl Recording {
 fn initial_state(info: &RunInfo) -> MemoryState {
     let mut state = MemoryState::new(info.capacity);
     state.set_initial_max_split_size(info.max_split_size);
+    state.set_backend(info.backend);
     state
 }
 

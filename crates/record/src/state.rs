@@ -7,8 +7,8 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AllocationId, BlockId, BlockSnapshot, BlockState, Bytes, DeviceAddr, Event, Ledger, PoolId, PoolKind,
-    SegmentId, SegmentInfo, SegmentSnapshot, Snapshot, Stats, StreamId, TraceAction, TraceEntry,
+    AllocationId, Backend, BlockId, BlockSnapshot, BlockState, Bytes, DeviceAddr, Event, Ledger, PoolId,
+    PoolKind, SegmentId, SegmentInfo, SegmentSnapshot, Snapshot, Stats, StreamId, TraceAction, TraceEntry,
 };
 
 /// The memory of one device as the events so far have made it.
@@ -19,6 +19,7 @@ use crate::{
 pub struct MemoryState {
     capacity: Bytes,
     limit: Option<Bytes>,
+    backend: Backend,
     segments: BTreeMap<DeviceAddr, SegmentEntry>,
     segment_addrs: FxHashMap<SegmentId, DeviceAddr>,
     // Blocks live in slots that are used again; `block_slots` finds them by identity, which is never used again.
@@ -81,6 +82,7 @@ impl MemoryState {
         Self {
             capacity,
             limit: None,
+            backend: Backend::default(),
             segments: BTreeMap::new(),
             segment_addrs: FxHashMap::default(),
             slots: Vec::new(),
@@ -104,10 +106,20 @@ impl MemoryState {
         self.limit
     }
 
-    /// The statistics as the allocator keeps them.
+    /// What the events add up to, counted as the native allocator counts; what figures and sums are made from.
     #[must_use]
     pub fn stats(&self) -> &Stats {
         &self.stats
+    }
+
+    /// The statistics as PyTorch reports them, which are fewer under `backend:cudaMallocAsync`.
+    #[must_use]
+    pub fn reported_stats(&self) -> Stats {
+        self.stats.reported_by(self.backend)
+    }
+
+    pub(crate) fn set_backend(&mut self, backend: Backend) {
+        self.backend = backend;
     }
 
     pub(crate) fn set_initial_max_split_size(&mut self, max_split_size: i64) {

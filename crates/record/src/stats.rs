@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use crate::{BlockState, Bytes, PoolKind, SegmentSnapshot, Snapshot};
+use crate::{Backend, BlockState, Bytes, PoolKind, SegmentSnapshot, Snapshot};
 
 /// One quantity: how much now, the most so far, and what came and went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -271,6 +271,28 @@ impl Stats {
         self.num_sync_all_streams = 0;
         self.num_device_alloc = 0;
         self.num_device_free = 0;
+    }
+
+    /// What PyTorch reports under this backend, where `self` counts every step of the allocator.
+    ///
+    /// `cudaMallocAsync` asks the driver, which knows requested bytes and reserved bytes, each with its peak; everything else
+    /// is zero, the accumulated counts and `max_split_size` too.
+    #[must_use]
+    pub fn reported_by(&self, backend: Backend) -> Self {
+        let driver = |stat: Stat| StatArray {
+            all: Stat { current: stat.current, peak: stat.peak, ..Stat::default() },
+            ..StatArray::default()
+        };
+        match backend {
+            Backend::Native => *self,
+            Backend::CudaMallocAsync => Self {
+                allocated_bytes: driver(self.requested_bytes.all),
+                active_bytes: driver(self.requested_bytes.all),
+                reserved_bytes: driver(self.reserved_bytes.all),
+                max_split_size: 0,
+                ..Self::default()
+            },
+        }
     }
 
     fn each(&mut self, apply: impl Fn(&mut Stat) + Copy) {

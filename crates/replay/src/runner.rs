@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use blockyard_allocator::{AllocError, Allocation, CachingAllocator};
+use blockyard_allocator::{AllocError, BackendAllocation, BackendAllocator};
 use blockyard_device::{Advance, DeviceError, DeviceMemory};
 use blockyard_pytorch::Allocated;
 use blockyard_record::{
@@ -41,11 +41,11 @@ impl StepResult {
 /// Feeds a workload to an allocator, one request at a time, and records the run.
 #[derive(Debug)]
 pub struct Runner<'a, D: DeviceMemory> {
-    allocator: CachingAllocator<D, TraceRecorder>,
+    allocator: BackendAllocator<D, TraceRecorder>,
     workload: &'a Workload,
     next: usize,
     next_label: usize,
-    live: Vec<Option<Allocation>>,
+    live: Vec<Option<BackendAllocation>>,
     user_pools: BTreeSet<PoolId>,
 }
 
@@ -74,7 +74,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
     /// A runner before the first request.
     pub fn new(device: D, settings: &Settings, workload: &'a Workload) -> Self {
         let sink = TraceRecorder { recorder: recorder(settings, workload), trace: None, handed_out: None };
-        Self::over(CachingAllocator::new(device, settings.config.clone(), sink), workload)
+        Self::over(BackendAllocator::new(device, settings.config.clone(), sink), workload)
     }
 
     /// A runner before the first request, with the memory of `start` there already; the device must have given it.
@@ -97,14 +97,14 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         recorder.begin_with(start)?;
         let sink = TraceRecorder { recorder, trace: None, handed_out: None };
         let (allocator, live) =
-            CachingAllocator::beginning_with(device, settings.config.clone(), sink, start)
+            BackendAllocator::beginning_with(device, settings.config.clone(), sink, start)
                 .map_err(RunError::Allocator)?;
         let mut runner = Self::over(allocator, workload);
         runner.live = live.into_iter().map(Some).collect();
         Ok(runner)
     }
 
-    fn over(allocator: CachingAllocator<D, TraceRecorder>, workload: &'a Workload) -> Self {
+    fn over(allocator: BackendAllocator<D, TraceRecorder>, workload: &'a Workload) -> Self {
         Self { allocator, workload, next: 0, next_label: 0, live: Vec::new(), user_pools: BTreeSet::new() }
     }
 
@@ -152,7 +152,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
 
     /// The allocator, to test its invariants.
     #[must_use]
-    pub fn allocator(&self) -> &CachingAllocator<D, TraceRecorder> {
+    pub fn allocator(&self) -> &BackendAllocator<D, TraceRecorder> {
         &self.allocator
     }
 
@@ -265,7 +265,11 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
             }
             Request::ResetPeak => self.allocator.reset_peak_stats(),
             Request::ResetAccumulated => self.allocator.reset_accumulated_stats(),
-            Request::Snapshot => self.allocator.record_snapshot(),
+            Request::Snapshot => {
+                if let Err(error) = self.allocator.record_snapshot() {
+                    return failure(error);
+                }
+            }
         }
         Ok(StepResult::Done)
     }
@@ -279,7 +283,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         self.allocator.begin_allocate_to_pool(pool, None)
     }
 
-    fn keep(&mut self, tensor: TensorId, allocation: Allocation) {
+    fn keep(&mut self, tensor: TensorId, allocation: BackendAllocation) {
         let index = tensor.get() as usize;
         if index >= self.live.len() {
             self.live.resize_with(index + 1, || None);
@@ -287,7 +291,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         self.live[index] = Some(allocation);
     }
 
-    fn take(&mut self, tensor: TensorId) -> Option<Allocation> {
+    fn take(&mut self, tensor: TensorId) -> Option<BackendAllocation> {
         self.live.get_mut(tensor.get() as usize).and_then(Option::take)
     }
 
@@ -304,6 +308,7 @@ fn recorder(settings: &Settings, workload: &Workload) -> Recorder {
         config: settings.config.text().to_owned(),
         capacity: settings.capacity,
         max_split_size: settings.config.max_split_size_signed(),
+        backend: settings.config.backend(),
     };
     let mut recorder = Recorder::new(info);
     for (stream, name) in workload.streams() {
@@ -316,10 +321,16 @@ fn recorder(settings: &Settings, workload: &Workload) -> Recorder {
 fn failure(error: AllocError) -> Result<StepResult, RunError> {
     match error {
         AllocError::OutOfMemory(out_of_memory) => Ok(StepResult::OutOfMemory(out_of_memory.to_string())),
+        AllocError::MallocAsyncOutOfMemory(out_of_memory) => {
+            Ok(StepResult::OutOfMemory(out_of_memory.to_string()))
+        }
         AllocError::AlreadyInPool(_)
         | AllocError::NotInPool(_)
         | AllocError::UnknownPool(_)
         | AllocError::NoVirtualMemory
+        | AllocError::NoMemoryPool
+        | AllocError::NotSupported(_)
+        | AllocError::NoSnapshot
         | AllocError::TooLarge { .. }
         | AllocError::InvalidFraction(_)
         | AllocError::InvalidPointer(_)

@@ -197,7 +197,6 @@ fn settings_that_mean_nothing_are_refused_with_the_reason() {
         ),
         ("garbage_collection_threshold:nan", "garbage_collect_threshold is invalid, set it in (0.0, 1.0)"),
         ("per_process_memory_fraction:inf", "per_process_memory_fraction is invalid, set it in [0.0, 1.0]"),
-        ("backend:cudaMallocAsync", "backend:cudaMallocAsync is not modeled yet"),
     ];
     for (conf, message) in cases {
         let meta = format!(r#"{{"meta":{{"total_memory":1,"conf":"{conf}"}}}}"#);

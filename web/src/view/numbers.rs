@@ -32,7 +32,7 @@ struct Shown {
 
 pub(crate) fn numbers(session: Session) -> AnyView {
     let shown = Shown {
-        stats: Memo::new(move |_| session.with_state(|_, state| *state.stats()).unwrap_or_default()),
+        stats: Memo::new(move |_| session.with_state(|_, state| state.reported_stats()).unwrap_or_default()),
         share: RwSignal::new(Share::All),
         is_exact: RwSignal::new(false),
     };

@@ -152,7 +152,7 @@ impl MemoryState {
 
     pub(super) fn split(&mut self, id: BlockId, front: BlockId, size: Bytes) -> Result<(), StateError> {
         let block = self.find(id)?;
-        if block.state != BlockState::Inactive || size >= block.size || size.is_zero() {
+        if block.state.is_active() || size >= block.size || size.is_zero() {
             return Err(StateError::Unfitting(id));
         }
         let (pool, was_whole, is_expandable) =

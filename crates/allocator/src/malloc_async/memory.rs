@@ -1,0 +1,325 @@
+//! The memory behind the pool's addresses: blocks in address order, and the granules that have memory.
+
+use std::collections::BTreeMap;
+
+use blockyard_device::{DeviceError, DeviceMemory, VirtualMemory};
+use blockyard_record::{
+    AllocationId, BlockId, BlockState, Bytes, DeviceAddr, Event, EventSink, PoolId, PoolKind, Refusal,
+    SegmentId, StreamId,
+};
+
+use super::{AsyncAllocator, GRANULE};
+use crate::{AllocError, size};
+
+/// No range is larger, whatever the device says it has: granules are kept one by one.
+pub(super) const LARGEST_RANGE: Bytes = Bytes::gib(16 << 10);
+
+/// A part of a range: in use, inactive, or without memory.
+#[derive(Clone, Debug)]
+pub(super) struct Block {
+    pub(super) id: BlockId,
+    pub(super) size: Bytes,
+    pub(super) requested: Bytes,
+    pub(super) state: BlockState,
+    pub(super) allocation: Option<AllocationId>,
+    pub(super) stream: StreamId,
+    pub(super) streams: Vec<StreamId>,
+}
+
+/// What the pool holds: ranges of addresses, their blocks without gaps, and granules with memory.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Memory {
+    pub(super) ranges: BTreeMap<DeviceAddr, (SegmentId, Bytes)>,
+    pub(super) blocks: BTreeMap<DeviceAddr, Block>,
+    /// How many live blocks touch each granule that has memory.
+    pub(super) granules: BTreeMap<DeviceAddr, u32>,
+    minted_blocks: u32,
+}
+
+impl Memory {
+    fn mint(&mut self) -> BlockId {
+        let id = BlockId::new(self.minted_blocks);
+        self.minted_blocks = self.minted_blocks.wrapping_add(1);
+        id
+    }
+
+    /// Where the block starts that covers the address.
+    fn block_at(&self, addr: DeviceAddr) -> Option<DeviceAddr> {
+        self.blocks.range(..=addr).next_back().map(|(start, _)| *start)
+    }
+
+    /// The granules that the addresses touch.
+    fn touched(&self, addr: DeviceAddr, size: Bytes) -> impl Iterator<Item = DeviceAddr> + use<> {
+        let base = self.ranges.range(..=addr).next_back().map_or(addr, |(base, _)| *base);
+        let granule = GRANULE.get();
+        let first = addr.offset_from(base).get() / granule;
+        let last = addr.offset(size).offset_from(base).get().div_ceil(granule);
+        (first..last).map(move |index| base.offset(Bytes::new(index * granule)))
+    }
+
+    fn use_granules(&mut self, addr: DeviceAddr, size: Bytes) {
+        for granule in self.touched(addr, size) {
+            *self.granules.entry(granule).or_insert(0) += 1;
+        }
+    }
+
+    pub(super) fn leave_granules(&mut self, addr: DeviceAddr, size: Bytes) {
+        for granule in self.touched(addr, size) {
+            if let Some(users) = self.granules.get_mut(&granule) {
+                *users = users.saturating_sub(1);
+            }
+        }
+    }
+
+    /// Moves the low `size` bytes to a new block; the old one keeps the rest.
+    fn cut_below(&mut self, start: DeviceAddr, size: Bytes) -> Option<(BlockId, BlockId)> {
+        let id = self.mint();
+        let mut rest = self.blocks.remove(&start)?;
+        let below = Block { id, size, requested: Bytes::ZERO, ..rest.clone() };
+        rest.size -= size;
+        let old = rest.id;
+        self.blocks.insert(start.offset(size), rest);
+        self.blocks.insert(start, below);
+        Some((old, id))
+    }
+
+    /// Keeps the low `size` bytes; a new block gets the rest.
+    fn cut_above(&mut self, start: DeviceAddr, size: Bytes) -> Option<BlockId> {
+        let id = self.mint();
+        let block = self.blocks.get_mut(&start)?;
+        let rest = Block { id, size: block.size - size, requested: Bytes::ZERO, ..block.clone() };
+        block.size = size;
+        self.blocks.insert(start.offset(size), rest);
+        Some(id)
+    }
+}
+
+impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
+    fn virtual_memory(&mut self) -> Result<&mut dyn VirtualMemory, AllocError> {
+        self.device.virtual_memory().ok_or(AllocError::NoMemoryPool)
+    }
+
+    /// Reserves addresses for at least `size` bytes; says whether the device had them.
+    ///
+    /// Differs: how many addresses the driver reserves does not show; here it is twice the device, so that holes do not
+    /// run it out of addresses.
+    pub(super) fn reserve_range(&mut self, size: Bytes) -> Result<bool, AllocError> {
+        let total = self.device.total_memory();
+        let twice = total.saturating_add(total).min(LARGEST_RANGE);
+        let size = size::round_up(twice.max(size), GRANULE);
+        let addr = match self.virtual_memory()?.reserve(size) {
+            Ok(addr) => addr,
+            Err(DeviceError::OutOfMemory { .. }) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        };
+        let segment = SegmentId::new(u32::try_from(self.memory.ranges.len()).unwrap_or(u32::MAX));
+        let id = self.memory.mint();
+        self.memory.ranges.insert(addr, (segment, size));
+        self.memory.blocks.insert(
+            addr,
+            Block {
+                id,
+                size,
+                requested: Bytes::ZERO,
+                state: BlockState::Unmapped,
+                allocation: None,
+                stream: StreamId::DEFAULT,
+                streams: Vec::new(),
+            },
+        );
+        self.free.add_range(addr, size);
+        self.sink.record(Event::RangeReserved {
+            segment,
+            block: id,
+            addr,
+            size,
+            stream: StreamId::DEFAULT,
+            pool_id: PoolId::DEFAULT,
+            pool: PoolKind::Large,
+        });
+        Ok(true)
+    }
+
+    /// Makes one inactive block of exactly these free addresses, with memory; says whether the device had enough.
+    ///
+    /// Granules that no block touches are moved to where they are needed before the device is asked for more, so the
+    /// pool grows only when its live granules do.
+    pub(super) fn back(&mut self, addr: DeviceAddr, size: Bytes) -> Result<bool, AllocError> {
+        let touched: Vec<DeviceAddr> = self.memory.touched(addr, size).collect();
+        let missing: Vec<DeviceAddr> = {
+            let granules = &self.memory.granules;
+            touched.iter().filter(|granule| !granules.contains_key(*granule)).copied().collect()
+        };
+        if !missing.is_empty() {
+            let is_idle = |(granule, users): &(&DeviceAddr, &u32)| {
+                **users == 0 && touched.binary_search(granule).is_err()
+            };
+            let idle: Vec<DeviceAddr> = self
+                .memory
+                .granules
+                .iter()
+                .filter(is_idle)
+                .map(|(granule, _)| *granule)
+                .take(missing.len())
+                .collect();
+            // What is new comes first: if the device refuses, nothing has moved.
+            let (new, moved_to) = missing.split_at(missing.len() - idle.len());
+            if !self.map_all(new)? {
+                return Ok(false);
+            }
+            self.unmap_all(&idle)?;
+            if !self.map_all(moved_to)? {
+                return Ok(false);
+            }
+        }
+        let Some(start) = self.memory.block_at(addr) else {
+            return Ok(false);
+        };
+        if start < addr {
+            self.split(start, addr.offset_from(start));
+        }
+        if self.memory.blocks.get(&addr).is_some_and(|block| block.size > size) {
+            self.split(addr, size);
+        }
+        self.memory.use_granules(addr, size);
+        Ok(true)
+    }
+
+    fn map_all(&mut self, granules: &[DeviceAddr]) -> Result<bool, AllocError> {
+        for run in runs(granules) {
+            if !self.map(run.0, run.1)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    pub(super) fn unmap_all(&mut self, granules: &[DeviceAddr]) -> Result<(), AllocError> {
+        // A run may cross from one range to the next, which are different blocks.
+        for (addr, size) in runs(granules) {
+            let mut addr = addr;
+            let end = addr.offset(size);
+            while addr < end {
+                let block = self.memory.block_at(addr);
+                let block_end =
+                    block.and_then(|start| Some(start.offset(self.memory.blocks.get(&start)?.size)));
+                let stop = block_end.map_or(end, |block_end| block_end.min(end));
+                if stop <= addr {
+                    break;
+                }
+                self.unmap(addr, stop.offset_from(addr))?;
+                addr = stop;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives whole granules memory; they are part of one block without.
+    fn map(&mut self, addr: DeviceAddr, size: Bytes) -> Result<bool, AllocError> {
+        match self.virtual_memory()?.map(addr, size, GRANULE) {
+            Ok(()) => {}
+            Err(DeviceError::OutOfMemory { .. }) => {
+                self.sink.record(Event::SegmentRefused { size, refusal: Refusal::Device });
+                return Ok(false);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        if let Some(start) = self.memory.block_at(addr).filter(|start| *start < addr) {
+            self.split(start, addr.offset_from(start));
+        }
+        let whole = self.memory.blocks.get(&addr).map_or(size, |block| block.size);
+        let rest = if whole > size { self.memory.cut_above(addr, size) } else { None };
+        let Some(block) = self.memory.blocks.get_mut(&addr) else {
+            return Ok(false);
+        };
+        block.state = BlockState::Inactive;
+        let id = block.id;
+        for granule in self.memory.touched(addr, size) {
+            self.memory.granules.insert(granule, 0);
+        }
+        self.stats.mapped(PoolKind::Large, size);
+        self.sink.record(Event::Mapped { block: id, size, rest });
+        self.merge_around(addr);
+        Ok(true)
+    }
+
+    /// Takes the memory of whole granules away; they are part of one inactive block.
+    fn unmap(&mut self, addr: DeviceAddr, size: Bytes) -> Result<(), AllocError> {
+        self.virtual_memory()?.unmap(addr, size, GRANULE)?;
+        let Some(start) = self.memory.block_at(addr) else {
+            return Ok(());
+        };
+        let before_size = addr.offset_from(start);
+        let whole = self.memory.blocks.get(&start).map_or(Bytes::ZERO, |block| block.size);
+        let after_size = whole.saturating_sub(before_size).saturating_sub(size);
+        let after = if after_size.is_zero() {
+            None
+        } else {
+            self.memory.cut_above(start, before_size + size).map(|id| (id, after_size))
+        };
+        let before = if before_size.is_zero() {
+            None
+        } else {
+            self.memory.cut_below(start, before_size).map(|(_, id)| (id, before_size))
+        };
+        let Some(block) = self.memory.blocks.get_mut(&addr) else {
+            return Ok(());
+        };
+        block.state = BlockState::Unmapped;
+        let id = block.id;
+        for granule in self.memory.touched(addr, size) {
+            self.memory.granules.remove(&granule);
+        }
+        self.stats.unmapped(PoolKind::Large, size);
+        self.sink.record(Event::Unmapped { block: id, before, after });
+        self.merge_around(addr);
+        Ok(())
+    }
+
+    fn split(&mut self, start: DeviceAddr, size: Bytes) {
+        if let Some((block, front)) = self.memory.cut_below(start, size) {
+            self.sink.record(Event::Split { block, front, size });
+        }
+    }
+
+    /// Lets the block take over neighbors of its kind in the same range, first the lower one.
+    pub(super) fn merge_around(&mut self, addr: DeviceAddr) {
+        let Some(mut block) = self.memory.blocks.get(&addr).cloned() else {
+            return;
+        };
+        let is_mate = |other: &Block| other.state == block.state && !other.state.is_active();
+        let memory = &self.memory;
+        let below = memory.blocks.range(..addr).next_back();
+        let below = below.filter(|(_, other)| is_mate(other) && !memory.ranges.contains_key(&addr));
+        let below = below.map(|(start, _)| *start);
+        let end = addr.offset(block.size);
+        let above = memory.blocks.get(&end);
+        let has_above = above.is_some_and(is_mate) && !memory.ranges.contains_key(&end);
+        let mut start = addr;
+        if let Some(below) = below
+            && let Some(gone) = self.memory.blocks.remove(&below)
+        {
+            self.memory.blocks.remove(&addr);
+            start = below;
+            block.size += gone.size;
+            self.sink.record(Event::Merged { block: block.id, absorbed: gone.id });
+        }
+        if has_above && let Some(gone) = self.memory.blocks.remove(&end) {
+            block.size += gone.size;
+            self.sink.record(Event::Merged { block: block.id, absorbed: gone.id });
+        }
+        self.memory.blocks.insert(start, block);
+    }
+}
+
+/// Granules in a row, as their start and their bytes together.
+fn runs(granules: &[DeviceAddr]) -> Vec<(DeviceAddr, Bytes)> {
+    let mut runs: Vec<(DeviceAddr, Bytes)> = Vec::new();
+    for granule in granules {
+        match runs.last_mut() {
+            Some((start, size)) if start.offset(*size) == *granule => *size += GRANULE,
+            _ => runs.push((*granule, GRANULE)),
+        }
+    }
+    runs
+}
