@@ -1,4 +1,4 @@
-use blockyard_record::{Bytes, DeviceAddr};
+use blockyard_record::{Bytes, DeviceAddr, HostAddr};
 
 /// Why a device did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +21,9 @@ pub enum DeviceError {
         /// The size of the largest segment.
         largest: Bytes,
     },
+    /// No pinned memory starts at the address.
+    #[error("no pinned memory starts at {0}")]
+    UnknownHostMemory(HostAddr),
     /// The device is gone, and all its memory with it.
     #[error("the device was lost")]
     Lost {

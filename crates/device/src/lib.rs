@@ -3,10 +3,12 @@
 //! [`DeviceMemory`] holds only what the allocator calls: segments, points in a stream's work, how much memory there
 //! is. Policy, rounding and validation stay above it. Two devices without hardware live here: [`VirtualDevice`], whose
 //! streams its user advances, and [`RecordedDevice`], which hands out the segment addresses of a recording;
-//! [`MirroredDevice`] puts such a recording in front of any other device.
+//! [`MirroredDevice`] puts such a recording in front of any other device. [`HostMemory`] is the same for pinned memory of the
+//! host.
 
 mod boxed;
 mod error;
+mod host;
 mod mapped;
 mod mirrored;
 mod recorded;
@@ -17,6 +19,7 @@ use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
 pub use boxed::AnyDevice;
 pub use error::DeviceError;
+pub use host::{HostMemory, Pinning, Taken, VirtualHostMemory};
 pub use mirrored::{MirroredDevice, MirroredEvent};
 pub use recorded::{Held, RecordedDevice, RecordedFailure, RecordedRefusal};
 pub use streams::StreamEvent;

@@ -16,6 +16,7 @@
 mod backend;
 mod columns;
 mod event;
+mod host_stats;
 mod id;
 mod ledger;
 mod recording;
@@ -27,6 +28,7 @@ mod units;
 
 pub use backend::Backend;
 pub use event::{Event, EventSink, Refusal, Silent};
+pub use host_stats::{DurationStat, HostStats};
 pub use id::{AllocationId, BlockId, PoolId, PoolKind, SegmentId, StreamId};
 pub use ledger::Ledger;
 pub use recording::{Label, Outcome, Recorder, Recording, RecordingError, RunInfo, Step};
@@ -34,4 +36,4 @@ pub use snapshot::{BlockSnapshot, BlockState, SegmentInfo, SegmentSnapshot, Snap
 pub use state::{MemoryState, StateError};
 pub use stats::{Stat, StatArray, Stats};
 pub use trace::{TraceAction, TraceEntry};
-pub use units::{Bytes, DeviceAddr, grouped};
+pub use units::{Bytes, DeviceAddr, HostAddr, grouped};

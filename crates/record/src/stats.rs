@@ -40,11 +40,13 @@ impl Stat {
         }
     }
 
-    fn reset_peak(&mut self) {
+    /// Sets the peak to the current value.
+    pub fn reset_peak(&mut self) {
         self.peak = self.current;
     }
 
-    fn reset_accumulated(&mut self) {
+    /// Forgets what came and went.
+    pub fn reset_accumulated(&mut self) {
         self.allocated = 0;
         self.freed = 0;
     }

@@ -185,6 +185,37 @@ impl DeviceAddr {
     }
 }
 
+/// An address in host memory; 0 is no address, and each address a number of 64 bits, on every target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct HostAddr(u64);
+
+impl HostAddr {
+    /// The address `addr`.
+    #[must_use]
+    pub const fn new(addr: u64) -> Self {
+        Self(addr)
+    }
+
+    /// The plain number.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The address `size` bytes higher; saturates at 2^64-1.
+    #[must_use]
+    pub const fn offset(self, size: Bytes) -> Self {
+        Self(self.0.saturating_add(size.get()))
+    }
+}
+
+/// `0x7e0000000000`.
+impl fmt::Display for HostAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{:#x}", self.0))
+    }
+}
+
 /// `0x7f0000000000`.
 impl fmt::Display for DeviceAddr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
