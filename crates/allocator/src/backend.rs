@@ -1,13 +1,13 @@
 //! The allocator that the settings ask for, behind one interface.
 
-use blockyard_device::DeviceMemory;
+use blockyard_device::{DeviceError, DeviceMemory};
 use blockyard_record::{
     AllocationId, Backend, Bytes, DeviceAddr, EventSink, PoolId, Silent, Snapshot, Stats, StreamId,
 };
 
 use crate::{
     AllocError, Allocation, AllocatorConfig, AsyncAllocation, AsyncAllocator, CachingAllocator, ConfigError,
-    Corruption, PoolOptions,
+    Corruption, PoolOptions, size,
 };
 
 /// PyTorch's device allocator of the backend that the settings name.
@@ -30,6 +30,15 @@ pub enum BackendAllocation {
     Native(Allocation),
     /// One of the driver pool's.
     CudaMallocAsync(AsyncAllocation),
+    /// Memory of the device itself, made while caching was switched off.
+    Uncached(UncachedAllocation),
+}
+
+/// A segment of the device that no allocator knows.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "an allocation that is dropped stays allocated"]
+pub struct UncachedAllocation {
+    addr: DeviceAddr,
 }
 
 impl BackendAllocation {
@@ -39,15 +48,17 @@ impl BackendAllocation {
         match self {
             Self::Native(allocation) => allocation.addr(),
             Self::CudaMallocAsync(allocation) => allocation.addr(),
+            Self::Uncached(allocation) => allocation.addr,
         }
     }
 
-    /// Its number, if it is not of zero bytes.
+    /// Its number, if it is not of zero bytes and not uncached.
     #[must_use]
     pub fn id(&self) -> Option<AllocationId> {
         match self {
             Self::Native(allocation) => allocation.id(),
             Self::CudaMallocAsync(allocation) => allocation.id(),
+            Self::Uncached(_) => None,
         }
     }
 }
@@ -102,11 +113,18 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
 
     /// Hands out `requested` bytes for use on `stream`.
     ///
+    /// With caching switched off, the native backend takes them from the device and gives them back to it; no statistic, event,
+    /// snapshot or trace shows that.
+    ///
     /// # Errors
     ///
-    /// As [`CachingAllocator::allocate`] and [`AsyncAllocator::allocate`].
+    /// As [`CachingAllocator::allocate`] and [`AsyncAllocator::allocate`]; without caching
+    /// [`AllocError::UncachedOutOfMemory`] when the device has not that much.
     pub fn allocate(&mut self, requested: Bytes, stream: StreamId) -> Result<BackendAllocation, AllocError> {
         match self {
+            Self::Native(allocator) if !allocator.config.is_caching() && !requested.is_zero() => {
+                uncached(&mut allocator.device, requested)
+            }
             Self::Native(allocator) => allocator.allocate(requested, stream).map(BackendAllocation::Native),
             Self::CudaMallocAsync(allocator) => {
                 allocator.allocate(requested, stream).map(BackendAllocation::CudaMallocAsync)
@@ -125,6 +143,10 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
             (Self::Native(allocator), BackendAllocation::Native(allocation)) => allocator.free(allocation),
             (Self::CudaMallocAsync(allocator), BackendAllocation::CudaMallocAsync(allocation)) => {
                 allocator.free(allocation)
+            }
+            // Whether caching is on by now does not matter.
+            (Self::Native(allocator), BackendAllocation::Uncached(UncachedAllocation { addr })) => {
+                Ok(allocator.device.release_segment(addr)?)
             }
             (_, other) => Err(AllocError::InvalidPointer(other.addr())),
         }
@@ -147,6 +169,7 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
             (Self::CudaMallocAsync(allocator), BackendAllocation::CudaMallocAsync(allocation)) => {
                 allocator.record_stream(allocation, stream)
             }
+            (Self::Native(_), BackendAllocation::Uncached(_)) => Ok(()),
             (_, other) => Err(AllocError::InvalidPointer(other.addr())),
         }
     }
@@ -167,6 +190,18 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
     /// [`AllocError::InvalidFraction`] outside of 0 to 1.
     pub fn set_memory_fraction(&mut self, fraction: f64) -> Result<(), AllocError> {
         either!(self, allocator => allocator.set_memory_fraction(fraction))
+    }
+
+    /// The share of the device that is the limit, as PyTorch reads it back.
+    pub fn memory_fraction(&self) -> f64 {
+        either!(self, allocator => allocator.memory_fraction())
+    }
+
+    /// Switches caching on or off (`caching_allocator_enable`); without effect under `cudaMallocAsync`.
+    pub fn set_caching(&mut self, is_caching: bool) {
+        if let Self::Native(allocator) = self {
+            allocator.config.set_caching(is_caching);
+        }
     }
 
     /// Sets every peak to its current value.
@@ -292,5 +327,16 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
     /// Ends the allocator and returns its sink.
     pub fn into_sink(self) -> S {
         either!(self, allocator => allocator.into_sink())
+    }
+}
+
+fn uncached<D: DeviceMemory>(device: &mut D, requested: Bytes) -> Result<BackendAllocation, AllocError> {
+    if requested >= size::LARGEST_REQUEST {
+        return Err(AllocError::TooLarge { requested });
+    }
+    match device.allocate_segment(requested) {
+        Ok(addr) => Ok(BackendAllocation::Uncached(UncachedAllocation { addr })),
+        Err(DeviceError::OutOfMemory { .. }) => Err(AllocError::UncachedOutOfMemory { requested }),
+        Err(error) => Err(error.into()),
     }
 }

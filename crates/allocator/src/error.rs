@@ -3,7 +3,7 @@
 use std::fmt;
 
 use blockyard_device::{DeviceError, ProcessMemory};
-use blockyard_record::{AllocationId, Bytes, DeviceAddr, PoolId, SegmentId, StreamId};
+use blockyard_record::{AllocationId, Backend, Bytes, DeviceAddr, PoolId, SegmentId, StreamId};
 
 /// Why a call of the allocator failed. The allocator stays usable after each of them.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +15,12 @@ pub enum AllocError {
     /// No memory for the request under `backend:cudaMallocAsync`.
     #[error(transparent)]
     MallocAsyncOutOfMemory(Box<MallocAsyncOutOfMemory>),
+    /// No memory on the device for a request that is not cached.
+    #[error("CUDA error: out of memory")]
+    UncachedOutOfMemory {
+        /// What was asked for.
+        requested: Bytes,
+    },
     /// A request of 2^60 bytes or more; nothing was counted or recorded.
     #[error("CUDA out of memory. Tried to allocate more than 1EB memory.")]
     TooLarge {
@@ -191,8 +197,16 @@ impl fmt::Display for PyTorchSize {
 #[non_exhaustive]
 pub enum ConfigError {
     /// No option has this name.
-    #[error("Unrecognized key '{0}' in CUDA allocator config.")]
-    UnrecognizedKey(String),
+    #[error("Unrecognized key '{key}' in {parser} allocator config.")]
+    UnrecognizedKey {
+        /// The name.
+        key: String,
+        /// Which of PyTorch's two parsers met it first: `CUDA` or `Accelerator`.
+        parser: &'static str,
+    },
+    /// A list has no end.
+    #[error("Expected closing bracket ']' in ConfigTokenizer but reached end of config")]
+    UnclosedList,
     /// The text ends where a value was expected.
     #[error("Index out of bounds in ConfigTokenizer: the value of '{0}' is missing")]
     Missing(String),
@@ -213,6 +227,9 @@ pub enum ConfigError {
     /// Not a real number.
     #[error("stod: '{0}' is not a number")]
     NotAReal(String),
+    /// A real number that is too large.
+    #[error("stod: '{0}' is out of range")]
+    RealRange(String),
     /// Less than a large segment.
     #[error("CachingAllocator option {option} too small, must be >= {least}")]
     TooSmall {
@@ -242,6 +259,16 @@ pub enum ConfigError {
     /// No backend has this name.
     #[error("Unknown allocator backend, options are native and cudaMallocAsync")]
     Backend,
+    /// Another backend than the one that the library was loaded with.
+    #[error(
+        "Allocator backend parsed at runtime != allocator backend parsed at load time, {asked} != {loaded}"
+    )]
+    BackendChanged {
+        /// The backend that the text names.
+        asked: Backend,
+        /// The backend in use.
+        loaded: Backend,
+    },
     /// `pinned_num_register_threads` that is no power of two.
     #[error("Number of register threads has to be power of 2, got {0}")]
     RegisterThreadsNotPowerOfTwo(u64),
@@ -251,9 +278,18 @@ pub enum ConfigError {
     /// `pinned_reserve_segment_size_mb` of zero.
     #[error("Pinned reserve segment size has to be greater than 0")]
     PinnedReserve,
-    /// PyTorch knows this setting, this allocator does not model it.
-    #[error("{0} is not modeled yet")]
-    Unsupported(&'static str),
+}
+
+impl ConfigError {
+    /// The exception that Python raises at run time; `None` for numbers that C++ fails to convert, where it is not known.
+    #[must_use]
+    pub fn python_exception(&self) -> Option<&'static str> {
+        match self {
+            Self::Missing(_) | Self::UnclosedList | Self::BackendChanged { .. } => Some("RuntimeError"),
+            Self::NotAnInteger(_) | Self::IntegerRange(_) | Self::NotAReal(_) | Self::RealRange(_) => None,
+            _ => Some("ValueError"),
+        }
+    }
 }
 
 /// An invariant of the allocator that does not hold: a defect of this crate.

@@ -50,6 +50,7 @@ mod config;
 mod counters;
 mod error;
 mod expandable;
+mod fraction;
 mod invariants;
 pub mod malloc_async;
 mod pool;
@@ -62,8 +63,8 @@ mod snapshot;
 mod stream;
 
 pub use allocator::{Allocation, CachingAllocator};
-pub use backend::{BackendAllocation, BackendAllocator};
-pub use config::AllocatorConfig;
+pub use backend::{BackendAllocation, BackendAllocator, UncachedAllocation};
+pub use config::{AllocatorConfig, Environment, EnvironmentError, PinnedConfig};
 pub use error::{AllocError, ConfigError, Corruption, MallocAsyncOutOfMemory, OutOfMemory};
 pub use malloc_async::{AsyncAllocation, AsyncAllocator};
 pub use private_pool::PoolOptions;

@@ -36,7 +36,11 @@ pub(crate) enum Command {
 pub(crate) struct RunOptions {
     /// Operations, one JSON value a line, plain or gzip; `-` for standard input. Recorded results are passed over.
     pub(crate) operations: PathBuf,
-    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`; without it, those that the file names.
+    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`. Without it, those of the environment, where the first that is set counts as for
+    /// PyTorch: `PYTORCH_CUDA_ALLOC_CONF`, `PYTORCH_HIP_ALLOC_CONF` (what all devices have), `PYTORCH_ALLOC_CONF`; without
+    /// any, those that the file names.
+    ///
+    /// `PYTORCH_NO_CUDA_MEMORY_CACHING=1` switches caching off.
     #[arg(long, value_name = "SETTINGS")]
     pub(crate) conf: Option<String>,
     /// The device's memory, as bytes or with a unit ("80 GiB"); without it, what the file names, or a real device's own.

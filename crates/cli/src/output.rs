@@ -13,6 +13,11 @@ pub(crate) fn line(out: &mut impl Write, text: &str) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
+/// What PyTorch would warn of, on standard error.
+pub(crate) fn warn(text: &str) -> io::Result<()> {
+    line(&mut io::stderr().lock(), &format!("warning: {text}"))
+}
+
 pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }

@@ -6,7 +6,8 @@ use blockyard_device::{Advance, DeviceMemory, VirtualDevice};
 use blockyard_pytorch::{
     Inferred, Operation, OperationKind, RecordedRun, log, memory_summary, requests, stat_values,
 };
-use blockyard_replay::{AllocatorConfig, Progress, Runner, Settings, device_of};
+use blockyard_record::{Backend, Snapshot};
+use blockyard_replay::{AllocatorConfig, Environment, Progress, Runner, Settings, device_of};
 use blockyard_workload::{Request, Workload};
 
 use crate::device::{DeviceName, open_cuda};
@@ -17,13 +18,11 @@ use crate::progress::Bar;
 pub(crate) fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
     let name = options.operations.display().to_string();
     let mut run = RecordedRun::read(&output::read(&options.operations)?).with_context(|| name.clone())?;
-    if let Some(conf) = &options.conf {
-        run.meta.config.clone_from(conf);
-    }
+    let config = config(options.conf.as_deref(), &run.meta.config).context("settings")?;
+    config.text().clone_into(&mut run.meta.config);
     if let Some(total) = options.total_memory {
         run.meta.total_memory = total;
     }
-    let config: AllocatorConfig = run.meta.config.parse().context("settings")?;
     let mut inferred = requests(&run).with_context(|| name.clone())?;
     if run.operations.is_empty() {
         make_operations(&mut run, &mut inferred).with_context(|| name.clone())?;
@@ -58,6 +57,28 @@ fn write_on<D: DeviceMemory + Advance>(
 ) -> anyhow::Result<()> {
     let settings = Settings { capacity: device.total_memory(), ..settings };
     write_run(run, inferred, Runner::new(device, &settings, &inferred.workload).with_trace(), bar)
+}
+
+/// Settings of the command line, else of the environment, else of the file.
+fn config(conf: Option<&str>, of_file: &str) -> anyhow::Result<AllocatorConfig> {
+    let found = Environment::read(|name| std::env::var(name).ok());
+    // Whether memory is cached has variables of its own.
+    let with = |text: &str| Environment {
+        cuda_alloc_conf: Some(text.to_owned()),
+        hip_alloc_conf: None,
+        alloc_conf: None,
+        ..found.clone()
+    };
+    let environment = match conf {
+        Some(conf) => with(conf),
+        None if found.has_settings() => found.clone(),
+        None => with(of_file),
+    };
+    let config = environment.config()?;
+    for warning in config.warnings() {
+        output::warn(warning)?;
+    }
+    Ok(config)
 }
 
 fn write_run<D>(
@@ -103,8 +124,12 @@ where
         output::line(&mut out, &log::operation(kind, answer.take().as_ref(), &changed))?;
     }
     output::line(&mut out, &log::operation(&OperationKind::End, None, &[]))?;
-    output::line(&mut out, &log::trace(runner.trace()))?;
-    output::line(&mut out, &log::segments(&runner.snapshot()))?;
+    // PyTorch has neither a trace nor a snapshot of the driver's pool.
+    let is_native = runner.allocator().config().backend() == Backend::Native;
+    let (trace, snapshot) =
+        if is_native { (runner.trace(), runner.snapshot()) } else { (&[][..], Snapshot::default()) };
+    output::line(&mut out, &log::trace(trace))?;
+    output::line(&mut out, &log::segments(&snapshot))?;
     output::line(&mut out, &log::memory_summary(&memory_summary(&runner.stats(), 0, false)))?;
     out.flush()?;
     Ok(())

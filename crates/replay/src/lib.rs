@@ -17,7 +17,7 @@ mod rewind;
 mod runner;
 mod verify;
 
-pub use blockyard_allocator::{AllocatorConfig, ConfigError};
+pub use blockyard_allocator::{AllocatorConfig, ConfigError, Environment, EnvironmentError};
 pub use blockyard_device::Advance;
 pub use compare::{Comparison, Count, Difference};
 pub use contents::{CheckedRun, Contents, Range, StepContents};

@@ -324,6 +324,7 @@ fn failure(error: AllocError) -> Result<StepResult, RunError> {
         AllocError::MallocAsyncOutOfMemory(out_of_memory) => {
             Ok(StepResult::OutOfMemory(out_of_memory.to_string()))
         }
+        AllocError::UncachedOutOfMemory { .. } => Ok(StepResult::OutOfMemory(error.to_string())),
         AllocError::AlreadyInPool(_)
         | AllocError::NotInPool(_)
         | AllocError::UnknownPool(_)

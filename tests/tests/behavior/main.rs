@@ -18,4 +18,5 @@ mod malloc_async;
 mod packing;
 mod picture;
 mod pools;
+mod settings;
 mod streams;

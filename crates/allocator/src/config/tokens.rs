@@ -13,7 +13,7 @@ impl Tokens {
                     tokens.push(std::mem::take(&mut run));
                 }
                 tokens.push(character.to_string());
-            } else if !character.is_whitespace() {
+            } else if !matches!(character, ' ' | '\t' | '\n' | '\u{b}' | '\u{c}' | '\r') {
                 run.push(character);
             }
         }
@@ -21,6 +21,25 @@ impl Tokens {
             tokens.push(run);
         }
         Self(tokens)
+    }
+
+    pub(super) fn is_there(&self, index: usize) -> bool {
+        index < self.0.len()
+    }
+
+    /// The index of the last token of a key's value, which is one token or a list (`skipKey`).
+    pub(super) fn skip_value(&self, key: usize) -> Result<usize, ConfigError> {
+        let value = key + 2;
+        if self.get(value)? != "[" {
+            return Ok(value);
+        }
+        let end = self.0.iter().skip(value).position(|token| token == "]");
+        end.map(|length| value + length).ok_or(ConfigError::UnclosedList)
+    }
+
+    /// The whole number that is a key's value.
+    pub(super) fn value(&self, key: usize) -> Result<u64, ConfigError> {
+        self.integer(key + 2)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -61,7 +80,12 @@ impl Tokens {
     pub(super) fn real(&self, index: usize) -> Result<f64, ConfigError> {
         let token = self.get(index)?;
         let ends = (1..=token.len()).rev().filter(|end| token.is_char_boundary(*end));
-        let value = ends.map(|end| &token[..end]).find_map(|part| part.parse().ok());
-        value.ok_or_else(|| ConfigError::NotAReal(token.to_owned()))
+        let value = ends.map(|end| &token[..end]).find_map(|part| Some((part, part.parse::<f64>().ok()?)));
+        let (part, value) = value.ok_or_else(|| ConfigError::NotAReal(token.to_owned()))?;
+        // What overflows is an error of its own; infinity by its name is not.
+        if value.is_infinite() && part.contains(|character: char| character.is_ascii_digit()) {
+            return Err(ConfigError::RealRange(token.to_owned()));
+        }
+        Ok(value)
     }
 }

@@ -30,8 +30,19 @@ struct Called {
     err: String,
 }
 
+/// The command, without settings of the environment that the tests run in.
 fn command() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_blockyard"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_blockyard"));
+    for variable in [
+        "PYTORCH_CUDA_ALLOC_CONF",
+        "PYTORCH_HIP_ALLOC_CONF",
+        "PYTORCH_ALLOC_CONF",
+        "PYTORCH_NO_CUDA_MEMORY_CACHING",
+        "PYTORCH_NO_HIP_MEMORY_CACHING",
+    ] {
+        command.env_remove(variable);
+    }
+    command
 }
 
 fn blockyard<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Called {

@@ -1,6 +1,6 @@
 use serde_json::Value;
 
-use crate::{Called, blockyard, blockyard_with_input, file, fixture, fixture_text, json};
+use crate::{Called, blockyard, blockyard_with_input, command, file, fixture, fixture_text, json};
 
 fn lines(called: &Called) -> Vec<Value> {
     assert_eq!((called.status, called.err.as_str()), (0, ""));
@@ -36,6 +36,7 @@ fn operations_give_what_pytorch_recorded_line_by_line() {
         "synthetic/default-tight",
         "synthetic/split64-tight",
         "synthetic/expand-mix",
+        "synthetic/async-mix",
     ] {
         check_reproduced(name);
     }
@@ -177,4 +178,58 @@ fn a_file_that_cannot_be_run_is_an_error_with_its_name() {
     let called = blockyard(["run", &unknown]);
     assert_eq!((called.status, called.out.as_str()), (2, ""));
     assert_eq!(called.err, format!("error: {unknown}: line 2: no allocation with id 7 is live here\n"));
+}
+
+const TWO_ALLOCATIONS: &str = r#"{"meta":{"total_memory":1073741824,"conf":"max_split_size_mb:32"}}
+{"op":"alloc","id":1,"size":1000,"stream":0}
+{"op":"free","id":1}
+"#;
+
+/// The settings that a run under these variables was made with, and what it warned of.
+fn settings_under(variables: &[(&str, &str)], arguments: &[&str]) -> (String, String) {
+    let path =
+        file(&format!("environment-{}.jsonl", variables.len() + 10 * arguments.len()), TWO_ALLOCATIONS);
+    let output =
+        command().args(["run", &path]).args(arguments).envs(variables.iter().copied()).output().unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    let conf = out.lines().next().map_or(Value::Null, |first| json(first)["meta"]["conf"].clone());
+    (conf.as_str().unwrap_or("nothing").to_owned(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn settings_come_from_the_option_then_the_environment_then_the_file() {
+    let (cuda, generic) = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF");
+    let conf = |variables: &[_], arguments: &[_]| settings_under(variables, arguments).0;
+    assert_eq!(conf(&[], &[]), "max_split_size_mb:32");
+    assert_eq!(conf(&[(generic, "max_split_size_mb:40")], &[]), "max_split_size_mb:40");
+    let both = [(generic, "max_split_size_mb:40"), (cuda, "max_split_size_mb:64")];
+    assert_eq!(conf(&both, &[]), "max_split_size_mb:64");
+    assert_eq!(conf(&both, &["--conf", ""]), "");
+}
+
+#[test]
+fn settings_that_pytorch_refuses_or_warns_of_are_told() {
+    let cuda = "PYTORCH_CUDA_ALLOC_CONF";
+    let (conf, error) = settings_under(&[(cuda, "max_split_size_mb"), ("A", "1"), ("B", "2")], &[]);
+    assert_eq!(conf, "nothing");
+    assert!(error.contains("PyTorch aborts at import: Index out of bounds in ConfigTokenizer"), "{error}");
+    let variables =
+        [(cuda, "backend:cudaMallocAsync,pinned_num_register_threads:2"), ("A", "1"), ("B", "2"), ("C", "3")];
+    let (_, warning) = settings_under(&variables, &[]);
+    assert_eq!(
+        warning,
+        "warning: backend:cudaMallocAsync ignores max_split_size_mb,roundup_power2_divisions, and garbage_collect_threshold.\n"
+    );
+}
+
+#[test]
+fn without_caching_memory_comes_from_the_device_and_nothing_is_counted() {
+    let path = file("uncached.jsonl", TWO_ALLOCATIONS);
+    let output = command().args(["run", &path]).env("PYTORCH_NO_CUDA_MEMORY_CACHING", "1").output().unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<Value> = out.lines().map(json).collect();
+    assert!(lines[2]["addr"].as_u64().unwrap() > 0);
+    assert_eq!(lines[2]["stats"], json("{}"));
+    assert_eq!(lines[5]["trace"], json("[]"));
+    assert_eq!(lines[6]["segments"], json("[]"));
 }

@@ -1,0 +1,233 @@
+//! The two parsers that read a settings text in PyTorch: one for every kind of device, one for CUDA. Each passes over the keys
+//! of the other.
+
+use blockyard_record::{Backend, Bytes};
+
+use super::tokens::Tokens;
+use super::{AllocatorConfig, MOST_MIB, ROUNDUP_INTERVALS, UNLIMITED};
+use crate::ConfigError;
+
+const GENERIC_KEYS: [&str; 7] = [
+    "max_split_size_mb",
+    "max_non_split_rounding_mb",
+    "garbage_collection_threshold",
+    "roundup_power2_divisions",
+    "expandable_segments",
+    "pinned_use_background_threads",
+    "large_segment_size_mb",
+];
+
+const CUDA_KEYS: [&str; 9] = [
+    "backend",
+    "release_lock_on_cudamalloc",
+    "release_lock_on_hipmalloc",
+    "pinned_use_cuda_host_register",
+    "pinned_use_hip_host_register",
+    "pinned_num_register_threads",
+    "pinned_reserve_segment_size_mb",
+    "graph_capture_record_stream_reuse",
+    "per_process_memory_fraction",
+];
+
+const MOST_REGISTER_THREADS: u64 = 128;
+
+const IGNORED_BY_MALLOC_ASYNC: &str = "backend:cudaMallocAsync ignores max_split_size_mb,roundup_power2_divisions, and \
+     garbage_collect_threshold.";
+
+/// The backend that a text chooses while the library loads: the first one named, and the native one for names that are unknown
+/// then (`parseEnvForBackend`).
+pub(super) fn backend_at_load(text: &str) -> Result<Backend, ConfigError> {
+    let tokens = Tokens::new(text);
+    let mut at = 0;
+    while at < tokens.len() {
+        if tokens.get(at)? == "backend" {
+            let is_async = tokens.get(at + 2)? == Backend::CudaMallocAsync.name();
+            return Ok(if is_async { Backend::CudaMallocAsync } else { Backend::Native });
+        }
+        at = tokens.skip_value(at)? + 2;
+    }
+    Ok(Backend::Native)
+}
+
+impl AllocatorConfig {
+    /// What `AcceleratorAllocatorConfig::parseArgs` does.
+    pub(super) fn apply_generic(&mut self, text: &str) -> Result<(), ConfigError> {
+        self.max_split_size = UNLIMITED;
+        self.roundup_divisions = [0; ROUNDUP_INTERVALS];
+        self.garbage_collection_threshold = 0.0;
+        text.clone_into(&mut self.text);
+        let tokens = Tokens::new(text);
+        self.apply_large_segment_size(&tokens)?;
+        self.max_non_split_rounding = self.large_segment_size;
+        let mut at = 0;
+        while at < tokens.len() {
+            // Separators are passed over unseen, as PyTorch does: the index behind the value, and one more.
+            at = self.apply_generic_key(&tokens, at)? + 2;
+        }
+        Ok(())
+    }
+
+    // This key comes first wherever it stands, since the lower bounds of two others depend on it.
+    fn apply_large_segment_size(&mut self, tokens: &Tokens) -> Result<(), ConfigError> {
+        let mut at = 0;
+        while at < tokens.len() {
+            if tokens.get(at)? == "large_segment_size_mb" {
+                let mib = tokens.integer(at + 2)?;
+                if mib <= 10 {
+                    return Err(ConfigError::LargeSegmentTooSmall);
+                }
+                self.large_segment_size = Bytes::mib(mib.min(MOST_MIB));
+                at += 2;
+            }
+            at += 1;
+        }
+        Ok(())
+    }
+
+    /// Returns the index of the value's last token.
+    fn apply_generic_key(&mut self, tokens: &Tokens, at: usize) -> Result<usize, ConfigError> {
+        let value = at + 2;
+        match tokens.get(at)? {
+            "max_split_size_mb" => {
+                let mib = self.at_least_a_segment(tokens.value(at)?, "max_split_size_mb")?;
+                self.max_split_size = Bytes::mib(mib);
+            }
+            "max_non_split_rounding_mb" => {
+                let mib = self.at_least_a_segment(tokens.value(at)?, "max_non_split_rounding_mb")?;
+                self.max_non_split_rounding = Bytes::mib(mib);
+            }
+            "garbage_collection_threshold" => {
+                let threshold = tokens.real(value)?;
+                if !(threshold > 0.0 && threshold < 1.0) {
+                    return Err(ConfigError::GarbageCollectionThreshold);
+                }
+                self.garbage_collection_threshold = threshold;
+            }
+            "roundup_power2_divisions" => return self.apply_roundup(tokens, value),
+            "expandable_segments" => self.expandable_segments = tokens.boolean(value)?,
+            "pinned_use_background_threads" => {
+                self.pinned.use_background_threads = tokens.boolean(value)?;
+            }
+            key if GENERIC_KEYS.contains(&key) || CUDA_KEYS.contains(&key) => return tokens.skip_value(at),
+            key => return Err(ConfigError::UnrecognizedKey { key: key.to_owned(), parser: "Accelerator" }),
+        }
+        Ok(value)
+    }
+
+    fn at_least_a_segment(&self, mib: u64, option: &'static str) -> Result<u64, ConfigError> {
+        let least = self.large_segment_size.get() >> 20;
+        if mib < least { Err(ConfigError::TooSmall { option, least }) } else { Ok(mib.min(MOST_MIB)) }
+    }
+
+    fn apply_roundup(&mut self, tokens: &Tokens, value: usize) -> Result<usize, ConfigError> {
+        if tokens.get(value)? != "[" {
+            let divisions = tokens.integer(value)?;
+            if !divisions.is_power_of_two() {
+                return Err(ConfigError::Divisions);
+            }
+            self.roundup_divisions = [divisions; ROUNDUP_INTERVALS];
+            return Ok(value);
+        }
+        let mut at = value + 1;
+        let (mut last, mut is_first) = (0, true);
+        while tokens.is_there(at) && tokens.get(at)? != "]" {
+            let divisions = tokens.integer(at + 2)?;
+            if divisions != 0 && !divisions.is_power_of_two() {
+                return Err(ConfigError::DivisionsInList);
+            }
+            if tokens.get(at)? == ">" {
+                self.roundup_divisions[last + 1..].fill(divisions);
+            } else {
+                let mib = tokens.integer(at)?;
+                if !mib.is_power_of_two() {
+                    return Err(ConfigError::Intervals);
+                }
+                let index = (mib.ilog2() as usize).min(ROUNDUP_INTERVALS - 1);
+                let from = if is_first { 0 } else { index };
+                self.roundup_divisions[from..=index].fill(divisions);
+                (last, is_first) = (index, false);
+            }
+            at += 3;
+            if tokens.get(at)? != "]" {
+                at += 1;
+            }
+        }
+        if tokens.is_there(at) { Ok(at) } else { Err(ConfigError::UnclosedList) }
+    }
+
+    /// What `CUDAAllocatorConfig::parseArgs` does.
+    pub(super) fn apply_cuda(&mut self, text: &str) -> Result<(), ConfigError> {
+        let tokens = Tokens::new(text);
+        let (mut is_async, mut has_native_option) = (false, false);
+        let mut at = 0;
+        while at < tokens.len() {
+            let key = tokens.get(at)?;
+            if key == "backend" {
+                is_async = self.check_backend(tokens.get(at + 2)?)? == Backend::CudaMallocAsync;
+            } else {
+                has_native_option |= CUDA_KEYS.contains(&key);
+            }
+            at = self.apply_cuda_key(&tokens, at)? + 2;
+        }
+        if is_async && has_native_option {
+            self.warnings.push(IGNORED_BY_MALLOC_ASYNC.to_owned());
+        }
+        Ok(())
+    }
+
+    /// The backend is chosen while the library loads; a text can only say the same again.
+    fn check_backend(&self, name: &str) -> Result<Backend, ConfigError> {
+        let known =
+            [Backend::Native, Backend::CudaMallocAsync].into_iter().find(|known| known.name() == name);
+        let asked = known.ok_or(ConfigError::Backend)?;
+        if asked == self.backend {
+            Ok(asked)
+        } else {
+            Err(ConfigError::BackendChanged { asked, loaded: self.backend })
+        }
+    }
+
+    fn apply_cuda_key(&mut self, tokens: &Tokens, at: usize) -> Result<usize, ConfigError> {
+        let value = at + 2;
+        match tokens.get(at)? {
+            "backend" => {}
+            // No lock is modeled.
+            "release_lock_on_cudamalloc" | "release_lock_on_hipmalloc" => {
+                self.release_lock_on_device_malloc = tokens.boolean(value)?;
+            }
+            "graph_capture_record_stream_reuse" => {
+                self.graph_capture_record_stream_reuse = tokens.boolean(value)?;
+            }
+            "pinned_use_cuda_host_register" | "pinned_use_hip_host_register" => {
+                self.pinned.use_host_register = tokens.boolean(value)?;
+            }
+            "pinned_num_register_threads" => {
+                let threads = tokens.integer(value)?;
+                if !threads.is_power_of_two() {
+                    return Err(ConfigError::RegisterThreadsNotPowerOfTwo(threads));
+                }
+                if threads > MOST_REGISTER_THREADS {
+                    return Err(ConfigError::TooManyRegisterThreads(threads));
+                }
+                self.pinned.register_threads = threads;
+            }
+            "pinned_reserve_segment_size_mb" => {
+                let mib = tokens.integer(value)?;
+                if mib == 0 {
+                    return Err(ConfigError::PinnedReserve);
+                }
+                self.pinned.reserve_segment_size = Bytes::mib(mib.min(MOST_MIB));
+            }
+            "per_process_memory_fraction" => {
+                let fraction = tokens.real(value)?;
+                if !(0.0..=1.0).contains(&fraction) {
+                    return Err(ConfigError::MemoryFraction);
+                }
+                self.per_process_memory_fraction = fraction;
+            }
+            key if GENERIC_KEYS.contains(&key) => return tokens.skip_value(at),
+            key => return Err(ConfigError::UnrecognizedKey { key: key.to_owned(), parser: "CUDA" }),
+        }
+        Ok(value)
+    }
+}

@@ -1,0 +1,21 @@
+//! The memory fraction, read back.
+
+use blockyard_device::DeviceMemory;
+use blockyard_record::{Bytes, EventSink};
+
+use crate::CachingAllocator;
+
+impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
+    /// The most that may be reserved, if a memory fraction below 1 is set.
+    pub fn memory_limit(&self) -> Option<Bytes> {
+        self.limit
+    }
+
+    /// The limit over the device's memory (`getMemoryFraction`), which is not quite the fraction that was set, since a limit is
+    /// whole bytes; 1 without a limit.
+    #[expect(clippy::cast_precision_loss, reason = "PyTorch divides doubles")]
+    pub fn memory_fraction(&self) -> f64 {
+        let total = self.device.total_memory().get() as f64;
+        self.limit.map_or(1.0, |limit| limit.get() as f64 / total)
+    }
+}
