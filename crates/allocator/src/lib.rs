@@ -28,8 +28,8 @@
 //! One device of the native backend with every setting that decides a device address: `max_split_size_mb`,
 //! `max_non_split_rounding_mb`, `roundup_power2_divisions`, `garbage_collection_threshold`, `large_segment_size_mb`,
 //! `per_process_memory_fraction` and `expandable_segments`; memory pools of programs and captures. `backend:cudaMallocAsync` is
-//! another allocator, [`AsyncAllocator`], and [`BackendAllocator`] is the one that the settings ask for. Not yet: checkpoints of pools,
-//! pools with an allocator of their own.
+//! another allocator, [`AsyncAllocator`], and [`BackendAllocator`] is the one that the settings ask for. [`HostAllocator`] caches pinned
+//! host memory. Not yet: checkpoints of pools, pools with an allocator of their own.
 //!
 //! # Deviations
 //!
@@ -51,6 +51,7 @@ mod counters;
 mod error;
 mod expandable;
 mod fraction;
+pub mod host;
 mod invariants;
 pub mod malloc_async;
 mod pool;
@@ -66,6 +67,7 @@ pub use allocator::{Allocation, CachingAllocator};
 pub use backend::{BackendAllocation, BackendAllocator, UncachedAllocation};
 pub use config::{AllocatorConfig, Environment, EnvironmentError, PinnedConfig};
 pub use error::{AllocError, ConfigError, Corruption, MallocAsyncOutOfMemory, OutOfMemory};
+pub use host::{HostAllocation, HostAllocator, HostError};
 pub use malloc_async::{AsyncAllocation, AsyncAllocator};
 pub use private_pool::PoolOptions;
 pub use shared::SharedAllocator;

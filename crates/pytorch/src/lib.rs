@@ -10,6 +10,7 @@
 mod compact;
 mod error;
 mod gzip;
+mod host_stats;
 mod infer;
 pub mod log;
 mod read;
@@ -19,6 +20,7 @@ mod summary;
 
 pub use compact::CompactTrace;
 pub use error::ReadError;
+pub use host_stats::host_memory_stats;
 pub use infer::{DriverRefusal, Failure, Inferred, requests, requests_after};
 pub use read::unpack;
 pub use recorded::{

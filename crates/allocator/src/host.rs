@@ -1,0 +1,402 @@
+//! Pinned host memory (`at::CachingHostAllocator`, release 2.11.0): blocks of powers of two, cached and never split.
+//!
+//! A request takes the block of its size that was freed last, or pins new memory. A block that streams have used is reused
+//! when their work is done, which the allocator looks at when it is asked for memory. Pinning is slow and locks the whole
+//! driver, which is why all of this is cached.
+//!
+//! Not modeled: the private pools of captures.
+
+mod stats;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use blockyard_device::{DeviceError, HostMemory, Pinning};
+use blockyard_record::{Bytes, HostAddr, HostStats, StreamId};
+
+use crate::{PinnedConfig, size};
+use stats::Counters;
+
+/// Sizes are powers of two: one list of cached blocks for each.
+const LISTS: usize = 64;
+/// Blocks are carved from the reserve in pages.
+const PAGE: Bytes = Bytes::kib(4);
+
+/// PyTorch's allocator of pinned host memory over the host `H`.
+#[derive(Debug)]
+pub struct HostAllocator<H: HostMemory> {
+    memory: H,
+    config: PinnedConfig,
+    blocks: BTreeMap<HostAddr, Block>,
+    /// Cached blocks by the exponent of their size, the one freed last at the end.
+    cached: [Vec<HostAddr>; LISTS],
+    /// What blocks wait for, the newest in front.
+    pending: VecDeque<(H::Event, HostAddr)>,
+    reserve: Reserve,
+    counters: Counters,
+    minted: u64,
+    /// Tells allocations of this allocator from others, whose addresses may be the same.
+    identity: u64,
+}
+
+static NEXT_IDENTITY: AtomicU64 = AtomicU64::new(0);
+
+#[derive(Debug)]
+struct Block {
+    number: u64,
+    exponent: usize,
+    /// `None` for a block of the reserve, which is never given back.
+    pinning: Option<Pinning>,
+    is_allocated: bool,
+    streams: BTreeSet<StreamId>,
+    outstanding: usize,
+}
+
+impl Block {
+    fn size(&self) -> Bytes {
+        Bytes::new(1 << self.exponent)
+    }
+}
+
+/// Memory that was pinned at once, from which blocks are carved in a row.
+#[derive(Debug)]
+enum Reserve {
+    /// Nothing new was needed yet.
+    Undecided,
+    /// There was none in the settings when new memory was first needed.
+    Without,
+    Carved {
+        next: HostAddr,
+        end: HostAddr,
+    },
+}
+
+/// A block of pinned memory in a caller's hands.
+///
+/// One of zero bytes has no block and address 0, like PyTorch's null pointer.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "an allocation that is dropped stays allocated"]
+pub struct HostAllocation {
+    addr: HostAddr,
+    number: Option<u64>,
+    allocator: u64,
+}
+
+impl HostAllocation {
+    /// Where it starts; 0 for an allocation of zero bytes.
+    #[must_use]
+    pub fn addr(&self) -> HostAddr {
+        self.addr
+    }
+}
+
+/// Why a call of [`HostAllocator`] failed. The allocator stays usable.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// A request above 2^63 bytes, which no power of two of 64 bits holds; nothing changed.
+    #[error("{requested} cannot be rounded up to a power of two")]
+    TooLarge {
+        /// What was asked for.
+        requested: Bytes,
+    },
+    /// The allocation is not one of this allocator's live ones; nothing changed.
+    #[error("invalid host pointer: {0}")]
+    InvalidPointer(HostAddr),
+    /// The host has no more to pin, or its driver failed.
+    #[error(transparent)]
+    Memory(#[from] DeviceError),
+}
+
+impl<H: HostMemory> HostAllocator<H> {
+    /// An allocator that holds nothing yet, with the settings of [`AllocatorConfig::pinned`](crate::AllocatorConfig::pinned).
+    pub fn new(memory: H, config: PinnedConfig) -> Self {
+        Self {
+            memory,
+            config,
+            blocks: BTreeMap::new(),
+            cached: [const { Vec::new() }; LISTS],
+            pending: VecDeque::new(),
+            reserve: Reserve::Undecided,
+            counters: Counters::default(),
+            minted: 0,
+            identity: NEXT_IDENTITY.fetch_add(1, Ordering::Relaxed),
+        }
+    }
+
+    /// Hands out a block of at least `requested` bytes: the next power of two.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Memory`] when new memory is needed and the host has not that much, [`HostError::TooLarge`] above 2^63 bytes.
+    pub fn allocate(&mut self, requested: Bytes) -> Result<HostAllocation, HostError> {
+        if requested.is_zero() {
+            return Ok(HostAllocation { addr: HostAddr::default(), number: None, allocator: self.identity });
+        }
+        if !self.config.use_background_threads {
+            self.process_events()?;
+        }
+        let rounded = requested.get().checked_next_power_of_two();
+        let exponent = rounded.ok_or(HostError::TooLarge { requested })?.ilog2() as usize;
+        if let Some(addr) = self.take_cached(exponent) {
+            return Ok(self.hand_out(addr, exponent));
+        }
+        if self.config.use_background_threads {
+            self.process_events_of(exponent)?;
+            if let Some(addr) = self.take_cached(exponent) {
+                return Ok(self.hand_out(addr, exponent));
+            }
+        }
+        let size = Bytes::new(1 << exponent);
+        let (addr, pinning) = match self.carve(size)? {
+            Some(addr) => (addr, None),
+            None => self.pin(size).map(|(addr, pinning)| (addr, Some(pinning)))?,
+        };
+        let block = Block {
+            number: 0,
+            exponent,
+            pinning,
+            is_allocated: false,
+            streams: BTreeSet::new(),
+            outstanding: 0,
+        };
+        self.blocks.insert(addr, block);
+        self.counters.block_made(size);
+        Ok(self.hand_out(addr, exponent))
+    }
+
+    /// Takes a block back. If streams used it, it can be reused once their work so far is done.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::InvalidPointer`] when it is not a live allocation of this allocator, [`HostError::Memory`] when an event
+    /// cannot be recorded; in both cases nothing changed.
+    #[expect(clippy::needless_pass_by_value, reason = "what was freed cannot be freed or used again")]
+    pub fn free(&mut self, allocation: HostAllocation) -> Result<(), HostError> {
+        let Some(addr) = self.live_block(&allocation)? else {
+            return Ok(());
+        };
+        let streams: Vec<StreamId> =
+            self.blocks.get(&addr).map(|block| block.streams.iter().copied().collect()).unwrap_or_default();
+        let memory = &mut self.memory;
+        let events: Result<Vec<_>, _> = streams.iter().map(|stream| memory.record_event(*stream)).collect();
+        let events = events?;
+        if let Some(block) = self.blocks.get_mut(&addr) {
+            block.is_allocated = false;
+            block.streams.clear();
+            block.outstanding = events.len();
+        }
+        if events.is_empty() {
+            self.make_reusable(addr);
+        }
+        for event in events {
+            self.pending.push_front((event, addr));
+        }
+        Ok(())
+    }
+
+    /// Notes that `stream` uses the block, for example in a copy that does not block (`record_event`).
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::InvalidPointer`] when it is not a live allocation of this allocator.
+    pub fn record_stream(&mut self, allocation: &HostAllocation, stream: StreamId) -> Result<(), HostError> {
+        if let Some(addr) = self.live_block(allocation)?
+            && let Some(block) = self.blocks.get_mut(&addr)
+        {
+            block.streams.insert(stream);
+        }
+        Ok(())
+    }
+
+    /// The same for memory that is only known by its address, which must be the start of a block; says whether it is one in
+    /// use.
+    pub fn record_stream_at(&mut self, addr: HostAddr, stream: StreamId) -> bool {
+        match self.blocks.get_mut(&addr) {
+            Some(block) if block.is_allocated => {
+                block.streams.insert(stream);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Makes blocks reusable whose streams are done: the oldest events first, up to one that is not complete.
+    ///
+    /// Each allocation does so first. With background threads on it does not, and a thread of PyTorch calls this every 100
+    /// microseconds.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Memory`] when the driver fails.
+    pub fn process_events(&mut self) -> Result<(), HostError> {
+        while let Some((event, _)) = self.pending.back() {
+            if !self.memory.is_complete(event)? {
+                break;
+            }
+            if let Some((_, addr)) = self.pending.pop_back() {
+                self.event_done(addr);
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks for one pending block of the size whose streams are done. What it passes over goes to the front.
+    fn process_events_of(&mut self, exponent: usize) -> Result<(), HostError> {
+        // One round and two more, as PyTorch counts them.
+        for _ in 0..self.pending.len() + 2 {
+            let Some((event, addr)) = self.pending.pop_back() else {
+                break;
+            };
+            let is_of_size = self.blocks.get(&addr).is_some_and(|block| block.exponent == exponent);
+            let is_complete = if is_of_size { self.memory.is_complete(&event) } else { Ok(false) };
+            if !matches!(is_complete, Ok(true)) {
+                self.pending.push_front((event, addr));
+                is_complete?;
+                continue;
+            }
+            if self.event_done(addr) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives every cached block back to the host, except those carved from a reserve, which nothing gives back.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Memory`] when the driver fails; what was given back before stays so.
+    pub fn empty_cache(&mut self) -> Result<(), HostError> {
+        self.process_events()?;
+        for exponent in 0..LISTS {
+            let mut cached = std::mem::take(&mut self.cached[exponent]).into_iter();
+            while let Some(addr) = cached.next() {
+                let Some(block) = self.blocks.remove(&addr) else {
+                    continue;
+                };
+                self.counters.block_gone(block.size());
+                if let Some(pinning) = block.pinning {
+                    match self.memory.release(addr, pinning) {
+                        Ok(micros) => self.counters.host_free_time.add(micros),
+                        Err(error) => {
+                            self.cached[exponent] = cached.collect();
+                            return Err(error.into());
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes other settings; a reserve stays what it was when new memory was first needed.
+    pub fn set_config(&mut self, config: PinnedConfig) {
+        self.config = config;
+    }
+
+    /// The counters, as `torch.cuda.host_memory_stats()` shows them.
+    #[must_use]
+    pub fn stats(&self) -> HostStats {
+        self.counters.stats()
+    }
+
+    /// Sets every peak to its current value and forgets the longest and the shortest call.
+    pub fn reset_peak_stats(&mut self) {
+        self.counters.reset_peak();
+    }
+
+    /// Sets accumulated counts, and with them `num_host_alloc` and `num_host_free`, to zero.
+    pub fn reset_accumulated_stats(&mut self) {
+        self.counters.reset_accumulated();
+    }
+
+    /// The host, to advance its streams.
+    pub fn memory_mut(&mut self) -> &mut H {
+        &mut self.memory
+    }
+
+    fn take_cached(&mut self, exponent: usize) -> Option<HostAddr> {
+        self.cached.get_mut(exponent).and_then(Vec::pop)
+    }
+
+    fn hand_out(&mut self, addr: HostAddr, exponent: usize) -> HostAllocation {
+        let number = self.minted;
+        self.minted += 1;
+        if let Some(block) = self.blocks.get_mut(&addr) {
+            block.is_allocated = true;
+            block.number = number;
+        }
+        self.counters.handed_out(exponent);
+        HostAllocation { addr, number: Some(number), allocator: self.identity }
+    }
+
+    fn make_reusable(&mut self, addr: HostAddr) {
+        if let Some(exponent) = self.blocks.get(&addr).map(|block| block.exponent) {
+            if let Some(list) = self.cached.get_mut(exponent) {
+                list.push(addr);
+            }
+            self.counters.reusable(exponent);
+        }
+    }
+
+    /// Says whether that was the last event that the block waited for.
+    fn event_done(&mut self, addr: HostAddr) -> bool {
+        let Some(block) = self.blocks.get_mut(&addr) else {
+            return false;
+        };
+        block.outstanding = block.outstanding.saturating_sub(1);
+        let is_last = block.outstanding == 0;
+        if is_last {
+            self.make_reusable(addr);
+        }
+        is_last
+    }
+
+    /// The next bytes of the reserve, if there is one and it has as many left.
+    fn carve(&mut self, size: Bytes) -> Result<Option<HostAddr>, HostError> {
+        if let Reserve::Undecided = self.reserve {
+            let reserved = self.config.reserve_segment_size;
+            self.reserve = if reserved.is_zero() {
+                Reserve::Without
+            } else {
+                let (next, _) = self.pin(reserved)?;
+                Reserve::Carved { next, end: next.offset(reserved) }
+            };
+        }
+        let Reserve::Carved { next, end } = &mut self.reserve else {
+            return Ok(None);
+        };
+        let after = next.get().checked_add(size::round_up(size, PAGE).get()).map(HostAddr::new);
+        Ok(after.filter(|after| after <= end).map(|after| std::mem::replace(next, after)))
+    }
+
+    fn pin(&mut self, size: Bytes) -> Result<(HostAddr, Pinning), HostError> {
+        let pinning = if self.config.use_host_register {
+            // Fewer pages than threads are touched by one.
+            let threads = self.config.register_threads;
+            let has_enough = size.get() >= PAGE.get().saturating_mul(threads);
+            Pinning::Registered { threads: if has_enough { threads.max(1) } else { 1 } }
+        } else {
+            Pinning::Allocated
+        };
+        let taken = self.memory.allocate(size, pinning)?;
+        self.counters.host_alloc_time.add(taken.micros);
+        Ok((taken.addr, pinning))
+    }
+
+    // `None` for an allocation of zero bytes.
+    fn live_block(&self, allocation: &HostAllocation) -> Result<Option<HostAddr>, HostError> {
+        let Some(number) = allocation.number else {
+            return Ok(None);
+        };
+        let block = self.blocks.get(&allocation.addr);
+        let is_live = block.is_some_and(|block| {
+            allocation.allocator == self.identity && block.is_allocated && block.number == number
+        });
+        if is_live { Ok(Some(allocation.addr)) } else { Err(HostError::InvalidPointer(allocation.addr)) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+use blockyard_record::{Bytes, DurationStat, HostStats, Stat};
+
+use super::LISTS;
+
+/// The counts as they are kept: of active blocks by size, since PyTorch has a lock for each size.
+#[derive(Clone, Debug)]
+pub(super) struct Counters {
+    allocations: Stat,
+    allocated_bytes: Stat,
+    active_requests: [Stat; LISTS],
+    active_bytes: [Stat; LISTS],
+    pub(super) host_alloc_time: DurationStat,
+    pub(super) host_free_time: DurationStat,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self {
+            allocations: Stat::default(),
+            allocated_bytes: Stat::default(),
+            active_requests: [Stat::default(); LISTS],
+            active_bytes: [Stat::default(); LISTS],
+            host_alloc_time: DurationStat::default(),
+            host_free_time: DurationStat::default(),
+        }
+    }
+}
+
+impl Counters {
+    pub(super) fn block_made(&mut self, size: Bytes) {
+        self.allocations.increase(1);
+        self.allocated_bytes.increase(size.signed());
+    }
+
+    pub(super) fn block_gone(&mut self, size: Bytes) {
+        self.allocations.decrease(1);
+        self.allocated_bytes.decrease(size.signed());
+    }
+
+    pub(super) fn handed_out(&mut self, exponent: usize) {
+        self.active_requests[exponent].increase(1);
+        self.active_bytes[exponent].increase(Bytes::new(1 << exponent).signed());
+    }
+
+    /// Differs: 2.11 does not count here what no stream has used, and counts bytes that a stream has used as -1 (its own
+    /// documentation says otherwise). Both fall by the block when it becomes reusable.
+    pub(super) fn reusable(&mut self, exponent: usize) {
+        self.active_requests[exponent].decrease(1);
+        self.active_bytes[exponent].decrease(Bytes::new(1 << exponent).signed());
+    }
+
+    /// Peaks of active blocks are the sums of the peaks by size, as in PyTorch: at least what they were at any moment.
+    pub(super) fn stats(&self) -> HostStats {
+        HostStats {
+            allocations: self.allocations,
+            active_requests: sum(&self.active_requests),
+            allocated_bytes: self.allocated_bytes,
+            active_bytes: sum(&self.active_bytes),
+            host_alloc_time: self.host_alloc_time,
+            host_free_time: self.host_free_time,
+            num_host_alloc: self.allocations.allocated,
+            num_host_free: self.allocations.freed,
+        }
+    }
+
+    pub(super) fn reset_peak(&mut self) {
+        self.each(Stat::reset_peak);
+        self.host_alloc_time.reset_peak();
+        self.host_free_time.reset_peak();
+    }
+
+    pub(super) fn reset_accumulated(&mut self) {
+        self.each(Stat::reset_accumulated);
+        self.host_alloc_time.reset_accumulated();
+        self.host_free_time.reset_accumulated();
+    }
+
+    fn each(&mut self, apply: impl Fn(&mut Stat)) {
+        let by_size = self.active_requests.iter_mut().chain(&mut self.active_bytes);
+        by_size.chain([&mut self.allocations, &mut self.allocated_bytes]).for_each(apply);
+    }
+}
+
+fn sum(stats: &[Stat]) -> Stat {
+    stats.iter().fold(Stat::default(), |sum, stat| Stat {
+        current: sum.current.wrapping_add(stat.current),
+        peak: sum.peak.wrapping_add(stat.peak),
+        allocated: sum.allocated.wrapping_add(stat.allocated),
+        freed: sum.freed.wrapping_add(stat.freed),
+    })
+}
