@@ -9,6 +9,7 @@
 
 use std::ops::ControlFlow;
 
+use blockyard_figure::describe_step;
 use blockyard_record::{Bytes, Event, Ledger, Outcome, Recording, Stats};
 use blockyard_replay::job::{Job, Product, perform};
 use blockyard_workload::presets::{Preset, presets};
@@ -241,4 +242,20 @@ fn caching_asks_the_device_only_in_the_first_iteration_and_after_empty_cache() {
     }
     assert_eq!(story.stats("empty_cache").num_device_free, 3);
     assert_eq!(story.ledger("empty_cache").free, preset("caching").capacity);
+}
+
+#[test]
+fn pools_keep_their_segments_and_one_lends() {
+    let story = Story::of("pools");
+    assert_eq!(story.new_segments("Requests inside"), 1);
+    assert_eq!(story.ledger("Requests inside").cached, mib(12));
+    assert_eq!(story.new_segments("Requests outside"), 1);
+    assert_eq!(story.new_segments("A block returns"), 0);
+    assert_eq!(story.ledger("empty_cache leaves").reserved(), mib(40));
+    let words = describe_step(&story.recording, story.chapter("empty_cache leaves").start).sentence;
+    assert!(words.starts_with("what is wholly cached belongs to memory pools"), "{words}");
+    assert_eq!(story.ledger("The end of the pool").reserved(), mib(20));
+    assert_eq!(story.ledger("A pool that lends").free, mib(4));
+    assert_eq!(story.new_segments("Out of memory, almost"), 0);
+    assert_eq!(story.ledger("Out of memory, almost").allocated(), mib(38));
 }

@@ -142,6 +142,10 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let index = self.used_pool(id)?;
         self.pools[index].options.serves_on_oom = false;
         self.pools[index].uses -= 1;
+        // An open scope still uses it: PyTorch neither waits nor releases then.
+        if self.pools[index].uses > 0 {
+            return Ok(());
+        }
         self.synchronize_streams(Some(index))?;
         self.release_unused_pools(Some(index))
     }

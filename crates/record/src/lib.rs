@@ -31,7 +31,7 @@ pub use event::{Event, EventSink, Refusal, Silent};
 pub use host_stats::{DurationStat, HostStats};
 pub use id::{AllocationId, BlockId, PoolId, PoolKind, SegmentId, StreamId};
 pub use ledger::Ledger;
-pub use recording::{Label, Outcome, Recorder, Recording, RecordingError, RunInfo, Step};
+pub use recording::{Label, Note, Outcome, Recorder, Recording, RecordingError, RunInfo, Step};
 pub use snapshot::{BlockSnapshot, BlockState, SegmentInfo, SegmentSnapshot, Snapshot};
 pub use state::{MemoryState, StateError};
 pub use stats::{Stat, StatArray, Stats};

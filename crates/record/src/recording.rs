@@ -23,6 +23,8 @@ pub struct Recording {
     labels: Vec<Label>,
     // Steps that did not simply work, ascending.
     outcomes: Vec<(u32, Outcome)>,
+    // Steps whose events do not tell what was asked, ascending.
+    notes: Vec<Note>,
     // For each allocation: the step that made it, and its name as an index into `names` (`NO_NAME` for none).
     allocation_steps: Vec<u32>,
     allocation_names: Vec<u32>,
@@ -59,6 +61,17 @@ pub struct Label {
     pub step: u32,
     /// The name.
     pub text: String,
+}
+
+/// What a step was, where its events do not tell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// The step.
+    pub step: u32,
+    /// The request, as a workload writes it: `enter p`.
+    pub title: String,
+    /// What it does, as a clause without a subject; empty where the events tell that.
+    pub sentence: String,
 }
 
 /// How a step ended.
@@ -185,6 +198,14 @@ impl Recording {
     #[must_use]
     pub fn troubles(&self) -> &[(u32, Outcome)] {
         &self.outcomes
+    }
+
+    /// What the step was, if its events do not tell.
+    #[must_use]
+    pub fn note(&self, step: usize) -> Option<&Note> {
+        let step = u32::try_from(step).ok()?;
+        let found = self.notes.binary_search_by_key(&step, |note| note.step).ok()?;
+        self.notes.get(found)
     }
 
     /// Where every byte was after the step.
@@ -349,6 +370,7 @@ impl Recorder {
             ledgers: LedgerColumns::default(),
             labels: Vec::new(),
             outcomes: Vec::new(),
+            notes: Vec::new(),
             allocation_steps: Vec::new(),
             allocation_names: Vec::new(),
             names: Vec::new(),
@@ -391,6 +413,14 @@ impl Recorder {
             self.name_indices.insert(name.to_owned(), index);
             index
         };
+    }
+
+    /// Says what the running step is, where its events do not tell; the first word on a step counts.
+    pub fn note(&mut self, title: impl Into<String>, sentence: impl Into<String>) {
+        let step = u32::try_from(self.recording.step_count()).unwrap_or(u32::MAX);
+        if self.recording.notes.last().is_none_or(|last| last.step < step) {
+            self.recording.notes.push(Note { step, title: title.into(), sentence: sentence.into() });
+        }
     }
 
     /// Ends the running step: every event since the last call belongs to it.

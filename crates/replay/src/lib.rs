@@ -6,6 +6,7 @@
 //! device with contents that no block's bytes are ever another's. [`job`] is run and verify behind one door, as messages that
 //! cross a thread border.
 
+mod arrange;
 mod compare;
 mod contents;
 mod error;

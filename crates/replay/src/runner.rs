@@ -1,6 +1,6 @@
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
-use blockyard_allocator::{AllocError, BackendAllocation, BackendAllocator};
+use blockyard_allocator::{AllocError, BackendAllocation, BackendAllocator, PoolOptions};
 use blockyard_device::{Advance, DeviceError, DeviceMemory};
 use blockyard_pytorch::Allocated;
 use blockyard_record::{
@@ -9,6 +9,7 @@ use blockyard_record::{
 };
 use blockyard_workload::{Request, TensorId, Workload};
 
+use crate::arrange::words;
 use crate::{RunError, Settings};
 
 /// What a request came to.
@@ -46,7 +47,8 @@ pub struct Runner<'a, D: DeviceMemory> {
     next: usize,
     next_label: usize,
     live: Vec<Option<BackendAllocation>>,
-    user_pools: BTreeSet<PoolId>,
+    /// The allocator's number of each memory pool of the program that the workload has made or entered.
+    user_pools: BTreeMap<PoolId, PoolId>,
 }
 
 /// Records the run and, if asked, PyTorch's trace of it beside.
@@ -105,7 +107,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
     }
 
     fn over(allocator: BackendAllocator<D, TraceRecorder>, workload: &'a Workload) -> Self {
-        Self { allocator, workload, next: 0, next_label: 0, live: Vec::new(), user_pools: BTreeSet::new() }
+        Self { allocator, workload, next: 0, next_label: 0, live: Vec::new(), user_pools: BTreeMap::new() }
     }
 
     /// Does the next request; `None` after the last one.
@@ -251,18 +253,11 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
                     return failure(error);
                 }
             }
-            Request::EnterPool { pool } => {
-                if let Err(error) = self.enter_pool(pool) {
-                    return failure(error);
-                }
-            }
-            Request::LeavePool { pool } => {
-                // `use_mem_pool` gives up its own use of the pool, not the owner's.
-                let left = self.allocator.end_allocate_to_pool(pool);
-                if let Err(error) = left.and_then(|()| self.allocator.release_pool(pool)) {
-                    return failure(error);
-                }
-            }
+            Request::CreatePool { .. }
+            | Request::EnterPool { .. }
+            | Request::LeavePool { .. }
+            | Request::DestroyPool { .. }
+            | Request::Set { .. } => return self.arrange(request),
             Request::ResetPeak => self.allocator.reset_peak_stats(),
             Request::ResetAccumulated => self.allocator.reset_accumulated_stats(),
             Request::Snapshot => {
@@ -274,13 +269,52 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         Ok(StepResult::Done)
     }
 
+    /// Does a request about memory pools or settings, of which no event tells.
+    fn arrange(&mut self, request: Request) -> Result<StepResult, RunError> {
+        if let Some((title, sentence)) = words(self.workload, request) {
+            self.allocator.sink_mut().recorder.note(title, sentence);
+        }
+        let done = match request {
+            Request::CreatePool { pool, never_splits, serves_on_oom } => {
+                let made = self.allocator.create_pool(PoolOptions { never_splits, serves_on_oom });
+                made.map(|made| {
+                    self.user_pools.insert(pool, made);
+                })
+            }
+            Request::EnterPool { pool } => self.enter_pool(pool),
+            Request::LeavePool { pool } => {
+                // `use_mem_pool` gives up its own use of the pool, not the owner's.
+                let pool = self.number_of(pool);
+                let left = self.allocator.end_allocate_to_pool(pool);
+                left.and_then(|()| self.allocator.release_pool(pool))
+            }
+            Request::DestroyPool { pool } => self.allocator.destroy_pool(self.number_of(pool)),
+            Request::Set { settings } => {
+                let text = self.workload.settings(settings).unwrap_or_default();
+                return Ok(match self.allocator.apply_settings(text) {
+                    Ok(()) => StepResult::Done,
+                    Err(error) => StepResult::Refused(error.to_string()),
+                });
+            }
+            _ => Ok(()),
+        };
+        match done {
+            Ok(()) => Ok(StepResult::Done),
+            Err(error) => failure(error),
+        }
+    }
+
     fn enter_pool(&mut self, pool: PoolId) -> Result<(), AllocError> {
         // Pools of a program keep their memory after they are left: a first scope's use stands for their owner's.
-        if pool.user > 0 && self.user_pools.insert(pool) {
+        if pool.user > 0 && self.user_pools.insert(pool, self.number_of(pool)).is_none() {
             self.allocator.begin_allocate_to_pool(pool, None)?;
             self.allocator.end_allocate_to_pool(pool)?;
         }
-        self.allocator.begin_allocate_to_pool(pool, None)
+        self.allocator.begin_allocate_to_pool(self.number_of(pool), None)
+    }
+
+    fn number_of(&self, pool: PoolId) -> PoolId {
+        self.user_pools.get(&pool).copied().unwrap_or(pool)
     }
 
     fn keep(&mut self, tensor: TensorId, allocation: BackendAllocation) {

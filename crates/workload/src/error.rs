@@ -156,6 +156,33 @@ pub enum ParseErrorKind {
     /// A stream is declared inside a loop.
     #[error("a stream is declared once, outside of loops")]
     StreamInLoop,
+    /// A memory pool is used that no line before declares.
+    #[error("there is no pool \"{name}\" here{}; declare it before with \"pool {name}\"", known_pools(.known))]
+    UnknownPool {
+        /// The name.
+        name: String,
+        /// The pools that are known here, in order.
+        known: Vec<String>,
+    },
+    /// A memory pool is declared again.
+    #[error("the pool \"{name}\" exists already, since line {line}")]
+    PoolExists {
+        /// The name.
+        name: String,
+        /// The line that declared it.
+        line: u32,
+    },
+    /// A memory pool is declared inside a loop.
+    #[error("a pool is made once, outside of loops")]
+    PoolInLoop,
+    /// A memory pool is used after its end.
+    #[error("the pool \"{name}\" is gone: line {line} destroyed it")]
+    PoolDestroyed {
+        /// The name.
+        name: String,
+        /// The line that destroyed it.
+        line: u32,
+    },
     /// No enclosing loop has this variable.
     #[error("no loop around this has a variable \"{name}\"")]
     UnknownVariable {
@@ -183,6 +210,10 @@ pub enum ParseErrorKind {
     /// The labels would be too many or too long.
     #[error("this makes more than a million labels or more than 64 MiB of them")]
     TooManyLabels,
+}
+
+fn known_pools(known: &[String]) -> String {
+    if known.is_empty() { String::new() } else { format!(": known are {}", known.join(", ")) }
 }
 
 /// `5,000,000`.

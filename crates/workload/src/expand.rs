@@ -27,6 +27,7 @@ pub(crate) fn expand(
         bases: Vec::new(),
         live: Vec::new(),
         values: Vec::new(),
+        destroyed: BTreeMap::new(),
         label_bytes: 0,
     };
     while let Some(statement) = parser.next_statement()? {
@@ -41,7 +42,10 @@ pub(crate) fn expand(
     }
     let mut workload = expansion.workload;
     workload.bases = expansion.bases.into_iter().map(str::to_owned).collect();
-    workload.streams = parser.streams().iter().map(|name| (*name).to_owned()).collect();
+    let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+    workload.streams = owned(parser.streams());
+    workload.pools = owned(parser.pools());
+    workload.settings = owned(parser.settings());
     Ok(workload)
 }
 
@@ -65,6 +69,8 @@ struct Expansion<'t> {
     live: Vec<Live>,
     /// The variables of the loops that are running, outermost first.
     values: Vec<Value>,
+    /// The lines that destroyed memory pools.
+    destroyed: BTreeMap<u32, u32>,
     label_bytes: usize,
 }
 
@@ -95,6 +101,18 @@ impl Expansion<'_> {
                 requests.try_for_each(|request| self.push(request, span))
             }
             StatementKind::Plain(request) => self.push(*request, span),
+            StatementKind::Pool { pool, request, span: named } => {
+                // What was entered before may still be left.
+                let is_leaving = matches!(request, Request::LeavePool { .. });
+                if let Some(line) = self.destroyed.get(pool).copied().filter(|_| !is_leaving) {
+                    let name = shorten(named.slice(self.text)).to_string();
+                    return Err(self.error(*named, ParseErrorKind::PoolDestroyed { name, line }));
+                }
+                if matches!(request, Request::DestroyPool { .. }) {
+                    self.destroyed.insert(*pool, span.line);
+                }
+                self.push(*request, span)
+            }
             StatementKind::DeclareStreams(_) => Ok(()),
             StatementKind::Label(pieces) => self.label(pieces, span),
             StatementKind::Repeat { count, first, is_down, body } => (0..*count).try_for_each(|round| {

@@ -39,6 +39,10 @@
 //! | `advance side` | the work queued on `side` so far is done; `advance` alone means every stream |
 //! | `empty_cache` | releases all cached segments |
 //! | `set_fraction 0.5` | limits the reserved bytes to a share of the device, from 0 to 1 |
+//! | `set max_split_size_mb:64` | gives the allocator further settings; all up to the end of the statement, nothing too |
+//! | `pool p` | makes a memory pool, outside of loops; `pool p no_split use_on_oom` with one option or both |
+//! | `enter p`, `leave p` | what is allocated between them comes from the pool, on every stream |
+//! | `destroy p` | gives up the pool, which nothing may enter from then on; what it has cached goes back to the device |
 //! | `reset_peak`, `reset_accumulated` | reset statistics |
 //! | `snapshot` | takes a snapshot, which stands in PyTorch's trace and changes nothing |
 //! | `step "forward"` | labels what follows |
@@ -49,7 +53,8 @@
 //!
 //! *Names* start with a letter or `_` and go on with letters, digits, `_`, and dots inside (`encoder.0.weight`). The
 //! words that start statements are no names. A name may have up to two indices, `x[3]`, `x[i][j]`, each a number or
-//! the variable of a loop around it; `x` and its elements are different tensors. Streams have names of their own.
+//! the variable of a loop around it; `x` and its elements are different tensors. Streams have names of their own, and so
+//! have pools.
 //!
 //! *Sizes* are numbers of bytes, with a unit (`B`, `KiB`, `MiB`, `GiB`, `TiB`, `PiB`, `EiB`) or without; underscores may
 //! divide digits, and decimals are fine if whole bytes result. Or they are shapes: one to five sides and a dtype
@@ -71,6 +76,9 @@
 //!             | "advance" [ stream { "," stream } ]
 //!             | "empty_cache" | "reset_peak" | "reset_accumulated"
 //!             | "set_fraction" number
+//!             | "set" anything
+//!             | "pool" word { "no_split" | "use_on_oom" }
+//!             | ( "enter" | "leave" | "destroy" ) word
 //!             | "step" quoted
 //!             | "repeat" number [ "as" word [ "from" number ] [ "down" ] ] body
 //!             | "for" word "in" name { "," name } body ] .

@@ -2,6 +2,7 @@
 
 mod loops;
 mod parts;
+mod pools;
 
 use std::collections::HashMap;
 
@@ -25,6 +26,10 @@ pub(crate) struct Parser<'t> {
     /// Declared streams, of which the first has handle 1, with the lines that declared them.
     streams: Names<'t>,
     stream_lines: Vec<u32>,
+    /// Declared memory pools, of which the first has the number (0,1), with the lines that declared them.
+    pools: Names<'t>,
+    pool_lines: Vec<u32>,
+    settings: Vec<&'t str>,
     /// The loops around the next statement, outermost first.
     scopes: Vec<Scope<'t>>,
 }
@@ -78,6 +83,9 @@ impl<'t> Parser<'t> {
             bases: Names::default(),
             streams: Names::default(),
             stream_lines: Vec::new(),
+            pools: Names::default(),
+            pool_lines: Vec::new(),
+            settings: Vec::new(),
             scopes: Vec::new(),
         }
     }
@@ -88,6 +96,14 @@ impl<'t> Parser<'t> {
 
     pub(crate) fn streams(&self) -> &[&'t str] {
         &self.streams.names
+    }
+
+    pub(crate) fn pools(&self) -> &[&'t str] {
+        &self.pools.names
+    }
+
+    pub(crate) fn settings(&self) -> &[&'t str] {
+        &self.settings
     }
 
     /// The next statement outside of loops, `None` at the end of the text.
@@ -111,12 +127,15 @@ impl<'t> Parser<'t> {
     fn statement(&mut self) -> Result<Statement, ParseError> {
         let first = self.token.span;
         let kind = self.statement_kind()?;
-        let is_ended =
-            matches!(self.token.kind, TokenKind::LineEnd | TokenKind::End | TokenKind::Symbol(';' | '}'));
-        if !is_ended {
+        if !self.is_ended() {
             return Err(self.unexpected("the end of the statement: a new line or \";\""));
         }
         Ok(Statement { kind, span: first.to(self.last) })
+    }
+
+    /// Whether what follows can stand behind a statement.
+    fn is_ended(&self) -> bool {
+        matches!(self.token.kind, TokenKind::LineEnd | TokenKind::End | TokenKind::Symbol(';' | '}'))
     }
 
     fn statement_kind(&mut self) -> Result<StatementKind, ParseError> {
@@ -135,6 +154,11 @@ impl<'t> Parser<'t> {
             "reset_accumulated" => self.plain(Request::ResetAccumulated),
             "snapshot" => self.plain(Request::Snapshot),
             "set_fraction" => self.set_fraction(),
+            "set" => self.set(),
+            "pool" => self.declare_pool(),
+            "enter" => self.pool_request(|pool| Request::EnterPool { pool }),
+            "leave" => self.pool_request(|pool| Request::LeavePool { pool }),
+            "destroy" => self.pool_request(|pool| Request::DestroyPool { pool }),
             "step" => self.label(),
             "repeat" => self.repeat(),
             "for" => self.for_each(),

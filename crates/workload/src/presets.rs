@@ -25,7 +25,7 @@ pub fn presets() -> &'static [Preset] {
     &PRESETS
 }
 
-const PRESETS: [Preset; 6] = [
+const PRESETS: [Preset; 7] = [
     Preset {
         id: "terms",
         title: "The terms",
@@ -73,5 +73,13 @@ const PRESETS: [Preset; 6] = [
         text: include_str!("../presets/caching.workload"),
         config: "",
         capacity: Bytes::mib(128),
+    },
+    Preset {
+        id: "pools",
+        title: "Memory pools",
+        summary: "Segments that a part of a program has for itself, and a pool that lends when memory runs out",
+        text: include_str!("../presets/pools.workload"),
+        config: "",
+        capacity: Bytes::mib(64),
     },
 ];

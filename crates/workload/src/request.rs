@@ -69,6 +69,15 @@ pub enum Request {
     ResetPeak,
     /// Sets accumulated counts to zero, as `torch.cuda.reset_accumulated_memory_stats()` does.
     ResetAccumulated,
+    /// Makes a memory pool, as `torch.cuda.MemPool()` does.
+    CreatePool {
+        /// The pool.
+        pool: PoolId,
+        /// Whether every request in it gets a whole segment (`no_split`).
+        never_splits: bool,
+        /// Whether requests elsewhere that would fail may take its cached blocks (`use_on_oom`).
+        serves_on_oom: bool,
+    },
     /// Directs what follows to a memory pool, as entering `torch.cuda.use_mem_pool()` does; the pool is made if need be.
     EnterPool {
         /// The pool.
@@ -78,6 +87,16 @@ pub enum Request {
     LeavePool {
         /// The pool.
         pool: PoolId,
+    },
+    /// Gives up a memory pool that [`Request::CreatePool`] made, as the end of its `MemPool` object does.
+    DestroyPool {
+        /// The pool.
+        pool: PoolId,
+    },
+    /// Gives the allocator further settings, as `_set_allocator_settings()` does.
+    Set {
+        /// Which text: see [`Workload::settings`](crate::Workload::settings).
+        settings: u32,
     },
     /// Takes a snapshot, which changes nothing but stands in PyTorch's trace.
     Snapshot,

@@ -28,6 +28,13 @@ pub(crate) enum StatementKind {
     Advance(Vec<StreamId>),
     /// A request that names nothing.
     Plain(Request),
+    /// A request about the memory pool with this number, counted from 0.
+    Pool {
+        pool: u32,
+        request: Request,
+        /// The pool's name.
+        span: Span,
+    },
     DeclareStreams(Vec<StreamId>),
     Label(Vec<Piece>),
     Repeat {
@@ -131,7 +138,7 @@ impl StatementKind {
     pub(crate) fn cost(&self) -> Cost {
         let requests = |count: usize| Cost { requests: count as u64, ..Cost::default() };
         match self {
-            Self::Allocate { .. } | Self::Plain(_) => requests(1),
+            Self::Allocate { .. } | Self::Plain(_) | Self::Pool { .. } => requests(1),
             Self::Free(targets) => {
                 let names = targets.iter().filter(|target| matches!(target, Target::Name(_))).count();
                 Cost { rounds: (targets.len() - names) as u64, ..requests(names) }

@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use blockyard_record::StreamId;
+use blockyard_record::{PoolId, StreamId};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ParseError;
@@ -23,6 +23,10 @@ pub struct Workload {
     pub(crate) bases: Vec<String>,
     /// Declared streams, of which the first has handle 1.
     pub(crate) streams: Vec<String>,
+    /// Declared memory pools, of which the first has the number (0,1).
+    pub(crate) pools: Vec<String>,
+    /// The texts that [`Request::Set`] refers to.
+    pub(crate) settings: Vec<String>,
 }
 
 impl Workload {
@@ -92,6 +96,19 @@ impl Workload {
     pub fn stream_name(&self, stream: StreamId) -> Option<&str> {
         let Some(place) = stream.get().checked_sub(1) else { return Some("default") };
         self.streams.get(usize::try_from(place).ok()?).map(String::as_str)
+    }
+
+    /// What the text calls a memory pool; `None` where it declares none with this number.
+    #[must_use]
+    pub fn pool_name(&self, pool: PoolId) -> Option<&str> {
+        let place = pool.user.checked_sub(1).filter(|_| pool.capture == 0)?;
+        self.pools.get(usize::try_from(place).ok()?).map(String::as_str)
+    }
+
+    /// The settings text with this number, which [`Request::Set`] has.
+    #[must_use]
+    pub fn settings(&self, number: u32) -> Option<&str> {
+        self.settings.get(usize::try_from(number).ok()?).map(String::as_str)
     }
 
     /// The declared streams in order, which have the handles 1, 2, 3 and so on; without the default stream.

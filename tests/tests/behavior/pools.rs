@@ -2,7 +2,11 @@
 
 use blockyard_allocator::{AllocError, Allocation, AllocatorConfig, CachingAllocator, PoolOptions};
 use blockyard_device::VirtualDevice;
+use blockyard_figure::describe_step;
 use blockyard_record::{Bytes, Event, PoolId, StreamId};
+use expect_test::expect;
+
+use crate::picture::{DEVICE, Device, check};
 
 type Allocator = CachingAllocator<VirtualDevice, Vec<Event>>;
 
@@ -91,4 +95,125 @@ fn w12_a_pool_that_never_splits_hands_out_whole_segments() {
     for tensor in large.into_iter().chain(small) {
         allocator.free(tensor).unwrap();
     }
+}
+
+#[test]
+fn a_workload_makes_pools_enters_them_and_gives_them_up() {
+    let played = check(
+        "
+        pool p; pool whole no_split
+        enter p
+        a = alloc 1 MiB; b = alloc 1 MiB; c = alloc 1 MiB
+        leave p
+        d = alloc 1000
+        enter whole; e = alloc 4 MiB; leave whole
+        free a; empty_cache
+        f = alloc 1 MiB                # not the cached one of p
+        free b, c; destroy p
+        ",
+        &expect![[r#"
+            S3 small default: 0..1024 d (1000) | 1024..1049600 f (1048576) | 1049600..2097152 cached (0)
+            S4 large default: 0..20971520 e (4194304)
+            allocation 3/5/6/3
+            segment 2/4/4/2
+            active 3/5/6/3
+            inactive_split 1/3/4/3
+            allocated_bytes 22021120/24118272/25166848/3145728
+            reserved_bytes 23068672/27262976/27262976/4194304
+            active_bytes 22021120/24118272/25166848/3145728
+            inactive_split_bytes 1047552/4193280/5241856/4194304
+            requested_bytes 5243880/7341032/8389608/3145728
+            num_sync_all_streams 2, num_device_alloc 4, num_device_free 2
+        "#]],
+    );
+    assert_eq!(played.messages(), [""; 0]);
+    let pools: Vec<PoolId> = played.segments.iter().map(|segment| segment.pool_id).collect();
+    assert_eq!(pools, [PoolId::DEFAULT, PoolId { capture: 0, user: 2 }]);
+}
+
+#[test]
+fn w11_as_a_workload() {
+    let text = "
+        pool plain; pool lend use_on_oom
+        enter plain; a = alloc 40 MiB; leave plain
+        enter lend; b = alloc 40 MiB; leave lend
+        c = alloc 40 MiB               # out of memory: both are in use
+        free a, b
+        d = alloc 30 MiB               # in the pool that lends
+        e = alloc 30 MiB               # out of memory: the plain pool does not lend
+        ";
+    let played = Device::of(Bytes::mib(80)).play(text);
+    let messages = played.messages();
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    let sums = "Of the allocated memory 80.00 MiB is allocated by PyTorch, with 50.00 MiB allocated in private pools \
+        (e.g., CUDA Graphs), and 0 bytes is reserved by PyTorch but unallocated.";
+    assert!(messages[1].contains(sums), "{}", messages[1]);
+    let stats = played.stats;
+    assert_eq!((stats.num_alloc_retries, stats.num_ooms, stats.num_sync_all_streams), (2, 2, 2));
+}
+
+#[test]
+fn what_pytorch_refuses_about_pools_is_refused() {
+    let text = "pool p; enter p; enter p; leave p; leave p; destroy p";
+    let played = DEVICE.play(text);
+    assert_eq!(
+        played.messages(),
+        [
+            "beginAllocateToPool: already recording to mempool_id (0, 1)",
+            "endAllocatePool: not currently recording to mempool_id (0, 1)"
+        ]
+    );
+}
+
+#[test]
+fn a_pool_that_is_destroyed_while_it_is_used_is_released_once_it_is_left() {
+    let text = "pool p; enter p; a = alloc 1 MiB; free a; destroy p";
+    assert_eq!(DEVICE.play(text).stats.segment.all.current, 1);
+    assert_eq!(DEVICE.play(text).stats.num_sync_all_streams, 0, "nothing is waited for");
+    let later = DEVICE.play(&format!("{text}; leave p; empty_cache"));
+    assert_eq!((later.stats.segment.all.current, later.messages().len()), (0, 0));
+}
+
+#[test]
+fn settings_change_in_the_middle_of_a_run() {
+    let text = "
+        big = alloc 80 MiB; free big
+        set max_split_size_mb:40
+        x = alloc 20 MiB               # the cached block may not be split any more
+        set
+        y = alloc 20 MiB               # now it may again
+        set expandable_segments:maybe
+        set backend:cudaMallocAsync
+        ";
+    let played = DEVICE.play(text);
+    let sizes: Vec<u64> = played.segments.iter().map(|segment| segment.size.get() >> 20).collect();
+    assert_eq!(sizes, [80, 20]);
+    assert_eq!(played.segments[0].blocks.len(), 2, "y was split off");
+    assert_eq!(
+        played.messages(),
+        [
+            "Expected 'True' or 'False' at index 2 in ConfigTokenizer but got 'maybe'",
+            "Allocator backend parsed at runtime != allocator backend parsed at load time, cudaMallocAsync != native",
+        ]
+    );
+    assert_eq!(played.stats.max_split_size, -1);
+}
+
+#[test]
+fn steps_that_have_no_events_are_told_too() {
+    let played = DEVICE.play("pool p use_on_oom; enter p; leave p; destroy p; set max_split_size_mb:64");
+    let told: Vec<String> = (0..5)
+        .map(|step| describe_step(&played.recording, step))
+        .map(|words| format!("{}: {}", words.title, words.sentence))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "pool p use_on_oom: makes a memory pool; requests elsewhere that would fail may take what it has cached",
+            "enter p: what follows comes from the memory pool p",
+            "leave p: what follows does not come from the memory pool p any more",
+            "destroy p: nothing is reserved, so nothing goes back to the device",
+            "set max_split_size_mb:64: changes the allocator's settings; blocks and segments stay as they are",
+        ]
+    );
 }

@@ -12,6 +12,8 @@ use proptest::sample::{Index, select};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
+/// A pool of the program's own, made before everything else or not at all.
+const PROGRAM_POOL: PoolId = PoolId { capture: 0, user: 1 };
 
 /// A run to make: what happens is up to the allocator.
 #[derive(Clone)]
@@ -47,9 +49,17 @@ impl Case {
 
 /// Runs of so many drawn requests, each ended by requests that give everything back.
 pub(crate) fn cases(length: impl Into<SizeRange>) -> impl Strategy<Value = Case> {
-    (configs(), capacities(), vec(acts(), length), any::<bool>()).prop_map(
-        |(config, capacity, acts, advances_at_end)| {
-            let (requests, drained_from) = requests(&acts, advances_at_end);
+    let pool = option::of(any::<[bool; 2]>());
+    (configs(), capacities(), vec(acts(), length), any::<bool>(), pool).prop_map(
+        |(config, capacity, acts, advances_at_end, pool)| {
+            let (mut requests, drained_from) = requests(&acts, advances_at_end);
+            let pool = pool.map(|[never_splits, serves_on_oom]| Request::CreatePool {
+                pool: PROGRAM_POOL,
+                never_splits,
+                serves_on_oom,
+            });
+            requests.splice(0..0, pool);
+            let drained_from = drained_from + usize::from(pool.is_some());
             Case { config, capacity, requests, drained_from }
         },
     )
@@ -77,10 +87,11 @@ fn acts() -> impl Strategy<Value = Act> {
 
 // A graph capture's pool is gone once it is left and empty, a program's own pool stays.
 fn pool_scopes() -> impl Strategy<Value = Request> {
-    let pools = select(vec![PoolId { capture: 1, user: 0 }, PoolId { capture: 0, user: 1 }, PoolId::DEFAULT]);
-    (pools, 0..3).prop_map(|(pool, leaves)| match leaves {
-        0 => Request::EnterPool { pool },
-        _ => Request::LeavePool { pool },
+    let pools = select(vec![PoolId { capture: 1, user: 0 }, PROGRAM_POOL, PoolId::DEFAULT]);
+    (pools, 0..10).prop_map(|(pool, act)| match act {
+        0..=2 => Request::EnterPool { pool },
+        3..=8 => Request::LeavePool { pool },
+        _ => Request::DestroyPool { pool: PROGRAM_POOL },
     })
 }
 
@@ -181,7 +192,7 @@ fn requests(acts: &[Act], advances_at_end: bool) -> (Vec<Request>, usize) {
         requests.push(Request::Advance { stream: None });
     }
     // Refused where the scope is not open.
-    for pool in [PoolId { capture: 1, user: 0 }, PoolId { capture: 0, user: 1 }] {
+    for pool in [PoolId { capture: 1, user: 0 }, PROGRAM_POOL] {
         requests.push(Request::LeavePool { pool });
     }
     requests.push(Request::EmptyCache);

@@ -45,10 +45,14 @@ pub fn describe_step(recording: &Recording, step: usize) -> StepWords {
     if count > MOST_EVENTS {
         words.events.push(format!("and {} more events", crate::numbers::grouped_count(count - MOST_EVENTS)));
     }
+    let note = recording.note(step);
     if words.title.is_empty() {
-        words.title = untold_title(&story, recording.outcome(step));
+        let noted = note.map(|note| note.title.clone());
+        words.title = noted.unwrap_or_else(|| untold_title(&story, recording.outcome(step)));
     }
+    let noted = note.map(|note| &note.sentence).filter(|sentence| !sentence.is_empty());
     words.sentence = match recording.outcome(step) {
+        Outcome::Done if noted.is_some() => noted.cloned().unwrap_or_default(),
         Outcome::Refused(reason) => format!("refused: {reason}"),
         Outcome::Skipped(reason) => format!("skipped: {reason}"),
         Outcome::Done | Outcome::OutOfMemory(_) => story.tell(&state, recording),

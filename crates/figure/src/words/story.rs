@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 
 use blockyard_record::{
-    BlockId, BlockState, Bytes, Event, Ledger, MemoryState, Recording, Refusal, SegmentId, StreamId, grouped,
+    BlockId, BlockState, Bytes, Event, Ledger, MemoryState, PoolId, Recording, Refusal, SegmentId, StreamId,
+    grouped,
 };
 
 use crate::words::names::{counted, joined, name_of, stream_phrase, streams_phrase};
@@ -27,6 +28,12 @@ pub(super) struct Story {
     // Whether the last clause tells of a refusal.
     ends_with_refusal: bool,
     has_synchronized: bool,
+}
+
+/// Whether a memory pool other than the default one has a segment that nobody uses.
+fn has_cached_pool(state: &MemoryState) -> bool {
+    let segments = state.snapshot().segments;
+    segments.iter().any(|segment| segment.pool_id != PoolId::DEFAULT && segment.active().is_zero())
 }
 
 #[derive(Debug)]
@@ -161,6 +168,9 @@ impl Story {
             if was_idle {
                 self.clauses.push(if self.before.reserved().is_zero() {
                     "nothing is reserved, so nothing goes back to the device".to_owned()
+                } else if has_cached_pool(after) {
+                    "what is wholly cached belongs to memory pools, so nothing goes back to the device"
+                        .to_owned()
                 } else {
                     "no segment is wholly cached, so nothing goes back to the device".to_owned()
                 });

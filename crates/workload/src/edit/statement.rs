@@ -13,6 +13,7 @@ use crate::workload::Workload;
 pub(super) fn write(text: &str, workload: &Workload, request: Request) -> String {
     let name_of = |tensor| workload.tensor_name(tensor).unwrap_or_default();
     let stream_name = |stream| workload.stream_name(stream).unwrap_or_default();
+    let pool_name = |pool| workload.pool_name(pool).unwrap_or_default();
     match request {
         Request::Allocate { size, stream, .. } => {
             let statement = format!("{} = alloc {}", fresh_name(text, tensor_names()), write_size(size));
@@ -31,9 +32,17 @@ pub(super) fn write(text: &str, workload: &Workload, request: Request) -> String
         Request::SetFraction { fraction } => format!("set_fraction {}", fraction.abs()),
         Request::ResetPeak => "reset_peak".to_owned(),
         Request::ResetAccumulated => "reset_accumulated".to_owned(),
-        // The language has no words for these yet; only recordings make them.
-        Request::EnterPool { pool } => format!("enter pool {pool}"),
-        Request::LeavePool { pool } => format!("leave pool {pool}"),
+        Request::CreatePool { pool, never_splits, serves_on_oom } => {
+            let option = |is_set: bool, word: &'static str| if is_set { word } else { "" };
+            let options = [option(never_splits, " no_split"), option(serves_on_oom, " use_on_oom")];
+            format!("pool {}{}", pool_name(pool), options.concat())
+        }
+        Request::EnterPool { pool } => format!("enter {}", pool_name(pool)),
+        Request::LeavePool { pool } => format!("leave {}", pool_name(pool)),
+        Request::DestroyPool { pool } => format!("destroy {}", pool_name(pool)),
+        Request::Set { settings } => {
+            format!("set {}", workload.settings(settings).unwrap_or_default()).trim_end().to_owned()
+        }
         Request::Snapshot => "snapshot".to_owned(),
     }
 }

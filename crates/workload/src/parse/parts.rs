@@ -17,7 +17,7 @@ const DTYPE: &str = "a dtype such as \"float32\"";
 const NAME: &str = "a name";
 
 /// The words that start a statement, and so cannot be names.
-const RESERVED: [&str; 13] = [
+const RESERVED: [&str; 18] = [
     "alloc",
     "free",
     "record_stream",
@@ -28,6 +28,11 @@ const RESERVED: [&str; 13] = [
     "reset_accumulated",
     "snapshot",
     "set_fraction",
+    "set",
+    "pool",
+    "enter",
+    "leave",
+    "destroy",
     "step",
     "repeat",
     "for",
@@ -123,7 +128,7 @@ impl<'t> Parser<'t> {
     }
 
     /// A word that is none of the language's.
-    fn free_word(&mut self, expected: &'static str) -> Result<&'t str, ParseError> {
+    pub(super) fn free_word(&mut self, expected: &'static str) -> Result<&'t str, ParseError> {
         if self.token.kind != TokenKind::Word {
             return Err(self.unexpected(expected));
         }

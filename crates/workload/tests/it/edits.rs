@@ -88,6 +88,30 @@ fn statements_that_share_a_line_make_room() {
 }
 
 #[test]
+fn statements_go_between_those_of_pools_and_settings() {
+    let text =
+        "pool p no_split\nenter p\n  a = alloc 1\nleave p\nset max_split_size_mb:64 ; advance\ndestroy p\n";
+    check(
+        text,
+        0,
+        EMPTY_CACHE,
+        ">empty_cache\npool p no_split\nenter p\n  a = alloc 1\nleave p\nset max_split_size_mb:64 ; advance\ndestroy p\n",
+    );
+    check(
+        text,
+        2,
+        alloc(Bytes::mib(1), 0),
+        "pool p no_split\nenter p\n>b = alloc 1 MiB\n  a = alloc 1\nleave p\nset max_split_size_mb:64 ; advance\ndestroy p\n",
+    );
+    check(
+        text,
+        5,
+        free(0),
+        "pool p no_split\nenter p\n  a = alloc 1\nleave p\n>set max_split_size_mb:64; free a ; advance\ndestroy p\n",
+    );
+}
+
+#[test]
 fn inside_a_loop_or_a_list_there_is_no_place() {
     let text = "a = alloc 1; b = alloc 1\nrepeat 3 {\n advance\n empty_cache\n}\nfree a, b";
     for (done, resume) in [(3, 8), (7, 8), (9, 10)] {

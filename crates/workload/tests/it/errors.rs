@@ -72,6 +72,61 @@ errors! {
                                       ^
         line 1, column 31: a shape has at most 5 dimensions
     "#]];
+    unknown_pool: "pool a; pool b\n enter p" => expect![[r#"
+         enter p
+               ^
+        line 2, column 8: there is no pool "p" here: known are a, b; declare it before with "pool p"
+    "#]];
+    unknown_pool_without_any: "leave p" => expect![[r#"
+        leave p
+              ^
+        line 1, column 7: there is no pool "p" here; declare it before with "pool p"
+    "#]];
+    pool_declared_twice: "pool p\npool p no_split" => expect![[r#"
+        pool p no_split
+             ^
+        line 2, column 6: the pool "p" exists already, since line 1
+    "#]];
+    pool_in_a_loop: "repeat 2 { pool p }" => expect![[r#"
+        repeat 2 { pool p }
+                   ^^^^
+        line 1, column 12: a pool is made once, outside of loops
+    "#]];
+    pool_without_name: "pool" => expect![[r#"
+        pool
+            ^
+        line 1, column 5: expected a name for the pool, found the end of the text
+    "#]];
+    pool_with_a_reserved_name: "pool free" => expect![[r#"
+        pool free
+             ^^^^
+        line 1, column 6: "free" is a word of the language and cannot be a name
+    "#]];
+    pool_with_another_option: "pool p nosplit" => expect![[r#"
+        pool p nosplit
+               ^^^^^^^
+        line 1, column 8: expected "no_split", "use_on_oom" or the end of the statement, found "nosplit"
+    "#]];
+    pool_after_its_end: "pool p\ndestroy p; enter p" => expect![[r#"
+        destroy p; enter p
+                         ^
+        line 2, column 18: the pool "p" is gone: line 2 destroyed it
+    "#]];
+    pool_destroyed_in_a_loop: "pool p\nrepeat 2 { destroy p }" => expect![[r#"
+        repeat 2 { destroy p }
+                           ^
+        line 2, column 20: the pool "p" is gone: line 2 destroyed it
+    "#]];
+    words_behind_a_pool: "pool p\nenter p now" => expect![[r#"
+        enter p now
+                ^^^
+        line 2, column 9: expected the end of the statement: a new line or ";", found "now"
+    "#]];
+    settings_with_an_open_quote: "set \"a:1" => expect![[r#"
+        set "a:1
+            ^^^^
+        line 1, column 5: expected a closing quote on the same line, found "a:1
+    "#]];
     misspelled_statement: "a = alloc 1\n  fre a" => expect![[r#"
           fre a
           ^^^

@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use blockyard_record::{Bytes, StreamId};
+use blockyard_record::{Bytes, PoolId, StreamId};
 use blockyard_workload::{ParseErrorKind, Request, TensorId, Workload};
 use expect_test::{Expect, expect};
 
@@ -41,6 +41,54 @@ fn every_statement_makes_its_request() {
             8: free #1 b
         "]],
     );
+}
+
+#[test]
+fn pools_and_settings_make_their_requests() {
+    check(
+        "pool p; pool lend use_on_oom # lends\npool both no_split use_on_oom\n\
+         enter p; a = alloc 1; leave p\n\
+         repeat 2 { enter lend; leave lend }\n\
+         free a; destroy p; leave p\n\
+         set roundup_power2_divisions:[256:1, >:4] ; set # back to the defaults\nset expandable_segments:True",
+        &expect![[r#"
+            1: CreatePool { pool: PoolId { capture: 0, user: 1 }, never_splits: false, serves_on_oom: false }
+            1: CreatePool { pool: PoolId { capture: 0, user: 2 }, never_splits: false, serves_on_oom: true }
+            2: CreatePool { pool: PoolId { capture: 0, user: 3 }, never_splits: true, serves_on_oom: true }
+            3: EnterPool { pool: PoolId { capture: 0, user: 1 } }
+            3: #0 a = 1 on default
+            3: LeavePool { pool: PoolId { capture: 0, user: 1 } }
+            4: EnterPool { pool: PoolId { capture: 0, user: 2 } }
+            4: LeavePool { pool: PoolId { capture: 0, user: 2 } }
+            4: EnterPool { pool: PoolId { capture: 0, user: 2 } }
+            4: LeavePool { pool: PoolId { capture: 0, user: 2 } }
+            5: free #0 a
+            5: DestroyPool { pool: PoolId { capture: 0, user: 1 } }
+            5: LeavePool { pool: PoolId { capture: 0, user: 1 } }
+            6: Set { settings: 0 }
+            6: Set { settings: 1 }
+            7: Set { settings: 2 }
+        "#]],
+    );
+}
+
+#[test]
+fn pools_and_settings_keep_their_texts() {
+    let text = "pool lend\nrepeat 2 { set a:[1, 2] }\nset\nset  x y";
+    let workload = Workload::parse(text).unwrap();
+    let pool = |user| workload.pool_name(PoolId { capture: 0, user });
+    assert_eq!((pool(0), pool(1), pool(2)), (None, Some("lend"), None));
+    assert_eq!(workload.pool_name(PoolId { capture: 1, user: 0 }), None);
+    let texts: Vec<_> = (0..4).map(|number| workload.settings(number)).collect();
+    assert_eq!(texts, [Some("a:[1, 2]"), Some(""), Some("x y"), None]);
+    assert!(matches!(workload.requests()[2], Request::Set { settings: 0 }), "a loop repeats its text");
+}
+
+#[test]
+fn pools_streams_and_tensors_have_names_of_their_own() {
+    let workload =
+        Workload::parse("stream a; pool a; a = alloc 1 on a; enter a; free a; no_split = alloc 1").unwrap();
+    assert_eq!(workload.requests().len(), 5);
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn every_preset_parses_and_is_a_story_in_steps() {
         assert!(preset.capacity >= Bytes::mib(64), "{}", preset.id);
         assert!(preset.text.contains('#') && preset.text.ends_with('\n'), "{}", preset.id);
     }
-    assert_eq!(presets().len(), 6);
+    assert_eq!(presets().len(), 7);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
 /// Pieces from which broken texts are made that get far into the parser.
-const PIECES: [&str; 48] = [
+const PIECES: [&str; 56] = [
     "a",
     "b",
     "x",
@@ -26,6 +26,14 @@ const PIECES: [&str; 48] = [
     "empty_cache",
     "set_fraction",
     "reset_peak",
+    "pool",
+    "enter",
+    "leave",
+    "destroy",
+    "no_split",
+    "use_on_oom",
+    "set",
+    "p:1",
     "step",
     "\"s\"",
     "\"{i}\"",
@@ -122,6 +130,7 @@ fn start() -> impl Strategy<Value = (String, bool)> {
             "# nothing yet",
             "stream s\n\n  a = alloc 3 MiB   # one\n  b = alloc 1 on s\n\nstep \"two\"\nfree b\n",
             "a = alloc 1; c = alloc 2; free a; step \"x\"; free c",
+            "pool p use_on_oom\nenter p; a = alloc 1; leave p\nset max_split_size_mb:64 # not now\ndestroy p; free a",
             "advance;\r\nx[1] = alloc 5\r\n;x[2] = alloc 6;\r\nfree x[1]",
         ]
         .as_slice(),

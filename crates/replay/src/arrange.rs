@@ -1,0 +1,40 @@
+//! Requests about memory pools and settings, in words: no event of an allocator tells of them.
+
+use blockyard_record::PoolId;
+use blockyard_workload::{Request, Workload};
+
+/// The request as a workload writes it, and what it does; nothing for requests that events tell of.
+pub(crate) fn words(workload: &Workload, request: Request) -> Option<(String, String)> {
+    let name = |pool: PoolId| workload.pool_name(pool).map_or_else(|| pool.to_string(), ToOwned::to_owned);
+    Some(match request {
+        Request::CreatePool { pool, never_splits, serves_on_oom } => {
+            let (mut title, mut sentence) =
+                (format!("pool {}", name(pool)), String::from("makes a memory pool"));
+            if never_splits {
+                title.push_str(" no_split");
+                sentence.push_str("; each of its requests gets a whole segment");
+            }
+            if serves_on_oom {
+                title.push_str(" use_on_oom");
+                sentence.push_str("; requests elsewhere that would fail may take what it has cached");
+            }
+            (title, sentence)
+        }
+        Request::EnterPool { pool } => (
+            format!("enter {}", name(pool)),
+            format!("what follows comes from the memory pool {}", name(pool)),
+        ),
+        Request::LeavePool { pool } => (
+            format!("leave {}", name(pool)),
+            format!("what follows does not come from the memory pool {} any more", name(pool)),
+        ),
+        // Its events tell what it gives back.
+        Request::DestroyPool { pool } => (format!("destroy {}", name(pool)), String::new()),
+        Request::Set { settings } => {
+            let text = workload.settings(settings).unwrap_or_default();
+            let sentence = "changes the allocator's settings; blocks and segments stay as they are";
+            (format!("set {text}").trim_end().to_owned(), sentence.to_owned())
+        }
+        _ => return None,
+    })
+}
