@@ -251,3 +251,36 @@ fn a_pool_lends_while_a_scope_for_another_stream_is_open_on_it() {
     let lent = allocator.allocate(Bytes::mib(30), StreamId::DEFAULT).unwrap();
     assert_eq!(lent.addr(), base);
 }
+
+#[test]
+fn inside_a_scope_nothing_of_the_default_pool_is_released_even_when_memory_runs_out() {
+    let played = Device::of(Bytes::mib(60)).play(
+        "
+        a = alloc 40 MiB; free a
+        pool p; enter p
+        b = alloc 40 MiB               # out of memory: what is cached stays where it is
+        empty_cache
+        leave p
+        c = alloc 40 MiB
+        ",
+    );
+    let stats = played.stats;
+    assert_eq!((stats.num_ooms, stats.num_alloc_retries, stats.num_sync_all_streams), (1, 0, 0));
+    assert_eq!((stats.segment.all.freed, stats.allocation.all.current), (0, 1));
+}
+
+#[test]
+fn a_lent_block_is_split_as_if_segments_did_not_expand() {
+    let lend = "pool lend use_on_oom; enter lend; a = alloc 40 MiB; leave lend; free a";
+    let played =
+        Device::of(Bytes::mib(40)).play(&format!("{lend}; set expandable_segments:True; b = alloc 39.5 MiB"));
+    assert_eq!(played.messages().len(), 0);
+    assert_eq!(
+        played.stats.allocated_bytes.all.current,
+        40 << 20,
+        "a rest of half a MiB stays with the block"
+    );
+    let plain = Device::of(Bytes::mib(40));
+    let own = plain.play("a = alloc 40 MiB; free a; set expandable_segments:True; b = alloc 39.5 MiB");
+    assert_eq!(own.stats.allocated_bytes.all.current, 79 << 19, "and is split off where nothing is lent");
+}
