@@ -81,7 +81,7 @@ impl Generator {
         let sizes = Sizes::new(&mut rng, sequence.capacity, &choice);
         // Half of the runs have one stream, as most programs.
         let streams = if rng.bool() { 1 } else { rng.u64(2..=4) };
-        let has_pools = !choice.expands && rng.u8(..3) == 0;
+        let has_pools = rng.u8(..3) == 0;
         Self {
             rules: Rules::new(sequence),
             operations: Vec::new(),
@@ -121,7 +121,7 @@ impl Generator {
             108..110 => Operation::ResetAccumulated,
             110..112 => Operation::Snapshot,
             112..116 if self.choice.limits || self.rng.u8(..8) == 0 => self.set_fraction(),
-            116..119 if self.choice.changes => {
+            116..122 if self.choice.changes => {
                 let text = settings::change(&mut self.rng, &self.choice);
                 Operation::ApplySettings { text }
             }

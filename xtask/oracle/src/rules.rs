@@ -6,8 +6,8 @@
 //!
 //! Left out, since upstream breaks there, is also:
 //!
-//! * Pools beside expandable segments. Their memory is counted per call, not per page, so that a pool may be deleted while it has
-//!   blocks, or trip an assertion.
+//! * The end of a pool that has expandable segments. Its memory is counted per call, not per page, so that it may be deleted while
+//!   it has blocks, or trip an assertion.
 //! * `max_split_size_mb` set lower than before, or at all after a time without it. Upstream then takes a divided block for a whole
 //!   segment and releases it: the device refuses, or the heap is damaged.
 //! * A split limit beside segments of both kinds, expandable ones switched on or off at run time: while they are on, whole
@@ -145,7 +145,8 @@ impl Rules {
                 let (expands, limit) = (text.contains(EXPANDS), split_limit(text));
                 let is_lower = limit < self.split_limit && self.tensors > 0;
                 let is_mixed = self.is_mixed || text.contains(EXPANSION) && self.tensors > 0;
-                if is_lower || is_mixed && limit != u64::MAX || expands && !self.pools.is_empty() {
+                let has_unused = self.pools.values().any(|pool| pool.uses == Uses::Left);
+                if is_lower || is_mixed && limit != u64::MAX || expands && has_unused {
                     return None;
                 }
                 self.is_mixed = is_mixed;
@@ -156,7 +157,7 @@ impl Rules {
             Operation::CreatePool { pool, options } => {
                 let is_second_lender =
                     options.serves_on_oom && self.pools.values().any(|pool| pool.is_lender);
-                if self.has_expandable || self.pools.contains_key(pool) || is_second_lender {
+                if self.pools.contains_key(pool) || is_second_lender {
                     return None;
                 }
                 let number = self.make_pool(*pool, options.serves_on_oom);
@@ -242,7 +243,7 @@ impl Rules {
 
     fn enter(&mut self, pool: PoolId, stream: Option<StreamId>) -> Option<Operation> {
         let is_known = self.pools.contains_key(&pool);
-        let is_first_capture = !is_known && pool.capture > 0 && !self.has_expandable;
+        let is_first_capture = !is_known && pool.capture > 0;
         let is_open = self.scopes.iter().any(|(open, _)| *open == pool);
         if is_open || !(is_known || is_first_capture) {
             return None;
@@ -262,7 +263,7 @@ impl Rules {
     fn destroy(&mut self, id: PoolId) -> Option<Operation> {
         let has_unused = self.pools.values().any(|pool| pool.uses == Uses::Left);
         let pool = self.pools.get_mut(&id)?;
-        if pool.uses != Uses::Owned || has_unused || !self.scopes.is_empty() {
+        if pool.uses != Uses::Owned || self.has_expandable || has_unused || !self.scopes.is_empty() {
             return None;
         }
         let is_gone = id.capture == 0 && pool.live == 0 && !pool.is_lender && self.pending.is_empty();

@@ -30,7 +30,7 @@ pub(super) fn choose(rng: &mut Rng) -> Choice {
         1..=6 => wanted[rng.usize(..OPTIONS)] = true,
         _ => wanted.iter_mut().for_each(|option| *option = rng.u8(..5) < 2),
     }
-    let mut choice = Choice { large_mib: 20, changes: rng.u8(..6) == 0, ..Choice::default() };
+    let mut choice = Choice { large_mib: 20, changes: rng.u8(..4) == 0, ..Choice::default() };
     let mut parts = Vec::new();
     // The lower bounds of others depend on this one.
     if wanted[5] {
@@ -86,7 +86,7 @@ pub(super) fn change(rng: &mut Rng, before: &Choice) -> String {
     if rng.u8(..3) == 0 {
         parts.push(format!("garbage_collection_threshold:{:.3}", 0.05 + 0.9 * rng.f64()));
     }
-    if rng.u8(..4) == 0 {
+    if rng.u8(..3) == 0 {
         parts.push(format!("expandable_segments:{}", if rng.bool() { "True" } else { "False" }));
     }
     if rng.u8(..6) == 0 {
