@@ -232,7 +232,9 @@ impl VirtualMemory for RecordedDevice {
             return self.device.reserve(size);
         }
         match self.ranges.pop_front() {
-            Some(base) if !self.has_left => Ok(self.device.reserve_at(base, size)),
+            Some(base) if !self.has_left && self.device.is_free(base, size) => {
+                Ok(self.device.reserve_at(base, size))
+            }
             _ => {
                 self.has_left = true;
                 self.device.reserve(size)

@@ -81,10 +81,13 @@ impl VirtualDevice {
         self.next = self.next.max(behind.unwrap_or(self.next));
     }
 
-    /// Whether no segment has any of the addresses.
+    /// Whether neither a segment nor a range has any of the addresses.
     pub(crate) fn is_free(&self, base: DeviceAddr, size: Bytes) -> bool {
-        let below = self.segments.range(..base.offset(size)).next_back();
-        below.is_none_or(|(other, taken)| other.offset(*taken) <= base)
+        let end = base.offset(size);
+        let segment = self.segments.range(..end).next_back();
+        let range = self.ranges.range(..end).next_back();
+        segment.is_none_or(|(other, taken)| other.offset(*taken) <= base)
+            && range.is_none_or(|(other, range)| other.offset(range.size) <= base)
     }
 
     pub(crate) fn reserve_at(&mut self, base: DeviceAddr, size: Bytes) -> DeviceAddr {

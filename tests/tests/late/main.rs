@@ -9,6 +9,7 @@
     reason = "a test fails by panicking and shows its counts, in its helpers too"
 )]
 
+#[allow(dead_code, reason = "shared with the properties of whole runs, which use all of it")]
 #[path = "../properties/cases.rs"]
 mod cases;
 mod cuts;

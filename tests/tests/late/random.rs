@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use blockyard_device::VirtualDevice;
 use blockyard_pytorch::{Meta, RecordedBlock, RecordedRun, RecordedSegment};
 use blockyard_record::{BlockSnapshot, Event, Recording, SegmentSnapshot, Snapshot, TraceEntry};
-use blockyard_replay::{Runner, Verified, rewind, verify};
+use blockyard_replay::{Runner, Verified, device_of, open, rewind, verify};
 use blockyard_workload::{Request, Workload};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -143,6 +143,41 @@ proptest! {
                 case.config,
                 entries(&late)
             );
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(config(64))]
+
+    #[test]
+    fn a_run_taken_over_in_the_middle_is_valid_and_its_events_are_complete(
+        case in cases(20..200),
+        cut in any::<Index>(),
+    ) {
+        let (run, _) = record(&case, case.requests[..case.drained_from].to_vec());
+        let cut = cut.index(run.trace.as_ref().unwrap().len() + 1);
+        let late = without_head(&run, cut);
+        let settings = case.settings();
+        // What a trace does not tell may lead elsewhere; whatever happens then must be whole all the same.
+        let Ok(opened) = open(&late, &settings, &mut |_| ControlFlow::Continue(())) else { return Ok(()) };
+        let start = &opened.inferred.start;
+        let device = device_of(&opened.run, &opened.inferred);
+        let workload = &opened.inferred.workload;
+        let mut runner = Runner::beginning_with(device, &settings, workload, start).unwrap();
+        loop {
+            prop_assert_eq!(runner.allocator().check(), Ok(()));
+            prop_assert_eq!(runner.recorder().state().snapshot(), runner.snapshot());
+            prop_assert_eq!(runner.recorder().state().stats(), &runner.stats());
+            if !matches!(runner.step(), Ok(Some(_))) {
+                break;
+            }
+        }
+        if let Ok((recording, _)) = runner.finish() {
+            let bytes = recording.to_bytes().unwrap();
+            let again = Recording::from_bytes(&bytes).unwrap();
+            prop_assert_eq!(again.initial_state().snapshot(), recording.initial_state().snapshot());
+            prop_assert_eq!(again.begins_late(), !start.segments.is_empty());
         }
     }
 }
