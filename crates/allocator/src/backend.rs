@@ -15,6 +15,7 @@ use crate::{
 /// The requests that a program can make of either. What only one backend can do is refused by the other as PyTorch refuses
 /// it.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a run has one of them, which never moves")]
 pub enum BackendAllocator<D: DeviceMemory, S: EventSink = Silent> {
     /// `backend:native`.
     Native(CachingAllocator<D, S>),
