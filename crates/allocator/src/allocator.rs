@@ -209,7 +209,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             return Err(self.out_of_memory(&search));
         };
         let block = &self.blocks[index];
-        let splits = size::should_split(block.size, rounded, block.pool, search.expands, &self.config)
+        // A block that another pool lends is split as if segments did not expand, which is how it was found.
+        let expands = search.expands && block.set == search.set;
+        let splits = size::should_split(block.size, rounded, block.pool, expands, &self.config)
             && !self.free_sets[block.set].never_splits;
         Ok(Found { index, rounded, splits })
     }

@@ -90,6 +90,27 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
         }
     }
 
+    /// As [`CachingAllocator::beginning_with`].
+    ///
+    /// # Errors
+    ///
+    /// As there, and [`AllocError::NoSnapshot`] under `cudaMallocAsync`, which has no snapshots to begin with.
+    pub fn beginning_with(
+        device: D,
+        config: AllocatorConfig,
+        sink: S,
+        snapshot: &Snapshot,
+    ) -> Result<(Self, Vec<BackendAllocation>), AllocError> {
+        match config.backend() {
+            Backend::Native => {
+                let (allocator, live) = CachingAllocator::beginning_with(device, config, sink, snapshot)?;
+                let live = live.into_iter().map(BackendAllocation::Native).collect();
+                Ok((Self::Native(allocator), live))
+            }
+            Backend::CudaMallocAsync => Err(AllocError::NoSnapshot),
+        }
+    }
+
     /// Hands out `requested` bytes for use on `stream`.
     ///
     /// With caching switched off, the native backend takes them from the device and gives them back to it; no statistic, event,

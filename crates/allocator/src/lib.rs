@@ -10,7 +10,8 @@
 //! `size` (thresholds and rounding), `config` (settings), `block` (the only owner of blocks), `pool` (free blocks in
 //! best-fit order), `private_pool` (memory pools and scopes), `allocator` (allocate and free, as lists of their steps),
 //! `segment` (splits and merges), `stream` (pending frees), `reclaim` (what happens when nothing fits), `expandable` (segments
-//! that get memory page by page), `beginning` (taking over a run in the middle), `snapshot`, `invariants`.
+//! that get memory page by page), `beginning` (taking over a run in the middle), `snapshot`, `queries`, `invariants`. Beside them
+//! stand the driver's pool (`malloc_async`), the choice between the two (`backend`) and pinned host memory (`host`).
 //!
 //! # Invariants
 //!
@@ -33,12 +34,38 @@
 //!
 //! # Deviations
 //!
-//! * Completed frees are collected stream by stream in ascending order of the handle; PyTorch visits the streams in the
-//!   order of a hash table, which nothing may rely on.
-//! * [`CachingAllocator::free`] takes the allocation, not its address, so that a double free does not compile; one of
-//!   another allocator is an error that leaves everything as it was.
+//! Where PyTorch leaves an order to a hash table, which nothing may rely on, ours is fixed:
+//!
+//! * Completed frees are collected stream by stream in ascending order of the handle, and frees that waited for the end of a
+//!   scope in the order of their requests.
+//! * Pools that nobody uses are released, and pools that lend are asked, in the order of their making.
+//!
+//! Where PyTorch is known to be broken or stops with an internal assertion, ours does what was meant:
+//!
 //! * A second scope on a pool is refused without counting a use of the pool; PyTorch counts first and so leaks it.
-//! * Pools that nobody uses are released in the order of their making; PyTorch's order is a hash table's.
+//! * A pool may be given up while a scope on another one is open; PyTorch trips over an assertion.
+//! * What [`CachingAllocator::record_stream`] noted inside of a scope ends with the allocation. PyTorch keeps it by the block's place in
+//!   the host's memory when the free comes outside of a scope, and takes it for that of a later block there, which then may be
+//!   reused too early.
+//! * A pool that serves on want of memory does so also while a scope for another stream is open on it; PyTorch fails with
+//!   "already recording" in place of memory.
+//! * A part of a divided segment is never released by itself. PyTorch does that when `max_split_size_mb` became smaller, or when
+//!   `expandable_segments` was switched on beside it, and damages its own state.
+//! * Fractions in settings are decimal; PyTorch, reading them with C++, takes `0x.8` for one half.
+//! * An unused pool never ends before its last block does. PyTorch goes by a counter that is wrong when expandable segments are
+//!   mapped and unmapped in unequal pieces, and may end the pool too early, which leaves garbage in snapshots.
+//! * [`CachingAllocator::pool_snapshot`] lists all memory of expandable segments, also behind a gap.
+//! * The active blocks of pinned memory fall by the block when it becomes reusable; release 2.11 leaves out what no stream has
+//!   used, and counts the bytes of the others as -1. See [`HostAllocator`].
+//!
+//! Where a program of ours is not one of PyTorch's:
+//!
+//! * [`CachingAllocator::free`] takes the allocation, not its address, so that a double free does not compile; one of
+//!   another allocator is an error that leaves everything as it was. The same holds for the other allocators.
+//! * Requests of 2^60 bytes and more are refused at every door; PyTorch looks only where tensors are allocated. Pinned
+//!   requests above 2^63 bytes, which it would round up to nothing, are refused too.
+//! * Settings that C++ cannot read as numbers, or that end too early, name the token beside PyTorch's word.
+//! * The driver's pool under `backend:cudaMallocAsync` is a model: see [`malloc_async`].
 
 mod addr_table;
 mod allocator;
@@ -50,12 +77,12 @@ mod config;
 mod counters;
 mod error;
 mod expandable;
-mod fraction;
 pub mod host;
 mod invariants;
 pub mod malloc_async;
 mod pool;
 mod private_pool;
+mod queries;
 mod reclaim;
 mod segment;
 mod shared;

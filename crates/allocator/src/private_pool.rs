@@ -150,6 +150,12 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.release_unused_pools(Some(index))
     }
 
+    /// How many want the pool: its owner and open scopes (`MemPool.use_count()`); 0 for one that is not there.
+    pub fn pool_use_count(&self, id: PoolId) -> u32 {
+        let pool = self.pools.iter().find(|pool| pool.id == id && !pool.is_deleted);
+        pool.map_or(0, |pool| pool.uses)
+    }
+
     fn used_pool(&self, id: PoolId) -> Result<PoolIndex, AllocError> {
         let found = self.pools.iter().skip(1).position(|pool| pool.id == id && pool.uses > 0);
         found.map(|index| index + 1).ok_or(AllocError::UnknownPool(id))

@@ -134,6 +134,7 @@ pub fn device_of(run: &RecordedRun, inferred: &Inferred) -> RecordedDevice {
         inferred.ranges.iter().copied(),
         failures,
     )
+    .with_placements(inferred.placements.iter().copied())
     .holding(inferred.start.segments.iter().map(held))
     .refusing(inferred.refusals.iter().map(|refusal| RecordedRefusal {
         given: refusal.given,

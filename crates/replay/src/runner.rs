@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use blockyard_allocator::{AllocError, BackendAllocation, BackendAllocator, CachingAllocator, PoolOptions};
+use blockyard_allocator::{AllocError, BackendAllocation, BackendAllocator, PoolOptions};
 use blockyard_device::{Advance, DeviceError, DeviceMemory};
 use blockyard_pytorch::Allocated;
 use blockyard_record::{
@@ -99,10 +99,10 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         recorder.begin_with(start)?;
         let sink = TraceRecorder { recorder, trace: None, handed_out: None };
         let (allocator, live) =
-            CachingAllocator::beginning_with(device, settings.config.clone(), sink, start)
+            BackendAllocator::beginning_with(device, settings.config.clone(), sink, start)
                 .map_err(RunError::Allocator)?;
-        let mut runner = Self::over(BackendAllocator::Native(allocator), workload);
-        runner.live = live.into_iter().map(|live| Some(BackendAllocation::Native(live))).collect();
+        let mut runner = Self::over(allocator, workload);
+        runner.live = live.into_iter().map(Some).collect();
         Ok(runner)
     }
 

@@ -2,7 +2,7 @@
 
 use blockyard_allocator::{AllocError, AllocatorConfig, CachingAllocator};
 use blockyard_device::VirtualDevice;
-use blockyard_record::{Bytes, Event, StreamId};
+use blockyard_record::{Bytes, Event, Silent, StreamId};
 use expect_test::expect;
 
 use crate::picture::{DEVICE, check};
@@ -82,4 +82,19 @@ fn a_limit_set_later_does_not_release_parts_of_a_segment() {
     }
     allocator.free(high).unwrap();
     allocator.check().unwrap();
+}
+
+#[test]
+fn a_part_of_a_divided_segment_is_never_released_by_itself() {
+    // PyTorch asks the device to release it here, which the device refuses.
+    let device = VirtualDevice::new(Bytes::mib(64));
+    let mut allocator = CachingAllocator::new(device, AllocatorConfig::default(), Silent);
+    let whole = allocator.allocate(Bytes::mib(50), StreamId::DEFAULT).unwrap();
+    allocator.free(whole).unwrap();
+    let _front = allocator.allocate(Bytes::mib(10), StreamId::DEFAULT).unwrap();
+    allocator.apply_settings("max_split_size_mb:20").unwrap();
+    let failed = allocator.allocate(Bytes::mib(60), StreamId::DEFAULT);
+    assert!(matches!(failed, Err(AllocError::OutOfMemory(_))), "{failed:?}");
+    allocator.check().unwrap();
+    assert_eq!(allocator.stats().reserved_bytes.all.current, 50 << 20);
 }

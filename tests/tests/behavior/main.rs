@@ -11,6 +11,7 @@
 )]
 #![allow(clippy::needless_raw_string_hashes, reason = "expect-test writes them when it updates a text")]
 
+mod deviations;
 mod edges;
 mod expandable;
 mod failing;

@@ -217,3 +217,70 @@ fn steps_that_have_no_events_are_told_too() {
         ]
     );
 }
+
+#[test]
+fn a_use_noted_inside_a_scope_ends_with_its_allocation() {
+    let mut allocator = allocator(Bytes::gib(1));
+    let side = StreamId::new(1);
+    let pool = allocator.create_pool(PoolOptions::default());
+    let first = allocate(&mut allocator, Bytes::mib(1), None).unwrap();
+    allocator.begin_allocate_to_pool(pool, None).unwrap();
+    allocator.record_stream(&first, side).unwrap();
+    allocator.end_allocate_to_pool(pool).unwrap();
+    allocator.free(first).unwrap();
+    allocator.device_mut().advance(side);
+
+    // The same block again, used on the same stream outside of a scope and freed inside.
+    let second = allocate(&mut allocator, Bytes::mib(1), None).unwrap();
+    allocator.record_stream(&second, side).unwrap();
+    allocator.begin_allocate_to_pool(pool, None).unwrap();
+    allocator.free(second).unwrap();
+    allocator.end_allocate_to_pool(pool).unwrap();
+    let _other = allocate(&mut allocator, Bytes::mib(1), None).unwrap();
+    assert_eq!(allocator.stats().active.all.current, 2, "the side stream's work is not done");
+}
+
+#[test]
+fn a_pool_lends_while_a_scope_for_another_stream_is_open_on_it() {
+    let mut allocator = allocator(Bytes::mib(40));
+    let lending = allocator.create_pool(PoolOptions { serves_on_oom: true, ..PoolOptions::default() });
+    let cached = allocate(&mut allocator, Bytes::mib(40), Some(lending)).unwrap();
+    let base = cached.addr();
+    allocator.free(cached).unwrap();
+    allocator.begin_allocate_to_pool(lending, Some(StreamId::new(1))).unwrap();
+    let lent = allocator.allocate(Bytes::mib(30), StreamId::DEFAULT).unwrap();
+    assert_eq!(lent.addr(), base);
+}
+
+#[test]
+fn inside_a_scope_nothing_of_the_default_pool_is_released_even_when_memory_runs_out() {
+    let played = Device::of(Bytes::mib(60)).play(
+        "
+        a = alloc 40 MiB; free a
+        pool p; enter p
+        b = alloc 40 MiB               # out of memory: what is cached stays where it is
+        empty_cache
+        leave p
+        c = alloc 40 MiB
+        ",
+    );
+    let stats = played.stats;
+    assert_eq!((stats.num_ooms, stats.num_alloc_retries, stats.num_sync_all_streams), (1, 0, 0));
+    assert_eq!((stats.segment.all.freed, stats.allocation.all.current), (0, 1));
+}
+
+#[test]
+fn a_lent_block_is_split_as_if_segments_did_not_expand() {
+    let lend = "pool lend use_on_oom; enter lend; a = alloc 40 MiB; leave lend; free a";
+    let played =
+        Device::of(Bytes::mib(40)).play(&format!("{lend}; set expandable_segments:True; b = alloc 39.5 MiB"));
+    assert_eq!(played.messages().len(), 0);
+    assert_eq!(
+        played.stats.allocated_bytes.all.current,
+        40 << 20,
+        "a rest of half a MiB stays with the block"
+    );
+    let plain = Device::of(Bytes::mib(40));
+    let own = plain.play("a = alloc 40 MiB; free a; set expandable_segments:True; b = alloc 39.5 MiB");
+    assert_eq!(own.stats.allocated_bytes.all.current, 79 << 19, "and is split off where nothing is lent");
+}

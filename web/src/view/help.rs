@@ -49,7 +49,7 @@ const KEYS: [(&str, &[(&str, &str)]); 3] = [
     ),
 ];
 
-const LANGUAGE: [(&str, &str); 12] = [
+const LANGUAGE: [(&str, &str); 14] = [
     ("a = alloc 3 MiB", "allocate; sizes also as 1.5 GiB, 4096, 10000 x 10000 float32"),
     ("a = alloc 3 MiB on side", "on another stream"),
     ("free a, b", "give back; free x[*] for all elements of x"),
@@ -58,6 +58,8 @@ const LANGUAGE: [(&str, &str); 12] = [
     ("advance side", "the work queued on side is done; advance alone for every stream"),
     ("empty_cache", "give cached segments back to the device"),
     ("set_fraction 0.5", "limit the reserved bytes to a share of the device"),
+    ("set max_split_size_mb:64", "change the allocator's settings from here on"),
+    ("pool p; enter p; leave p; destroy p", "a memory pool; pool p no_split use_on_oom for its options"),
     ("reset_peak", "set the peaks to the present; also reset_accumulated"),
     ("step \"forward\"", "a label for what follows"),
     ("repeat 3 as i { x[i] = alloc 2 MiB }", "loop; also from 1, down, and for t in a, b { ... }"),

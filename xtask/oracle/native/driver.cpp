@@ -19,6 +19,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -59,9 +60,10 @@ enum Operation : uint64_t {
   kEnterPool,
   kLeavePool,
   kDestroyPool,
+  kTellSettings,
 };
 
-enum Answer : uint64_t { kDone, kAddress, kFailed, kSkipped };
+enum Answer : uint64_t { kDone, kAddress, kFailed, kSkipped, kTold };
 
 class Reader {
  public:
@@ -260,10 +262,34 @@ class Run {
         allocator::releasePool(kDevice, pool_id(first));
         if ((first & 1) == 0) allocator::emptyCache(pool_id(first));
         break;
+      case kTellSettings:
+        response_.word(kTold);
+        response_.text(settings());
+        return;
       default:
         throw std::runtime_error("the driver knows no such operation");
     }
     response_.word(kDone);
+  }
+
+  static uint64_t bits(double real) {
+    uint64_t bits;
+    std::memcpy(&bits, &real, sizeof bits);
+    return bits;
+  }
+
+  /// `settings_words` in src/ours.rs writes the same.
+  static std::string settings() {
+    using Config = c10::CachingAllocator::AcceleratorAllocatorConfig;
+    std::ostringstream told;
+    told << "split " << Config::max_split_size() << " rounding " << Config::max_non_split_rounding_size() << " large "
+         << Config::large_segment_size() << " collection "
+         << bits(Config::garbage_collection_threshold()) << " fraction "
+         << bits(allocator::CUDAAllocatorConfig::per_process_memory_fraction()) << " expandable "
+         << Config::use_expandable_segments() << " divisions";
+    for (size_t divisions : Config::roundup_power2_divisions()) told << ' ' << divisions;
+    told << " last " << Config::last_allocator_settings();
+    return told.str();
   }
 
   bool is_live(uint64_t tensor) const { return tensor < is_live_.size() && is_live_[tensor]; }

@@ -48,6 +48,8 @@ pub enum Reply {
     Address(u64),
     /// An error with this text.
     Failed(String),
+    /// What was asked for, in words.
+    Told(String),
     /// Not possible, since the allocation had failed.
     Skipped,
 }
@@ -171,7 +173,7 @@ impl fmt::Display for Reply {
         match self {
             Self::Done => f.write_str("done"),
             Self::Address(addr) => write!(f, "{addr:#x}"),
-            Self::Failed(text) => f.write_str(text),
+            Self::Failed(text) | Self::Told(text) => f.write_str(text),
             Self::Skipped => f.write_str("skipped"),
         }
     }

@@ -50,6 +50,7 @@ pub struct Summary {
     streams: u64,
     pools: u64,
     changes: u64,
+    settings_read: u64,
     trace: [u64; 9],
     paths: Paths,
     collected: u64,
@@ -132,8 +133,14 @@ pub fn compare(library: &mut Library, sequence: &Sequence, wants_all: bool) -> R
 }
 
 fn reduce(library: &mut Library, seed: u64, sequence: &Sequence) -> Result<Failure> {
-    let small =
-        shrink::shrink(sequence, |candidate| Ok(!matches!(compare(library, candidate, false), Ok(None))))?;
+    // A library that dies is another matter than an answer that differs.
+    let dies = compare(library, sequence, false).is_err();
+    let small = shrink::shrink(sequence, |candidate| {
+        Ok(match compare(library, candidate, false) {
+            Ok(difference) => !dies && difference.is_some(),
+            Err(_) => dies,
+        })
+    })?;
     let told = match compare(library, &small, true) {
         Ok(Some(difference)) => difference.to_string(),
         Ok(None) => "no difference when it was asked again".to_owned(),
@@ -155,6 +162,7 @@ impl Summary {
                     settings.push(text);
                     changes = true;
                 }
+                Operation::TellSettings => self.settings_read += 1,
                 Operation::RecordStream { .. } => streams = true,
                 Operation::EnterPool { .. } => pools = true,
                 _ => {}
@@ -227,6 +235,7 @@ impl fmt::Display for Summary {
         row("settings changed at run time", self.changes)?;
         row("record_stream", self.streams)?;
         row("memory pools", self.pools)?;
+        writeln!(f, "settings read, good and bad: {}", grouped(self.settings_read))?;
         writeln!(f, "what PyTorch did")?;
         let mut row = |name: &str, count: u64| writeln!(f, "  {name:<36} {:>14}", grouped(count));
         let actions = [

@@ -19,6 +19,9 @@ pub fn sequence(seed: u64) -> Sequence {
     let mut rng = Rng::with_seed(seed);
     let choice = settings::choose(&mut rng);
     let capacity = capacity(&mut rng);
+    if rng.u8(..12) == 0 {
+        return settings_only(&mut rng, capacity);
+    }
     let mut sequence = Sequence { capacity, config: choice.text.clone(), operations: Vec::new() };
     let mut generator = Generator::new(rng, &sequence, choice);
     let count = generator.length();
@@ -28,6 +31,16 @@ pub fn sequence(seed: u64) -> Sequence {
     }
     sequence.operations = generator.operations;
     sequence
+}
+
+/// Settings, good and bad, and what they come to.
+fn settings_only(rng: &mut Rng, capacity: Bytes) -> Sequence {
+    let mut operations = Vec::new();
+    for _ in 0..rng.usize(1..40) {
+        operations.push(Operation::ApplySettings { text: settings::mangled(rng) });
+        operations.push(Operation::TellSettings);
+    }
+    Sequence { capacity, config: String::new(), operations }
 }
 
 /// Mostly so little that it runs out; not always a multiple of anything.

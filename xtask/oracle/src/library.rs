@@ -7,8 +7,9 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result};
 
-use crate::answer::{Answer, Paths};
-use crate::sequence::Sequence;
+use crate::answer::{Answer, Paths, Reply, Step};
+use crate::ours::settings_error;
+use crate::sequence::{Operation, Sequence};
 use crate::wheel::WheelPaths;
 use crate::{native, wire};
 
@@ -25,6 +26,8 @@ pub struct Library {
 #[derive(Debug)]
 pub struct Asked {
     operations: usize,
+    /// Those of them that change settings.
+    changes: Vec<usize>,
     wants_all: bool,
 }
 
@@ -71,7 +74,11 @@ impl Library {
         bytes.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
         let requests = self.requests.as_mut().context("the driver was ended")?;
         requests.write_all(&bytes).and_then(|()| requests.flush()).context("the driver is gone")?;
-        Ok(Asked { operations: sequence.operations.len(), wants_all })
+        let operations = sequence.operations.iter().enumerate();
+        let changes = operations
+            .filter(|(_, operation)| matches!(operation, Operation::ApplySettings { .. }))
+            .map(|(index, _)| index);
+        Ok(Asked { operations: sequence.operations.len(), changes: changes.collect(), wants_all })
     }
 
     /// The answer to what was asked last, and how it came about.
@@ -79,7 +86,6 @@ impl Library {
     /// # Errors
     ///
     /// When the library died over the sequence.
-    #[expect(clippy::needless_pass_by_value, reason = "what was asked once is answered once")]
     pub fn answer(&mut self, asked: Asked) -> Result<(Answer, Paths)> {
         let mut count = [0; 8];
         self.responses.read_exact(&mut count).context("the driver is gone")?;
@@ -87,7 +93,13 @@ impl Library {
         self.responses.read_exact(&mut bytes).context("the driver is gone")?;
         let (words, _) = bytes.as_chunks::<8>();
         let words: Vec<u64> = words.iter().map(|word| u64::from_ne_bytes(*word)).collect();
-        wire::decode(&words, asked.operations, asked.wants_all)
+        let (mut answer, paths) = wire::decode(&words, asked.operations, asked.wants_all)?;
+        for index in asked.changes {
+            if let Some(Step { reply: Reply::Failed(text), .. }) = answer.steps.get_mut(index) {
+                *text = settings_error(text);
+            }
+        }
+        Ok((answer, paths))
     }
 }
 

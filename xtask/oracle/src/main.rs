@@ -183,7 +183,10 @@ fn read(file: &Path) -> Result<Fixture> {
 }
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    let mut root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    root.pop();
+    root.pop();
+    root
 }
 
 /// Cargo's target folder.

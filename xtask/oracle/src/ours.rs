@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use blockyard_allocator::{AllocError, Allocation, AllocatorConfig, CachingAllocator};
+use blockyard_allocator::{AllocError, Allocation, AllocatorConfig, CachingAllocator, ConfigError};
 use blockyard_device::VirtualDevice;
 use blockyard_record::{
     BlockState, Bytes, Event, EventSink, MemoryState, PoolId, PoolKind, SegmentSnapshot, StreamId, TraceEntry,
@@ -123,8 +123,10 @@ impl Ours {
             Operation::ResetPeak => allocator.reset_peak_stats(),
             Operation::ResetAccumulated => allocator.reset_accumulated_stats(),
             Operation::ApplySettings { text } => {
-                allocator.apply_settings(text).map_err(|error| Failure::Told(error.to_string()))?;
+                let told = |error: ConfigError| Failure::Told(settings_error(&error.to_string()));
+                allocator.apply_settings(text).map_err(told)?;
             }
+            Operation::TellSettings => return Ok(Reply::Told(settings_words(allocator.config()))),
             Operation::Snapshot => allocator.record_snapshot(),
             Operation::CreatePool { pool, options } => {
                 let ours = allocator.create_pool(*options);
@@ -218,4 +220,37 @@ fn segment(run: &SegmentSnapshot) -> Segment {
         sums,
         blocks: blocks.collect(),
     }
+}
+
+/// `settings` in `native/driver.cpp` writes the same.
+fn settings_words(config: &AllocatorConfig) -> String {
+    let divisions: Vec<String> = config.roundup_table().iter().map(u64::to_string).collect();
+    format!(
+        "split {} rounding {} large {} collection {} fraction {} expandable {} divisions {} last {}",
+        config.max_split_size().get(),
+        config.max_non_split_rounding().get(),
+        config.large_segment_size().get(),
+        config.garbage_collection_threshold().to_bits(),
+        config.per_process_memory_fraction().to_bits(),
+        u8::from(config.expandable_segments()),
+        divisions.join(" "),
+        config.text(),
+    )
+}
+
+/// What is compared of an error over settings: where PyTorch shows the insides of C++, the kind of error.
+pub(crate) fn settings_error(text: &str) -> String {
+    let kinds = [
+        ("in ConfigTokenizer but reached end of config", "the text ends early"),
+        ("Index out of bounds in ConfigTokenizer", "the text ends early"),
+        ("stoull", "not a number"),
+        ("stod", "not a number"),
+    ];
+    if let Some((_, kind)) = kinds.iter().find(|(part, _)| text.contains(part)) {
+        return (*kind).to_owned();
+    }
+    // Which of its two parsers met an unknown key first depends on where the text came from.
+    let parsers = [" in CUDA allocator config.", " in Accelerator allocator config."];
+    let known = parsers.iter().find_map(|parser| text.split_once(parser));
+    known.map_or(text, |(text, _)| text).trim_end().to_owned()
 }

@@ -14,6 +14,8 @@
 //!   segments beyond the limit are divided, and the same happens.
 //! * A scope for one stream on a pool that serves on want of memory. A request of another stream that fails opens a second scope on
 //!   it, and gets the error "already recording to `mempool_id`" in place of memory.
+//! * Frees deferred while a scope is open, once a tensor whose use by a stream was noted inside of a scope was freed outside. Upstream
+//!   keeps such notes by the block's place in the host's heap and does not drop them then, so that they pass to a later block there.
 //! * What trips an assertion on purpose: a pool deleted while a scope is open, two scopes on one pool.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,6 +58,8 @@ pub struct Rules {
     /// Open scopes, the one opened last at the end.
     scopes: Vec<(PoolId, Option<StreamId>)>,
     pending: Vec<Pending>,
+    /// Whether upstream has notes of streams left over from blocks that are gone.
+    has_stale_notes: bool,
 }
 
 #[derive(Debug)]
@@ -64,6 +68,7 @@ struct Tensor {
     stream: StreamId,
     pool: Option<PoolId>,
     recorded: BTreeSet<StreamId>,
+    was_recorded_in_scope: bool,
 }
 
 /// Who uses a pool.
@@ -107,6 +112,7 @@ impl Rules {
             capture_pools: 0,
             scopes: Vec::new(),
             pending: Vec::new(),
+            has_stale_notes: false,
         }
     }
 
@@ -119,6 +125,7 @@ impl Rules {
                 let live = self.live.get_mut(tensor)?;
                 if live.stream != *stream {
                     live.recorded.insert(*stream);
+                    live.was_recorded_in_scope |= !self.scopes.is_empty();
                 }
                 Some(Operation::RecordStream { tensor: live.number, stream: *stream })
             }
@@ -164,6 +171,7 @@ impl Rules {
             Operation::DestroyPool { pool } => self.destroy(*pool),
             Operation::SetFraction { .. }
             | Operation::ResetPeak
+            | Operation::TellSettings
             | Operation::ResetAccumulated
             | Operation::Snapshot => Some(operation.clone()),
         }
@@ -181,7 +189,10 @@ impl Rules {
         }
         let number = self.tensors;
         self.tensors += 1;
-        self.live.insert(tensor, Tensor { number, stream, pool, recorded: BTreeSet::new() });
+        self.live.insert(
+            tensor,
+            Tensor { number, stream, pool, recorded: BTreeSet::new(), was_recorded_in_scope: false },
+        );
         Operation::Allocate { tensor: number, size, stream }
     }
 
@@ -202,9 +213,11 @@ impl Rules {
             let on_one_stream = live.recorded.len() == 1
                 && self.pending.iter().all(|pending| pending.streams == live.recorded);
             let has_deferred = self.pending.iter().any(|pending| pending.is_deferred);
-            if !(self.pending.is_empty() || on_one_stream && !has_deferred) {
+            let has_one_order = self.pending.is_empty() || on_one_stream && !has_deferred;
+            if !has_one_order || is_deferred && self.has_stale_notes {
                 return None;
             }
+            self.has_stale_notes |= live.was_recorded_in_scope && !is_deferred;
             let streams = live.recorded.clone();
             self.pending.push(Pending { unfinished: streams.clone(), streams, is_deferred });
         }

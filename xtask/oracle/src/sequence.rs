@@ -59,6 +59,8 @@ pub enum Operation {
         /// In the syntax of `PYTORCH_CUDA_ALLOC_CONF`.
         text: String,
     },
+    /// Asks which settings are in force.
+    TellSettings,
     /// Takes a snapshot.
     Snapshot,
     /// Makes a `MemPool`.

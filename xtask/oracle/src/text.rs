@@ -192,6 +192,7 @@ fn operation_text(operation: &Operation) -> String {
         Operation::ResetAccumulated => "reset_accumulated".to_owned(),
         Operation::Snapshot => "snapshot".to_owned(),
         Operation::ApplySettings { text } => format!("#! apply {text}"),
+        Operation::TellSettings => "#! tell".to_owned(),
         Operation::CreatePool { pool, options } => {
             let no_split = if options.never_splits { " no_split" } else { "" };
             let use_on_oom = if options.serves_on_oom { " use_on_oom" } else { "" };
@@ -227,6 +228,9 @@ fn parse_directive(directive: &str) -> Result<Operation> {
     let (word, rest) = directive.split_once(' ').unwrap_or((directive, ""));
     if word == "apply" {
         return Ok(Operation::ApplySettings { text: rest.to_owned() });
+    }
+    if word == "tell" {
+        return Ok(Operation::TellSettings);
     }
     let mut words = rest.split(' ');
     let pool = parse_pool(words.next().unwrap_or_default())?;

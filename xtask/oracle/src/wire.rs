@@ -56,6 +56,7 @@ fn operation_words(operation: &Operation, next_text: &mut u64) -> [u64; 3] {
         }
         Operation::LeavePool { pool } => [13, pool_number(*pool), 0],
         Operation::DestroyPool { pool } => [14, pool_number(*pool), 0],
+        Operation::TellSettings => [15, 0, 0],
     }
 }
 
@@ -124,6 +125,7 @@ impl Reader<'_> {
             1 => Reply::Address(self.word()?),
             2 => Reply::Failed(self.text()?),
             3 => Reply::Skipped,
+            4 => Reply::Told(self.text()?),
             code => bail!("the driver answered with code {code}"),
         };
         let stats = if wants_all {

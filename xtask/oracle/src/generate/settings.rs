@@ -95,6 +95,76 @@ pub(super) fn change(rng: &mut Rng, before: &Choice) -> String {
     parts.join(",")
 }
 
+/// Settings that may have anything wrong with them; no hexadecimal fractions, which only C++ reads.
+pub(super) fn mangled(rng: &mut Rng) -> String {
+    let mut parts: Vec<String> = (0..rng.usize(..5)).map(|_| pair(rng)).collect();
+    if rng.bool() {
+        parts.extend([change(rng, &Choice { large_mib: 20, ..Choice::default() })]);
+    }
+    let mut text = parts.join([",", ",", ",", ", ", ",,", ":"][rng.usize(..6)]);
+    if rng.u8(..4) == 0 && !text.is_empty() {
+        let at = rng.usize(..text.len());
+        if rng.bool() {
+            text.remove(at);
+        } else {
+            text.insert(at, [',', ':', '[', ']', ' ', '7', 'y'][rng.usize(..7)]);
+        }
+    }
+    text
+}
+
+/// A key and a value that it may or may not like.
+fn pair(rng: &mut Rng) -> String {
+    const KEYS: [&str; 15] = [
+        "max_split_size_mb",
+        "max_non_split_rounding_mb",
+        "roundup_power2_divisions",
+        "garbage_collection_threshold",
+        "expandable_segments",
+        "large_segment_size_mb",
+        "per_process_memory_fraction",
+        "release_lock_on_cudamalloc",
+        "graph_capture_record_stream_reuse",
+        "pinned_use_cuda_host_register",
+        "pinned_num_register_threads",
+        "pinned_use_background_threads",
+        "pinned_reserve_segment_size_mb",
+        "backend",
+        "no_such_key",
+    ];
+    const VALUES: [&str; 24] = [
+        "0",
+        "1",
+        "2",
+        "4",
+        "10",
+        "11",
+        "19",
+        "20",
+        "21",
+        "64",
+        "128",
+        "0.5",
+        "0.999",
+        "1.0",
+        "1.5",
+        "-1",
+        "40.7",
+        "0.8abc",
+        "True",
+        "False",
+        "true",
+        "native",
+        "[2:4,8:1,>:2]",
+        "[4:3]",
+    ];
+    let key = KEYS[rng.usize(..KEYS.len())];
+    if rng.u8(..6) == 0 {
+        return roundup(rng);
+    }
+    format!("{key}:{}", VALUES[rng.usize(..VALUES.len())])
+}
+
 fn roundup(rng: &mut Rng) -> String {
     let divisions = |rng: &mut Rng| 1_u64 << rng.u8(..7);
     if rng.bool() {

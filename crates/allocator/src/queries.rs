@@ -1,7 +1,7 @@
-//! The memory fraction, read back.
+//! What is asked of an allocator beside memory.
 
 use blockyard_device::DeviceMemory;
-use blockyard_record::{Bytes, EventSink};
+use blockyard_record::{Bytes, EventSink, PoolId, Snapshot};
 
 use crate::CachingAllocator;
 
@@ -17,5 +17,15 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     pub fn memory_fraction(&self) -> f64 {
         let total = self.device.total_memory().get() as f64;
         self.limit.map_or(1.0, |limit| limit.get() as f64 / total)
+    }
+
+    /// The segments of one memory pool, by ascending address (`MemPool.snapshot()`).
+    ///
+    /// Differs: of an expandable segment every run of memory is there; PyTorch leaves out those behind a gap.
+    #[must_use]
+    pub fn pool_snapshot(&self, id: PoolId) -> Snapshot {
+        let mut snapshot = self.snapshot();
+        snapshot.segments.retain(|segment| segment.pool_id == id);
+        snapshot
     }
 }
