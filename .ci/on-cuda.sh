@@ -34,6 +34,9 @@ done
 
 stage tests 200 "$kit/cuda-tests" --nocapture --test-threads 1
 grep -E '^test result|FAILED|panicked' "$out/tests.txt" "$out/tests.err" | tail -20
+# The same GPU over Vulkan.
+stage vulkan 120 env LD_LIBRARY_PATH="$kit:${LD_LIBRARY_PATH:-}" "$kit/vulkan-tests" --nocapture --test-threads 1
+grep -E '^GpuInfo|^test result|FAILED|panicked' "$out/vulkan.txt" "$out/vulkan.err" | tail -20
 stage verify-synthetic 60 "$kit/blockyard" verify --device "$device" "${recordings[@]}"
 stage verify-others 60 "$kit/blockyard" verify --device "$device" "${others[@]}"
 
@@ -65,7 +68,7 @@ nvidia-smi >>"$out/machine.txt" 2>&1
 grep -c ': identical' "$out/verify-synthetic.txt" "$out/verify-others.txt" "$out/run.txt"
 cat "$out/error.txt"
 head -60 "$out/bench.txt"
-for name in tests verify-synthetic verify-others run play bench; do
+for name in tests vulkan verify-synthetic verify-others run play bench; do
     [ -s "$out/$name.err" ] && { echo "-- $name:"; tail -5 "$out/$name.err"; }
 done
 printf '%s\n' "${summary[@]}"

@@ -64,7 +64,7 @@ impl Gpu {
     }
 
     /// Bytes of the budget that are free.
-    pub fn free(&mut self) -> Result<u64, JsValue> {
+    pub fn free_bytes(&mut self) -> Result<u64, JsValue> {
         self.device.memory_info().map(|info| info.free.get()).map_err(|error| told(&error))
     }
 

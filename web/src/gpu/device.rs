@@ -26,7 +26,7 @@ extern "C" {
     #[wasm_bindgen(method)]
     fn start(this: &Gpu, budget: u64);
     #[wasm_bindgen(method, catch)]
-    fn free(this: &Gpu) -> Result<u64, JsValue>;
+    fn free_bytes(this: &Gpu) -> Result<u64, JsValue>;
     #[wasm_bindgen(method, catch)]
     fn allocate(this: &Gpu, size: u64) -> Result<u64, JsValue>;
     #[wasm_bindgen(method, catch)]
@@ -101,7 +101,7 @@ impl DeviceMemory for PageDevice {
     }
 
     fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError> {
-        let free = self.gpu.free().map_err(|thrown| told(&thrown, Bytes::ZERO))?;
+        let free = self.gpu.free_bytes().map_err(|thrown| told(&thrown, Bytes::ZERO))?;
         Ok(MemoryInfo { free: Bytes::new(free), total: self.total, processes: Vec::new() })
     }
 

@@ -14,7 +14,7 @@ const TURN_MILLIS: f64 = 30.0;
 
 /// How many bytes of live blocks are checked step by step: some seconds of work at most.
 fn most_swept(adapter: &Adapter) -> Bytes {
-    if adapter.is_software { Bytes::mib(512) } else { Bytes::gib(64) }
+    if adapter.is_software { Bytes::mib(256) } else { Bytes::gib(64) }
 }
 
 thread_local! {

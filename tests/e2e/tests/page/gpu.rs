@@ -42,10 +42,10 @@ fn a_preset_runs_on_the_gpu_and_its_contents_are_checked() -> Result<()> {
 }
 
 #[test]
-fn every_preset_runs_on_the_gpu_as_on_the_virtual_device() -> Result<()> {
+fn presets_run_on_the_gpu_as_on_the_virtual_device() -> Result<()> {
     drive_on_gpu(|page| {
         switch_on(page)?;
-        for preset in ["training", "fragmentation", "streams", "caching"] {
+        for preset in ["fragmentation", "streams"] {
             choose(page, "preset", preset)?;
             page.wait_text(&id("gpu-found"), "all as written")?;
             page.click(&id("end"))?;
@@ -59,6 +59,18 @@ fn every_preset_runs_on_the_gpu_as_on_the_virtual_device() -> Result<()> {
             page.wait_text(&id("gpu-found"), "all as written")?;
         }
         Ok(())
+    })
+}
+
+#[test]
+fn the_gpu_works_with_the_network_cut() -> Result<()> {
+    drive_on_gpu(|page| {
+        page.wait_until(
+            "performance.getEntriesByType('resource').some((it) => it.name.endsWith('blockyard-gpu_bg.wasm') && it.responseEnd > 0)",
+        )?;
+        page.cut_network()?;
+        switch_on(page)?;
+        page.wait_text(&id("gpu-found"), "all as written")
     })
 }
 
