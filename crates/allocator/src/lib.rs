@@ -37,6 +37,7 @@
 //! * [`CachingAllocator::free`] takes the allocation, not its address, so that a double free does not compile; one of
 //!   another allocator is an error that leaves everything as it was.
 //! * A second scope on a pool is refused without counting a use of the pool; PyTorch counts first and so leaks it.
+//! * A pool whose every use was given up while a scope on it is open lasts until the scope is closed.
 //! * Pools that nobody uses are released in the order of their making; PyTorch's order is a hash table's.
 
 mod addr_table;
