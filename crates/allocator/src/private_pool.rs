@@ -182,8 +182,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             // Requests of an open scope would otherwise get memory that nothing releases.
             let is_open = self.scopes.iter().any(|scope| scope.pool == index);
             let pool = &mut self.pools[index];
-            pool.is_deleted =
-                !is_open && pool.device_allocations == 0 && pool.is_drained(&self.free_sets);
+            pool.is_deleted = !is_open && pool.device_allocations == 0 && pool.is_drained(&self.free_sets);
         }
         Ok(())
     }
