@@ -35,6 +35,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("blockyard-cli", NATIVE),
     ("blockyard-tests", NATIVE),
+    ("blockyard-fuzz", NATIVE),
     ("blockyard-web", WASM),
     ("blockyard-gpu", &["blockyard-record", "blockyard-device", "blockyard-device-wgpu"]),
     ("blockyard-wasm-tests", WASM),

@@ -112,3 +112,6 @@ impl AddrTable {
 fn tag(addr: DeviceAddr) -> u32 {
     (addr.get() >> 9) as u32
 }
+
+#[cfg(test)]
+mod model;

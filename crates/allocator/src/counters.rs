@@ -341,3 +341,6 @@ impl Counters {
         }
     }
 }
+
+#[cfg(test)]
+mod model;

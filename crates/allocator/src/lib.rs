@@ -43,6 +43,7 @@
 //! Where PyTorch is known to be broken or stops with an internal assertion, ours does what was meant:
 //!
 //! * A second scope on a pool is refused without counting a use of the pool; PyTorch counts first and so leaks it.
+//! * A pool whose every use was given up while a scope on it is open lasts until the scope is closed.
 //! * A pool may be given up while a scope on another one is open; PyTorch trips over an assertion.
 //! * What [`CachingAllocator::record_stream`] noted inside of a scope ends with the allocation. PyTorch keeps it by the block's place in
 //!   the host's memory when the free comes outside of a scope, and takes it for that of a later block there, which then may be

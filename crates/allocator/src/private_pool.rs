@@ -81,7 +81,11 @@ impl Pool {
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Makes a pool of the program's own (`MemPool()`), used once: by its owner.
     pub fn create_pool(&mut self, options: PoolOptions) -> PoolId {
-        let user = self.pools.iter().map(|pool| pool.id.user).max().unwrap_or(0) + 1;
+        let taken = |user: u32| self.pools.iter().any(|pool| pool.id.user == user);
+        let most = self.pools.iter().map(|pool| pool.id.user).max().unwrap_or(0);
+        // A scope may have named the last number there is.
+        let next = most.checked_add(1).or_else(|| (1..).find(|user| !taken(*user)));
+        let user = next.unwrap_or(most);
         let id = PoolId { capture: 0, user };
         let halves = Half::new(options.never_splits);
         self.pools.push(Pool { options, small: halves.clone(), large: halves, ..Pool::new(id, 1) });
@@ -185,8 +189,10 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             }
             self.release_blocks(index, PoolKind::Small)?;
             self.release_blocks(index, PoolKind::Large)?;
+            // Requests of an open scope would otherwise get memory that nothing releases.
+            let is_open = self.scopes.iter().any(|scope| scope.pool == index);
             let pool = &mut self.pools[index];
-            pool.is_deleted = pool.device_allocations == 0 && pool.is_drained(&self.free_sets);
+            pool.is_deleted = !is_open && pool.device_allocations == 0 && pool.is_drained(&self.free_sets);
         }
         Ok(())
     }

@@ -1,0 +1,218 @@
+//! The bins against an ordered set, with sizes crowded so that a bin goes through all its forms.
+
+use std::collections::BTreeSet;
+
+use blockyard_record::{BlockId, Bytes, DeviceAddr, PoolKind, SegmentId};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{Config, TestRunner};
+
+use super::{Bin, List, SizeBins, bin_of};
+use crate::block::{Block, BlockIndex, BlockTable};
+use crate::pool::FreeSetIndex;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+#[derive(Clone, Debug)]
+enum Act {
+    /// So many blocks of sizes from the list, one after the other.
+    Insert(Vec<u64>),
+    /// So many blocks, each wherever it stands in the order.
+    Remove(Vec<Index>),
+    /// So many of the lowest or the highest.
+    RemoveEnd {
+        count: usize,
+        is_low: bool,
+    },
+    RemoveAbsent(u64),
+    Take(Vec<u64>),
+    Settle,
+}
+
+/// Sizes that share a bin, and a few that do not.
+fn sizes() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        4 => (0..4_u64).prop_map(|units| MIB + 512 * units),
+        3 => (0..32_u64).prop_map(|units| 3 * MIB + 512 * units),
+        3 => Just(512),
+        1 => (1..2047_u64).prop_map(|units| 512 * units),
+        2 => select(vec![1024, MIB - 512, 2 * MIB - 512, 2 * MIB, 40 * MIB, MIB * MIB, 1 << 53, 1 << 60]),
+    ]
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let act = prop_oneof![
+        6 => vec(sizes(), 1..8).prop_map(Act::Insert),
+        2 => (sizes(), 20..120_usize).prop_map(|(size, count)| Act::Insert(vec![size; count])),
+        5 => vec(any::<Index>(), 1..6).prop_map(Act::Remove),
+        2 => (20..120_usize, any::<bool>()).prop_map(|(count, is_low)| Act::RemoveEnd { count, is_low }),
+        1 => sizes().prop_map(Act::RemoveAbsent),
+        5 => vec(sizes(), 1..6).prop_map(Act::Take),
+        2 => Just(Act::Settle),
+    ];
+    vec(act, 1..if cfg!(miri) { 12 } else { 60 })
+}
+
+/// Both, and the blocks that they hold.
+#[derive(Default)]
+struct Pair {
+    blocks: BlockTable,
+    bins: SizeBins,
+    model: BTreeSet<(Bytes, DeviceAddr, BlockIndex)>,
+    made: u64,
+    /// What bins turned into, as seen before and after every change of one block.
+    turns: BTreeSet<(&'static str, &'static str)>,
+}
+
+impl Pair {
+    fn block(&mut self, size: u64) -> (BlockIndex, Bytes, DeviceAddr) {
+        // No two of the first 2^24 are equal, and they come in no order.
+        let addr = DeviceAddr::new(self.made.wrapping_mul(0x009E_3779) % (1 << 24) * 512);
+        self.made += 1;
+        let (size, set) = (Bytes::new(size), FreeSetIndex::FIRST);
+        let whole = (addr, size);
+        let block =
+            Block::of_segment(BlockId::new(0), SegmentId::new(0), whole, (set, PoolKind::Large), false);
+        (self.blocks.insert(block), size, addr)
+    }
+
+    fn form(&self, size: Bytes) -> &'static str {
+        match self.bins.bins.get(bin_of(size)) {
+            None => "none",
+            Some(Bin::Few(_)) => "few",
+            Some(Bin::Many(list)) => match self.bins.lists[*list as usize] {
+                List::Descending(_) => "list",
+                List::Tree(_) => "tree",
+            },
+        }
+    }
+
+    fn changed(&mut self, size: Bytes, change: impl FnOnce(&mut Self)) {
+        let before = self.form(size);
+        change(self);
+        self.turns.insert((before, self.form(size)));
+        assert_eq!(self.bins.is_empty(), self.model.is_empty());
+    }
+
+    fn insert(&mut self, size: u64) {
+        let (index, size, addr) = self.block(size);
+        // Filed is the one that came before it.
+        let filed = self.bins.latest.map_or(size, |_| self.bins.latest_size);
+        self.changed(filed, |pair| {
+            pair.bins.insert(index, size, addr, &pair.blocks);
+            pair.model.insert((size, addr, index));
+        });
+    }
+
+    fn remove(&mut self, (size, addr, index): (Bytes, DeviceAddr, BlockIndex)) {
+        self.changed(size, |pair| {
+            assert!(pair.bins.contains(index, &pair.blocks[index]));
+            pair.bins.remove(index, size, addr);
+            pair.model.remove(&(size, addr, index));
+            assert!(!pair.bins.contains(index, &pair.blocks[index]));
+            pair.blocks.remove(index);
+        });
+    }
+
+    fn take(&mut self, size: u64) {
+        let size = Bytes::new(size);
+        let expected = self.model.range((size, DeviceAddr::new(0), BlockIndex::LOWEST)..).next().copied();
+        assert_eq!(self.bins.first_fitting(size, &self.blocks), expected.map(|(.., index)| index));
+        let found = expected.map_or(size, |(size, ..)| size);
+        self.changed(found, |pair| {
+            let taken = pair.bins.take_first_fitting(size, &pair.blocks);
+            assert_eq!(taken, expected.map(|(.., index)| index));
+            if let Some(key) = expected {
+                pair.model.remove(&key);
+                pair.blocks.remove(key.2);
+            }
+        });
+    }
+
+    fn act(&mut self, act: &Act) {
+        match act {
+            Act::Insert(sizes) => sizes.iter().for_each(|size| self.insert(*size)),
+            Act::Remove(places) => {
+                for place in places {
+                    if !self.model.is_empty() {
+                        let key = *self.model.iter().nth(place.index(self.model.len())).unwrap();
+                        self.remove(key);
+                    }
+                }
+            }
+            Act::RemoveEnd { count, is_low } => {
+                for _ in 0..*count {
+                    let key = if *is_low { self.model.first() } else { self.model.last() };
+                    if let Some(key) = key.copied() {
+                        self.remove(key);
+                    }
+                }
+            }
+            Act::RemoveAbsent(size) => {
+                let (index, size, addr) = self.block(*size);
+                assert!(!self.bins.contains(index, &self.blocks[index]));
+                self.bins.remove(index, size, addr);
+                self.blocks.remove(index);
+            }
+            Act::Take(sizes) => sizes.iter().for_each(|size| self.take(*size)),
+            Act::Settle => {
+                self.bins.settle(&self.blocks);
+                assert_eq!(self.bins.latest, None);
+            }
+        }
+    }
+
+    /// Everything that can be asked is answered as the ordered set does.
+    fn check(&self) {
+        let mut settled = self.bins.clone();
+        settled.settle(&self.blocks);
+        let expected: Vec<BlockIndex> = self.model.iter().map(|(.., index)| *index).collect();
+        assert_eq!(settled.iter(&self.blocks).collect::<Vec<_>>(), expected);
+        assert_eq!(self.bins.count(&self.blocks), expected.len());
+        for (size, addr, index) in &self.model {
+            assert!(self.bins.contains(*index, &self.blocks[*index]));
+            assert!(settled.contains(*index, &self.blocks[*index]));
+            let next = self.model.range((*size, *addr, *index)..).nth(1).map(|(.., index)| *index);
+            assert_eq!(settled.next_after(*index, &self.blocks[*index]), next);
+        }
+        for size in [1, 512, 1024, 600 * KIB, MIB, MIB + 512, 3 * MIB + 8 * KIB, 5 * MIB, 1 << 60, u64::MAX] {
+            let size = Bytes::new(size);
+            let first = self.model.range((size, DeviceAddr::new(0), BlockIndex::LOWEST)..).next();
+            assert_eq!(self.bins.first_fitting(size, &self.blocks), first.map(|(.., index)| *index));
+        }
+    }
+}
+
+fn follow(acts: &[Act]) -> Pair {
+    let mut pair = Pair::default();
+    for act in acts {
+        pair.act(act);
+        pair.check();
+    }
+    pair
+}
+
+proptest! {
+    #![proptest_config(Config { failure_persistence: None, ..Config::with_cases(if cfg!(miri) { 4 } else { 128 }) })]
+
+    #[test]
+    fn bins_answer_as_an_ordered_set(acts in acts()) {
+        follow(&acts);
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "it counts over many runs, which take minutes there")]
+fn random_runs_lead_a_bin_through_all_its_forms() {
+    let mut runner = TestRunner::deterministic();
+    let mut turns = BTreeSet::new();
+    for _ in 0..64 {
+        turns.extend(follow(&acts().new_tree(&mut runner).unwrap().current()).turns);
+    }
+    for turn in [("few", "list"), ("list", "few"), ("list", "tree"), ("tree", "list"), ("tree", "tree")] {
+        assert!(turns.contains(&turn), "{turn:?} is not among {turns:?}");
+    }
+}

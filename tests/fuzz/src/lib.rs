@@ -1,0 +1,43 @@
+//! What must hold for any input, as functions of bytes: they panic where it does not.
+//!
+//! `cargo xtask fuzz` lets libFuzzer look for such bytes. What it found before stands in `regressions/`, and `seeds/` holds
+//! what it starts from; `cargo test` gives both to the same functions.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::missing_panics_doc,
+    clippy::print_stdout,
+    reason = "a fuzz target tells what it found by panicking"
+)]
+
+mod operations;
+mod options;
+mod recording;
+mod workload;
+
+pub use operations::operations;
+pub use options::options;
+pub use recording::recording;
+pub use workload::workload;
+
+/// A function that must not panic, whatever the bytes.
+pub type Target = fn(&[u8]);
+
+/// All targets by their names.
+pub const TARGETS: [(&str, Target); 4] =
+    [("operations", operations), ("options", options), ("workload", workload), ("recording", recording)];
+
+/// Gives the target the content of each file that the command line names.
+///
+/// # Errors
+///
+/// When a file cannot be read.
+pub fn on_named_files(target: Target) -> std::io::Result<()> {
+    for path in std::env::args_os().skip(1) {
+        println!("{}", path.display());
+        target(&std::fs::read(&path)?);
+    }
+    Ok(())
+}

@@ -1,0 +1,33 @@
+//! Operations on an allocator, misuse and failures of its device among them.
+
+mod act;
+mod device;
+mod input;
+mod world;
+
+use input::Input;
+use world::World;
+
+/// More would only be slow: every operation is followed by a walk over all blocks.
+const MOST_OPERATIONS: usize = 400;
+
+/// Reads settings and operations from the bytes and does them, and after each one holds the allocator against its events, its
+/// device and what callers hold; an operation that says so must have left everything as it was.
+pub fn operations(data: &[u8]) {
+    let mut input = Input::new(data);
+    let mut world = World::new(&mut input);
+    world.check();
+    for _ in 0..MOST_OPERATIONS {
+        if input.is_empty() {
+            break;
+        }
+        let before = world.moment();
+        let untouched_by = act::act(&mut world, &mut input);
+        world.check();
+        if let Some(what) = untouched_by {
+            assert_eq!(world.moment(), before, "{what}");
+        }
+    }
+    world.take_over();
+    world.drain();
+}

@@ -1,0 +1,196 @@
+//! An allocator, what its callers hold, and what must agree after every operation.
+
+use std::collections::BTreeMap;
+
+use blockyard_allocator::{Allocation, AllocatorConfig, CachingAllocator, SharedAllocator};
+use blockyard_device::{DeviceMemory, VirtualDevice};
+use blockyard_record::{
+    BlockState, Bytes, DeviceAddr, Event, EventSink, PoolId, Recorder, RunInfo, Snapshot, Stats, StreamId,
+};
+
+use super::device::FailingDevice;
+use super::input::Input;
+
+/// What can be seen of an allocator at one moment: its snapshot, its statistics, how many events it told.
+pub(super) type Moment = (Snapshot, Stats, usize);
+
+/// Follows the events.
+#[derive(Debug)]
+pub(super) struct Follower {
+    recorder: Recorder,
+    events: usize,
+}
+
+impl EventSink for Follower {
+    fn record(&mut self, event: Event) {
+        self.events += 1;
+        self.recorder.record(event);
+    }
+}
+
+pub(super) type Shared = SharedAllocator<FailingDevice, Follower>;
+
+/// An allocation in a caller's hands.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) handle: Allocation,
+    pub(super) size: Bytes,
+    pub(super) stream: StreamId,
+}
+
+pub(super) struct World {
+    pub(super) shared: Shared,
+    /// A second allocator, whose device gives the same addresses.
+    pub(super) other: CachingAllocator<VirtualDevice>,
+    /// What callers of the shared handle hold, by address: bytes asked for and stream.
+    pub(super) addresses: BTreeMap<DeviceAddr, (Bytes, StreamId)>,
+    /// What callers hold as allocations.
+    pub(super) handles: Vec<Held>,
+    /// Blocks whose allocation is gone, since a device failure kept it from being freed.
+    pub(super) lost: Vec<(DeviceAddr, Bytes, StreamId)>,
+    /// The last addresses that were given back.
+    pub(super) gone: Vec<DeviceAddr>,
+    /// How many uses of each pool are to be given up.
+    pub(super) uses: BTreeMap<PoolId, u32>,
+    /// Pools with an open scope.
+    pub(super) scopes: Vec<PoolId>,
+    /// Live allocations of the second allocator.
+    pub(super) foreign: Vec<Allocation>,
+    pub(super) has_pages: bool,
+    capacity: Bytes,
+}
+
+impl World {
+    pub(super) fn new(input: &mut Input<'_>) -> Self {
+        let capacity = input.capacity();
+        let has_pages = input.byte() != 0;
+        let mut config = AllocatorConfig::default();
+        // Settings with an error stay applied as far as they were read.
+        let _ = config.apply(&input.settings());
+        let info = RunInfo {
+            title: String::new(),
+            config: config.text().to_owned(),
+            capacity,
+            max_split_size: config.max_split_size_signed(),
+        };
+        let sink = Follower { recorder: Recorder::new(info), events: 0 };
+        let allocator = CachingAllocator::new(FailingDevice::new(capacity, has_pages), config, sink);
+        let other = CachingAllocator::new(
+            VirtualDevice::new(capacity),
+            AllocatorConfig::default(),
+            blockyard_record::Silent,
+        );
+        Self {
+            shared: SharedAllocator::new(allocator),
+            other,
+            addresses: BTreeMap::new(),
+            handles: Vec::new(),
+            lost: Vec::new(),
+            gone: Vec::new(),
+            uses: BTreeMap::new(),
+            scopes: Vec::new(),
+            foreign: Vec::new(),
+            has_pages,
+            capacity,
+        }
+    }
+
+    pub(super) fn moment(&self) -> Moment {
+        self.shared.with(|allocator| (allocator.snapshot(), allocator.stats(), allocator.sink().events))
+    }
+
+    pub(super) fn note_gone(&mut self, addr: DeviceAddr) {
+        if self.gone.len() == 16 {
+            self.gone.remove(0);
+        }
+        self.gone.push(addr);
+    }
+
+    /// How often the device has failed.
+    pub(super) fn failed(&self) -> u32 {
+        self.shared.with(|allocator| allocator.device().failed())
+    }
+
+    /// The allocator is valid, and its events, its device and its callers agree with it.
+    pub(super) fn check(&self) {
+        self.shared.with(|allocator| {
+            allocator.check().unwrap();
+            let snapshot = allocator.snapshot();
+            let stats = allocator.stats();
+            let state = allocator.sink().recorder.state();
+            assert_eq!(state.snapshot(), snapshot, "events give the snapshot");
+            assert_eq!(*state.stats(), stats, "events give the statistics");
+            assert_eq!(state.ledger().capacity(), self.capacity, "every byte is in one class");
+            // Not through the device itself, which may be about to fail.
+            let free = allocator.device().inner.clone().memory_info().unwrap().free;
+            let reserved = (self.capacity - free).signed();
+            assert_eq!(reserved, stats.reserved_bytes.all.current, "the device gave what is reserved");
+            assert_eq!(allocated(&snapshot), self.held(), "what callers hold is what is allocated");
+        });
+        self.other.check().unwrap();
+    }
+
+    fn held(&self) -> Vec<(DeviceAddr, Bytes, StreamId)> {
+        let by_addr = self.addresses.iter().map(|(addr, (size, stream))| (*addr, *size, *stream));
+        let by_handle = self.handles.iter().map(|held| (held.handle.addr(), held.size, held.stream));
+        let mut held: Vec<_> = by_addr.chain(by_handle).chain(self.lost.iter().copied()).collect();
+        held.retain(|(addr, ..)| *addr != DeviceAddr::default());
+        held.sort();
+        held
+    }
+
+    /// Another allocator can take over from this one, and is as valid.
+    pub(super) fn take_over(&self) {
+        let (snapshot, ..) = self.moment();
+        let (device, config) =
+            self.shared.with(|allocator| (allocator.device().clone(), allocator.config().clone()));
+        device.arm(None);
+        let silent = blockyard_record::Silent;
+        let (mut next, live) = CachingAllocator::beginning_with(device, config, silent, &snapshot).unwrap();
+        next.check().unwrap();
+        assert_eq!(next.snapshot(), snapshot);
+        for allocation in live {
+            next.free(allocation).unwrap();
+            next.check().unwrap();
+        }
+        next.empty_cache().unwrap();
+        next.check().unwrap();
+        assert_eq!(next.stats().active.all.current, 0);
+    }
+
+    /// Gives everything back: then nothing stays reserved, unless an allocation was lost.
+    pub(super) fn drain(mut self) {
+        self.shared.with(|allocator| {
+            allocator.device().arm(None);
+            allocator.set_memory_fraction(1.0).unwrap();
+            for (pool, uses) in &self.uses {
+                while allocator.end_allocate_to_pool(*pool).is_ok() {}
+                for _ in 0..*uses {
+                    allocator.release_pool(*pool).unwrap();
+                }
+            }
+        });
+        for addr in std::mem::take(&mut self.addresses).into_keys() {
+            self.shared.free(addr).unwrap();
+        }
+        for Held { handle, .. } in std::mem::take(&mut self.handles) {
+            self.shared.with(|allocator| allocator.free(handle)).unwrap();
+        }
+        self.check();
+        self.shared.with(|allocator| allocator.empty_cache()).unwrap();
+        self.check();
+        let (snapshot, stats, _) = self.moment();
+        if self.lost.is_empty() {
+            assert_eq!(stats.reserved_bytes.all.current, 0, "{snapshot:#?}");
+            assert_eq!(stats.active.all.current, 0);
+        }
+    }
+}
+
+fn allocated(snapshot: &Snapshot) -> Vec<(DeviceAddr, Bytes, StreamId)> {
+    let blocks = snapshot.segments.iter().flat_map(|segment| {
+        let allocated = segment.blocks.iter().filter(|block| block.state == BlockState::Allocated);
+        allocated.map(move |block| (block.addr, block.requested, segment.stream))
+    });
+    blocks.collect()
+}

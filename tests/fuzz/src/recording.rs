@@ -1,0 +1,40 @@
+//! Files that should be recordings.
+
+use std::ops::ControlFlow;
+
+use blockyard_pytorch::RecordedRun;
+use blockyard_record::{AllocationId, Recording};
+use blockyard_replay::verify;
+
+/// Reads the bytes as a recording of PyTorch, which then comes to an answer, and as one of our own.
+pub fn recording(data: &[u8]) {
+    if let Ok(run) = RecordedRun::read(data) {
+        // A mistake in the file may make it as long as it likes.
+        if let Ok(verified) = verify(&run, &mut |_| ControlFlow::Continue(())) {
+            visit(&verified.recording);
+            let bytes = verified.recording.to_bytes().unwrap();
+            assert_eq!(Recording::from_bytes(&bytes).unwrap().to_bytes().unwrap(), bytes);
+        }
+    }
+    if let Ok(recording) = Recording::from_bytes(data) {
+        visit(&recording);
+    }
+}
+
+/// Asks for everything that a recording tells.
+fn visit(recording: &Recording) {
+    for step in 0..=recording.step_count().min(1000) {
+        let _ = (recording.step(step), recording.outcome(step), recording.ledger_after(step));
+    }
+    let events = recording.event_count();
+    for event in [0, 1, events / 2, events, events + 1] {
+        let _ = (recording.event(event), recording.step_of_event(event), recording.steps_done(event));
+        if let Ok(state) = recording.state_at(event) {
+            let _ = (state.snapshot(), state.ledger());
+        }
+    }
+    for allocation in [0, 1, u32::MAX].map(AllocationId::new) {
+        let _ = (recording.name(allocation), recording.born(allocation));
+    }
+    let _ = (recording.trace(), recording.labels(), recording.streams(), recording.troubles());
+}

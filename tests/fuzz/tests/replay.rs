@@ -1,0 +1,45 @@
+//! What the targets start from, and what they found before, given to them without libFuzzer.
+
+#![allow(clippy::expect_used, reason = "a test fails by panicking, in its helpers too")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use blockyard_fuzz::TARGETS;
+
+fn files(folder: &str, target: &str) -> Vec<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(target);
+    let Ok(entries) = fs::read_dir(path) else {
+        return Vec::new();
+    };
+    let mut files: Vec<_> = entries.map(|entry| entry.expect("it can be listed").path()).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn every_seed_and_every_regression_passes() {
+    for (name, target) in TARGETS {
+        let files = [files("seeds", name), files("regressions", name)].concat();
+        assert!(!files.is_empty(), "{name} has no seeds");
+        for file in files {
+            // Shown when the target panics.
+            println!("{name} {}", file.display());
+            target(&fs::read(&file).expect("it can be read"));
+        }
+    }
+}
+
+#[test]
+fn no_input_is_an_input() {
+    for (_, target) in TARGETS {
+        target(&[]);
+    }
+}
+
+#[test]
+fn the_seeds_stay_small() {
+    let seeds = TARGETS.iter().flat_map(|(name, _)| files("seeds", name));
+    let sizes = seeds.map(|file| fs::metadata(file).expect("it is there").len());
+    assert!(sizes.sum::<u64>() < 50_000);
+}
