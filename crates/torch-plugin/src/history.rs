@@ -71,6 +71,8 @@ pub(crate) struct History {
     most: usize,
     state: MemoryState,
     checkpoints: Vec<(String, usize, Vec<i64>)>,
+    /// Whether streams were waited for, and nothing came of it yet that a trace has a word for.
+    has_waited: bool,
     error: Option<StateError>,
 }
 
@@ -83,14 +85,14 @@ impl History {
         most: usize,
     ) -> Result<Self, StateError> {
         let state = MemoryState::beginning_with(capacity, snapshot, max_split_size)?;
-        Ok(Self { entries: VecDeque::new(), most, state, checkpoints: Vec::new(), error: None })
+        Ok(Self { entries: VecDeque::new(), most, state, checkpoints: Vec::new(), has_waited: false, error: None })
     }
 
     pub(crate) fn entries(&self) -> &VecDeque<Noted> {
         &self.entries
     }
 
-    /// Statistics since the beginning; peaks and counts are never reset.
+    /// Statistics as a replay of the entries counts them: never reset, and without waits that nothing shows.
     pub(crate) fn stats(&self) -> &Stats {
         self.state.stats()
     }
@@ -109,9 +111,25 @@ impl History {
     }
 
     fn record(&mut self, event: &Event) {
-        // A trace has no word for a reset, so what replays it would not see one.
-        if self.error.is_some() || matches!(event, Event::PeakReset | Event::AccumulatedReset) {
+        if self.error.is_some() {
             return;
+        }
+        match event {
+            // A trace has no word for a reset, so what replays it would not see one.
+            Event::PeakReset | Event::AccumulatedReset => return,
+            // Nor for an emptied cache that was empty before: it counts once something shows it.
+            Event::StreamsSynchronized => {
+                self.has_waited = true;
+                return;
+            }
+            Event::SegmentReleased { .. } | Event::Unmapped { .. } | Event::RetryStarted
+                if self.has_waited =>
+            {
+                self.apply(&Event::StreamsSynchronized);
+                self.has_waited = false;
+            }
+            Event::FreeCompleted { .. } | Event::Merged { .. } => {}
+            _ => self.has_waited = false,
         }
         if let Some(entry) = self.state.trace_entry(event) {
             if self.entries.len() >= self.most {
@@ -119,6 +137,10 @@ impl History {
             }
             self.entries.push_back(Noted { entry, micros: micros() });
         }
+        self.apply(event);
+    }
+
+    fn apply(&mut self, event: &Event) {
         self.error = self.state.apply(event).err();
     }
 }
