@@ -14,7 +14,7 @@ use blockyard_record::Stats;
 use serde_json::{Map, Value};
 
 use crate::border::{answer, c_text, last_error, read_text};
-use crate::devices::{Device, settings};
+use crate::devices::{Allocator, Device, settings};
 use crate::error::PluginError;
 use crate::history::History;
 use crate::{files, hooks};
@@ -78,7 +78,7 @@ pub extern "C" fn blockyard_empty_cache() -> c_int {
 pub extern "C" fn blockyard_reset_peak_stats(device: c_int) -> c_int {
     done(|| {
         if let Some(device) = Device::used(device) {
-            device.allocator.with(|allocator| allocator.reset_peak_stats());
+            device.allocator.with(Allocator::reset_peak_stats);
         }
         Ok(())
     })
@@ -89,7 +89,7 @@ pub extern "C" fn blockyard_reset_peak_stats(device: c_int) -> c_int {
 pub extern "C" fn blockyard_reset_accumulated_stats(device: c_int) -> c_int {
     done(|| {
         if let Some(device) = Device::used(device) {
-            device.allocator.with(|allocator| allocator.reset_accumulated_stats());
+            device.allocator.with(Allocator::reset_accumulated_stats);
         }
         Ok(())
     })
@@ -190,8 +190,6 @@ pub extern "C" fn blockyard_record_finish(
         files::write(&path, &lines).map_err(|source| PluginError::Write { path, source })
     })
 }
-
-type Allocator = blockyard_allocator::CachingAllocator<blockyard_device_cuda::CudaDevice, crate::history::Tap>;
 
 fn begin(device: &Device, allocator: &Allocator, most: usize) -> Result<History, PluginError> {
     let max_split_size = allocator.stats().max_split_size;

@@ -1,6 +1,7 @@
 //! One allocator for each device, made when the device is first used and kept until the process ends.
 
 use std::ffi::c_int;
+use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -15,6 +16,9 @@ const MOST_DEVICES: usize = 128;
 
 /// Where settings stand, the one that counts first; PyTorch 2.11 looks in this order and uses one of them.
 const VARIABLES: [&str; 2] = ["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"];
+
+/// What works on a device.
+pub(crate) type Allocator = CachingAllocator<CudaDevice, Tap>;
 
 /// A device in use.
 #[derive(Debug)]
@@ -94,7 +98,7 @@ impl Device {
             if !text.is_empty() {
                 text.push(',');
             }
-            text.push_str(&format!("per_process_memory_fraction:{fraction}"));
+            let _ = write!(text, "per_process_memory_fraction:{fraction}");
         }
         text
     }

@@ -105,9 +105,10 @@ fn trace(noted: &VecDeque<Noted>) -> String {
 }
 
 fn segment(device: i32, segment: &SegmentSnapshot) -> Value {
-    let blocks = segment.blocks.iter().map(|block| {
-        json!([block.addr.get(), block.size.get(), block.requested.get(), block.state.name()])
-    });
+    let blocks = segment
+        .blocks
+        .iter()
+        .map(|block| json!([block.addr.get(), block.size.get(), block.requested.get(), block.state.name()]));
     json!({
         "device": device,
         "address": segment.addr.get(),

@@ -85,7 +85,14 @@ impl History {
         most: usize,
     ) -> Result<Self, StateError> {
         let state = MemoryState::beginning_with(capacity, snapshot, max_split_size)?;
-        Ok(Self { entries: VecDeque::new(), most, state, checkpoints: Vec::new(), has_waited: false, error: None })
+        Ok(Self {
+            entries: VecDeque::new(),
+            most,
+            state,
+            checkpoints: Vec::new(),
+            has_waited: false,
+            error: None,
+        })
     }
 
     pub(crate) fn entries(&self) -> &VecDeque<Noted> {

@@ -11,7 +11,7 @@ use blockyard_device::DeviceError;
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
 use crate::border::hook;
-use crate::devices::{Device, settings};
+use crate::devices::{Allocator, Device, settings};
 use crate::error::PluginError;
 use crate::filter::{MempoolId, OwnFilter, StreamFilter};
 
@@ -72,7 +72,7 @@ pub extern "C" fn blockyard_reset() {
 
 pub(crate) fn empty_caches() -> Result<(), PluginError> {
     Device::all().try_for_each(|device| {
-        let emptied = device.allocator.with(|allocator| allocator.empty_cache());
+        let emptied = device.allocator.with(Allocator::empty_cache);
         emptied.map_err(PluginError::of(device.index))
     })
 }

@@ -86,8 +86,14 @@ fn pools_take_what_their_filter_accepts() {
 fn a_scope_that_is_not_open_is_told() {
     if !is_child() {
         let told = run_again("hooks::a_scope_that_is_not_open_is_told", &[]);
-        assert!(told.contains("blockyard: endAllocatePool: not currently recording to mempool_id (0, 4)"), "{told}");
-        assert!(told.contains("blockyard: beginAllocateToPool: already recording to mempool_id (0, 5)"), "{told}");
+        assert!(
+            told.contains("blockyard: endAllocatePool: not currently recording to mempool_id (0, 4)"),
+            "{told}"
+        );
+        assert!(
+            told.contains("blockyard: beginAllocateToPool: already recording to mempool_id (0, 5)"),
+            "{told}"
+        );
         assert!(told.contains("no memory pool has the number (0, 18446744073709551615)"), "{told}");
         return;
     }

@@ -30,7 +30,10 @@ fn a_full_device_is_told_in_pytorchs_words() {
         ),
         "{told}"
     );
-    assert!(told.contains("blockyard: CUDA out of memory. Tried to allocate more than 1EB memory."), "{told}");
+    assert!(
+        told.contains("blockyard: CUDA out of memory. Tried to allocate more than 1EB memory."),
+        "{told}"
+    );
     assert!(told.contains("blockyard: a request of -1 bytes"), "{told}");
 }
 

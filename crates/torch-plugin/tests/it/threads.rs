@@ -69,7 +69,8 @@ fn work(plugin: &Plugin, in_use: &InUse, streams: &[usize], thread: usize) {
 
 fn in_child() {
     let driver = Driver::open();
-    let streams: Vec<usize> = std::iter::once(0).chain((1..THREADS).map(|_| driver.create_stream())).collect();
+    let streams: Vec<usize> =
+        std::iter::once(0).chain((1..THREADS).map(|_| driver.create_stream())).collect();
     let plugin = Plugin::load();
     plugin.record_start();
     let in_use = InUse(Mutex::default());
