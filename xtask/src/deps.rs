@@ -31,7 +31,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("blockyard-device-wgpu", &["blockyard-record", "blockyard-device"]),
     (
         "blockyard-torch-plugin",
-        &["blockyard-record", "blockyard-device", "blockyard-allocator", "blockyard-device-cuda"],
+        &[
+            "blockyard-record",
+            "blockyard-device",
+            "blockyard-allocator",
+            "blockyard-device-cuda",
+            "blockyard-pytorch",
+        ],
     ),
     ("blockyard-cli", NATIVE),
     ("blockyard-tests", NATIVE),

@@ -3,6 +3,8 @@
 //! A pool keeps its own segments and free blocks. Requests go to a pool while a scope on it is open; what they got
 //! returns to that pool whenever it is freed.
 
+use std::fmt;
+
 use blockyard_device::DeviceMemory;
 use blockyard_record::{BlockState, Bytes, EventSink, PoolId, PoolKind, StreamId};
 
@@ -38,11 +40,39 @@ pub(crate) struct Pool {
     is_deleted: bool,
 }
 
-/// A scope that directs requests of a stream, or of all, to a pool.
-#[derive(Clone, Copy, Debug)]
+/// A scope that directs requests to a pool.
+#[derive(Debug)]
 pub(crate) struct Scope {
     pool: PoolIndex,
-    stream: Option<StreamId>,
+    accepts: Accepts,
+}
+
+/// Which requests a scope directs.
+enum Accepts {
+    All,
+    Stream(StreamId),
+    /// Those whose stream it accepts at that moment.
+    If(Box<dyn Fn(StreamId) -> bool + Send>),
+}
+
+impl fmt::Debug for Accepts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("All"),
+            Self::Stream(stream) => f.debug_tuple("Stream").field(stream).finish(),
+            Self::If(_) => f.write_str("If(..)"),
+        }
+    }
+}
+
+impl Scope {
+    fn accepts(&self, stream: StreamId) -> bool {
+        match &self.accepts {
+            Accepts::All => true,
+            Accepts::Stream(only) => *only == stream,
+            Accepts::If(accepts) => accepts(stream),
+        }
+    }
 }
 
 impl Pool {
@@ -101,6 +131,24 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     ///
     /// [`AllocError::AlreadyInPool`] when a scope on the pool is open; nothing changed.
     pub fn begin_allocate_to_pool(&mut self, id: PoolId, stream: Option<StreamId>) -> Result<(), AllocError> {
+        self.open_scope(id, stream.map_or(Accepts::All, Accepts::Stream))
+    }
+
+    /// As [`CachingAllocator::begin_allocate_to_pool`], for requests whose stream `accepts` takes when they are made: PyTorch asks
+    /// whether the stream is being captured, or which thread it is.
+    ///
+    /// # Errors
+    ///
+    /// As [`CachingAllocator::begin_allocate_to_pool`].
+    pub fn begin_allocate_to_pool_if(
+        &mut self,
+        id: PoolId,
+        accepts: impl Fn(StreamId) -> bool + Send + 'static,
+    ) -> Result<(), AllocError> {
+        self.open_scope(id, Accepts::If(Box::new(accepts)))
+    }
+
+    fn open_scope(&mut self, id: PoolId, accepts: Accepts) -> Result<(), AllocError> {
         let pool =
             self.pools.iter().position(|pool| pool.id == id && !pool.is_deleted).unwrap_or_else(|| {
                 self.pools.push(Pool::new(id, 0));
@@ -110,7 +158,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             return Err(AllocError::AlreadyInPool(id));
         }
         self.pools[pool].uses += 1;
-        self.scopes.push(Scope { pool, stream });
+        self.scopes.push(Scope { pool, accepts });
         Ok(())
     }
 
@@ -167,8 +215,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// The pool that a request on the stream goes to.
     pub(crate) fn pool_for(&self, stream: StreamId) -> PoolIndex {
-        let accepts = |scope: &&Scope| scope.stream.is_none_or(|only| only == stream);
-        self.scopes.iter().rev().find(accepts).map_or(DEFAULT_POOL, |scope| scope.pool)
+        self.scopes.iter().rev().find(|scope| scope.accepts(stream)).map_or(DEFAULT_POOL, |scope| scope.pool)
     }
 
     /// Pools whose cached blocks may serve a request of the default pool that failed.

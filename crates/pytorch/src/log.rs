@@ -1,5 +1,7 @@
 //! Runs written in the format of recordings: one JSON value a line.
 
+use std::fmt::Write as _;
+
 use blockyard_record::{BlockSnapshot, SegmentSnapshot, Snapshot, TraceEntry};
 use serde_json::{Map, Value, json};
 
@@ -69,21 +71,41 @@ pub fn operation(kind: &OperationKind, result: Option<&Allocated>, changed: &[(u
         }
         None => {}
     }
-    let keys = stat_keys();
-    let stats: Map<String, Value> =
-        changed.iter().filter_map(|(key, value)| Some((keys.get(*key)?.clone(), json!(value)))).collect();
-    put("stats", Value::Object(stats));
+    put("stats", Value::Object(stat_map(changed.iter().copied())));
     Value::Object(line).to_string()
+}
+
+fn stat_map(values: impl Iterator<Item = (usize, i64)>) -> Map<String, Value> {
+    let keys = stat_keys();
+    values.filter_map(|(key, value)| Some((keys.get(key)?.clone(), json!(value)))).collect()
 }
 
 /// The line of the trace.
 #[must_use]
 pub fn trace(entries: &[TraceEntry]) -> String {
-    let entries: Vec<Value> = entries
-        .iter()
-        .map(|entry| json!([entry.action.name(), entry.addr, entry.size.get(), entry.stream.get()]))
-        .collect();
-    json!({"trace": entries}).to_string()
+    // Not through values: a long trace would take ten times its text.
+    let mut line = String::from("{\"trace\":[");
+    for (index, TraceEntry { action, addr, size, stream }) in entries.iter().enumerate() {
+        let separator = if index == 0 { "" } else { "," };
+        let _ = write!(line, "{separator}[\"{action}\",{addr},{},{stream}]", size.get());
+    }
+    line.push_str("]}");
+    line
+}
+
+/// The line of the checkpoints: a label, how many trace entries there were, and all values in the order of [`stat_keys`].
+#[must_use]
+pub fn checkpoints(checkpoints: &[(String, usize, Vec<i64>)]) -> String {
+    let checkpoint = |(label, entries, values): &(String, usize, Vec<i64>)| {
+        json!([label, entries, stat_map(values.iter().copied().enumerate())])
+    };
+    json!({"checkpoints": checkpoints.iter().map(checkpoint).collect::<Vec<_>>()}).to_string()
+}
+
+/// The line of the final statistics, in the order of [`stat_keys`].
+#[must_use]
+pub fn final_stats(values: &[i64]) -> String {
+    json!({"stats": stat_map(values.iter().copied().enumerate())}).to_string()
 }
 
 /// The line of the final segments.

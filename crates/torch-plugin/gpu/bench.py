@@ -1,0 +1,294 @@
+"""Measures what a pair of allocation and free costs in PyTorch, by allocator.
+
+Usage: bench.py FOLDER SHIM [RECORDING...]    or, to see whether the shim loads: bench.py --check SHIM
+
+Each allocator gets processes of its own, in turns, since PyTorch keeps the one that it starts with. Results are bench.json,
+bench.md and bench.svg in the folder.
+"""
+
+import array
+import ctypes
+import gzip
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "python"))
+KIB, MIB = 1 << 10, 1 << 20
+PAIRS = 20_000
+ROUNDS = 7
+TURNS = int(os.environ.get("TURNS", "3"))
+
+# What is measured, and the words for it. "nothing" hands out numbers without memory: what PyTorch's wrapper costs by itself.
+WORDS = {
+    "native": "PyTorch's own",
+    "plugin": "Blockyard in PyTorch",
+    "direct": "Blockyard called directly",
+    "rmm": "RMM's pool in PyTorch",
+    "nothing": "an empty plug-in in PyTorch",
+}
+
+
+def ping_pong(size):
+    slots = array.array("i", [0, 0] * PAIRS)
+    sizes = array.array("Q", [size, 0] * PAIRS)
+    return slots, sizes, 1
+
+
+def from_recording(path):
+    """The allocations and frees of a recorded program, as numbers of slots and sizes; what lives on is freed at the end."""
+    trace = None
+    with gzip.open(path, "rt") as file:
+        for line in file:
+            record = json.loads(line)
+            if "trace" in record:
+                trace = record["trace"]
+    slots, sizes, live, vacant, used = array.array("i"), array.array("Q"), {}, [], 0
+    for action, addr, size, _stream in trace:
+        if action == "alloc" and size > 0:
+            if not vacant:
+                vacant.append(used)
+                used += 1
+            slot = vacant.pop()
+            live[addr] = slot
+            slots.append(slot)
+            sizes.append(size)
+        elif action == "free_requested" and addr in live:
+            slot = live.pop(addr)
+            vacant.append(slot)
+            slots.append(slot)
+            sizes.append(0)
+    for slot in live.values():
+        slots.append(slot)
+        sizes.append(0)
+    return slots, sizes, used
+
+
+def traces(recordings):
+    found = {
+        f"ping-pong, {words}": ping_pong(size)
+        for size, words in [(512, "512 B"), (64 * KIB, "64 KiB"), (2 * MIB, "2 MiB"), (64 * MIB, "64 MiB")]
+    }
+    for path in recordings:
+        found[os.path.basename(path).split(".")[0]] = from_recording(path)
+    return found
+
+
+def nanos_a_pair(call, trace):
+    slots, sizes, used = trace
+    memory = (ctypes.c_void_p * used)()
+    pairs = len(slots) // 2
+    arguments = (slots.buffer_info()[0], sizes.buffer_info()[0], len(slots), memory)
+    # The first time takes the segments.
+    call(*arguments)
+    rounds = []
+    for _ in range(ROUNDS):
+        elapsed = call(*arguments)
+        if elapsed == (1 << 64) - 1:
+            raise RuntimeError("PyTorch threw an exception")
+        rounds.append(elapsed / pairs)
+    return rounds
+
+
+def empties(torch):
+    """`torch.empty` from Python, end to end: a tensor is made and dropped."""
+    found = {}
+    for size, words in [(1 * KIB, "1 KiB"), (4 * MIB, "4 MiB")]:
+        rounds = []
+        for _ in range(ROUNDS + 1):
+            begun = time.perf_counter_ns()
+            for _ in range(PAIRS):
+                torch.empty(size, dtype=torch.uint8, device="cuda")
+            rounds.append((time.perf_counter_ns() - begun) / PAIRS)
+        found[f"torch.empty, {words}"] = rounds[1:]
+    return found
+
+
+def load(torch, path):
+    # Python keeps PyTorch's symbols to itself; the shim wants one of them.
+    library = os.path.join(os.path.dirname(torch.__file__), "lib", "libc10_cuda.so")
+    ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
+    shim = ctypes.CDLL(path)
+    pointer, count = ctypes.c_void_p, ctypes.c_size_t
+    shim.through_pytorch.restype = shim.through_functions.restype = ctypes.c_uint64
+    shim.through_pytorch.argtypes = [pointer, pointer, count, pointer]
+    shim.through_functions.argtypes = [pointer, pointer, pointer, pointer, count, pointer]
+    return shim
+
+
+def address(library, name):
+    return ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+
+
+def measure(allocator, shim_path, recordings):
+    """One process: all traces under one allocator, as JSON on standard output."""
+    import torch
+
+    import blockyard_torch as by
+
+    shim = load(torch, shim_path)
+    memory = torch.cuda.memory
+    if allocator == "plugin":
+        by.enable()
+    elif allocator == "nothing":
+        memory.change_current_allocator(memory.CUDAPluggableAllocator(shim_path, "nothing_malloc", "nothing_free"))
+    elif allocator == "rmm":
+        import rmm
+        from rmm.allocators.torch import rmm_torch_allocator
+
+        rmm.reinitialize(pool_allocator=True, initial_pool_size=16 << 30)
+        memory.change_current_allocator(rmm_torch_allocator)
+    torch.cuda.init()
+    torch.cuda.current_stream()
+    found = {allocator: {}}
+    for name, trace in traces(recordings).items():
+        found[allocator][name] = nanos_a_pair(shim.through_pytorch, trace)
+    if allocator == "plugin":
+        library = by._library
+        functions = [address(library, name) for name in ("blockyard_malloc", "blockyard_free")]
+        found["direct"] = {
+            name: nanos_a_pair(lambda *rest: shim.through_functions(*functions, *rest), trace)
+            for name, trace in traces(recordings).items()
+        }
+    if allocator != "nothing":
+        found[allocator].update(empties(torch))
+    print(json.dumps(found))
+
+
+def machine():
+    def told(*command):
+        try:
+            return subprocess.run(command, capture_output=True, text=True, timeout=20).stdout.strip()
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+
+    import torch
+
+    gpu = told("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")
+    cpu = [line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")]
+    return {
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "gpu": gpu,
+        "cpu": f"{cpu[0] if cpu else platform.machine()} ({os.cpu_count()} cores)",
+        "torch": torch.__version__,
+        "pairs": PAIRS,
+        "rounds": ROUNDS,
+        "turns": TURNS,
+        "command": "bench.py FOLDER SHIM RECORDING...",
+    }
+
+
+def table(names, allocators, medians):
+    lines = ["| trace | " + " | ".join(WORDS[each] for each in allocators) + " | in PyTorch | directly |"]
+    lines.append("| --- |" + " ---: |" * (len(allocators) + 2))
+    for name in names:
+        cells = [medians[each].get(name) for each in allocators]
+        native = medians.get("native", {}).get(name)
+        ratios = [
+            f"{native / medians[each][name]:.1f}x" if native and name in medians.get(each, {}) else ""
+            for each in ("plugin", "direct")
+        ]
+        words = ["" if cell is None else f"{cell:,.0f}" for cell in cells]
+        lines.append(f"| {name} | " + " | ".join(words + ratios) + " |")
+    return lines
+
+
+def svg(names, allocators, medians):
+    """Bars by trace; lengths are cut at the right where one is far longer than the rest."""
+    colors = ["#5b6770", "#d9822b", "#2f7d5b", "#8a5bb5", "#b8c0c6"]
+    width, left, height = 860, 200, 15
+    most = sorted(value for each in allocators for value in medians[each].values())
+    most = most[int(len(most) * 0.95)] if most else 1
+    parts, y = [], 40
+    for name in names:
+        parts.append(f'<text x="{left - 10}" y="{y + 12}" text-anchor="end" font-weight="bold">{name}</text>')
+        for index, each in enumerate(allocators):
+            value = medians[each].get(name)
+            if value is None:
+                continue
+            length = min(1.0, value / most) * (width - left - 110)
+            parts.append(f'<rect x="{left}" y="{y}" width="{length:.1f}" height="{height - 3}" fill="{colors[index]}"/>')
+            parts.append(f'<text x="{left + length + 6:.1f}" y="{y + 11}">{value:,.0f} ns</text>')
+            y += height
+        y += 10
+    for index, each in enumerate(allocators):
+        x = 10 + index * 170
+        parts.append(f'<rect x="{x}" y="12" width="11" height="11" fill="{colors[index]}"/>')
+        parts.append(f'<text x="{x + 16}" y="22">{WORDS[each]}</text>')
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {y}" font-family="sans-serif" font-size="11">'
+    return "\n".join([head, f'<rect width="{width}" height="{y}" fill="#ffffff"/>', *parts, "</svg>"]) + "\n"
+
+
+def report(folder, rounds, notes):
+    medians = {
+        each: {name: statistics.median(values) for name, values in traces.items()} for each, traces in rounds.items()
+    }
+    names = list(dict.fromkeys(name for traces in medians.values() for name in traces))
+    allocators = [each for each in WORDS if each in medians]
+    about = machine()
+    spread = {
+        each: {name: [min(values), max(values)] for name, values in traces.items()} for each, traces in rounds.items()
+    }
+    lines = [
+        f"# Allocations in PyTorch, {about['date']}",
+        "",
+        f"{about['gpu']}; {about['cpu']}; PyTorch {about['torch']}. Nanoseconds a pair of allocation and free, medians of "
+        f"{TURNS} processes with {ROUNDS} rounds each. The last two columns say how many times faster Blockyard is than "
+        "PyTorch's own allocator.",
+        "",
+        *table(names, allocators, medians),
+        "",
+        *[f"* {note}" for note in notes],
+    ]
+    text = "\n".join(lines) + "\n"
+    with open(os.path.join(folder, "bench.md"), "w") as file:
+        file.write(text)
+    with open(os.path.join(folder, "bench.json"), "w") as file:
+        json.dump({"machine": about, "nanos": medians, "spread": spread, "notes": notes}, file, indent=1)
+    with open(os.path.join(folder, "bench.svg"), "w") as file:
+        file.write(svg(names, allocators, medians))
+    print(text)
+
+
+def main():
+    folder, shim, recordings = sys.argv[1], os.path.abspath(sys.argv[2]), sys.argv[3:]
+    os.makedirs(folder, exist_ok=True)
+    # Without what nobody measures: stacks of settings of the caller.
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTORCH_")}
+    rounds, notes, given_up = {}, [], set()
+    for turn in range(TURNS):
+        for allocator in ("native", "plugin", "nothing", "rmm"):
+            if allocator in given_up:
+                continue
+            print(f"turn {turn + 1} of {TURNS}: {allocator}", file=sys.stderr, flush=True)
+            command = [sys.executable, __file__, "--measure", allocator, shim, *recordings]
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, timeout=90, env=environment)
+                answer, code = done.stdout.strip().splitlines(), done.returncode
+                words = done.stderr.strip().splitlines()
+            except subprocess.TimeoutExpired:
+                answer, code, words = [], "", ["it took more than 90 s"]
+            if code == 0 and answer:
+                for each, traces_of in json.loads(answer[-1]).items():
+                    for name, values in traces_of.items():
+                        rounds.setdefault(each, {}).setdefault(name, []).extend(values)
+            else:
+                given_up.add(allocator)
+                notes.append(f"{WORDS[allocator]} could not be measured: {words[-1] if words else f'status {code}'}")
+    report(folder, rounds, notes)
+    return 0 if "native" in rounds and "plugin" in rounds else 1
+
+
+if sys.argv[1] == "--check":
+    import torch
+
+    load(torch, os.path.abspath(sys.argv[2]))
+elif sys.argv[1] == "--measure":
+    measure(sys.argv[2], sys.argv[3], sys.argv[4:])
+else:
+    sys.exit(main())

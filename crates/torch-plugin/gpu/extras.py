@@ -1,0 +1,117 @@
+"""Side streams, CUDA graphs, memory fractions and a full device, under PyTorch's own allocator or Blockyard's.
+
+Usage: extras.py ALLOCATOR PART    (native or plugin; streams, graph, fraction, threads or full)
+
+Each part prints numbers that must be the same under both.
+"""
+
+import os
+import sys
+import threading
+
+ALLOCATOR, PART = sys.argv[1:3]
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
+
+import torch  # noqa: E402
+
+import blockyard_torch as by  # noqa: E402
+
+if ALLOCATOR == "plugin":
+    by.enable()
+stats = by.memory_stats if ALLOCATOR == "plugin" else torch.cuda.memory_stats
+
+
+def say(*words):
+    print(PART, *words, flush=True)
+
+
+def streams():
+    """Memory that another stream reads late must not be handed out before."""
+    side = torch.cuda.Stream()
+    total = 0.0
+    for step in range(200):
+        tensor = torch.full((1 << 18,), float(step), device="cuda")
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(100_000)
+            part = tensor.sum()
+            tensor.record_stream(side)
+        del tensor
+        # Would overwrite it, if it were handed out too early.
+        torch.full((1 << 18,), -1.0, device="cuda")
+        side.synchronize()
+        total += part.item()
+    say("sum", total, "expected", float(sum(range(200)) * (1 << 18)))
+
+
+def graph():
+    """A graph's memory comes from a pool of its own and is not given to others."""
+    torch.manual_seed(3)
+    model = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 8)).cuda()
+    static = torch.randn(64, 256, device="cuda")
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side), torch.no_grad():
+        for _ in range(3):
+            model(static)
+    torch.cuda.current_stream().wait_stream(side)
+    captured = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(captured), torch.no_grad():
+        result = model(static).softmax(dim=1)
+    worst = 0.0
+    for step in range(20):
+        static.copy_(torch.randn(64, 256, device="cuda"))
+        noise = [torch.full((1 << size,), 7.0, device="cuda") for size in range(8, 16)]
+        captured.replay()
+        with torch.no_grad():
+            worst = max(worst, (result - model(static).softmax(dim=1)).abs().max().item())
+        del noise
+    say("worst difference below 1e-5:", worst < 1e-5, "segments", stats()["segment.all.current"])
+    del captured, result
+    torch.cuda.empty_cache()
+    say("after the graph: segments", stats()["segment.all.current"])
+
+
+def fraction():
+    torch.cuda.set_per_process_memory_fraction(0.25)
+    tensors = [torch.empty(1 << 30, dtype=torch.uint8, device="cuda") for _ in range(4)]
+    say("reserved", stats()["reserved_bytes.all.current"])
+    del tensors
+    torch.cuda.empty_cache()
+    say("reserved after empty_cache", stats()["reserved_bytes.all.current"])
+
+
+def threads():
+    """Eight threads with streams of their own, whose tensors must keep their contents."""
+    wrong = []
+
+    def work(number):
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            for step in range(150):
+                value = float(number * 1000 + step)
+                kept = [torch.full((1 << (10 + (step + at) % 9),), value, device="cuda") for at in range(6)]
+                wrong.extend(1 for tensor in kept if not bool((tensor == value).all()))
+
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    torch.cuda.synchronize()
+    say("wrong contents", len(wrong), "allocated", stats()["allocated_bytes.all.current"])
+
+
+def full():
+    """What PyTorch makes of a request that cannot be served."""
+    try:
+        tensor = torch.empty(1 << 42, dtype=torch.uint8, device="cuda")
+    except RuntimeError as error:
+        say("raises", type(error).__name__, str(error)[:90])
+    else:
+        say("gives a tensor at", hex(tensor.data_ptr()))
+    say("a small one still works:", torch.ones(4, device="cuda").sum().item())
+
+
+{"streams": streams, "graph": graph, "fraction": fraction, "threads": threads, "full": full}[PART]()
+say("done")

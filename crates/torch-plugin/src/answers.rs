@@ -1,0 +1,214 @@
+//! What PyTorch refuses under an allocator that is not its own, for the Python module.
+//!
+//! Functions that return a text return null on an error, the others -1 where 0 is success; [`blockyard_last_error`] says
+//! why. Texts are given back with [`blockyard_free_text`].
+#![expect(unsafe_code, reason = "functions are exported to C under their own names")]
+
+use std::ffi::{CString, c_char, c_int};
+use std::path::PathBuf;
+use std::ptr;
+
+use blockyard_device::DeviceMemory as _;
+use blockyard_pytorch::{memory_stats, memory_summary};
+use blockyard_record::Stats;
+use serde_json::{Map, Value};
+
+use crate::border::{answer, c_text, last_error, read_text};
+use crate::devices::{Allocator, Device, settings};
+use crate::error::PluginError;
+use crate::history::History;
+use crate::{files, hooks};
+
+const FAILED: c_int = -1;
+
+/// Why the last call of this thread failed; valid until its next one.
+#[unsafe(no_mangle)]
+pub extern "C" fn blockyard_last_error() -> *const c_char {
+    last_error()
+}
+
+/// Gives a text of this library back; null is ignored.
+///
+/// # Safety
+///
+/// `text` must be null or what a function of this library returned and nobody gave back yet.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blockyard_free_text(text: *mut c_char) {
+    if !text.is_null() {
+        // SAFETY: it came from `CString::into_raw`, as the caller says.
+        drop(unsafe { CString::from_raw(text) });
+    }
+}
+
+/// Whether the settings of the environment can be used.
+#[unsafe(no_mangle)]
+pub extern "C" fn blockyard_check_settings() -> c_int {
+    done(|| settings().map(drop))
+}
+
+/// What `torch.cuda.memory_stats()` would return, as JSON; zeros for a device that was not used yet.
+#[unsafe(no_mangle)]
+pub extern "C" fn blockyard_memory_stats(device: c_int) -> *mut c_char {
+    text(|| {
+        let stats: Map<String, Value> = memory_stats(&stats(device)?)
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), Value::from(value)))
+            .collect();
+        Ok(Value::Object(stats).to_string())
+    })
+}
+
+/// What `torch.cuda.memory_summary()` would return.
+#[unsafe(no_mangle)]
+pub extern "C" fn blockyard_memory_summary(device: c_int, is_abbreviated: c_int) -> *mut c_char {
+    text(|| {
+        let number = u32::try_from(device).map_err(|_| PluginError::NoSuchDevice(device))?;
+        Ok(memory_summary(&stats(device)?, number, is_abbreviated != 0))
+    })
+}
+
+/// Gives the cached memory of all devices back.
+#[unsafe(no_mangle)]
+pub extern "C" fn blockyard_empty_cache() -> c_int {
+    done(hooks::empty_caches)
+}
+
+/// Sets every peak of the device to its current value.
+#[unsafe(no_mangle)]
+pub extern "C" fn blockyard_reset_peak_stats(device: c_int) -> c_int {
+    done(|| {
+        if let Some(device) = Device::used(device) {
+            device.allocator.with(Allocator::reset_peak_stats);
+        }
+        Ok(())
+    })
+}
+
+/// Sets all accumulated counts of the device to zero.
+#[unsafe(no_mangle)]
+pub extern "C" fn blockyard_reset_accumulated_stats(device: c_int) -> c_int {
+    done(|| {
+        if let Some(device) = Device::used(device) {
+            device.allocator.with(Allocator::reset_accumulated_stats);
+        }
+        Ok(())
+    })
+}
+
+/// Notes what happens on the device from now on, for [`blockyard_snapshot`]: its last `most` entries, all for 0. What was
+/// noted before is forgotten.
+#[unsafe(no_mangle)]
+pub extern "C" fn blockyard_trace_start(device: c_int, most: usize) -> c_int {
+    done(|| {
+        let device = Device::get(device)?;
+        let most = if most == 0 { usize::MAX } else { most };
+        device.allocator.with(|allocator| {
+            let history = begin(device, allocator, most)?;
+            allocator.sink_mut().set_trace(Some(history));
+            Ok(())
+        })
+    })
+}
+
+/// Stops what [`blockyard_trace_start`] began, and forgets it.
+#[unsafe(no_mangle)]
+pub extern "C" fn blockyard_trace_stop(device: c_int) -> c_int {
+    done(|| {
+        if let Some(device) = Device::used(device) {
+            device.allocator.with(|allocator| allocator.sink_mut().set_trace(None));
+        }
+        Ok(())
+    })
+}
+
+/// All segments and traces of all devices as JSON, which the Python module turns into PyTorch's dictionary.
+#[unsafe(no_mangle)]
+pub extern "C" fn blockyard_snapshot() -> *mut c_char {
+    text(files::snapshot)
+}
+
+/// Starts a recording of the device.
+#[unsafe(no_mangle)]
+pub extern "C" fn blockyard_record_start(device: c_int) -> c_int {
+    done(|| {
+        let index = device;
+        let device = Device::get(device)?;
+        device.allocator.with(|allocator| {
+            if allocator.sink_mut().recording_mut().is_some() {
+                return Err(PluginError::Recording(index));
+            }
+            let history = begin(device, allocator, usize::MAX)?;
+            allocator.sink_mut().set_recording(Some(history));
+            Ok(())
+        })
+    })
+}
+
+/// Notes the statistics of this moment in the recording, under that name.
+#[unsafe(no_mangle)]
+pub extern "C" fn blockyard_record_mark(device: c_int, label: *const c_char) -> c_int {
+    done(|| {
+        let label = read_text(label, "label")?;
+        let used = Device::used(device).ok_or(PluginError::NotRecording(device))?;
+        used.allocator.with(|allocator| {
+            let recording = allocator.sink_mut().recording_mut();
+            recording.ok_or(PluginError::NotRecording(device))?.mark(label);
+            Ok(())
+        })
+    })
+}
+
+/// Ends the recording of the device and writes it to `path`, packed where that ends in `.gz`; with a null path it is dropped.
+/// `name` is what to call it, `torch` the version of PyTorch.
+#[unsafe(no_mangle)]
+pub extern "C" fn blockyard_record_finish(
+    device: c_int,
+    path: *const c_char,
+    name: *const c_char,
+    torch: *const c_char,
+) -> c_int {
+    done(|| {
+        let used = Device::used(device).ok_or(PluginError::NotRecording(device))?;
+        let end = used.allocator.with(|allocator| {
+            let history = allocator.sink_mut().set_recording(None)?;
+            Some(files::End {
+                history,
+                snapshot: allocator.snapshot(),
+                total: allocator.device().total_memory(),
+                device: allocator.device().name().to_owned(),
+            })
+        });
+        let end = end.ok_or(PluginError::NotRecording(device))?;
+        if path.is_null() {
+            return Ok(());
+        }
+        let (path, name) = (PathBuf::from(read_text(path, "path")?), read_text(name, "name")?);
+        if let Some(source) = end.history.error() {
+            return Err(PluginError::History { device, source });
+        }
+        let lines = end.lines(name, read_text(torch, "torch")?, used.settings_text());
+        files::write(&path, &lines).map_err(|source| PluginError::Write { path, source })
+    })
+}
+
+fn begin(device: &Device, allocator: &Allocator, most: usize) -> Result<History, PluginError> {
+    let max_split_size = allocator.stats().max_split_size;
+    let total = allocator.device().total_memory();
+    History::new(total, &allocator.snapshot(), max_split_size, most)
+        .map_err(|source| PluginError::History { device: device.index, source })
+}
+
+fn stats(device: c_int) -> Result<Stats, PluginError> {
+    match Device::used(device) {
+        Some(device) => Ok(device.allocator.with(|allocator| allocator.stats())),
+        None => Ok(Stats { max_split_size: settings()?.max_split_size_signed(), ..Stats::default() }),
+    }
+}
+
+fn done(act: impl FnOnce() -> Result<(), PluginError>) -> c_int {
+    answer(FAILED, || act().map(|()| 0))
+}
+
+fn text(act: impl FnOnce() -> Result<String, PluginError>) -> *mut c_char {
+    answer(ptr::null_mut(), || act().map(|text| c_text(text).into_raw()))
+}

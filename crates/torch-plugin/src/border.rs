@@ -1,0 +1,80 @@
+//! The border to C: nothing unwinds across it.
+
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char};
+use std::io::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::PluginError;
+
+/// Set by a panic: an allocator that broke off in the middle of a step could hand out the same memory twice.
+static IS_BROKEN: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    static LAST_ERROR: RefCell<CString> = RefCell::default();
+}
+
+/// For functions that PyTorch calls: what goes wrong is said on standard error, and `failed` is the answer.
+#[inline]
+pub(crate) fn hook<R>(failed: R, act: impl FnOnce() -> Result<R, PluginError>) -> R {
+    match guarded(act) {
+        Ok(done) => done,
+        Err(error) => {
+            say(&error);
+            failed
+        }
+    }
+}
+
+/// For functions that the Python module calls: what goes wrong is kept for [`last_error`], and `failed` is the answer.
+pub(crate) fn answer<R>(failed: R, act: impl FnOnce() -> Result<R, PluginError>) -> R {
+    match guarded(act) {
+        Ok(done) => done,
+        Err(error) => {
+            let text = c_text(error.words());
+            LAST_ERROR.with(|last| *last.borrow_mut() = text);
+            failed
+        }
+    }
+}
+
+/// The last error of this thread, until its next one.
+pub(crate) fn last_error() -> *const c_char {
+    LAST_ERROR.with(|last| last.borrow().as_ptr())
+}
+
+/// Text for C; what follows a zero in it is left out.
+pub(crate) fn c_text(text: String) -> CString {
+    let mut bytes = text.into_bytes();
+    bytes.retain(|byte| *byte != 0);
+    CString::new(bytes).unwrap_or_default()
+}
+
+/// Text from C.
+pub(crate) fn read_text(text: *const c_char, name: &'static str) -> Result<String, PluginError> {
+    if text.is_null() {
+        return Err(PluginError::Argument(name));
+    }
+    #[expect(unsafe_code, reason = "text from C is known by its first byte alone")]
+    // SAFETY: it is not null, and whoever calls a function of this library passes text that ends with a zero.
+    let text = unsafe { CStr::from_ptr(text) };
+    text.to_str().map(str::to_owned).map_err(|_| PluginError::Argument(name))
+}
+
+#[inline]
+fn guarded<R>(act: impl FnOnce() -> Result<R, PluginError>) -> Result<R, PluginError> {
+    if IS_BROKEN.load(Ordering::Relaxed) {
+        return Err(PluginError::Panicked);
+    }
+    catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|_| {
+        IS_BROKEN.store(true, Ordering::Relaxed);
+        Err(PluginError::Panicked)
+    })
+}
+
+// Not `eprintln!`, which panics where standard error is closed.
+#[cold]
+fn say(error: &PluginError) {
+    let _ = writeln!(std::io::stderr(), "blockyard: {}", error.words());
+}

@@ -1,0 +1,114 @@
+//! One allocator for each device, made when the device is first used and kept until the process ends.
+
+use std::ffi::c_int;
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use blockyard_allocator::{AllocatorConfig, CachingAllocator, SharedAllocator};
+use blockyard_device_cuda::CudaDevice;
+
+use crate::error::PluginError;
+use crate::history::Tap;
+
+/// More than PyTorch is built for.
+const MOST_DEVICES: usize = 128;
+
+/// Where settings stand, the one that counts first; PyTorch 2.11 looks in this order and uses one of them.
+const VARIABLES: [&str; 2] = ["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"];
+
+/// What works on a device.
+pub(crate) type Allocator = CachingAllocator<CudaDevice, Tap>;
+
+/// A device in use.
+#[derive(Debug)]
+pub(crate) struct Device {
+    pub(crate) index: c_int,
+    pub(crate) allocator: SharedAllocator<CudaDevice, Tap>,
+    // The bits of a float; 1 for no limit.
+    fraction: AtomicU64,
+}
+
+// Never dropped: when a process ends the driver may be gone before us, and takes everything back by itself.
+static DEVICES: [OnceLock<Device>; MOST_DEVICES] = [const { OnceLock::new() }; MOST_DEVICES];
+
+impl Device {
+    /// The device of that number, opened if need be.
+    #[inline]
+    pub(crate) fn get(index: c_int) -> Result<&'static Self, PluginError> {
+        match Self::used(index) {
+            Some(device) => Ok(device),
+            None => Self::open(index),
+        }
+    }
+
+    /// The device of that number, if anything was allocated there.
+    #[inline]
+    pub(crate) fn used(index: c_int) -> Option<&'static Self> {
+        DEVICES.get(usize::try_from(index).ok()?)?.get()
+    }
+
+    /// All devices in use, by ascending number.
+    pub(crate) fn all() -> impl Iterator<Item = &'static Self> {
+        DEVICES.iter().filter_map(OnceLock::get)
+    }
+
+    #[cold]
+    fn open(index: c_int) -> Result<&'static Self, PluginError> {
+        static TURN: Mutex<()> = Mutex::new(());
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let (place, number) = usize::try_from(index)
+            .ok()
+            .and_then(|place| DEVICES.get(place))
+            .zip(u32::try_from(index).ok())
+            .ok_or(PluginError::NoSuchDevice(index))?;
+        if let Some(device) = place.get() {
+            return Ok(device);
+        }
+        let config = settings()?;
+        let fraction = config.per_process_memory_fraction();
+        let mut device =
+            CudaDevice::open(number).map_err(|source| PluginError::Open { device: index, source })?;
+        #[expect(unsafe_code, reason = "only PyTorch knows what streams it passes")]
+        // SAFETY: PyTorch passes handles of the runtime, which are the driver's, and never destroys the streams of its pools.
+        unsafe {
+            device.use_handles_as_streams();
+        }
+        let allocator = SharedAllocator::new(CachingAllocator::new(device, config, Tap::default()));
+        let fraction = AtomicU64::new(fraction.to_bits());
+        Ok(place.get_or_init(|| Self { index, allocator, fraction }))
+    }
+
+    pub(crate) fn set_fraction(&self, fraction: f64) -> Result<(), PluginError> {
+        self.allocator
+            .with(|allocator| allocator.set_memory_fraction(fraction))
+            .map_err(PluginError::of(self.index))?;
+        self.fraction.store(fraction.to_bits(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The settings in force, with the memory fraction that a program set.
+    pub(crate) fn settings_text(&self) -> String {
+        let (mut text, set_before) = self.allocator.with(|allocator| {
+            let config = allocator.config();
+            (config.text().to_owned(), config.per_process_memory_fraction())
+        });
+        let fraction = f64::from_bits(self.fraction.load(Ordering::Relaxed));
+        if fraction.to_bits() != set_before.to_bits() {
+            if !text.is_empty() {
+                text.push(',');
+            }
+            let _ = write!(text, "per_process_memory_fraction:{fraction}");
+        }
+        text
+    }
+}
+
+/// The settings of the environment.
+pub(crate) fn settings() -> Result<AllocatorConfig, PluginError> {
+    let found = VARIABLES.iter().find_map(|variable| Some((*variable, std::env::var_os(variable)?)));
+    let Some((variable, text)) = found else {
+        return Ok(AllocatorConfig::default());
+    };
+    text.to_string_lossy().parse().map_err(|source| PluginError::Settings { variable, source })
+}

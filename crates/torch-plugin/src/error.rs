@@ -1,0 +1,100 @@
+use std::error::Error;
+use std::io;
+use std::path::PathBuf;
+
+use blockyard_allocator::{AllocError, ConfigError};
+use blockyard_device_cuda::OpenError;
+use blockyard_record::{DeviceAddr, StateError};
+
+/// Why a call gave nothing.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum PluginError {
+    /// The environment has settings that PyTorch would refuse, or that this allocator does not know.
+    #[error("{variable} cannot be used")]
+    Settings {
+        /// Where they stand.
+        variable: &'static str,
+        #[source]
+        source: ConfigError,
+    },
+    /// The device cannot be used.
+    #[error("CUDA device {device} cannot be used")]
+    Open {
+        device: i32,
+        #[source]
+        source: OpenError,
+    },
+    /// A number that no device has.
+    #[error("there is no CUDA device {0}")]
+    NoSuchDevice(i32),
+    /// Nothing was allocated on the device yet.
+    #[error("nothing was allocated on CUDA device {0} yet")]
+    Unused(i32),
+    /// The allocator refused. The text is PyTorch's, which knows only device 0.
+    #[error("{}", allocator_words(*.device, .source))]
+    Allocator { device: i32, source: AllocError },
+    /// A size below zero.
+    #[error("a request of {0} bytes")]
+    Size(isize),
+    /// Memory that cannot be shared by its base address.
+    #[error("memory of expandable segments at {0} has no base to share; set expandable_segments:False")]
+    Expandable(DeviceAddr),
+    /// A pool's number that is too large.
+    #[error("no memory pool has the number ({0}, {1})")]
+    Pool(u64, u64),
+    /// A pointer argument that is null or not text.
+    #[error("the argument {0} is missing or is not text")]
+    Argument(&'static str),
+    /// A recording is running.
+    #[error("CUDA device {0} is being recorded already")]
+    Recording(i32),
+    /// No recording is running.
+    #[error("CUDA device {0} is not being recorded")]
+    NotRecording(i32),
+    /// What was noted does not add up: a defect of ours.
+    #[error("what was noted of CUDA device {device} does not add up")]
+    History {
+        device: i32,
+        #[source]
+        source: StateError,
+    },
+    /// The file cannot be written.
+    #[error("{} cannot be written", .path.display())]
+    Write {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    /// A panic, now or earlier: a defect of ours, after which nothing can be trusted.
+    #[error("the allocator failed inside and gives nothing any more; please report what it said before")]
+    Panicked,
+}
+
+fn allocator_words(device: i32, source: &AllocError) -> String {
+    let text = source.to_string();
+    if device == 0 { text } else { text.replacen("GPU 0 has", &format!("GPU {device} has"), 1) }
+}
+
+impl PluginError {
+    /// For an error of the allocator of that device.
+    pub(crate) fn of(device: i32) -> impl Fn(AllocError) -> Self {
+        move |source| Self::Allocator { device, source }
+    }
+
+    /// The message with all its causes.
+    pub(crate) fn words(&self) -> String {
+        let mut words = self.to_string();
+        let mut next = match self {
+            // Its message is the allocator's.
+            Self::Allocator { source, .. } => source.source(),
+            error => error.source(),
+        };
+        while let Some(cause) = next {
+            words.push_str(": ");
+            words.push_str(&cause.to_string());
+            next = cause.source();
+        }
+        words
+    }
+}

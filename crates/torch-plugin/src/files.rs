@@ -1,0 +1,135 @@
+//! Recordings and snapshots as text.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+use std::path::Path;
+
+use blockyard_allocator::AllocatorConfig;
+use blockyard_pytorch::{Meta, log, stat_values};
+use blockyard_record::{Bytes, SegmentSnapshot, Snapshot};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::{Value, json};
+
+use crate::devices::{Device, settings};
+use crate::error::PluginError;
+use crate::history::{History, Noted};
+
+/// A recording at its end.
+#[derive(Debug)]
+pub(crate) struct End {
+    pub(crate) history: Box<History>,
+    pub(crate) snapshot: Snapshot,
+    pub(crate) total: Bytes,
+    pub(crate) device: String,
+}
+
+impl End {
+    /// The lines of the file, in the format of recorded programs.
+    pub(crate) fn lines(self, name: String, torch: String, config: String) -> Vec<String> {
+        let Self { history, snapshot, total, device } = self;
+        let meta = Meta {
+            name,
+            torch,
+            config,
+            total_memory: total,
+            device,
+            profile: "program".to_owned(),
+            streams: Vec::new(),
+        };
+        let entries: Vec<_> = history.entries().iter().map(|noted| noted.entry).collect();
+        vec![
+            log::meta(&meta),
+            log::trace(&entries),
+            log::checkpoints(history.checkpoints()),
+            log::segments(&snapshot),
+            log::final_stats(&stat_values(history.stats())),
+        ]
+    }
+}
+
+/// Writes the lines, packed where the name ends in `.gz`.
+pub(crate) fn write(path: &Path, lines: &[String]) -> io::Result<()> {
+    let mut file = BufWriter::new(File::create(path)?);
+    if path.extension().is_some_and(|extension| extension == "gz") {
+        let mut packed = GzEncoder::new(file, Compression::default());
+        put(&mut packed, lines)?;
+        file = packed.finish()?;
+    } else {
+        put(&mut file, lines)?;
+    }
+    file.flush()
+}
+
+fn put(to: &mut impl io::Write, lines: &[String]) -> io::Result<()> {
+    lines.iter().try_for_each(|line| writeln!(to, "{line}"))
+}
+
+/// All segments, with blocks as `[address, size, requested, state]`; traces as `[action, address, size, stream, microseconds]` by
+/// device; settings.
+pub(crate) fn snapshot() -> Result<String, PluginError> {
+    let mut segments = Vec::new();
+    let mut traces = String::new();
+    let mut config = settings()?;
+    for device in Device::all() {
+        // Both at one moment: a viewer replays the trace backward from the segments.
+        let (snapshot, noted, failure) = device.allocator.with(|allocator| {
+            config = allocator.config().clone();
+            let trace = allocator.sink().trace();
+            let noted = trace.map(History::entries).cloned().unwrap_or_default();
+            (allocator.snapshot(), noted, trace.and_then(History::error))
+        });
+        if let Some(source) = failure {
+            return Err(PluginError::History { device: device.index, source });
+        }
+        let runs = snapshot.segments.iter().flat_map(SegmentSnapshot::mapped_runs);
+        segments.extend(runs.map(|run| segment(device.index, &run)));
+        let separator = if traces.is_empty() { "" } else { "," };
+        let _ = write!(traces, "{separator}[{},{}]", device.index, trace(&noted));
+    }
+    let (segments, config) = (Value::Array(segments), settings_of(&config));
+    Ok(format!(r#"{{"segments":{segments},"traces":[{traces}],"settings":{config}}}"#))
+}
+
+fn trace(noted: &VecDeque<Noted>) -> String {
+    let mut text = String::from("[");
+    for (index, Noted { entry, micros }) in noted.iter().enumerate() {
+        let separator = if index == 0 { "" } else { "," };
+        let (action, addr, size, stream) = (entry.action, entry.addr, entry.size.get(), entry.stream);
+        let _ = write!(text, r#"{separator}["{action}",{addr},{size},{stream},{micros}]"#);
+    }
+    text.push(']');
+    text
+}
+
+fn segment(device: i32, segment: &SegmentSnapshot) -> Value {
+    let blocks = segment
+        .blocks
+        .iter()
+        .map(|block| json!([block.addr.get(), block.size.get(), block.requested.get(), block.state.name()]));
+    json!({
+        "device": device,
+        "address": segment.addr.get(),
+        "total_size": segment.size.get(),
+        "allocated_size": segment.allocated().get(),
+        "active_size": segment.active().get(),
+        "requested_size": segment.requested().get(),
+        "stream": segment.stream.get(),
+        "segment_type": segment.pool.to_string(),
+        "segment_pool_id": [segment.pool_id.capture, segment.pool_id.user],
+        "is_expandable": segment.is_expandable,
+        "blocks": blocks.collect::<Vec<_>>(),
+    })
+}
+
+fn settings_of(config: &AllocatorConfig) -> Value {
+    json!({
+        "PYTORCH_CUDA_ALLOC_CONF": config.text(),
+        "max_split_size": config.max_split_size_signed(),
+        "garbage_collection_threshold": config.garbage_collection_threshold(),
+        "expandable_segments": config.expandable_segments(),
+        "roundup_power2_divisions": config.roundup_table(),
+    })
+}

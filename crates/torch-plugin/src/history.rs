@@ -1,0 +1,158 @@
+//! What happens inside an allocator, noted while somebody wants to know.
+
+use std::collections::VecDeque;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use blockyard_pytorch::stat_values;
+use blockyard_record::{Bytes, Event, EventSink, MemoryState, Snapshot, StateError, Stats, TraceEntry};
+
+/// The receiver of an allocator's events. One branch for each where nobody wants to know.
+#[derive(Debug, Default)]
+pub(crate) struct Tap {
+    /// For snapshots.
+    trace: Option<Box<History>>,
+    /// For a recording.
+    recording: Option<Box<History>>,
+    is_open: bool,
+}
+
+impl Tap {
+    pub(crate) fn trace(&self) -> Option<&History> {
+        self.trace.as_deref()
+    }
+
+    pub(crate) fn set_trace(&mut self, history: Option<History>) {
+        self.trace = history.map(Box::new);
+        self.note();
+    }
+
+    pub(crate) fn recording_mut(&mut self) -> Option<&mut History> {
+        self.recording.as_deref_mut()
+    }
+
+    pub(crate) fn set_recording(&mut self, history: Option<History>) -> Option<Box<History>> {
+        let before = std::mem::replace(&mut self.recording, history.map(Box::new));
+        self.note();
+        before
+    }
+
+    fn note(&mut self) {
+        self.is_open = self.trace.is_some() || self.recording.is_some();
+    }
+
+    #[cold]
+    fn pass_on(&mut self, event: Event) {
+        for history in [&mut self.trace, &mut self.recording].into_iter().flatten() {
+            history.record(&event);
+        }
+    }
+}
+
+impl EventSink for Tap {
+    #[inline]
+    fn record(&mut self, event: Event) {
+        if self.is_open {
+            self.pass_on(event);
+        }
+    }
+}
+
+/// A trace entry and when it happened, in microseconds since 1970.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Noted {
+    pub(crate) entry: TraceEntry,
+    pub(crate) micros: u64,
+}
+
+/// The trace from some moment on, with the memory that it leads to.
+#[derive(Debug)]
+pub(crate) struct History {
+    entries: VecDeque<Noted>,
+    most: usize,
+    state: MemoryState,
+    checkpoints: Vec<(String, usize, Vec<i64>)>,
+    /// Whether streams were waited for, and nothing came of it yet that a trace has a word for.
+    has_waited: bool,
+    error: Option<StateError>,
+}
+
+impl History {
+    /// Begins with this memory and keeps the last `most` entries.
+    pub(crate) fn new(
+        capacity: Bytes,
+        snapshot: &Snapshot,
+        max_split_size: i64,
+        most: usize,
+    ) -> Result<Self, StateError> {
+        let state = MemoryState::beginning_with(capacity, snapshot, max_split_size)?;
+        Ok(Self {
+            entries: VecDeque::new(),
+            most,
+            state,
+            checkpoints: Vec::new(),
+            has_waited: false,
+            error: None,
+        })
+    }
+
+    pub(crate) fn entries(&self) -> &VecDeque<Noted> {
+        &self.entries
+    }
+
+    /// Statistics as a replay of the entries counts them: never reset, and without waits that nothing shows.
+    pub(crate) fn stats(&self) -> &Stats {
+        self.state.stats()
+    }
+
+    pub(crate) fn checkpoints(&self) -> &[(String, usize, Vec<i64>)] {
+        &self.checkpoints
+    }
+
+    pub(crate) fn mark(&mut self, label: String) {
+        self.checkpoints.push((label, self.entries.len(), stat_values(self.state.stats())));
+    }
+
+    /// What does not add up, if anything.
+    pub(crate) fn error(&self) -> Option<StateError> {
+        self.error
+    }
+
+    fn record(&mut self, event: &Event) {
+        if self.error.is_some() {
+            return;
+        }
+        match event {
+            // A trace has no word for a reset, so what replays it would not see one.
+            Event::PeakReset | Event::AccumulatedReset => return,
+            // Nor for an emptied cache that was empty before: it counts once something shows it.
+            Event::StreamsSynchronized => {
+                self.has_waited = true;
+                return;
+            }
+            Event::SegmentReleased { .. } | Event::Unmapped { .. } | Event::RetryStarted
+                if self.has_waited =>
+            {
+                self.apply(&Event::StreamsSynchronized);
+                self.has_waited = false;
+            }
+            Event::FreeCompleted { .. } | Event::Merged { .. } => {}
+            _ => self.has_waited = false,
+        }
+        if let Some(entry) = self.state.trace_entry(event) {
+            if self.entries.len() >= self.most {
+                self.entries.pop_front();
+            }
+            self.entries.push_back(Noted { entry, micros: micros() });
+        }
+        self.apply(event);
+    }
+
+    fn apply(&mut self, event: &Event) {
+        self.error = self.state.apply(event).err();
+    }
+}
+
+fn micros() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,171 @@
+//! The functions that PyTorch calls, with the signatures of `CUDAPluggableAllocator`.
+//!
+//! What one of them cannot give is a null pointer, and a message on standard error says why.
+#![expect(unsafe_code, reason = "functions are exported to C under their own names")]
+
+use std::ffi::{c_double, c_int, c_void};
+use std::ptr;
+
+use blockyard_allocator::AllocError;
+use blockyard_device::DeviceError;
+use blockyard_record::{Bytes, DeviceAddr, StreamId};
+
+use crate::border::hook;
+use crate::devices::{Allocator, Device, settings};
+use crate::error::PluginError;
+use crate::filter::{MempoolId, OwnFilter, StreamFilter};
+
+/// `set_init_fn` wants this: called once, before the first allocation. Tells about bad settings early.
+#[unsafe(no_mangle)]
+pub extern "C" fn blockyard_init(_device_count: c_int) {
+    hook((), || settings().map(drop));
+}
+
+/// Hands out `size` bytes for use on `stream`; null for 0 bytes, and when there is no memory.
+#[unsafe(no_mangle)]
+pub extern "C" fn blockyard_malloc(size: isize, device: c_int, stream: *mut c_void) -> *mut c_void {
+    hook(ptr::null_mut(), || {
+        let requested = u64::try_from(size).map_err(|_| PluginError::Size(size))?;
+        let allocator = &Device::get(device)?.allocator;
+        let addr = allocator
+            .allocate(Bytes::new(requested), stream_id(stream))
+            .map_err(|source| PluginError::Allocator { device, source })?;
+        Ok(pointer(addr))
+    })
+}
+
+/// Takes back what [`blockyard_malloc`] handed out on that device; null is ignored.
+#[unsafe(no_mangle)]
+pub extern "C" fn blockyard_free(memory: *mut c_void, _size: isize, device: c_int, _stream: *mut c_void) {
+    hook((), || {
+        if memory.is_null() {
+            return Ok(());
+        }
+        let used = Device::used(device).ok_or(PluginError::Unused(device))?;
+        match used.allocator.free(addr(memory)) {
+            // The process ends, or somebody reset the device: the memory is gone already.
+            Err(AllocError::Device(DeviceError::Lost { .. })) => Ok(()),
+            freed => freed.map_err(|source| PluginError::Allocator { device, source }),
+        }
+    });
+}
+
+/// `set_record_stream_fn` wants this: `stream` uses the memory too. Memory that is not from here is none of our business.
+#[unsafe(no_mangle)]
+pub extern "C" fn blockyard_record_stream(memory: *mut c_void, stream: *mut c_void) {
+    hook((), || {
+        for device in Device::all() {
+            match device.allocator.record_stream(addr(memory), stream_id(stream)) {
+                Err(AllocError::InvalidPointer(_)) => {}
+                recorded => return recorded.map_err(PluginError::of(device.index)),
+            }
+        }
+        Ok(())
+    });
+}
+
+/// `set_reset_fn` wants this: gives the cached memory of all devices back, for `torch.cuda.empty_cache()`.
+#[unsafe(no_mangle)]
+pub extern "C" fn blockyard_reset() {
+    hook((), empty_caches);
+}
+
+pub(crate) fn empty_caches() -> Result<(), PluginError> {
+    Device::all().try_for_each(|device| {
+        let emptied = device.allocator.with(Allocator::empty_cache);
+        emptied.map_err(PluginError::of(device.index))
+    })
+}
+
+/// `set_memory_fraction_fn` wants this: limits what may be reserved on the device, for `set_per_process_memory_fraction`.
+#[unsafe(no_mangle)]
+pub extern "C" fn blockyard_memory_fraction(fraction: c_double, device: c_int) {
+    hook((), || Device::get(device)?.set_fraction(fraction));
+}
+
+/// `set_base_alloc_fn` wants this: where the segment of that memory starts and, where `size` is not null, how large it is.
+///
+/// # Safety
+///
+/// `size` must be null or where a number can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blockyard_base_alloc(memory: *mut c_void, size: *mut usize) -> *mut c_void {
+    hook(ptr::null_mut(), || {
+        let addr = addr(memory);
+        for device in Device::all() {
+            let snapshot = device.allocator.with(|allocator| allocator.snapshot());
+            let segments = &snapshot.segments;
+            let holds = |start: DeviceAddr, size: Bytes| addr >= start && addr < start.offset(size);
+            let Some(segment) = segments.iter().find(|segment| holds(segment.addr, segment.size)) else {
+                continue;
+            };
+            if segment.is_expandable {
+                return Err(PluginError::Expandable(addr));
+            }
+            // SAFETY: as the caller says.
+            if let Some(size) = unsafe { size.as_mut() } {
+                *size = usize::try_from(segment.size.get()).unwrap_or(usize::MAX);
+            }
+            return Ok(pointer(segment.addr));
+        }
+        Err(PluginError::Allocator { device: 0, source: AllocError::InvalidPointer(addr) })
+    })
+}
+
+/// `set_begin_allocate_to_pool` wants this: requests of streams that `filter` accepts go to the pool from now on.
+///
+/// # Safety
+///
+/// `filter` must be null or that of a live `std::function<bool(cudaStream_t)>` of libstdc++; it is copied.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blockyard_begin_allocate_to_pool(
+    device: c_int,
+    pool: MempoolId,
+    filter: *const StreamFilter,
+) {
+    hook((), || {
+        let id = pool.pool()?;
+        // SAFETY: as the caller says.
+        let filter = unsafe { OwnFilter::copy(filter) };
+        let begun = Device::get(device)?.allocator.with(|allocator| match filter {
+            Some(filter) => allocator.begin_allocate_to_pool_if(id, move |stream| filter.accepts(stream)),
+            None => allocator.begin_allocate_to_pool(id, None),
+        });
+        begun.map_err(PluginError::of(device))
+    });
+}
+
+/// `set_end_allocate_to_pool_fn` wants this: ends what [`blockyard_begin_allocate_to_pool`] began.
+#[unsafe(no_mangle)]
+pub extern "C" fn blockyard_end_allocate_to_pool(device: c_int, pool: MempoolId) {
+    hook((), || {
+        let id = pool.pool()?;
+        let ended = Device::get(device)?.allocator.with(|allocator| allocator.end_allocate_to_pool(id));
+        ended.map_err(PluginError::of(device))
+    });
+}
+
+/// `set_release_pool` wants this: one user of the pool less.
+#[unsafe(no_mangle)]
+pub extern "C" fn blockyard_release_pool(device: c_int, pool: MempoolId) {
+    hook((), || {
+        let id = pool.pool()?;
+        let released = Device::get(device)?.allocator.with(|allocator| allocator.release_pool(id));
+        released.map_err(PluginError::of(device))
+    });
+}
+
+#[inline]
+fn stream_id(stream: *mut c_void) -> StreamId {
+    StreamId::new(stream.expose_provenance() as u64)
+}
+
+#[inline]
+fn addr(memory: *mut c_void) -> DeviceAddr {
+    DeviceAddr::new(memory.expose_provenance() as u64)
+}
+
+#[inline]
+fn pointer(addr: DeviceAddr) -> *mut c_void {
+    ptr::with_exposed_provenance_mut(usize::try_from(addr.get()).unwrap_or_default())
+}

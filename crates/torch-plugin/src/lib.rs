@@ -1,0 +1,31 @@
+//! The allocator as a shared library that PyTorch loads with `torch.cuda.memory.CUDAPluggableAllocator`.
+//!
+//! `hooks` has the functions that PyTorch calls: [`blockyard_malloc`] and [`blockyard_free`], which it takes by name, and
+//! those that it takes by address. `answers` has what PyTorch refuses under an allocator that is not its own: statistics,
+//! snapshots, recordings; `python/blockyard_torch.py` beside this crate calls them. `devices` keeps one allocator for each
+//! device, made when it is first used. `history` notes what happens while somebody wants to know; `files` writes it. `filter`
+//! is a C++ function object, as far as PyTorch passes one.
+//!
+//! Nothing unwinds out of here: `border` turns errors, and panics, into a null pointer or an error code with a message.
+
+mod answers;
+mod border;
+mod devices;
+mod error;
+mod files;
+mod filter;
+mod history;
+mod hooks;
+
+pub use answers::{
+    blockyard_check_settings, blockyard_empty_cache, blockyard_free_text, blockyard_last_error,
+    blockyard_memory_stats, blockyard_memory_summary, blockyard_record_finish, blockyard_record_mark,
+    blockyard_record_start, blockyard_reset_accumulated_stats, blockyard_reset_peak_stats,
+    blockyard_snapshot, blockyard_trace_start, blockyard_trace_stop,
+};
+pub use filter::{MempoolId, StreamFilter};
+pub use hooks::{
+    blockyard_base_alloc, blockyard_begin_allocate_to_pool, blockyard_end_allocate_to_pool, blockyard_free,
+    blockyard_init, blockyard_malloc, blockyard_memory_fraction, blockyard_record_stream,
+    blockyard_release_pool, blockyard_reset,
+};
