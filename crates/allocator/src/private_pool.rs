@@ -154,7 +154,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
                 self.pools.push(Pool::new(id, 0));
                 self.pools.len() - 1
             });
-        if pool == DEFAULT_POOL || self.scopes.iter().any(|scope| scope.pool == pool) {
+        if pool == DEFAULT_POOL || self.scopes.iter().any(|scope| self.pools[scope.pool].id == id) {
             return Err(AllocError::AlreadyInPool(id));
         }
         self.pools[pool].uses += 1;

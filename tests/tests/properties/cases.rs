@@ -12,7 +12,7 @@ use proptest::sample::{Index, select};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
-/// A pool of the program's own, made before everything else or not at all.
+/// A pool of the program's own.
 const PROGRAM_POOL: PoolId = PoolId { capture: 0, user: 1 };
 
 /// A run to make: what happens is up to the allocator.
@@ -49,17 +49,9 @@ impl Case {
 
 /// Runs of so many drawn requests, each ended by requests that give everything back.
 pub(crate) fn cases(length: impl Into<SizeRange>) -> impl Strategy<Value = Case> {
-    let pool = option::of(any::<[bool; 2]>());
-    (configs(), capacities(), vec(acts(), length), any::<bool>(), pool).prop_map(
-        |(config, capacity, acts, advances_at_end, pool)| {
-            let (mut requests, drained_from) = requests(&acts, advances_at_end);
-            let pool = pool.map(|[never_splits, serves_on_oom]| Request::CreatePool {
-                pool: PROGRAM_POOL,
-                never_splits,
-                serves_on_oom,
-            });
-            requests.splice(0..0, pool);
-            let drained_from = drained_from + usize::from(pool.is_some());
+    (configs(), capacities(), vec(acts(), length), any::<bool>()).prop_map(
+        |(config, capacity, acts, advances_at_end)| {
+            let (requests, drained_from) = requests(&acts, advances_at_end);
             Case { config, capacity, requests, drained_from }
         },
     )
@@ -88,10 +80,9 @@ fn acts() -> impl Strategy<Value = Act> {
 // A graph capture's pool is gone once it is left and empty, a program's own pool stays.
 fn pool_scopes() -> impl Strategy<Value = Request> {
     let pools = select(vec![PoolId { capture: 1, user: 0 }, PROGRAM_POOL, PoolId::DEFAULT]);
-    (pools, 0..10).prop_map(|(pool, act)| match act {
-        0..=2 => Request::EnterPool { pool },
-        3..=8 => Request::LeavePool { pool },
-        _ => Request::DestroyPool { pool: PROGRAM_POOL },
+    (pools, 0..3).prop_map(|(pool, leaves)| match leaves {
+        0 => Request::EnterPool { pool },
+        _ => Request::LeavePool { pool },
     })
 }
 

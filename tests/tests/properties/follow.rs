@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 
 use blockyard_device::VirtualDevice;
-use blockyard_record::{Backend, BlockState, Bytes, DeviceAddr, Ledger, SegmentSnapshot, Snapshot, StreamId};
+use blockyard_record::{
+    Backend, BlockState, Bytes, DeviceAddr, Ledger, PoolId, SegmentSnapshot, Snapshot, StreamId,
+};
 use blockyard_replay::{Runner, StepResult};
 use blockyard_workload::{Request, TensorId};
+use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::sample::Index;
 
 use crate::cases::{Case, cases};
 use crate::config;
@@ -18,6 +22,15 @@ proptest! {
     fn allocator_events_and_model_agree_after_every_request(case in cases(1..150)) {
         follow(&case);
     }
+
+    #[test]
+    fn they_agree_about_pools_with_options_that_are_made_and_given_up(
+        case in cases(1..150),
+        options in any::<[bool; 2]>(),
+        ends in vec(any::<Index>(), 0..3),
+    ) {
+        follow(&with_own_pool(case, options, &ends));
+    }
 }
 
 proptest! {
@@ -27,6 +40,18 @@ proptest! {
     fn the_drivers_pool_its_events_and_a_model_agree_after_every_request(case in cases(1..150)) {
         follow(&Case { config: "backend:cudaMallocAsync".to_owned(), ..case });
     }
+}
+
+/// The case with the program's own pool made before everything else, and given up now and then.
+fn with_own_pool(mut case: Case, [never_splits, serves_on_oom]: [bool; 2], ends: &[Index]) -> Case {
+    let pool = PoolId { capture: 0, user: 1 };
+    for end in ends {
+        case.requests.insert(end.index(case.drained_from + 1), Request::DestroyPool { pool });
+        case.drained_from += 1;
+    }
+    case.requests.insert(0, Request::CreatePool { pool, never_splits, serves_on_oom });
+    case.drained_from += 1;
+    case
 }
 
 /// What callers hold, as they know it: address, bytes asked for, stream.
