@@ -58,6 +58,9 @@ class Gpt2(nn.Module):
         self.tokens, self.places = nn.Embedding(vocabulary, width), nn.Embedding(longest, width)
         self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
         self.norm = nn.LayerNorm(width)
+        for module in self.modules():
+            if isinstance(module, (nn.Linear, nn.Embedding)):
+                nn.init.normal_(module.weight, std=0.02)
         self.register_buffer("mask", torch.ones(longest, longest, dtype=torch.bool).triu(1))
 
     def forward(self, tokens):
