@@ -23,6 +23,8 @@ struct Contender {
   void (*empty_cache)(void* self);
   void (*reset_stats)(void* self);
   void (*stats)(void* self, int64_t* into);
+  // The same as `allocate` for the default stream, which it is not told; null where there is no such function.
+  void* (*allocate_on_default)(void* self, size_t size, void*);
 };
 
 // `blockyard_bench_trace::Op`.
@@ -198,6 +200,9 @@ extern "C" const char* pytorch_contender(Contender* into) {
     // GCC's way to the address that a virtual call of this object would take.
     into->allocate = reinterpret_cast<void* (*)(void*, size_t, void*)>(
         (void* (*)(CUDAAllocator*, size_t, cudaStream_t))(allocator->*(&CUDAAllocator::raw_alloc_with_stream)));
+    // It takes no stream: the third argument lies in a register that nobody reads.
+    into->allocate_on_default = reinterpret_cast<void* (*)(void*, size_t, void*)>(
+        (void* (*)(CUDAAllocator*, size_t))(allocator->*(&CUDAAllocator::raw_alloc)));
     into->free =
         reinterpret_cast<void (*)(void*, void*)>((void (*)(CUDAAllocator*, void*))(allocator->*(&CUDAAllocator::raw_delete)));
     into->record_stream = record_stream;

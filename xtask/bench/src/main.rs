@@ -39,7 +39,7 @@ enum Command {
     /// For valgrind: one trace through one contender.
     Count {
         side: Side,
-        trace: String,
+        file: PathBuf,
     },
 }
 
@@ -71,7 +71,7 @@ fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
                     Some("theirs") => Side::Theirs,
                     _ => bail!("--count takes `ours` or `theirs`"),
                 };
-                return Ok(Command::Count { side, trace: arguments.value()?.string()? });
+                return Ok(Command::Count { side, file: arguments.value()?.into() });
             }
             Value(name) => {
                 let name = name.string()?;
@@ -99,7 +99,7 @@ fn run(command: &Command) -> Result<()> {
             }
             Ok(())
         }
-        Command::Count { side, trace } => sections::count(&context(1), *side, trace),
+        Command::Count { side, file } => sections::count(&context(1), *side, file),
         Command::Measure { sections, rounds } => measure(&context(*rounds), sections),
     }
 }
@@ -107,8 +107,6 @@ fn run(command: &Command) -> Result<()> {
 fn measure(context: &Context, wanted: &[String]) -> Result<()> {
     let machine = Machine::here();
     println!("{}", machine.line());
-    // The last core: the first one often serves the system's interrupts.
-    pin(context.cores.last().map_or(&[][..], std::slice::from_ref))?;
     let mut report = Report {
         machine,
         command: format!("cargo xtask bench {}", wanted.join(" ")).trim().to_owned(),
@@ -120,6 +118,8 @@ fn measure(context: &Context, wanted: &[String]) -> Result<()> {
         if !wanted.is_empty() && !wanted.iter().any(|wanted| wanted == name) {
             continue;
         }
+        // The last core: the first one often serves the system's interrupts.
+        pin(context.cores.last().map_or(&[][..], std::slice::from_ref))?;
         match section(context) {
             Ok(section) => {
                 println!("\n{}", table(&section));

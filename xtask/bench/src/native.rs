@@ -29,6 +29,7 @@ struct Functions {
     empty_cache: Option<unsafe extern "C" fn(*mut c_void)>,
     reset_stats: Option<unsafe extern "C" fn(*mut c_void)>,
     stats: Option<unsafe extern "C" fn(*mut c_void, *mut i64)>,
+    allocate_on_default: Option<unsafe extern "C" fn(*mut c_void, usize, usize) -> usize>,
 }
 
 /// `Work` of `cpp/contenders.cpp`.
@@ -182,6 +183,7 @@ unsafe fn theirs(cudart: &UnixLibrary, contenders: &Library) -> Result<Functions
         empty_cache: None,
         reset_stats: None,
         stats: None,
+        allocate_on_default: None,
     };
     // SAFETY: the types are those of the functions' definitions; `functions` is `Contender` of the C++ side.
     unsafe {
@@ -211,6 +213,7 @@ unsafe fn ours(abi: &Library) -> Result<Functions> {
             empty_cache: Some(*abi.get(b"blockyard_empty_cache")?),
             reset_stats: Some(*abi.get(b"blockyard_reset_stats")?),
             stats: Some(*abi.get(b"blockyard_stats")?),
+            allocate_on_default: None,
         })
     }
 }
@@ -281,11 +284,15 @@ impl<'a> Pass<'a> {
             slots: self.slots.as_mut_ptr(),
             base: self.base,
         };
-        let functions = self.libraries.functions(self.side);
+        let mut functions = *self.libraries.functions(self.side);
+        // What a program calls that has one stream.
+        if self.trace.streams == 1 {
+            functions.allocate = functions.allocate_on_default.or(functions.allocate);
+        }
         let mut hash = 0;
         let begun = Instant::now();
         // SAFETY: `work` points at whole lists of this value, and the trace's slots and streams are within them.
-        let code = unsafe { run(functions, &raw const work, times, &raw mut hash) };
+        let code = unsafe { run(&raw const functions, &raw const work, times, &raw mut hash) };
         let took = begun.elapsed();
         match code {
             0 => Ok((hash, took)),

@@ -32,7 +32,7 @@ pub fn pytorch(context: &Context) -> Result<Section> {
     progress.finish_and_clear();
     let mut notes = vec![
         FAKE_DEVICE.to_owned(),
-        "both through function pointers from one loop in C++ (raw_alloc_with_stream, raw_delete), lock and all statistics \
+        "both through function pointers from one loop in C++ (PyTorch: raw_alloc, or raw_alloc_with_stream where there are several streams; raw_delete), lock and all statistics \
          on; after one replay to warm up; the hash of all addresses was equal in every round, and all 122 statistics at the \
          end of each trace"
             .to_owned(),

@@ -75,13 +75,12 @@ mod tests {
     #[test]
     fn a_replayed_trace_leaves_nothing_allocated() {
         let trace = Trace::random_allocations("r", 1000, 64 << 20);
-        let mut replay = Replay::new(&trace, AllocatorConfig::default(), Bytes::gib(140));
-        let cold = replay.run(&trace).unwrap();
-        let warm = replay.run(&trace).unwrap();
-        let stats = replay.stats();
-        assert_eq!(stats.allocation.all.current, 0);
-        assert_eq!(stats.allocation.all.allocated, 2000);
-        assert_ne!((cold, warm), (0, 0));
-        assert_eq!(warm, replay.run(&trace).unwrap(), "a warm cache serves each replay alike");
+        let replay = || Replay::new(&trace, AllocatorConfig::default(), Bytes::gib(140));
+        let (mut one, mut other) = (replay(), replay());
+        let (cold, warm) = (one.run(&trace).unwrap(), one.run(&trace).unwrap());
+        assert_eq!((cold, warm), (other.run(&trace).unwrap(), other.run(&trace).unwrap()));
+        assert_ne!(cold, warm, "a warm cache places otherwise");
+        let stats = one.stats();
+        assert_eq!((stats.allocation.all.current, stats.allocation.all.allocated), (0, 2000));
     }
 }
