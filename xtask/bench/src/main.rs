@@ -27,6 +27,14 @@ type Measured = fn(&Context) -> Result<Section>;
 const SECTIONS: &[(&str, &str, Measured)] = &[
     ("pytorch", "PyTorch's own library, ns a pair", sections::pytorch),
     ("instructions", "the same in instructions, under valgrind", sections::instructions),
+    ("crates", "offset-allocator and VMA's virtual blocks, ns a pair", sections::crates),
+    (
+        "replay",
+        "replays of recorded programs, silent, recorded, and under 24 configurations",
+        sections::replay,
+    ),
+    ("heap", "the allocator's own memory, bytes a live block", sections::heap),
+    ("recordings", "a recording in memory, bytes an event", sections::recordings),
     ("threads", "two threads on two streams, ours and PyTorch's", sections::threads),
 ];
 

@@ -1,7 +1,10 @@
 //! The comparisons.
 
+mod crates;
 mod instructions;
+mod memory;
 mod pytorch;
+mod replay;
 mod threads;
 
 use std::path::PathBuf;
@@ -9,8 +12,11 @@ use std::path::PathBuf;
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
 
+pub use crates::crates;
 pub use instructions::{count, instructions};
+pub use memory::{Counted, heap, recordings};
 pub use pytorch::pytorch;
+pub use replay::replay;
 pub use threads::threads;
 
 /// What every section is told.
@@ -30,6 +36,14 @@ pub struct Context {
 fn progress(name: &'static str, steps: usize) -> Result<ProgressBar> {
     let style = ProgressStyle::with_template("{prefix} {wide_bar} {pos} of {len} {msg}")?;
     Ok(ProgressBar::new(steps as u64).with_style(style).with_prefix(name))
+}
+
+/// At least so many pairs in a timed turn.
+const PAIRS_A_TURN: usize = 50_000;
+
+/// How often a trace of `pairs` is replayed in a timed turn.
+fn times_for(pairs: usize) -> Result<u32> {
+    Ok(u32::try_from(PAIRS_A_TURN.div_ceil(pairs.max(1)))?)
 }
 
 /// What must be said beside every time that involves a device.

@@ -5,14 +5,11 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use blockyard_bench_trace::Trace;
 
-use super::{Context, FAKE_DEVICE};
+use super::{Context, FAKE_DEVICE, times_for};
 use crate::measure::{Measure, per_unit};
 use crate::native::{Libraries, Pass, Side};
 use crate::report::{Goal, Row, Section};
 use crate::suite::Suite;
-
-/// At least so many pairs in a timed turn: short traces are replayed several times.
-const PAIRS_A_TURN: usize = 50_000;
 
 /// Nanoseconds a pair of allocation and free, ours behind its C ABI beside PyTorch's, on every trace.
 ///
@@ -51,7 +48,7 @@ pub fn pytorch(context: &Context) -> Result<Section> {
 
 fn row(libraries: &Libraries, trace: &Trace, rounds: usize) -> Result<Row> {
     let pairs = trace.pairs();
-    let times = u32::try_from(PAIRS_A_TURN.div_ceil(pairs.max(1)))?;
+    let times = times_for(pairs)?;
     let mut ours = Pass::begin(libraries, Side::Ours, trace)?;
     let mut theirs = Pass::begin(libraries, Side::Theirs, trace)?;
     let (our_hash, their_hash) = (ours.warm(1)?, theirs.warm(1)?);

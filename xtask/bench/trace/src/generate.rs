@@ -72,7 +72,7 @@ mod tests {
         let trace = Trace::random_allocations("r", 1000, 1 << 20);
         let frees = trace.ops.iter().filter(|op| op.kind == Kind::Free).count();
         assert_eq!((trace.pairs(), frees), (1000, 1000));
-        assert_eq!(trace.most_live(), trace.slots as usize);
+        assert_eq!(trace.most_live().1, trace.slots as usize);
     }
 
     #[test]

@@ -93,17 +93,19 @@ impl Trace {
         self.ops.iter().filter(|op| op.kind == Kind::Allocate).count()
     }
 
-    /// The most slots that are in use at one moment.
+    /// After how many operations the most slots are in use, and how many those are.
     #[must_use]
-    pub fn most_live(&self) -> usize {
-        let (mut live, mut most) = (0_usize, 0);
-        for op in &self.ops {
+    pub fn most_live(&self) -> (usize, usize) {
+        let (mut live, mut most) = (0_usize, (0, 0));
+        for (index, op) in self.ops.iter().enumerate() {
             match op.kind {
                 Kind::Allocate => live += 1,
                 Kind::Free => live = live.saturating_sub(1),
                 _ => {}
             }
-            most = most.max(live);
+            if live > most.1 {
+                most = (index + 1, live);
+            }
         }
         most
     }

@@ -4,7 +4,7 @@ use blockyard_allocator::{AllocError, Allocation, AllocatorConfig, CachingAlloca
 use blockyard_device::VirtualDevice;
 use blockyard_record::{Bytes, EventSink, Silent, Stats, StreamId};
 
-use crate::{Kind, Trace, fold, stream_handle};
+use crate::{Kind, Op, Trace, fold, stream_handle};
 
 /// Our allocator on a virtual device, with the allocations in a trace's slots.
 #[derive(Debug)]
@@ -33,8 +33,17 @@ impl<S: EventSink> Replay<S> {
     ///
     /// As the allocator says.
     pub fn run(&mut self, trace: &Trace) -> Result<u64, AllocError> {
+        self.run_ops(&trace.ops)
+    }
+
+    /// Does some operations of the trace.
+    ///
+    /// # Errors
+    ///
+    /// As the allocator says.
+    pub fn run_ops(&mut self, ops: &[Op]) -> Result<u64, AllocError> {
         let mut hash = 0;
-        for op in &trace.ops {
+        for op in ops {
             let slot = op.slot as usize;
             match op.kind {
                 Kind::Allocate => {
@@ -59,6 +68,21 @@ impl<S: EventSink> Replay<S> {
             }
         }
         Ok(hash)
+    }
+
+    /// How many bytes the slots take that the caller of an allocator has.
+    #[must_use]
+    pub fn slot_bytes(&self) -> usize {
+        self.live.capacity() * size_of::<Option<Allocation>>()
+            + self.streams.capacity() * size_of::<StreamId>()
+    }
+
+    /// How many blocks there are: in the caller's hands, and all.
+    #[must_use]
+    pub fn blocks(&self) -> (usize, usize) {
+        let snapshot = self.allocator.snapshot();
+        let all = snapshot.segments.iter().map(|segment| segment.blocks.len()).sum();
+        (self.live.iter().flatten().count(), all)
     }
 
     /// The allocator's counters.
