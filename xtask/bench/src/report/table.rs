@@ -87,10 +87,11 @@ fn closing(section: &Section) -> Vec<String> {
             Some(true) => ": met",
             Some(false) => ": NOT met",
         };
-        lines.push(format!(
-            "geometric mean {:.2} times, worst {:.2} times ({}){goal}{verdict}",
-            summary.mean, summary.worst, summary.worst_name
-        ));
+        let worst = match section.goal {
+            None => String::new(),
+            Some(_) => format!(", worst {:.2} times ({})", summary.worst, summary.worst_name),
+        };
+        lines.push(format!("geometric mean {:.2} times{worst}{goal}{verdict}", summary.mean));
     }
     lines.extend(section.notes.iter().cloned());
     lines
