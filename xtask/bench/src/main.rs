@@ -27,6 +27,7 @@ type Measured = fn(&Context) -> Result<Section>;
 const SECTIONS: &[(&str, &str, Measured)] = &[
     ("pytorch", "PyTorch's own library, ns a pair", sections::pytorch),
     ("instructions", "the same in instructions, under valgrind", sections::instructions),
+    ("wasm", "WebAssembly in Chromium beside native code, ns a pair", sections::wasm),
     ("crates", "offset-allocator and VMA's virtual blocks, ns a pair", sections::crates),
     (
         "replay",

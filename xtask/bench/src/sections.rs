@@ -6,6 +6,7 @@ mod memory;
 mod pytorch;
 mod replay;
 mod threads;
+mod wasm;
 
 use std::path::PathBuf;
 
@@ -18,6 +19,7 @@ pub use memory::{Counted, heap, recordings};
 pub use pytorch::pytorch;
 pub use replay::replay;
 pub use threads::threads;
+pub use wasm::wasm;
 
 /// What every section is told.
 #[derive(Clone, Debug)]
