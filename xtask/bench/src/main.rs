@@ -7,17 +7,18 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result, bail};
 use blockyard_bench::machine::{Machine, cores, pin};
 use blockyard_bench::native::Side;
-use blockyard_bench::report::{Report, Section, table};
+use blockyard_bench::report::{Report, Section, chart, into_readme, table};
 use blockyard_bench::sections::{self, Context};
 use lexopt::prelude::*;
 
 const HELP: &str = "\
 Measures Blockyard beside what it is compared with; results go to target/bench/ too.
 
-cargo xtask bench [SECTION..] [--rounds N] [--quick]
+cargo xtask bench [SECTION..] [--rounds N] [--quick] [--readme]
 
   --rounds N  how often each contender has its turn (default 9, at least 7 for numbers to show)
   --quick     three rounds, to see whether everything works
+  --readme    put the results into README.md, and the chart into docs/speed.svg
 
 Sections (all, where none is named):
 ";
@@ -44,6 +45,7 @@ enum Command {
     Measure {
         sections: Vec<String>,
         rounds: usize,
+        into_readme: bool,
     },
     /// For valgrind: one trace through one contender.
     Count {
@@ -63,7 +65,7 @@ fn main() -> ExitCode {
 }
 
 fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
-    let (mut sections, mut rounds) = (Vec::new(), 9);
+    let (mut sections, mut rounds, mut into_readme) = (Vec::new(), 9, false);
     while let Some(argument) = arguments.next()? {
         match argument {
             Short('h') | Long("help") => return Ok(Command::Help),
@@ -74,6 +76,7 @@ fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
                 }
             }
             Long("quick") => rounds = 3,
+            Long("readme") => into_readme = true,
             Long("count") => {
                 let side = match arguments.value()?.to_str() {
                     Some("ours") => Side::Ours,
@@ -92,7 +95,7 @@ fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
             other => return Err(other.unexpected().into()),
         }
     }
-    Ok(Command::Measure { sections, rounds })
+    Ok(Command::Measure { sections, rounds, into_readme })
 }
 
 fn run(command: &Command) -> Result<()> {
@@ -109,16 +112,22 @@ fn run(command: &Command) -> Result<()> {
             Ok(())
         }
         Command::Count { side, file } => sections::count(&context(1), *side, file),
-        Command::Measure { sections, rounds } => measure(&context(*rounds), sections),
+        Command::Measure { sections, rounds, into_readme } => {
+            let context = context(*rounds);
+            let report = measure(&context, sections)?;
+            if *into_readme { write_readme(&context, &report) } else { Ok(()) }
+        }
     }
 }
 
-fn measure(context: &Context, wanted: &[String]) -> Result<()> {
+fn measure(context: &Context, wanted: &[String]) -> Result<Report> {
     let machine = Machine::here();
     println!("{}", machine.line());
     let mut report = Report {
         machine,
-        command: format!("cargo xtask bench {}", wanted.join(" ")).trim().to_owned(),
+        command: [&["cargo xtask bench"], &wanted.iter().map(String::as_str).collect::<Vec<_>>()[..]]
+            .concat()
+            .join(" "),
         rounds: context.rounds,
         sections: Vec::new(),
     };
@@ -146,6 +155,16 @@ fn measure(context: &Context, wanted: &[String]) -> Result<()> {
     if !failed.is_empty() {
         bail!("no result for {}", failed.join(", "));
     }
+    Ok(report)
+}
+
+fn write_readme(context: &Context, report: &Report) -> Result<()> {
+    let path = context.workspace.join("README.md");
+    let readme = std::fs::read_to_string(&path).context("cannot read README.md")?;
+    std::fs::write(&path, into_readme(&readme, report)?).context("cannot write README.md")?;
+    std::fs::write(context.workspace.join("docs/speed.svg"), chart(report))
+        .context("cannot write docs/speed.svg")?;
+    println!("written: README.md, docs/speed.svg");
     Ok(())
 }
 

@@ -72,29 +72,30 @@ fn cells(section: &Section) -> Vec<Vec<String>> {
     std::iter::once(head).chain(section.rows.iter().map(line)).collect()
 }
 
+/// The section's ratios in a line, with the goal and whether it is met; `None` where it has none.
+pub(super) fn verdict(section: &Section) -> Option<String> {
+    let summary = section.summary()?;
+    let worst = match section.goal {
+        None => String::new(),
+        Some(_) => format!(", worst {:.2} times ({})", summary.worst, summary.worst_name),
+    };
+    let goal = match section.goal {
+        None => String::new(),
+        Some(Goal::AtLeast { mean, each }) => {
+            format!("; goal: at least {mean} times in the mean and {each} times on each")
+        }
+        Some(Goal::AtMost(most)) => format!("; goal: at most {most} times in the mean"),
+    };
+    let verdict = match summary.is_met {
+        None => "",
+        Some(true) => ": met",
+        Some(false) => ": NOT met",
+    };
+    Some(format!("geometric mean {:.2} times{worst}{goal}{verdict}", summary.mean))
+}
+
 fn closing(section: &Section) -> Vec<String> {
-    let mut lines = Vec::new();
-    if let Some(summary) = section.summary() {
-        let goal = match section.goal {
-            None => String::new(),
-            Some(Goal::AtLeast { mean, each }) => {
-                format!("; goal: at least {mean} times in the mean and {each} times on each")
-            }
-            Some(Goal::AtMost(most)) => format!("; goal: at most {most} times in the mean"),
-        };
-        let verdict = match summary.is_met {
-            None => "",
-            Some(true) => ": met",
-            Some(false) => ": NOT met",
-        };
-        let worst = match section.goal {
-            None => String::new(),
-            Some(_) => format!(", worst {:.2} times ({})", summary.worst, summary.worst_name),
-        };
-        lines.push(format!("geometric mean {:.2} times{worst}{goal}{verdict}", summary.mean));
-    }
-    lines.extend(section.notes.iter().cloned());
-    lines
+    verdict(section).into_iter().chain(section.notes.iter().cloned()).collect()
 }
 
 /// `41.2 (40.1 to 45.0)`; without the range where there is none.
@@ -117,7 +118,7 @@ fn times(ratio: Measure) -> String {
 }
 
 /// Three digits that count, none behind the point from 100 on.
-fn digits(value: f64) -> String {
+pub(super) fn digits(value: f64) -> String {
     match value.abs() {
         size if size >= 100.0 => format!("{value:.0}"),
         size if size >= 10.0 => format!("{value:.1}"),
