@@ -66,7 +66,7 @@ fn row(
     rounds: usize,
 ) -> Result<Row> {
     let capacity = Bytes::new(CAPACITY);
-    let plan = Plan::new(workload.requests());
+    let plan = Plan::new(workload);
     let settings = Settings { title: name.to_owned(), config: AllocatorConfig::default(), capacity };
     let mut go_on = |_| ControlFlow::Continue(());
     let silent = totals(&plan, &settings.config, VirtualDevice::new(capacity), &mut go_on)?;

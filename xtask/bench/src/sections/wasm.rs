@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use blockyard_allocator::AllocatorConfig;
 use blockyard_bench_trace::{Replay, Trace};
-use blockyard_e2e::{Page, Window};
+use blockyard_e2e::{Gpu, Page, Window};
 use blockyard_record::Bytes;
 use serde_json::json;
 
@@ -48,7 +48,7 @@ pub fn wasm(context: &Context) -> Result<Section> {
     // The browser may use all cores; this thread goes back to its own.
     let own = crate::machine::cores()?;
     pin(&context.cores)?;
-    let page = Page::of(&folder, Window::default())?;
+    let page = Page::of(&folder, Window::default(), Gpu::None)?;
     page.goto("/")?;
     pin(&own)?;
     let mut rows = Vec::new();

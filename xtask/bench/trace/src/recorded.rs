@@ -135,7 +135,11 @@ impl Flat {
             Request::EmptyCache => self.push(Kind::EmptyCache, 0, 0, 0),
             Request::SetFraction { .. } => return unsupported("a memory fraction"),
             Request::ResetPeak | Request::ResetAccumulated => return unsupported("a reset of statistics"),
-            Request::EnterPool { .. } | Request::LeavePool { .. } => return unsupported("a memory pool"),
+            Request::Set { .. } => return unsupported("a change of settings"),
+            Request::CreatePool { .. }
+            | Request::EnterPool { .. }
+            | Request::LeavePool { .. }
+            | Request::DestroyPool { .. } => return unsupported("a memory pool"),
         }
         Ok(())
     }
