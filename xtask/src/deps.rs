@@ -52,6 +52,34 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["blockyard-record", "blockyard-device", "blockyard-allocator", "blockyard-workload"],
     ),
     ("blockyard-e2e", &["blockyard-serve"]),
+    (
+        "blockyard-bench-trace",
+        &[
+            "blockyard-record",
+            "blockyard-device",
+            "blockyard-allocator",
+            "blockyard-workload",
+            "blockyard-pytorch",
+        ],
+    ),
+    (
+        "blockyard-bench-abi",
+        &["blockyard-record", "blockyard-device", "blockyard-allocator", "blockyard-bench-trace"],
+    ),
+    (
+        "blockyard-bench",
+        &[
+            "blockyard-record",
+            "blockyard-device",
+            "blockyard-allocator",
+            "blockyard-workload",
+            "blockyard-pytorch",
+            "blockyard-replay",
+            "blockyard-bench-trace",
+            "blockyard-e2e",
+            "blockyard-oracle",
+        ],
+    ),
     ("xtask", &["blockyard-serve"]),
 ];
 

@@ -4,6 +4,7 @@
 //! is made of is written in `index.html` alone, in Trunk's words; this program reads the same file.
 #![allow(clippy::print_stdout, reason = "this program talks to a person in a terminal")]
 
+mod bench;
 mod bundle;
 mod check;
 mod deps;
@@ -33,6 +34,7 @@ cargo xtask ci               test, and format, lints, docs, dependency bans and 
 cargo xtask deps             check which of our crates depend on which
 cargo xtask size             check the size of the page in dist/
 cargo xtask oracle [...]     hold our allocator against PyTorch's own library; `cargo xtask oracle --help` tells more
+cargo xtask bench [...]      measure speed and memory; `cargo xtask bench --help` tells more
 ";
 
 enum Command {
@@ -44,6 +46,7 @@ enum Command {
     Deps,
     Size,
     Oracle { arguments: Vec<OsString> },
+    Bench { arguments: Vec<OsString> },
 }
 
 fn main() -> ExitCode {
@@ -70,9 +73,12 @@ fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
                     Some("ci") => Command::Ci,
                     Some("deps") => Command::Deps,
                     Some("size") => Command::Size,
-                    // Its arguments are its own.
+                    // Their arguments are their own.
                     Some("oracle") => {
                         return Ok(Command::Oracle { arguments: arguments.raw_args()?.collect() });
+                    }
+                    Some("bench") => {
+                        return Ok(Command::Bench { arguments: arguments.raw_args()?.collect() });
                     }
                     _ => bail!("no command `{}`; see `cargo xtask help`", name.display()),
                 });
@@ -97,6 +103,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Deps => deps::check(&workspace)?,
         Command::Size => size::check(&workspace)?,
         Command::Oracle { arguments } => check::oracle(&workspace, arguments)?,
+        Command::Bench { arguments } => bench::run(&workspace, arguments)?,
     }
     Ok(())
 }
@@ -129,10 +136,14 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_behind_oracle_is_its_own() {
+    fn what_stands_behind_bench_and_oracle_is_their_own() {
         let command = parsed(&["oracle", "--seconds", "5", "--help"]);
         assert!(
             matches!(command, Ok(Command::Oracle { arguments }) if arguments == ["--seconds", "5", "--help"])
+        );
+        let command = parsed(&["bench", "pytorch", "--rounds", "7"]);
+        assert!(
+            matches!(command, Ok(Command::Bench { arguments }) if arguments == ["pytorch", "--rounds", "7"])
         );
     }
 

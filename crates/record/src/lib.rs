@@ -14,24 +14,28 @@
 //! This crate must not know a policy: it applies events and never decides one. It knows no file format either.
 
 mod backend;
-mod columns;
 mod event;
 mod host_stats;
 mod id;
 mod ledger;
+mod packed_events;
+mod packed_steps;
 mod recording;
 mod snapshot;
 mod state;
 mod stats;
 mod trace;
 mod units;
+mod varint;
 
 pub use backend::Backend;
 pub use event::{Event, EventSink, Refusal, Silent};
 pub use host_stats::{DurationStat, HostStats};
 pub use id::{AllocationId, BlockId, PoolId, PoolKind, SegmentId, StreamId};
 pub use ledger::Ledger;
-pub use recording::{Label, Note, Outcome, Recorder, Recording, RecordingError, RunInfo, Step};
+pub use recording::{
+    Label, Note, Outcome, Recorder, Recording, RecordingError, RecordingSize, RunInfo, Step,
+};
 pub use snapshot::{BlockSnapshot, BlockState, SegmentInfo, SegmentSnapshot, Snapshot};
 pub use state::{MemoryState, StateError};
 pub use stats::{Stat, StatArray, Stats};

@@ -3,7 +3,8 @@ mod beginning;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use crate::columns::EventColumns;
+use crate::packed_events::PackedEvents;
+use crate::packed_steps::PackedSteps;
 use crate::{
     AllocationId, Backend, Bytes, Event, EventSink, Ledger, MemoryState, StateError, StreamId, TraceEntry,
 };
@@ -11,23 +12,22 @@ use crate::{
 /// One whole run of an allocator, as plain data.
 ///
 /// Step `i` is request `i` of the workload; it covers a range of events. A moment in the run is a number of applied
-/// events, from 0 to [`Recording::event_count`]. Events are stored in columns (17 bytes each), with a saved
-/// state every so many events, so that any moment is rebuilt within a frame.
+/// events, from 0 to [`Recording::event_count`]. Events and steps are stored as what changed since the one before (about
+/// five bytes each), with a saved state every so many events, so that any moment is rebuilt within a frame.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Recording {
     info: RunInfo,
-    events: EventColumns,
-    // For each step, the number of events after it.
-    step_ends: Vec<u32>,
-    ledgers: LedgerColumns,
+    events: PackedEvents,
+    steps: PackedSteps,
     labels: Vec<Label>,
     // Steps that did not simply work, ascending.
     outcomes: Vec<(u32, Outcome)>,
     // Steps whose events do not tell what was asked, ascending.
     notes: Vec<Note>,
-    // For each allocation: the step that made it, and its name as an index into `names` (`NO_NAME` for none).
+    // For each allocation, the step that made it.
     allocation_steps: Vec<u32>,
-    allocation_names: Vec<u32>,
+    // The allocations that have names, ascending, and their names as indices into `names`.
+    allocation_names: Vec<(u32, u32)>,
     names: Vec<String>,
     streams: Vec<(StreamId, String)>,
     checkpoints: Vec<Checkpoint>,
@@ -35,7 +35,6 @@ pub struct Recording {
     start: Option<Box<MemoryState>>,
 }
 
-const NO_NAME: u32 = u32::MAX;
 // The step of allocations from before the first one.
 const NO_STEP: u32 = u32::MAX;
 
@@ -123,6 +122,29 @@ pub enum RecordingError {
     TooLong,
 }
 
+/// Bytes of memory that a recording takes, by what they are for; texts of labels, names and outcomes are left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecordingSize {
+    /// The events.
+    pub events: usize,
+    /// Where each step ends.
+    pub steps: usize,
+    /// Where every byte is after each step.
+    pub ledgers: usize,
+    /// When each allocation was made, and which have names.
+    pub allocations: usize,
+    /// The saved states.
+    pub saved_states: usize,
+}
+
+impl RecordingSize {
+    /// All of it.
+    #[must_use]
+    pub fn total(&self) -> usize {
+        self.events + self.steps + self.ledgers + self.allocations + self.saved_states
+    }
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Checkpoint {
     events: u32,
@@ -152,7 +174,7 @@ impl Recording {
     /// How many steps there are.
     #[must_use]
     pub fn step_count(&self) -> usize {
-        self.step_ends.len()
+        self.steps.len()
     }
 
     /// The event with this index.
@@ -161,24 +183,28 @@ impl Recording {
         self.events.get(index)
     }
 
+    /// The events from this index on, in order: quicker than one by one. Ends early where the recording is damaged.
+    pub fn events_from(&self, index: usize) -> impl Iterator<Item = Event> + '_ {
+        self.events.from(index).into_iter().flatten()
+    }
+
     /// The step with this index.
     #[must_use]
     pub fn step(&self, index: usize) -> Option<Step> {
-        let end = *self.step_ends.get(index)? as usize;
-        let start = index.checked_sub(1).map_or(0, |before| self.step_ends[before] as usize);
+        let (start, end) = self.steps.span(index)?;
         Some(Step { start, end })
     }
 
     /// How many steps are complete once `events` events are applied.
     #[must_use]
     pub fn steps_done(&self, events: usize) -> usize {
-        self.step_ends.partition_point(|end| *end as usize <= events)
+        self.steps.done(events)
     }
 
     /// The index of the step that the event with this index belongs to.
     #[must_use]
     pub fn step_of_event(&self, event: usize) -> Option<usize> {
-        let step = self.step_ends.partition_point(|end| *end as usize <= event);
+        let step = self.steps.done(event);
         (step < self.step_count()).then_some(step)
     }
 
@@ -211,7 +237,12 @@ impl Recording {
     /// Where every byte was after the step.
     #[must_use]
     pub fn ledger_after(&self, step: usize) -> Option<Ledger> {
-        self.ledgers.get(step, self.info.capacity)
+        self.steps.ledger(step, self.info.capacity)
+    }
+
+    /// The same for all steps from `step` on, in order: quicker than one by one.
+    pub fn ledgers_from(&self, step: usize) -> impl Iterator<Item = Ledger> + '_ {
+        self.steps.ledgers(step, self.info.capacity)
     }
 
     /// The names of stretches of steps, by ascending step.
@@ -223,8 +254,10 @@ impl Recording {
     /// What the program calls the allocation, if it has a name.
     #[must_use]
     pub fn name(&self, allocation: AllocationId) -> Option<&str> {
-        let index = *self.allocation_names.get(allocation.get() as usize)?;
-        self.names.get(index as usize).map(String::as_str)
+        let named = &self.allocation_names;
+        let place = named.binary_search_by_key(&allocation.get(), |(allocation, _)| *allocation).ok()?;
+        let (_, name) = named.get(place)?;
+        self.names.get(*name as usize).map(String::as_str)
     }
 
     /// The step that made the allocation; `None` where it was there before the first one.
@@ -286,10 +319,8 @@ impl Recording {
     ///
     /// [`RecordingError::Damaged`] when an event does not fit.
     pub fn advance(&self, state: &mut MemoryState, from: usize, to: usize) -> Result<(), RecordingError> {
-        for index in from..to.min(self.event_count()) {
-            if let Some(event) = self.events.get(index) {
-                state.apply(&event).map_err(|source| RecordingError::Damaged { event: index, source })?;
-            }
+        for (index, event) in self.read(from, to) {
+            state.apply(&event?).map_err(|source| RecordingError::Damaged { event: index, source })?;
         }
         Ok(())
     }
@@ -308,13 +339,40 @@ impl Recording {
     pub fn trace(&self) -> Result<Vec<TraceEntry>, RecordingError> {
         let mut state = self.initial_state();
         let mut entries = Vec::new();
-        for index in 0..self.event_count() {
-            if let Some(event) = self.events.get(index) {
-                entries.extend(state.trace_entry(&event));
-                state.apply(&event).map_err(|source| RecordingError::Damaged { event: index, source })?;
-            }
+        for (index, event) in self.read(0, self.event_count()) {
+            let event = event?;
+            entries.extend(state.trace_entry(&event));
+            state.apply(&event).map_err(|source| RecordingError::Damaged { event: index, source })?;
         }
         Ok(entries)
+    }
+
+    /// The events from `from` up to `to`, with their indices.
+    fn read(
+        &self,
+        from: usize,
+        to: usize,
+    ) -> impl Iterator<Item = (usize, Result<Event, RecordingError>)> + '_ {
+        let mut events = self.events.from(from);
+        (from..to.min(self.event_count())).map(move |index| {
+            let event = events.as_mut().and_then(Iterator::next);
+            (index, event.ok_or_else(|| RecordingError::Encoding(format!("event {index} cannot be read"))))
+        })
+    }
+
+    /// How much memory the recording takes.
+    #[must_use]
+    pub fn size(&self) -> RecordingSize {
+        let (steps, ledgers) = self.steps.sizes();
+        let saved = self.checkpoints.iter().map(|checkpoint| checkpoint.state.capacity());
+        RecordingSize {
+            events: self.events.size(),
+            steps,
+            ledgers,
+            allocations: self.allocation_steps.capacity() * size_of::<u32>()
+                + self.allocation_names.capacity() * size_of::<(u32, u32)>(),
+            saved_states: saved.sum::<usize>() + self.checkpoints.capacity() * size_of::<Checkpoint>(),
+        }
     }
 
     /// The recording as bytes, to be passed between threads of a page.
@@ -349,14 +407,17 @@ pub struct Recorder {
     recording: Recording,
     state: MemoryState,
     name_indices: FxHashMap<String, u32>,
-    // Names of allocations that have not happened yet are none; this is the name for the next one.
-    next_name: u32,
+    // The name for the next allocation, as an index into the names.
+    next_name: Option<u32>,
     checkpoint_interval: usize,
     error: Option<RecordingError>,
 }
 
 const FIRST_CHECKPOINT_INTERVAL: usize = 512;
 const MOST_CHECKPOINTS: usize = 256;
+// Saved states of many blocks stand up to four times further apart: so many bytes of one for each event since the one
+// before. To apply an event takes about as long as to decode these.
+const BYTES_AN_EVENT: usize = 10;
 
 impl Recorder {
     /// An empty recording.
@@ -365,9 +426,8 @@ impl Recorder {
         let state = initial_state(&info);
         let recording = Recording {
             info,
-            events: EventColumns::default(),
-            step_ends: Vec::new(),
-            ledgers: LedgerColumns::default(),
+            events: PackedEvents::default(),
+            steps: PackedSteps::default(),
             labels: Vec::new(),
             outcomes: Vec::new(),
             notes: Vec::new(),
@@ -382,7 +442,7 @@ impl Recorder {
             recording,
             state,
             name_indices: FxHashMap::default(),
-            next_name: NO_NAME,
+            next_name: None,
             checkpoint_interval: FIRST_CHECKPOINT_INTERVAL,
             error: None,
         }
@@ -401,18 +461,17 @@ impl Recorder {
 
     /// Names the allocation that the running step is about to make.
     pub fn name_next_allocation(&mut self, name: Option<&str>) {
-        let Some(name) = name else {
-            self.next_name = NO_NAME;
-            return;
-        };
-        self.next_name = if let Some(index) = self.name_indices.get(name) {
-            *index
-        } else {
-            let index = u32::try_from(self.recording.names.len()).unwrap_or(NO_NAME);
-            self.recording.names.push(name.to_owned());
-            self.name_indices.insert(name.to_owned(), index);
-            index
-        };
+        self.next_name = name.and_then(|name| self.name_index(name));
+    }
+
+    fn name_index(&mut self, name: &str) -> Option<u32> {
+        if let Some(index) = self.name_indices.get(name) {
+            return Some(*index);
+        }
+        let index = u32::try_from(self.recording.names.len()).ok()?;
+        self.recording.names.push(name.to_owned());
+        self.name_indices.insert(name.to_owned(), index);
+        Some(index)
     }
 
     /// Says what the running step is, where its events do not tell; the first word on a step counts.
@@ -431,14 +490,15 @@ impl Recorder {
             self.error.get_or_insert(RecordingError::TooLong);
             return;
         };
-        self.recording.step_ends.push(end);
-        self.recording.ledgers.push(&self.state.ledger());
+        self.recording.steps.push(end, &self.state.ledger());
         if outcome != Outcome::Done {
             self.recording.outcomes.push((step, outcome));
         }
-        self.next_name = NO_NAME;
-        let last = self.recording.checkpoints.last().map_or(0, |checkpoint| checkpoint.events as usize);
-        if events >= last + self.checkpoint_interval {
+        self.next_name = None;
+        let last = self.recording.checkpoints.last();
+        let (last, size) = last.map_or((0, 0), |last| (last.events as usize, last.state.len()));
+        let interval = self.checkpoint_interval;
+        if events >= last + (size / BYTES_AN_EVENT).clamp(interval, 4 * interval) {
             self.save_checkpoint(end);
         }
     }
@@ -455,17 +515,26 @@ impl Recorder {
     ///
     /// [`RecordingError::Damaged`] when an event did not fit, [`RecordingError::TooLong`] beyond 2^32 events.
     pub fn finish(self) -> Result<Recording, RecordingError> {
-        match self.error {
-            Some(error) => Err(error),
-            None => Ok(self.recording),
+        if let Some(error) = self.error {
+            return Err(error);
         }
+        let mut recording = self.recording;
+        recording.events.shrink();
+        recording.steps.shrink();
+        recording.allocation_steps.shrink_to_fit();
+        recording.allocation_names.shrink_to_fit();
+        recording.checkpoints.shrink_to_fit();
+        Ok(recording)
     }
 
     // Keeps at most `MOST_CHECKPOINTS`: when there are more, every second one goes and the interval doubles, so memory
     // stays bounded while any moment is at most one interval away from a saved one.
     fn save_checkpoint(&mut self, events: u32) {
         match postcard::to_allocvec(&self.state) {
-            Ok(state) => self.recording.checkpoints.push(Checkpoint { events, state }),
+            Ok(mut state) => {
+                state.shrink_to_fit();
+                self.recording.checkpoints.push(Checkpoint { events, state });
+            }
             Err(error) => {
                 self.error.get_or_insert(RecordingError::Encoding(error.to_string()));
             }
@@ -490,41 +559,11 @@ impl EventSink for Recorder {
             self.error = Some(RecordingError::Damaged { event: self.recording.event_count(), source });
             return;
         }
-        if matches!(event, Event::Allocated { .. }) {
+        if let Event::Allocated { allocation, .. } = event {
             let step = u32::try_from(self.recording.step_count()).unwrap_or(u32::MAX);
             self.recording.allocation_steps.push(step);
-            self.recording.allocation_names.push(self.next_name);
+            self.recording.allocation_names.extend(self.next_name.map(|name| (allocation.get(), name)));
         }
         self.recording.events.push(&event);
-    }
-}
-
-/// Ledgers in columns of bytes; `free` follows from the capacity.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct LedgerColumns {
-    requested: Vec<Bytes>,
-    rounding: Vec<Bytes>,
-    pending: Vec<Bytes>,
-    cached: Vec<Bytes>,
-}
-
-impl LedgerColumns {
-    fn push(&mut self, ledger: &Ledger) {
-        self.requested.push(ledger.requested);
-        self.rounding.push(ledger.rounding);
-        self.pending.push(ledger.pending);
-        self.cached.push(ledger.cached);
-    }
-
-    fn get(&self, step: usize, capacity: Bytes) -> Option<Ledger> {
-        let mut ledger = Ledger {
-            requested: *self.requested.get(step)?,
-            rounding: *self.rounding.get(step)?,
-            pending: *self.pending.get(step)?,
-            cached: *self.cached.get(step)?,
-            free: Bytes::ZERO,
-        };
-        ledger.free = capacity.saturating_sub(ledger.reserved());
-        Some(ledger)
     }
 }

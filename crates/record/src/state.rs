@@ -1,10 +1,11 @@
 mod beginning;
+mod packed;
 mod steps;
 
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::{
     AllocationId, Backend, BlockId, BlockSnapshot, BlockState, Bytes, DeviceAddr, Event, Ledger, PoolId,
@@ -15,7 +16,8 @@ use crate::{
 ///
 /// [`MemoryState::apply`] only follows events; it decides nothing. Its snapshot and statistics equal the allocator's
 /// own after every request, which the cross-crate tests check.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "packed::PackedState")]
 pub struct MemoryState {
     capacity: Bytes,
     limit: Option<Bytes>,
@@ -32,7 +34,7 @@ pub struct MemoryState {
     fresh_front: Option<BlockId>,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 struct SegmentEntry {
     id: SegmentId,
     size: Bytes,
@@ -43,7 +45,7 @@ struct SegmentEntry {
     first: u32,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 struct BlockEntry {
     id: BlockId,
     segment: DeviceAddr,

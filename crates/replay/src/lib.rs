@@ -3,19 +3,22 @@
 //! [`run`] feeds a workload to [`CachingAllocator`](blockyard_allocator::CachingAllocator) on a virtual device and returns
 //! the [`Recording`]. [`verify`] replays a recording of PyTorch's own allocator and compares
 //! everything that the recording contains. [`Runner`] does one request at a time over any device; [`CheckedRun`] proves on a
-//! device with contents that no block's bytes are ever another's. [`job`] is run and verify behind one door, as messages that
-//! cross a thread border.
+//! device with contents that no block's bytes are ever another's. [`totals`] and [`sweep`] run without keeping a history, for
+//! those who ask only what a configuration comes to. [`job`] is run and verify behind one door, as messages that cross a
+//! thread border.
 
 mod arrange;
 mod compare;
 mod contents;
 mod error;
+mod feeder;
 pub mod job;
 mod past;
 mod progress;
 mod replayable;
 mod rewind;
 mod runner;
+mod totals;
 mod verify;
 
 pub use blockyard_allocator::{AllocatorConfig, ConfigError, Environment, EnvironmentError};
@@ -27,6 +30,7 @@ pub use progress::{OnProgress, Progress};
 pub use replayable::{Replayable, device_of, open};
 pub use rewind::{OpenSize, RewindError, Rewound, SizeSources, rewind};
 pub use runner::{Runner, StepResult, TraceRecorder};
+pub use totals::{Plan, Totals, sweep, totals, totals_into};
 pub use verify::{Verified, verify, verify_on};
 
 use std::ops::ControlFlow;

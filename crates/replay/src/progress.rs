@@ -23,6 +23,8 @@ impl Progress {
 }
 
 // Often enough for a smooth bar and a prompt cancel, rarely enough to cost nothing.
+pub(crate) const INTERVAL: usize = 4096;
+
 pub(crate) fn is_due(index: usize) -> bool {
-    index.is_multiple_of(4096)
+    index.is_multiple_of(INTERVAL)
 }

@@ -1,15 +1,14 @@
-use std::collections::BTreeMap;
-
-use blockyard_allocator::{AllocError, BackendAllocation, BackendAllocator, PoolOptions};
+use blockyard_allocator::{AllocError, BackendAllocation, BackendAllocator};
 use blockyard_device::{Advance, DeviceError, DeviceMemory};
 use blockyard_pytorch::Allocated;
 use blockyard_record::{
-    BlockId, BlockSnapshot, DeviceAddr, Event, EventSink, Outcome, PoolId, Recorder, Recording, RunInfo,
-    Snapshot, Stats, TraceEntry,
+    BlockId, BlockSnapshot, DeviceAddr, Event, EventSink, Outcome, Recorder, Recording, RunInfo, Snapshot,
+    Stats, TraceEntry,
 };
 use blockyard_workload::{Request, TensorId, Workload};
 
 use crate::arrange::words;
+use crate::feeder::{Fed, Feeder, Unfed};
 use crate::{RunError, Settings};
 
 /// What a request came to.
@@ -42,13 +41,10 @@ impl StepResult {
 /// Feeds a workload to an allocator, one request at a time, and records the run.
 #[derive(Debug)]
 pub struct Runner<'a, D: DeviceMemory> {
-    allocator: BackendAllocator<D, TraceRecorder>,
+    feeder: Feeder<D, TraceRecorder>,
     workload: &'a Workload,
     next: usize,
     next_label: usize,
-    live: Vec<Option<BackendAllocation>>,
-    /// The allocator's number of each memory pool of the program that the workload has made or entered.
-    user_pools: BTreeMap<PoolId, PoolId>,
 }
 
 /// Records the run and, if asked, PyTorch's trace of it beside.
@@ -76,7 +72,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
     /// A runner before the first request.
     pub fn new(device: D, settings: &Settings, workload: &'a Workload) -> Self {
         let sink = TraceRecorder { recorder: recorder(settings, workload), trace: None, handed_out: None };
-        Self::over(BackendAllocator::new(device, settings.config.clone(), sink), workload)
+        Self::over(BackendAllocator::new(device, settings.config.clone(), sink), Vec::new(), workload)
     }
 
     /// A runner before the first request, with the memory of `start` there already; the device must have given it.
@@ -101,13 +97,15 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         let (allocator, live) =
             BackendAllocator::beginning_with(device, settings.config.clone(), sink, start)
                 .map_err(RunError::Allocator)?;
-        let mut runner = Self::over(allocator, workload);
-        runner.live = live.into_iter().map(Some).collect();
-        Ok(runner)
+        Ok(Self::over(allocator, live.into_iter().map(Some).collect(), workload))
     }
 
-    fn over(allocator: BackendAllocator<D, TraceRecorder>, workload: &'a Workload) -> Self {
-        Self { allocator, workload, next: 0, next_label: 0, live: Vec::new(), user_pools: BTreeMap::new() }
+    fn over(
+        allocator: BackendAllocator<D, TraceRecorder>,
+        live: Vec<Option<BackendAllocation>>,
+        workload: &'a Workload,
+    ) -> Self {
+        Self { feeder: Feeder::new(allocator, live), workload, next: 0, next_label: 0 }
     }
 
     /// Does the next request; `None` after the last one.
@@ -121,7 +119,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         };
         self.set_labels();
         self.next += 1;
-        self.allocator.sink_mut().handed_out = None;
+        self.feeder.allocator.sink_mut().handed_out = None;
         let result = self.perform(request)?;
         let outcome = match &result {
             StepResult::Allocated(_) | StepResult::Done => Outcome::Done,
@@ -129,52 +127,52 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
             StepResult::Refused(text) => Outcome::Refused(self.refused(request, text)),
             StepResult::Skipped(text) => Outcome::Skipped(text.clone()),
         };
-        self.allocator.sink_mut().recorder.finish_step(outcome);
+        self.feeder.allocator.sink_mut().recorder.finish_step(outcome);
         Ok(Some(result))
     }
 
     /// The block that the last request took, if it did.
     #[must_use]
     pub fn handed_out(&self) -> Option<BlockSnapshot> {
-        let sink = self.allocator.sink();
+        let sink = self.feeder.allocator.sink();
         sink.recorder.state().block(sink.handed_out?)
     }
 
     /// The counters of the allocator at this moment.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        self.allocator.stats()
+        self.feeder.allocator.stats()
     }
 
     /// The allocator's own snapshot at this moment.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        self.allocator.snapshot()
+        self.feeder.allocator.snapshot()
     }
 
     /// The allocator, to test its invariants.
     #[must_use]
     pub fn allocator(&self) -> &BackendAllocator<D, TraceRecorder> {
-        &self.allocator
+        &self.feeder.allocator
     }
 
     /// Keeps PyTorch's trace too, which a recording can also tell afterwards ([`Recording::trace`]).
     #[must_use]
     pub fn with_trace(mut self) -> Self {
-        self.allocator.sink_mut().trace.get_or_insert_default();
+        self.feeder.allocator.sink_mut().trace.get_or_insert_default();
         self
     }
 
     /// PyTorch's trace so far; empty without [`Runner::with_trace`].
     #[must_use]
     pub fn trace(&self) -> &[TraceEntry] {
-        self.allocator.sink().trace.as_deref().unwrap_or_default()
+        self.feeder.allocator.sink().trace.as_deref().unwrap_or_default()
     }
 
     /// The recorder, which holds the state that the events so far add up to.
     #[must_use]
     pub fn recorder(&self) -> &Recorder {
-        &self.allocator.sink().recorder
+        &self.feeder.allocator.sink().recorder
     }
 
     /// The whole run, and PyTorch's trace of it; the trace is empty without [`Runner::with_trace`].
@@ -184,7 +182,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
     /// [`RunError::Recording`] when the run is too long to record.
     pub fn finish(mut self) -> Result<(Recording, Vec<TraceEntry>), RunError> {
         self.set_labels();
-        let sink = self.allocator.into_sink();
+        let sink = self.feeder.allocator.into_sink();
         Ok((sink.recorder.finish()?, sink.trace.unwrap_or_default()))
     }
 
@@ -205,128 +203,26 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
             if *at as usize > self.next {
                 break;
             }
-            self.allocator.sink_mut().recorder.label(text);
+            self.feeder.allocator.sink_mut().recorder.label(text);
             self.next_label += 1;
         }
     }
 
     fn perform(&mut self, request: Request) -> Result<StepResult, RunError> {
-        match request {
-            Request::Allocate { tensor, size, stream } => {
-                let name = self.workload.tensor_name(tensor);
-                self.allocator.sink_mut().recorder.name_next_allocation(name.as_deref());
-                let result = self.allocator.allocate(size, stream);
-                return match result {
-                    Ok(allocation) => {
-                        let addr = allocation.addr();
-                        self.keep(tensor, allocation);
-                        Ok(StepResult::Allocated(addr))
-                    }
-                    Err(error) => failure(error),
-                };
-            }
-            Request::Free { tensor } => {
-                let Some(allocation) = self.take(tensor) else {
-                    return Ok(self.skipped(tensor));
-                };
-                if let Err(error) = self.allocator.free(allocation) {
-                    return failure(error);
-                }
-            }
-            Request::RecordStream { tensor, stream } => {
-                let live = self.live.get(tensor.get() as usize).and_then(Option::as_ref);
-                let Some(allocation) = live else {
-                    return Ok(self.skipped(tensor));
-                };
-                if let Err(error) = self.allocator.record_stream(allocation, stream) {
-                    return failure(error);
-                }
-            }
-            Request::Advance { stream } => self.allocator.device_mut().advance_streams(stream),
-            Request::EmptyCache => {
-                if let Err(error) = self.allocator.empty_cache() {
-                    return failure(error);
-                }
-            }
-            Request::SetFraction { fraction } => {
-                if let Err(error) = self.allocator.set_memory_fraction(fraction) {
-                    return failure(error);
-                }
-            }
-            Request::CreatePool { .. }
-            | Request::EnterPool { .. }
-            | Request::LeavePool { .. }
-            | Request::DestroyPool { .. }
-            | Request::Set { .. } => return self.arrange(request),
-            Request::ResetPeak => self.allocator.reset_peak_stats(),
-            Request::ResetAccumulated => self.allocator.reset_accumulated_stats(),
-            Request::Snapshot => {
-                if let Err(error) = self.allocator.record_snapshot() {
-                    return failure(error);
-                }
-            }
+        let recorder = &mut self.feeder.allocator.sink_mut().recorder;
+        if let Request::Allocate { tensor, .. } = request {
+            recorder.name_next_allocation(self.workload.tensor_name(tensor).as_deref());
         }
-        Ok(StepResult::Done)
-    }
-
-    /// Does a request about memory pools or settings, of which no event tells.
-    fn arrange(&mut self, request: Request) -> Result<StepResult, RunError> {
+        // No event tells of memory pools and settings.
         if let Some((title, sentence)) = words(self.workload, request) {
-            self.allocator.sink_mut().recorder.note(title, sentence);
+            recorder.note(title, sentence);
         }
-        let done = match request {
-            Request::CreatePool { pool, never_splits, serves_on_oom } => {
-                let made = self.allocator.create_pool(PoolOptions { never_splits, serves_on_oom });
-                made.map(|made| {
-                    self.user_pools.insert(pool, made);
-                })
-            }
-            Request::EnterPool { pool } => self.enter_pool(pool),
-            Request::LeavePool { pool } => {
-                // `use_mem_pool` gives up its own use of the pool, not the owner's.
-                let pool = self.number_of(pool);
-                let left = self.allocator.end_allocate_to_pool(pool);
-                left.and_then(|()| self.allocator.release_pool(pool))
-            }
-            Request::DestroyPool { pool } => self.allocator.destroy_pool(self.number_of(pool)),
-            Request::Set { settings } => {
-                let text = self.workload.settings(settings).unwrap_or_default();
-                return Ok(match self.allocator.apply_settings(text) {
-                    Ok(()) => StepResult::Done,
-                    Err(error) => StepResult::Refused(error.to_string()),
-                });
-            }
-            _ => Ok(()),
-        };
-        match done {
-            Ok(()) => Ok(StepResult::Done),
+        match self.feeder.perform(&request, |number| self.workload.settings(number)) {
+            Ok(Fed::Allocated(addr)) => Ok(StepResult::Allocated(addr)),
+            Ok(Fed::Done) => Ok(StepResult::Done),
+            Ok(Fed::Skipped(tensor)) => Ok(self.skipped(tensor)),
             Err(error) => failure(error),
         }
-    }
-
-    fn enter_pool(&mut self, pool: PoolId) -> Result<(), AllocError> {
-        // Pools of a program keep their memory after they are left: a first scope's use stands for their owner's.
-        if pool.user > 0 && self.user_pools.insert(pool, self.number_of(pool)).is_none() {
-            self.allocator.begin_allocate_to_pool(pool, None)?;
-            self.allocator.end_allocate_to_pool(pool)?;
-        }
-        self.allocator.begin_allocate_to_pool(self.number_of(pool), None)
-    }
-
-    fn number_of(&self, pool: PoolId) -> PoolId {
-        self.user_pools.get(&pool).copied().unwrap_or(pool)
-    }
-
-    fn keep(&mut self, tensor: TensorId, allocation: BackendAllocation) {
-        let index = tensor.get() as usize;
-        if index >= self.live.len() {
-            self.live.resize_with(index + 1, || None);
-        }
-        self.live[index] = Some(allocation);
-    }
-
-    fn take(&mut self, tensor: TensorId) -> Option<BackendAllocation> {
-        self.live.get_mut(tensor.get() as usize).and_then(Option::take)
     }
 
     fn skipped(&self, tensor: TensorId) -> StepResult {
@@ -352,7 +248,11 @@ fn recorder(settings: &Settings, workload: &Workload) -> Recorder {
 }
 
 // Want of memory and bad requests belong to the run; a device that fails ends it.
-fn failure(error: AllocError) -> Result<StepResult, RunError> {
+pub(crate) fn failure(error: Unfed) -> Result<StepResult, RunError> {
+    let error = match error {
+        Unfed::Settings(error) => return Ok(StepResult::Refused(error.to_string())),
+        Unfed::Allocator(error) => error,
+    };
     match error {
         AllocError::OutOfMemory(out_of_memory) => Ok(StepResult::OutOfMemory(out_of_memory.to_string())),
         AllocError::MallocAsyncOutOfMemory(out_of_memory) => {

@@ -78,7 +78,15 @@ impl Page {
     pub fn blank(window: Window, gpu: Gpu) -> Result<Self> {
         let dist = root().join("dist");
         ensure!(dist.join("index.html").is_file(), "there is no page: run `cargo xtask build`");
-        let server = Server::start(&dist, Port::take(0)?)?;
+        Self::of(&dist, window, gpu)
+    }
+
+    /// A browser before the files below another folder, which need not be the page.
+    ///
+    /// # Errors
+    /// Where the folder is missing, or the browser does not start.
+    pub fn of(folder: &Path, window: Window, gpu: Gpu) -> Result<Self> {
+        let server = Server::start(folder, Port::take(0)?)?;
         let url = server.url();
         let driver = Driver::start(window, gpu)?;
         Ok(Self { driver, server: Some(server), url, media: Vec::new() })

@@ -42,6 +42,9 @@ fn is_trouble(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::OutOfMemory(_) | Outcome::Refused(_))
 }
 
+/// How many events are read at a time on the way back.
+const STRIDE: usize = 1024;
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     Forward,
@@ -55,13 +58,17 @@ pub(super) fn search(
     way: Way,
     is_wanted: impl Fn(&Event) -> bool,
 ) -> Player {
-    let is_hit = |index: &usize| recording.event(*index).is_some_and(|event| is_wanted(&event));
+    let hits = |from: usize, to: usize| {
+        let events = (from..to).zip(recording.events_from(from));
+        events.filter(|(_, event)| is_wanted(event)).map(|(index, _)| index)
+    };
     let found = match way {
-        Way::Forward => (player.cursor..recording.event_count()).find(is_hit),
+        Way::Forward => hits(player.cursor, recording.event_count()).next(),
         Way::Back => {
             // What made the present moment does not count as before it.
             let (from, _) = player.changed_events(recording);
-            (0..from).rev().find(is_hit)
+            // Events are read forward, so the way back is a row of short ways forward.
+            (0..from).step_by(STRIDE).rev().find_map(|at| hits(at, from.min(at + STRIDE)).last())
         }
     };
     let Some(event) = found else { return player.clone() };

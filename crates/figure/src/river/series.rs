@@ -53,11 +53,11 @@ impl Series {
     pub fn new(recording: &Recording) -> Self {
         let mut resets = Vec::new();
         let mut limits = Vec::new();
-        for index in 0..recording.event_count() {
+        for (index, event) in recording.events_from(0).enumerate() {
             let moment = || recording.step_of_event(index).map(|step| step_u32(step + 1));
-            match recording.event(index) {
-                Some(Event::PeakReset) => resets.extend(moment()),
-                Some(Event::FractionSet { limit }) => limits.extend(moment().map(|moment| (moment, limit))),
+            match event {
+                Event::PeakReset => resets.extend(moment()),
+                Event::FractionSet { limit } => limits.extend(moment().map(|moment| (moment, limit))),
                 _ => {}
             }
         }
@@ -142,20 +142,25 @@ fn moment(recording: &Recording, moment: usize) -> Extent {
 
 fn levels(recording: &Recording) -> Vec<Vec<Extent>> {
     let mut levels: Vec<Vec<Extent>> = Vec::new();
-    let joined = |entries: &mut dyn Iterator<Item = Extent>| {
-        entries.reduce(|mut all, entry| {
+    let joined = |entries: &[Extent]| {
+        entries.iter().copied().reduce(|mut all, entry| {
             all.include(&entry);
             all
         })
     };
-    let moments = recording.step_count() + 1;
+    let moments = std::iter::once(Ledger::default()).chain(recording.ledgers_from(0));
     // Only full entries: a query never asks for one that reaches beyond the end.
-    let first: Vec<_> = (0..moments / FAN)
-        .filter_map(|index| joined(&mut (index * FAN..(index + 1) * FAN).map(|at| moment(recording, at))))
-        .collect();
+    let (mut first, mut entry) = (Vec::new(), Vec::with_capacity(FAN));
+    for ledger in moments {
+        entry.push(Extent::of(&ledger));
+        if entry.len() == FAN {
+            first.extend(joined(&entry));
+            entry.clear();
+        }
+    }
     levels.push(first);
     while let Some(last) = levels.last().filter(|level| level.len() >= FAN) {
-        let next = last.chunks_exact(FAN).filter_map(|chunk| joined(&mut chunk.iter().copied())).collect();
+        let next = last.chunks_exact(FAN).filter_map(joined).collect();
         levels.push(next);
     }
     levels
@@ -165,9 +170,8 @@ fn peaks(recording: &Recording, resets: &[u32]) -> Vec<PeakChange> {
     let mut changes = Vec::new();
     let mut now = PeakChange::default();
     let mut resets = resets.iter().copied().peekable();
-    for step in 0..recording.step_count() {
+    for (step, ledger) in recording.ledgers_from(0).enumerate() {
         let at = step_u32(step + 1);
-        let ledger = recording.ledger_after(step).unwrap_or_default();
         let mut next = PeakChange { moment: at, ..now };
         while resets.next_if(|reset| *reset <= at).is_some() {
             next = PeakChange { moment: at, ..PeakChange::default() };

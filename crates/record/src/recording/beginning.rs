@@ -1,6 +1,6 @@
 //! Recordings of runs that began earlier.
 
-use super::{NO_NAME, NO_STEP, Recorder, RecordingError};
+use super::{NO_STEP, Recorder, RecordingError};
 use crate::{MemoryState, Snapshot};
 
 impl Recorder {
@@ -23,7 +23,6 @@ impl Recorder {
         let ids = blocks.filter_map(|block| block.allocation).map(|id| id.get() as usize + 1);
         let allocations = ids.max().unwrap_or(0);
         recording.allocation_steps = vec![NO_STEP; allocations];
-        recording.allocation_names = vec![NO_NAME; allocations];
         recording.start = Some(Box::new(state.clone()));
         self.state = state;
         Ok(())

@@ -1,0 +1,433 @@
+use serde::{Deserialize, Serialize};
+
+use crate::varint::{self, Reader};
+use crate::{AllocationId, BlockId, Bytes, Event, Refusal, SegmentId, StreamId};
+
+/// Events as bytes, about five each: every event says how it differs from what the one before makes likely.
+///
+/// Events stand in groups that are read on their own, so that any one is found by reading a few. What is rare and long
+/// stands in `wide`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(try_from = "Unchecked")]
+pub(crate) struct PackedEvents {
+    count: usize,
+    bytes: Vec<u8>,
+    /// Where each group starts in `bytes`.
+    groups: Vec<u64>,
+    wide: Vec<Event>,
+    /// What the event before left, for the next one.
+    #[serde(skip)]
+    context: Context,
+}
+
+/// What came over a border.
+#[derive(Deserialize)]
+struct Unchecked {
+    count: usize,
+    bytes: Vec<u8>,
+    groups: Vec<u64>,
+    wide: Vec<Event>,
+}
+
+impl TryFrom<Unchecked> for PackedEvents {
+    type Error = &'static str;
+
+    fn try_from(Unchecked { count, bytes, groups, wide }: Unchecked) -> Result<Self, Self::Error> {
+        // An event takes a byte at least; more of them would have a reader count for ages.
+        if count > bytes.len() || groups.len() != count.div_ceil(GROUP) {
+            return Err("events that are not there");
+        }
+        Ok(Self { count, bytes, groups, wide, context: Context::default() })
+    }
+}
+
+/// Events that are read together.
+const GROUP: usize = 64;
+
+/// What makes the next event likely.
+#[derive(Clone, Copy, Debug, Default)]
+struct Context {
+    /// The block that the event before was about.
+    block: u32,
+    /// The block that was made last.
+    newest: u32,
+    allocation: u32,
+}
+
+impl Context {
+    /// A segment of one new block came.
+    fn follow_wide(&mut self, event: &Event) {
+        if let Event::SegmentAllocated { block, .. } | Event::RangeReserved { block, .. } = event {
+            self.block = block.get();
+            self.newest = block.get();
+        }
+    }
+}
+
+// The low five bits of an event's first byte; the flags are above them.
+mod kind {
+    pub(super) const WIDE: u8 = 0;
+    pub(super) const SEGMENT_RELEASED: u8 = 1;
+    pub(super) const SEGMENT_REFUSED_BY_DEVICE: u8 = 2;
+    pub(super) const SEGMENT_REFUSED_BY_FRACTION: u8 = 3;
+    pub(super) const SPLIT: u8 = 4;
+    pub(super) const ALLOCATED: u8 = 5;
+    pub(super) const STREAM_RECORDED: u8 = 6;
+    pub(super) const FREE_REQUESTED: u8 = 7;
+    pub(super) const FREE_COMPLETED: u8 = 8;
+    pub(super) const MERGED: u8 = 9;
+    pub(super) const RETRY_STARTED: u8 = 10;
+    pub(super) const STREAMS_SYNCHRONIZED: u8 = 11;
+    pub(super) const PEAK_RESET: u8 = 13;
+    pub(super) const ACCUMULATED_RESET: u8 = 14;
+    pub(super) const FRACTION_SET: u8 = 15;
+    pub(super) const FRACTION_LIFTED: u8 = 16;
+    pub(super) const SNAPSHOT_TAKEN: u8 = 17;
+    pub(super) const RANGE_RELEASED: u8 = 19;
+    pub(super) const MAPPED: u8 = 20;
+    pub(super) const MAPPED_IN_PART: u8 = 21;
+    pub(super) const MASK: u8 = 0x1f;
+}
+
+/// The amount counts units of 512 bytes.
+const IN_UNITS: u8 = 0x20;
+/// The event is about the same block as the one before.
+const SAME_BLOCK: u8 = 0x40;
+const OVERSIZE: u8 = 0x80;
+
+const UNIT: u64 = 512;
+
+fn oversize(is_oversize: bool) -> u8 {
+    if is_oversize { OVERSIZE } else { 0 }
+}
+
+impl PackedEvents {
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn size(&self) -> usize {
+        self.bytes.capacity()
+            + self.groups.capacity() * size_of::<u64>()
+            + self.wide.capacity() * size_of::<Event>()
+    }
+
+    /// Gives back memory that was kept for more events.
+    pub(crate) fn shrink(&mut self) {
+        self.bytes.shrink_to_fit();
+        self.groups.shrink_to_fit();
+        self.wide.shrink_to_fit();
+    }
+
+    pub(crate) fn push(&mut self, event: &Event) {
+        if self.count.is_multiple_of(GROUP) {
+            self.groups.push(self.bytes.len() as u64);
+            self.context = Context::default();
+        }
+        self.count += 1;
+        match *event {
+            Event::SegmentAllocated { .. }
+            | Event::RangeReserved { .. }
+            | Event::Unmapped { .. }
+            | Event::OutOfMemory { .. } => {
+                self.numbered(kind::WIDE, self.wide.len() as u64);
+                self.wide.push(*event);
+                self.context.follow_wide(event);
+            }
+            Event::SegmentReleased { segment, is_oversize } => {
+                self.numbered(kind::SEGMENT_RELEASED | oversize(is_oversize), segment.get().into());
+            }
+            Event::RangeReleased { segment } => self.numbered(kind::RANGE_RELEASED, segment.get().into()),
+            Event::Mapped { block, size, rest: None } => self.about(kind::MAPPED, block, Some(size.get())),
+            Event::Mapped { block, size, rest: Some(rest) } => {
+                self.about(kind::MAPPED_IN_PART, block, Some(size.get()));
+                self.new_block(rest);
+            }
+            Event::SegmentRefused { size, refusal: Refusal::Device } => {
+                self.amount(kind::SEGMENT_REFUSED_BY_DEVICE, size.get());
+            }
+            Event::SegmentRefused { size, refusal: Refusal::Fraction } => {
+                self.amount(kind::SEGMENT_REFUSED_BY_FRACTION, size.get());
+            }
+            Event::Split { block, front, size } => {
+                self.about(kind::SPLIT, block, Some(size.get()));
+                self.new_block(front);
+                // It is handed out next.
+                self.context.block = front.get();
+            }
+            Event::Allocated { block, allocation, requested, is_oversize } => {
+                self.about(kind::ALLOCATED | oversize(is_oversize), block, Some(requested.get()));
+                let next = u64::from(self.context.allocation) + 1;
+                varint::push_step(&mut self.bytes, next, allocation.get().into());
+                self.context.allocation = allocation.get();
+            }
+            Event::StreamRecorded { block, stream } => {
+                self.about(kind::STREAM_RECORDED, block, Some(stream.get()));
+            }
+            Event::FreeRequested { block, is_oversize } => {
+                self.about(kind::FREE_REQUESTED | oversize(is_oversize), block, None);
+            }
+            Event::FreeCompleted { block } => self.about(kind::FREE_COMPLETED, block, None),
+            Event::Merged { block, absorbed } => {
+                self.about(kind::MERGED, block, None);
+                varint::push_step(&mut self.bytes, block.get().into(), absorbed.get().into());
+            }
+            Event::RetryStarted => self.bytes.push(kind::RETRY_STARTED),
+            Event::StreamsSynchronized => self.bytes.push(kind::STREAMS_SYNCHRONIZED),
+            Event::SnapshotTaken { active } => self.amount(kind::SNAPSHOT_TAKEN, active.get()),
+            Event::PeakReset => self.bytes.push(kind::PEAK_RESET),
+            Event::AccumulatedReset => self.bytes.push(kind::ACCUMULATED_RESET),
+            Event::FractionSet { limit: Some(limit) } => self.amount(kind::FRACTION_SET, limit.get()),
+            Event::FractionSet { limit: None } => self.bytes.push(kind::FRACTION_LIFTED),
+        }
+    }
+
+    fn numbered(&mut self, tag: u8, number: u64) {
+        self.bytes.push(tag);
+        varint::push(&mut self.bytes, number);
+    }
+
+    fn amount(&mut self, tag: u8, amount: u64) {
+        if amount.is_multiple_of(UNIT) {
+            self.numbered(tag | IN_UNITS, amount / UNIT);
+        } else {
+            self.numbered(tag, amount);
+        }
+    }
+
+    fn about(&mut self, tag: u8, block: BlockId, amount: Option<u64>) {
+        let before = self.context.block;
+        let tag = tag | if block.get() == before { SAME_BLOCK } else { 0 };
+        match amount {
+            Some(amount) => self.amount(tag, amount),
+            None => self.bytes.push(tag),
+        }
+        if block.get() != before {
+            varint::push_step(&mut self.bytes, before.into(), block.get().into());
+        }
+        self.context.block = block.get();
+    }
+
+    fn new_block(&mut self, block: BlockId) {
+        let next = u64::from(self.context.newest) + 1;
+        varint::push_step(&mut self.bytes, next, block.get().into());
+        self.context.newest = block.get();
+    }
+
+    /// The event with this index; `None` also for bytes that no event packs into, so that a damaged file cannot do harm.
+    pub(crate) fn get(&self, index: usize) -> Option<Event> {
+        self.from(index)?.next()
+    }
+
+    /// The events from `index` on; ends early where the bytes are damaged.
+    pub(crate) fn from(&self, index: usize) -> Option<Events<'_>> {
+        if index >= self.count {
+            return None;
+        }
+        let at = index - index % GROUP;
+        let mut events = Events { packed: self, at, rest: Reader(&[]), context: Context::default() };
+        for _ in at..index {
+            events.next()?;
+        }
+        Some(events)
+    }
+}
+
+/// Events in order.
+#[derive(Debug)]
+pub(crate) struct Events<'a> {
+    packed: &'a PackedEvents,
+    at: usize,
+    rest: Reader<'a>,
+    context: Context,
+}
+
+impl Iterator for Events<'_> {
+    type Item = Event;
+
+    fn next(&mut self) -> Option<Event> {
+        if self.at >= self.packed.count {
+            return None;
+        }
+        if self.at.is_multiple_of(GROUP) {
+            let start = usize::try_from(*self.packed.groups.get(self.at / GROUP)?).ok()?;
+            self.rest = Reader(self.packed.bytes.get(start..)?);
+            self.context = Context::default();
+        }
+        self.at += 1;
+        self.read()
+    }
+}
+
+impl Events<'_> {
+    fn read(&mut self) -> Option<Event> {
+        let tag = self.rest.byte()?;
+        let is_oversize = tag & OVERSIZE != 0;
+        Some(match tag & kind::MASK {
+            kind::WIDE => {
+                let event = *self.packed.wide.get(self.rest.small()? as usize)?;
+                self.context.follow_wide(&event);
+                event
+            }
+            kind::SEGMENT_RELEASED => {
+                Event::SegmentReleased { segment: SegmentId::new(self.rest.small()?), is_oversize }
+            }
+            kind::RANGE_RELEASED => Event::RangeReleased { segment: SegmentId::new(self.rest.small()?) },
+            kind::MAPPED => {
+                let (size, block) = (self.amount(tag)?, self.block(tag)?);
+                Event::Mapped { block, size, rest: None }
+            }
+            kind::MAPPED_IN_PART => {
+                let (size, block) = (self.amount(tag)?, self.block(tag)?);
+                Event::Mapped { block, size, rest: Some(self.new_block()?) }
+            }
+            kind::SEGMENT_REFUSED_BY_DEVICE => {
+                Event::SegmentRefused { size: self.amount(tag)?, refusal: Refusal::Device }
+            }
+            kind::SEGMENT_REFUSED_BY_FRACTION => {
+                Event::SegmentRefused { size: self.amount(tag)?, refusal: Refusal::Fraction }
+            }
+            kind::SPLIT => {
+                let (size, block, front) = (self.amount(tag)?, self.block(tag)?, self.new_block()?);
+                self.context.block = front.get();
+                Event::Split { block, front, size }
+            }
+            kind::ALLOCATED => {
+                let (requested, block) = (self.amount(tag)?, self.block(tag)?);
+                let next = u64::from(self.context.allocation) + 1;
+                self.context.allocation = u32::try_from(self.rest.step(next)?).ok()?;
+                let allocation = AllocationId::new(self.context.allocation);
+                Event::Allocated { block, allocation, requested, is_oversize }
+            }
+            kind::STREAM_RECORDED => {
+                let stream = StreamId::new(self.amount(tag)?.get());
+                Event::StreamRecorded { block: self.block(tag)?, stream }
+            }
+            kind::FREE_REQUESTED => Event::FreeRequested { block: self.block(tag)?, is_oversize },
+            kind::FREE_COMPLETED => Event::FreeCompleted { block: self.block(tag)? },
+            kind::MERGED => {
+                let block = self.block(tag)?;
+                Event::Merged { block, absorbed: BlockId::new(self.rest.small_step(block.get())?) }
+            }
+            kind::RETRY_STARTED => Event::RetryStarted,
+            kind::STREAMS_SYNCHRONIZED => Event::StreamsSynchronized,
+            kind::PEAK_RESET => Event::PeakReset,
+            kind::ACCUMULATED_RESET => Event::AccumulatedReset,
+            kind::FRACTION_SET => Event::FractionSet { limit: Some(self.amount(tag)?) },
+            kind::FRACTION_LIFTED => Event::FractionSet { limit: None },
+            kind::SNAPSHOT_TAKEN => Event::SnapshotTaken { active: self.amount(tag)? },
+            _ => return None,
+        })
+    }
+
+    fn amount(&mut self, tag: u8) -> Option<Bytes> {
+        let amount = self.rest.number()?;
+        let amount = if tag & IN_UNITS == 0 { Some(amount) } else { amount.checked_mul(UNIT) };
+        amount.map(Bytes::new)
+    }
+
+    fn block(&mut self, tag: u8) -> Option<BlockId> {
+        if tag & SAME_BLOCK == 0 {
+            self.context.block = self.rest.small_step(self.context.block)?;
+        }
+        Some(BlockId::new(self.context.block))
+    }
+
+    fn new_block(&mut self) -> Option<BlockId> {
+        let next = u64::from(self.context.newest) + 1;
+        self.context.newest = u32::try_from(self.rest.step(next)?).ok()?;
+        Some(BlockId::new(self.context.newest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DeviceAddr, PoolId, PoolKind};
+
+    fn events() -> Vec<Event> {
+        let [block, front] = [7, u32::MAX].map(BlockId::new);
+        let (size, odd, most) = (Bytes::mib(3), Bytes::new(1_000_001), Bytes::new(u64::MAX));
+        let (segment, stream, addr) =
+            (SegmentId::new(900), StreamId::new(u64::MAX), DeviceAddr::new(1 << 47));
+        let (pool_id, pool) = (PoolId { capture: 0, user: 3 }, PoolKind::Large);
+        vec![
+            Event::SegmentAllocated { segment, block, addr, size, stream, pool_id, pool, is_oversize: true },
+            Event::Split { block, front, size },
+            Event::Allocated {
+                block: front,
+                allocation: AllocationId::new(0),
+                requested: odd,
+                is_oversize: false,
+            },
+            Event::Allocated {
+                block,
+                allocation: AllocationId::new(u32::MAX),
+                requested: most,
+                is_oversize: true,
+            },
+            Event::StreamRecorded { block, stream },
+            Event::FreeRequested { block, is_oversize: true },
+            Event::FreeRequested { block: front, is_oversize: false },
+            Event::FreeCompleted { block: front },
+            Event::Merged { block: front, absorbed: block },
+            Event::SegmentRefused { size, refusal: Refusal::Device },
+            Event::SegmentRefused { size: odd, refusal: Refusal::Fraction },
+            Event::SegmentReleased { segment, is_oversize: true },
+            Event::RangeReserved { segment, block, addr, size, stream, pool_id, pool },
+            Event::Mapped { block, size, rest: Some(front) },
+            Event::Mapped { block: front, size, rest: None },
+            Event::Unmapped { block, before: Some((front, size)), after: None },
+            Event::RangeReleased { segment },
+            Event::RetryStarted,
+            Event::StreamsSynchronized,
+            Event::OutOfMemory {
+                requested: odd,
+                rounded: size,
+                segment_size: most,
+                stream,
+                device_free: size,
+            },
+            Event::SnapshotTaken { active: odd },
+            Event::PeakReset,
+            Event::AccumulatedReset,
+            Event::FractionSet { limit: Some(odd) },
+            Event::FractionSet { limit: None },
+        ]
+    }
+
+    #[test]
+    fn every_event_comes_back_from_any_place() {
+        let mut packed = PackedEvents::default();
+        // Several groups, beginning anywhere in the list.
+        let all: Vec<Event> = events().into_iter().cycle().take(5 * GROUP + 3).collect();
+        for event in &all {
+            packed.push(event);
+        }
+        assert_eq!(packed.len(), all.len());
+        for (index, event) in all.iter().enumerate() {
+            assert_eq!(packed.get(index).as_ref(), Some(event), "event {index}");
+        }
+        assert_eq!(packed.get(all.len()), None);
+        let rest: Vec<Event> = packed.from(70).unwrap().collect();
+        assert_eq!(rest, all[70..]);
+    }
+
+    #[test]
+    fn bytes_that_are_no_events_do_no_harm() {
+        let mut packed = PackedEvents::default();
+        for event in events() {
+            packed.push(&event);
+        }
+        for place in 0..packed.bytes.len() {
+            for change in [1, 0x20, 0x40, 0x80, 0xff] {
+                let mut damaged = packed.clone();
+                damaged.bytes[place] = damaged.bytes[place].wrapping_add(change);
+                assert!(damaged.from(0).unwrap().count() <= packed.len());
+            }
+        }
+        packed.groups[0] = u64::MAX;
+        assert_eq!(packed.get(0), None);
+    }
+}

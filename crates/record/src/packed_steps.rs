@@ -1,0 +1,264 @@
+use serde::{Deserialize, Serialize};
+
+use crate::varint::{self, Reader};
+use crate::{Bytes, Ledger};
+
+/// For each step, how many events there are after it and where every byte is then; as what changed since the step before.
+///
+/// Steps stand in groups that begin with full numbers, so that any one is found by reading a few.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(try_from = "Unchecked")]
+pub(crate) struct PackedSteps {
+    count: usize,
+    bytes: Vec<u8>,
+    groups: Vec<Group>,
+    /// What the last step left.
+    #[serde(skip)]
+    last: Moment,
+    /// Bytes of `bytes` that tell of ledgers.
+    #[serde(skip)]
+    ledger_bytes: usize,
+}
+
+/// What came over a border.
+#[derive(Deserialize)]
+struct Unchecked {
+    count: usize,
+    bytes: Vec<u8>,
+    groups: Vec<Group>,
+}
+
+impl TryFrom<Unchecked> for PackedSteps {
+    type Error = &'static str;
+
+    fn try_from(Unchecked { count, bytes, groups }: Unchecked) -> Result<Self, Self::Error> {
+        // A step takes a byte at least; more of them would have a reader count for ages.
+        if count > bytes.len() || groups.len() != count.div_ceil(GROUP) {
+            return Err("steps that are not there");
+        }
+        Ok(Self { count, bytes, groups, ..Self::default() })
+    }
+}
+
+/// Steps that are read together.
+const GROUP: usize = 32;
+
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Group {
+    /// Where it starts in the bytes.
+    start: u64,
+    /// What the step before it left.
+    before: Moment,
+}
+
+/// What a step leaves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Moment {
+    /// The number of events until then.
+    end: u32,
+    /// Requested, rounding, pending and reserved bytes: of these, most steps change few.
+    bytes: [u64; 4],
+}
+
+// A step's first byte: its number of events, or `MANY`, and above it a bit for each of the four that changed.
+const MANY: u8 = 0x0f;
+
+impl Moment {
+    fn new(end: u32, ledger: &Ledger) -> Self {
+        let Ledger { requested, rounding, pending, cached, free: _ } = *ledger;
+        let parts = [requested, rounding, pending].map(Bytes::get);
+        let reserved = parts.iter().fold(cached.get(), |sum, part| sum.wrapping_add(*part));
+        Self { end, bytes: [parts[0], parts[1], parts[2], reserved] }
+    }
+
+    fn ledger(&self, capacity: Bytes) -> Ledger {
+        let [requested, rounding, pending, reserved] = self.bytes;
+        let cached = reserved.wrapping_sub(requested).wrapping_sub(rounding).wrapping_sub(pending);
+        let [requested, rounding, pending, cached] = [requested, rounding, pending, cached].map(Bytes::new);
+        let mut ledger = Ledger { requested, rounding, pending, cached, free: Bytes::ZERO };
+        ledger.free = capacity.saturating_sub(ledger.reserved());
+        ledger
+    }
+
+    fn read(self, rest: &mut Reader<'_>) -> Option<Self> {
+        let tag = rest.byte()?;
+        let mut next = self;
+        let events = match tag & MANY {
+            MANY => rest.small()?,
+            events => u32::from(events),
+        };
+        next.end = next.end.checked_add(events)?;
+        for (place, bytes) in next.bytes.iter_mut().enumerate() {
+            if tag & 0x10 << place != 0 {
+                *bytes = rest.step(*bytes)?;
+            }
+        }
+        Some(next)
+    }
+}
+
+impl PackedSteps {
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Bytes of memory: for the ends of steps, and for ledgers.
+    pub(crate) fn sizes(&self) -> (usize, usize) {
+        let ledgers = self.ledger_bytes + self.groups.capacity() * size_of::<[u64; 4]>();
+        let all = self.bytes.capacity() + self.groups.capacity() * size_of::<Group>();
+        (all.saturating_sub(ledgers), ledgers)
+    }
+
+    /// Gives back memory that was kept for more steps.
+    pub(crate) fn shrink(&mut self) {
+        self.bytes.shrink_to_fit();
+        self.groups.shrink_to_fit();
+    }
+
+    /// Adds a step that ends after `end` events, not before the last one.
+    pub(crate) fn push(&mut self, end: u32, ledger: &Ledger) {
+        if self.count.is_multiple_of(GROUP) {
+            self.groups.push(Group { start: self.bytes.len() as u64, before: self.last });
+        }
+        self.count += 1;
+        let next = Moment::new(end, ledger);
+        let events = end.saturating_sub(self.last.end);
+        let inline = u8::try_from(events).ok().filter(|events| *events < MANY);
+        let tag = self.bytes.len();
+        self.bytes.push(inline.unwrap_or(MANY));
+        if inline.is_none() {
+            varint::push(&mut self.bytes, events.into());
+        }
+        let before = self.bytes.len();
+        for (place, (old, new)) in self.last.bytes.iter().zip(next.bytes).enumerate() {
+            if *old != new {
+                self.bytes[tag] |= 0x10 << place;
+                varint::push_step(&mut self.bytes, *old, new);
+            }
+        }
+        self.ledger_bytes += self.bytes.len() - before;
+        self.last = next;
+    }
+
+    /// The number of events before and after the step.
+    pub(crate) fn span(&self, step: usize) -> Option<(usize, usize)> {
+        let mut moments = self.group(step / GROUP)?;
+        let before = moments.now.end;
+        let (start, end) = match step % GROUP {
+            0 => (before, moments.next()?.end),
+            place => (moments.nth(place - 1)?.end, moments.next()?.end),
+        };
+        (step < self.count).then_some((start as usize, end as usize))
+    }
+
+    pub(crate) fn ledger(&self, step: usize, capacity: Bytes) -> Option<Ledger> {
+        let moment = self.group(step / GROUP)?.nth(step % GROUP)?;
+        (step < self.count).then(|| moment.ledger(capacity))
+    }
+
+    /// The ledgers after the steps from `step` on.
+    pub(crate) fn ledgers(&self, step: usize, capacity: Bytes) -> impl Iterator<Item = Ledger> + '_ {
+        let groups = step / GROUP..self.groups.len();
+        let moments = groups.filter_map(|index| self.group(index)).flatten();
+        moments.skip(step % GROUP).map(move |moment| moment.ledger(capacity))
+    }
+
+    /// How many steps end at or before `events` events.
+    pub(crate) fn done(&self, events: usize) -> usize {
+        let group = self.groups.partition_point(|group| group.before.end as usize <= events);
+        let Some(group) = group.checked_sub(1) else { return 0 };
+        let moments = self.group(group).into_iter().flatten();
+        group * GROUP + moments.take_while(|moment| moment.end as usize <= events).count()
+    }
+
+    fn group(&self, index: usize) -> Option<Moments<'_>> {
+        let group = self.groups.get(index)?;
+        let bytes = self.bytes.get(usize::try_from(group.start).ok()?..)?;
+        let left = self.count.checked_sub(index * GROUP)?.min(GROUP);
+        Some(Moments { rest: Reader(bytes), now: group.before, left })
+    }
+}
+
+/// The moments after the steps of a group.
+struct Moments<'a> {
+    rest: Reader<'a>,
+    now: Moment,
+    left: usize,
+}
+
+impl Iterator for Moments<'_> {
+    type Item = Moment;
+
+    fn next(&mut self) -> Option<Moment> {
+        self.left = self.left.checked_sub(1)?;
+        self.now = self.now.read(&mut self.rest)?;
+        Some(self.now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CAPACITY: Bytes = Bytes::gib(64);
+
+    fn steps() -> Vec<(u32, Ledger)> {
+        let mut end = 0;
+        let step = |index: u32| {
+            end += [900, 0, 1, 3, 14, 15][index as usize % 6];
+            let index = u64::from(index);
+            let [requested, rounding, pending, cached] =
+                [index * 700, index % 3 * 512, index / 50 * 4096, (200 - index) << 20].map(Bytes::new);
+            let mut ledger = Ledger { requested, rounding, pending, cached, free: Bytes::ZERO };
+            ledger.free = CAPACITY - ledger.reserved();
+            (end, ledger)
+        };
+        (0..200).map(step).collect()
+    }
+
+    fn packed() -> PackedSteps {
+        let mut packed = PackedSteps::default();
+        for (end, ledger) in steps() {
+            packed.push(end, &ledger);
+        }
+        packed
+    }
+
+    #[test]
+    fn every_step_comes_back() {
+        let (packed, steps) = (packed(), steps());
+        let mut before = 0;
+        for (index, (end, ledger)) in steps.iter().enumerate() {
+            assert_eq!(packed.span(index), Some((before, *end as usize)), "step {index}");
+            assert_eq!(packed.ledger(index, CAPACITY), Some(*ledger), "step {index}");
+            before = *end as usize;
+        }
+        assert_eq!((packed.span(200), packed.ledger(200, CAPACITY)), (None, None));
+        for from in [0, 1, 31, 32, 33, 199, 200] {
+            let ledgers: Vec<_> = packed.ledgers(from, CAPACITY).collect();
+            let expected: Vec<_> = steps[from..].iter().map(|(_, ledger)| *ledger).collect();
+            assert_eq!(ledgers, expected, "from step {from}");
+        }
+    }
+
+    #[test]
+    fn steps_are_counted_by_events() {
+        let (packed, steps) = (packed(), steps());
+        for events in 0..=steps[199].0 as usize + 1 {
+            let done = steps.iter().filter(|(end, _)| *end as usize <= events).count();
+            assert_eq!(packed.done(events), done, "{events} events");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_steps_do_no_harm() {
+        let packed = packed();
+        for place in 0..packed.bytes.len() {
+            let mut damaged = packed.clone();
+            damaged.bytes[place] = damaged.bytes[place].wrapping_add(0x8f);
+            for step in [0, 40, 199, 200] {
+                let _ = (damaged.span(step), damaged.ledger(step, CAPACITY), damaged.done(step));
+            }
+        }
+    }
+}

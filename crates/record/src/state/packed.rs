@@ -1,0 +1,217 @@
+//! A state as a recording saves it: only what does not follow from the order of blocks, about ten bytes each.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::{BlockEntry, MemoryState, SegmentEntry};
+use crate::varint::{self, Reader};
+use crate::{
+    AllocationId, Backend, BlockId, BlockState, Bytes, DeviceAddr, PoolId, PoolKind, SegmentId, Stats,
+    StreamId,
+};
+
+/// A [`MemoryState`] in few bytes.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct PackedState {
+    capacity: Bytes,
+    limit: Option<Bytes>,
+    backend: Backend,
+    segments: Vec<PackedSegment>,
+    /// The blocks of all segments, one after the other.
+    blocks: Vec<u8>,
+    stats: Stats,
+    requested: Bytes,
+    fresh_front: Option<BlockId>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct PackedSegment {
+    id: SegmentId,
+    addr: DeviceAddr,
+    size: Bytes,
+    stream: StreamId,
+    pool_id: PoolId,
+    pool: PoolKind,
+    is_expandable: bool,
+    blocks: u32,
+}
+
+/// Bytes that no state packs into.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("a saved state that does not add up")]
+pub(super) struct Unfit;
+
+// A block's first byte: its state, and what it has.
+const STATES: [BlockState; 4] =
+    [BlockState::Inactive, BlockState::Allocated, BlockState::PendingFree, BlockState::Unmapped];
+const STATE: u8 = 0x03;
+const HAS_ALLOCATION: u8 = 0x04;
+const HAS_STREAMS: u8 = 0x08;
+/// Its size is in units of 512 bytes, as all sizes of the allocator are.
+const IN_UNITS: u8 = 0x10;
+/// What was asked for says how much less it is than the size; else it is zero.
+const HAS_REQUESTED: u8 = 0x20;
+const UNIT: u64 = 512;
+
+/// What the next block is told apart from.
+#[derive(Clone, Copy, Default)]
+struct Context {
+    id: u32,
+    allocation: u32,
+}
+
+impl Serialize for MemoryState {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        PackedState::from(self).serialize(serializer)
+    }
+}
+
+impl From<&MemoryState> for PackedState {
+    fn from(state: &MemoryState) -> Self {
+        let mut bytes = Vec::new();
+        let mut context = Context::default();
+        let mut segments = Vec::with_capacity(state.segments.len());
+        for (addr, segment) in &state.segments {
+            let mut blocks = 0;
+            for block in state.chain(segment) {
+                context.write(block, &mut bytes);
+                blocks += 1;
+            }
+            let SegmentEntry { id, size, stream, pool_id, pool, is_expandable, first: _ } = *segment;
+            segments.push(PackedSegment {
+                id,
+                addr: *addr,
+                size,
+                stream,
+                pool_id,
+                pool,
+                is_expandable,
+                blocks,
+            });
+        }
+        let MemoryState { capacity, limit, backend, stats, requested, fresh_front, .. } = *state;
+        Self { capacity, limit, backend, segments, blocks: bytes, stats, requested, fresh_front }
+    }
+}
+
+impl TryFrom<PackedState> for MemoryState {
+    type Error = Unfit;
+
+    fn try_from(packed: PackedState) -> Result<Self, Unfit> {
+        let mut rest = Reader(&packed.blocks);
+        let mut context = Context::default();
+        let count: u64 = packed.segments.iter().map(|segment| u64::from(segment.blocks)).sum();
+        // A block takes three bytes at least.
+        let count = usize::try_from(count).ok().filter(|count| *count <= packed.blocks.len()).ok_or(Unfit)?;
+        let mut slots: Vec<BlockEntry> = Vec::with_capacity(count);
+        let mut segments = BTreeMap::new();
+        let mut segment_addrs = FxHashMap::default();
+        for segment in &packed.segments {
+            let first = u32::try_from(slots.len()).map_err(|_| Unfit)?;
+            let mut addr = segment.addr;
+            for place in 0..segment.blocks {
+                let slot = first + place;
+                let mut block = context.read(&mut rest).ok_or(Unfit)?;
+                block.segment = segment.addr;
+                block.addr = addr;
+                block.previous = (place > 0).then(|| slot - 1);
+                block.next = (place + 1 < segment.blocks).then(|| slot + 1);
+                addr = addr.offset(block.size);
+                slots.push(block);
+            }
+            if segment.blocks == 0 || addr != segment.addr.offset(segment.size) {
+                return Err(Unfit);
+            }
+            let PackedSegment { id, addr, size, stream, pool_id, pool, is_expandable, blocks: _ } = *segment;
+            segments.insert(addr, SegmentEntry { id, size, stream, pool_id, pool, is_expandable, first });
+            segment_addrs.insert(id, addr);
+        }
+        let mut block_slots = FxHashMap::with_capacity_and_hasher(slots.len(), FxBuildHasher);
+        block_slots.extend((0..).zip(&slots).map(|(slot, block)| (block.id, slot)));
+        let PackedState { capacity, limit, backend, stats, requested, fresh_front, .. } = packed;
+        let vacant = Vec::new();
+        Ok(Self {
+            capacity,
+            limit,
+            backend,
+            segments,
+            segment_addrs,
+            slots,
+            vacant,
+            block_slots,
+            stats,
+            requested,
+            fresh_front,
+        })
+    }
+}
+
+impl Context {
+    fn write(&mut self, block: &BlockEntry, bytes: &mut Vec<u8>) {
+        let size = block.size.get();
+        let state = STATES.iter().position(|state| *state == block.state);
+        let mut tag = state.and_then(|state| u8::try_from(state).ok()).unwrap_or(0);
+        let mut flag = |is_set: bool, flag: u8| tag |= if is_set { flag } else { 0 };
+        flag(block.allocation.is_some(), HAS_ALLOCATION);
+        flag(!block.streams.is_empty(), HAS_STREAMS);
+        flag(size.is_multiple_of(UNIT), IN_UNITS);
+        flag(!block.requested.is_zero(), HAS_REQUESTED);
+        bytes.push(tag);
+        varint::push_step(bytes, self.id.into(), block.id.get().into());
+        self.id = block.id.get();
+        varint::push(bytes, if tag & IN_UNITS == 0 { size } else { size / UNIT });
+        if tag & HAS_REQUESTED != 0 {
+            varint::push_step(bytes, block.requested.get(), size);
+        }
+        if let Some(allocation) = block.allocation {
+            varint::push_step(bytes, self.allocation.into(), allocation.get().into());
+            self.allocation = allocation.get();
+        }
+        if tag & HAS_STREAMS != 0 {
+            varint::push(bytes, block.streams.len() as u64);
+            for stream in &block.streams {
+                varint::push(bytes, stream.get());
+            }
+        }
+    }
+
+    /// The next block, with places that are still to be filled in.
+    fn read(&mut self, rest: &mut Reader<'_>) -> Option<BlockEntry> {
+        let tag = rest.byte()?;
+        self.id = rest.small_step(self.id)?;
+        let size = rest.number()?;
+        let size = if tag & IN_UNITS == 0 { size } else { size.checked_mul(UNIT)? };
+        let requested = if tag & HAS_REQUESTED == 0 {
+            0
+        } else {
+            // Told as the way from it to the size.
+            size.wrapping_sub(rest.step(0)?)
+        };
+        let allocation = if tag & HAS_ALLOCATION == 0 {
+            None
+        } else {
+            self.allocation = rest.small_step(self.allocation)?;
+            Some(AllocationId::new(self.allocation))
+        };
+        let mut streams = Vec::new();
+        if tag & HAS_STREAMS != 0 {
+            for _ in 0..rest.small()? {
+                streams.push(StreamId::new(rest.number()?));
+            }
+        }
+        Some(BlockEntry {
+            id: BlockId::new(self.id),
+            segment: DeviceAddr::default(),
+            addr: DeviceAddr::default(),
+            size: Bytes::new(size),
+            requested: Bytes::new(requested),
+            state: STATES[usize::from(tag & STATE)],
+            allocation,
+            streams,
+            previous: None,
+            next: None,
+        })
+    }
+}

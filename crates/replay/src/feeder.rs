@@ -1,0 +1,131 @@
+use std::collections::BTreeMap;
+
+use blockyard_allocator::{AllocError, BackendAllocation, BackendAllocator, ConfigError, PoolOptions};
+use blockyard_device::{Advance, DeviceMemory};
+use blockyard_record::{DeviceAddr, EventSink, PoolId};
+use blockyard_workload::{Request, TensorId};
+
+/// An allocator, and what its caller holds.
+#[derive(Debug)]
+pub(crate) struct Feeder<D: DeviceMemory, S: EventSink> {
+    pub(crate) allocator: BackendAllocator<D, S>,
+    /// What each tensor has.
+    live: Vec<Option<BackendAllocation>>,
+    /// The allocator's number of each memory pool of the program that the workload has made or entered.
+    user_pools: BTreeMap<PoolId, PoolId>,
+}
+
+/// What a request came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fed {
+    /// Memory at this address; 0 for a request of zero bytes.
+    Allocated(DeviceAddr),
+    Done,
+    /// The tensor is not there: its request failed.
+    Skipped(TensorId),
+}
+
+/// Why nothing came of a request.
+#[derive(Debug)]
+pub(crate) enum Unfed {
+    Allocator(AllocError),
+    Settings(ConfigError),
+}
+
+impl From<AllocError> for Unfed {
+    fn from(error: AllocError) -> Self {
+        Self::Allocator(error)
+    }
+}
+
+impl<D: DeviceMemory + Advance, S: EventSink> Feeder<D, S> {
+    /// An allocator whose caller holds `live`: the first tensors, in order.
+    pub(crate) fn new(allocator: BackendAllocator<D, S>, live: Vec<Option<BackendAllocation>>) -> Self {
+        Self { allocator, live, user_pools: BTreeMap::new() }
+    }
+
+    /// Does a request; `settings` finds the text of [`Request::Set`].
+    pub(crate) fn perform<'a>(
+        &mut self,
+        request: &Request,
+        settings: impl FnOnce(u32) -> Option<&'a str>,
+    ) -> Result<Fed, Unfed> {
+        match *request {
+            Request::Allocate { tensor, size, stream } => {
+                let allocation = self.allocator.allocate(size, stream)?;
+                let addr = allocation.addr();
+                self.keep(tensor, allocation);
+                return Ok(Fed::Allocated(addr));
+            }
+            Request::Free { tensor } => {
+                let place = self.live.get_mut(tensor.get() as usize);
+                let Some(allocation) = place.and_then(Option::take) else {
+                    return Ok(Fed::Skipped(tensor));
+                };
+                self.allocator.free(allocation)?;
+            }
+            Request::RecordStream { tensor, stream } => {
+                let Some(Some(allocation)) = self.live.get(tensor.get() as usize) else {
+                    return Ok(Fed::Skipped(tensor));
+                };
+                self.allocator.record_stream(allocation, stream)?;
+            }
+            Request::Advance { stream } => self.allocator.device_mut().advance_streams(stream),
+            Request::EmptyCache => self.allocator.empty_cache()?,
+            Request::SetFraction { fraction } => self.allocator.set_memory_fraction(fraction)?,
+            Request::CreatePool { .. }
+            | Request::EnterPool { .. }
+            | Request::LeavePool { .. }
+            | Request::DestroyPool { .. } => self.arrange(request)?,
+            Request::Set { settings: number } => {
+                let text = settings(number).unwrap_or_default();
+                self.allocator.apply_settings(text).map_err(Unfed::Settings)?;
+            }
+            Request::ResetPeak => self.allocator.reset_peak_stats(),
+            Request::ResetAccumulated => self.allocator.reset_accumulated_stats(),
+            Request::Snapshot => self.allocator.record_snapshot()?,
+        }
+        Ok(Fed::Done)
+    }
+
+    /// Does a request about memory pools.
+    fn arrange(&mut self, request: &Request) -> Result<(), AllocError> {
+        match *request {
+            Request::CreatePool { pool, never_splits, serves_on_oom } => {
+                let made = self.allocator.create_pool(PoolOptions { never_splits, serves_on_oom })?;
+                self.user_pools.insert(pool, made);
+                Ok(())
+            }
+            Request::EnterPool { pool } => self.enter_pool(pool),
+            Request::LeavePool { pool } => {
+                // `use_mem_pool` gives up its own use of the pool, not the owner's.
+                let pool = self.number_of(pool);
+                self.allocator.end_allocate_to_pool(pool)?;
+                self.allocator.release_pool(pool)
+            }
+            Request::DestroyPool { pool } => self.allocator.destroy_pool(self.number_of(pool)),
+            _ => Ok(()),
+        }
+    }
+
+    fn enter_pool(&mut self, pool: PoolId) -> Result<(), AllocError> {
+        // Pools of a program keep their memory after they are left: a first scope's use stands for their owner's.
+        if pool.user > 0 && self.user_pools.insert(pool, self.number_of(pool)).is_none() {
+            self.allocator.begin_allocate_to_pool(pool, None)?;
+            self.allocator.end_allocate_to_pool(pool)?;
+        }
+        self.allocator.begin_allocate_to_pool(self.number_of(pool), None)
+    }
+
+    fn number_of(&self, pool: PoolId) -> PoolId {
+        self.user_pools.get(&pool).copied().unwrap_or(pool)
+    }
+
+    fn keep(&mut self, tensor: TensorId, allocation: BackendAllocation) {
+        let index = tensor.get() as usize;
+        if index >= self.live.len() {
+            self.live.resize_with(index + 1, || None);
+        }
+        self.live[index] = Some(allocation);
+    }
+}

@@ -1,0 +1,11 @@
+//! Our allocator as others call it.
+//!
+//! Natively it is a library with a C ABI around [`SharedAllocator`](blockyard_allocator::SharedAllocator), lock and
+//! statistics included, with the signatures of the virtual functions of PyTorch's allocator: the same loop calls both.
+//! As WebAssembly it is the loop of `blockyard_bench_trace` with a few exports.
+#![expect(unsafe_code, reason = "functions that C and JavaScript call by name")]
+
+#[cfg(not(target_arch = "wasm32"))]
+pub mod native;
+#[cfg(target_arch = "wasm32")]
+pub mod page;

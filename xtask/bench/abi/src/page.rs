@@ -1,0 +1,50 @@
+//! What a page calls: bytes in, a replay at a time, numbers out.
+
+use std::cell::RefCell;
+
+use blockyard_allocator::AllocatorConfig;
+use blockyard_bench_trace::{Replay, Trace};
+use blockyard_record::Bytes;
+
+thread_local! {
+    static INPUT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static STATE: RefCell<Option<(Trace, Replay)>> = const { RefCell::new(None) };
+}
+
+/// Makes room for a trace of `length` bytes and returns where the page writes it.
+#[unsafe(no_mangle)]
+pub extern "C" fn blockyard_input(length: usize) -> *mut u8 {
+    INPUT.with_borrow_mut(|input| {
+        *input = vec![0; length];
+        input.as_mut_ptr()
+    })
+}
+
+/// Reads the trace and makes an allocator on a device of `capacity_gib`; returns how many allocations the trace makes, or
+/// -1 where the bytes are no trace.
+#[unsafe(no_mangle)]
+pub extern "C" fn blockyard_prepare(capacity_gib: u32) -> f64 {
+    let trace = INPUT.with_borrow(|input| Trace::from_bytes("page", input));
+    let Ok(trace) = trace else { return -1.0 };
+    let pairs = f64::from(u32::try_from(trace.pairs()).unwrap_or(u32::MAX));
+    let replay = Replay::new(&trace, AllocatorConfig::default(), Bytes::gib(u64::from(capacity_gib)));
+    STATE.with_borrow_mut(|state| *state = Some((trace, replay)));
+    pairs
+}
+
+/// Replays the trace `times` times; returns what the addresses of the last replay fold into, or all ones where the
+/// allocator failed.
+#[unsafe(no_mangle)]
+pub extern "C" fn blockyard_replay(times: u32) -> u64 {
+    STATE.with_borrow_mut(|state| {
+        let Some((trace, replay)) = state else { return u64::MAX };
+        let mut hash = 0;
+        for _ in 0..times {
+            match replay.run(trace) {
+                Ok(folded) => hash = folded,
+                Err(_) => return u64::MAX,
+            }
+        }
+        hash
+    })
+}

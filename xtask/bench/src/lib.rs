@@ -1,0 +1,11 @@
+//! How fast and how large Blockyard is, measured beside what it is compared with.
+//!
+//! Every comparison runs in one process on one machine, contenders taking turns, pinned to a core; medians and ranges
+//! are reported, and times count only where the addresses are the same. `cargo xtask bench` runs it.
+
+pub mod machine;
+pub mod measure;
+pub mod native;
+pub mod report;
+pub mod sections;
+pub mod suite;

@@ -1,0 +1,122 @@
+//! Times of contenders that take turns.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use serde::Serialize;
+
+/// What several rounds gave.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Measure {
+    /// The middle one.
+    pub median: f64,
+    /// The smallest.
+    pub least: f64,
+    /// The largest.
+    pub most: f64,
+}
+
+impl Measure {
+    /// The middle and the range of `values`; all zero for none.
+    #[must_use]
+    pub fn of(values: &[f64]) -> Self {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let middle = sorted.len() / 2;
+        let median = match sorted.len() {
+            0 => 0.0,
+            count if count % 2 == 0 => f64::midpoint(sorted[middle - 1], sorted[middle]),
+            _ => sorted[middle],
+        };
+        Self {
+            median,
+            least: sorted.first().copied().unwrap_or(0.0),
+            most: sorted.last().copied().unwrap_or(0.0),
+        }
+    }
+
+    /// How many times `divisor` goes into `values`: the ratio of the medians, and the range of the ratios of each round.
+    #[must_use]
+    pub fn ratio(values: &[f64], divisor: &[f64]) -> Self {
+        let rounds: Vec<f64> = values.iter().zip(divisor).map(|(value, divisor)| value / divisor).collect();
+        let range = Self::of(&rounds);
+        Self { median: Self::of(values).median / Self::of(divisor).median, ..range }
+    }
+
+    /// A value without a range.
+    #[must_use]
+    pub fn exact(value: f64) -> Self {
+        Self { median: value, least: value, most: value }
+    }
+}
+
+/// The middle one of factors: the root of their product.
+#[must_use]
+pub fn geometric_mean(factors: &[f64]) -> f64 {
+    let logarithms: f64 = factors.iter().map(|factor| factor.ln()).sum();
+    #[expect(clippy::cast_precision_loss, reason = "there are few")]
+    let count = factors.len() as f64;
+    if factors.is_empty() { 0.0 } else { (logarithms / count).exp() }
+}
+
+/// Lets contenders take turns for `rounds` rounds; every second round in reverse order. Returns nanoseconds a unit, for each
+/// contender those of each round.
+///
+/// # Errors
+///
+/// What a contender says.
+pub fn alternate<C>(
+    rounds: usize,
+    units: usize,
+    contenders: &mut [C],
+    mut turn: impl FnMut(&mut C) -> Result<Duration>,
+) -> Result<Vec<Vec<f64>>> {
+    let mut nanos = vec![Vec::with_capacity(rounds); contenders.len()];
+    for round in 0..rounds {
+        let mut order: Vec<usize> = (0..contenders.len()).collect();
+        if round % 2 == 1 {
+            order.reverse();
+        }
+        for index in order {
+            let took = turn(&mut contenders[index])?;
+            nanos[index].push(per_unit(took, units));
+        }
+    }
+    Ok(nanos)
+}
+
+/// Nanoseconds a unit.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "a count of operations")]
+pub fn per_unit(took: Duration, units: usize) -> f64 {
+    took.as_secs_f64() * 1e9 / units.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ratio_is_of_medians_and_its_range_of_rounds() {
+        let ratio = Measure::ratio(&[10.0, 30.0, 20.0], &[1.0, 2.0, 4.0]);
+        assert_eq!(ratio, Measure { median: 10.0, least: 5.0, most: 15.0 });
+        assert_eq!(Measure::of(&[4.0, 1.0]), Measure { median: 2.5, least: 1.0, most: 4.0 });
+    }
+
+    #[test]
+    fn contenders_take_turns_in_changing_order() {
+        let mut order = Vec::new();
+        let mut contenders = ["a", "b"];
+        alternate(3, 1, &mut contenders, |name| {
+            order.push(*name);
+            Ok(Duration::ZERO)
+        })
+        .unwrap();
+        assert_eq!(order, ["a", "b", "b", "a", "a", "b"]);
+    }
+
+    #[test]
+    fn the_geometric_mean_is_the_root_of_the_product() {
+        assert!((geometric_mean(&[2.0, 8.0]) - 4.0).abs() < 1e-12);
+    }
+}

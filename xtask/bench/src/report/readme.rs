@@ -1,0 +1,131 @@
+//! The results in the README, between two marks.
+
+use std::fmt::Write as _;
+
+use anyhow::{Result, bail};
+
+use super::table::{digits, verdict};
+use super::{Report, Row, Section};
+
+const BEGIN: &str = "<!-- results: written by `cargo xtask bench --readme` -->\n";
+const END: &str = "<!-- end of results -->\n";
+
+/// `readme` with these results between the marks.
+///
+/// # Errors
+///
+/// Where the marks are missing.
+pub fn into_readme(readme: &str, report: &Report) -> Result<String> {
+    let (Some(begin), Some(end)) = (readme.find(BEGIN), readme.find(END)) else {
+        bail!("README.md has no place for results: the lines `{}` and `{}`", BEGIN.trim(), END.trim());
+    };
+    if end < begin {
+        bail!("README.md ends its results before they begin");
+    }
+    Ok(format!("{}{}{}", &readme[..begin + BEGIN.len()], results(report), &readme[end..]))
+}
+
+/// A table of what is compared with PyTorch, and a line for every other section.
+fn results(report: &Report) -> String {
+    let find = |name: &str| report.sections.iter().find(|section| section.name == name);
+    let instructions = find("instructions");
+    let mut text = String::new();
+    if let Some(section) = find("pytorch") {
+        let more = if instructions.is_some() { " in instructions |" } else { "" };
+        let rule = if instructions.is_some() { " ---: |" } else { "" };
+        let _ = writeln!(text, "\n| {} | Blockyard | PyTorch | ratio (range) |{more}", section.unit);
+        let _ = writeln!(text, "| --- | ---: | ---: | ---: |{rule}");
+        for row in &section.rows {
+            let _ = writeln!(text, "{}", line(row, instructions));
+        }
+    }
+    text.push('\n');
+    for section in &report.sections {
+        let _ = writeln!(text, "- {}", told(section));
+    }
+    let machine = report.machine.line();
+    let _ = writeln!(text, "\n`{}`, {} rounds, on {machine}.\n", report.command, report.rounds);
+    text
+}
+
+fn line(row: &Row, instructions: Option<&Section>) -> String {
+    let value = |index: usize| {
+        let value = row.values.get(index).copied().flatten();
+        value.map_or_else(|| "-".to_owned(), |value| digits(value.median))
+    };
+    let ratio = row.ratio.map_or_else(
+        || "-".to_owned(),
+        |ratio| format!("{:.1}x ({:.1} to {:.1})", ratio.median, ratio.least, ratio.most),
+    );
+    let mut line = format!("| {} | {} | {} | {ratio} |", row.name, value(0), value(1));
+    if let Some(section) = instructions {
+        let counted = section.rows.iter().find(|counted| counted.name == row.name);
+        let ratio = counted.and_then(|counted| counted.ratio);
+        let told = ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{:.1}x", ratio.median));
+        let _ = write!(line, " {told} |");
+    }
+    line
+}
+
+/// The section in a line: its mean and goal, or else its median values.
+fn told(section: &Section) -> String {
+    if let Some(verdict) = verdict(section).filter(|_| section.goal.is_some()) {
+        return format!("{}: {verdict}.", section.title);
+    }
+    let row = |row: &Row| {
+        let values = row.values.iter().flatten().map(|value| digits(value.median));
+        format!("{} {}", row.name, values.collect::<Vec<_>>().join(" / "))
+    };
+    let rows: Vec<String> = section.rows.iter().map(row).collect();
+    format!("{}, {} ({}): {}.", section.title, section.unit, section.contenders.join(" / "), rows.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Machine;
+    use crate::measure::Measure;
+    use crate::report::Goal;
+
+    fn report() -> Report {
+        let row = |ours: f64, theirs: f64| Row {
+            name: "gpt2".to_owned(),
+            units: 1,
+            values: vec![Some(Measure::exact(ours)), Some(Measure::exact(theirs))],
+            ratio: Some(Measure::exact(theirs / ours)),
+        };
+        let section = |name: &str, ours: f64, theirs: f64| Section {
+            name: name.to_owned(),
+            title: "Against PyTorch".to_owned(),
+            unit: "ns a pair".to_owned(),
+            contenders: vec!["ours".to_owned(), "theirs".to_owned()],
+            rows: vec![row(ours, theirs)],
+            goal: Some(Goal::AtLeast { mean: 10.0, each: 5.0 }),
+            notes: Vec::new(),
+        };
+        let machine = Machine {
+            processor: "a processor".to_owned(),
+            cores: 2,
+            load: "0.1".to_owned(),
+            rustc: "rustc 1".to_owned(),
+        };
+        let sections = vec![section("pytorch", 25.0, 300.0), section("instructions", 300.0, 3600.0)];
+        Report { machine, command: "cargo xtask bench".to_owned(), rounds: 9, sections }
+    }
+
+    #[test]
+    fn results_replace_the_ones_before() {
+        let readme = format!("# It\n\n{BEGIN}old\n{END}\nMore.\n");
+        let new = into_readme(&readme, &report()).unwrap();
+        assert!(new.contains("| gpt2 | 25.0 | 300 | 12.0x (12.0 to 12.0) | 12.0x |"), "{new}");
+        assert!(new.contains("- Against PyTorch: geometric mean 12.00 times"), "{new}");
+        assert!(new.starts_with("# It\n") && new.ends_with("\nMore.\n") && !new.contains("old"), "{new}");
+        assert_eq!(into_readme(&new, &report()).unwrap(), new);
+    }
+
+    #[test]
+    fn a_readme_without_marks_is_left_alone() {
+        assert!(into_readme("# It\n", &report()).is_err());
+        assert!(into_readme(&format!("{END}{BEGIN}"), &report()).is_err());
+    }
+}

@@ -1,0 +1,112 @@
+//! Instructions a pair, counted by valgrind: noise does not touch them.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context as _, Result, ensure};
+use blockyard_bench_trace::Trace;
+
+use super::Context;
+use crate::machine::pin;
+use crate::measure::Measure;
+use crate::native::{Libraries, Pass, Side};
+use crate::report::{Goal, Row, Section};
+use crate::suite::Suite;
+
+/// Longer traces take minutes each under valgrind.
+const MOST_PAIRS: usize = 50_000;
+
+/// Instructions a pair of allocation and free, ours behind its C ABI beside PyTorch's.
+///
+/// # Errors
+///
+/// When valgrind is not there, or a library does not load.
+pub fn instructions(context: &Context) -> Result<Section> {
+    let version = Command::new("valgrind").arg("--version").output();
+    ensure!(version.is_ok(), "instructions are counted by valgrind, which is not installed");
+    // Loaded here so that everything is built before valgrind runs.
+    drop(Libraries::load(&context.target)?);
+    let suite = Suite::load(&context.workspace)?;
+    let (long, traces): (Vec<_>, Vec<_>) = suite.traces.iter().partition(|trace| trace.pairs() > MOST_PAIRS);
+    // Counts do not mind what else runs.
+    pin(&context.cores)?;
+    let progress = super::progress("instructions", traces.len())?;
+    let mut rows = Vec::new();
+    for trace in traces {
+        progress.set_message(trace.name.clone());
+        let [ours, theirs] = both(context, trace)?;
+        rows.push(Row {
+            name: trace.name.clone(),
+            units: trace.pairs(),
+            values: vec![Some(Measure::exact(ours)), Some(Measure::exact(theirs))],
+            ratio: Some(Measure::exact(theirs / ours)),
+        });
+        progress.inc(1);
+    }
+    progress.finish_and_clear();
+    Ok(Section {
+        name: "instructions".to_owned(),
+        title: "Against PyTorch's own library, in instructions".to_owned(),
+        unit: "instructions a pair of allocation and free".to_owned(),
+        contenders: vec!["Blockyard".to_owned(), "PyTorch".to_owned()],
+        rows,
+        goal: Some(Goal::AtLeast { mean: 10.0, each: 5.0 }),
+        notes: vec![
+            "counted by callgrind inside one replay after one to warm up, the loop included".to_owned(),
+            format!(
+                "left out for their length: {}",
+                long.iter().map(|trace| trace.name.as_str()).collect::<Vec<_>>().join(", ")
+            ),
+        ],
+    })
+}
+
+/// Both sides at a time, on a file of the trace: reading a recording under valgrind takes longer than replaying it.
+fn both(context: &Context, trace: &Trace) -> Result<[f64; 2]> {
+    let folder = context.target.join("bench");
+    let file = folder.join("counted.trace");
+    fs::write(&file, trace.to_bytes()).with_context(|| format!("cannot write {}", file.display()))?;
+    let start = |side: &str| {
+        Command::new("valgrind")
+            .args(["--tool=callgrind", "--toggle-collect=replay_timed", "--collect-atstart=no"])
+            .arg(format!("--callgrind-out-file={}", folder.join(side).with_extension("callgrind").display()))
+            .arg(std::env::current_exe()?)
+            .args(["--count", side])
+            .arg(&file)
+            .current_dir(&context.workspace)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("cannot run valgrind")
+    };
+    let (ours, theirs) = (start("ours")?, start("theirs")?);
+    Ok([counted(ours, trace)?, counted(theirs, trace)?])
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a count of operations")]
+fn counted(child: Child, trace: &Trace) -> Result<f64> {
+    let output = child.wait_with_output()?;
+    let told = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "valgrind on {} failed:\n{told}", trace.name);
+    let collected = told.lines().find_map(|line| line.split_once("Collected :"));
+    let count: Option<f64> = collected.and_then(|(_, count)| count.trim().parse().ok());
+    let count = count.filter(|count| *count > 0.0);
+    let count = count.with_context(|| format!("valgrind on {} counted nothing:\n{told}", trace.name))?;
+    Ok(count / trace.pairs().max(1) as f64)
+}
+
+/// What runs under valgrind: one replay to warm up, one that is counted.
+///
+/// # Errors
+///
+/// When the file is no trace, or an allocation fails.
+pub fn count(context: &Context, side: Side, file: &Path) -> Result<()> {
+    let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let trace = Trace::from_bytes("counted", &bytes)?;
+    let libraries = Libraries::load(&context.target)?;
+    let mut pass = Pass::begin(&libraries, side, &trace)?;
+    pass.warm(1)?;
+    pass.timed(1)?;
+    Ok(())
+}

@@ -1,0 +1,88 @@
+//! Against PyTorch's own library.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use blockyard_bench_trace::Trace;
+
+use super::{Context, FAKE_DEVICE, times_for};
+use crate::measure::{Measure, per_unit};
+use crate::native::{Libraries, Pass, Side};
+use crate::report::{Goal, Row, Section};
+use crate::suite::Suite;
+
+/// Nanoseconds a pair of allocation and free, ours behind its C ABI beside PyTorch's, on every trace.
+///
+/// # Errors
+///
+/// When a library does not load, or the two do not hand out the same addresses or count the same.
+pub fn pytorch(context: &Context) -> Result<Section> {
+    let libraries = Libraries::load(&context.target)?;
+    let suite = Suite::load(&context.workspace)?;
+    let progress = super::progress("pytorch", suite.traces.len())?;
+    let mut rows = Vec::new();
+    for trace in &suite.traces {
+        progress.set_message(trace.name.clone());
+        rows.push(row(&libraries, trace, context.rounds)?);
+        progress.inc(1);
+    }
+    progress.finish_and_clear();
+    let mut notes = vec![
+        FAKE_DEVICE.to_owned(),
+        "both through function pointers from one loop in C++ (PyTorch: raw_alloc, or raw_alloc_with_stream where there are several streams; raw_delete), lock and all statistics \
+         on; after one replay to warm up; the hash of all addresses was equal in every round, and all 122 statistics at the \
+         end of each trace"
+            .to_owned(),
+    ];
+    notes.extend(suite.missing);
+    Ok(Section {
+        name: "pytorch".to_owned(),
+        title: "Against PyTorch's own library, torch 2.11.0".to_owned(),
+        unit: "ns a pair of allocation and free".to_owned(),
+        contenders: vec!["Blockyard".to_owned(), "PyTorch".to_owned()],
+        rows,
+        goal: Some(Goal::AtLeast { mean: 10.0, each: 5.0 }),
+        notes,
+    })
+}
+
+fn row(libraries: &Libraries, trace: &Trace, rounds: usize) -> Result<Row> {
+    let pairs = trace.pairs();
+    let times = times_for(pairs)?;
+    let mut ours = Pass::begin(libraries, Side::Ours, trace)?;
+    let mut theirs = Pass::begin(libraries, Side::Theirs, trace)?;
+    let (our_hash, their_hash) = (ours.warm(1)?, theirs.warm(1)?);
+    ensure!(our_hash == their_hash, "{}: other addresses than PyTorch's when cold", trace.name);
+    let mut nanos = [Vec::new(), Vec::new()];
+    for round in 0..rounds {
+        let (first, second);
+        let mut time = |pass: &mut Pass<'_>, into: usize| -> Result<u64> {
+            let (hash, took): (u64, Duration) = pass.timed(times)?;
+            nanos[into].push(per_unit(took, pairs * times as usize));
+            Ok(hash)
+        };
+        if round % 2 == 0 {
+            first = time(&mut ours, 0)?;
+            second = time(&mut theirs, 1)?;
+        } else {
+            first = time(&mut theirs, 1)?;
+            second = time(&mut ours, 0)?;
+        }
+        ensure!(first == second, "{}: other addresses than PyTorch's in round {}", trace.name, round + 1);
+    }
+    let (our_stats, their_stats) = (ours.stats()?, theirs.stats()?);
+    if let Some(index) = (0..our_stats.len()).find(|index| our_stats[*index] != their_stats[*index]) {
+        anyhow::bail!(
+            "{}: statistic {index} is {}, PyTorch's {}",
+            trace.name,
+            our_stats[index],
+            their_stats[index]
+        );
+    }
+    Ok(Row {
+        name: trace.name.clone(),
+        units: pairs,
+        values: vec![Some(Measure::of(&nanos[0])), Some(Measure::of(&nanos[1]))],
+        ratio: Some(Measure::ratio(&nanos[1], &nanos[0])),
+    })
+}

@@ -1,0 +1,128 @@
+//! What a replay costs: silent, recorded, and for many configurations.
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use blockyard_allocator::AllocatorConfig;
+use blockyard_device::VirtualDevice;
+use blockyard_pytorch::requests;
+use blockyard_record::Bytes;
+use blockyard_replay::{Plan, Settings, run, sweep, totals};
+
+use super::Context;
+use crate::measure::{Measure, alternate};
+use crate::report::{Row, Section};
+use crate::suite::{CAPACITY, PROGRAMS, recording};
+
+/// Requests in a timed turn, at least: short programs are replayed several times.
+const REQUESTS_A_TURN: usize = 200_000;
+
+/// Milliseconds a million requests of recorded programs: silent under one configuration and under 24, and recorded.
+///
+/// # Errors
+///
+/// When a recording cannot be replayed, or the ways to replay it come to different statistics.
+pub fn replay(context: &Context) -> Result<Section> {
+    let configs = configurations()?;
+    let progress = super::progress("replay", PROGRAMS.len())?;
+    let (mut rows, mut notes) = (Vec::new(), Vec::new());
+    for name in PROGRAMS {
+        progress.set_message(name);
+        match recording(&context.workspace, name)? {
+            Some(recorded) => {
+                let workload = requests(&recorded)?.workload;
+                rows.push(row(name, &workload, &configs, context.rounds)?);
+            }
+            None => notes.push(format!("{name} is left out: its recording is not there")),
+        }
+        progress.inc(1);
+    }
+    progress.finish_and_clear();
+    let slowest = rows.iter().filter_map(|row: &Row| row.values[0]).map(|silent| silent.median);
+    let slowest = slowest.fold(0.0, f64::max);
+    let verdict = if slowest <= 25.0 { "met" } else { "NOT met" };
+    notes.push(format!(
+        "goal: a million events in at most 25 ms, silent; the slowest takes {slowest:.1} ms a million requests: {verdict}"
+    ));
+    notes.push("fake device; a request is an allocation, a free or what a stream is told; reading the file is not \
+                counted, 24 configurations are counted as 24 times the requests; the ratio is recorded over silent"
+        .to_owned());
+    Ok(Section {
+        name: "replay".to_owned(),
+        title: "Replays of recorded programs".to_owned(),
+        unit: "ms a million requests".to_owned(),
+        contenders: ["silent", "recorded", "24 configurations, silent"].map(str::to_owned).to_vec(),
+        rows,
+        goal: None,
+        notes,
+    })
+}
+
+fn row(
+    name: &str,
+    workload: &blockyard_workload::Workload,
+    configs: &[AllocatorConfig],
+    rounds: usize,
+) -> Result<Row> {
+    let capacity = Bytes::new(CAPACITY);
+    let plan = Plan::new(workload);
+    let settings = Settings { title: name.to_owned(), config: AllocatorConfig::default(), capacity };
+    let mut go_on = |_| ControlFlow::Continue(());
+    let silent = totals(&plan, &settings.config, VirtualDevice::new(capacity), &mut go_on)?;
+    let recorded = run(workload, &settings, &mut go_on)?;
+    let end = recorded.state_at(recorded.event_count())?;
+    ensure!(silent.stats == *end.stats(), "{name}: the recorded run comes to other statistics");
+    drop(recorded);
+
+    let times = REQUESTS_A_TURN.div_ceil(plan.len().max(1));
+    let nanos = alternate(rounds, 1, &mut [0, 1, 2], |way| {
+        let begun = Instant::now();
+        let done = match way {
+            0 => {
+                for _ in 0..times {
+                    totals(&plan, &settings.config, VirtualDevice::new(capacity), &mut go_on)?;
+                }
+                times
+            }
+            1 => {
+                run(workload, &settings, &mut go_on)?;
+                1
+            }
+            _ => sweep(&plan, configs, || VirtualDevice::new(capacity), &mut go_on)?.len(),
+        };
+        // Nanoseconds for the plan's requests, as if done once.
+        Ok(begun.elapsed() / u32::try_from(done)?)
+    })?;
+    let millis: Vec<Vec<f64>> = nanos
+        .iter()
+        .map(|nanos| nanos.iter().map(|nanos| per_million(*nanos, plan.len())).collect())
+        .collect();
+    Ok(Row {
+        name: name.to_owned(),
+        units: plan.len(),
+        values: millis.iter().map(|millis| Some(Measure::of(millis))).collect(),
+        ratio: Some(Measure::ratio(&millis[1], &millis[0])),
+    })
+}
+
+/// Milliseconds a million requests, where `nanos` were spent on `requests`.
+#[expect(clippy::cast_precision_loss, reason = "a count of requests")]
+fn per_million(nanos: f64, requests: usize) -> f64 {
+    Duration::from_secs_f64(nanos / 1e9).as_secs_f64() * 1e3 * 1e6 / requests.max(1) as f64
+}
+
+/// 24 configurations that people try.
+fn configurations() -> Result<Vec<AllocatorConfig>> {
+    let mut configs = Vec::new();
+    for segments in ["", "expandable_segments:True,"] {
+        for limit in ["", "max_split_size_mb:64,", "max_split_size_mb:128,", "max_split_size_mb:512,"] {
+            for rounding in ["", "roundup_power2_divisions:4,", "roundup_power2_divisions:8,"] {
+                let text = format!("{segments}{limit}{rounding}");
+                configs.push(text.trim_end_matches(',').parse()?);
+            }
+        }
+    }
+    ensure!(configs.len() == 24, "there are {} configurations", configs.len());
+    Ok(configs)
+}

@@ -1,0 +1,116 @@
+//! Two threads on two streams of one allocator.
+
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, anyhow, ensure};
+use blockyard_bench_trace::Trace;
+
+use super::{Context, FAKE_DEVICE};
+use crate::machine::pin;
+use crate::measure::Measure;
+use crate::native::{Libraries, Pass, Side};
+use crate::report::{Row, Section};
+use crate::suite::Suite;
+
+/// How often a thread replays its trace in a turn.
+const TIMES: u32 = 4;
+
+/// Pairs a second in total, of one thread and of two on a stream and a core each.
+///
+/// # Errors
+///
+/// When a library does not load, there is only one core, or an allocation fails.
+pub fn threads(context: &Context) -> Result<Section> {
+    ensure!(context.cores.len() > 1, "two threads need two cores, and there is one");
+    let libraries = Libraries::load(&context.target)?;
+    let suite = Suite::programs(&context.workspace)?;
+    let program = suite.traces.into_iter().find(|trace| trace.name == "gpt2_varlen");
+    let traces = [
+        Trace::ping_pong("pingpong_1KiB", 1 << 10, 100_000),
+        Trace::random_allocations("rmm_10k_1MiB", 10_000, 1 << 20),
+        program.context("the recording gpt2_varlen is not there")?,
+    ];
+    let mut rows = Vec::new();
+    let progress = super::progress("threads", traces.len() * 2)?;
+    for trace in &traces {
+        for count in [1, 2] {
+            progress.set_message(format!("{}, {count} threads", trace.name));
+            rows.push(row(&libraries, trace, count, context)?);
+            progress.inc(1);
+        }
+    }
+    progress.finish_and_clear();
+    Ok(Section {
+        name: "threads".to_owned(),
+        title: "Threads, each on a stream and a core of its own".to_owned(),
+        unit: "million pairs a second, all threads together".to_owned(),
+        contenders: vec!["Blockyard".to_owned(), "PyTorch".to_owned()],
+        rows,
+        goal: None,
+        notes: vec![
+            FAKE_DEVICE.to_owned(),
+            "what limits both: one lock for all streams; a second thread adds waiting for the lock, and moves the \
+             allocator's data from core to core"
+                .to_owned(),
+        ],
+    })
+}
+
+fn row(libraries: &Libraries, trace: &Trace, count: u16, context: &Context) -> Result<Row> {
+    let traces: Vec<Trace> = (0..count).map(|stream| trace.on_stream(stream)).collect();
+    let mut millions = [Vec::new(), Vec::new()];
+    for side in Side::BOTH {
+        // One after the other, so that the segments exist before the threads run: a device is for one thread.
+        let mut first = Pass::begin(libraries, side, &traces[0])?;
+        first.warm(1)?;
+        for other in &traces[1..] {
+            Pass::beside(libraries, side, other, 0).warm(2)?;
+        }
+    }
+    for round in 0..context.rounds {
+        let order = if round % 2 == 0 { Side::BOTH } else { [Side::Theirs, Side::Ours] };
+        for side in order {
+            let took = turn(libraries, side, &traces, &context.cores)?;
+            #[expect(clippy::cast_precision_loss, reason = "a count of operations")]
+            let pairs = (trace.pairs() * traces.len() * TIMES as usize) as f64;
+            millions[usize::from(side == Side::Theirs)].push(pairs / took.as_secs_f64() / 1e6);
+        }
+    }
+    Ok(Row {
+        name: format!("{}, {count} thread{}", trace.name, if count == 1 { "" } else { "s" }),
+        units: trace.pairs(),
+        values: vec![Some(Measure::of(&millions[0])), Some(Measure::of(&millions[1]))],
+        ratio: Some(Measure::ratio(&millions[0], &millions[1])),
+    })
+}
+
+/// From the moment when all threads stand ready to the end of the last one.
+fn turn(libraries: &Libraries, side: Side, traces: &[Trace], cores: &[usize]) -> Result<Duration> {
+    let barrier = Barrier::new(traces.len());
+    thread::scope(|scope| {
+        let handles: Vec<_> = traces
+            .iter()
+            .zip(cores)
+            .map(|(trace, core)| {
+                let barrier = &barrier;
+                scope.spawn(move || -> Result<(Instant, Instant)> {
+                    pin(&[*core])?;
+                    let mut pass = Pass::beside(libraries, side, trace, 0);
+                    barrier.wait();
+                    let begun = Instant::now();
+                    pass.timed(TIMES)?;
+                    Ok((begun, Instant::now()))
+                })
+            })
+            .collect();
+        let mut spans = Vec::new();
+        for handle in handles {
+            spans.push(handle.join().map_err(|_| anyhow!("a thread died"))??);
+        }
+        let begun = spans.iter().map(|(begun, _)| *begun).min();
+        let ended = spans.iter().map(|(_, ended)| *ended).max();
+        begun.zip(ended).map(|(begun, ended)| ended - begun).context("no thread ran")
+    })
+}

@@ -1,0 +1,163 @@
+//! The same replay as WebAssembly in a browser, and natively.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use blockyard_allocator::AllocatorConfig;
+use blockyard_bench_trace::{Replay, Trace};
+use blockyard_e2e::{Gpu, Page, Window};
+use blockyard_record::Bytes;
+use serde_json::json;
+
+use super::Context;
+use crate::machine::pin;
+use crate::measure::{Measure, alternate, geometric_mean};
+use crate::report::{Goal, Row, Section};
+use crate::suite::Suite;
+
+const TARGET: &str = "wasm32-unknown-unknown";
+
+/// The builds, by cargo's profiles: fast, and small as the page is.
+const BUILDS: [&str; 2] = ["wasm-fast", "wasm-release"];
+
+const CAPACITY_GIB: u64 = 139;
+
+/// At least so many pairs in a timed turn: a browser's clock is coarse.
+const PAIRS_A_TURN: usize = 200_000;
+
+/// How often a build replays before it is timed, so that the browser has compiled it for speed.
+const WARM: u32 = 8;
+
+/// Nanoseconds a pair of allocation and free, as WebAssembly in Chromium and natively.
+///
+/// # Errors
+///
+/// When the target, Chromium or its driver is missing, or the addresses differ.
+pub fn wasm(context: &Context) -> Result<Section> {
+    let folder = context.target.join("bench/wasm");
+    fs::create_dir_all(&folder)?;
+    fs::write(folder.join("index.html"), include_str!("wasm.html"))?;
+    for build in BUILDS {
+        compile(context, build, &folder)?;
+    }
+    let suite = Suite::load(&context.workspace)?;
+    let progress = super::progress("wasm", suite.traces.len())?;
+    // The browser may use all cores; this thread goes back to its own.
+    let own = crate::machine::cores()?;
+    pin(&context.cores)?;
+    let page = Page::of(&folder, Window::default(), Gpu::None)?;
+    page.goto("/")?;
+    pin(&own)?;
+    let mut rows = Vec::new();
+    for trace in &suite.traces {
+        progress.set_message(trace.name.clone());
+        rows.push(row(&page, &folder, trace, context.rounds).with_context(|| trace.name.clone())?);
+        progress.inc(1);
+    }
+    progress.finish_and_clear();
+    let mut notes = vec![
+        "the allocator called directly in both, in Chromium and in this program by turns; the hash of all addresses was \
+         equal in every round; the ratio is WebAssembly at opt-level 3 over native"
+            .to_owned(),
+        format!(
+            "built as the page is, for size: {:.2} times native in the mean",
+            geometric_mean(&rows.iter().filter_map(as_the_page).collect::<Vec<_>>())
+        ),
+    ];
+    notes.extend(suite.missing);
+    Ok(Section {
+        name: "wasm".to_owned(),
+        title: "WebAssembly in Chromium beside native code".to_owned(),
+        unit: "ns a pair of allocation and free".to_owned(),
+        contenders: ["WebAssembly", "native", "WebAssembly for size"].map(str::to_owned).to_vec(),
+        rows,
+        goal: Some(Goal::AtMost(1.25)),
+        notes,
+    })
+}
+
+fn as_the_page(row: &Row) -> Option<f64> {
+    match row.values.as_slice() {
+        [_, Some(native), Some(small)] => Some(small.median / native.median),
+        _ => None,
+    }
+}
+
+fn compile(context: &Context, profile: &str, folder: &Path) -> Result<()> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args([
+            "build",
+            "--quiet",
+            "--package",
+            "blockyard-bench-abi",
+            "--target",
+            TARGET,
+            "--profile",
+            profile,
+        ])
+        .arg("--target-dir")
+        .arg(&context.target)
+        .current_dir(&context.workspace)
+        .status()
+        .context("cannot run cargo")?;
+    ensure!(
+        status.success(),
+        "the allocator does not build for {TARGET}; `cargo xtask build` adds the target"
+    );
+    let built = context.target.join(TARGET).join(profile).join("blockyard_bench_abi.wasm");
+    fs::copy(&built, folder.join(profile).with_extension("wasm"))
+        .with_context(|| format!("cannot copy {}", built.display()))?;
+    Ok(())
+}
+
+fn row(page: &Page, folder: &Path, trace: &Trace, rounds: usize) -> Result<Row> {
+    fs::write(folder.join("trace.bin"), trace.to_bytes())?;
+    let pairs = trace.pairs();
+    let times = u32::try_from(PAIRS_A_TURN.div_ceil(pairs.max(1)))?;
+    let mut native = Replay::new(trace, AllocatorConfig::default(), Bytes::gib(CAPACITY_GIB));
+    let mut hashes: [Vec<u64>; 3] = Default::default();
+    let mut turn = |contender: usize, times: u32| -> Result<Duration> {
+        let (took, hash) = match contender {
+            1 => {
+                let begun = Instant::now();
+                let mut hash = 0;
+                for _ in 0..times {
+                    hash = native.run(trace)?;
+                }
+                (begun.elapsed(), hash)
+            }
+            _ => in_page(page, BUILDS[contender / 2], times)?,
+        };
+        hashes[contender].push(hash);
+        Ok(took)
+    };
+    for build in BUILDS {
+        let arguments = [json!(build), json!("trace.bin"), json!(CAPACITY_GIB)];
+        let made = page.execute_async("return await prepare(...arguments)", &arguments)?;
+        ensure!(made.as_f64().is_some_and(|made| made >= 0.0), "the page read no trace");
+    }
+    for contender in 0..3 {
+        turn(contender, WARM * times)?;
+    }
+    let nanos =
+        alternate(rounds, pairs * times as usize, &mut [0, 1, 2], |contender| turn(*contender, times))?;
+    ensure!(hashes.iter().all(|hash| *hash == hashes[0]), "the builds hand out different addresses");
+    Ok(Row {
+        name: trace.name.clone(),
+        units: pairs,
+        values: nanos.iter().map(|nanos| Some(Measure::of(nanos))).collect(),
+        ratio: Some(Measure::ratio(&nanos[0], &nanos[1])),
+    })
+}
+
+/// How long the page took, and what the addresses of its last replay fold into.
+fn in_page(page: &Page, build: &str, times: u32) -> Result<(Duration, u64)> {
+    let answer = page.execute("return turn(...arguments)", &[json!(build), json!(times)])?;
+    let millis = answer[0].as_f64().context("the page told no time")?;
+    let hash = answer[1].as_str().and_then(|hash| hash.parse().ok()).context("the page told no hash")?;
+    Ok((Duration::from_secs_f64(millis / 1e3), hash))
+}

@@ -1,0 +1,97 @@
+//! Traces that follow a rule.
+
+use crate::{Kind, Op, Slots, Trace};
+
+/// What random traces may hold at a moment, in bytes: 16 GB, as in RMM's benchmark.
+const MOST_LIVE_BYTES: u64 = 16 << 30;
+/// In how many of 100 turns such a trace allocates.
+const ALLOCATES: u64 = 73;
+
+impl Trace {
+    /// One block taken and given back `pairs` times.
+    #[must_use]
+    pub fn ping_pong(name: &str, size: u64, pairs: usize) -> Self {
+        let pair = [Op::new(Kind::Allocate, 0, 0, size), Op::new(Kind::Free, 0, 0, 0)];
+        Self { name: name.to_owned(), ops: pair.repeat(pairs), slots: 1, streams: 1 }
+    }
+
+    /// The rule of RMM's `random_allocations` benchmark: `count` allocations of 1 to `most` bytes, of any size alike; a turn
+    /// allocates with 73 %, else it frees any live block; at most 16 GB are live; what is left is freed at the end.
+    #[must_use]
+    pub fn random_allocations(name: &str, count: usize, most: u64) -> Self {
+        let mut random = Random(0x5eed ^ (count as u64) << 32 ^ most);
+        let mut slots = Slots::default();
+        let mut ops = Vec::with_capacity(2 * count);
+        let mut live: Vec<(u32, u64)> = Vec::new();
+        let (mut held, mut made) = (0, 0);
+        for _ in 0..2 * count {
+            let size = 1 + random.below(most);
+            let allocates = live.is_empty() || random.below(100) < ALLOCATES;
+            if made < count && held + size < MOST_LIVE_BYTES && allocates {
+                let slot = slots.take();
+                ops.push(Op::new(Kind::Allocate, slot, 0, size));
+                live.push((slot, size));
+                made += 1;
+                held += size;
+            } else if !live.is_empty() {
+                let place = usize::try_from(random.below(live.len() as u64)).unwrap_or(0);
+                let (slot, size) = live.swap_remove(place);
+                ops.push(Op::new(Kind::Free, slot, 0, 0));
+                slots.give(slot);
+                held -= size;
+            }
+        }
+        ops.extend(live.iter().map(|(slot, _)| Op::new(Kind::Free, *slot, 0, 0)));
+        Self { name: name.to_owned(), ops, slots: slots.count(), streams: 1 }
+    }
+}
+
+/// `SplitMix64`: the same numbers on every machine.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end.max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_random_trace_gives_back_all_that_it_takes() {
+        let trace = Trace::random_allocations("r", 1000, 1 << 20);
+        let frees = trace.ops.iter().filter(|op| op.kind == Kind::Free).count();
+        assert_eq!((trace.pairs(), frees), (1000, 1000));
+        assert_eq!(trace.most_live().1, trace.slots as usize);
+    }
+
+    #[test]
+    fn a_random_trace_holds_no_more_than_16_gb() {
+        let trace = Trace::random_allocations("r", 10_000, 1 << 30);
+        let mut sizes = vec![0; trace.slots as usize];
+        let (mut held, mut most) = (0, 0);
+        for op in &trace.ops {
+            let place = &mut sizes[op.slot as usize];
+            match op.kind {
+                Kind::Allocate => {
+                    *place = op.size;
+                    held += op.size;
+                }
+                _ => held -= *place,
+            }
+            most = most.max(held);
+        }
+        assert!(most < MOST_LIVE_BYTES && most > MOST_LIVE_BYTES / 2, "{most}");
+        assert_eq!(held, 0);
+    }
+}

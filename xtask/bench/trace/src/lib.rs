@@ -1,0 +1,147 @@
+//! Traces as flat lists of operations, made before anything is timed, and our allocator's way through them.
+//!
+//! A [`Trace`] is what every contender replays: the C++ loop around PyTorch's library and our C ABI, the Rust loop
+//! around allocators that are called directly, and that same loop as WebAssembly. It comes from a recorded program
+//! ([`Trace::recorded`]) or from a rule ([`Trace::ping_pong`], [`Trace::random_allocations`]), and gives back everything that
+//! it takes, so that it can be replayed again and again.
+//!
+//! It knows no clock and no file.
+
+mod bytes;
+mod generate;
+mod recorded;
+mod replay;
+
+pub use bytes::DecodeError;
+pub use recorded::TraceError;
+pub use replay::Replay;
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// Asks for [`Op::size`] bytes on [`Op::stream`] and keeps the address in [`Op::slot`].
+    Allocate,
+    /// Gives back what is in [`Op::slot`].
+    Free,
+    /// Says that [`Op::stream`] uses what is in [`Op::slot`] too.
+    RecordStream,
+    /// Does all work that [`Op::stream`] has so far.
+    Advance,
+    /// Does all work of all streams.
+    AdvanceAll,
+    /// Releases all cached segments.
+    EmptyCache,
+}
+
+/// One operation; the loops in C++ read the same 16 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Op {
+    /// Bytes to allocate; 0 for other kinds.
+    pub size: u64,
+    /// Where the caller keeps the address; used again once it is free.
+    pub slot: u32,
+    /// The stream, by its number within the trace; 0 is the default stream.
+    pub stream: u16,
+    /// What to do.
+    pub kind: Kind,
+    /// Always 0.
+    pub padding: u8,
+}
+
+const _: () = assert!(size_of::<Op>() == 16);
+
+/// A list of operations that ends with nothing allocated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// What to call it.
+    pub name: String,
+    /// The operations, in order.
+    pub ops: Vec<Op>,
+    /// How many slots they use.
+    pub slots: u32,
+    /// How many streams they use, the default stream included.
+    pub streams: u16,
+}
+
+/// The handle of a trace's stream: the default stream's is 0, the others' are even and ascend, like addresses.
+///
+/// PyTorch takes an odd handle for one of its own streams.
+#[must_use]
+pub fn stream_handle(stream: u16) -> u64 {
+    if stream == 0 { 0 } else { 0x5500_0000_0000 + 16 * u64::from(stream) }
+}
+
+/// What every loop folds the addresses into; `addr` counts from the first segment.
+#[inline]
+#[must_use]
+pub fn fold(hash: u64, addr: u64) -> u64 {
+    hash.wrapping_mul(0x0100_0000_01b3).wrapping_add(addr)
+}
+
+impl Op {
+    pub(crate) fn new(kind: Kind, slot: u32, stream: u16, size: u64) -> Self {
+        Self { size, slot, stream, kind, padding: 0 }
+    }
+}
+
+impl Trace {
+    /// How many allocations it makes, each of which it gives back.
+    #[must_use]
+    pub fn pairs(&self) -> usize {
+        self.ops.iter().filter(|op| op.kind == Kind::Allocate).count()
+    }
+
+    /// After how many operations the most slots are in use, and how many those are.
+    #[must_use]
+    pub fn most_live(&self) -> (usize, usize) {
+        let (mut live, mut most) = (0_usize, (0, 0));
+        for (index, op) in self.ops.iter().enumerate() {
+            match op.kind {
+                Kind::Allocate => live += 1,
+                Kind::Free => live = live.saturating_sub(1),
+                _ => {}
+            }
+            if live > most.1 {
+                most = (index + 1, live);
+            }
+        }
+        most
+    }
+
+    /// The same operations, with everything of the default stream on `stream`.
+    #[must_use]
+    pub fn on_stream(&self, stream: u16) -> Self {
+        let mut moved = self.clone();
+        for op in &mut moved.ops {
+            op.stream = stream;
+        }
+        moved.streams = moved.streams.max(stream + 1);
+        moved
+    }
+}
+
+/// Slots that are used again, the one that was freed last first.
+#[derive(Debug, Default)]
+pub(crate) struct Slots {
+    vacant: Vec<u32>,
+    count: u32,
+}
+
+impl Slots {
+    pub(crate) fn take(&mut self) -> u32 {
+        self.vacant.pop().unwrap_or_else(|| {
+            self.count += 1;
+            self.count - 1
+        })
+    }
+
+    pub(crate) fn give(&mut self, slot: u32) {
+        self.vacant.push(slot);
+    }
+
+    pub(crate) fn count(&self) -> u32 {
+        self.count
+    }
+}

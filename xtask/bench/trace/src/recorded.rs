@@ -1,0 +1,179 @@
+//! Recorded programs as traces.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use blockyard_pytorch::{ReadError, RecordedRun, requests};
+use blockyard_record::StreamId;
+use blockyard_workload::{Request, TensorId};
+
+use crate::{Kind, Op, Slots, Trace};
+
+/// Why a recording is no trace.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TraceError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// It asks for something that a flat list has no word for.
+    #[error("request {index}: {what} cannot be replayed as a flat list")]
+    Unsupported {
+        /// The request's place.
+        index: usize,
+        /// What it is.
+        what: &'static str,
+    },
+    /// It uses more streams at a time than a flat list can number.
+    #[error("more than 65535 streams at a time")]
+    Streams,
+}
+
+impl Trace {
+    /// The requests of a recorded program, as they follow from its trace.
+    ///
+    /// Which stream a late free waited for is not in the recording, only when it was done: such waits take turns on as few
+    /// streams as possible.
+    ///
+    /// # Errors
+    ///
+    /// [`TraceError::Read`] for a recording that cannot be replayed, [`TraceError::Unsupported`] for one of memory pools.
+    pub fn recorded(name: &str, run: &RecordedRun) -> Result<Self, TraceError> {
+        let inferred = requests(run)?;
+        let requests = inferred.workload.requests();
+        let mut flat = Flat::new(name, requests);
+        for (index, request) in requests.iter().enumerate() {
+            flat.add(index, request)?;
+        }
+        Ok(flat.finish())
+    }
+}
+
+/// A trace in the making.
+struct Flat {
+    trace: Trace,
+    slots: Slots,
+    live: BTreeMap<TensorId, u32>,
+    /// The numbers of streams that something is allocated on, and of those that something waits for at the moment.
+    streams: HashMap<StreamId, u16>,
+    own: BTreeSet<StreamId>,
+    vacant: Vec<u16>,
+}
+
+impl Flat {
+    fn new(name: &str, requests: &[Request]) -> Self {
+        let own: BTreeSet<_> = requests
+            .iter()
+            .filter_map(|request| match request {
+                Request::Allocate { stream, .. } => Some(*stream),
+                _ => None,
+            })
+            .chain([StreamId::DEFAULT])
+            .collect();
+        Self {
+            trace: Trace { name: name.to_owned(), ops: Vec::new(), slots: 0, streams: 0 },
+            slots: Slots::default(),
+            live: BTreeMap::new(),
+            streams: HashMap::new(),
+            own,
+            vacant: Vec::new(),
+        }
+    }
+
+    fn stream(&mut self, stream: StreamId) -> Result<u16, TraceError> {
+        // Numbers ascend with the handles of streams that own blocks: best fit orders by them.
+        if self.streams.is_empty() {
+            for own in &self.own {
+                self.streams.insert(*own, self.trace.streams);
+                self.trace.streams = self.trace.streams.checked_add(1).ok_or(TraceError::Streams)?;
+            }
+        }
+        if let Some(number) = self.streams.get(&stream) {
+            return Ok(*number);
+        }
+        let number = if let Some(number) = self.vacant.pop() {
+            number
+        } else {
+            self.trace.streams = self.trace.streams.checked_add(1).ok_or(TraceError::Streams)?;
+            self.trace.streams - 1
+        };
+        self.streams.insert(stream, number);
+        Ok(number)
+    }
+
+    fn add(&mut self, index: usize, request: &Request) -> Result<(), TraceError> {
+        let unsupported = |what| Err(TraceError::Unsupported { index, what });
+        match *request {
+            // Nothing is asked of the allocator.
+            Request::Snapshot => {}
+            Request::Allocate { size, .. } if size.is_zero() => {}
+            Request::Allocate { tensor, size, stream } => {
+                let (slot, stream) = (self.slots.take(), self.stream(stream)?);
+                self.live.insert(tensor, slot);
+                self.push(Kind::Allocate, slot, stream, size.get());
+            }
+            Request::Free { tensor } => {
+                if let Some(slot) = self.live.remove(&tensor) {
+                    self.push(Kind::Free, slot, 0, 0);
+                    self.slots.give(slot);
+                }
+            }
+            Request::RecordStream { tensor, stream } => {
+                let stream = self.stream(stream)?;
+                if let Some(slot) = self.live.get(&tensor).copied() {
+                    self.push(Kind::RecordStream, slot, stream, 0);
+                }
+            }
+            Request::Advance { stream: Some(stream) } => {
+                let number = self.stream(stream)?;
+                self.push(Kind::Advance, 0, number, 0);
+                if !self.own.contains(&stream) {
+                    self.streams.remove(&stream);
+                    self.vacant.push(number);
+                }
+            }
+            Request::Advance { stream: None } => self.push(Kind::AdvanceAll, 0, 0, 0),
+            Request::EmptyCache => self.push(Kind::EmptyCache, 0, 0, 0),
+            Request::SetFraction { .. } => return unsupported("a memory fraction"),
+            Request::ResetPeak | Request::ResetAccumulated => return unsupported("a reset of statistics"),
+            Request::Set { .. } => return unsupported("a change of settings"),
+            Request::CreatePool { .. }
+            | Request::EnterPool { .. }
+            | Request::LeavePool { .. }
+            | Request::DestroyPool { .. } => return unsupported("a memory pool"),
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, kind: Kind, slot: u32, stream: u16, size: u64) {
+        self.trace.ops.push(Op::new(kind, slot, stream, size));
+    }
+
+    /// Gives back what the program had at its end, so that the trace can be replayed again.
+    fn finish(mut self) -> Trace {
+        let left: Vec<_> = self.live.values().copied().collect();
+        for slot in left {
+            self.push(Kind::Free, slot, 0, 0);
+        }
+        if self.trace.ops.iter().any(|op| op.kind == Kind::RecordStream) {
+            self.push(Kind::AdvanceAll, 0, 0, 0);
+        }
+        Trace { slots: self.slots.count(), streams: self.trace.streams.max(1), ..self.trace }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recorded_program_gives_back_all_that_it_takes() {
+        let file = include_bytes!("../../../../tests/fixtures/programs/multistream.jsonl.gz");
+        let run = RecordedRun::read(file).unwrap();
+        let trace = Trace::recorded("multistream", &run).unwrap();
+        let count = |kind| trace.ops.iter().filter(|op| op.kind == kind).count();
+        assert!(trace.pairs() > 100);
+        assert_eq!(count(Kind::Free), trace.pairs());
+        assert!(count(Kind::RecordStream) > 0 && count(Kind::Advance) > 0);
+        assert!(trace.streams < 200, "{} streams", trace.streams);
+    }
+}

@@ -1,0 +1,110 @@
+//! Our allocator, called directly.
+
+use blockyard_allocator::{AllocError, Allocation, AllocatorConfig, CachingAllocator};
+use blockyard_device::VirtualDevice;
+use blockyard_record::{Bytes, EventSink, Silent, Stats, StreamId};
+
+use crate::{Kind, Op, Trace, fold, stream_handle};
+
+/// Our allocator on a virtual device, with the allocations in a trace's slots.
+#[derive(Debug)]
+pub struct Replay<S: EventSink = Silent> {
+    allocator: CachingAllocator<VirtualDevice, S>,
+    live: Vec<Option<Allocation>>,
+    streams: Vec<StreamId>,
+}
+
+impl Replay {
+    /// An allocator that holds nothing, and room for the trace's slots.
+    #[must_use]
+    pub fn new(trace: &Trace, config: AllocatorConfig, capacity: Bytes) -> Self {
+        Self {
+            allocator: CachingAllocator::new(VirtualDevice::new(capacity), config, Silent),
+            live: (0..trace.slots).map(|_| None).collect(),
+            streams: (0..trace.streams).map(|stream| StreamId::new(stream_handle(stream))).collect(),
+        }
+    }
+}
+
+impl<S: EventSink> Replay<S> {
+    /// Does all operations of the trace once; returns what the addresses fold into.
+    ///
+    /// # Errors
+    ///
+    /// As the allocator says.
+    pub fn run(&mut self, trace: &Trace) -> Result<u64, AllocError> {
+        self.run_ops(&trace.ops)
+    }
+
+    /// Does some operations of the trace.
+    ///
+    /// # Errors
+    ///
+    /// As the allocator says.
+    pub fn run_ops(&mut self, ops: &[Op]) -> Result<u64, AllocError> {
+        let mut hash = 0;
+        for op in ops {
+            let slot = op.slot as usize;
+            match op.kind {
+                Kind::Allocate => {
+                    let stream = self.streams[usize::from(op.stream)];
+                    let allocation = self.allocator.allocate(Bytes::new(op.size), stream)?;
+                    hash = fold(hash, allocation.addr().get() - VirtualDevice::FIRST_ADDR.get());
+                    self.live[slot] = Some(allocation);
+                }
+                Kind::Free => {
+                    if let Some(allocation) = self.live[slot].take() {
+                        self.allocator.free(allocation)?;
+                    }
+                }
+                Kind::RecordStream => {
+                    if let Some(allocation) = &self.live[slot] {
+                        self.allocator.record_stream(allocation, self.streams[usize::from(op.stream)])?;
+                    }
+                }
+                Kind::Advance => self.allocator.device_mut().advance(self.streams[usize::from(op.stream)]),
+                Kind::AdvanceAll => self.allocator.device_mut().advance_all(),
+                Kind::EmptyCache => self.allocator.empty_cache()?,
+            }
+        }
+        Ok(hash)
+    }
+
+    /// How many bytes the slots take that the caller of an allocator has.
+    #[must_use]
+    pub fn slot_bytes(&self) -> usize {
+        self.live.capacity() * size_of::<Option<Allocation>>()
+            + self.streams.capacity() * size_of::<StreamId>()
+    }
+
+    /// How many blocks there are: in the caller's hands, and all.
+    #[must_use]
+    pub fn blocks(&self) -> (usize, usize) {
+        let snapshot = self.allocator.snapshot();
+        let all = snapshot.segments.iter().map(|segment| segment.blocks.len()).sum();
+        (self.live.iter().flatten().count(), all)
+    }
+
+    /// The allocator's counters.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.allocator.stats()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replayed_trace_leaves_nothing_allocated() {
+        let trace = Trace::random_allocations("r", 1000, 64 << 20);
+        let replay = || Replay::new(&trace, AllocatorConfig::default(), Bytes::gib(140));
+        let (mut one, mut other) = (replay(), replay());
+        let (cold, warm) = (one.run(&trace).unwrap(), one.run(&trace).unwrap());
+        assert_eq!((cold, warm), (other.run(&trace).unwrap(), other.run(&trace).unwrap()));
+        assert_ne!(cold, warm, "a warm cache places otherwise");
+        let stats = one.stats();
+        assert_eq!((stats.allocation.all.current, stats.allocation.all.allocated), (0, 2000));
+    }
+}
