@@ -267,12 +267,6 @@ impl Recording {
         (step != NO_STEP).then_some(step as usize)
     }
 
-    /// Whether there was memory in use or cached before the first event: the run began earlier than its recording.
-    #[must_use]
-    pub fn begins_late(&self) -> bool {
-        self.start.is_some()
-    }
-
     /// The streams that have names, in the order of naming.
     #[must_use]
     pub fn streams(&self) -> &[(StreamId, String)] {

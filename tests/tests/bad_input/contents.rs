@@ -207,6 +207,16 @@ fn settings_that_mean_nothing_are_refused_with_the_reason() {
 }
 
 #[test]
+fn segments_that_overlap_differ_from_where_the_second_is_placed() {
+    let trace = r#"{"trace":[["segment_alloc",2097152,2097152,0],["alloc",2097152,5,0],
+        ["segment_alloc",2097152,20971520,0],["alloc",2097152,3000000,0]]}"#;
+    let comparison = open(lines(&[&trace.replace('\n', "")])).unwrap().opened.unwrap().comparison;
+    let difference = comparison.first_difference.unwrap();
+    assert_eq!(difference.what, "trace entry 2");
+    assert_eq!(difference.expected, "segment_alloc 0x200000 of 20971520 bytes on stream 0");
+}
+
+#[test]
 fn what_can_be_nothing_that_happened_differs_and_is_shown() {
     let entry = |action: &str, addr: u64, size: u64| format!("[\"{action}\",{addr},{size},0]");
     let top = u64::MAX - 511;

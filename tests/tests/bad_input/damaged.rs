@@ -258,7 +258,6 @@ fn damage_reaches_the_allocator_and_every_kind_of_error() {
         (": column ", 150),
         ("begins late", 30),
         ("is live here", 15),
-        ("does not fit", 3),
         ("another kind", 10),
         ("not text", 30),
     ];

@@ -164,7 +164,9 @@ proptest! {
         let start = &opened.inferred.start;
         let device = device_of(&opened.run, &opened.inferred);
         let workload = &opened.inferred.workload;
-        let mut runner = Runner::beginning_with(device, &settings, workload, start).unwrap();
+        let runner = Runner::beginning_with(device, &settings, workload, start);
+        prop_assert!(runner.is_ok(), "cut at {cut}: {start:?}\n{}\n{}", entries(&run), case.config);
+        let mut runner = runner.unwrap();
         loop {
             prop_assert_eq!(runner.allocator().check(), Ok(()));
             prop_assert_eq!(runner.recorder().state().snapshot(), runner.snapshot());

@@ -136,8 +136,11 @@ impl Series {
 
 /// The ledger after `moment` steps.
 fn moment(recording: &Recording, moment: usize) -> Extent {
-    let ledger = moment.checked_sub(1).and_then(|step| recording.ledger_after(step));
-    Extent::of(&ledger.unwrap_or_default())
+    let ledger = match moment.checked_sub(1) {
+        Some(step) => recording.ledger_after(step).unwrap_or_default(),
+        None => recording.ledger_before(),
+    };
+    Extent::of(&ledger)
 }
 
 fn levels(recording: &Recording) -> Vec<Vec<Extent>> {
@@ -167,8 +170,9 @@ fn levels(recording: &Recording) -> Vec<Vec<Extent>> {
 }
 
 fn peaks(recording: &Recording, resets: &[u32]) -> Vec<PeakChange> {
-    let mut changes = Vec::new();
-    let mut now = PeakChange::default();
+    let before = recording.ledger_before();
+    let mut now = PeakChange { moment: 0, allocated: before.allocated(), reserved: before.reserved() };
+    let mut changes = vec![now];
     let mut resets = resets.iter().copied().peekable();
     for (step, ledger) in recording.ledgers_from(0).enumerate() {
         let at = step_u32(step + 1);

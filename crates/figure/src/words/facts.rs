@@ -40,8 +40,12 @@ pub fn block_facts(
         let label = if found.state == BlockState::PendingFree { "waits for" } else { "also used on" };
         facts.push((label, names.join(", ")));
     }
-    let born = found.allocation.filter(|_| found.state.is_active()).and_then(|id| recording.born(id));
-    facts.extend(born.map(|step| ("born at step", grouped_count(step + 1))));
+    if let Some(allocation) = found.allocation.filter(|_| found.state.is_active()) {
+        facts.push(match recording.born(allocation) {
+            Some(step) => ("born at step", grouped_count(step + 1)),
+            None => ("born", "before the recording".to_owned()),
+        });
+    }
     facts.push(("block", format!("#{block} of segment #{segment_id}")));
     Some(facts)
 }

@@ -7,28 +7,40 @@ use blockyard_record::{Bytes, DeviceAddr, Snapshot, TraceAction, TraceEntry};
 use super::Failure;
 use crate::recorded::{Allocated, OperationKind, RecordedRun};
 
+/// Addresses of an expandable segment that has memory.
+struct Range {
+    mapped: u64,
+    /// How many addresses it has at most.
+    reach: u64,
+}
+
 /// A mapping outside of every live range starts a new one, at its first page; a range ends when nothing of it is mapped.
 pub(super) fn ranges(trace: &[TraceEntry], total: Bytes, start: &Snapshot) -> Vec<DeviceAddr> {
     // Ranges hold an eighth more than the device; their ends are not recorded, but ranges never overlap.
-    let reach = total.saturating_add(Bytes::new(total.get() / 8));
+    let reach = total.saturating_add(Bytes::new(total.get() / 8)).get();
     let there = start.segments.iter().filter(|segment| segment.is_expandable);
-    let mut live: BTreeMap<u64, u64> =
-        there.map(|segment| (segment.addr.get(), segment.mapped().get())).collect();
+    let there = there.map(|segment| {
+        let range = Range { mapped: segment.mapped().get(), reach: segment.size.get().min(reach) };
+        (segment.addr.get(), range)
+    });
+    let mut live: BTreeMap<u64, Range> = there.collect();
     let mut starts = Vec::new();
     for entry in trace {
         let below = live.range_mut(..=entry.addr).next_back();
         let within = below
-            .filter(|(start, _)| entry.addr - **start < reach.get())
-            .map(|(start, mapped)| (*start, mapped));
+            .filter(|(start, range)| entry.addr - **start < range.reach)
+            .map(|(start, range)| (*start, range));
         match (entry.action, within) {
-            (TraceAction::SegmentMap, Some((_, mapped))) => *mapped = mapped.saturating_add(entry.size.get()),
+            (TraceAction::SegmentMap, Some((_, range))) => {
+                range.mapped = range.mapped.saturating_add(entry.size.get());
+            }
             (TraceAction::SegmentMap, None) => {
                 starts.push(DeviceAddr::new(entry.addr));
-                live.insert(entry.addr, entry.size.get());
+                live.insert(entry.addr, Range { mapped: entry.size.get(), reach });
             }
-            (TraceAction::SegmentUnmap, Some((start, mapped))) => {
-                *mapped = mapped.saturating_sub(entry.size.get());
-                if *mapped == 0 {
+            (TraceAction::SegmentUnmap, Some((start, range))) => {
+                range.mapped = range.mapped.saturating_sub(entry.size.get());
+                if range.mapped == 0 {
                     live.remove(&start);
                 }
             }

@@ -1,7 +1,22 @@
 //! Recordings of runs that began earlier.
 
-use super::{NO_STEP, Recorder, RecordingError};
-use crate::{MemoryState, Snapshot};
+use super::{NO_STEP, Recorder, Recording, RecordingError};
+use crate::{Ledger, MemoryState, Snapshot};
+
+impl Recording {
+    /// Whether there was memory in use or cached before the first event: the run began earlier than its recording.
+    #[must_use]
+    pub fn begins_late(&self) -> bool {
+        self.start.is_some()
+    }
+
+    /// Where every byte was before the first step.
+    #[must_use]
+    pub fn ledger_before(&self) -> Ledger {
+        let empty = Ledger { free: self.info.capacity, ..Ledger::default() };
+        self.start.as_ref().map_or(empty, |start| start.ledger())
+    }
+}
 
 impl Recorder {
     /// Lets the recording begin with this memory instead of an empty device. Its allocations are numbered from 0 on, in any

@@ -114,7 +114,8 @@ fn pool_of(
     }
 }
 
-/// Pages that get memory later, below all that have some, show that their range begins there: as long as it lives.
+/// Pages that get memory later, below all that have some, show that their range begins there: as long as it lives, and unless
+/// they lie in a range that was new.
 fn find_bases(
     ranges: &mut [Region],
     trace: &[TraceEntry],
@@ -123,30 +124,55 @@ fn find_bases(
 ) {
     let sums = ranges.iter().map(|range| range.runs.iter().map(|(_, size)| *size).sum());
     let mut mapped: Vec<Bytes> = sums.collect();
+    // Ranges that are not among the old ones: where they begin and how much memory they have.
+    let mut new: Vec<(u64, StreamId, Bytes)> = Vec::new();
+    let mut ends = vec![u64::MAX; ranges.len()];
     let page = size::page_size(PoolKind::Large, config).get();
     for entry in trace {
         let is_map = entry.action == TraceAction::SegmentMap;
         if !is_map && entry.action != TraceAction::SegmentUnmap {
             continue;
         }
-        let pool = if entry.size.get().is_multiple_of(page) { PoolKind::Large } else { PoolKind::Small };
-        let found = ranges.iter().zip(&mapped).position(|(range, mapped)| {
+        let change = |mapped: &mut Bytes| {
+            *mapped =
+                if is_map { mapped.saturating_add(entry.size) } else { mapped.saturating_sub(entry.size) };
+        };
+        let is_large = entry.size.get().is_multiple_of(page);
+        let pool = if is_large { PoolKind::Large } else { PoolKind::Small };
+        let within = |base: u64, pool| entry.addr >= base && entry.addr - base < reach(pool).get();
+        let is_new = |(base, stream, mapped): &&mut (u64, StreamId, Bytes)| {
+            !mapped.is_zero() && *stream == entry.stream && within(*base, pool)
+        };
+        if let Some((_, _, mapped)) = new.iter_mut().rev().find(is_new) {
+            change(mapped);
+            continue;
+        }
+        let fits = |range: &Region| {
             let fits_pool = range.pool == pool || (range.pool == PoolKind::Small && !is_map);
-            !mapped.is_zero()
-                && range.stream == entry.stream
-                && fits_pool
-                && entry.addr.abs_diff(range.addr) < reach(range.pool).get()
-        });
-        let Some(index) = found else { continue };
-        if is_map {
+            range.stream == entry.stream && fits_pool
+        };
+        let live = || (0..ranges.len()).filter(|index| !mapped[*index].is_zero() && fits(&ranges[*index]));
+        let at_or_above = live().find(|index| within(ranges[*index].addr, ranges[*index].pool));
+        let below = || {
+            live().find(|index| {
+                let range = &ranges[*index];
+                entry.addr < range.addr && range.addr - entry.addr < reach(range.pool).get()
+            })
+        };
+        if let Some(index) = at_or_above.or_else(below) {
             ranges[index].addr = ranges[index].addr.min(entry.addr);
-            mapped[index] = mapped[index].saturating_add(entry.size);
-        } else {
-            mapped[index] = mapped[index].saturating_sub(entry.size);
+            change(&mut mapped[index]);
+        } else if is_map {
+            new.push((entry.addr, entry.stream, entry.size));
+            // Where its own first pages have no memory, an old range seems to go further than it does.
+            for (end, range) in ends.iter_mut().zip(&*ranges).filter(|(_, range)| range.addr < entry.addr) {
+                *end = (*end).min(entry.addr).max(range.addr.saturating_add(1));
+            }
         }
     }
-    for range in ranges {
-        range.size = reach(range.pool);
+    for (range, end) in ranges.iter_mut().zip(ends) {
+        let last = range.runs.last().map_or(0, |(addr, size)| addr.saturating_add(size.get()));
+        range.size = range.size.min(Bytes::new(end.max(last) - range.addr));
     }
 }
 

@@ -72,6 +72,7 @@ impl World {
             config: config.text().to_owned(),
             capacity,
             max_split_size: config.max_split_size_signed(),
+            backend: blockyard_record::Backend::Native,
         };
         let sink = Follower { recorder: Recorder::new(info), events: 0 };
         let allocator = CachingAllocator::new(FailingDevice::new(capacity, has_pages), config, sink);
