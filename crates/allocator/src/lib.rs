@@ -40,6 +40,8 @@
 //! * A pool whose every use was given up while a scope on it is open lasts until the scope is closed.
 //! * Pools that nobody uses are released in the order of their making; PyTorch's order is a hash table's.
 
+#![forbid(unsafe_code)]
+
 mod addr_table;
 mod allocator;
 mod beginning;

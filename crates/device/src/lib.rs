@@ -5,6 +5,8 @@
 //! streams its user advances, and [`RecordedDevice`], which hands out the segment addresses of a recording;
 //! [`MirroredDevice`] puts such a recording in front of any other device.
 
+#![forbid(unsafe_code)]
+
 mod error;
 mod mapped;
 mod mirrored;

@@ -5,6 +5,8 @@
 //! everything that the recording contains. [`Runner`] does one request at a time over any device. [`job`] is both behind
 //! one door, as messages that cross a thread border.
 
+#![forbid(unsafe_code)]
+
 mod compare;
 mod error;
 pub mod job;

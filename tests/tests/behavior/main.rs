@@ -14,6 +14,7 @@
 mod edges;
 mod expandable;
 mod failing;
+mod misuse;
 mod packing;
 mod picture;
 mod pools;

@@ -35,7 +35,7 @@ fn homes_at_the_end() -> Vec<u64> {
     let table = AddrTable { slots: vec![Slot::default(); LEAST], len: 0 };
     let is_there = |unit: &u64| {
         let home = table.home(tag(DeviceAddr::new(unit * 512)));
-        home >= LEAST - 4 || home < 2
+        !(2..LEAST - 4).contains(&home)
     };
     (1..4096).filter(is_there).collect()
 }
