@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::stages::Stages;
 use crate::workspace::{self, WASM, Workspace};
-use crate::{bundle, deps, setup, size};
+use crate::{bundle, deps, fuzz, setup, size};
 
 /// Our packages that only build for WebAssembly.
 const WASM_PACKAGES: [&str; 3] = ["blockyard-web", "blockyard-gpu", "blockyard-wasm-tests"];
@@ -53,6 +53,7 @@ pub(crate) fn ci(workspace: &Workspace) -> Result<()> {
     test_stages(workspace, &mut stages);
     // Against the library itself, with sequences that are new each time.
     stages.run("oracle, one minute", || oracle(workspace, ["--if-present", "--seconds", "60"]));
+    stages.run("fuzz, 20 s a target", || fuzz::run_if_possible(workspace, 20));
     stages.run("size of the page", || size::check(workspace));
     stages.finish()
 }

@@ -8,7 +8,9 @@ mod bench;
 mod bundle;
 mod check;
 mod deps;
+mod fuzz;
 mod metadata;
+mod miri;
 mod page;
 mod setup;
 mod size;
@@ -33,6 +35,9 @@ cargo xtask test             run every test: native, WebAssembly in a browser, e
 cargo xtask ci               test, and format, lints, docs, dependency bans and the size of the page
 cargo xtask deps             check which of our crates depend on which
 cargo xtask size             check the size of the page in dist/
+cargo xtask fuzz [TARGET] [--seconds N]
+                             look for input that breaks a target of tests/fuzz, or each of them (60 s)
+cargo xtask miri             run the allocator's unit tests in Miri
 cargo xtask oracle [...]     hold our allocator against PyTorch's own library; `cargo xtask oracle --help` tells more
 cargo xtask bench [...]      measure speed and memory; `cargo xtask bench --help` tells more
 ";
@@ -45,6 +50,8 @@ enum Command {
     Ci,
     Deps,
     Size,
+    Fuzz { target: Option<String>, seconds: u64 },
+    Miri,
     Oracle { arguments: Vec<OsString> },
     Bench { arguments: Vec<OsString> },
 }
@@ -73,6 +80,8 @@ fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
                     Some("ci") => Command::Ci,
                     Some("deps") => Command::Deps,
                     Some("size") => Command::Size,
+                    Some("fuzz") => Command::Fuzz { target: None, seconds: 60 },
+                    Some("miri") => Command::Miri,
                     // Their arguments are their own.
                     Some("oracle") => {
                         return Ok(Command::Oracle { arguments: arguments.raw_args()?.collect() });
@@ -85,6 +94,16 @@ fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
             }
             (Long("port"), Some(Command::Play { port })) => {
                 *port = arguments.value()?.parse().context("--port takes a number from 0 to 65535")?;
+            }
+            (Long("seconds"), Some(Command::Fuzz { seconds, .. })) => {
+                *seconds = arguments.value()?.parse().context("--seconds takes a whole number")?;
+                // libFuzzer takes 0 for ever.
+                if *seconds == 0 {
+                    bail!("--seconds takes at least 1");
+                }
+            }
+            (Value(name), Some(Command::Fuzz { target: target @ None, .. })) => {
+                *target = Some(name.string()?);
             }
             (other, _) => return Err(other.unexpected().into()),
         }
@@ -102,6 +121,8 @@ fn run(command: &Command) -> Result<()> {
         Command::Ci => check::ci(&workspace)?,
         Command::Deps => deps::check(&workspace)?,
         Command::Size => size::check(&workspace)?,
+        Command::Fuzz { target, seconds } => fuzz::run(&workspace, target.as_deref(), *seconds)?,
+        Command::Miri => miri::run(&workspace)?,
         Command::Oracle { arguments } => check::oracle(&workspace, arguments)?,
         Command::Bench { arguments } => bench::run(&workspace, arguments)?,
     }
@@ -133,6 +154,16 @@ mod tests {
         assert!(parsed(&["test", "--port", "9000"]).is_err());
         assert!(parsed(&["play", "--port", "65536"]).is_err());
         assert!(parsed(&["play", "--port"]).is_err());
+    }
+
+    #[test]
+    fn fuzz_takes_a_target_and_a_time() {
+        assert!(matches!(parsed(&["fuzz"]), Ok(Command::Fuzz { target: None, seconds: 60 })));
+        let both = parsed(&["fuzz", "options", "--seconds", "5"]);
+        assert!(matches!(both, Ok(Command::Fuzz { target: Some(name), seconds: 5 }) if name == "options"));
+        assert!(parsed(&["fuzz", "options", "workload"]).is_err());
+        assert!(parsed(&["fuzz", "--seconds", "0"]).is_err());
+        assert!(parsed(&["miri", "--seconds", "5"]).is_err());
     }
 
     #[test]

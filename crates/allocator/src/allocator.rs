@@ -54,7 +54,19 @@ static NEXT_IDENTITY: AtomicU64 = AtomicU64::new(0);
 
 /// A block in a caller's hands: give it back with [`CachingAllocator::free`].
 ///
-/// An allocation of zero bytes has no block and address 0, like PyTorch's null pointer.
+/// An allocation of zero bytes has no block and address 0, like PyTorch's null pointer. What was freed is gone:
+///
+/// ```compile_fail,E0382
+/// # use blockyard_allocator::{AllocatorConfig, CachingAllocator};
+/// # use blockyard_device::VirtualDevice;
+/// # use blockyard_record::{Bytes, Silent, StreamId};
+/// # let device = VirtualDevice::new(Bytes::gib(1));
+/// # let mut allocator = CachingAllocator::new(device, AllocatorConfig::default(), Silent);
+/// let allocation = allocator.allocate(Bytes::mib(3), StreamId::DEFAULT)?;
+/// allocator.free(allocation)?;
+/// allocator.free(allocation)?;
+/// # Ok::<(), blockyard_allocator::AllocError>(())
+/// ```
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "an allocation that is dropped stays allocated"]
 pub struct Allocation {
@@ -185,6 +197,10 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Finds a block as PyTorch does it step by step, with pending frees, scopes and settings (`malloc`).
     #[inline(never)]
     fn find_with_care(&mut self, requested: Bytes, stream: StreamId) -> Result<Found, AllocError> {
+        // Before anything is collected or released for a segment that could not be made.
+        if self.config.expandable_segments() && self.device.virtual_memory().is_none() {
+            return Err(AllocError::NoVirtualMemory);
+        }
         let is_in_scope = !self.scopes.is_empty();
         if !is_in_scope && self.has_pending_frees() {
             self.process_events()?;

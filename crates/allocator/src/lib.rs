@@ -68,6 +68,8 @@
 //! * Settings that C++ cannot read as numbers, or that end too early, name the token beside PyTorch's word.
 //! * The driver's pool under `backend:cudaMallocAsync` is a model: see [`malloc_async`].
 
+#![forbid(unsafe_code)]
+
 mod addr_table;
 mod allocator;
 mod backend;

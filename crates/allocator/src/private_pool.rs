@@ -114,7 +114,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let taken = |user: u32| self.pools.iter().any(|pool| pool.id.user == user);
         let most = self.pools.iter().map(|pool| pool.id.user).max().unwrap_or(0);
         // A scope may have named the last number there is.
-        let next = most.checked_add(1).or_else(|| (1..=u32::MAX).find(|user| !taken(*user)));
+        let next = most.checked_add(1).or_else(|| (1..most).find(|user| !taken(*user)));
         let user = next.unwrap_or(most);
         let id = PoolId { capture: 0, user };
         let halves = Half::new(options.never_splits);

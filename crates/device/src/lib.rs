@@ -6,6 +6,8 @@
 //! [`MirroredDevice`] puts such a recording in front of any other device. [`HostMemory`] is the same for pinned memory of the
 //! host.
 
+#![forbid(unsafe_code)]
+
 mod boxed;
 mod error;
 mod host;

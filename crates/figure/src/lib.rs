@@ -13,6 +13,8 @@
 //!
 //! This crate must not know an allocator, a device, a clock or a document: a saved snapshot draws as well as a live run.
 
+#![forbid(unsafe_code)]
+
 mod apportion;
 mod changes;
 mod fill;

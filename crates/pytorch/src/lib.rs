@@ -7,6 +7,8 @@
 //!
 //! Nothing here knows an allocator: what a file says happened stays apart from what our allocator does.
 
+#![forbid(unsafe_code)]
+
 mod compact;
 mod error;
 mod gzip;

@@ -13,6 +13,8 @@
 //!
 //! This crate must not know a policy: it applies events and never decides one. It knows no file format either.
 
+#![forbid(unsafe_code)]
+
 mod backend;
 mod event;
 mod host_stats;

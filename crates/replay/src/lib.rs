@@ -7,6 +7,8 @@
 //! those who ask only what a configuration comes to. [`job`] is run and verify behind one door, as messages that cross a
 //! thread border.
 
+#![forbid(unsafe_code)]
+
 mod arrange;
 mod compare;
 mod contents;

@@ -91,6 +91,8 @@
 //!
 //! The last separator before `}` and before the end of the text may be left out.
 
+#![forbid(unsafe_code)]
+
 pub mod edit;
 mod error;
 mod expand;

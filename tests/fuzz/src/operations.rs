@@ -16,18 +16,19 @@ const MOST_OPERATIONS: usize = 400;
 pub fn operations(data: &[u8]) {
     let mut input = Input::new(data);
     let mut world = World::new(&mut input);
-    world.check();
+    let mut before = world.check();
     for _ in 0..MOST_OPERATIONS {
         if input.is_empty() {
             break;
         }
-        let before = world.moment();
         let untouched_by = act::act(&mut world, &mut input);
-        world.check();
+        let after = world.check();
         if let Some(what) = untouched_by {
-            assert_eq!(world.moment(), before, "{what}");
+            assert_eq!(after, before, "{what}");
         }
+        before = after;
     }
-    world.take_over();
+    let (snapshot, ..) = before;
+    world.take_over(&snapshot);
     world.drain();
 }

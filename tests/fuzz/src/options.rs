@@ -31,7 +31,7 @@ fn check_values(config: &AllocatorConfig) {
 fn check_again(config: &AllocatorConfig, is_sound: bool) {
     let mut again = config.clone();
     assert_eq!(again.apply(config.text()).is_ok(), is_sound);
-    assert_eq!(again == *config, true, "{again:?}");
+    assert_eq!(again, *config);
     if is_sound {
         // Settings that return to their defaults do so whatever stood before.
         let mut over: AllocatorConfig =

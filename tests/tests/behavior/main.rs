@@ -16,6 +16,7 @@ mod edges;
 mod expandable;
 mod failing;
 mod malloc_async;
+mod misuse;
 mod packing;
 mod picture;
 mod pools;

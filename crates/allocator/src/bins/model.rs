@@ -170,7 +170,8 @@ impl Pair {
         let mut settled = self.bins.clone();
         settled.settle(&self.blocks);
         let expected: Vec<BlockIndex> = self.model.iter().map(|(.., index)| *index).collect();
-        assert_eq!(settled.iter(&self.blocks).collect::<Vec<_>>(), expected);
+        // One more at most, so that a walk in circles ends.
+        assert_eq!(settled.iter(&self.blocks).take(expected.len() + 1).collect::<Vec<_>>(), expected);
         assert_eq!(self.bins.count(&self.blocks), expected.len());
         for (size, addr, index) in &self.model {
             assert!(self.bins.contains(*index, &self.blocks[*index]));
@@ -196,7 +197,7 @@ fn follow(acts: &[Act]) -> Pair {
 }
 
 proptest! {
-    #![proptest_config(Config { failure_persistence: None, ..Config::with_cases(if cfg!(miri) { 4 } else { 128 }) })]
+    #![proptest_config(Config { failure_persistence: None, max_shrink_iters: 1024, ..Config::with_cases(if cfg!(miri) { 2 } else { 128 }) })]
 
     #[test]
     fn bins_answer_as_an_ordered_set(acts in acts()) {

@@ -162,7 +162,7 @@ impl Pair {
 }
 
 proptest! {
-    #![proptest_config(Config { failure_persistence: None, ..Config::with_cases(if cfg!(miri) { 4 } else { 512 }) })]
+    #![proptest_config(Config { failure_persistence: None, max_shrink_iters: 1024, ..Config::with_cases(if cfg!(miri) { 2 } else { 512 }) })]
 
     #[test]
     fn counters_read_as_statistics_kept_one_by_one(acts in acts()) {

@@ -1,6 +1,6 @@
 //! One operation of each kind, and what it must come to.
 
-use blockyard_allocator::{AllocError, PoolOptions};
+use blockyard_allocator::{AllocError, CachingAllocator, PoolOptions};
 use blockyard_record::{Bytes, DeviceAddr};
 
 use super::device::{Armed, Call, Failure};
@@ -34,7 +34,7 @@ pub(super) fn act(world: &mut World, input: &mut Input<'_>) -> Option<String> {
         13..=14 => free_handle(world, input),
         15..=16 => record_stream(world, input),
         17 => advance(world, input),
-        18 => (Rule::Works, world.shared.with(|allocator| allocator.empty_cache())),
+        18 => (Rule::Works, world.shared.with(CachingAllocator::empty_cache)),
         19 => set_fraction(world, input),
         20 => apply_settings(world, input),
         21..=24 => pools(world, input),

@@ -96,10 +96,6 @@ impl World {
         }
     }
 
-    pub(super) fn moment(&self) -> Moment {
-        self.shared.with(|allocator| (allocator.snapshot(), allocator.stats(), allocator.sink().events))
-    }
-
     pub(super) fn note_gone(&mut self, addr: DeviceAddr) {
         if self.gone.len() == 16 {
             self.gone.remove(0);
@@ -112,23 +108,25 @@ impl World {
         self.shared.with(|allocator| allocator.device().failed())
     }
 
-    /// The allocator is valid, and its events, its device and its callers agree with it.
-    pub(super) fn check(&self) {
+    /// The allocator is valid, and its events, its device and its callers agree with it; also what it is like now.
+    pub(super) fn check(&self) -> Moment {
+        self.other.check().unwrap();
         self.shared.with(|allocator| {
             allocator.check().unwrap();
             let snapshot = allocator.snapshot();
             let stats = allocator.stats();
-            let state = allocator.sink().recorder.state();
-            assert_eq!(state.snapshot(), snapshot, "events give the snapshot");
-            assert_eq!(*state.stats(), stats, "events give the statistics");
-            assert_eq!(state.ledger().capacity(), self.capacity, "every byte is in one class");
+            let told = allocator.sink().recorder.state();
+            assert_eq!(told.snapshot(), snapshot, "events give the snapshot");
+            assert_eq!(*told.stats(), stats, "events give the statistics");
+            assert_eq!(told.ledger().capacity(), self.capacity, "every byte is in one class");
             // Not through the device itself, which may be about to fail.
-            let free = allocator.device().inner.clone().memory_info().unwrap().free;
+            let free = allocator.device_mut().inner.memory_info().unwrap().free;
             let reserved = (self.capacity - free).signed();
             assert_eq!(reserved, stats.reserved_bytes.all.current, "the device gave what is reserved");
             assert_eq!(allocated(&snapshot), self.held(), "what callers hold is what is allocated");
-        });
-        self.other.check().unwrap();
+            let events = allocator.sink().events;
+            (snapshot, stats, events)
+        })
     }
 
     fn held(&self) -> Vec<(DeviceAddr, Bytes, StreamId)> {
@@ -141,15 +139,14 @@ impl World {
     }
 
     /// Another allocator can take over from this one, and is as valid.
-    pub(super) fn take_over(&self) {
-        let (snapshot, ..) = self.moment();
+    pub(super) fn take_over(&self, snapshot: &Snapshot) {
         let (device, config) =
             self.shared.with(|allocator| (allocator.device().clone(), allocator.config().clone()));
         device.arm(None);
         let silent = blockyard_record::Silent;
-        let (mut next, live) = CachingAllocator::beginning_with(device, config, silent, &snapshot).unwrap();
+        let (mut next, live) = CachingAllocator::beginning_with(device, config, silent, snapshot).unwrap();
         next.check().unwrap();
-        assert_eq!(next.snapshot(), snapshot);
+        assert_eq!(next.snapshot(), *snapshot);
         for allocation in live {
             next.free(allocation).unwrap();
             next.check().unwrap();
@@ -178,9 +175,8 @@ impl World {
             self.shared.with(|allocator| allocator.free(handle)).unwrap();
         }
         self.check();
-        self.shared.with(|allocator| allocator.empty_cache()).unwrap();
-        self.check();
-        let (snapshot, stats, _) = self.moment();
+        self.shared.with(CachingAllocator::empty_cache).unwrap();
+        let (snapshot, stats, _) = self.check();
         if self.lost.is_empty() {
             assert_eq!(stats.reserved_bytes.all.current, 0, "{snapshot:#?}");
             assert_eq!(stats.active.all.current, 0);

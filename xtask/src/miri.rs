@@ -1,0 +1,29 @@
+//! `cargo xtask miri`: the allocator's unit tests in an interpreter that sees undefined behavior.
+
+use anyhow::{Context, Result};
+
+use crate::workspace::{self, Workspace};
+
+/// Runs them, with the nightly toolchain and its Miri installed first where they are missing.
+pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+    let nightly = |arguments: &[&str]| {
+        let mut rustup = workspace.program("rustup");
+        rustup.args(["run", "nightly", "cargo"]).args(arguments);
+        rustup
+    };
+    if !workspace::succeeds(&mut nightly(&["miri", "--version"])) {
+        let mut install = workspace.program("rustup");
+        install.args(["toolchain", "install", "nightly", "--profile", "minimal"]);
+        install.args(["--component", "miri", "--component", "rust-src"]);
+        workspace::run(&mut install).context("Miri comes with the nightly toolchain, through rustup")?;
+    }
+    // A folder of its own, since its output is of no use to the compiler.
+    workspace::run(&mut nightly(&[
+        "miri",
+        "test",
+        "--package",
+        "blockyard-allocator",
+        "--target-dir",
+        "target/miri",
+    ]))
+}
