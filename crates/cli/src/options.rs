@@ -69,7 +69,8 @@ pub(crate) struct VerifyOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct PlayOptions {
-    /// A workload's text; `-` for standard input; or the name of a preset.
+    /// A workload's text or a recording, one JSON value a line, plain or gzip; `-` for standard input; or the name of a
+    /// preset. A recording is played under its own settings.
     pub(crate) workload: PathBuf,
     /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`.
     #[arg(long, value_name = "SETTINGS")]

@@ -1,11 +1,12 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use blockyard_device::DeviceMemory;
 use blockyard_figure::{StateCursor, describe_step, ledger_text, map_text};
+use blockyard_pytorch::RecordedRun;
 use blockyard_record::{Bytes, Outcome, Recording};
-use blockyard_replay::{AllocatorConfig, Settings, run, run_on};
+use blockyard_replay::{AllocatorConfig, Settings, run, run_on, verify};
 use blockyard_workload::Workload;
 use blockyard_workload::presets::presets;
 use serde_json::json;
@@ -24,7 +25,14 @@ pub(crate) fn play(options: &PlayOptions) -> anyhow::Result<ExitCode> {
         Some(preset) if !options.workload.exists() => {
             (preset.text.to_owned(), preset.config.to_owned(), preset.capacity)
         }
-        _ => (read_text(options).context(with_presets(&name))?, String::new(), DEFAULT_CAPACITY),
+        _ => {
+            let bytes = output::read(&options.workload).with_context(|| with_presets(&name))?;
+            if is_recording(&bytes) {
+                return play_recording(&name, &bytes, options);
+            }
+            let text = String::from_utf8(bytes).map_err(|_| anyhow!("not a text"));
+            (text.with_context(|| with_presets(&name))?, String::new(), DEFAULT_CAPACITY)
+        }
     };
     let config = options.conf.clone().unwrap_or(config);
     let settings = Settings {
@@ -48,8 +56,25 @@ pub(crate) fn play(options: &PlayOptions) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn read_text(options: &PlayOptions) -> anyhow::Result<String> {
-    String::from_utf8(output::read(&options.workload)?).map_err(|_| anyhow!("not a text"))
+/// Gzip, or JSON: no workload begins like that.
+fn is_recording(bytes: &[u8]) -> bool {
+    bytes.starts_with(&[0x1f, 0x8b]) || bytes.trim_ascii_start().starts_with(b"{")
+}
+
+fn play_recording(name: &str, bytes: &[u8], options: &PlayOptions) -> anyhow::Result<ExitCode> {
+    if options.conf.is_some() || options.total_memory.is_some() {
+        bail!("{name}: a recording is played under its own settings, on its own device");
+    }
+    let run = RecordedRun::read(bytes).with_context(|| name.to_owned())?;
+    let bar = Bar::new(name);
+    let verified = verify(&run, &mut |progress| bar.report(&progress)).with_context(|| name.to_owned())?;
+    drop(bar);
+    eprintln!("{name}: {}", verified.comparison.headline());
+    for note in &verified.comparison.notes {
+        eprintln!("  note: {note}");
+    }
+    write_steps(verified.recording, options)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn with_presets(name: &str) -> String {
@@ -64,6 +89,12 @@ fn write_steps(recording: Recording, options: &PlayOptions) -> anyhow::Result<()
     let count = recording.step_count();
     let first = if options.last { count.saturating_sub(1) } else { 0 };
     let mut labels = recording.labels().iter().skip_while(|label| (label.step as usize) < first).peekable();
+    if recording.begins_late() && first == 0 && !options.json {
+        output::line(&mut out, "0. before the recording")?;
+        let state = cursor.at(0)?;
+        output::line(&mut out, &map_text(state, &recording))?;
+        output::line(&mut out, &format!("{}\n", ledger_text(state)))?;
+    }
     for index in first..count {
         while let Some(label) = labels.next_if(|label| label.step as usize <= index) {
             if !options.json {

@@ -51,11 +51,13 @@ pub fn open<'a>(
     let mut labels = inferred.workload.labels().to_vec();
     labels.insert(0, (0, "the recording begins".to_owned()));
     inferred.workload.set_labels(labels);
-    if matches!(whole, Cow::Owned(_)) {
-        inferred.notes.push(
-            "the first entry is the second half of something that began before the recording; it is left out"
-                .to_owned(),
-        );
+    let entries = |run: &RecordedRun| run.trace.as_ref().map_or(0, Vec::len);
+    let cut = entries(run) - entries(&whole);
+    if cut > 0 {
+        let what = if cut == 1 { "entry" } else { "entries" };
+        inferred.notes.push(format!(
+            "{cut} {what} at the beginning may be the end of a request from before the recording; left out"
+        ));
     }
     Ok(Replayable { run: whole, inferred, rewound: Some(rewound) })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use blockyard_record::{BlockState, Bytes, Recording, Snapshot, StreamId};
+use blockyard_record::{BlockState, Bytes, Recording, SegmentSnapshot, Snapshot, StreamId};
 
 /// Segments and active blocks by address, in what a rewound state can know.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(crate) struct Moment {
 impl Moment {
     pub(crate) fn of(snapshot: &Snapshot) -> Self {
         let mut moment = Self::default();
-        for segment in snapshot.segments.iter().flat_map(|segment| segment.mapped_runs()) {
+        for segment in snapshot.segments.iter().flat_map(SegmentSnapshot::mapped_runs) {
             let kind = format!("{} {}", segment.pool, segment.is_expandable);
             moment.segments.insert(segment.addr.get(), (segment.size, segment.stream, kind));
             for block in segment.blocks.iter().filter(|block| block.state.is_active()) {

@@ -81,6 +81,21 @@ fn fixture_text(name: &str) -> String {
     text
 }
 
+/// A program's recording without the first entries of its trace and without its checkpoints.
+fn begun_late(name: &str, missing: usize) -> String {
+    let text = fixture_text(name);
+    let lines = text.lines().filter(|line| !line.starts_with("{\"checkpoints\""));
+    let lines = lines.map(|line| {
+        let mut line = json(line);
+        line.as_object_mut().unwrap().remove("stats");
+        if let Some(trace) = line.get_mut("trace").and_then(serde_json::Value::as_array_mut) {
+            trace.drain(..missing);
+        }
+        line.to_string()
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// A file for one test; every test needs names of its own.
 fn file(name: &str, content: impl AsRef<[u8]>) -> String {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);

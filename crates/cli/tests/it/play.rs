@@ -1,4 +1,4 @@
-use crate::{blockyard, blockyard_with_input, file, json};
+use crate::{begun_late, blockyard, blockyard_with_input, file, json};
 
 #[test]
 fn presets_play_step_by_step() {
@@ -11,6 +11,22 @@ fn presets_play_step_by_step() {
         assert!(called.out.contains(&format!("\n{steps}. ")), "{preset} has {steps} steps: {}", called.out);
         assert!(!called.out.contains(&format!("\n{}. ", steps + 1)), "{preset} has {steps} steps");
     }
+}
+
+#[test]
+fn a_recording_plays_too_and_shows_what_was_there_before() {
+    let late = file("late-play.jsonl", begun_late("programs/cudagraph_mlp", 190));
+    let called = blockyard(["play", &late]);
+    assert_eq!(called.status, 0, "{}", called.err);
+    assert!(
+        called.err.starts_with(&format!("{late}: ")) && called.err.contains(" events identical"),
+        "{}",
+        called.err
+    );
+    assert!(called.out.starts_with("0. before the recording\n"), "{}", called.out);
+    assert!(called.out.contains("\n== the recording begins ==\n\n1. "), "{}", called.out);
+    let refused = blockyard(["play", &late, "--total-memory", "1 GiB"]);
+    assert_eq!(refused.status, 2, "{}", refused.out);
 }
 
 #[test]

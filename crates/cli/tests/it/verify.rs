@@ -1,4 +1,4 @@
-use crate::{blockyard, blockyard_with_input, file, fixture, fixture_text, gzip, json};
+use crate::{begun_late, blockyard, blockyard_with_input, file, fixture, fixture_text, gzip, json};
 
 /// The trace of a recording with one address that is not what PyTorch returned.
 fn tampered() -> String {
@@ -26,6 +26,16 @@ fn recordings_that_are_identical_are_a_line_each() {
     assert!(lines[0].ends_with(
         "events 1762/1762, statistics 1202/1202, placements 657/657, segments 27/27, blocks 171/171, memory_summary 1/1"
     ));
+}
+
+#[test]
+fn a_recording_that_begins_late_is_compared_from_there_on() {
+    let late = file("late.jsonl", begun_late("programs/gnn_random", 501));
+    let called = blockyard(["verify", &late]);
+    assert_eq!(called.status, 0, "{}{}", called.out, called.err);
+    let events = format!("{late}: identical: events 8456/8456, ");
+    assert!(called.out.starts_with(&events), "{}", called.out);
+    assert!(called.out.contains("\n  note: the recording begins late: "), "{}", called.out);
 }
 
 #[test]

@@ -1,11 +1,16 @@
 //! What a trace shows of the driver refusing memory: releases that belong to an allocation, and requests that fail.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+mod retries;
+mod scan;
+
+use std::collections::{HashMap, HashSet};
 
 use blockyard_record::{Bytes, PoolId, Snapshot, TraceAction, TraceEntry};
 
 use crate::recorded::RecordedRun;
-use crate::stat_index;
+
+use retries::Retries;
+use scan::Scan;
 
 /// A moment at which the driver gave no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,11 +22,6 @@ pub struct DriverRefusal {
     /// How many entries must show memory that came back until the driver gives again; `None` where a request failed instead.
     pub until_released: Option<usize>,
 }
-
-/// The size of every segment for small requests, and of no other.
-const SMALL_SEGMENT: Bytes = Bytes::mib(2);
-/// The largest small request.
-const SMALL: Bytes = Bytes::mib(1);
 
 /// The releases and completed waits that happened inside of allocations, and the refusals that they came from.
 #[derive(Debug, Default)]
@@ -84,312 +84,7 @@ pub(super) fn ladder(
     while index < trace.len() {
         index = scan.take(index);
     }
-    scan.resolve(run)
-}
-
-/// The way through a trace, with what decides how a burst is read.
-struct Scan<'a> {
-    trace: &'a [TraceEntry],
-    /// The entries that made segments of private pools.
-    private: &'a HashMap<usize, PoolId>,
-    /// Active blocks of each segment that the driver gave whole.
-    segments: BTreeMap<u64, (Bytes, usize)>,
-    /// What was asked for in each block in use.
-    active: BTreeMap<u64, Bytes>,
-    /// The size from which on space is not divided (`max_split_size_mb`).
-    limit: Option<Bytes>,
-    idle: usize,
-    waiting: usize,
-    held: Bytes,
-    given: usize,
-    failed: usize,
-    released: usize,
-    bursts: Vec<Burst>,
-    failures: Vec<DriverRefusal>,
-    /// The least that the driver could not have given beyond.
-    ceiling: Option<Bytes>,
-}
-
-impl<'a> Scan<'a> {
-    fn new(trace: &'a [TraceEntry], start: &Snapshot, private: &'a HashMap<usize, PoolId>) -> Self {
-        let mut segments = BTreeMap::new();
-        let mut waiting = 0;
-        for segment in start.segments.iter().filter(|segment| !segment.is_expandable) {
-            let private = usize::from(segment.pool_id != PoolId::DEFAULT);
-            let active = segment.blocks.iter().filter(|block| block.state.is_active()).count();
-            segments.insert(segment.addr.get(), (segment.size, active + private));
-        }
-        let mut active = BTreeMap::new();
-        for block in start.segments.iter().flat_map(|segment| &segment.blocks) {
-            if block.state.is_active() {
-                active.insert(block.addr.get(), block.requested);
-            }
-            waiting += usize::from(block.state == blockyard_record::BlockState::PendingFree);
-        }
-        let idle = segments.values().filter(|(_, active)| *active == 0).count();
-        let held = start.segments.iter().map(blockyard_record::SegmentSnapshot::mapped).sum();
-        Self {
-            trace,
-            private,
-            segments,
-            active,
-            limit: None,
-            idle,
-            waiting,
-            held,
-            given: 0,
-            failed: 0,
-            released: 0,
-            bursts: Vec::new(),
-            failures: Vec::new(),
-            ceiling: None,
-        }
-    }
-
-    /// Takes the entry, or the burst that begins with it; returns the index behind.
-    fn take(&mut self, index: usize) -> usize {
-        let entry = &self.trace[index];
-        match entry.action {
-            TraceAction::FreeCompleted | TraceAction::SegmentFree | TraceAction::SegmentUnmap => {
-                return self.take_burst(index);
-            }
-            TraceAction::FreeRequested => self.waiting += 1,
-            TraceAction::Alloc => {
-                self.active.insert(entry.addr, entry.size);
-                self.count_active(entry.addr, 1);
-            }
-            TraceAction::SegmentAlloc => {
-                // What is in private pools stays, whoever asks.
-                let private = usize::from(self.private.contains_key(&index));
-                self.segments.insert(entry.addr, (entry.size, private));
-                self.idle += 1 - private;
-                self.give(entry.size);
-            }
-            TraceAction::SegmentMap => self.give(entry.size),
-            TraceAction::OutOfMemory => {
-                self.failures.push(DriverRefusal {
-                    given: self.given,
-                    failed: self.failed,
-                    until_released: None,
-                });
-                self.failed += 1;
-                let free = Bytes::new(entry.addr).min(entry.size);
-                let ceiling = self.held.saturating_add(free);
-                self.ceiling = Some(self.ceiling.map_or(ceiling, |least| least.min(ceiling)));
-            }
-            TraceAction::Snapshot => {}
-        }
-        index + 1
-    }
-
-    fn take_burst(&mut self, start: usize) -> usize {
-        let held = self.held;
-        // What completes right after its request waited for nothing, unless the next allocation could not use it.
-        let is_plain =
-            start.checked_sub(1).is_some_and(|before| {
-                let before = &self.trace[before];
-                before.action == TraceAction::FreeRequested && before.addr == self.trace[start].addr
-            }) && !self.failed_request(start + 1).is_some_and(|request| self.came_too_late(start, request));
-        let (mut end, mut releases, mut is_mixed) = (start, None, false);
-        while let Some(entry) = self.trace.get(end) {
-            match entry.action {
-                TraceAction::FreeCompleted => {
-                    self.waiting = self.waiting.saturating_sub(1);
-                    self.active.remove(&entry.addr);
-                    self.count_active(entry.addr, -1);
-                    is_mixed |= releases.is_some();
-                }
-                TraceAction::SegmentFree | TraceAction::SegmentUnmap => {
-                    self.held = self.held.saturating_sub(entry.size);
-                    self.released += 1;
-                    if let Some((_, active)) = self.segments.remove(&entry.addr) {
-                        self.idle -= usize::from(active == 0);
-                    }
-                    releases.get_or_insert(end);
-                }
-                _ => break,
-            }
-            end += 1;
-            if is_plain {
-                return end;
-            }
-        }
-        let next = self.trace.get(end).map(|entry| entry.action);
-        let fails = next == Some(TraceAction::OutOfMemory);
-        let gives = matches!(next, Some(TraceAction::SegmentAlloc | TraceAction::SegmentMap));
-        if fails || (gives && releases.is_some()) {
-            let releases = releases.unwrap_or(end);
-            let request = self.trace[end..]
-                .iter()
-                .find(|entry| matches!(entry.action, TraceAction::Alloc | TraceAction::OutOfMemory));
-            let is_late =
-                request.is_some_and(|request| (start..end).any(|entry| self.came_too_late(entry, request)));
-            let leaves_some = self.idle > 0 || self.waiting > 0;
-            self.bursts.push(Burst {
-                start,
-                releases,
-                end,
-                given: self.given,
-                failed: self.failed,
-                released: self.released,
-                held,
-                is_mixed,
-                is_late,
-                is_partial: leaves_some || !is_in_order(&self.trace[releases..end]),
-            });
-        }
-        end
-    }
-
-    /// Whether the block that the entry frees would serve the request behind it, which fails or takes new memory all the same:
-    /// so it was freed too late for it, while all streams were waited for.
-    fn came_too_late(&self, entry: usize, request: &TraceEntry) -> bool {
-        let freed = &self.trace[entry];
-        freed.action == TraceAction::FreeCompleted
-            && freed.stream == request.stream
-            && (freed.size <= SMALL) == (request.size <= SMALL)
-            && !self.is_released_next(entry)
-            && self.would_serve(self.space_at(freed), request.size)
-    }
-
-    /// Whether best fit would take so much space for the request; large space is not divided for requests under the limit.
-    fn would_serve(&self, space: Bytes, request: Bytes) -> bool {
-        let is_refused = self.limit.is_some_and(|limit| request < limit && space >= limit);
-        space >= request && !is_refused
-    }
-
-    /// Whether the completions and releases behind the entry release its memory: so it was cached before that.
-    fn is_released_next(&self, entry: usize) -> bool {
-        let addr = self.trace[entry].addr;
-        let burst = self.trace[entry..].iter().take_while(|entry| is_of_burst(entry));
-        let mut releases = burst.filter(|entry| entry.action != TraceAction::FreeCompleted);
-        releases.any(|release| addr >= release.addr && addr - release.addr < release.size.get())
-    }
-
-    /// The request that failed behind completions and releases.
-    fn failed_request(&self, from: usize) -> Option<&'a TraceEntry> {
-        let tail = self.trace.get(from..)?;
-        let burst = tail.iter().take_while(|entry| is_of_burst(entry)).count();
-        tail.get(burst).filter(|entry| entry.action == TraceAction::OutOfMemory)
-    }
-
-    /// At most so much space is free once the entry's block is: what lies between its neighbors in use. Where an expandable
-    /// segment ends is not known here, so behind its last block any space is.
-    fn space_at(&self, freed: &TraceEntry) -> Bytes {
-        let whole = self.segments.range(..=freed.addr).next_back();
-        let whole = whole.filter(|(base, (size, _))| freed.addr - **base < size.get());
-        let (base, end) = whole
-            .map_or((freed.addr, u64::MAX), |(base, (size, _))| (*base, base.saturating_add(size.get())));
-        let lowest = if whole.is_some() { base } else { 0 };
-        let below = self.active.range(lowest..freed.addr).next_back();
-        let start = below.map_or(base, |(addr, size)| addr.saturating_add(size.get()).next_multiple_of(512));
-        let above = self.active.range(freed.addr.saturating_add(1)..end).next();
-        Bytes::new(above.map_or(end, |(addr, _)| *addr).saturating_sub(start))
-    }
-
-    fn give(&mut self, size: Bytes) {
-        self.held = self.held.saturating_add(size);
-        self.given += 1;
-    }
-
-    fn count_active(&mut self, addr: u64, change: isize) {
-        let below = self.segments.range_mut(..=addr).next_back();
-        let Some((_, (_, active))) = below.filter(|(base, (size, _))| addr - **base < size.get()) else {
-            return;
-        };
-        let was_idle = *active == 0;
-        *active = active.saturating_add_signed(change);
-        match (was_idle, *active == 0) {
-            (true, false) => self.idle -= 1,
-            (false, true) => self.idle += 1,
-            _ => {}
-        }
-    }
-
-    /// Whether a segment of the burst would have served the request behind it.
-    fn would_have_served(&self, burst: &Burst) -> bool {
-        let request = self.trace[burst.end..]
-            .iter()
-            .find(|entry| matches!(entry.action, TraceAction::Alloc | TraceAction::OutOfMemory));
-        let Some(request) = request else { return false };
-        self.trace[burst.start..burst.end].iter().any(|entry| {
-            let serves = entry.stream == request.stream && self.would_serve(entry.size, request.size);
-            serves
-                && match entry.action {
-                    TraceAction::SegmentFree => (entry.size == SMALL_SEGMENT) == (request.size <= SMALL),
-                    // Pages for large requests are larger than 10 MiB; many small ones may look like them.
-                    TraceAction::SegmentUnmap => request.size <= SMALL || entry.size > Bytes::mib(10),
-                    _ => false,
-                }
-        })
-    }
-
-    fn resolve(mut self, run: &RecordedRun) -> Ladder {
-        let retries = Retries::new(run, self.trace, &self.bursts);
-        let limits = self.limit.is_some();
-        let collects = run.meta.config.contains("garbage_collection_threshold");
-        let mut ladder = Ladder { refusals: std::mem::take(&mut self.failures), ..Ladder::default() };
-        let (mut collected, mut refused, mut undecided) = (0, 0, 0);
-        for (place, burst) in self.bursts.iter().enumerate() {
-            let next = &self.trace[burst.end];
-            let refusal = DriverRefusal {
-                given: burst.given,
-                failed: burst.failed,
-                until_released: Some(burst.released),
-            };
-            let wanted = burst.held.saturating_add(next.size);
-            let exceeds = wanted > run.meta.total_memory || self.ceiling.is_some_and(|most| wanted > most);
-            let reading = if burst.is_mixed {
-                // What completed before the first release did so when the allocation began.
-                Reading::Refused { from: burst.releases }
-            } else if burst.is_late || burst.releases == burst.end {
-                Reading::Refused { from: burst.start }
-            } else if burst.is_partial && collects {
-                Reading::Collected
-            } else if burst.is_partial && limits {
-                Reading::Refused { from: burst.releases }
-            } else if limits || collects || self.would_have_served(burst) {
-                // Just enough would have been released first, or what was released would have been used.
-                Reading::Apart
-            } else if next.action == TraceAction::OutOfMemory || retries.is_one(place).unwrap_or(exceeds) {
-                Reading::Refused { from: burst.start }
-            } else {
-                Reading::Apart
-            };
-            match reading {
-                Reading::Refused { from } => {
-                    ladder.inside.extend(from..burst.end);
-                    if next.action != TraceAction::OutOfMemory {
-                        ladder.refusals.push(refusal);
-                        refused += 1;
-                    }
-                }
-                Reading::Collected => {
-                    ladder.inside.extend(burst.releases..burst.end);
-                    collected += 1;
-                }
-                Reading::Apart => undecided += usize::from(retries.is_one(place).is_none()),
-            }
-        }
-        let mut note = |count: usize, text: &str| {
-            if count > 0 {
-                ladder.notes.push(format!("{count} {text}"));
-            }
-        };
-        note(self.failed, "requests failed; what they asked for is in the trace only after rounding");
-        note(refused, "releases are taken for an allocation that the driver refused at first");
-        note(collected, "releases are taken for garbage collection, which needs the memory fraction");
-        note(
-            undecided,
-            "releases right before new memory are taken for calls of empty_cache; allocations that were refused at first \
-             would look the same",
-        );
-        ladder
-    }
-}
-
-fn is_of_burst(entry: &TraceEntry) -> bool {
-    matches!(entry.action, TraceAction::FreeCompleted | TraceAction::SegmentFree | TraceAction::SegmentUnmap)
+    resolve(scan, run, start.segments.is_empty())
 }
 
 fn split_limit(config: &str) -> Option<Bytes> {
@@ -398,52 +93,62 @@ fn split_limit(config: &str) -> Option<Bytes> {
     Some(Bytes::new(digits.parse::<u64>().ok()?.checked_mul(1 << 20)?))
 }
 
-/// Large segments before small ones, each by stream, size and address: so the whole cache is released.
-fn is_in_order(releases: &[TraceEntry]) -> bool {
-    let whole = releases.iter().filter(|entry| entry.action == TraceAction::SegmentFree);
-    whole.is_sorted_by_key(|entry| (entry.size == SMALL_SEGMENT, entry.stream, entry.size, entry.addr))
-}
-
-/// How many allocations were tried twice between checkpoints, where statistics were recorded.
-struct Retries {
-    known: Vec<Option<bool>>,
-}
-
-impl Retries {
-    fn new(run: &RecordedRun, trace: &[TraceEntry], bursts: &[Burst]) -> Self {
-        let mut known = vec![None; bursts.len()];
-        let Some(key) = stat_index("num_alloc_retries") else { return Self { known } };
-        let value = |stats: &[crate::StatChange]| {
-            stats.iter().find(|change| change.key == key).map(|change| change.value)
+fn resolve(mut scan: Scan<'_>, run: &RecordedRun, is_whole: bool) -> Ladder {
+    let retries = Retries::new(run, scan.trace, &scan.bursts, is_whole);
+    let limits = scan.limit.is_some();
+    let collects = run.meta.config.contains("garbage_collection_threshold");
+    let mut ladder = Ladder { refusals: std::mem::take(&mut scan.failures), ..Ladder::default() };
+    let (mut collected, mut refused, mut undecided) = (0, 0, 0);
+    for (place, burst) in scan.bursts.iter().enumerate() {
+        let next = &scan.trace[burst.end];
+        let refusal =
+            DriverRefusal { given: burst.given, failed: burst.failed, until_released: Some(burst.released) };
+        let wanted = burst.held.saturating_add(next.size);
+        let exceeds = wanted > run.meta.total_memory || scan.ceiling.is_some_and(|most| wanted > most);
+        let reading = if burst.is_mixed {
+            // What completed before the first release did so when the allocation began.
+            Reading::Refused { from: burst.releases }
+        } else if burst.is_late || burst.releases == burst.end {
+            Reading::Refused { from: burst.start }
+        } else if burst.is_partial && collects {
+            Reading::Collected
+        } else if burst.is_partial && limits {
+            Reading::Refused { from: burst.releases }
+        } else if limits || collects || scan.would_have_served(burst) {
+            // Just enough would have been released first, or what was released would have been used.
+            Reading::Apart
+        } else if next.action == TraceAction::OutOfMemory || retries.is_one(place).unwrap_or(exceeds) {
+            Reading::Refused { from: burst.start }
+        } else {
+            Reading::Apart
         };
-        let moments = run.checkpoints.iter().map(|(_, at, stats)| (*at, stats));
-        let last = run.final_stats.iter().map(|stats| (trace.len(), stats));
-        let mut before = None;
-        for (at, stats) in moments.chain(last) {
-            let Some(now) = value(stats) else { continue };
-            if let Some((from, then)) = before {
-                let within = |burst: &Burst| (from..at).contains(&burst.end) && trace.len() > burst.end;
-                let fails = trace.get(from..at).unwrap_or_default();
-                let fails = fails.iter().filter(|entry| entry.action == TraceAction::OutOfMemory).count();
-                let gives: Vec<usize> = (0..bursts.len())
-                    .filter(|place| {
-                        let burst = &bursts[*place];
-                        within(burst) && trace[burst.end].action != TraceAction::OutOfMemory
-                    })
-                    .collect();
-                let retried = usize::try_from(now - then).unwrap_or(0).saturating_sub(fails);
-                if retried == 0 || retried == gives.len() {
-                    for place in gives {
-                        known[place] = Some(retried > 0);
-                    }
+        match reading {
+            Reading::Refused { from } => {
+                ladder.inside.extend(from..burst.end);
+                if next.action != TraceAction::OutOfMemory {
+                    ladder.refusals.push(refusal);
+                    refused += 1;
                 }
             }
-            before = Some((at, now));
+            Reading::Collected => {
+                ladder.inside.extend(burst.releases..burst.end);
+                collected += 1;
+            }
+            Reading::Apart => undecided += usize::from(retries.is_one(place).is_none()),
         }
-        Self { known }
     }
-
-    fn is_one(&self, burst: usize) -> Option<bool> {
-        self.known.get(burst).copied().flatten()
-    }
+    let mut note = |count: usize, text: &str| {
+        if count > 0 {
+            ladder.notes.push(format!("{count} {text}"));
+        }
+    };
+    note(scan.failed, "requests failed; what they asked for is in the trace only after rounding");
+    note(refused, "releases are taken for an allocation that the driver refused at first");
+    note(collected, "releases are taken for garbage collection, which needs the memory fraction");
+    note(
+        undecided,
+        "releases right before new memory are taken for calls of empty_cache; allocations that were refused at first \
+         would look the same",
+    );
+    ladder
 }
