@@ -39,9 +39,7 @@ impl Suite {
                 suite.traces.push(Trace::random_allocations(&name, count, most));
             }
         }
-        for (name, size) in [("1KiB", 1 << 10), ("2MiB", 2 << 20), ("64MiB", 64 << 20)] {
-            suite.traces.push(Trace::ping_pong(&format!("pingpong_{name}"), size, 100_000));
-        }
+        suite.traces.extend(ping_pongs(100_000));
         Ok(suite)
     }
 
@@ -65,6 +63,13 @@ impl Suite {
         }
         Ok(suite)
     }
+}
+
+/// Blocks of one size taken and given back, `pairs` times.
+#[must_use]
+pub fn ping_pongs(pairs: usize) -> Vec<Trace> {
+    let sizes = [("1KiB", 1 << 10), ("2MiB", 2 << 20), ("64MiB", 64 << 20)];
+    sizes.map(|(name, size)| Trace::ping_pong(&format!("pingpong_{name}"), size, pairs)).into()
 }
 
 /// A recorded program, if its file is there.

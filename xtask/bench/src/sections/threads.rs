@@ -9,7 +9,7 @@ use blockyard_bench_trace::Trace;
 
 use super::{Context, FAKE_DEVICE};
 use crate::machine::pin;
-use crate::measure::Measure;
+use crate::measure::{Measure, geometric_mean};
 use crate::native::{Libraries, Pass, Side};
 use crate::report::{Row, Section};
 use crate::suite::Suite;
@@ -42,6 +42,7 @@ pub fn threads(context: &Context) -> Result<Section> {
         }
     }
     progress.finish_and_clear();
+    let [ours, theirs] = [0, 1].map(|contender| scaling(&rows, contender));
     Ok(Section {
         name: "threads".to_owned(),
         title: "Threads, each on a stream and a core of its own".to_owned(),
@@ -51,11 +52,19 @@ pub fn threads(context: &Context) -> Result<Section> {
         goal: None,
         notes: vec![
             FAKE_DEVICE.to_owned(),
+            format!("two threads do {ours:.2} times what one does with Blockyard, {theirs:.2} times with PyTorch"),
             "what limits both: one lock for all streams; a second thread adds waiting for the lock, and moves the \
              allocator's data from core to core"
                 .to_owned(),
         ],
     })
+}
+
+/// How many times what one thread does two do, in the mean; rows come in pairs.
+fn scaling(rows: &[Row], contender: usize) -> f64 {
+    let value = |row: &Row| row.values.get(contender).copied().flatten().map(|value| value.median);
+    let pairs = rows.chunks_exact(2).filter_map(|pair| Some(value(&pair[1])? / value(&pair[0])?));
+    geometric_mean(&pairs.collect::<Vec<_>>())
 }
 
 fn row(libraries: &Libraries, trace: &Trace, count: u16, context: &Context) -> Result<Row> {
