@@ -95,3 +95,42 @@ impl<D: DeviceMemory, S: EventSink> Inner<D, S> {
         self.live.find(addr, is_it).ok_or(AllocError::InvalidPointer(addr))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use blockyard_device::VirtualDevice;
+
+    use super::*;
+    use crate::AllocatorConfig;
+
+    #[test]
+    fn threads_do_not_get_in_each_others_way() {
+        let rounds = if cfg!(miri) { 8 } else { 2000 };
+        let device = VirtualDevice::new(Bytes::gib(1));
+        let shared = SharedAllocator::new(CachingAllocator::new(device, AllocatorConfig::default(), Silent));
+        std::thread::scope(|scope| {
+            for thread in 0..3 {
+                let shared = &shared;
+                scope.spawn(move || {
+                    let (own, other) = (StreamId::new(thread), StreamId::new((thread + 1) % 3));
+                    let mut held = Vec::new();
+                    for round in 0..rounds {
+                        held.push(shared.allocate(Bytes::new(512 * (round % 7 + 1)), own).unwrap());
+                        shared.record_stream(held[0], other).unwrap();
+                        if round % 3 == 2 {
+                            held.drain(..).for_each(|addr| shared.free(addr).unwrap());
+                        }
+                    }
+                    held.into_iter().for_each(|addr| shared.free(addr).unwrap());
+                });
+            }
+        });
+        shared.with(|allocator| {
+            allocator.empty_cache().unwrap();
+            allocator.check().unwrap();
+            let stats = allocator.stats();
+            assert_eq!(stats.allocation.all.allocated, 3 * i64::try_from(rounds).unwrap());
+            assert_eq!(stats.reserved_bytes.all.current, 0);
+        });
+    }
+}

@@ -6,8 +6,7 @@ use blockyard_record::{BlockId, Bytes, DeviceAddr, PoolKind, SegmentId};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use proptest::strategy::ValueTree;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::Config;
 
 use super::{Bin, List, SizeBins, bin_of};
 use crate::block::{Block, BlockIndex, BlockTable};
@@ -205,9 +204,13 @@ proptest! {
     }
 }
 
+// It counts over many runs, which take minutes in Miri.
+#[cfg(not(miri))]
 #[test]
-#[cfg_attr(miri, ignore = "it counts over many runs, which take minutes there")]
 fn random_runs_lead_a_bin_through_all_its_forms() {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+
     let mut runner = TestRunner::deterministic();
     let mut turns = BTreeSet::new();
     for _ in 0..64 {
