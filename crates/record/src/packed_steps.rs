@@ -15,9 +15,6 @@ pub(crate) struct PackedSteps {
     /// What the last step left.
     #[serde(skip)]
     last: Moment,
-    /// Bytes of `bytes` that tell of ledgers.
-    #[serde(skip)]
-    ledger_bytes: usize,
 }
 
 /// What came over a border.
@@ -104,9 +101,11 @@ impl PackedSteps {
 
     /// Bytes of memory: for the ends of steps, and for ledgers.
     pub(crate) fn sizes(&self) -> (usize, usize) {
-        let ledgers = self.ledger_bytes + self.groups.capacity() * size_of::<[u64; 4]>();
         let all = self.bytes.capacity() + self.groups.capacity() * size_of::<Group>();
-        (all.saturating_sub(ledgers), ledgers)
+        let groups = (0..self.groups.len()).filter_map(|index| self.group(index));
+        let steps: usize = groups.flat_map(Moments::end_sizes).sum();
+        let steps = steps + self.groups.capacity() * (size_of::<Group>() - size_of::<[u64; 4]>());
+        (steps, all.saturating_sub(steps))
     }
 
     /// Gives back memory that was kept for more steps.
@@ -129,14 +128,12 @@ impl PackedSteps {
         if inline.is_none() {
             varint::push(&mut self.bytes, events.into());
         }
-        let before = self.bytes.len();
         for (place, (old, new)) in self.last.bytes.iter().zip(next.bytes).enumerate() {
             if *old != new {
                 self.bytes[tag] |= 0x10 << place;
                 varint::push_step(&mut self.bytes, *old, new);
             }
         }
-        self.ledger_bytes += self.bytes.len() - before;
         self.last = next;
     }
 
@@ -184,6 +181,22 @@ struct Moments<'a> {
     rest: Reader<'a>,
     now: Moment,
     left: usize,
+}
+
+impl Moments<'_> {
+    /// How many bytes the end of each step takes.
+    fn end_sizes(mut self) -> impl Iterator<Item = usize> {
+        std::iter::from_fn(move || {
+            let before = self.rest;
+            self.next()?;
+            let mut rest = before;
+            let has_more = rest.byte()? & MANY == MANY;
+            if has_more {
+                rest.small()?;
+            }
+            Some(before.0.len() - rest.0.len())
+        })
+    }
 }
 
 impl Iterator for Moments<'_> {
@@ -239,6 +252,19 @@ mod tests {
             let expected: Vec<_> = steps[from..].iter().map(|(_, ledger)| *ledger).collect();
             assert_eq!(ledgers, expected, "from step {from}");
         }
+    }
+
+    #[test]
+    fn memory_is_told_apart() {
+        let mut packed = packed();
+        packed.shrink();
+        let (ends, ledgers) = packed.sizes();
+        // A byte each, two for a third of them, which have many events, and three for a few.
+        let groups = packed.groups.len() * (size_of::<Group>() - size_of::<[u64; 4]>());
+        assert!((250 + groups..350 + groups).contains(&ends), "{ends}");
+        assert_eq!(ends + ledgers, packed.bytes.len() + packed.groups.len() * size_of::<Group>());
+        let again: PackedSteps = postcard::from_bytes(&postcard::to_allocvec(&packed).unwrap()).unwrap();
+        assert_eq!(again.sizes(), (ends, ledgers));
     }
 
     #[test]

@@ -23,6 +23,7 @@ const STYLE: &str = "
   text { font: 12px system-ui, sans-serif; fill: #1c2024; }
   .title { font-size: 15px; font-weight: 600; }
   .muted { fill: #5b636b; }
+  .value { paint-order: stroke; stroke: #ffffff; stroke-width: 4px; }
   .grid { stroke: #d9dde1; }
   .one { stroke: #1c2024; }
   .goal { stroke: #8a5a00; stroke-dasharray: 5 3; }
@@ -34,6 +35,7 @@ const STYLE: &str = "
   @media (prefers-color-scheme: dark) {
     text { fill: #e6e9ec; }
     .muted { fill: #a2abb3; }
+    .value { stroke: #15181b; }
     .grid { stroke: #3a4148; }
     .one, .range { stroke: #e6e9ec; }
     .goal { stroke: #e0b050; }
@@ -138,7 +140,7 @@ impl<'a> Panel<'a> {
             line(svg, "range", (self.x(ratio.least), middle), (self.x(ratio.most), middle));
         }
         let after = self.x(ratio.most).max(end).max(one);
-        text(svg, "", after + 6.0, middle + 4.0, "start", &format!("{:.2}x", ratio.median));
+        text(svg, "value", after + 6.0, middle + 4.0, "start", &format!("{:.2}x", ratio.median));
     }
 
     /// What the axis counts.
