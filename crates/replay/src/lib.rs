@@ -14,6 +14,7 @@ mod compare;
 mod contents;
 mod error;
 mod feeder;
+mod fraction;
 pub mod job;
 mod past;
 mod progress;

@@ -3,8 +3,9 @@ use std::borrow::Cow;
 use blockyard_allocator::{AllocatorConfig, size};
 use blockyard_device::{Held, ProcessMemory, RecordedDevice, RecordedFailure, RecordedRefusal};
 use blockyard_pytorch::{Inferred, ReadError, RecordedRun, requests, requests_after};
-use blockyard_record::{BlockState, SegmentSnapshot, TraceAction, TraceEntry};
+use blockyard_record::{BlockState, PoolKind, SegmentSnapshot, TraceAction, TraceEntry};
 
+use crate::fraction::infer_fraction;
 use crate::rewind::{RewindError, Rewound, decide, rewind};
 use crate::{OnProgress, RunError, Settings};
 
@@ -33,6 +34,17 @@ pub fn open<'a>(
     if !run.operations.is_empty() || run.trace.is_none() || run.segments.is_none() {
         return from_nothing(run);
     }
+    let mut replayable = open_rewound(run, settings, on_progress)?;
+    let Replayable { run, inferred, .. } = &mut replayable;
+    infer_fraction(run, settings, inferred, on_progress)?;
+    Ok(replayable)
+}
+
+fn open_rewound<'a>(
+    run: &'a RecordedRun,
+    settings: &Settings,
+    on_progress: OnProgress,
+) -> Result<Replayable<'a>, RunError> {
     let (whole, mut rewound) = match rewind_whole_requests(run, &settings.config) {
         Ok(found) => found,
         // What cannot be rewound may still be a recording from its beginning, with other segments at the end.
@@ -51,6 +63,17 @@ pub fn open<'a>(
     let mut labels = inferred.workload.labels().to_vec();
     labels.insert(0, (0, "the recording begins".to_owned()));
     inferred.workload.set_labels(labels);
+    let cached = rewound.start.segments.iter().filter(|segment| {
+        let is_whole = segment.blocks.iter().all(|block| block.state == BlockState::Inactive);
+        is_whole && segment.pool == PoolKind::Large && !segment.is_expandable
+    });
+    let cached = cached.count();
+    if settings.config.garbage_collection_threshold() > 0.0 && cached > 0 {
+        inferred.notes.push(format!(
+            "how long {cached} segments had been cached when the recording begins is not known, and garbage collection goes by \
+             that; they are taken to be equally old"
+        ));
+    }
     let entries = |run: &RecordedRun| run.trace.as_ref().map_or(0, Vec::len);
     let cut = entries(run) - entries(&whole);
     if cut > 0 {

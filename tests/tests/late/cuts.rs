@@ -137,6 +137,28 @@ fn cut_heads_of_programs() {
 }
 
 #[test]
+fn a_memory_fraction_is_inferred_from_garbage_collection() {
+    for name in ["synthetic/gc06-tight", "synthetic/split32gc06-tight"] {
+        let run = read(name);
+        let length = run.trace.as_ref().unwrap().len();
+        let (mut identical, mut cuts) = (0, 0);
+        for cut in (0..length).step_by(83) {
+            let comparison =
+                verify(&cut_at(&run, cut), &mut |_| ControlFlow::Continue(())).unwrap().comparison;
+            // The ages of what was cached before decide too, and no trace tells them: that is said.
+            let is_said =
+                comparison.notes.iter().any(|note| note.contains("garbage collection goes by that"));
+            let is_identical = comparison.is_identical();
+            assert!(is_identical || (cut > 0 && is_said), "{name} cut at {cut}: {comparison:?}");
+            identical += usize::from(is_identical);
+            cuts += 1;
+        }
+        println!("{name}: {identical} of {cuts} cuts are identical");
+        assert!(3 * identical >= 2 * cuts, "{name}: {identical} of {cuts}");
+    }
+}
+
+#[test]
 fn every_cut_through_a_recording() {
     let seen = check("synthetic/default-mix", 1);
     assert!(seen.cuts > 1700 && seen.blocks > 100_000, "{seen:?}");

@@ -144,7 +144,7 @@ fn resolve(mut scan: Scan<'_>, run: &RecordedRun, is_whole: bool) -> Ladder {
     };
     note(scan.failed, "requests failed; what they asked for is in the trace only after rounding");
     note(refused, "releases are taken for an allocation that the driver refused at first");
-    note(collected, "releases are taken for garbage collection, which needs the memory fraction");
+    note(collected, "releases are taken for garbage collection");
     note(
         undecided,
         "releases right before new memory are taken for calls of empty_cache; allocations that were refused at first \

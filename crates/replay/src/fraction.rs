@@ -1,0 +1,145 @@
+//! The memory fraction that garbage collection worked against, which a trace does not name.
+//!
+//! The more may be reserved, the later memory is collected and the later requests are refused. So the first entry at which a
+//! replay and the trace part says whether the limit was too low or too high, and halving finds it.
+
+use std::cmp::Ordering;
+use std::ops::ControlFlow;
+
+use blockyard_pytorch::{Inferred, RecordedRun};
+use blockyard_record::{Bytes, TraceAction, TraceEntry};
+use blockyard_workload::{Request, Workload};
+
+use crate::{OnProgress, Progress, RunError, Runner, Settings, device_of, progress};
+
+const MOST_ATTEMPTS: usize = 48;
+
+/// Lets the workload begin with the memory fraction under which the replay follows the trace the longest.
+///
+/// Nothing happens where garbage collection is off, the settings name a fraction, or no attempt follows the trace further
+/// than the replay without one.
+pub(crate) fn infer_fraction(
+    run: &RecordedRun,
+    settings: &Settings,
+    inferred: &mut Inferred,
+    on_progress: OnProgress,
+) -> Result<(), RunError> {
+    let expected = run.trace.as_deref().unwrap_or_default();
+    let collects = settings.config.garbage_collection_threshold() > 0.0;
+    let releases = expected.iter().any(|entry| entry.action == TraceAction::SegmentFree);
+    if !collects || settings.config.per_process_memory_fraction() < 1.0 || !releases {
+        return Ok(());
+    }
+    let total = run.meta.total_memory;
+    let (mut low, mut high) = (most_held(inferred, expected), total);
+    let mut best = attempt(run, settings, inferred, on_progress)?.followed;
+    let mut found = None;
+    let mut limit = low;
+    for _ in 0..MOST_ATTEMPTS {
+        let limited = with_limit(inferred, limit, total);
+        let Attempt { followed, direction } = attempt(run, settings, &limited, on_progress)?;
+        if followed > best {
+            best = followed;
+            found = Some(limit);
+        }
+        match direction {
+            Some(Ordering::Less) => low = limit,
+            Some(_) => high = limit,
+            None => break,
+        }
+        let middle = Bytes::new(low.get() + high.saturating_sub(low).get() / 2);
+        if middle == limit || middle == low {
+            break;
+        }
+        limit = middle;
+    }
+    if let Some(limit) = found {
+        let notes = std::mem::take(&mut inferred.notes);
+        *inferred = with_limit(inferred, limit, total);
+        inferred.notes = notes;
+        inferred.notes.push(format!(
+            "at most {limit} are taken to be allowed by a memory fraction, since garbage collection acts like that"
+        ));
+    }
+    Ok(())
+}
+
+/// The most that the program ever held, so that its limit cannot have been lower.
+fn most_held(inferred: &Inferred, trace: &[TraceEntry]) -> Bytes {
+    let mut held: Bytes = inferred.start.segments.iter().map(blockyard_record::SegmentSnapshot::mapped).sum();
+    let mut most = held;
+    for entry in trace {
+        match entry.action {
+            TraceAction::SegmentAlloc | TraceAction::SegmentMap => held = held.saturating_add(entry.size),
+            TraceAction::SegmentFree | TraceAction::SegmentUnmap => held = held.saturating_sub(entry.size),
+            _ => {}
+        }
+        most = most.max(held);
+    }
+    most
+}
+
+#[expect(clippy::cast_precision_loss, reason = "the allocator multiplies doubles and cuts off")]
+fn with_limit(inferred: &Inferred, limit: Bytes, total: Bytes) -> Inferred {
+    // Half a byte more, so that cutting off the product gives the limit again.
+    let fraction = ((limit.get() as f64 + 0.5) / total.get().max(1) as f64).min(1.0);
+    let first = Request::SetFraction { fraction };
+    let requests = std::iter::once(first).chain(inferred.workload.requests().iter().copied());
+    let mut workload = Workload::from_requests(requests.collect());
+    let labels = inferred.workload.labels().iter();
+    workload.set_labels(
+        labels.map(|(at, text)| (if *at == 0 { 0 } else { at.saturating_add(1) }, text.clone())).collect(),
+    );
+    Inferred { workload, ..inferred.clone() }
+}
+
+struct Attempt {
+    /// How many entries are as recorded.
+    followed: usize,
+    /// Whether the limit was too low (`Less`) or too high; `None` where that cannot be said, or nothing differs.
+    direction: Option<Ordering>,
+}
+
+fn attempt(
+    run: &RecordedRun,
+    settings: &Settings,
+    inferred: &Inferred,
+    on_progress: OnProgress,
+) -> Result<Attempt, RunError> {
+    let expected = run.trace.as_deref().unwrap_or_default();
+    let device = device_of(run, inferred);
+    let mut runner =
+        Runner::beginning_with(device, settings, &inferred.workload, &inferred.start)?.with_trace();
+    let (mut compared, mut index, total) = (0, 0, inferred.workload.requests().len());
+    // A run that has left the recording may ask the device for what it does not have.
+    while let Ok(Some(_)) = runner.step() {
+        if progress::is_due(index)
+            && on_progress(Progress::new("inferring", index, total)) == ControlFlow::Break(())
+        {
+            return Err(RunError::Cancelled);
+        }
+        index += 1;
+        let found = runner.trace();
+        if let Some(place) = (compared..found.len()).find(|place| expected.get(*place) != found.get(*place)) {
+            return Ok(Attempt { followed: place, direction: direction(expected, found, place) });
+        }
+        compared = found.len();
+    }
+    Ok(Attempt { followed: compared, direction: None })
+}
+
+/// More was released, or refused, than recorded: the limit is too low. Less: too high.
+fn direction(expected: &[TraceEntry], found: &[TraceEntry], place: usize) -> Option<Ordering> {
+    let released = |trace: &[TraceEntry]| -> Bytes {
+        let tail = trace.get(place..).unwrap_or_default().iter();
+        tail.take_while(|entry| entry.action == TraceAction::SegmentFree).map(|entry| entry.size).sum()
+    };
+    let fails =
+        |trace: &[TraceEntry]| trace.get(place).is_some_and(|entry| entry.action == TraceAction::OutOfMemory);
+    match released(expected).cmp(&released(found)) {
+        Ordering::Equal if fails(found) && !fails(expected) => Some(Ordering::Less),
+        Ordering::Equal if fails(expected) && !fails(found) => Some(Ordering::Greater),
+        Ordering::Equal => None,
+        other => Some(other),
+    }
+}
