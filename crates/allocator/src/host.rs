@@ -133,11 +133,11 @@ impl<H: HostMemory> HostAllocator<H> {
         if requested.is_zero() {
             return Ok(HostAllocation { addr: HostAddr::default(), number: None, allocator: self.identity });
         }
+        let rounded = requested.get().checked_next_power_of_two();
+        let exponent = rounded.ok_or(HostError::TooLarge { requested })?.ilog2() as usize;
         if !self.config.use_background_threads {
             self.process_events()?;
         }
-        let rounded = requested.get().checked_next_power_of_two();
-        let exponent = rounded.ok_or(HostError::TooLarge { requested })?.ilog2() as usize;
         if let Some(addr) = self.take_cached(exponent) {
             return Ok(self.hand_out(addr, exponent));
         }
@@ -272,19 +272,22 @@ impl<H: HostMemory> HostAllocator<H> {
         for exponent in 0..LISTS {
             let mut cached = std::mem::take(&mut self.cached[exponent]).into_iter();
             while let Some(addr) = cached.next() {
-                let Some(block) = self.blocks.remove(&addr) else {
+                let Some(block) = self.blocks.get(&addr) else {
                     continue;
                 };
-                self.counters.block_gone(block.size());
+                let size = block.size();
                 if let Some(pinning) = block.pinning {
                     match self.memory.release(addr, pinning) {
                         Ok(micros) => self.counters.host_free_time.add(micros),
                         Err(error) => {
-                            self.cached[exponent] = cached.collect();
+                            // It is still pinned, so it stays cached with those behind it.
+                            self.cached[exponent] = std::iter::once(addr).chain(cached).collect();
                             return Err(error.into());
                         }
                     }
                 }
+                self.blocks.remove(&addr);
+                self.counters.block_gone(size);
             }
         }
         Ok(())
