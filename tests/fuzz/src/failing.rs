@@ -1,29 +1,48 @@
+//! Devices that fail when they should.
+
 use std::cell::Cell;
 
-use blockyard_device::{DeviceError, DeviceMemory, MemoryInfo, StreamEvent, VirtualDevice, VirtualMemory};
-use blockyard_record::{Bytes, DeviceAddr, StreamId};
+use blockyard_device::{
+    DeviceError, DeviceMemory, HostMemory, MemoryInfo, Pinning, StreamEvent, Taken, VirtualDevice,
+    VirtualHostMemory, VirtualMemory,
+};
+use blockyard_record::{Bytes, DeviceAddr, HostAddr, StreamId};
 
-/// A virtual device whose calls fail when they should; a call that fails does nothing.
-#[derive(Clone, Debug)]
-pub(super) struct FailingDevice {
-    pub(super) inner: VirtualDevice,
-    /// Whether it has memory that comes page by page.
-    pub(super) has_pages: bool,
-    /// Calls of the kind that still work, while a failure is to come.
+use crate::input::Input;
+
+/// Failures to come, and how many there were.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Failures {
     armed: Cell<Option<Armed>>,
-    /// Failures so far.
     failed: Cell<u32>,
 }
 
+/// A virtual device whose calls fail when they should; a call that fails does nothing.
+#[derive(Clone, Debug)]
+pub(crate) struct FailingDevice {
+    pub(crate) inner: VirtualDevice,
+    pub(crate) failures: Failures,
+    /// Whether it has memory that comes page by page.
+    has_pages: bool,
+}
+
+/// The same for pinned memory.
+#[derive(Clone, Debug)]
+pub(crate) struct FailingHost {
+    pub(crate) inner: VirtualHostMemory,
+    pub(crate) failures: Failures,
+}
+
+/// A failure to come, after so many calls of its kind that work.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Armed {
-    pub(super) call: Call,
-    pub(super) working: u8,
-    pub(super) failure: Failure,
+pub(crate) struct Armed {
+    pub(crate) call: Call,
+    pub(crate) working: u8,
+    pub(crate) failure: Failure,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Call {
+pub(crate) enum Call {
     MemoryInfo,
     Allocate,
     Release,
@@ -38,7 +57,7 @@ pub(super) enum Call {
 }
 
 impl Call {
-    pub(super) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::MemoryInfo,
         Self::Allocate,
         Self::Release,
@@ -54,7 +73,7 @@ impl Call {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Failure {
+pub(crate) enum Failure {
     OutOfMemory,
     Unknown,
     Lost,
@@ -63,7 +82,7 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    pub(super) const ALL: [Self; 5] =
+    pub(crate) const ALL: [Self; 5] =
         [Self::OutOfMemory, Self::Unknown, Self::Lost, Self::Sticky, Self::Driver];
 
     fn error(self) -> DeviceError {
@@ -78,16 +97,23 @@ impl Failure {
     }
 }
 
-impl FailingDevice {
-    pub(super) fn new(total: Bytes, has_pages: bool) -> Self {
-        Self { inner: VirtualDevice::new(total), has_pages, armed: Cell::new(None), failed: Cell::new(0) }
-    }
-
-    pub(super) fn arm(&self, armed: Option<Armed>) {
+impl Failures {
+    /// Plans a failure in place of the one that was planned.
+    pub(crate) fn arm(&self, armed: Option<Armed>) {
         self.armed.set(armed);
     }
 
-    pub(super) fn failed(&self) -> u32 {
+    /// Plans what the input says, or nothing.
+    pub(crate) fn arm_by(&self, input: &mut Input<'_>) {
+        self.arm(input.chance().then(|| Armed {
+            call: input.of(&Call::ALL),
+            working: input.byte() % 4,
+            failure: input.of(&Failure::ALL),
+        }));
+    }
+
+    /// How many there were.
+    pub(crate) fn count(&self) -> u32 {
         self.failed.get()
     }
 
@@ -109,6 +135,36 @@ impl FailingDevice {
     }
 }
 
+impl FailingDevice {
+    pub(crate) fn new(total: Bytes, has_pages: bool) -> Self {
+        Self { inner: VirtualDevice::new(total), failures: Failures::default(), has_pages }
+    }
+}
+
+impl HostMemory for FailingHost {
+    type Event = StreamEvent;
+
+    fn allocate(&mut self, size: Bytes, pinning: Pinning) -> Result<Taken, DeviceError> {
+        self.failures.pass(Call::Allocate)?;
+        self.inner.allocate(size, pinning)
+    }
+
+    fn release(&mut self, addr: HostAddr, pinning: Pinning) -> Result<i64, DeviceError> {
+        self.failures.pass(Call::Release)?;
+        self.inner.release(addr, pinning)
+    }
+
+    fn record_event(&mut self, stream: StreamId) -> Result<StreamEvent, DeviceError> {
+        self.failures.pass(Call::RecordEvent)?;
+        self.inner.record_event(stream)
+    }
+
+    fn is_complete(&self, event: &StreamEvent) -> Result<bool, DeviceError> {
+        self.failures.pass(Call::IsComplete)?;
+        self.inner.is_complete(event)
+    }
+}
+
 impl DeviceMemory for FailingDevice {
     type Event = StreamEvent;
 
@@ -117,32 +173,32 @@ impl DeviceMemory for FailingDevice {
     }
 
     fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError> {
-        self.pass(Call::MemoryInfo)?;
+        self.failures.pass(Call::MemoryInfo)?;
         self.inner.memory_info()
     }
 
     fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
-        self.pass(Call::Allocate)?;
+        self.failures.pass(Call::Allocate)?;
         self.inner.allocate_segment(size)
     }
 
     fn release_segment(&mut self, base: DeviceAddr) -> Result<(), DeviceError> {
-        self.pass(Call::Release)?;
+        self.failures.pass(Call::Release)?;
         self.inner.release_segment(base)
     }
 
     fn record_event(&mut self, stream: StreamId) -> Result<StreamEvent, DeviceError> {
-        self.pass(Call::RecordEvent)?;
+        self.failures.pass(Call::RecordEvent)?;
         self.inner.record_event(stream)
     }
 
     fn is_complete(&self, event: &StreamEvent) -> Result<bool, DeviceError> {
-        self.pass(Call::IsComplete)?;
+        self.failures.pass(Call::IsComplete)?;
         self.inner.is_complete(event)
     }
 
     fn wait(&mut self, event: &StreamEvent) -> Result<(), DeviceError> {
-        self.pass(Call::Wait)?;
+        self.failures.pass(Call::Wait)?;
         self.inner.wait(event)
     }
 
@@ -153,22 +209,22 @@ impl DeviceMemory for FailingDevice {
 
 impl VirtualMemory for FailingDevice {
     fn reserve(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
-        self.pass(Call::Reserve)?;
+        self.failures.pass(Call::Reserve)?;
         self.inner.reserve(size)
     }
 
     fn release(&mut self, base: DeviceAddr) -> Result<(), DeviceError> {
-        self.pass(Call::ReleaseRange)?;
+        self.failures.pass(Call::ReleaseRange)?;
         VirtualMemory::release(&mut self.inner, base)
     }
 
     fn map(&mut self, addr: DeviceAddr, size: Bytes, page: Bytes) -> Result<(), DeviceError> {
-        self.pass(Call::Map)?;
+        self.failures.pass(Call::Map)?;
         self.inner.map(addr, size, page)
     }
 
     fn unmap(&mut self, addr: DeviceAddr, size: Bytes, page: Bytes) -> Result<(), DeviceError> {
-        self.pass(Call::Unmap)?;
+        self.failures.pass(Call::Unmap)?;
         self.inner.unmap(addr, size, page)
     }
 }

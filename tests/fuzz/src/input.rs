@@ -6,43 +6,43 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
 /// Bytes that are read as choices; zeros behind their end.
-pub(super) struct Input<'a>(&'a [u8]);
+pub(crate) struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(super) fn byte(&mut self) -> u8 {
+    pub(crate) fn byte(&mut self) -> u8 {
         let (first, rest) = self.0.split_first().unwrap_or((&0, &[]));
         self.0 = rest;
         *first
     }
 
     /// One of the values.
-    pub(super) fn of<T: Copy>(&mut self, values: &[T]) -> T {
+    pub(crate) fn of<T: Copy>(&mut self, values: &[T]) -> T {
         values[self.index(values.len())]
     }
 
     /// An index of a list that is not empty and has at most 256 members that matter.
-    pub(super) fn index(&mut self, length: usize) -> usize {
+    pub(crate) fn index(&mut self, length: usize) -> usize {
         usize::from(self.byte()) % length
     }
 
-    pub(super) fn chance(&mut self) -> bool {
+    pub(crate) fn chance(&mut self) -> bool {
         self.byte() & 1 == 1
     }
 
     /// Handles of real streams are addresses; best fit orders by them.
-    pub(super) fn stream(&mut self) -> StreamId {
+    pub(crate) fn stream(&mut self) -> StreamId {
         StreamId::new(self.of(&[0, 0, 0, 1, 2, 0x7f12_3456_7890, u64::MAX]))
     }
 
-    pub(super) fn pool(&mut self) -> PoolId {
+    pub(crate) fn pool(&mut self) -> PoolId {
         let pool = |capture, user| PoolId { capture, user };
         self.of(&[
             pool(0, 1),
@@ -56,7 +56,7 @@ impl<'a> Input<'a> {
     }
 
     /// A size, crowded around every threshold.
-    pub(super) fn size(&mut self) -> Bytes {
+    pub(crate) fn size(&mut self) -> Bytes {
         let (class, part) = (self.byte() % 16, u64::from(self.byte()));
         let change = i64::try_from(part % 3).unwrap_or_default() - 1;
         Bytes::new(match class {
@@ -85,7 +85,7 @@ impl<'a> Input<'a> {
     }
 
     /// Mostly small enough that memory runs out often, and not always a multiple of anything; or larger than any device.
-    pub(super) fn capacity(&mut self) -> Bytes {
+    pub(crate) fn capacity(&mut self) -> Bytes {
         let mib = [24, 40, 64, 100, 200, 1024, 2, 0];
         Bytes::new(match self.byte() {
             255 => u64::MAX,
@@ -96,7 +96,7 @@ impl<'a> Input<'a> {
     }
 
     /// A text of up to three settings, which may have an error.
-    pub(super) fn settings(&mut self) -> String {
+    pub(crate) fn settings(&mut self) -> String {
         let mut text = String::new();
         for _ in 0..self.byte() % 4 {
             let (key, value) = (self.byte(), self.byte());

@@ -12,11 +12,18 @@
     reason = "a fuzz target tells what it found by panicking"
 )]
 
+mod failing;
+mod follower;
+mod host;
+mod input;
+mod malloc_async;
 mod operations;
 mod options;
 mod recording;
 mod workload;
 
+pub use host::host;
+pub use malloc_async::malloc_async;
 pub use operations::operations;
 pub use options::options;
 pub use recording::recording;
@@ -26,8 +33,14 @@ pub use workload::workload;
 pub type Target = fn(&[u8]);
 
 /// All targets by their names.
-pub const TARGETS: [(&str, Target); 4] =
-    [("operations", operations), ("options", options), ("workload", workload), ("recording", recording)];
+pub const TARGETS: [(&str, Target); 6] = [
+    ("operations", operations),
+    ("malloc_async", malloc_async),
+    ("host", host),
+    ("options", options),
+    ("workload", workload),
+    ("recording", recording),
+];
 
 /// Gives the target the content of each file that the command line names.
 ///

@@ -1,11 +1,9 @@
 //! Operations on an allocator, misuse and failures of its device among them.
 
 mod act;
-mod device;
-mod input;
 mod world;
 
-use input::Input;
+use crate::input::Input;
 use world::World;
 
 /// More would only be slow: every operation is followed by a walk over all blocks.

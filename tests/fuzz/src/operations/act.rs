@@ -3,9 +3,8 @@
 use blockyard_allocator::{AllocError, CachingAllocator, PoolOptions};
 use blockyard_record::{Bytes, DeviceAddr};
 
-use super::device::{Armed, Call, Failure};
-use super::input::Input;
 use super::world::{Held, World};
+use crate::input::Input;
 
 type Outcome = Result<(), AllocError>;
 
@@ -218,12 +217,7 @@ fn statistics(world: &mut World, input: &mut Input<'_>) -> (Rule, Outcome) {
 }
 
 fn arm(world: &mut World, input: &mut Input<'_>) -> (Rule, Outcome) {
-    let armed = input.chance().then(|| Armed {
-        call: input.of(&Call::ALL),
-        working: input.byte() % 4,
-        failure: input.of(&Failure::ALL),
-    });
-    world.shared.with(|allocator| allocator.device().arm(armed));
+    world.shared.with(|allocator| allocator.device().failures.arm_by(input));
     (Rule::ChangesNothing, Ok(()))
 }
 

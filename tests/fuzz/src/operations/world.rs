@@ -4,29 +4,14 @@ use std::collections::BTreeMap;
 
 use blockyard_allocator::{Allocation, AllocatorConfig, CachingAllocator, SharedAllocator};
 use blockyard_device::{DeviceMemory, VirtualDevice};
-use blockyard_record::{
-    BlockState, Bytes, DeviceAddr, Event, EventSink, PoolId, Recorder, RunInfo, Snapshot, Stats, StreamId,
-};
+use blockyard_record::{BlockState, Bytes, DeviceAddr, PoolId, Snapshot, Stats, StreamId};
 
-use super::device::FailingDevice;
-use super::input::Input;
+use crate::failing::FailingDevice;
+use crate::follower::Follower;
+use crate::input::Input;
 
 /// What can be seen of an allocator at one moment: its snapshot, its statistics, how many events it told.
 pub(super) type Moment = (Snapshot, Stats, usize);
-
-/// Follows the events.
-#[derive(Debug)]
-pub(super) struct Follower {
-    recorder: Recorder,
-    events: usize,
-}
-
-impl EventSink for Follower {
-    fn record(&mut self, event: Event) {
-        self.events += 1;
-        self.recorder.record(event);
-    }
-}
 
 pub(super) type Shared = SharedAllocator<FailingDevice, Follower>;
 
@@ -67,14 +52,7 @@ impl World {
         let mut config = AllocatorConfig::default();
         // Settings with an error stay applied as far as they were read.
         let _ = config.apply(&input.settings());
-        let info = RunInfo {
-            title: String::new(),
-            config: config.text().to_owned(),
-            capacity,
-            max_split_size: config.max_split_size_signed(),
-            backend: blockyard_record::Backend::Native,
-        };
-        let sink = Follower { recorder: Recorder::new(info), events: 0 };
+        let sink = Follower::new(capacity, &config);
         let allocator = CachingAllocator::new(FailingDevice::new(capacity, has_pages), config, sink);
         let other = CachingAllocator::new(
             VirtualDevice::new(capacity),
@@ -105,7 +83,7 @@ impl World {
 
     /// How often the device has failed.
     pub(super) fn failed(&self) -> u32 {
-        self.shared.with(|allocator| allocator.device().failed())
+        self.shared.with(|allocator| allocator.device().failures.count())
     }
 
     /// The allocator is valid, and its events, its device and its callers agree with it; also what it is like now.
@@ -115,7 +93,7 @@ impl World {
             allocator.check().unwrap();
             let snapshot = allocator.snapshot();
             let stats = allocator.stats();
-            let told = allocator.sink().recorder.state();
+            let told = allocator.sink().state();
             assert_eq!(told.snapshot(), snapshot, "events give the snapshot");
             assert_eq!(*told.stats(), stats, "events give the statistics");
             assert_eq!(told.ledger().capacity(), self.capacity, "every byte is in one class");
@@ -124,7 +102,7 @@ impl World {
             let reserved = (self.capacity - free).signed();
             assert_eq!(reserved, stats.reserved_bytes.all.current, "the device gave what is reserved");
             assert_eq!(allocated(&snapshot), self.held(), "what callers hold is what is allocated");
-            let events = allocator.sink().events;
+            let events = allocator.sink().events();
             (snapshot, stats, events)
         })
     }
@@ -142,7 +120,7 @@ impl World {
     pub(super) fn take_over(&self, snapshot: &Snapshot) {
         let (device, config) =
             self.shared.with(|allocator| (allocator.device().clone(), allocator.config().clone()));
-        device.arm(None);
+        device.failures.arm(None);
         let silent = blockyard_record::Silent;
         let (mut next, live) = CachingAllocator::beginning_with(device, config, silent, snapshot).unwrap();
         next.check().unwrap();
@@ -159,7 +137,7 @@ impl World {
     /// Gives everything back: then nothing stays reserved, unless an allocation was lost.
     pub(super) fn drain(mut self) {
         self.shared.with(|allocator| {
-            allocator.device().arm(None);
+            allocator.device().failures.arm(None);
             allocator.set_memory_fraction(1.0).unwrap();
             for (pool, uses) in &self.uses {
                 while allocator.end_allocate_to_pool(*pool).is_ok() {}

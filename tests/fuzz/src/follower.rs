@@ -1,0 +1,41 @@
+//! The events of an allocator, added up.
+
+use blockyard_allocator::AllocatorConfig;
+use blockyard_record::{Bytes, Event, EventSink, MemoryState, Recorder, RunInfo};
+
+/// Follows the events.
+#[derive(Debug)]
+pub(crate) struct Follower {
+    recorder: Recorder,
+    events: usize,
+}
+
+impl Follower {
+    pub(crate) fn new(capacity: Bytes, config: &AllocatorConfig) -> Self {
+        let info = RunInfo {
+            title: String::new(),
+            config: config.text().to_owned(),
+            capacity,
+            max_split_size: config.max_split_size_signed(),
+            backend: config.backend(),
+        };
+        Self { recorder: Recorder::new(info), events: 0 }
+    }
+
+    /// What they add up to.
+    pub(crate) fn state(&self) -> &MemoryState {
+        self.recorder.state()
+    }
+
+    /// How many there were.
+    pub(crate) fn events(&self) -> usize {
+        self.events
+    }
+}
+
+impl EventSink for Follower {
+    fn record(&mut self, event: Event) {
+        self.events += 1;
+        self.recorder.record(event);
+    }
+}
