@@ -426,6 +426,11 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.sink.record(Event::FractionSet { limit: self.limit });
     }
 
+    /// Tells this allocator from others.
+    pub(crate) fn identity(&self) -> u64 {
+        self.identity
+    }
+
     pub(crate) fn handle(&self, addr: DeviceAddr, block: BlockIndex, id: AllocationId) -> Allocation {
         Allocation { addr, block: Some((block, id)), allocator: self.identity }
     }

@@ -40,6 +40,8 @@ pub enum BackendAllocation {
 #[must_use = "an allocation that is dropped stays allocated"]
 pub struct UncachedAllocation {
     addr: DeviceAddr,
+    /// The identity of the allocator over its device: other devices may have other memory there.
+    allocator: u64,
 }
 
 impl BackendAllocation {
@@ -124,7 +126,7 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
     pub fn allocate(&mut self, requested: Bytes, stream: StreamId) -> Result<BackendAllocation, AllocError> {
         match self {
             Self::Native(allocator) if !allocator.config.is_caching() && !requested.is_zero() => {
-                uncached(&mut allocator.device, requested)
+                uncached(allocator, requested)
             }
             Self::Native(allocator) => allocator.allocate(requested, stream).map(BackendAllocation::Native),
             Self::CudaMallocAsync(allocator) => {
@@ -146,8 +148,10 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
                 allocator.free(allocation)
             }
             // Whether caching is on by now does not matter.
-            (Self::Native(allocator), BackendAllocation::Uncached(UncachedAllocation { addr })) => {
-                Ok(allocator.device.release_segment(addr)?)
+            (Self::Native(allocator), BackendAllocation::Uncached(uncached))
+                if uncached.allocator == allocator.identity() =>
+            {
+                Ok(allocator.device.release_segment(uncached.addr)?)
             }
             (_, other) => Err(AllocError::InvalidPointer(other.addr())),
         }
@@ -170,7 +174,11 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
             (Self::CudaMallocAsync(allocator), BackendAllocation::CudaMallocAsync(allocation)) => {
                 allocator.record_stream(allocation, stream)
             }
-            (Self::Native(_), BackendAllocation::Uncached(_)) => Ok(()),
+            (Self::Native(allocator), BackendAllocation::Uncached(uncached))
+                if uncached.allocator == allocator.identity() =>
+            {
+                Ok(())
+            }
             (_, other) => Err(AllocError::InvalidPointer(other.addr())),
         }
     }
@@ -331,12 +339,18 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
     }
 }
 
-fn uncached<D: DeviceMemory>(device: &mut D, requested: Bytes) -> Result<BackendAllocation, AllocError> {
+fn uncached<D: DeviceMemory, S: EventSink>(
+    allocator: &mut CachingAllocator<D, S>,
+    requested: Bytes,
+) -> Result<BackendAllocation, AllocError> {
     if requested >= size::LARGEST_REQUEST {
         return Err(AllocError::TooLarge { requested });
     }
-    match device.allocate_segment(requested) {
-        Ok(addr) => Ok(BackendAllocation::Uncached(UncachedAllocation { addr })),
+    match allocator.device.allocate_segment(requested) {
+        Ok(addr) => {
+            let allocator = allocator.identity();
+            Ok(BackendAllocation::Uncached(UncachedAllocation { addr, allocator }))
+        }
         Err(DeviceError::OutOfMemory { .. }) => Err(AllocError::UncachedOutOfMemory { requested }),
         Err(error) => Err(error.into()),
     }

@@ -118,10 +118,14 @@ mod tests {
                         held.push(shared.allocate(Bytes::new(512 * (round % 7 + 1)), own).unwrap());
                         shared.record_stream(held[0], other).unwrap();
                         if round % 3 == 2 {
-                            held.drain(..).for_each(|addr| shared.free(addr).unwrap());
+                            for addr in held.drain(..) {
+                                shared.free(addr).unwrap();
+                            }
                         }
                     }
-                    held.into_iter().for_each(|addr| shared.free(addr).unwrap());
+                    for addr in held {
+                        shared.free(addr).unwrap();
+                    }
                 });
             }
         });

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use blockyard_allocator::{AllocError, AllocatorConfig, CachingAllocator, PoolOptions, SharedAllocator};
+use blockyard_allocator::{
+    AllocError, AllocatorConfig, BackendAllocator, CachingAllocator, PoolOptions, SharedAllocator,
+};
 use blockyard_device::{DeviceError, DeviceMemory, MemoryInfo, StreamEvent, VirtualDevice};
 use blockyard_record::{Bytes, DeviceAddr, Event, PoolId, Snapshot, Stats, StreamId};
 
@@ -225,4 +227,30 @@ fn the_last_number_of_a_pool_is_no_end_of_pools() {
         allocator.release_pool(one).unwrap();
         allocator.release_pool(other).unwrap();
     });
+}
+
+#[test]
+fn uncached_memory_of_another_allocator_is_an_error_and_nothing_changes() {
+    let allocator = || {
+        let device = VirtualDevice::new(Bytes::gib(1));
+        BackendAllocator::new(device, AllocatorConfig::default(), Vec::<Event>::new())
+    };
+    let (mut ours, mut theirs) = (allocator(), allocator());
+    let mine = ours.allocate(Bytes::mib(3), MAIN).unwrap();
+    theirs.set_caching(false);
+    let foreign = theirs.allocate(Bytes::mib(3), MAIN).unwrap();
+    assert_eq!(mine.addr(), foreign.addr(), "there our device has a segment of the allocator's own");
+
+    let before =
+        (ours.snapshot(), ours.stats(), ours.sink().clone(), ours.device_mut().memory_info().unwrap());
+    let refused = [ours.record_stream(&foreign, SIDE), ours.free(foreign)];
+    assert!(
+        refused.iter().all(|refused| matches!(refused, Err(AllocError::InvalidPointer(_)))),
+        "{refused:?}"
+    );
+    let after =
+        (ours.snapshot(), ours.stats(), ours.sink().clone(), ours.device_mut().memory_info().unwrap());
+    assert_eq!(after, before);
+    ours.free(mine).unwrap();
+    ours.empty_cache().unwrap();
 }
