@@ -57,9 +57,10 @@ fn check_over_others(config: &AllocatorConfig, is_sound: bool) {
     }
 }
 
-/// White space belongs to no token.
+/// White space belongs to no token; what C takes for it, as PyTorch asks C.
 fn check_white_space(text: &str, config: &AllocatorConfig, is_sound: bool) {
-    let dense: String = text.chars().filter(|character| !character.is_whitespace()).collect();
+    let is_space = |character: char| matches!(character, ' ' | '\t'..='\r');
+    let dense: String = text.chars().filter(|character| !is_space(*character)).collect();
     let sparse: String = dense.chars().flat_map(|character| [' ', character, '\t']).collect();
     for text in [dense, sparse] {
         let mut spaced = AllocatorConfig::default();
