@@ -617,11 +617,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             set.cached.insert(index, rest_size, rest_addr, &self.blocks);
             self.sink.record(Event::Split { block: rest_id, front: id, size: rounded });
             if !is_expandable {
-                if was_split {
-                    self.counters.rest_cut(pool, rounded);
-                } else {
-                    self.counters.rest_left(pool, rest_size);
-                }
+                // What was cut off a rest, or a rest that was not one before.
+                let bytes = if was_split { rounded.get().wrapping_neg() } else { rest_size.get() };
+                self.counters.rests_changed(pool, i64::from(!was_split), bytes.cast_signed());
             }
             (id, rounded, taken)
         } else {
@@ -629,7 +627,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             block.requested = requested;
             block.allocation = allocation;
             if was_split && !is_expandable {
-                self.counters.rest_taken(pool, block.size);
+                self.counters.rests_changed(pool, -1, -block.size.get().cast_signed());
             }
             (block.id, block.size, index)
         };

@@ -37,79 +37,89 @@ pub(crate) struct Counters {
 /// Quantities of one half of the pool.
 #[derive(Clone, Copy, Debug)]
 struct Tally<const N: usize> {
-    current: [i64; N],
-    peak: [i64; N],
+    level: Level<N>,
     /// All increases since the last reset.
     gained: [i64; N],
     /// The current values at the last reset.
     start: [i64; N],
 }
 
-/// The same quantities in both halves together.
+/// How much there is of some quantities, and the most there was.
+///
+/// The current value is not kept but what it lacks to the peak: then a change is one subtraction, and its sign says whether
+/// there is a new peak.
 #[derive(Clone, Copy, Debug)]
 struct Level<const N: usize> {
-    current: [i64; N],
+    room: [i64; N],
     peak: [i64; N],
 }
 
 impl<const N: usize> Default for Tally<N> {
     fn default() -> Self {
-        Self { current: [0; N], peak: [0; N], gained: [0; N], start: [0; N] }
+        Self { level: Level::default(), gained: [0; N], start: [0; N] }
     }
 }
 
 impl<const N: usize> Default for Level<N> {
     fn default() -> Self {
-        Self { current: [0; N], peak: [0; N] }
+        Self { room: [0; N], peak: [0; N] }
     }
 }
 
 impl<const N: usize> Level<N> {
-    #[inline]
-    fn increase(&mut self, quantity: usize, amount: i64) {
-        let current = self.current[quantity].wrapping_add(amount);
-        self.current[quantity] = current;
-        if current > self.peak[quantity] {
-            self.peak[quantity] = current;
-        }
+    fn beginning_with(current: [i64; N]) -> Self {
+        Self { room: [0; N], peak: current }
     }
 
     #[inline]
-    fn decrease(&mut self, quantity: usize, amount: i64) {
-        self.current[quantity] = self.current[quantity].wrapping_sub(amount);
+    fn current(&self, quantity: usize) -> i64 {
+        self.peak[quantity].wrapping_sub(self.room[quantity])
+    }
+
+    fn currents(&self) -> [i64; N] {
+        std::array::from_fn(|quantity| self.current(quantity))
+    }
+
+    /// Returns the room that is left; [`Level::raise_peaks`] has to follow where that is less than none.
+    #[inline]
+    fn change(&mut self, quantity: usize, amount: i64) -> i64 {
+        let room = self.room[quantity].wrapping_sub(amount);
+        self.room[quantity] = room;
+        room
+    }
+
+    #[inline]
+    fn raise_peaks(&mut self) {
+        for (room, peak) in self.room.iter_mut().zip(&mut self.peak) {
+            let excess = (*room).min(0);
+            *peak = peak.wrapping_sub(excess);
+            *room -= excess;
+        }
+    }
+
+    fn reset_peak(&mut self) {
+        *self = Self::beginning_with(self.currents());
     }
 }
 
 impl<const N: usize> Tally<N> {
+    /// Counts an increase; a decrease, which is no gain, goes to the level alone. Returns as [`Level::change`].
     #[inline]
-    fn increase(&mut self, quantity: usize, amount: i64) {
-        let current = self.current[quantity].wrapping_add(amount);
-        self.current[quantity] = current;
-        if current > self.peak[quantity] {
-            self.peak[quantity] = current;
-        }
+    fn increase(&mut self, quantity: usize, amount: i64) -> i64 {
         self.gained[quantity] = self.gained[quantity].wrapping_add(amount);
-    }
-
-    #[inline]
-    fn decrease(&mut self, quantity: usize, amount: i64) {
-        self.current[quantity] = self.current[quantity].wrapping_sub(amount);
+        self.level.change(quantity, amount)
     }
 
     fn stat(&self, quantity: usize) -> Stat {
-        let current = self.current[quantity];
+        let current = self.level.current(quantity);
         let allocated = self.gained[quantity];
         let since_start = current.wrapping_sub(self.start[quantity]);
-        Stat { current, peak: self.peak[quantity], allocated, freed: allocated.wrapping_sub(since_start) }
-    }
-
-    fn reset_peak(&mut self) {
-        self.peak = self.current;
+        Stat { current, peak: self.level.peak[quantity], allocated, freed: allocated.wrapping_sub(since_start) }
     }
 
     fn reset_accumulated(&mut self) {
         self.gained = [0; N];
-        self.start = self.current;
+        self.start = self.level.currents();
     }
 }
 
@@ -150,14 +160,14 @@ impl Counters {
         let requested = halves(&stats.requested_bytes);
         let (rests, rest_bytes) = (halves(&stats.inactive_split), halves(&stats.inactive_split_bytes));
         for half in [0, 1] {
-            counters.live[half].current = [count[half], bytes[half], requested[half]];
-            counters.rests[half].current = [rests[half], rest_bytes[half]];
+            counters.live[half].level = Level::beginning_with([count[half], bytes[half], requested[half]]);
+            counters.rests[half].level = Level::beginning_with([rests[half], rest_bytes[half]]);
             counters.pending[half] = [active[half] - count[half], active_bytes[half] - bytes[half]];
             counters.pending_blocks += counters.pending[half][COUNT];
         }
         let sum = |halves: [i64; 2]| halves[0].wrapping_add(halves[1]);
-        counters.live_all.current = [sum(count), sum(bytes), sum(requested)];
-        counters.rests_all.current = [sum(rests), sum(rest_bytes)];
+        counters.live_all = Level::beginning_with([sum(count), sum(bytes), sum(requested)]);
+        counters.rests_all = Level::beginning_with([sum(rests), sum(rest_bytes)]);
         counters.reset_peak();
         counters.live.iter_mut().for_each(Tally::reset_accumulated);
         counters.rests.iter_mut().for_each(Tally::reset_accumulated);
@@ -169,9 +179,14 @@ impl Counters {
     #[inline]
     pub(crate) fn allocated(&mut self, pool: PoolKind, size: Bytes, requested: Bytes) {
         let live = &mut self.live[half(pool)];
+        let mut least = 0;
         for (quantity, amount) in [(COUNT, 1), (BYTES, signed(size)), (REQUESTED, signed(requested))] {
-            live.increase(quantity, amount);
-            self.live_all.increase(quantity, amount);
+            // The sign of either is the sign of both.
+            least |= live.increase(quantity, amount) | self.live_all.change(quantity, amount);
+        }
+        if least < 0 {
+            live.level.raise_peaks();
+            self.live_all.raise_peaks();
         }
         if self.pending_blocks != 0 {
             self.note_pending_peaks();
@@ -192,7 +207,7 @@ impl Counters {
     }
 
     fn active(&self, half: usize, quantity: usize) -> i64 {
-        self.live[half].current[quantity].wrapping_add(self.pending[half][quantity])
+        self.live[half].level.current(quantity).wrapping_add(self.pending[half][quantity])
     }
 
     /// A block of `size` went from its caller's hands straight into the cache.
@@ -200,8 +215,8 @@ impl Counters {
     pub(crate) fn freed(&mut self, pool: PoolKind, size: Bytes, requested: Bytes) {
         let live = &mut self.live[half(pool)];
         for (quantity, amount) in [(COUNT, 1), (BYTES, signed(size)), (REQUESTED, signed(requested))] {
-            live.decrease(quantity, amount);
-            self.live_all.decrease(quantity, amount);
+            live.level.change(quantity, -amount);
+            self.live_all.change(quantity, -amount);
         }
     }
 
@@ -220,60 +235,30 @@ impl Counters {
         let pending = &mut self.pending[half(pool)];
         pending[COUNT] -= 1;
         pending[BYTES] = pending[BYTES].wrapping_sub(signed(size));
-        self.live[half(pool)].decrease(REQUESTED, signed(requested));
-        self.live_all.decrease(REQUESTED, signed(requested));
+        self.live[half(pool)].level.change(REQUESTED, -signed(requested));
+        self.live_all.change(REQUESTED, -signed(requested));
     }
 
-    // Inactive blocks of divided segments: each request and each free counts as one net change, since peaks and
-    // accumulated counts tell one change from two.
-
-    /// A free block of a divided segment was taken whole.
+    /// The inactive blocks of divided segments became `blocks` more, and `bytes`; or fewer.
+    ///
+    /// Each request and each free counts as one net change, since peaks and accumulated counts tell one change from two.
     #[inline]
-    pub(crate) fn rest_taken(&mut self, pool: PoolKind, size: Bytes) {
-        self.rests_lost(pool, 1, size);
-    }
-
-    /// The front of such a block was taken: `size` bytes.
-    #[inline]
-    pub(crate) fn rest_cut(&mut self, pool: PoolKind, size: Bytes) {
-        self.rests_lost(pool, 0, size);
-    }
-
-    /// The front of a whole segment was taken, and `rest` bytes were left.
-    #[inline]
-    pub(crate) fn rest_left(&mut self, pool: PoolKind, rest: Bytes) {
-        self.rest_grown(pool, 0, rest);
-    }
-
-    /// A block was freed that stays in a divided segment: its own `size` bytes were gained, and it absorbed `absorbed` blocks.
-    #[inline]
-    pub(crate) fn rest_grown(&mut self, pool: PoolKind, absorbed: u8, size: Bytes) {
+    pub(crate) fn rests_changed(&mut self, pool: PoolKind, blocks: i64, bytes: i64) {
         let rests = &mut self.rests[half(pool)];
-        rests.increase(BYTES, signed(size));
-        self.rests_all.increase(BYTES, signed(size));
-        if absorbed == 0 {
-            rests.increase(COUNT, 1);
-            self.rests_all.increase(COUNT, 1);
-        } else {
-            let gone = i64::from(absorbed) - 1;
-            rests.decrease(COUNT, gone);
-            self.rests_all.decrease(COUNT, gone);
+        let mut least = 0;
+        for (quantity, change) in [(COUNT, blocks), (BYTES, bytes)] {
+            rests.gained[quantity] = rests.gained[quantity].wrapping_add(change.max(0));
+            least |= rests.level.change(quantity, change) | self.rests_all.change(quantity, change);
         }
-    }
-
-    /// `blocks` such blocks of `size` bytes altogether are part of a whole segment again.
-    #[inline]
-    pub(crate) fn rests_lost(&mut self, pool: PoolKind, blocks: u8, size: Bytes) {
-        let rests = &mut self.rests[half(pool)];
-        for (quantity, amount) in [(COUNT, i64::from(blocks)), (BYTES, signed(size))] {
-            rests.decrease(quantity, amount);
-            self.rests_all.decrease(quantity, amount);
+        if least < 0 {
+            rests.level.raise_peaks();
+            self.rests_all.raise_peaks();
         }
     }
 
     /// Bytes in callers' hands.
     pub(crate) fn allocated_bytes(&self) -> i64 {
-        self.live_all.current[BYTES]
+        self.live_all.current(BYTES)
     }
 
     /// Bytes of active blocks.
@@ -283,10 +268,10 @@ impl Counters {
 
     /// Sets every peak to its current value.
     pub(crate) fn reset_peak(&mut self) {
-        self.live.iter_mut().for_each(Tally::reset_peak);
-        self.rests.iter_mut().for_each(Tally::reset_peak);
-        self.live_all.peak = self.live_all.current;
-        self.rests_all.peak = self.rests_all.current;
+        self.live.iter_mut().for_each(|tally| tally.level.reset_peak());
+        self.rests.iter_mut().for_each(|tally| tally.level.reset_peak());
+        self.live_all.reset_peak();
+        self.rests_all.reset_peak();
         self.pending_peak = self.actives();
         self.pending_peak_all = [COUNT, BYTES].map(|quantity| self.active_all(quantity));
         self.seldom.reset_peak();
@@ -323,7 +308,7 @@ impl Counters {
                 // peaks were the same too.
                 let allocated = self.live[half].gained[quantity];
                 let since_start = current.wrapping_sub(self.active_start[half][quantity]);
-                let peak = self.live[half].peak[quantity].max(self.pending_peak[half][quantity]);
+                let peak = self.live[half].level.peak[quantity].max(self.pending_peak[half][quantity]);
                 Stat { current, peak, allocated, freed: allocated.wrapping_sub(since_start) }
             };
             let peak = self.live_all.peak[quantity].max(self.pending_peak_all[quantity]);

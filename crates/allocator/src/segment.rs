@@ -36,7 +36,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let set = &mut self.free_sets[set];
         block.calls_when_freed = set.calls;
         self.sink.record(Event::FreeCompleted { block: id });
-        let mut absorbed = 0;
+        let mut absorbed = 0_i64;
         let mut is_split = previous.is_some() || next.is_some();
         if let Some(lower) = previous.filter(|lower| self.blocks[*lower].state == BlockState::Inactive) {
             let other = &self.blocks[lower];
@@ -75,11 +75,10 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         }
         set.cached.insert(index, size, addr, &self.blocks);
         if !is_expandable {
-            if is_split {
-                self.counters.rest_grown(pool, absorbed, own);
-            } else if absorbed > 0 {
-                self.counters.rests_lost(pool, absorbed, size - own);
-            }
+            // All that was absorbed counted before; what is whole again does not.
+            let kept = if is_split { size.get() } else { 0 };
+            let bytes = kept.wrapping_sub(size.get() - own.get()).cast_signed();
+            self.counters.rests_changed(pool, i64::from(is_split) - absorbed, bytes);
         }
     }
 

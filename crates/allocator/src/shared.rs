@@ -1,9 +1,8 @@
 //! A handle that several threads share, and that knows blocks by their addresses, as PyTorch's callers do.
 
 use blockyard_device::DeviceMemory;
+use blockyard_lock::{BiasedGuard, BiasedMutex};
 use blockyard_record::{Bytes, DeviceAddr, EventSink, Silent, StreamId};
-use spin::mutex::{SpinMutex, SpinMutexGuard};
-use spin::relax::Yield;
 
 use crate::addr_table::AddrTable;
 use crate::block::BlockIndex;
@@ -15,7 +14,7 @@ use crate::{AllocError, CachingAllocator};
 /// tens of nanoseconds, or for a call of the device; who waits gives the processor away between tries.
 #[derive(Debug)]
 pub struct SharedAllocator<D: DeviceMemory, S: EventSink = Silent> {
-    inner: SpinMutex<Inner<D, S>, Yield>,
+    inner: BiasedMutex<Inner<D, S>>,
 }
 
 #[derive(Debug)]
@@ -27,7 +26,7 @@ struct Inner<D: DeviceMemory, S: EventSink> {
 impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
     /// Shares an allocator. What was handed out before can be given back only through [`SharedAllocator::with`].
     pub fn new(allocator: CachingAllocator<D, S>) -> Self {
-        Self { inner: SpinMutex::new(Inner { allocator, live: AddrTable::default() }) }
+        Self { inner: BiasedMutex::new(Inner { allocator, live: AddrTable::default() }) }
     }
 
     /// Hands out `requested` bytes for use on `stream`; address 0 for a request of zero bytes.
@@ -83,7 +82,7 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
     }
 
     #[inline]
-    fn lock(&self) -> SpinMutexGuard<'_, Inner<D, S>> {
+    fn lock(&self) -> BiasedGuard<'_, Inner<D, S>> {
         self.inner.lock()
     }
 }

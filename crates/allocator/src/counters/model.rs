@@ -117,20 +117,20 @@ impl Pair {
         match act {
             Act::RestTaken(pool) => {
                 if let Some(size) = self.rests[pool as usize].pop() {
-                    counters.rest_taken(pool, Bytes::new(size));
+                    counters.rests_changed(pool, -1, -size.cast_signed());
                     stats.inactive_split_changed(pool, -1, -size.cast_signed());
                 }
             }
             Act::RestCut(pool, size) => {
                 if let Some(rest) = self.rests[pool as usize].last_mut().filter(|rest| **rest > size) {
                     *rest -= size;
-                    counters.rest_cut(pool, Bytes::new(size));
+                    counters.rests_changed(pool, 0, -size.cast_signed());
                     stats.inactive_split_changed(pool, 0, -size.cast_signed());
                 }
             }
             Act::RestLeft(pool, size) => {
                 self.rests[pool as usize].push(size);
-                counters.rest_left(pool, Bytes::new(size));
+                counters.rests_changed(pool, 1, size.cast_signed());
                 stats.inactive_split_changed(pool, 1, size.cast_signed());
             }
             Act::RestGrown(pool, absorbed, size) => {
@@ -138,7 +138,7 @@ impl Pair {
                 if let Some(kept) = rests.len().checked_sub(usize::from(absorbed)) {
                     let whole = rests.drain(kept..).sum::<u64>() + size;
                     rests.push(whole);
-                    counters.rest_grown(pool, absorbed, Bytes::new(size));
+                    counters.rests_changed(pool, 1 - i64::from(absorbed), size.cast_signed());
                     stats.inactive_split_changed(pool, 1 - i64::from(absorbed), size.cast_signed());
                 }
             }
@@ -146,7 +146,7 @@ impl Pair {
                 let rests = &mut self.rests[pool as usize];
                 if let Some(kept) = rests.len().checked_sub(usize::from(blocks)) {
                     let size = rests.drain(kept..).sum::<u64>();
-                    counters.rests_lost(pool, blocks, Bytes::new(size));
+                    counters.rests_changed(pool, -i64::from(blocks), -size.cast_signed());
                     stats.inactive_split_changed(pool, -i64::from(blocks), -size.cast_signed());
                 }
             }
