@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use blockyard_device::{DeviceError, DeviceMemory};
 use blockyard_record::{
-    AllocationId, BlockState, Bytes, DeviceAddr, Event, EventSink, PoolId, PoolKind, Refusal, SegmentId,
-    Silent, Stats, StreamId,
+    AllocationId, BlockId, BlockState, Bytes, DeviceAddr, Event, EventSink, PoolId, PoolKind, Refusal,
+    SegmentId, Silent, Stats, StreamId,
 };
 
 use crate::block::{Block, BlockIndex, BlockTable};
@@ -114,6 +114,18 @@ struct Found {
     splits: bool,
 }
 
+/// What a request got.
+struct Taken {
+    index: BlockIndex,
+    id: BlockId,
+    pool: PoolKind,
+    addr: DeviceAddr,
+    size: Bytes,
+    /// How the inactive blocks of divided segments changed, and their bytes.
+    blocks: i64,
+    bytes: i64,
+}
+
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// An allocator that holds nothing yet.
     pub fn new(device: D, config: AllocatorConfig, sink: S) -> Self {
@@ -154,22 +166,20 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// [`AllocError::OutOfMemory`] when nothing fits even after all cached memory was released,
     /// [`AllocError::TooLarge`] from 2^60 bytes on, [`AllocError::Device`] when the device fails otherwise.
     pub fn allocate(&mut self, requested: Bytes, stream: StreamId) -> Result<Allocation, AllocError> {
-        let block =
-            self.allocate_block(requested, stream)?.map(|index| (index, self.blocks[index].allocation));
-        let addr = block.map_or(DeviceAddr::default(), |(index, _)| self.blocks[index].addr);
-        Ok(Allocation { addr, block, allocator: self.identity })
+        if requested.is_zero() {
+            return Ok(Allocation { addr: DeviceAddr::default(), block: None, allocator: self.identity });
+        }
+        let (index, addr) = self.allocate_block(requested, stream)?;
+        Ok(self.handle(addr, index, self.blocks[index].allocation))
     }
 
-    /// As [`CachingAllocator::allocate`]; `None` for zero bytes.
+    /// As [`CachingAllocator::allocate`], for more than zero bytes.
     #[inline]
     pub(crate) fn allocate_block(
         &mut self,
         requested: Bytes,
         stream: StreamId,
-    ) -> Result<Option<BlockIndex>, AllocError> {
-        if requested.is_zero() {
-            return Ok(None);
-        }
+    ) -> Result<(BlockIndex, DeviceAddr), AllocError> {
         if requested >= size::LARGEST_REQUEST {
             return Err(AllocError::TooLarge { requested });
         }
@@ -177,7 +187,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             Some(found) => found,
             None => self.find_with_care(requested, stream)?,
         };
-        Ok(Some(self.hand_out(requested, found)))
+        Ok(self.hand_out(requested, found))
     }
 
     /// Finds a cached block where nothing but the rules for default settings has a say; `None` says nothing about the others.
@@ -463,11 +473,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Whether a live block starts at the address, and if so which, given the block that it may be.
     pub(crate) fn is_live_at(&self, index: BlockIndex, addr: DeviceAddr) -> bool {
         let block = self.blocks.get(index);
-        block.is_some_and(|block| block.state == BlockState::Allocated && block.addr == addr)
-    }
-
-    pub(crate) fn addr_of(&self, index: BlockIndex) -> DeviceAddr {
-        self.blocks[index].addr
+        block.is_some_and(|block| (block.state == BlockState::Allocated) & (block.addr == addr))
     }
 
     /// Where free blocks of the stream wait in this half of the pool.
@@ -578,66 +584,75 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// Makes the block the caller's, or the front of it (`alloc_found_block`).
     #[inline]
-    fn hand_out(&mut self, requested: Bytes, Found { index, rounded, splits }: Found) -> BlockIndex {
+    fn hand_out(&mut self, requested: Bytes, found: Found) -> (BlockIndex, DeviceAddr) {
         let allocation = AllocationId::new(self.allocations);
         self.allocations = self.allocations.wrapping_add(1);
-        let block = &mut self.blocks[index];
-        let Block { pool, is_expandable, previous, addr, segment, set, .. } = *block;
-        let was_split = block.is_split();
-        let (id, size, taken) = if splits {
-            block.addr = addr.offset(rounded);
-            block.size -= rounded;
-            let (rest_id, rest_size, rest_addr) = (block.id, block.size, block.addr);
-            let id = self.blocks.mint();
-            // Not as a copy with changes, which would be read in pieces that do not fit what was written.
-            let front = Block {
-                addr,
-                size: rounded,
-                requested,
-                calls_when_freed: 0,
-                previous,
-                next: Some(index),
-                id,
-                segment,
-                set,
-                allocation,
-                uses: None,
-                pool,
-                state: BlockState::Allocated,
-                is_expandable,
-            };
-            let taken = self.blocks.insert(front);
-            if let Some(previous) = previous {
-                self.blocks[previous].next = Some(taken);
-            }
-            let rest = &mut self.blocks[index];
-            let set = &mut self.free_sets[set];
-            rest.previous = Some(taken);
-            rest.calls_when_freed = set.calls;
-            set.cached.insert(index, rest_size, rest_addr, &self.blocks);
-            self.sink.record(Event::Split { block: rest_id, front: id, size: rounded });
-            if !is_expandable {
-                // What was cut off a rest, or a rest that was not one before.
-                let bytes = if was_split { rounded.get().wrapping_neg() } else { rest_size.get() };
-                self.counters.rests_changed(pool, i64::from(!was_split), bytes.cast_signed());
-            }
-            (id, rounded, taken)
+        let Taken { index, id, pool, addr, size, blocks, bytes } = if found.splits {
+            self.take_front(requested, &found, allocation)
         } else {
-            block.state = BlockState::Allocated;
-            block.requested = requested;
-            block.allocation = allocation;
-            if was_split && !is_expandable {
-                self.counters.rests_changed(pool, -1, -block.size.get().cast_signed());
-            }
-            (block.id, block.size, index)
+            self.take_whole(requested, found.index, allocation)
         };
+        self.counters.rests_changed(pool, blocks, bytes);
         self.counters.allocated(pool, size, requested);
         let is_oversize = self.is_oversize(size);
         if is_oversize {
             self.counters.seldom.oversize_allocations.increase(1);
         }
         self.sink.record(Event::Allocated { block: id, allocation, requested, is_oversize });
-        taken
+        (index, addr)
+    }
+
+    #[inline]
+    fn take_whole(&mut self, requested: Bytes, index: BlockIndex, allocation: AllocationId) -> Taken {
+        let block = &mut self.blocks[index];
+        block.state = BlockState::Allocated;
+        block.requested = requested;
+        block.allocation = allocation;
+        let Block { id, pool, addr, size, .. } = *block;
+        let was_rest = block.is_split() && !block.is_expandable;
+        let bytes = if was_rest { -size.get().cast_signed() } else { 0 };
+        Taken { index, id, pool, addr, size, blocks: -i64::from(was_rest), bytes }
+    }
+
+    #[inline]
+    fn take_front(&mut self, requested: Bytes, found: &Found, allocation: AllocationId) -> Taken {
+        let Found { index: rest_index, rounded, .. } = *found;
+        let index = self.blocks.claim();
+        let id = self.blocks.mint();
+        let (places, _) = self.blocks.places();
+        let rest = &mut places[rest_index.place()];
+        let was_split = rest.is_split();
+        let Block { id: rest_id, segment, previous, pool, is_expandable, set, addr, .. } = *rest;
+        let (rest_addr, rest_size) = (addr.offset(rounded), rest.size - rounded);
+        let free_set = &mut self.free_sets[set];
+        rest.addr = rest_addr;
+        rest.size = rest_size;
+        rest.previous = Some(index);
+        rest.calls_when_freed = free_set.calls;
+        places[BlockIndex::place_of(previous)].next = Some(index);
+        // Not as a copy with changes, which would be read in pieces that do not fit what was written.
+        places[index.place()] = Block {
+            addr,
+            size: rounded,
+            requested,
+            calls_when_freed: 0,
+            previous,
+            next: Some(rest_index),
+            id,
+            segment,
+            set,
+            allocation,
+            uses: None,
+            pool,
+            state: BlockState::Allocated,
+            is_expandable,
+        };
+        free_set.cached.insert(rest_index, rest_size, rest_addr, &self.blocks);
+        self.sink.record(Event::Split { block: rest_id, front: id, size: rounded });
+        // What was cut off a rest, or a rest that was not one before.
+        let bytes = if was_split { rounded.get().wrapping_neg() } else { rest_size.get() }.cast_signed();
+        let (blocks, bytes) = if is_expandable { (0, 0) } else { (i64::from(!was_split), bytes) };
+        Taken { index, id, pool, addr, size: rounded, blocks, bytes }
     }
 
     #[cold]

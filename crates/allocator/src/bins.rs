@@ -57,7 +57,6 @@ const SHORTEST_LIST: usize = FEW - 1;
 const WORD: usize = u64::BITS as usize;
 /// Sizes below this many units of 512 bytes have a bin each.
 const EXACT: usize = 2048;
-const OCTAVES: u32 = 32;
 const LAST_BIN: usize = WORD * WORD - 1;
 
 /// The free blocks of one stream in one half of a pool.
@@ -67,6 +66,7 @@ const LAST_BIN: usize = WORD * WORD - 1;
 #[derive(Clone, Debug)]
 pub(crate) struct SizeBins {
     latest: Option<BlockIndex>,
+    /// Zero while there is none.
     latest_size: Bytes,
     latest_addr: DeviceAddr,
     /// One bit for each word of `occupied` that is not zero.
@@ -128,29 +128,39 @@ impl SizeBins {
 
     /// Puts the latest block into its bin, as walks expect it.
     pub(crate) fn settle(&mut self, blocks: &BlockTable) {
-        if let Some(latest) = self.latest.take() {
-            self.file(latest, self.latest_size, self.latest_addr, blocks);
+        let size = self.latest_size;
+        if let Some(latest) = self.take_latest() {
+            self.file(latest, size, self.latest_addr, blocks);
         }
     }
 
+    #[inline]
+    fn take_latest(&mut self) -> Option<BlockIndex> {
+        self.latest_size = Bytes::ZERO;
+        self.latest.take()
+    }
+
+    #[inline]
     fn file(&mut self, index: BlockIndex, size: Bytes, addr: DeviceAddr, blocks: &BlockTable) {
         let number = bin_of(size);
-        if number >= self.bins.len() {
-            self.grow(number);
-        }
         self.occupied_words |= 1 << (number / WORD);
         self.occupied[number / WORD % WORD] |= 1 << (number % WORD);
-        if let Bin::Few(few) = &mut self.bins[number] {
-            if few[0].is_none() {
-                few[0] = Some(index);
-                return;
-            }
-            if few[FEW - 1].is_none() {
-                insert_in_few(few, &Key { size, addr, index }, blocks);
-                return;
-            }
+        match self.bins.get_mut(number) {
+            // Most bins are empty.
+            Some(Bin::Few([first @ None, ..])) => *first = Some(index),
+            _ => self.file_among_others(number, &Key { size, addr, index }, blocks),
         }
-        self.insert_in_list(number, Key { size, addr, index }, blocks);
+    }
+
+    #[inline(never)]
+    fn file_among_others(&mut self, number: usize, key: &Key, blocks: &BlockTable) {
+        if number >= self.bins.len() {
+            self.bins.resize((number / WORD + 1) * WORD, EMPTY);
+        }
+        match &mut self.bins[number] {
+            Bin::Few(few) if few[FEW - 1].is_none() => insert_in_few(few, key, blocks),
+            _ => self.insert_in_list(number, *key, blocks),
+        }
     }
 
     fn insert_in_list(&mut self, number: usize, key: Key, blocks: &BlockTable) {
@@ -173,7 +183,7 @@ impl SizeBins {
     #[inline]
     pub(crate) fn remove(&mut self, index: BlockIndex, size: Bytes, addr: DeviceAddr) {
         if self.latest == Some(index) {
-            self.latest = None;
+            self.take_latest();
         } else {
             self.remove_from_bin(bin_of(size), &Key { size, addr, index });
         }
@@ -236,10 +246,15 @@ impl SizeBins {
     /// Takes the smallest block of at least `size` out, the one at the lowest address among equals.
     #[inline]
     pub(crate) fn take_first_fitting(&mut self, size: Bytes, blocks: &BlockTable) -> Option<BlockIndex> {
-        let found = self.first_filed(size, blocks);
-        if let Some(latest) = self.fitting_latest(size, found, blocks) {
-            self.latest = None;
-            return Some(latest);
+        let number = bin_of(size);
+        let bit = self.occupied[number / WORD % WORD] >> (number % WORD) & 1;
+        // Most often what was just freed is asked for again, and nothing else of its size is there.
+        if self.latest_size == size && bit == 0 {
+            return self.take_latest();
+        }
+        let found = self.first_filed(number, size, blocks);
+        if self.fitting_latest(size, found, blocks).is_some() {
+            return self.take_latest();
         }
         let (number, index) = found?;
         let block = &blocks[index];
@@ -249,7 +264,7 @@ impl SizeBins {
 
     /// The smallest block of at least `size`, the one at the lowest address among equals.
     pub(crate) fn first_fitting(&self, size: Bytes, blocks: &BlockTable) -> Option<BlockIndex> {
-        let found = self.first_filed(size, blocks);
+        let found = self.first_filed(bin_of(size), size, blocks);
         self.fitting_latest(size, found, blocks).or(found.map(|(_, index)| index))
     }
 
@@ -270,10 +285,9 @@ impl SizeBins {
         comes_first.then_some(latest)
     }
 
-    /// The first fitting block in the bins, and its bin.
+    /// The first fitting block in the bins and its bin, given the bin of its size.
     #[inline]
-    fn first_filed(&self, size: Bytes, blocks: &BlockTable) -> Option<(usize, BlockIndex)> {
-        let number = bin_of(size);
+    fn first_filed(&self, number: usize, size: Bytes, blocks: &BlockTable) -> Option<(usize, BlockIndex)> {
         let from = self.occupied[number / WORD % WORD] >> (number % WORD);
         if number < EXACT {
             // Whatever is in a bin of one size fits.
@@ -334,11 +348,6 @@ impl SizeBins {
     pub(crate) fn count(&self, blocks: &BlockTable) -> usize {
         usize::from(self.latest.is_some()) + self.iter(blocks).count()
     }
-
-    #[cold]
-    fn grow(&mut self, number: usize) {
-        self.bins.resize((number / WORD + 1) * WORD, EMPTY);
-    }
 }
 
 impl List {
@@ -361,12 +370,8 @@ impl List {
             Self::Descending(keys) => {
                 // Most often the lowest is taken.
                 let last = keys.len().wrapping_sub(1);
-                let place = if keys.get(last) == Some(key) {
-                    Ok(last)
-                } else {
-                    keys.binary_search_by(|other| key.cmp(other))
-                };
-                if let Ok(place) = place {
+                let place = if keys.get(last) == Some(key) { last } else { above(keys, key) };
+                if keys.get(place) == Some(key) {
                     keys.remove(place);
                 }
             }
@@ -381,7 +386,7 @@ impl List {
 
     fn contains(&self, key: &Key) -> bool {
         match self {
-            Self::Descending(keys) => keys.binary_search_by(|other| key.cmp(other)).is_ok(),
+            Self::Descending(keys) => keys.get(above(keys, key)) == Some(key),
             Self::Tree(tree) => tree.contains(key),
         }
     }
@@ -410,10 +415,7 @@ impl List {
 
     fn next_after(&self, key: &Key) -> Option<BlockIndex> {
         match self {
-            Self::Descending(keys) => {
-                let above = keys.partition_point(|other| other > key);
-                keys[..above].last()
-            }
+            Self::Descending(keys) => keys[..above(keys, key)].last(),
             Self::Tree(tree) => tree.range((Bound::Excluded(*key), Bound::Unbounded)).next(),
         }
         .map(|key| key.index)
@@ -430,12 +432,9 @@ fn bin_of(size: Bytes) -> usize {
         _ => {}
     }
     let octave = units.ilog2() - EXACT.ilog2();
-    if octave >= OCTAVES {
-        return LAST_BIN;
-    }
     // From 64 to 127 after the shift.
     let within = units >> (octave + EXACT.ilog2() - 6);
-    EXACT + octave as usize * WORD + within as usize % WORD
+    (EXACT + octave as usize * WORD + within as usize % WORD).min(LAST_BIN)
 }
 
 /// Puts a block among one or two others.
@@ -457,8 +456,14 @@ fn insert_in_few(few: &mut [Option<BlockIndex>; FEW], key: &Key, blocks: &BlockT
 }
 
 fn insert_descending(keys: &mut Vec<Key>, key: Key) {
-    let place = keys.partition_point(|other| *other > key);
-    keys.insert(place, key);
+    keys.insert(above(keys, &key), key);
+}
+
+/// How many of the keys come behind this one in the order.
+#[inline]
+fn above(keys: &[Key], key: &Key) -> usize {
+    let rank = key.rank();
+    keys.partition_point(|other| other.rank() > rank)
 }
 
 fn put_list(lists: &mut Vec<List>, vacant: &mut Vec<usize>, keys: &[Key]) -> u32 {

@@ -24,8 +24,14 @@ impl BlockIndex {
         NonZeroU32::new(number).map(Self)
     }
 
-    fn place(self) -> usize {
+    pub(crate) fn place(self) -> usize {
         self.0.get() as usize
+    }
+
+    /// The place of a neighbor: the first place of the table where there is none, so that nothing has to branch.
+    #[inline]
+    pub(crate) fn place_of(neighbor: Option<Self>) -> usize {
+        neighbor.map_or(0, Self::place)
     }
 }
 
@@ -72,7 +78,8 @@ const VACANT: Block = Block {
     allocation: AllocationId::new(0),
     uses: None,
     pool: PoolKind::Small,
-    state: BlockState::Inactive,
+    // Nothing merges with the first place of the table.
+    state: BlockState::Allocated,
     is_expandable: false,
 };
 
@@ -92,6 +99,14 @@ impl Block {
     /// A new object for a part of this block's memory, not linked to others yet.
     pub(crate) fn part(&self, id: BlockId, addr: DeviceAddr, size: Bytes) -> Self {
         Self { addr, size, id, requested: Bytes::ZERO, previous: None, next: None, ..*self }
+    }
+
+    /// Puts the place at the head of the chain of vacant ones.
+    #[inline]
+    pub(crate) fn vacate(&mut self, index: BlockIndex, vacant: &mut Option<BlockIndex>) {
+        self.size = Bytes::ZERO;
+        self.next = *vacant;
+        *vacant = Some(index);
     }
 
     /// Whether it is nobody's: ready to be used, or ready to get memory.
@@ -127,7 +142,8 @@ pub(crate) struct StreamUses {
 /// links, free sets, pending queues and live allocations, and takes them out of all of these before it removes a block.
 #[derive(Clone, Debug)]
 pub(crate) struct BlockTable {
-    /// The first place stays vacant, so that an index is never 0.
+    /// The first place stays vacant, so that an index is never 0. It stands for a neighbor that is not there: what is written
+    /// to it is of no use to anybody.
     blocks: Vec<Block>,
     /// Vacant places are chained by `next`.
     vacant: Option<BlockIndex>,
@@ -165,24 +181,39 @@ impl BlockTable {
 
     #[inline]
     pub(crate) fn insert(&mut self, block: Block) -> BlockIndex {
-        if let Some(index) = self.vacant {
-            let place = &mut self.blocks[index.place()];
-            self.vacant = place.next;
-            *place = block;
-            return index;
-        }
+        let index = self.claim();
+        self.blocks[index.place()] = block;
+        index
+    }
+
+    /// A vacant place, whose new block is written next.
+    #[inline]
+    pub(crate) fn claim(&mut self) -> BlockIndex {
+        let Some(index) = self.vacant else {
+            return self.add_place();
+        };
+        self.vacant = self.blocks[index.place()].next;
+        index
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn add_place(&mut self) -> BlockIndex {
         // A table of 2^32 blocks of 512 bytes each would cover 2 TiB in the smallest blocks there are, with 256 GiB for itself.
         let number = u32::try_from(self.blocks.len()).unwrap_or(u32::MAX);
-        self.blocks.push(block);
+        self.blocks.push(VACANT);
         BlockIndex(NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN))
+    }
+
+    /// All places, and where the chain of vacant ones begins.
+    #[inline]
+    pub(crate) fn places(&mut self) -> (&mut [Block], &mut Option<BlockIndex>) {
+        (&mut self.blocks, &mut self.vacant)
     }
 
     #[inline]
     pub(crate) fn remove(&mut self, index: BlockIndex) {
-        let place = &mut self.blocks[index.place()];
-        place.size = Bytes::ZERO;
-        place.next = self.vacant;
-        self.vacant = Some(index);
+        self.blocks[index.place()].vacate(index, &mut self.vacant);
     }
 
     #[inline]

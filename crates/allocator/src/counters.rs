@@ -114,7 +114,12 @@ impl<const N: usize> Tally<N> {
         let current = self.level.current(quantity);
         let allocated = self.gained[quantity];
         let since_start = current.wrapping_sub(self.start[quantity]);
-        Stat { current, peak: self.level.peak[quantity], allocated, freed: allocated.wrapping_sub(since_start) }
+        Stat {
+            current,
+            peak: self.level.peak[quantity],
+            allocated,
+            freed: allocated.wrapping_sub(since_start),
+        }
     }
 
     fn reset_accumulated(&mut self) {

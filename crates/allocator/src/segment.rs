@@ -28,51 +28,47 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     #[inline]
     pub(crate) fn complete_free(&mut self, index: BlockIndex) {
         // Single fields are read and written, never the whole block: a wide load that follows narrow stores waits for them.
-        let block = &mut self.blocks[index];
-        block.state = BlockState::Inactive;
+        let (places, vacant) = self.blocks.places();
+        let block = &places[index.place()];
         let Block { id, pool, is_expandable, set, previous, next, size: own, .. } = *block;
-        let (mut addr, mut size) = (block.addr, own);
+        let (mut addr, mut size, mut before, mut behind) = (block.addr, own, previous, next);
         // Blocks of one segment have one free set.
         let set = &mut self.free_sets[set];
-        block.calls_when_freed = set.calls;
         self.sink.record(Event::FreeCompleted { block: id });
         let mut absorbed = 0_i64;
-        let mut is_split = previous.is_some() || next.is_some();
-        if let Some(lower) = previous.filter(|lower| self.blocks[*lower].state == BlockState::Inactive) {
-            let other = &self.blocks[lower];
-            let (other_id, other_size, other_addr, before) =
-                (other.id, other.size, other.addr, other.previous);
-            set.cached.remove(lower, other_size, other_addr);
-            self.blocks.remove(lower);
-            addr = other_addr;
-            size += other_size;
+        let lower = &mut places[BlockIndex::place_of(previous)];
+        if lower.state == BlockState::Inactive
+            && let Some(lower_index) = previous
+        {
+            set.cached.remove(lower_index, lower.size, lower.addr);
+            addr = lower.addr;
+            size += lower.size;
+            before = lower.previous;
             absorbed += 1;
-            is_split = before.is_some() || next.is_some();
-            let block = &mut self.blocks[index];
-            block.addr = addr;
-            block.size = size;
-            block.previous = before;
-            if let Some(before) = before {
-                self.blocks[before].next = Some(index);
-            }
-            self.sink.record(Event::Merged { block: id, absorbed: other_id });
+            self.sink.record(Event::Merged { block: id, absorbed: lower.id });
+            lower.vacate(lower_index, vacant);
+            places[BlockIndex::place_of(before)].next = Some(index);
         }
-        if let Some(upper) = next.filter(|upper| self.blocks[*upper].state == BlockState::Inactive) {
-            let other = &self.blocks[upper];
-            let (other_id, other_size, other_addr, behind) = (other.id, other.size, other.addr, other.next);
-            set.cached.remove(upper, other_size, other_addr);
-            self.blocks.remove(upper);
-            size += other_size;
+        let upper = &mut places[BlockIndex::place_of(next)];
+        if upper.state == BlockState::Inactive
+            && let Some(upper_index) = next
+        {
+            set.cached.remove(upper_index, upper.size, upper.addr);
+            size += upper.size;
+            behind = upper.next;
             absorbed += 1;
-            let block = &mut self.blocks[index];
-            block.size = size;
-            block.next = behind;
-            is_split = block.previous.is_some() || behind.is_some();
-            if let Some(behind) = behind {
-                self.blocks[behind].previous = Some(index);
-            }
-            self.sink.record(Event::Merged { block: id, absorbed: other_id });
+            self.sink.record(Event::Merged { block: id, absorbed: upper.id });
+            upper.vacate(upper_index, vacant);
+            places[BlockIndex::place_of(behind)].previous = Some(index);
         }
+        let block = &mut places[index.place()];
+        block.state = BlockState::Inactive;
+        block.addr = addr;
+        block.size = size;
+        block.previous = before;
+        block.next = behind;
+        block.calls_when_freed = set.calls;
+        let is_split = before.is_some() || behind.is_some();
         set.cached.insert(index, size, addr, &self.blocks);
         if !is_expandable {
             // All that was absorbed counted before; what is whole again does not.

@@ -1,7 +1,7 @@
 //! A handle that several threads share, and that knows blocks by their addresses, as PyTorch's callers do.
 
 use blockyard_device::DeviceMemory;
-use blockyard_lock::{BiasedGuard, BiasedMutex};
+use blockyard_lock::BiasedMutex;
 use blockyard_record::{Bytes, DeviceAddr, EventSink, Silent, StreamId};
 
 use crate::addr_table::AddrTable;
@@ -35,13 +35,14 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
     ///
     /// As [`CachingAllocator::allocate`].
     pub fn allocate(&self, requested: Bytes, stream: StreamId) -> Result<DeviceAddr, AllocError> {
-        let inner = &mut *self.lock();
-        let Some(index) = inner.allocator.allocate_block(requested, stream)? else {
+        if requested.is_zero() {
             return Ok(DeviceAddr::default());
-        };
-        let addr = inner.allocator.addr_of(index);
-        inner.live.insert(addr, index);
-        Ok(addr)
+        }
+        self.inner.with(|inner| {
+            let (index, addr) = inner.allocator.allocate_block(requested, stream)?;
+            inner.live.insert(addr, index);
+            Ok(addr)
+        })
     }
 
     /// Takes back what starts at `addr`; address 0 is ignored.
@@ -54,11 +55,12 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
         if addr == DeviceAddr::default() {
             return Ok(());
         }
-        let inner = &mut *self.lock();
-        let (place, index) = inner.live_block(addr)?;
-        inner.allocator.free_block(index)?;
-        inner.live.remove(place);
-        Ok(())
+        self.inner.with(|inner| {
+            let (place, index) = inner.live_block(addr)?;
+            inner.allocator.free_block(index)?;
+            inner.live.remove(place);
+            Ok(())
+        })
     }
 
     /// Notes that `stream` uses what starts at `addr` too; address 0 is ignored.
@@ -70,20 +72,16 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
         if addr == DeviceAddr::default() {
             return Ok(());
         }
-        let inner = &mut *self.lock();
-        let (_, index) = inner.live_block(addr)?;
-        inner.allocator.record_stream_of_block(index, stream);
-        Ok(())
+        self.inner.with(|inner| {
+            let (_, index) = inner.live_block(addr)?;
+            inner.allocator.record_stream_of_block(index, stream);
+            Ok(())
+        })
     }
 
     /// Does anything else with the allocator, while other threads wait.
     pub fn with<R>(&self, act: impl FnOnce(&mut CachingAllocator<D, S>) -> R) -> R {
-        act(&mut self.lock().allocator)
-    }
-
-    #[inline]
-    fn lock(&self) -> BiasedGuard<'_, Inner<D, S>> {
-        self.inner.lock()
+        self.inner.with(|inner| act(&mut inner.allocator))
     }
 }
 

@@ -16,16 +16,19 @@ const ENOUGH: u32 = 64;
 /// After many ownerships that were ended: a barrier costs about as much as a hundred exchanges.
 const ENOUGH_AT_MOST: u32 = 8192;
 const NOBODY: usize = 0;
+/// So many threads may become owners in the life of a lock. Numbers of threads are multiples of this.
+const PLACES: usize = 8;
 
 /// Holds a value for one thread at a time.
 ///
 /// Who waits gives the processor away between tries. A thread that takes the lock while it holds it waits forever. A panic while it
 /// is held gives it back.
 pub struct BiasedMutex<T> {
-    /// The thread that may go in without asking the others.
+    /// The number of the thread that may go in without asking the others, and in its low bits the number of its place.
     owner: AtomicUsize,
-    /// Whether the owner is inside.
-    is_owner_inside: AtomicBool,
+    /// Whether the owner is inside, with a place for each thread that is or was the owner: one that was may be about to go in
+    /// and find out only then, and must not meddle with the place of another.
+    is_inside: [AtomicBool; PLACES],
     /// Everybody else holds this while inside.
     others: SpinMutex<Others, Yield>,
     value: UnsafeCell<T>,
@@ -41,14 +44,15 @@ struct Others {
     enough: u32,
     /// The most that `enough` grows to.
     enough_at_most: u32,
+    /// Whose the places are.
+    places: [usize; PLACES],
 }
 
 /// The value in the hands of one thread, until this is dropped.
 #[must_use = "the lock is given back when this is dropped"]
 pub struct BiasedGuard<'a, T> {
+    entry: Entry<'a>,
     mutex: &'a BiasedMutex<T>,
-    /// `None` in the hands of the owner.
-    others: Option<SpinMutexGuard<'a, Others>>,
     /// It stays with its thread, which may become the owner when it is dropped.
     _stays: PhantomData<*const ()>,
 }
@@ -66,37 +70,65 @@ impl<T> BiasedMutex<T> {
     }
 
     fn with_patience(value: T, enough: u32, enough_at_most: u32) -> Self {
-        let others = SpinMutex::new(Others { last: NOBODY, streak: 0, enough, enough_at_most });
-        let (owner, is_owner_inside) = (AtomicUsize::new(NOBODY), AtomicBool::new(false));
-        Self { owner, is_owner_inside, others, value: UnsafeCell::new(value) }
+        let places = [NOBODY; PLACES];
+        let others = SpinMutex::new(Others { last: NOBODY, streak: 0, enough, enough_at_most, places });
+        let is_inside = [const { AtomicBool::new(false) }; PLACES];
+        Self { owner: AtomicUsize::new(NOBODY), is_inside, others, value: UnsafeCell::new(value) }
     }
 
     /// Waits until no other thread holds the value.
     #[inline]
     pub fn lock(&self) -> BiasedGuard<'_, T> {
         let me = thread::current();
-        // The load says that this thread does not hold the lock already; and should a thread that ended have had this
-        // thread's number, that what it did comes before.
-        if self.owner.load(Ordering::Relaxed) == me && !self.is_owner_inside.load(Ordering::Acquire) {
-            self.is_owner_inside.store(true, Ordering::Relaxed);
-            barrier::light();
-            if self.owner.load(Ordering::Relaxed) == me {
-                return BiasedGuard { mutex: self, others: None, _stays: PhantomData };
-            }
-            self.is_owner_inside.store(false, Ordering::Release);
+        match self.enter_as_owner(me) {
+            Some(leaves) => BiasedGuard { entry: Entry::Owner(leaves), mutex: self, _stays: PhantomData },
+            None => self.lock_among_others(me),
         }
-        self.lock_among_others(me)
+    }
+
+    /// Does something with the value once no other thread holds it.
+    ///
+    /// The same as with [`BiasedMutex::lock`], in fewer steps for the owner.
+    #[inline]
+    pub fn with<R>(&self, act: impl FnOnce(&mut T) -> R) -> R {
+        let me = thread::current();
+        let Some(_leaves) = self.enter_as_owner(me) else {
+            return self.act_among_others(me, act);
+        };
+        // SAFETY: the owner is inside, so nobody else is.
+        act(unsafe { &mut *self.value.get() })
     }
 
     #[cold]
     #[inline(never)]
+    fn act_among_others<R>(&self, me: usize, act: impl FnOnce(&mut T) -> R) -> R {
+        act(&mut self.lock_among_others(me))
+    }
+
+    #[inline]
+    fn enter_as_owner(&self, me: usize) -> Option<Leaves<'_>> {
+        let owner = self.owner.load(Ordering::Relaxed);
+        let is_inside = &self.is_inside[owner % PLACES];
+        // The second load says that this thread does not hold the lock already; and should a thread that ended have had this
+        // thread's number, that what it did comes before.
+        if owner & !(PLACES - 1) != me || is_inside.load(Ordering::Acquire) {
+            return None;
+        }
+        is_inside.store(true, Ordering::Relaxed);
+        let leaves = Leaves(is_inside);
+        barrier::light();
+        (self.owner.load(Ordering::Relaxed) == owner).then_some(leaves)
+    }
+
+    #[inline(never)]
     fn lock_among_others(&self, me: usize) -> BiasedGuard<'_, T> {
         let mut others = self.others.lock();
         // Only who holds `others` changes the owner.
-        if self.owner.load(Ordering::Relaxed) != NOBODY {
+        let owner = self.owner.load(Ordering::Relaxed);
+        if owner != NOBODY {
             self.owner.store(NOBODY, Ordering::Relaxed);
             barrier::heavy();
-            while self.is_owner_inside.load(Ordering::Acquire) {
+            while self.is_inside[owner % PLACES].load(Ordering::Acquire) {
                 std::thread::yield_now();
             }
             others.enough = (others.enough * 2).min(others.enough_at_most);
@@ -107,7 +139,23 @@ impl<T> BiasedMutex<T> {
             others.last = me;
             others.streak = 0;
         }
-        BiasedGuard { mutex: self, others: Some(others), _stays: PhantomData }
+        BiasedGuard { entry: Entry::Other(others), mutex: self, _stays: PhantomData }
+    }
+}
+
+/// How a thread came in.
+enum Entry<'a> {
+    Owner(#[expect(dead_code, reason = "it is dropped")] Leaves<'a>),
+    Other(SpinMutexGuard<'a, Others>),
+}
+
+/// Lets the owner out, also by a panic.
+struct Leaves<'a>(&'a AtomicBool);
+
+impl Drop for Leaves<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
     }
 }
 
@@ -132,20 +180,25 @@ impl<T> DerefMut for BiasedGuard<'_, T> {
 impl<T> Drop for BiasedGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        match self.others.take() {
-            None => self.mutex.is_owner_inside.store(false, Ordering::Release),
-            Some(others) => self.mutex.give_back(others),
+        if let Entry::Other(others) = &mut self.entry {
+            self.mutex.choose_owner(others);
         }
     }
 }
 
 impl<T> BiasedMutex<T> {
+    /// Makes the thread that holds the lock the owner, if it took it often enough.
     #[cold]
     #[inline(never)]
-    fn give_back(&self, mut others: SpinMutexGuard<'_, Others>) {
-        if others.streak >= others.enough && barrier::is_available() {
-            others.streak = 0;
-            self.owner.store(others.last, Ordering::Relaxed);
+    fn choose_owner(&self, others: &mut Others) {
+        if others.streak < others.enough || others.last % PLACES != 0 || !barrier::is_available() {
+            return;
+        }
+        others.streak = 0;
+        let mut places = others.places.iter().enumerate();
+        if let Some((number, _)) = places.find(|(_, owner)| **owner == others.last || **owner == NOBODY) {
+            others.places[number] = others.last;
+            self.owner.store(others.last | number, Ordering::Relaxed);
         }
     }
 }
@@ -175,15 +228,16 @@ mod tests {
     }
 
     fn step(mutex: &BiasedMutex<Pair>) {
-        let mut pair = mutex.lock();
-        assert_eq!(pair.first, pair.second, "somebody else is inside");
-        pair.first += 1;
-        std::hint::black_box(&mut *pair);
-        pair.second += 1;
+        mutex.with(|pair| {
+            assert_eq!(pair.first, pair.second, "somebody else is inside");
+            pair.first += 1;
+            std::hint::black_box(&mut *pair);
+            pair.second += 1;
+        });
     }
 
     fn is_owned(mutex: &BiasedMutex<Pair>) -> bool {
-        mutex.owner.load(Ordering::Relaxed) == thread::current()
+        mutex.owner.load(Ordering::Relaxed) & !(PLACES - 1) == thread::current()
     }
 
     #[test]
@@ -211,6 +265,8 @@ mod tests {
             std::hint::black_box(turn);
         }
         pair.second += 1;
+        drop(pair);
+        step(mutex);
     }
 
     #[test]
@@ -231,7 +287,7 @@ mod tests {
                 });
             }
         });
-        assert_eq!(mutex.lock().second, threads * rounds);
+        assert_eq!(mutex.lock().second, 2 * threads * rounds);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Which thread this is.
 
-/// A number that no other running thread has; never 0. It may come back once the thread has ended.
+/// A number that no other running thread has, a multiple of 8; never 0. It may come back once the thread has ended.
 #[inline]
 pub(crate) fn current() -> usize {
     #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
@@ -18,8 +18,9 @@ pub(crate) fn current() -> usize {
     #[cfg(not(all(target_os = "linux", target_arch = "x86_64", not(miri))))]
     {
         thread_local! {
-            static PLACE: u8 = const { 0 };
+            static PLACE: u64 = const { 0 };
         }
-        PLACE.with(|place| std::ptr::from_ref(place).addr())
+        let mask = !7;
+        PLACE.with(|place| std::ptr::from_ref(place).addr() & mask)
     }
 }
