@@ -3,17 +3,34 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 kit=target/cuda-kit
-cargo build --release --package blockyard-cli
-tests=$(cargo test --release --package blockyard-tests --test cuda --no-run 2>&1 |
-    sed -n 's/.*Executable tests\/cuda\/main.rs (\(.*\))/\1/p')
-vulkan_tests=$(cargo test --release --package blockyard-device-wgpu --test conformance --no-run 2>&1 |
-    sed -n 's/.*Executable tests\/conformance\/main.rs (\(.*\))/\1/p')
+target=${CARGO_TARGET_DIR:-target}
+rm -rf "$kit"
 mkdir -p "$kit"
-cp "${CARGO_TARGET_DIR:-target}/release/blockyard" "$kit/blockyard"
-cp "$tests" "$kit/cuda-tests"
-cp "$vulkan_tests" "$kit/vulkan-tests"
-# Machines with a driver for Vulkan often lack its loader.
-loader=$(ldconfig -p | sed -n 's/.*libvulkan\.so\.1 .*=> //p' | head -1)
-[ -z "$loader" ] || cp -L "$loader" "$kit/libvulkan.so.1"
-strip "$kit/blockyard" "$kit/cuda-tests" "$kit/vulkan-tests"
+
+cargo build --profile bench --package blockyard-cli
+cp "$target/release/blockyard" "$kit/"
+
+tests() { # package, name of the tests: the program with them
+    cargo test --release --package "$1" --test "$2" --no-run
+    # The second time it only says where it is.
+    cargo test --release --package "$1" --test "$2" --no-run 2>&1 |
+        sed -n "s/.*Executable tests\/$2\/main.rs (\(.*\))/\1/p"
+}
+cp "$(tests blockyard-tests cuda)" "$kit/cuda-tests"
+cp "$(tests blockyard-device-wgpu conformance)" "$kit/vulkan-tests"
+strip "$kit"/*
+
+# Vulkan's driver comes with CUDA's; the loader does not, nor what the driver needs of EGL to start without a display.
+libraries=(libvulkan.so.1 libEGL.so.1 libGLdispatch.so.0)
+packages=(libvulkan1 libegl1 libglvnd0)
+for index in "${!libraries[@]}"; do
+    library=${libraries[$index]}
+    found=$(ldconfig -p | sed -n "s/.*${library//./\\.} .*=> //p" | head -1)
+    if [ -z "$found" ]; then
+        (cd "$kit" && apt-get download "${packages[$index]}" && dpkg -x "${packages[$index]}"_*.deb unpacked)
+        found=$(find "$kit/unpacked" -name "$library")
+    fi
+    cp -L "$found" "$kit/$library"
+done
+rm -rf "$kit"/*.deb "$kit/unpacked"
 ls -l "$kit"

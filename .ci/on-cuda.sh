@@ -1,28 +1,18 @@
 #!/usr/bin/env bash
-# Runs the CUDA tests, the recordings and the benchmark on a real GPU with what .ci/cuda-kit.sh built; nothing is built here.
-# Usage: .ci/on-cuda.sh FOLDER    (results go there; a summary ends the output)
+# Runs the tests, the recordings and the benchmark on a real GPU with what .ci/cuda-kit.sh built; nothing is built here.
+# Usage: .ci/on-cuda.sh FOLDER [STAGE...]    (all stages, or of tests, vulkan, verify-synthetic, verify-others, run, play and
+# bench those that are named; a summary ends the output, and the results are FOLDER/cuda.tar.gz)
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 out=${1:?a folder for the results}
-kit=target/cuda-kit
-mkdir -p "$out"
+wanted=("${@:2}")
+kit=$PWD/target/cuda-kit
+. .ci/stages.sh
 chmod +x "$kit"/* 2>/dev/null
-export REQUIRE_CUDA=1 CARGO_MANIFEST_DIR=$PWD/tests RUST_BACKTRACE=0
+export REQUIRE_CUDA=1 REQUIRE_VULKAN_GPU=1 CARGO_MANIFEST_DIR=$PWD/tests RUST_BACKTRACE=0
 device=${DEVICE:-cuda:0}
-failed=0
-summary=()
 
-stage() { # name, seconds, command...
-    local name=$1 limit=$2 begun=$SECONDS status
-    shift 2
-    timeout --kill-after=10 "$limit" "$@" >"$out/$name.txt" 2>"$out/$name.err"
-    status=$?
-    [ $status -eq 0 ] || failed=1
-    summary+=("$name: status $status, $((SECONDS - begun)) s")
-    return $status
-}
-
-(date -u; nvidia-smi; uname -a) >"$out/machine.txt" 2>&1
+(date -u; nvidia-smi; uname -a; ldd --version) >"$out/machine.txt" 2>&1
 recordings=(tests/fixtures/synthetic/{default,expand}-*.gz)
 others=()
 for file in tests/fixtures/synthetic/*.gz tests/fixtures/programs/*.gz; do
@@ -33,43 +23,50 @@ for file in tests/fixtures/synthetic/*.gz tests/fixtures/programs/*.gz; do
 done
 
 stage tests 200 "$kit/cuda-tests" --nocapture --test-threads 1
-grep -E '^test result|FAILED|panicked' "$out/tests.txt" "$out/tests.err" | tail -20
-# The same GPU over Vulkan.
-stage vulkan 120 env LD_LIBRARY_PATH="$kit:${LD_LIBRARY_PATH:-}" "$kit/vulkan-tests" --nocapture --test-threads 1
-grep -E '^GpuInfo|^test result|FAILED|panicked' "$out/vulkan.txt" "$out/vulkan.err" | tail -20
+tell tests grep -E '^test result|FAILED|^NVIDIA' | tail -20
+
+# The same GPU over Vulkan. Its driver comes with CUDA's, but where containers mount it the loader, which the kit has, does not
+# look.
+vulkan() {
+    local found
+    if [ -z "${VK_DRIVER_FILES:-}" ]; then
+        found=$(find /usr /etc /opt -path '*/vulkan/icd.d/nvidia*.json' 2>/dev/null | paste -sd :)
+        [ -z "$found" ] || export VK_DRIVER_FILES=$found
+    fi
+    echo "drivers: ${VK_DRIVER_FILES:-none was found}"
+    LD_LIBRARY_PATH=$kit${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} VK_LOADER_DEBUG=error,warn \
+        timeout --kill-after=10 120 "$kit/vulkan-tests" --nocapture --test-threads 1
+}
+parts vulkan vulkan
+tell vulkan grep -E '^drivers|GpuInfo|^seed|^test result|FAILED| filled, '
+
 stage verify-synthetic 60 "$kit/blockyard" verify --device "$device" "${recordings[@]}"
 stage verify-others 60 "$kit/blockyard" verify --device "$device" "${others[@]}"
 
 # What a run on the device writes is a recording again: replayed without hardware it must be the same.
-mkdir -p "$out/runs"
-run_all() {
+run() {
     local file name worst=0
+    mkdir -p "$out/runs"
     for file in "${recordings[@]}"; do
         name=$(basename "$file" .jsonl.gz)
-        "$kit/blockyard" run --device "$device" "$file" >"$out/runs/$name.jsonl" || worst=1
-        "$kit/blockyard" verify "$out/runs/$name.jsonl" || worst=1
+        timeout 60 "$kit/blockyard" run --device "$device" "$file" >"$out/runs/$name.jsonl" || worst=1
+        timeout 60 "$kit/blockyard" verify "$out/runs/$name.jsonl" || worst=1
         gzip -f "$out/runs/$name.jsonl"
     done
     return $worst
 }
-begun=$SECONDS
-run_all >"$out/run.txt" 2>"$out/run.err"
-status=$?
-[ $status -eq 0 ] || failed=1
-summary+=("run: status $status, $((SECONDS - begun)) s")
+parts run run
 
 stage play 30 "$kit/blockyard" play --device "$device" --last streams
-stage bench 180 "$kit/blockyard" bench --device "$device" --out "$out/bench" \
-    tests/fixtures/programs/{gpt2_varlen,resnet50_amp,gnn_random,multistream}.jsonl.gz
 # No machine has that many: the error is what is wanted.
 "$kit/blockyard" play --device cuda:99 terms >"$out/error.txt" 2>&1
+tell error cat
+stage bench 180 "$kit/blockyard" bench --device "$device" --out "$out/bench" \
+    tests/fixtures/programs/{gpt2_varlen,resnet50_amp,gnn_random,multistream}.jsonl.gz
 nvidia-smi >>"$out/machine.txt" 2>&1
 
-grep -c ': identical' "$out/verify-synthetic.txt" "$out/verify-others.txt" "$out/run.txt"
-cat "$out/error.txt"
-head -60 "$out/bench.txt"
-for name in tests vulkan verify-synthetic verify-others run play bench; do
-    [ -s "$out/$name.err" ] && { echo "-- $name:"; tail -5 "$out/$name.err"; }
+for name in verify-synthetic verify-others run; do
+    tell "$name" grep -c ': identical' | sed "s/^/$name, identical: /"
 done
-printf '%s\n' "${summary[@]}"
-exit $failed
+tell bench head -100
+finish cuda

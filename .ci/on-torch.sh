@@ -1,29 +1,17 @@
 #!/usr/bin/env bash
 # Trains under PyTorch's own allocator and under Blockyard's, compares, and measures, with what .ci/torch-kit.sh built.
-# Usage: .ci/on-torch.sh FOLDER    (results go there; a summary ends the output)
+# Usage: .ci/on-torch.sh FOLDER [STAGE...]    (all stages, or of training, compare, verify, extras and bench those that are
+# named; a summary ends the output, and the results are FOLDER/torch.tar.gz)
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 out=${1:?a folder for the results}
+wanted=("${@:2}")
 kit=$PWD/target/torch-kit
 gpu=crates/torch-plugin/gpu
-mkdir -p "$out"
 chmod +x "$kit/blockyard" 2>/dev/null
 export PYTHONUNBUFFERED=1 CUBLAS_WORKSPACE_CONFIG=:4096:8 BLOCKYARD_TORCH_LIBRARY=$kit/libblockyard_torch_plugin.so
 unset PYTORCH_ALLOC_CONF PYTORCH_CUDA_ALLOC_CONF
-failed=0
-summary=()
-
-note() { # name, status, seconds
-    [ "$2" -eq 0 ] || failed=1
-    summary+=("$1: status $2, $3 s")
-}
-
-stage() { # name, seconds, command...
-    local name=$1 limit=$2 begun=$SECONDS
-    shift 2
-    timeout --kill-after=10 "$limit" "$@" >"$out/$name.txt" 2>"$out/$name.err"
-    note "$name" $? $((SECONDS - begun))
-}
+. .ci/stages.sh
 
 (date -u; nvidia-smi; uname -a; python3 -c 'import torch; print(torch.__version__, torch.__file__)') >"$out/machine.txt" 2>&1
 
@@ -38,39 +26,41 @@ if ! loads; then
         -o "$kit/libshim.so" 2>>"$out/shim.err" && echo "the shim was built here" >>"$out/machine.txt"
 fi
 
-# Four at a time: nothing is measured here.
-train_all() {
-    local model conf name allocator jobs=() worst=0
-    for model in gpt2 gnn; do
-        jobs=()
-        for conf in "" expandable_segments:True; do
-            for allocator in native plugin; do
-                name=train-$model-${conf:+expandable-}$allocator
-                PYTORCH_CUDA_ALLOC_CONF=$conf timeout --kill-after=10 110 \
-                    python3 "$gpu/train.py" "$model" "$allocator" "$out/train" \
-                    >"$out/$name.txt" 2>"$out/$name.err" &
-                jobs+=($!)
+# Six at a time: nothing is measured here. PyTorch's own allocator runs twice, to see what PyTorch repeats.
+training() {
+    local casts model conf name allocator job jobs=() worst=0
+    for casts in kept fresh; do
+        for model in gpt2 gnn; do
+            jobs=()
+            for conf in "" expandable_segments:True; do
+                for allocator in native again plugin; do
+                    name=train-$model-${conf:+expandable-}$casts-$allocator
+                    PYTORCH_CUDA_ALLOC_CONF=$conf CASTS=$casts timeout --kill-after=10 110 \
+                        python3 "$gpu/train.py" "$model" "$allocator" "$out/train" \
+                        >"$out/$name.txt" 2>"$out/$name.err" &
+                    jobs+=($!)
+                done
             done
+            for job in "${jobs[@]}"; do wait "$job" || worst=1; done
         done
-        for job in "${jobs[@]}"; do wait "$job" || worst=1; done
     done
     return $worst
 }
-begun=$SECONDS
-train_all
-note training $? $((SECONDS - begun))
-tail -qn 1 "$out"/train-*.txt
+parts training training
+is_wanted training && tail -qn 1 "$out"/train-*.txt
 stage compare 60 python3 "$gpu/compare.py" "$out/train"
-cat "$out/compare.txt"
+tell compare cat
 stage verify 90 "$kit/blockyard" verify "$out"/train/*.jsonl.gz
-cat "$out/verify.txt"
+tell verify cat
 
 extras() {
-    local part allocator jobs worst=0
-    for part in streams graph fraction threads full; do
+    local part conf allocator job jobs worst=0
+    for part in streams graph capture fraction threads full; do
         jobs=()
+        conf=
+        [ $part = capture ] && conf=expandable_segments:True
         for allocator in native plugin; do
-            timeout --kill-after=5 60 python3 "$gpu/extras.py" $allocator $part \
+            PYTORCH_CUDA_ALLOC_CONF=$conf timeout --kill-after=5 60 python3 "$gpu/extras.py" $allocator $part \
                 >"$out/extras-$part-$allocator.txt" 2>"$out/extras-$part-$allocator.err" &
             jobs+=($!)
         done
@@ -80,16 +70,10 @@ extras() {
     done
     return $worst
 }
-begun=$SECONDS
-extras
-note extras $? $((SECONDS - begun))
-tail -qn 4 "$out"/extras-*.txt
+parts extras extras
+tell extras cat
+is_wanted extras && tail -qn 4 "$out"/extras-*.txt
 stage bench 240 python3 "$gpu/bench.py" "$out/bench" "$kit/libshim.so" \
     tests/fixtures/programs/{gpt2_varlen,resnet50_amp,gnn_random}.jsonl.gz
-cat "$out/bench/bench.md"
-
-for file in "$out"/*.err; do
-    [ -s "$file" ] && { echo "-- $(basename "$file"):"; tail -n 6 "$file" | cut -c 1-400; }
-done
-printf '%s\n' "${summary[@]}"
-exit $failed
+is_wanted bench && cat "$out/bench/bench.md"
+finish torch
