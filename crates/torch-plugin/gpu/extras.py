@@ -1,6 +1,6 @@
 """Side streams, CUDA graphs, memory fractions and a full device, under PyTorch's own allocator or Blockyard's.
 
-Usage: extras.py ALLOCATOR PART    (native or plugin; streams, graph, fraction, threads or full)
+Usage: extras.py ALLOCATOR PART    (native or plugin; streams, graph, capture, fraction, threads or full)
 
 Each part prints numbers that must be the same under both.
 """
@@ -72,6 +72,26 @@ def graph():
     say("after the graph: segments", stats()["segment.all.current"])
 
 
+def capture():
+    """Emptying the cache while a graph is captured gives nothing back, not even another stream's memory."""
+    side = torch.cuda.Stream()
+    static = torch.ones(1 << 20, device="cuda")
+    captured = torch.cuda.CUDAGraph()
+    try:
+        with torch.cuda.graph(captured):
+            result = static + 1
+            with torch.cuda.stream(side):
+                torch.full((1 << 24,), 7.0, device="cuda")
+            before = stats()["reserved_bytes.all.current"]
+            torch.cuda.empty_cache()
+            say("given back", before - stats()["reserved_bytes.all.current"])
+            result = result * 3
+        captured.replay()
+        say("result", result.sum().item(), "expected", 6.0 * (1 << 20))
+    except RuntimeError as error:
+        say("raises", type(error).__name__, str(error)[:200])
+
+
 def fraction():
     torch.cuda.set_per_process_memory_fraction(0.25)
     tensors = [torch.empty(1 << 30, dtype=torch.uint8, device="cuda") for _ in range(4)]
@@ -107,11 +127,19 @@ def full():
     try:
         tensor = torch.empty(1 << 42, dtype=torch.uint8, device="cuda")
     except RuntimeError as error:
-        say("raises", type(error).__name__, str(error)[:90])
+        say("raises", type(error).__name__, str(error)[:400])
     else:
         say("gives a tensor at", hex(tensor.data_ptr()))
     say("a small one still works:", torch.ones(4, device="cuda").sum().item())
 
 
-{"streams": streams, "graph": graph, "fraction": fraction, "threads": threads, "full": full}[PART]()
+PARTS = {
+    "streams": streams,
+    "graph": graph,
+    "capture": capture,
+    "fraction": fraction,
+    "threads": threads,
+    "full": full,
+}
+PARTS[PART]()
 say("done")

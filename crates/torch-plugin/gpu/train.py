@@ -1,8 +1,12 @@
 """Trains a small model with random shapes under PyTorch's own allocator or Blockyard's, always with the same random numbers.
 
-Usage: train.py MODEL ALLOCATOR FOLDER    (gpt2 or gnn; native or plugin; results go into the folder)
+Usage: train.py MODEL ALLOCATOR FOLDER    (gpt2 or gnn; native, again or plugin; results go into the folder)
 
-Settings come from PYTORCH_CUDA_ALLOC_CONF. The file of results has the losses, the peaks and every request.
+"again" is PyTorch's own allocator a second time: what differs there differs without Blockyard. Settings come from
+PYTORCH_CUDA_ALLOC_CONF. The file of results has the losses, the peaks and every request.
+
+PyTorch's autocast keeps the casts of weights until its end in a map by the address of the weight on the host, and frees them in
+the order of that map, which is another one in each process. With CASTS=fresh it keeps none, and the requests repeat.
 """
 
 import gc
@@ -14,6 +18,7 @@ import time
 
 MODEL, ALLOCATOR, FOLDER = sys.argv[1:4]
 STEPS = int(os.environ.get("STEPS", "30"))
+FRESH = os.environ.get("CASTS") == "fresh"
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
 
@@ -95,7 +100,7 @@ class Gnn(nn.Module):
 def gpt2_step(model, generator):
     batch, length = 8, numbers.randrange(48, 512)
     tokens = torch.randint(0, 50257, (batch, length + 1), generator=generator).cuda()
-    with torch.autocast("cuda", dtype=torch.float16):
+    with torch.autocast("cuda", dtype=torch.float16, cache_enabled=not FRESH):
         logits = model(tokens[:, :-1])
         return F.cross_entropy(logits.reshape(-1, logits.shape[-1]), tokens[:, 1:].reshape(-1))
 
@@ -106,7 +111,7 @@ def gnn_step(model, generator):
     source, target = torch.randint(0, count, (2, edges), generator=generator).cuda()
     features = torch.randn(count, 32, generator=generator).cuda()
     labels = torch.randint(0, 10, (count,), generator=generator).cuda()
-    with torch.autocast("cuda", dtype=torch.float16):
+    with torch.autocast("cuda", dtype=torch.float16, cache_enabled=not FRESH):
         return F.cross_entropy(model(features, source, target).float(), labels)
 
 
@@ -143,8 +148,9 @@ def requests(trace):
 def main():
     os.makedirs(FOLDER, exist_ok=True)
     conf = os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")
-    name = f"{MODEL}-{'expandable' if 'expandable' in conf else 'default'}-{ALLOCATOR}"
-    result = {"model": MODEL, "allocator": ALLOCATOR, "conf": conf, "steps": STEPS}
+    setting = "expandable" if "expandable" in conf else "default"
+    name = f"{MODEL}-{setting}-{'fresh-' if FRESH else ''}{ALLOCATOR}"
+    result = {"model": MODEL, "allocator": ALLOCATOR, "conf": conf, "steps": STEPS, "fresh": FRESH}
     begun = time.time()
     if ALLOCATOR == "plugin":
         result["hooks"] = by.enable()
