@@ -1,5 +1,5 @@
 use std::collections::BTreeMap;
-use std::ffi::c_void;
+use std::ffi::{CString, c_void};
 use std::sync::Arc;
 
 use blockyard_device::{Advance, DeviceError, DeviceMemory, MemoryInfo, VirtualMemory};
@@ -25,6 +25,7 @@ pub struct CudaDevice {
     pub(crate) streams: Streams,
     index: u32,
     name: String,
+    bus_address: CString,
     total: Bytes,
     budget: Option<Bytes>,
     used: Bytes,
@@ -97,6 +98,7 @@ impl CudaDevice {
             streams: Streams::new(),
             index,
             name: device.name()?,
+            bus_address: device.bus_address()?,
             total: device.total_memory()?,
             budget: None,
             used: Bytes::ZERO,
@@ -234,7 +236,7 @@ impl DeviceMemory for CudaDevice {
             Some(budget) => (free.min(budget.saturating_sub(self.used)), budget),
             None => (free, total),
         };
-        Ok(MemoryInfo { free, total, processes: Vec::new() })
+        Ok(MemoryInfo { free, total, processes: driver::processes(&self.bus_address) })
     }
 
     fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {

@@ -6,8 +6,9 @@
 #![expect(unsafe_code, reason = "the driver is a C library, and this is where it is called")]
 
 mod code;
+mod processes;
 
-use std::ffi::{CStr, c_int, c_uint, c_void};
+use std::ffi::{CStr, CString, c_int, c_uint, c_void};
 use std::ptr;
 use std::sync::OnceLock;
 
@@ -17,6 +18,7 @@ use cudarc::driver::sys;
 use crate::error::{CudaError, Failure};
 
 pub(crate) use code::{Function, Module, SharedWord, copy_to_host, set_words};
+pub(crate) use processes::processes;
 
 type Answer<T> = Result<T, Failure>;
 
@@ -107,6 +109,15 @@ impl Device {
         // SAFETY: writes one number.
         answer("cuDeviceTotalMem", unsafe { sys::cuDeviceTotalMem_v2(&raw mut size, self.0) })?;
         Ok(Bytes::new(size as u64))
+    }
+
+    /// Where it is on the PCI bus, by which NVML knows it.
+    pub(crate) fn bus_address(self) -> Answer<CString> {
+        let mut text = [0; 32];
+        // SAFETY: writes at most so many characters, with a zero at the end.
+        answer("cuDeviceGetPCIBusId", unsafe { sys::cuDeviceGetPCIBusId(text.as_mut_ptr(), 31, self.0) })?;
+        // SAFETY: the last character was zero before the call and is not written by it.
+        Ok(unsafe { CStr::from_ptr(text.as_ptr()) }.to_owned())
     }
 
     pub(crate) fn has_virtual_memory(self) -> Answer<bool> {

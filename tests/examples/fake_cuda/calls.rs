@@ -21,6 +21,7 @@ thread_local! {
 }
 
 const CONTEXT: usize = 0xc0de_0000;
+pub(crate) const BUS_ADDRESS: &CStr = c"0000:17:00.0";
 
 fn process() -> MutexGuard<'static, Process> {
     static PROCESS: OnceLock<Mutex<Process>> = OnceLock::new();
@@ -143,11 +144,21 @@ extern "C" fn cuDeviceGet(device: *mut c_int, index: c_int) -> u32 {
     SUCCESS
 }
 
+fn put_text(to: *mut c_char, text: &CStr) {
+    for (index, byte) in text.to_bytes_with_nul().iter().enumerate() {
+        put(to.wrapping_add(index), c_char::from_ne_bytes([*byte]));
+    }
+}
+
 #[unsafe(no_mangle)]
 extern "C" fn cuDeviceGetName(name: *mut c_char, _length: c_int, _device: c_int) -> u32 {
-    for (index, byte) in c"Stand-in".to_bytes_with_nul().iter().enumerate() {
-        put(name.wrapping_add(index), c_char::from_ne_bytes([*byte]));
-    }
+    put_text(name, c"Stand-in");
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuDeviceGetPCIBusId(address: *mut c_char, _length: c_int, _device: c_int) -> u32 {
+    put_text(address, BUS_ADDRESS);
     SUCCESS
 }
 

@@ -50,6 +50,7 @@ fn a_device_tells_what_it_is() {
             info.total.get(),
             info.free.get()
         );
+        println!("who has what, by NVML: {:?}", info.processes);
         assert!(!device.name().is_empty() && info.free <= info.total);
     });
 }

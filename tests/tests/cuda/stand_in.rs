@@ -5,15 +5,16 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
+use blockyard_allocator::CachingAllocator;
 use blockyard_device::{DeviceError, DeviceMemory};
 use blockyard_device_cuda::{CudaDevice, CudaError, OpenError, Patterns};
-use blockyard_record::{Bytes, StreamId};
+use blockyard_record::{Bytes, Silent, StreamId};
 
 /// What the device of the recordings has.
 const RECORDED_MEMORY: &str = "150109880320";
 const IS_CHILD: &str = "BLOCKYARD_ON_STAND_IN";
 
-/// A folder in which the stand-in is called as the driver is; `None` where the tests were carried without it.
+/// A folder in which the stand-in is called as the driver and NVML are; `None` where the tests were carried without it.
 fn library() -> Option<PathBuf> {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
     FOLDER.get_or_init(make_library).clone()
@@ -36,9 +37,11 @@ fn make_library() -> Option<PathBuf> {
     }
     let place = target.join("examples/fake_cuda_library");
     std::fs::create_dir_all(&place).unwrap();
-    let link = place.join("libcuda.so");
-    let made = std::os::unix::fs::symlink(&built, &link);
-    assert!(made.is_ok() || link.exists(), "{made:?}");
+    for name in ["libcuda.so", "libnvidia-ml.so.1"] {
+        let link = place.join(name);
+        let made = std::os::unix::fs::symlink(&built, &link);
+        assert!(made.is_ok() || link.exists(), "{made:?}");
+    }
     Some(place)
 }
 
@@ -159,6 +162,28 @@ fn pages_are_mapped_all_or_none() {
         let memory = device.virtual_memory().unwrap();
         memory.unmap(base, size, page).unwrap();
         memory.release(base).unwrap();
+    });
+}
+
+/// Ten processes are more than the first call has room for; what NVML does not know is left out.
+#[test]
+fn memory_that_runs_out_is_told_with_who_has_it() {
+    let name = "memory_that_runs_out_is_told_with_who_has_it";
+    let mut held: Vec<String> = (1..=8).map(|id| format!("{}:{}", 700 + id, id << 20)).collect();
+    held.push(format!("0:{}", 3u64 << 30));
+    held.push(format!("999:{}", u64::MAX));
+    let settings = [("FAKE_CUDA_MEMORY", "4294967296"), ("FAKE_CUDA_PROCESSES", &held.join(","))];
+    on_stand_in(name, &settings, || {
+        let mut device = open();
+        let told = device.memory_info().unwrap().processes;
+        assert_eq!(told.len(), 9);
+        assert_eq!((told[1].process, told[1].used), (Some(702), Bytes::mib(2)));
+        assert_eq!((told[8].process, told[8].used), (None, Bytes::gib(3)));
+        let mut allocator = CachingAllocator::new(device, "".parse().unwrap(), Silent);
+        let error = allocator.allocate(Bytes::gib(5), StreamId::DEFAULT).unwrap_err().to_string();
+        let words = "Process 708 has 8.00 MiB memory in use. \
+                     Including non-PyTorch memory, this process has 3.00 GiB memory in use. Of the allocated";
+        assert!(error.contains(words), "{error}");
     });
 }
 
