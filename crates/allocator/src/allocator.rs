@@ -165,6 +165,11 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     ///
     /// [`AllocError::OutOfMemory`] when nothing fits even after all cached memory was released,
     /// [`AllocError::TooLarge`] from 2^60 bytes on, [`AllocError::Device`] when the device fails otherwise.
+    #[expect(
+        clippy::inline_always,
+        reason = "an allocation that is returned through memory costs as much as making it"
+    )]
+    #[inline(always)]
     pub fn allocate(&mut self, requested: Bytes, stream: StreamId) -> Result<Allocation, AllocError> {
         if requested.is_zero() {
             return Ok(Allocation { addr: DeviceAddr::default(), block: None, allocator: self.identity });
@@ -180,20 +185,17 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         requested: Bytes,
         stream: StreamId,
     ) -> Result<(BlockIndex, DeviceAddr), AllocError> {
-        if requested >= size::LARGEST_REQUEST {
-            return Err(AllocError::TooLarge { requested });
+        match self.allocate_plain(requested, stream) {
+            Some(taken) => Ok(taken),
+            None => self.allocate_with_care(requested, stream),
         }
-        let found = match self.find_plain(requested, stream) {
-            Some(found) => found,
-            None => self.find_with_care(requested, stream)?,
-        };
-        Ok(self.hand_out(requested, found))
     }
 
-    /// Finds a cached block where nothing but the rules for default settings has a say; `None` says nothing about the others.
-    #[inline]
-    fn find_plain(&mut self, requested: Bytes, stream: StreamId) -> Option<Found> {
-        if !self.is_plain || !self.scopes.is_empty() || self.has_pending_frees() {
+    /// Hands out a cached block where nothing but the rules for default settings has a say; `None` says nothing about the others.
+    #[inline(never)]
+    fn allocate_plain(&mut self, requested: Bytes, stream: StreamId) -> Option<(BlockIndex, DeviceAddr)> {
+        let is_plain = self.is_plain && self.scopes.is_empty() && !self.has_pending_frees();
+        if !is_plain || requested >= size::LARGEST_REQUEST {
             return None;
         }
         let rounded = size::round_up(requested, size::MIN_BLOCK_SIZE);
@@ -201,11 +203,23 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let set = self.default_set(pool, stream);
         let index = self.free_sets[set].cached.take_first_fitting(rounded, &self.blocks)?;
         let splits = size::should_split_plain(self.blocks[index].size, rounded, pool);
-        Some(Found { index, rounded, splits })
+        Some(self.hand_out::<true>(requested, Found { index, rounded, splits }))
+    }
+
+    #[inline(never)]
+    fn allocate_with_care(
+        &mut self,
+        requested: Bytes,
+        stream: StreamId,
+    ) -> Result<(BlockIndex, DeviceAddr), AllocError> {
+        if requested >= size::LARGEST_REQUEST {
+            return Err(AllocError::TooLarge { requested });
+        }
+        let found = self.find_with_care(requested, stream)?;
+        Ok(self.hand_out::<false>(requested, found))
     }
 
     /// Finds a block as PyTorch does it step by step, with pending frees, scopes and settings (`malloc`).
-    #[inline(never)]
     fn find_with_care(&mut self, requested: Bytes, stream: StreamId) -> Result<Found, AllocError> {
         // Before anything is collected or released for a segment that could not be made.
         if self.config.expandable_segments() && self.device.virtual_memory().is_none() {
@@ -249,6 +263,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// [`AllocError::InvalidPointer`] when it is not a live allocation of this allocator, [`AllocError::Device`] when the
     /// device fails to record an event; in both cases nothing changed.
     #[expect(clippy::needless_pass_by_value, reason = "what was freed cannot be freed or used again")]
+    #[expect(clippy::inline_always, reason = "as for `allocate`")]
+    #[inline(always)]
     pub fn free(&mut self, allocation: Allocation) -> Result<(), AllocError> {
         let Some(index) = self.live_block(&allocation)? else {
             return Ok(());
@@ -257,7 +273,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     /// Takes back a block that is in a caller's hands.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn free_block(&mut self, index: BlockIndex) -> Result<(), AllocError> {
         let block = &mut self.blocks[index];
         if block.has_uses() {
@@ -441,6 +457,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.identity
     }
 
+    #[inline]
     pub(crate) fn handle(&self, addr: DeviceAddr, block: BlockIndex, id: AllocationId) -> Allocation {
         Allocation { addr, block: Some((block, id)), allocator: self.identity }
     }
@@ -456,6 +473,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     // `None` for an allocation of zero bytes.
+    #[inline]
     fn live_block(&self, allocation: &Allocation) -> Result<Option<BlockIndex>, AllocError> {
         let Some((index, id)) = allocation.block else {
             return Ok(None);
@@ -583,18 +601,24 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     /// Makes the block the caller's, or the front of it (`alloc_found_block`).
+    ///
+    /// Where only the rules for default settings have a say, no block is oversize, or of a segment that expands, and no free is
+    /// pending.
     #[inline]
-    fn hand_out(&mut self, requested: Bytes, found: Found) -> (BlockIndex, DeviceAddr) {
+    fn hand_out<const IS_PLAIN: bool>(&mut self, requested: Bytes, found: Found) -> (BlockIndex, DeviceAddr) {
         let allocation = AllocationId::new(self.allocations);
         self.allocations = self.allocations.wrapping_add(1);
         let Taken { index, id, pool, addr, size, blocks, bytes } = if found.splits {
-            self.take_front(requested, &found, allocation)
+            self.take_front::<IS_PLAIN>(requested, &found, allocation)
         } else {
-            self.take_whole(requested, found.index, allocation)
+            self.take_whole::<IS_PLAIN>(requested, found.index, allocation)
         };
         self.counters.rests_changed(pool, blocks, bytes);
         self.counters.allocated(pool, size, requested);
-        let is_oversize = self.is_oversize(size);
+        if !IS_PLAIN {
+            self.counters.note_pending();
+        }
+        let is_oversize = !IS_PLAIN && self.is_oversize(size);
         if is_oversize {
             self.counters.seldom.oversize_allocations.increase(1);
         }
@@ -603,26 +627,37 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     #[inline]
-    fn take_whole(&mut self, requested: Bytes, index: BlockIndex, allocation: AllocationId) -> Taken {
+    fn take_whole<const IS_PLAIN: bool>(
+        &mut self,
+        requested: Bytes,
+        index: BlockIndex,
+        allocation: AllocationId,
+    ) -> Taken {
         let block = &mut self.blocks[index];
         block.state = BlockState::Allocated;
         block.requested = requested;
         block.allocation = allocation;
         let Block { id, pool, addr, size, .. } = *block;
-        let was_rest = block.is_split() && !block.is_expandable;
+        let was_rest = block.is_split() && (IS_PLAIN || !block.is_expandable);
         let bytes = if was_rest { -size.get().cast_signed() } else { 0 };
         Taken { index, id, pool, addr, size, blocks: -i64::from(was_rest), bytes }
     }
 
     #[inline]
-    fn take_front(&mut self, requested: Bytes, found: &Found, allocation: AllocationId) -> Taken {
+    fn take_front<const IS_PLAIN: bool>(
+        &mut self,
+        requested: Bytes,
+        found: &Found,
+        allocation: AllocationId,
+    ) -> Taken {
         let Found { index: rest_index, rounded, .. } = *found;
         let index = self.blocks.claim();
         let id = self.blocks.mint();
         let (places, _) = self.blocks.places();
         let rest = &mut places[rest_index.place()];
         let was_split = rest.is_split();
-        let Block { id: rest_id, segment, previous, pool, is_expandable, set, addr, .. } = *rest;
+        let Block { id: rest_id, segment, previous, pool, set, addr, .. } = *rest;
+        let is_expandable = !IS_PLAIN && rest.is_expandable;
         let (rest_addr, rest_size) = (addr.offset(rounded), rest.size - rounded);
         let free_set = &mut self.free_sets[set];
         rest.addr = rest_addr;

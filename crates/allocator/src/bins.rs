@@ -148,12 +148,19 @@ impl SizeBins {
         match self.bins.get_mut(number) {
             // Most bins are empty.
             Some(Bin::Few([first @ None, ..])) => *first = Some(index),
-            _ => self.file_among_others(number, &Key { size, addr, index }, blocks),
+            _ => self.file_among_others(number, index, (size, addr), blocks),
         }
     }
 
     #[inline(never)]
-    fn file_among_others(&mut self, number: usize, key: &Key, blocks: &BlockTable) {
+    fn file_among_others(
+        &mut self,
+        number: usize,
+        index: BlockIndex,
+        (size, addr): (Bytes, DeviceAddr),
+        blocks: &BlockTable,
+    ) {
+        let key = &Key { size, addr, index };
         if number >= self.bins.len() {
             self.bins.resize((number / WORD + 1) * WORD, EMPTY);
         }

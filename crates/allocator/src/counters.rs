@@ -16,8 +16,8 @@ const REQUESTED: usize = 2;
 pub(crate) struct Counters {
     /// Blocks in callers' hands, for the small and the large half: their number and bytes, and what was asked for in
     /// active blocks.
-    live: [Tally<3>; 2],
-    live_all: Level<3>,
+    live: [[Tally; 3]; 2],
+    live_all: [Level; 3],
     /// All pending frees.
     pending_blocks: i64,
     /// Frees that are pending in either half: number and bytes.
@@ -28,103 +28,84 @@ pub(crate) struct Counters {
     /// Active blocks and bytes when the accumulated counts were last reset.
     active_start: [[i64; 2]; 2],
     /// Inactive blocks of segments with other blocks: number and bytes.
-    rests: [Tally<2>; 2],
-    rests_all: Level<2>,
+    rests: [[Tally; 2]; 2],
+    rests_all: [Level; 2],
     /// What changes seldom, as PyTorch keeps it; its other parts are not used.
     pub(crate) seldom: Stats,
 }
 
-/// Quantities of one half of the pool.
-#[derive(Clone, Copy, Debug)]
-struct Tally<const N: usize> {
-    level: Level<N>,
+/// A quantity in one half of the pool.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    level: Level,
     /// All increases since the last reset.
-    gained: [i64; N],
-    /// The current values at the last reset.
-    start: [i64; N],
+    gained: i64,
+    /// The current value at the last reset.
+    start: i64,
 }
 
-/// How much there is of some quantities, and the most there was.
+/// How much there is of a quantity, and the most there was.
 ///
 /// The current value is not kept but what it lacks to the peak: then a change is one subtraction, and its sign says whether
-/// there is a new peak.
-#[derive(Clone, Copy, Debug)]
-struct Level<const N: usize> {
-    room: [i64; N],
-    peak: [i64; N],
+/// there is a new peak. The rooms of different quantities do not lie side by side, so that they are not read as one after
+/// they were written one by one, which a processor does only once the writes have left its queue.
+#[derive(Clone, Copy, Debug, Default)]
+struct Level {
+    room: i64,
+    peak: i64,
 }
 
-impl<const N: usize> Default for Tally<N> {
-    fn default() -> Self {
-        Self { level: Level::default(), gained: [0; N], start: [0; N] }
-    }
-}
-
-impl<const N: usize> Default for Level<N> {
-    fn default() -> Self {
-        Self { room: [0; N], peak: [0; N] }
-    }
-}
-
-impl<const N: usize> Level<N> {
-    fn beginning_with(current: [i64; N]) -> Self {
-        Self { room: [0; N], peak: current }
+impl Level {
+    fn beginning_with(current: i64) -> Self {
+        Self { room: 0, peak: current }
     }
 
     #[inline]
-    fn current(&self, quantity: usize) -> i64 {
-        self.peak[quantity].wrapping_sub(self.room[quantity])
+    fn current(self) -> i64 {
+        self.peak.wrapping_sub(self.room)
     }
 
-    fn currents(&self) -> [i64; N] {
-        std::array::from_fn(|quantity| self.current(quantity))
-    }
-
-    /// Returns the room that is left; [`Level::raise_peaks`] has to follow where that is less than none.
+    /// Returns the room that is left; [`Level::raise_peak`] has to follow where that is less than none.
     #[inline]
-    fn change(&mut self, quantity: usize, amount: i64) -> i64 {
-        let room = self.room[quantity].wrapping_sub(amount);
-        self.room[quantity] = room;
-        room
+    fn change(&mut self, amount: i64) -> i64 {
+        self.room = self.room.wrapping_sub(amount);
+        self.room
     }
 
     #[inline]
-    fn raise_peaks(&mut self) {
-        for (room, peak) in self.room.iter_mut().zip(&mut self.peak) {
-            let excess = (*room).min(0);
-            *peak = peak.wrapping_sub(excess);
-            *room -= excess;
-        }
+    fn raise_peak(&mut self) {
+        let excess = self.room.min(0);
+        self.peak = self.peak.wrapping_sub(excess);
+        self.room -= excess;
     }
 
     fn reset_peak(&mut self) {
-        *self = Self::beginning_with(self.currents());
+        *self = Self::beginning_with(self.current());
     }
 }
 
-impl<const N: usize> Tally<N> {
-    /// Counts an increase; a decrease, which is no gain, goes to the level alone. Returns as [`Level::change`].
-    #[inline]
-    fn increase(&mut self, quantity: usize, amount: i64) -> i64 {
-        self.gained[quantity] = self.gained[quantity].wrapping_add(amount);
-        self.level.change(quantity, amount)
+impl Tally {
+    fn beginning_with(current: i64) -> Self {
+        Self { level: Level::beginning_with(current), gained: 0, start: current }
     }
 
-    fn stat(&self, quantity: usize) -> Stat {
-        let current = self.level.current(quantity);
-        let allocated = self.gained[quantity];
-        let since_start = current.wrapping_sub(self.start[quantity]);
-        Stat {
-            current,
-            peak: self.level.peak[quantity],
-            allocated,
-            freed: allocated.wrapping_sub(since_start),
-        }
+    /// Counts an increase; a decrease, which is no gain, goes to the level alone. Returns as [`Level::change`].
+    #[inline]
+    fn increase(&mut self, amount: i64) -> i64 {
+        self.gained = self.gained.wrapping_add(amount);
+        self.level.change(amount)
+    }
+
+    fn stat(&self) -> Stat {
+        let current = self.level.current();
+        let allocated = self.gained;
+        let since_start = current.wrapping_sub(self.start);
+        Stat { current, peak: self.level.peak, allocated, freed: allocated.wrapping_sub(since_start) }
     }
 
     fn reset_accumulated(&mut self) {
-        self.gained = [0; N];
-        self.start = self.level.currents();
+        self.gained = 0;
+        self.start = self.level.current();
     }
 }
 
@@ -165,17 +146,15 @@ impl Counters {
         let requested = halves(&stats.requested_bytes);
         let (rests, rest_bytes) = (halves(&stats.inactive_split), halves(&stats.inactive_split_bytes));
         for half in [0, 1] {
-            counters.live[half].level = Level::beginning_with([count[half], bytes[half], requested[half]]);
-            counters.rests[half].level = Level::beginning_with([rests[half], rest_bytes[half]]);
+            counters.live[half] = [count[half], bytes[half], requested[half]].map(Tally::beginning_with);
+            counters.rests[half] = [rests[half], rest_bytes[half]].map(Tally::beginning_with);
             counters.pending[half] = [active[half] - count[half], active_bytes[half] - bytes[half]];
             counters.pending_blocks += counters.pending[half][COUNT];
         }
-        let sum = |halves: [i64; 2]| halves[0].wrapping_add(halves[1]);
-        counters.live_all = Level::beginning_with([sum(count), sum(bytes), sum(requested)]);
-        counters.rests_all = Level::beginning_with([sum(rests), sum(rest_bytes)]);
+        let sum = |halves: [i64; 2]| Level::beginning_with(halves[0].wrapping_add(halves[1]));
+        counters.live_all = [count, bytes, requested].map(sum);
+        counters.rests_all = [rests, rest_bytes].map(sum);
         counters.reset_peak();
-        counters.live.iter_mut().for_each(Tally::reset_accumulated);
-        counters.rests.iter_mut().for_each(Tally::reset_accumulated);
         counters.active_start = counters.actives();
         counters
     }
@@ -187,12 +166,16 @@ impl Counters {
         let mut least = 0;
         for (quantity, amount) in [(COUNT, 1), (BYTES, signed(size)), (REQUESTED, signed(requested))] {
             // The sign of either is the sign of both.
-            least |= live.increase(quantity, amount) | self.live_all.change(quantity, amount);
+            least |= live[quantity].increase(amount) | self.live_all[quantity].change(amount);
         }
         if least < 0 {
-            live.level.raise_peaks();
-            self.live_all.raise_peaks();
+            live.iter_mut().for_each(|tally| tally.level.raise_peak());
+            self.live_all.iter_mut().for_each(Level::raise_peak);
         }
+    }
+
+    /// Follows a request that frees may be pending beside.
+    pub(crate) fn note_pending(&mut self) {
         if self.pending_blocks != 0 {
             self.note_pending_peaks();
         }
@@ -212,7 +195,7 @@ impl Counters {
     }
 
     fn active(&self, half: usize, quantity: usize) -> i64 {
-        self.live[half].level.current(quantity).wrapping_add(self.pending[half][quantity])
+        self.live[half][quantity].level.current().wrapping_add(self.pending[half][quantity])
     }
 
     /// A block of `size` went from its caller's hands straight into the cache.
@@ -220,8 +203,8 @@ impl Counters {
     pub(crate) fn freed(&mut self, pool: PoolKind, size: Bytes, requested: Bytes) {
         let live = &mut self.live[half(pool)];
         for (quantity, amount) in [(COUNT, 1), (BYTES, signed(size)), (REQUESTED, signed(requested))] {
-            live.level.change(quantity, -amount);
-            self.live_all.change(quantity, -amount);
+            live[quantity].level.change(-amount);
+            self.live_all[quantity].change(-amount);
         }
     }
 
@@ -240,8 +223,8 @@ impl Counters {
         let pending = &mut self.pending[half(pool)];
         pending[COUNT] -= 1;
         pending[BYTES] = pending[BYTES].wrapping_sub(signed(size));
-        self.live[half(pool)].level.change(REQUESTED, -signed(requested));
-        self.live_all.change(REQUESTED, -signed(requested));
+        self.live[half(pool)][REQUESTED].level.change(-signed(requested));
+        self.live_all[REQUESTED].change(-signed(requested));
     }
 
     /// The inactive blocks of divided segments became `blocks` more, and `bytes`; or fewer.
@@ -252,18 +235,19 @@ impl Counters {
         let rests = &mut self.rests[half(pool)];
         let mut least = 0;
         for (quantity, change) in [(COUNT, blocks), (BYTES, bytes)] {
-            rests.gained[quantity] = rests.gained[quantity].wrapping_add(change.max(0));
-            least |= rests.level.change(quantity, change) | self.rests_all.change(quantity, change);
+            let tally = &mut rests[quantity];
+            tally.gained = tally.gained.wrapping_add(change.max(0));
+            least |= tally.level.change(change) | self.rests_all[quantity].change(change);
         }
         if least < 0 {
-            rests.level.raise_peaks();
-            self.rests_all.raise_peaks();
+            rests.iter_mut().for_each(|tally| tally.level.raise_peak());
+            self.rests_all.iter_mut().for_each(Level::raise_peak);
         }
     }
 
     /// Bytes in callers' hands.
     pub(crate) fn allocated_bytes(&self) -> i64 {
-        self.live_all.current(BYTES)
+        self.live_all[BYTES].current()
     }
 
     /// Bytes of active blocks.
@@ -273,10 +257,8 @@ impl Counters {
 
     /// Sets every peak to its current value.
     pub(crate) fn reset_peak(&mut self) {
-        self.live.iter_mut().for_each(|tally| tally.level.reset_peak());
-        self.rests.iter_mut().for_each(|tally| tally.level.reset_peak());
-        self.live_all.reset_peak();
-        self.rests_all.reset_peak();
+        self.tallies().for_each(|tally| tally.level.reset_peak());
+        self.live_all.iter_mut().chain(&mut self.rests_all).for_each(Level::reset_peak);
         self.pending_peak = self.actives();
         self.pending_peak_all = [COUNT, BYTES].map(|quantity| self.active_all(quantity));
         self.seldom.reset_peak();
@@ -284,10 +266,13 @@ impl Counters {
 
     /// Sets all accumulated counts and the `num_*` counters to zero.
     pub(crate) fn reset_accumulated(&mut self) {
-        self.live.iter_mut().for_each(Tally::reset_accumulated);
-        self.rests.iter_mut().for_each(Tally::reset_accumulated);
+        self.tallies().for_each(Tally::reset_accumulated);
         self.active_start = self.actives();
         self.seldom.reset_accumulated();
+    }
+
+    fn tallies(&mut self) -> impl Iterator<Item = &mut Tally> {
+        self.live.iter_mut().flatten().chain(self.rests.iter_mut().flatten())
     }
 
     fn actives(&self) -> [[i64; 2]; 2] {
@@ -301,22 +286,22 @@ impl Counters {
     /// All of them, as PyTorch shows them.
     pub(crate) fn read(&self) -> Stats {
         let live = |quantity: usize| {
-            array([0, 1].map(|half| self.live[half].stat(quantity)), self.live_all.peak[quantity])
+            array([0, 1].map(|half| self.live[half][quantity].stat()), self.live_all[quantity].peak)
         };
         let rests = |quantity: usize| {
-            array([0, 1].map(|half| self.rests[half].stat(quantity)), self.rests_all.peak[quantity])
+            array([0, 1].map(|half| self.rests[half][quantity].stat()), self.rests_all[quantity].peak)
         };
         let active = |quantity: usize| {
             let of_half = |half: usize| {
                 let current = self.active(half, quantity);
                 // What became active was handed out, so the increases are the same; and while nothing was pending, the
                 // peaks were the same too.
-                let allocated = self.live[half].gained[quantity];
+                let allocated = self.live[half][quantity].gained;
                 let since_start = current.wrapping_sub(self.active_start[half][quantity]);
-                let peak = self.live[half].level.peak[quantity].max(self.pending_peak[half][quantity]);
+                let peak = self.live[half][quantity].level.peak.max(self.pending_peak[half][quantity]);
                 Stat { current, peak, allocated, freed: allocated.wrapping_sub(since_start) }
             };
-            let peak = self.live_all.peak[quantity].max(self.pending_peak_all[quantity]);
+            let peak = self.live_all[quantity].peak.max(self.pending_peak_all[quantity]);
             array([0, 1].map(of_half), peak)
         };
         Stats {

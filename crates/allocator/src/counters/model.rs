@@ -64,6 +64,7 @@ impl Pair {
                 let (size, requested) = (Bytes::new(size), Bytes::new(requested));
                 self.live.push((pool, size, requested));
                 self.counters.allocated(pool, size, requested);
+                self.counters.note_pending();
                 self.stats.allocated(pool, size, requested, false);
             }
             Act::Free(place) if !self.live.is_empty() => {
