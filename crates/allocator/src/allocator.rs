@@ -491,7 +491,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Whether a live block starts at the address, and if so which, given the block that it may be.
     pub(crate) fn is_live_at(&self, index: BlockIndex, addr: DeviceAddr) -> bool {
         let block = self.blocks.get(index);
-        block.is_some_and(|block| (block.state == BlockState::Allocated) & (block.addr == addr))
+        block.is_some_and(|block| block.state == BlockState::Allocated && block.addr == addr)
     }
 
     /// Where free blocks of the stream wait in this half of the pool.

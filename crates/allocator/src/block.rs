@@ -116,7 +116,8 @@ impl Block {
 
     /// Whether it has neighbors (`is_split`).
     pub(crate) fn is_split(&self) -> bool {
-        self.previous.is_some() || self.next.is_some()
+        // Not `||`, which would branch.
+        self.previous.is_some() | self.next.is_some()
     }
 
     /// Whether other streams used it since it was handed out.

@@ -169,7 +169,9 @@ impl Counters {
             least |= live[quantity].increase(amount) | self.live_all[quantity].change(amount);
         }
         if least < 0 {
-            live.iter_mut().for_each(|tally| tally.level.raise_peak());
+            for tally in live {
+                tally.level.raise_peak();
+            }
             self.live_all.iter_mut().for_each(Level::raise_peak);
         }
     }
@@ -240,7 +242,9 @@ impl Counters {
             least |= tally.level.change(change) | self.rests_all[quantity].change(change);
         }
         if least < 0 {
-            rests.iter_mut().for_each(|tally| tally.level.raise_peak());
+            for tally in rests {
+                tally.level.raise_peak();
+            }
             self.rests_all.iter_mut().for_each(Level::raise_peak);
         }
     }

@@ -38,9 +38,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.sink.record(Event::FreeCompleted { block: id });
         let mut absorbed = 0_i64;
         let lower = &mut places[BlockIndex::place_of(previous)];
-        if lower.state == BlockState::Inactive
-            && let Some(lower_index) = previous
-        {
+        if lower.state == BlockState::Inactive {
+            // There is one, since the first place is never inactive.
+            let lower_index = previous.unwrap_or(BlockIndex::LOWEST);
             set.cached.remove(lower_index, lower.size, lower.addr);
             addr = lower.addr;
             size += lower.size;
@@ -51,9 +51,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             places[BlockIndex::place_of(before)].next = Some(index);
         }
         let upper = &mut places[BlockIndex::place_of(next)];
-        if upper.state == BlockState::Inactive
-            && let Some(upper_index) = next
-        {
+        if upper.state == BlockState::Inactive {
+            let upper_index = next.unwrap_or(BlockIndex::LOWEST);
             set.cached.remove(upper_index, upper.size, upper.addr);
             size += upper.size;
             behind = upper.next;
@@ -69,7 +68,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         block.previous = before;
         block.next = behind;
         block.calls_when_freed = set.calls;
-        let is_split = before.is_some() || behind.is_some();
+        let is_split = before.is_some() | behind.is_some();
         set.cached.insert(index, size, addr, &self.blocks);
         if !is_expandable {
             // All that was absorbed counted before; what is whole again does not.

@@ -191,7 +191,7 @@ impl<T> BiasedMutex<T> {
     #[cold]
     #[inline(never)]
     fn choose_owner(&self, others: &mut Others) {
-        if others.streak < others.enough || others.last % PLACES != 0 || !barrier::is_available() {
+        if others.streak < others.enough || !others.last.is_multiple_of(PLACES) || !barrier::is_available() {
             return;
         }
         others.streak = 0;
