@@ -12,8 +12,10 @@ use crate::{AllocError, CachingAllocator};
 /// Events that frees wait for: for each stream a queue in the order of recording (`cuda_events`).
 #[derive(Debug)]
 pub(crate) struct PendingFrees<E> {
-    /// By ascending stream handle. Empty queues stay and keep their memory for the next event.
+    /// By ascending stream handle, none of them empty.
     queues: Vec<(StreamId, VecDeque<(E, BlockIndex)>)>,
+    /// Empty queues, whose memory serves the next stream.
+    vacant: Vec<VecDeque<(E, BlockIndex)>>,
     /// Events in all queues.
     outstanding: usize,
     /// Recorded for a block that is about to wait for them.
@@ -22,7 +24,7 @@ pub(crate) struct PendingFrees<E> {
 
 impl<E> Default for PendingFrees<E> {
     fn default() -> Self {
-        Self { queues: Vec::new(), outstanding: 0, recorded: Vec::new() }
+        Self { queues: Vec::new(), vacant: Vec::new(), outstanding: 0, recorded: Vec::new() }
     }
 }
 
@@ -31,12 +33,24 @@ impl<E> PendingFrees<E> {
         let position = match self.queues.binary_search_by_key(&stream, |(stream, _)| *stream) {
             Ok(position) => position,
             Err(position) => {
-                self.queues.insert(position, (stream, VecDeque::new()));
+                let queue = self.vacant.pop().unwrap_or_default();
+                self.queues.insert(position, (stream, queue));
                 position
             }
         };
         self.queues[position].1.push_back((event, block));
         self.outstanding += 1;
+    }
+
+    /// Takes one event out; its queue goes when it is empty.
+    fn take(&mut self, position: usize, place: usize) -> Option<(E, BlockIndex)> {
+        let taken = self.queues.get_mut(position)?.1.remove(place)?;
+        self.outstanding -= 1;
+        if self.queues[position].1.is_empty() {
+            let (_, queue) = self.queues.remove(position);
+            self.vacant.push(queue);
+        }
+        Some(taken)
     }
 }
 
@@ -81,12 +95,12 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Completes the frees whose streams are done (`process_events`): each stream up to its first unfinished event.
     pub(crate) fn process_events(&mut self) -> Result<(), AllocError> {
         self.undefer_frees()?;
-        for position in 0..self.pending.queues.len() {
-            while let Some((event, _)) = self.pending.queues[position].1.front() {
-                if !self.device.is_complete(event)? {
-                    break;
-                }
-                self.finish_event(position, 0);
+        let mut position = 0;
+        while let Some((_, queue)) = self.pending.queues.get(position) {
+            match queue.front() {
+                // The next queue stands here when this one is empty.
+                Some((event, _)) if self.device.is_complete(event)? => self.finish_event(position, 0),
+                _ => position += 1,
             }
         }
         Ok(())
@@ -99,17 +113,19 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         if self.scopes.is_empty() {
             self.undefer_frees()?;
         }
-        for position in 0..self.pending.queues.len() {
-            let mut place = 0;
-            while let Some((event, index)) = self.pending.queues[position].1.get(place) {
-                let owner = self.free_sets[self.blocks[*index].set].owner;
-                if only.is_some_and(|only| owner != only) {
-                    place += 1;
-                    continue;
-                }
-                self.device.wait(event)?;
-                self.finish_event(position, place);
+        let (mut position, mut place) = (0, 0);
+        while let Some((_, queue)) = self.pending.queues.get(position) {
+            let Some((event, index)) = queue.get(place) else {
+                (position, place) = (position + 1, 0);
+                continue;
+            };
+            let owner = self.free_sets[self.blocks[*index].set].owner;
+            if only.is_some_and(|only| owner != only) {
+                place += 1;
+                continue;
             }
+            self.device.wait(event)?;
+            self.finish_event(position, place);
         }
         Ok(())
     }
@@ -126,10 +142,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// Takes one event out of its stream's queue; the last one of a block completes its free.
     fn finish_event(&mut self, position: usize, place: usize) {
-        let Some((_, index)) = self.pending.queues[position].1.remove(place) else {
+        let Some((_, index)) = self.pending.take(position, place) else {
             return;
         };
-        self.pending.outstanding -= 1;
         let uses = self.blocks.uses_mut(index);
         uses.outstanding = uses.outstanding.saturating_sub(1);
         if uses.outstanding == 0 {
