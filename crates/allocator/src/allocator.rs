@@ -710,6 +710,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             rounded: search.rounded,
             segment_size: self.segment_size(search),
             stream: search.stream,
+            device: info.index,
             device_free: info.free,
             device_total: info.total,
             processes: info.processes,

@@ -78,6 +78,8 @@ pub struct OutOfMemory {
     pub segment_size: Bytes,
     /// The stream of the request.
     pub stream: StreamId,
+    /// The device's number.
+    pub device: u32,
     /// What the device reported free.
     pub device_free: Bytes,
     /// All bytes of the device.
@@ -99,7 +101,8 @@ impl fmt::Display for OutOfMemory {
         write!(f, "CUDA out of memory. Tried to allocate {}. ", PyTorchSize(self.segment_size))?;
         write!(
             f,
-            "GPU 0 has a total capacity of {} of which {} is free. ",
+            "GPU {} has a total capacity of {} of which {} is free. ",
+            self.device,
             PyTorchSize(self.device_total),
             PyTorchSize(self.device_free)
         )?;
@@ -140,6 +143,8 @@ pub struct MallocAsyncOutOfMemory {
     pub allocated: Bytes,
     /// What the caller asked for.
     pub requested: Bytes,
+    /// The device's number.
+    pub device: u32,
     /// All bytes of the device.
     pub device_total: Bytes,
     /// What the device reported free.
@@ -154,13 +159,14 @@ impl fmt::Display for MallocAsyncOutOfMemory {
         let limit = self.limit.unwrap_or(Bytes::new(u64::MAX));
         write!(
             f,
-            "Allocation on device 0 would exceed allowed memory. (out of memory)\n\
+            "Allocation on device {} would exceed allowed memory. (out of memory)\n\
              Currently allocated     : {}\n\
              Requested               : {}\n\
              Device limit            : {}\n\
              Free (according to CUDA): {}\n\
              PyTorch limit (set by user-supplied memory fraction)\n\
              \x20                       : {}",
+            self.device,
             PyTorchSize(self.allocated),
             PyTorchSize(self.requested),
             PyTorchSize(self.device_total),

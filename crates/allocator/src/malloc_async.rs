@@ -398,6 +398,7 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         AllocError::MallocAsyncOutOfMemory(Box::new(MallocAsyncOutOfMemory {
             allocated: self.used(),
             requested,
+            device: info.index,
             device_total: info.total,
             device_free,
             limit: self.limit,

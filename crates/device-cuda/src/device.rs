@@ -236,7 +236,8 @@ impl DeviceMemory for CudaDevice {
             Some(budget) => (free.min(budget.saturating_sub(self.used)), budget),
             None => (free, total),
         };
-        Ok(MemoryInfo { free, total, processes: driver::processes(&self.bus_address) })
+        let processes = driver::processes(&self.bus_address);
+        Ok(MemoryInfo { index: self.index, free, total, processes })
     }
 
     fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {

@@ -30,6 +30,8 @@ pub use virtual_device::VirtualDevice;
 /// How much memory a device has at this moment, as its driver reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoryInfo {
+    /// The device's number among those of the machine, as messages name it.
+    pub index: u32,
     /// Bytes that no process holds.
     pub free: Bytes,
     /// All bytes.

@@ -171,9 +171,7 @@ impl DeviceMemory for RecordedDevice {
         self.counts.failed += 1;
         let info = self.device.memory_info()?;
         Ok(match self.failures.pop_front() {
-            Some(failure) => {
-                MemoryInfo { free: failure.free, total: info.total, processes: failure.processes }
-            }
+            Some(failure) => MemoryInfo { free: failure.free, processes: failure.processes, ..info },
             None => info,
         })
     }

@@ -149,6 +149,7 @@ impl DeviceMemory for VirtualDevice {
 
     fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError> {
         Ok(MemoryInfo {
+            index: 0,
             free: self.total.saturating_sub(self.used),
             total: self.total,
             processes: Vec::new(),

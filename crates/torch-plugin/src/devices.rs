@@ -82,7 +82,7 @@ impl Device {
     pub(crate) fn set_fraction(&self, fraction: f64) -> Result<(), PluginError> {
         self.allocator
             .with(|allocator| allocator.set_memory_fraction(fraction))
-            .map_err(PluginError::of(self.index))?;
+            .map_err(PluginError::Allocator)?;
         self.fraction.store(fraction.to_bits(), Ordering::Relaxed);
         Ok(())
     }

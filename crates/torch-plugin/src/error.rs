@@ -31,9 +31,9 @@ pub(crate) enum PluginError {
     /// Nothing was allocated on the device yet.
     #[error("nothing was allocated on CUDA device {0} yet")]
     Unused(i32),
-    /// The allocator refused. The text is PyTorch's, which knows only device 0.
-    #[error("{}", allocator_words(*.device, .source))]
-    Allocator { device: i32, source: AllocError },
+    /// The allocator refused. The text is PyTorch's.
+    #[error(transparent)]
+    Allocator(#[from] AllocError),
     /// A size below zero.
     #[error("a request of {0} bytes")]
     Size(isize),
@@ -71,25 +71,11 @@ pub(crate) enum PluginError {
     Panicked,
 }
 
-fn allocator_words(device: i32, source: &AllocError) -> String {
-    let text = source.to_string();
-    if device == 0 { text } else { text.replacen("GPU 0 has", &format!("GPU {device} has"), 1) }
-}
-
 impl PluginError {
-    /// For an error of the allocator of that device.
-    pub(crate) fn of(device: i32) -> impl Fn(AllocError) -> Self {
-        move |source| Self::Allocator { device, source }
-    }
-
     /// The message with all its causes.
     pub(crate) fn words(&self) -> String {
         let mut words = self.to_string();
-        let mut next = match self {
-            // Its message is the allocator's.
-            Self::Allocator { source, .. } => source.source(),
-            error => error.source(),
-        };
+        let mut next = self.source();
         while let Some(cause) = next {
             words.push_str(": ");
             words.push_str(&cause.to_string());

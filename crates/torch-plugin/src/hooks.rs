@@ -27,9 +27,8 @@ pub extern "C" fn blockyard_malloc(size: isize, device: c_int, stream: *mut c_vo
     hook(ptr::null_mut(), || {
         let requested = u64::try_from(size).map_err(|_| PluginError::Size(size))?;
         let allocator = &Device::get(device)?.allocator;
-        let addr = allocator
-            .allocate(Bytes::new(requested), stream_id(stream))
-            .map_err(|source| PluginError::Allocator { device, source })?;
+        let addr =
+            allocator.allocate(Bytes::new(requested), stream_id(stream)).map_err(PluginError::Allocator)?;
         Ok(pointer(addr))
     })
 }
@@ -45,7 +44,7 @@ pub extern "C" fn blockyard_free(memory: *mut c_void, _size: isize, device: c_in
         match used.allocator.free(addr(memory)) {
             // The process ends, or somebody reset the device: the memory is gone already.
             Err(AllocError::Device(DeviceError::Lost { .. })) => Ok(()),
-            freed => freed.map_err(|source| PluginError::Allocator { device, source }),
+            freed => freed.map_err(PluginError::Allocator),
         }
     });
 }
@@ -57,7 +56,7 @@ pub extern "C" fn blockyard_record_stream(memory: *mut c_void, stream: *mut c_vo
         for device in Device::all() {
             match device.allocator.record_stream(addr(memory), stream_id(stream)) {
                 Err(AllocError::InvalidPointer(_)) => {}
-                recorded => return recorded.map_err(PluginError::of(device.index)),
+                recorded => return recorded.map_err(PluginError::Allocator),
             }
         }
         Ok(())
@@ -73,7 +72,7 @@ pub extern "C" fn blockyard_reset() {
 pub(crate) fn empty_caches() -> Result<(), PluginError> {
     Device::all().try_for_each(|device| {
         let emptied = device.allocator.with(Allocator::empty_cache);
-        emptied.map_err(PluginError::of(device.index))
+        emptied.map_err(PluginError::Allocator)
     })
 }
 
@@ -108,7 +107,7 @@ pub unsafe extern "C" fn blockyard_base_alloc(memory: *mut c_void, size: *mut us
             }
             return Ok(pointer(segment.addr));
         }
-        Err(PluginError::Allocator { device: 0, source: AllocError::InvalidPointer(addr) })
+        Err(PluginError::Allocator(AllocError::InvalidPointer(addr)))
     })
 }
 
@@ -131,7 +130,7 @@ pub unsafe extern "C" fn blockyard_begin_allocate_to_pool(
             Some(filter) => allocator.begin_allocate_to_pool_if(id, move |stream| filter.accepts(stream)),
             None => allocator.begin_allocate_to_pool(id, None),
         });
-        begun.map_err(PluginError::of(device))
+        begun.map_err(PluginError::Allocator)
     });
 }
 
@@ -141,7 +140,7 @@ pub extern "C" fn blockyard_end_allocate_to_pool(device: c_int, pool: MempoolId)
     hook((), || {
         let id = pool.pool()?;
         let ended = Device::get(device)?.allocator.with(|allocator| allocator.end_allocate_to_pool(id));
-        ended.map_err(PluginError::of(device))
+        ended.map_err(PluginError::Allocator)
     });
 }
 
@@ -151,7 +150,7 @@ pub extern "C" fn blockyard_release_pool(device: c_int, pool: MempoolId) {
     hook((), || {
         let id = pool.pool()?;
         let released = Device::get(device)?.allocator.with(|allocator| allocator.release_pool(id));
-        released.map_err(PluginError::of(device))
+        released.map_err(PluginError::Allocator)
     });
 }
 

@@ -102,7 +102,7 @@ impl DeviceMemory for PageDevice {
 
     fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError> {
         let free = self.gpu.free_bytes().map_err(|thrown| told(&thrown, Bytes::ZERO))?;
-        Ok(MemoryInfo { free: Bytes::new(free), total: self.total, processes: Vec::new() })
+        Ok(MemoryInfo { index: 0, free: Bytes::new(free), total: self.total, processes: Vec::new() })
     }
 
     fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
