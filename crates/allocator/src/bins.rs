@@ -49,9 +49,37 @@ impl Ord for Key {
     }
 }
 
+/// A block and its place in the order within its bin: what its size has beyond the least of the bin, then its address, in units of
+/// 512 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Packed {
+    rank: u64,
+    index: BlockIndex,
+}
+
+impl Key {
+    /// `None` where one number does not hold it, which takes a terabyte, or an address that no processor has yet.
+    #[inline]
+    fn packed(&self) -> Option<Packed> {
+        let (units, place) = (self.size.get() >> 9, self.addr.get() >> 9);
+        let octave = (units | EXACT as u64).ilog2();
+        // In bins of one size this says nothing, and is the same for all.
+        let within = units & ((1 << (octave - 6)) - 1);
+        let is_held = octave < 6 + u64::BITS - PLACE_BITS && place >> PLACE_BITS == 0;
+        is_held.then_some(Packed { rank: within << PLACE_BITS | place, index: self.index })
+    }
+
+    fn of(index: BlockIndex, blocks: &BlockTable) -> Self {
+        let block = &blocks[index];
+        Self { size: block.size, addr: block.addr, index }
+    }
+}
+
+/// Of a packed key, those for the address.
+const PLACE_BITS: u32 = 40;
 const FEW: usize = 3;
-/// A longer list becomes a tree: moving its entries for every insertion would cost more.
-const LONGEST_LIST: usize = 128;
+/// A longer list becomes a tree: moving its entries for every insertion would cost more. Measured; tests reach the tree with fewer.
+const LONGEST_LIST: usize = if cfg!(test) { 128 } else { 2048 };
 /// A list of this length fits into the bin again, with room for another block before it becomes a list once more.
 const SHORTEST_LIST: usize = FEW - 1;
 const WORD: usize = u64::BITS as usize;
@@ -107,7 +135,8 @@ const EMPTY: Bin = Bin::Few([None; FEW]);
 #[derive(Clone, Debug)]
 enum List {
     /// In descending order, since best fit takes from the low end.
-    Descending(Vec<Key>),
+    Descending(Vec<Packed>),
+    /// Many of them, or some that cannot be packed.
     Tree(BTreeSet<Key>),
 }
 
@@ -176,13 +205,12 @@ impl SizeBins {
             Bin::Few(few) => {
                 let mut keys = [key; FEW + 1];
                 for (place, index) in keys.iter_mut().zip(few.iter().flatten()) {
-                    let other = &blocks[*index];
-                    *place = Key { size: other.size, addr: other.addr, index: *index };
+                    *place = Key::of(*index, blocks);
                 }
                 keys.sort_unstable_by(|one, other| other.cmp(one));
                 *bin = Bin::Many(put_list(&mut self.lists, &mut self.vacant_lists, &keys));
             }
-            Bin::Many(list) => self.lists[*list as usize].insert(key),
+            Bin::Many(list) => self.lists[*list as usize].insert(key, blocks),
         }
     }
 
@@ -225,13 +253,9 @@ impl SizeBins {
         };
         let list = &mut self.lists[list_number as usize];
         list.remove(key);
-        if let List::Descending(keys) = list
-            && keys.len() <= SHORTEST_LIST
-        {
+        if list.len() <= SHORTEST_LIST {
             let mut few = [None; FEW];
-            for (place, key) in few.iter_mut().zip(keys.iter().rev()) {
-                *place = Some(key.index);
-            }
+            list.lowest(&mut few);
             self.vacant_lists.push(list_number as usize);
             *bin = Bin::Few(few);
         }
@@ -358,34 +382,37 @@ impl SizeBins {
 }
 
 impl List {
-    fn insert(&mut self, key: Key) {
-        match self {
-            Self::Descending(keys) if keys.len() < LONGEST_LIST => insert_descending(keys, key),
-            Self::Descending(keys) => {
-                let mut tree: BTreeSet<Key> = keys.iter().copied().collect();
-                tree.insert(key);
-                *self = Self::Tree(tree);
+    fn insert(&mut self, key: Key, blocks: &BlockTable) {
+        if let Self::Descending(entries) = self {
+            match key.packed() {
+                Some(entry) if entries.len() < LONGEST_LIST => {
+                    entries.insert(above(entries, entry.rank), entry);
+                    return;
+                }
+                _ => *self = Self::Tree(entries.iter().map(|entry| Key::of(entry.index, blocks)).collect()),
             }
-            Self::Tree(tree) => {
-                tree.insert(key);
-            }
+        }
+        if let Self::Tree(tree) = self {
+            tree.insert(key);
         }
     }
 
     fn remove(&mut self, key: &Key) {
         match self {
-            Self::Descending(keys) => {
+            Self::Descending(entries) => {
                 // Most often the lowest is taken.
-                let last = keys.len().wrapping_sub(1);
-                let place = if keys.get(last) == Some(key) { last } else { above(keys, key) };
-                if keys.get(place) == Some(key) {
-                    keys.remove(place);
+                if entries.last().is_some_and(|entry| entry.index == key.index) {
+                    entries.pop();
+                } else if let Some(place) = place_of(entries, key) {
+                    entries.remove(place);
                 }
             }
             Self::Tree(tree) => {
                 tree.remove(key);
-                if tree.len() <= LONGEST_LIST / 2 {
-                    *self = Self::Descending(tree.iter().rev().copied().collect());
+                if tree.len() <= LONGEST_LIST / 2
+                    && let Some(entries) = tree.iter().rev().map(Key::packed).collect()
+                {
+                    *self = Self::Descending(entries);
                 }
             }
         }
@@ -393,39 +420,63 @@ impl List {
 
     fn contains(&self, key: &Key) -> bool {
         match self {
-            Self::Descending(keys) => keys.get(above(keys, key)) == Some(key),
+            Self::Descending(entries) => place_of(entries, key).is_some(),
             Self::Tree(tree) => tree.contains(key),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Descending(entries) => entries.len(),
+            Self::Tree(tree) => tree.len(),
+        }
+    }
+
+    /// Fills the places with the lowest, in ascending order.
+    fn lowest(&self, places: &mut [Option<BlockIndex>]) {
+        match self {
+            Self::Descending(entries) => {
+                for (place, entry) in places.iter_mut().zip(entries.iter().rev()) {
+                    *place = Some(entry.index);
+                }
+            }
+            Self::Tree(tree) => {
+                for (place, key) in places.iter_mut().zip(tree) {
+                    *place = Some(key.index);
+                }
+            }
         }
     }
 
     fn first(&self) -> Option<BlockIndex> {
         match self {
-            Self::Descending(keys) => keys.last(),
-            Self::Tree(tree) => tree.first(),
+            Self::Descending(entries) => entries.last().map(|entry| entry.index),
+            Self::Tree(tree) => tree.first().map(|key| key.index),
         }
-        .map(|key| key.index)
     }
 
+    /// The first of at least `size`, which belongs into this bin.
     fn first_fitting(&self, size: Bytes) -> Option<BlockIndex> {
+        let lowest = Key { size, addr: DeviceAddr::new(0), index: BlockIndex::LOWEST };
         match self {
-            Self::Descending(keys) => {
-                let fitting = keys.partition_point(|key| key.size >= size);
-                keys[..fitting].last()
+            Self::Descending(entries) => {
+                let rank = lowest.packed()?.rank;
+                let fitting = entries.partition_point(|entry| entry.rank >= rank);
+                entries[..fitting].last().map(|entry| entry.index)
             }
-            Self::Tree(tree) => {
-                let lowest = Key { size, addr: DeviceAddr::new(0), index: BlockIndex::LOWEST };
-                tree.range(lowest..).next()
-            }
+            Self::Tree(tree) => tree.range(lowest..).next().map(|key| key.index),
         }
-        .map(|key| key.index)
     }
 
     fn next_after(&self, key: &Key) -> Option<BlockIndex> {
         match self {
-            Self::Descending(keys) => keys[..above(keys, key)].last(),
-            Self::Tree(tree) => tree.range((Bound::Excluded(*key), Bound::Unbounded)).next(),
+            Self::Descending(entries) => {
+                entries[..above(entries, key.packed()?.rank)].last().map(|entry| entry.index)
+            }
+            Self::Tree(tree) => {
+                tree.range((Bound::Excluded(*key), Bound::Unbounded)).next().map(|key| key.index)
+            }
         }
-        .map(|key| key.index)
     }
 }
 
@@ -446,12 +497,7 @@ fn bin_of(size: Bytes) -> usize {
 
 /// Puts a block among one or two others.
 fn insert_in_few(few: &mut [Option<BlockIndex>; FEW], key: &Key, blocks: &BlockTable) {
-    let is_lower = |place: Option<BlockIndex>| {
-        place.is_none_or(|index| {
-            let other = &blocks[index];
-            *key < Key { size: other.size, addr: other.addr, index }
-        })
-    };
+    let is_lower = |place: Option<BlockIndex>| place.is_none_or(|index| *key < Key::of(index, blocks));
     let index = Some(key.index);
     if is_lower(few[0]) {
         *few = [index, few[0], few[1]];
@@ -462,27 +508,32 @@ fn insert_in_few(few: &mut [Option<BlockIndex>; FEW], key: &Key, blocks: &BlockT
     }
 }
 
-fn insert_descending(keys: &mut Vec<Key>, key: Key) {
-    keys.insert(above(keys, &key), key);
+/// How many of the entries come behind this rank.
+#[inline]
+fn above(entries: &[Packed], rank: u64) -> usize {
+    entries.partition_point(|entry| entry.rank > rank)
 }
 
-/// How many of the keys come behind this one in the order.
-#[inline]
-fn above(keys: &[Key], key: &Key) -> usize {
-    let rank = key.rank();
-    keys.partition_point(|other| other.rank() > rank)
+fn place_of(entries: &[Packed], key: &Key) -> Option<usize> {
+    let wanted = key.packed()?;
+    let place = above(entries, wanted.rank);
+    (entries.get(place) == Some(&wanted)).then_some(place)
 }
 
 fn put_list(lists: &mut Vec<List>, vacant: &mut Vec<usize>, keys: &[Key]) -> u32 {
     let number = vacant.pop().unwrap_or(lists.len());
+    let mut entries = match lists.get_mut(number) {
+        // Keeps the memory that the list had.
+        Some(List::Descending(old)) => std::mem::take(old),
+        _ => Vec::new(),
+    };
+    entries.clear();
+    entries.extend(keys.iter().map_while(Key::packed));
+    let is_packed = entries.len() == keys.len();
+    let list = if is_packed { List::Descending(entries) } else { List::Tree(keys.iter().copied().collect()) };
     match lists.get_mut(number) {
-        Some(List::Descending(old)) => {
-            // Keeps the memory that the list had.
-            old.clear();
-            old.extend_from_slice(keys);
-        }
-        Some(list) => *list = List::Descending(keys.to_vec()),
-        None => lists.push(List::Descending(keys.to_vec())),
+        Some(place) => *place = list,
+        None => lists.push(list),
     }
     // There is at most one list for each of the less than 4096 bins.
     u32::try_from(number).unwrap_or(u32::MAX)
