@@ -201,17 +201,15 @@ impl SizeBins {
 
     fn insert_in_list(&mut self, number: usize, key: Key, blocks: &BlockTable) {
         let bin = &mut self.bins[number];
-        match bin {
+        let list = match bin {
             Bin::Few(few) => {
-                let mut keys = [key; FEW + 1];
-                for (place, index) in keys.iter_mut().zip(few.iter().flatten()) {
-                    *place = Key::of(*index, blocks);
-                }
-                keys.sort_unstable_by(|one, other| other.cmp(one));
-                *bin = Bin::Many(put_list(&mut self.lists, &mut self.vacant_lists, &keys));
+                let list = put_list(&mut self.lists, &mut self.vacant_lists, few, blocks);
+                *bin = Bin::Many(list);
+                list
             }
-            Bin::Many(list) => self.lists[*list as usize].insert(key, blocks),
-        }
+            Bin::Many(list) => *list,
+        };
+        self.lists[list as usize].insert(key, blocks);
     }
 
     /// Takes the block out, if it is there.
@@ -520,20 +518,25 @@ fn place_of(entries: &[Packed], key: &Key) -> Option<usize> {
     (entries.get(place) == Some(&wanted)).then_some(place)
 }
 
-fn put_list(lists: &mut Vec<List>, vacant: &mut Vec<usize>, keys: &[Key]) -> u32 {
+/// Makes a list of the blocks of a bin.
+fn put_list(
+    lists: &mut Vec<List>,
+    vacant: &mut Vec<usize>,
+    few: &[Option<BlockIndex>; FEW],
+    blocks: &BlockTable,
+) -> u32 {
     let number = vacant.pop().unwrap_or(lists.len());
-    let mut entries = match lists.get_mut(number) {
+    if number == lists.len() {
+        lists.push(List::Descending(Vec::new()));
+    }
+    let list = &mut lists[number];
+    match list {
         // Keeps the memory that the list had.
-        Some(List::Descending(old)) => std::mem::take(old),
-        _ => Vec::new(),
-    };
-    entries.clear();
-    entries.extend(keys.iter().map_while(Key::packed));
-    let is_packed = entries.len() == keys.len();
-    let list = if is_packed { List::Descending(entries) } else { List::Tree(keys.iter().copied().collect()) };
-    match lists.get_mut(number) {
-        Some(place) => *place = list,
-        None => lists.push(list),
+        List::Descending(entries) => entries.clear(),
+        List::Tree(_) => *list = List::Descending(Vec::new()),
+    }
+    for index in few.iter().flatten().rev() {
+        list.insert(Key::of(*index, blocks), blocks);
     }
     // There is at most one list for each of the less than 4096 bins.
     u32::try_from(number).unwrap_or(u32::MAX)
