@@ -20,17 +20,9 @@ struct Key {
     index: BlockIndex,
 }
 
-impl Key {
-    /// One number for the order by size, then address: comparing it takes no branch, which could not be foreseen.
-    #[inline]
-    fn rank(&self) -> u128 {
-        u128::from(self.size.get()) << 64 | u128::from(self.addr.get())
-    }
-}
-
 impl PartialEq for Key {
     fn eq(&self, other: &Self) -> bool {
-        self.rank() == other.rank()
+        self.cmp(other).is_eq()
     }
 }
 
@@ -45,7 +37,8 @@ impl PartialOrd for Key {
 impl Ord for Key {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
-        self.rank().cmp(&other.rank())
+        // Not `then_with`, which would branch on what cannot be foreseen.
+        self.size.cmp(&other.size).then(self.addr.cmp(&other.addr))
     }
 }
 
