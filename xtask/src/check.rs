@@ -85,6 +85,10 @@ fn test_stages(workspace: &Workspace, stages: &mut Stages) {
             "blockyard-serve",
             "--package",
             "blockyard-oracle",
+            "--package",
+            "blockyard-bench",
+            "--package",
+            "blockyard-bench-trace",
         ]))
     });
     stages.run("tests, Vulkan", || {
