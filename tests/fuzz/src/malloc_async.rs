@@ -11,6 +11,11 @@ use crate::input::Input;
 /// More would only be slow.
 const MOST_OPERATIONS: usize = 400;
 
+/// Every 2 MiB of what is held are counted one by one, so sizes between these two would only be slow: a second for some inputs.
+const LARGEST_HELD: Bytes = Bytes::gib(2);
+/// What is larger is refused on any device.
+const LARGEST_RANGE: Bytes = Bytes::gib(16 << 10);
+
 /// Reads operations from the bytes and does them; after each one the allocator, its events, its device and what callers hold
 /// agree, and what is refused changed nothing.
 pub fn malloc_async(data: &[u8]) {
@@ -59,7 +64,7 @@ impl World {
     fn act(&mut self, input: &mut Input<'_>) -> Result<(), AllocError> {
         match input.byte() % 16 {
             0..=5 => {
-                let (size, stream) = (input.size(), input.stream());
+                let (size, stream) = (size(input), input.stream());
                 let allocation = self.allocator.allocate(size, stream)?;
                 assert!(size < Bytes::new(1 << 60));
                 assert_eq!(allocation.id().is_none(), size.is_zero());
@@ -91,7 +96,7 @@ impl World {
     /// Mixes up two allocators whose devices give the same addresses.
     fn mix_up(&mut self, input: &mut Input<'_>) -> Result<(), AllocError> {
         let Some(foreign) = self.foreign.pop() else {
-            let (size, stream) = (input.size().max(Bytes::new(1)), input.stream());
+            let (size, stream) = (size(input).max(Bytes::new(1)), input.stream());
             self.foreign.extend(self.other.allocate(size, stream));
             return Ok(());
         };
@@ -133,6 +138,11 @@ impl World {
         assert_eq!(stats.reserved_bytes.all.current, 0);
         assert_eq!(stats.active.all.current, 0);
     }
+}
+
+fn size(input: &mut Input<'_>) -> Bytes {
+    let size = input.size();
+    if size > LARGEST_RANGE { size } else { size.min(LARGEST_HELD) }
 }
 
 fn allocated(snapshot: &Snapshot) -> Vec<(DeviceAddr, Bytes)> {
