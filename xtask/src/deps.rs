@@ -24,9 +24,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "blockyard-pytorch",
         ],
     ),
-    ("blockyard-lab", &["blockyard-record", "blockyard-replay"]),
     ("blockyard-figure", &["blockyard-record"]),
-    ("blockyard-render", &["blockyard-figure"]),
     ("blockyard-device-cuda", &["blockyard-record", "blockyard-device"]),
     ("blockyard-device-wgpu", &["blockyard-record", "blockyard-device"]),
     (
@@ -91,9 +89,7 @@ const WASM: &[&str] = &[
     "blockyard-workload",
     "blockyard-pytorch",
     "blockyard-replay",
-    "blockyard-lab",
     "blockyard-figure",
-    "blockyard-render",
     "blockyard-device-wgpu",
 ];
 
@@ -105,9 +101,7 @@ const NATIVE: &[&str] = &[
     "blockyard-workload",
     "blockyard-pytorch",
     "blockyard-replay",
-    "blockyard-lab",
     "blockyard-figure",
-    "blockyard-render",
     "blockyard-device-cuda",
     "blockyard-device-wgpu",
 ];
@@ -129,6 +123,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let metadata = Metadata::read(workspace)?;
     let graph = graph(&metadata);
     let mut told = violations(&graph);
+    told.extend(rows_without_a_package(&graph));
     for member in metadata.members() {
         for feature in NO_FEATURE.iter().filter(|feature| member.features.contains_key(**feature)) {
             told.push(format!("{} has a feature `{feature}`: make it a package", member.name));
@@ -171,6 +166,12 @@ fn violations(graph: &Graph) -> Vec<String> {
         }
     }
     told
+}
+
+/// A row that outlives its package would let a new one of that name in unseen.
+fn rows_without_a_package(graph: &Graph) -> Vec<String> {
+    let gone = ALLOWED.iter().filter(|(name, _)| !graph.contains_key(*name));
+    gone.map(|(name, _)| format!("{name} is in the table of xtask/src/deps.rs, and no package")).collect()
 }
 
 /// All packages of ours that `package` depends on, at any distance.
@@ -218,6 +219,18 @@ mod tests {
         assert_eq!(told(&[("web", &["device-cuda"])]), ["blockyard-web depends on blockyard-device-cuda"]);
         assert_eq!(told(&[("cli", &["web"])]), ["blockyard-cli depends on blockyard-web"]);
         assert_eq!(told(&[("new", &[])]), ["blockyard-new is not in the table of xtask/src/deps.rs"]);
+    }
+
+    #[test]
+    fn a_row_needs_its_package() {
+        let all = ALLOWED.iter().map(|(name, _)| ((*name).to_owned(), BTreeSet::new()));
+        let mut graph: Graph = all.collect();
+        assert_eq!(rows_without_a_package(&graph), [""; 0]);
+        graph.remove("blockyard-figure");
+        assert_eq!(
+            rows_without_a_package(&graph),
+            ["blockyard-figure is in the table of xtask/src/deps.rs, and no package"]
+        );
     }
 
     #[test]
