@@ -8,7 +8,7 @@ use crate::stages::Stages;
 use crate::workspace::{self, WASM, Workspace};
 use crate::{bundle, deps, fuzz, setup, size};
 
-/// Our packages that only build for WebAssembly.
+/// Our packages that do nothing outside WebAssembly.
 const WASM_PACKAGES: [&str; 3] = ["blockyard-web", "blockyard-gpu", "blockyard-wasm-tests"];
 
 /// The device over Vulkan and WebGPU: for both targets, and no default member since it takes long to compile.
@@ -90,6 +90,10 @@ fn test_stages(workspace: &Workspace, stages: &mut Stages) {
             "--package",
             "blockyard-bench-trace",
         ]))
+    });
+    // What of the page needs no browser; nothing else tests it without one.
+    stages.run("tests, page without a browser", || {
+        workspace::run(&mut workspace.cargo(["test", "--package", "blockyard-web", "--lib"]))
     });
     stages.run("tests, Vulkan", || {
         setup::vulkan(workspace)?;
