@@ -32,7 +32,8 @@ The developer's commands of Blockyard.
 cargo xtask play [--port N]  build the page and serve it on 127.0.0.1 (port 8080; 0 for any free port)
 cargo xtask build            build the page into dist/
 cargo xtask test             run every test: native, WebAssembly in a browser, end to end
-cargo xtask ci               test, and format, lints, docs, dependency bans and the size of the page
+cargo xtask ci               test, and format, lints, docs, dependency bans, the size of the page; oracle and fuzz,
+                             briefly, where they have been set up
 cargo xtask deps             check which of our crates depend on which
 cargo xtask size             check the size of the page in dist/
 cargo xtask fuzz [TARGET] [--seconds N]
