@@ -92,7 +92,7 @@ fn test_stages(workspace: &Workspace, stages: &mut Stages) {
         ]))
     });
     // What of the page needs no browser; nothing else tests it without one.
-    stages.run("tests, page without a browser", || {
+    stages.run("tests, page, no browser", || {
         workspace::run(&mut workspace.cargo(["test", "--package", "blockyard-web", "--lib"]))
     });
     stages.run("tests, Vulkan", || {

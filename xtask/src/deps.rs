@@ -11,7 +11,8 @@ use crate::workspace::Workspace;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("blockyard-record", &[]),
     ("blockyard-device", &["blockyard-record"]),
-    ("blockyard-allocator", &["blockyard-record", "blockyard-device"]),
+    ("blockyard-lock", &[]),
+    ("blockyard-allocator", &["blockyard-record", "blockyard-device", "blockyard-lock"]),
     ("blockyard-workload", &["blockyard-record"]),
     ("blockyard-pytorch", &["blockyard-record", "blockyard-workload"]),
     (
@@ -204,7 +205,8 @@ mod tests {
     fn the_design_itself_is_allowed() {
         let edges: &[(&str, &[&str])] = &[
             ("record", &[]),
-            ("allocator", &["record", "device"]),
+            ("lock", &[]),
+            ("allocator", &["record", "device", "lock"]),
             ("replay", &["allocator", "pytorch"]),
             ("figure", &["record"]),
             ("web", &["figure", "replay", "device-wgpu"]),
