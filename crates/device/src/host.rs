@@ -125,7 +125,9 @@ impl HostMemory for VirtualHostMemory {
 
     fn allocate(&mut self, size: Bytes, pinning: Pinning) -> Result<Taken, DeviceError> {
         let none = || DeviceError::OutOfMemory { requested: size };
-        let used = self.used.checked_add(size).filter(|used| *used <= self.total).ok_or_else(none)?;
+        // PyTorch's statistics are signed: a host of 8 EiB and more stops there.
+        let most = self.total.min(Bytes::new(i64::MAX.unsigned_abs()));
+        let used = self.used.checked_add(size).filter(|used| *used <= most).ok_or_else(none)?;
         let end = self.next.get().checked_add(size.get());
         let next = end.and_then(|end| end.checked_next_multiple_of(Self::PAGE)).ok_or_else(none)?;
         let addr = self.next;
