@@ -1,4 +1,4 @@
-//! `cargo xtask miri`: the allocator's unit tests in an interpreter that sees undefined behavior.
+//! `cargo xtask miri`: the unit tests of the allocator and of its lock in an interpreter that sees undefined behavior and races.
 
 use anyhow::{Context, Result};
 
@@ -23,6 +23,8 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
         "test",
         "--package",
         "blockyard-allocator",
+        "--package",
+        "blockyard-lock",
         "--target-dir",
         "target/miri",
     ]))

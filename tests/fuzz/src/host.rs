@@ -43,9 +43,8 @@ struct World {
 
 impl World {
     fn new(input: &mut Input<'_>) -> Self {
-        // Statistics have a sign, as PyTorch's do: they cannot say that more is pinned.
-        let capacity = input.capacity().min(Bytes::new(i64::MAX.unsigned_abs()));
-        let memory = FailingHost { inner: VirtualHostMemory::new(capacity), failures: Failures::default() };
+        let memory =
+            FailingHost { inner: VirtualHostMemory::new(input.capacity()), failures: Failures::default() };
         let config = config(input);
         let other = HostAllocator::new(VirtualHostMemory::new(Bytes::gib(1)), PinnedConfig::default());
         let has_reserve = !config.reserve_segment_size.is_zero();
