@@ -192,7 +192,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     /// Hands out a cached block where nothing but the rules for default settings has a say; `None` says nothing about the others.
-    #[inline(never)]
+    #[cfg_attr(not(target_arch = "wasm32"), inline(never))]
     fn allocate_plain(&mut self, requested: Bytes, stream: StreamId) -> Option<(BlockIndex, DeviceAddr)> {
         let is_plain = self.is_plain && self.scopes.is_empty() && !self.has_pending_frees();
         if !is_plain || requested >= size::LARGEST_REQUEST {
@@ -273,7 +273,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     /// Takes back a block that is in a caller's hands.
-    #[inline(never)]
+    #[cfg_attr(not(target_arch = "wasm32"), inline(never))]
     pub(crate) fn free_block(&mut self, index: BlockIndex) -> Result<(), AllocError> {
         let block = &mut self.blocks[index];
         if block.has_uses() {
