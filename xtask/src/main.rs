@@ -38,7 +38,7 @@ cargo xtask deps             check which of our crates depend on which
 cargo xtask size             check the size of the page in dist/
 cargo xtask fuzz [TARGET] [--seconds N]
                              look for input that breaks a target of tests/fuzz, or each of them (60 s)
-cargo xtask miri             run the allocator's unit tests in Miri
+cargo xtask miri             run the unit tests of the allocator and its lock in Miri
 cargo xtask oracle [...]     hold our allocator against PyTorch's own library; `cargo xtask oracle --help` tells more
 cargo xtask bench [...]      measure speed and memory; `cargo xtask bench --help` tells more
 ";

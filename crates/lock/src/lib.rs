@@ -12,4 +12,4 @@ mod barrier;
 mod mutex;
 mod thread;
 
-pub use mutex::{BiasedGuard, BiasedMutex};
+pub use mutex::BiasedMutex;

@@ -2,8 +2,6 @@
 
 use std::cell::UnsafeCell;
 use std::fmt;
-use std::marker::PhantomData;
-use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use spin::mutex::{SpinMutex, SpinMutexGuard};
@@ -48,20 +46,8 @@ struct Others {
     places: [usize; PLACES],
 }
 
-/// The value in the hands of one thread, until this is dropped.
-#[must_use = "the lock is given back when this is dropped"]
-pub struct BiasedGuard<'a, T> {
-    entry: Entry<'a>,
-    mutex: &'a BiasedMutex<T>,
-    /// It stays with its thread, which may become the owner when it is dropped.
-    _stays: PhantomData<*const ()>,
-}
-
 // SAFETY: the lock lets one thread at a time reach the value, so that threads only ever hand it to each other.
 unsafe impl<T: Send> Sync for BiasedMutex<T> {}
-
-// SAFETY: what is shared through a shared guard is a shared value.
-unsafe impl<T: Sync> Sync for BiasedGuard<'_, T> {}
 
 impl<T> BiasedMutex<T> {
     /// A lock that nobody holds.
@@ -76,19 +62,7 @@ impl<T> BiasedMutex<T> {
         Self { owner: AtomicUsize::new(NOBODY), is_inside, others, value: UnsafeCell::new(value) }
     }
 
-    /// Waits until no other thread holds the value.
-    #[inline]
-    pub fn lock(&self) -> BiasedGuard<'_, T> {
-        let me = thread::current();
-        match self.enter_as_owner(me) {
-            Some(leaves) => BiasedGuard { entry: Entry::Owner(leaves), mutex: self, _stays: PhantomData },
-            None => self.lock_among_others(me),
-        }
-    }
-
     /// Does something with the value once no other thread holds it.
-    ///
-    /// The same as with [`BiasedMutex::lock`], in fewer steps for the owner.
     #[inline]
     pub fn with<R>(&self, act: impl FnOnce(&mut T) -> R) -> R {
         let me = thread::current();
@@ -102,7 +76,9 @@ impl<T> BiasedMutex<T> {
     #[cold]
     #[inline(never)]
     fn act_among_others<R>(&self, me: usize, act: impl FnOnce(&mut T) -> R) -> R {
-        act(&mut self.lock_among_others(me))
+        let _others = self.lock_among_others(me);
+        // SAFETY: there is no owner while this thread holds `others`, so nobody else is inside.
+        act(unsafe { &mut *self.value.get() })
     }
 
     #[inline]
@@ -121,7 +97,7 @@ impl<T> BiasedMutex<T> {
     }
 
     #[inline(never)]
-    fn lock_among_others(&self, me: usize) -> BiasedGuard<'_, T> {
+    fn lock_among_others(&self, me: usize) -> MayOwn<'_> {
         let mut others = self.others.lock();
         // Only who holds `others` changes the owner.
         let owner = self.owner.load(Ordering::Relaxed);
@@ -139,14 +115,8 @@ impl<T> BiasedMutex<T> {
             others.last = me;
             others.streak = 0;
         }
-        BiasedGuard { entry: Entry::Other(others), mutex: self, _stays: PhantomData }
+        MayOwn { owner: &self.owner, others }
     }
-}
-
-/// How a thread came in.
-enum Entry<'a> {
-    Owner(#[expect(dead_code, reason = "it is dropped")] Leaves<'a>),
-    Other(SpinMutexGuard<'a, Others>),
 }
 
 /// Lets the owner out, also by a panic.
@@ -159,47 +129,24 @@ impl Drop for Leaves<'_> {
     }
 }
 
-impl<T> Deref for BiasedGuard<'_, T> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        // SAFETY: the guard is the only one.
-        unsafe { &*self.mutex.value.get() }
-    }
+/// Lets another thread out, also by a panic, and makes it the owner if it came often enough.
+struct MayOwn<'a> {
+    owner: &'a AtomicUsize,
+    others: SpinMutexGuard<'a, Others>,
 }
 
-impl<T> DerefMut for BiasedGuard<'_, T> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the guard is the only one, and is not shared.
-        unsafe { &mut *self.mutex.value.get() }
-    }
-}
-
-impl<T> Drop for BiasedGuard<'_, T> {
-    #[inline]
+impl Drop for MayOwn<'_> {
     fn drop(&mut self) {
-        if let Entry::Other(others) = &mut self.entry {
-            self.mutex.choose_owner(others);
-        }
-    }
-}
-
-impl<T> BiasedMutex<T> {
-    /// Makes the thread that holds the lock the owner, if it took it often enough.
-    #[cold]
-    #[inline(never)]
-    fn choose_owner(&self, others: &mut Others) {
-        if others.streak < others.enough || !others.last.is_multiple_of(PLACES) || !barrier::is_available() {
+        let Others { last, streak, enough, ref mut places, .. } = *self.others;
+        if streak < enough || !last.is_multiple_of(PLACES) || !barrier::is_available() {
             return;
         }
-        others.streak = 0;
-        let mut places = others.places.iter().enumerate();
-        if let Some((number, _)) = places.find(|(_, owner)| **owner == others.last || **owner == NOBODY) {
-            others.places[number] = others.last;
-            self.owner.store(others.last | number, Ordering::Relaxed);
+        let place = places.iter().position(|thread| *thread == last || *thread == NOBODY);
+        if let Some(place) = place {
+            places[place] = last;
+            self.owner.store(last | place, Ordering::Relaxed);
         }
+        self.others.streak = 0;
     }
 }
 
@@ -207,12 +154,6 @@ impl<T> fmt::Debug for BiasedMutex<T> {
     /// Without the value, which somebody may hold.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("BiasedMutex").finish_non_exhaustive()
-    }
-}
-
-impl<T: fmt::Debug> fmt::Debug for BiasedGuard<'_, T> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(formatter)
     }
 }
 
@@ -253,25 +194,25 @@ mod tests {
         });
         assert!(!is_owned(&mutex));
         step(&mutex);
-        assert_eq!(mutex.lock().second, u64::from(ENOUGH) + 5);
+        assert_eq!(mutex.with(|pair| pair.second), u64::from(ENOUGH) + 5);
     }
 
     /// As [`step`], and long inside: another thread that came in would be seen.
     fn long_step(mutex: &BiasedMutex<Pair>, turns: u64) {
-        let mut pair = mutex.lock();
-        assert_eq!(pair.first, pair.second, "somebody else is inside");
-        pair.first += 1;
-        for turn in 0..turns {
-            std::hint::black_box(turn);
-        }
-        pair.second += 1;
-        drop(pair);
+        mutex.with(|pair| {
+            assert_eq!(pair.first, pair.second, "somebody else is inside");
+            pair.first += 1;
+            for turn in 0..turns {
+                std::hint::black_box(turn);
+            }
+            pair.second += 1;
+        });
         step(mutex);
     }
 
     #[test]
     fn one_thread_at_a_time_is_inside_however_often_the_owner_changes() {
-        let (threads, rounds) = if cfg!(miri) { (2, 30) } else { (3, 600_000) };
+        let (threads, rounds) = if cfg!(miri) { (2, 30) } else { (3, 150_000) };
         // Who came twice is the owner.
         let mutex = BiasedMutex::with_patience(Pair::default(), 1, 1);
         std::thread::scope(|scope| {
@@ -287,7 +228,28 @@ mod tests {
                 });
             }
         });
-        assert_eq!(mutex.lock().second, 2 * threads * rounds);
+        assert_eq!(mutex.with(|pair| pair.second), 2 * threads * rounds);
+    }
+
+    #[test]
+    fn each_owner_has_a_place_of_its_own() {
+        let mutex = BiasedMutex::with_patience(Pair::default(), 1, 1);
+        let is_inside =
+            || mutex.is_inside.iter().map(|place| place.load(Ordering::Relaxed)).collect::<Vec<_>>();
+        let own = |place: usize| {
+            (0..3).for_each(|_| step(&mutex));
+            if barrier::is_available() {
+                assert!(is_owned(&mutex));
+                let inside = mutex.with(|_| is_inside());
+                assert_eq!(inside, (0..PLACES).map(|other| other == place).collect::<Vec<_>>());
+            }
+            assert_eq!(is_inside(), [false; PLACES]);
+        };
+        own(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| own(1));
+        });
+        own(0);
     }
 
     #[test]
@@ -313,8 +275,7 @@ mod tests {
                 step(&mutex);
             }
             let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                let _guard = mutex.lock();
-                std::panic::resume_unwind(Box::new("for the test"));
+                mutex.with(|_| std::panic::resume_unwind(Box::new("for the test")));
             }));
             assert!(panicked.is_err());
         }
