@@ -275,11 +275,10 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Takes back a block that is in a caller's hands.
     #[cfg_attr(not(target_arch = "wasm32"), inline(never))]
     pub(crate) fn free_block(&mut self, index: BlockIndex) -> Result<(), AllocError> {
-        let block = &mut self.blocks[index];
+        let block = &self.blocks[index];
         if block.has_uses() {
             return self.free_used_block(index);
         }
-        block.state = BlockState::PendingFree;
         let (id, pool, size, requested) = (block.id, block.pool, block.size, block.requested);
         let is_oversize = self.note_oversize_free(size);
         self.sink.record(Event::FreeRequested { block: id, is_oversize });

@@ -4,75 +4,14 @@
 //! blocks. Within a bin the order is exact too, so this is an ordered set; what differs from a tree is that finding the
 //! place of a block is arithmetic, and that the usual bin of up to three blocks costs no memory of its own.
 
-use std::cmp::Ordering;
-use std::collections::BTreeSet;
-use std::ops::Bound;
+mod list;
 
 use blockyard_record::{Bytes, DeviceAddr};
 
+use crate::bins::list::{Key, List};
 use crate::block::{Block, BlockIndex, BlockTable};
 
-/// A free block and its place in the order.
-#[derive(Clone, Copy, Debug)]
-struct Key {
-    size: Bytes,
-    addr: DeviceAddr,
-    index: BlockIndex,
-}
-
-impl PartialEq for Key {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Key {}
-
-impl PartialOrd for Key {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Key {
-    #[inline]
-    fn cmp(&self, other: &Self) -> Ordering {
-        // Not `then_with`, which would branch on what cannot be foreseen.
-        self.size.cmp(&other.size).then(self.addr.cmp(&other.addr))
-    }
-}
-
-/// A block and its place in the order within its bin: what its size has beyond the least of the bin, then its address, in units of
-/// 512 bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Packed {
-    rank: u64,
-    index: BlockIndex,
-}
-
-impl Key {
-    /// `None` where one number does not hold it, which takes a terabyte, or an address that no processor has yet.
-    #[inline]
-    fn packed(&self) -> Option<Packed> {
-        let (units, place) = (self.size.get() >> 9, self.addr.get() >> 9);
-        let octave = (units | EXACT as u64).ilog2();
-        // In bins of one size this says nothing, and is the same for all.
-        let within = units & ((1 << (octave - 6)) - 1);
-        let is_held = octave < 6 + u64::BITS - PLACE_BITS && place >> PLACE_BITS == 0;
-        is_held.then_some(Packed { rank: within << PLACE_BITS | place, index: self.index })
-    }
-
-    fn of(index: BlockIndex, blocks: &BlockTable) -> Self {
-        let block = &blocks[index];
-        Self { size: block.size, addr: block.addr, index }
-    }
-}
-
-/// Of a packed key, those for the address.
-const PLACE_BITS: u32 = 40;
 const FEW: usize = 3;
-/// A longer list becomes a tree: moving its entries for every insertion would cost more. Measured; tests reach the tree with fewer.
-const LONGEST_LIST: usize = if cfg!(test) { 128 } else { 2048 };
 /// A list of this length fits into the bin again, with room for another block before it becomes a list once more.
 const SHORTEST_LIST: usize = FEW - 1;
 const WORD: usize = u64::BITS as usize;
@@ -124,14 +63,6 @@ enum Bin {
 }
 
 const EMPTY: Bin = Bin::Few([None; FEW]);
-
-#[derive(Clone, Debug)]
-enum List {
-    /// In descending order, since best fit takes from the low end.
-    Descending(Vec<Packed>),
-    /// Many of them, or some that cannot be packed.
-    Tree(BTreeSet<Key>),
-}
 
 impl SizeBins {
     pub(crate) fn is_empty(&self) -> bool {
@@ -279,8 +210,7 @@ impl SizeBins {
             return self.take_latest();
         }
         let (number, index) = found?;
-        let block = &blocks[index];
-        self.remove_from_bin(number, &Key { size: block.size, addr: block.addr, index });
+        self.remove_from_bin(number, &Key::of(index, blocks));
         Some(index)
     }
 
@@ -300,10 +230,7 @@ impl SizeBins {
     ) -> Option<BlockIndex> {
         let latest = self.latest.filter(|_| self.latest_size >= size)?;
         let key = Key { size: self.latest_size, addr: self.latest_addr, index: latest };
-        let comes_first = found.is_none_or(|(_, index)| {
-            let block = &blocks[index];
-            key < Key { size: block.size, addr: block.addr, index }
-        });
+        let comes_first = found.is_none_or(|(_, index)| key < Key::of(index, blocks));
         comes_first.then_some(latest)
     }
 
@@ -372,105 +299,6 @@ impl SizeBins {
     }
 }
 
-impl List {
-    fn insert(&mut self, key: Key, blocks: &BlockTable) {
-        if let Self::Descending(entries) = self {
-            match key.packed() {
-                Some(entry) if entries.len() < LONGEST_LIST => {
-                    entries.insert(above(entries, entry.rank), entry);
-                    return;
-                }
-                _ => *self = Self::Tree(entries.iter().map(|entry| Key::of(entry.index, blocks)).collect()),
-            }
-        }
-        if let Self::Tree(tree) = self {
-            tree.insert(key);
-        }
-    }
-
-    fn remove(&mut self, key: &Key) {
-        match self {
-            Self::Descending(entries) => {
-                // Most often the lowest is taken.
-                if entries.last().is_some_and(|entry| entry.index == key.index) {
-                    entries.pop();
-                } else if let Some(place) = place_of(entries, key) {
-                    entries.remove(place);
-                }
-            }
-            Self::Tree(tree) => {
-                tree.remove(key);
-                if tree.len() <= LONGEST_LIST / 2
-                    && let Some(entries) = tree.iter().rev().map(Key::packed).collect()
-                {
-                    *self = Self::Descending(entries);
-                }
-            }
-        }
-    }
-
-    fn contains(&self, key: &Key) -> bool {
-        match self {
-            Self::Descending(entries) => place_of(entries, key).is_some(),
-            Self::Tree(tree) => tree.contains(key),
-        }
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Self::Descending(entries) => entries.len(),
-            Self::Tree(tree) => tree.len(),
-        }
-    }
-
-    /// Fills the places with the lowest, in ascending order.
-    fn lowest(&self, places: &mut [Option<BlockIndex>]) {
-        match self {
-            Self::Descending(entries) => {
-                for (place, entry) in places.iter_mut().zip(entries.iter().rev()) {
-                    *place = Some(entry.index);
-                }
-            }
-            Self::Tree(tree) => {
-                for (place, key) in places.iter_mut().zip(tree) {
-                    *place = Some(key.index);
-                }
-            }
-        }
-    }
-
-    fn first(&self) -> Option<BlockIndex> {
-        match self {
-            Self::Descending(entries) => entries.last().map(|entry| entry.index),
-            Self::Tree(tree) => tree.first().map(|key| key.index),
-        }
-    }
-
-    /// The first of at least `size`, which belongs into this bin.
-    fn first_fitting(&self, size: Bytes) -> Option<BlockIndex> {
-        let lowest = Key { size, addr: DeviceAddr::new(0), index: BlockIndex::LOWEST };
-        match self {
-            Self::Descending(entries) => {
-                let rank = lowest.packed()?.rank;
-                let fitting = entries.partition_point(|entry| entry.rank >= rank);
-                entries[..fitting].last().map(|entry| entry.index)
-            }
-            Self::Tree(tree) => tree.range(lowest..).next().map(|key| key.index),
-        }
-    }
-
-    fn next_after(&self, key: &Key) -> Option<BlockIndex> {
-        match self {
-            Self::Descending(entries) => {
-                entries[..above(entries, key.packed()?.rank)].last().map(|entry| entry.index)
-            }
-            Self::Tree(tree) => {
-                tree.range((Bound::Excluded(*key), Bound::Unbounded)).next().map(|key| key.index)
-            }
-        }
-    }
-}
-
 /// The bin of blocks of this size: the size itself in units of 512 bytes below 1 MiB, where most blocks are; above that its
 /// octave and the six bits after the leading one; and the last bin from 4 PiB on.
 #[inline]
@@ -497,18 +325,6 @@ fn insert_in_few(few: &mut [Option<BlockIndex>; FEW], key: &Key, blocks: &BlockT
     } else {
         few[2] = index;
     }
-}
-
-/// How many of the entries come behind this rank.
-#[inline]
-fn above(entries: &[Packed], rank: u64) -> usize {
-    entries.partition_point(|entry| entry.rank > rank)
-}
-
-fn place_of(entries: &[Packed], key: &Key) -> Option<usize> {
-    let wanted = key.packed()?;
-    let place = above(entries, wanted.rank);
-    (entries.get(place) == Some(&wanted)).then_some(place)
 }
 
 /// Makes a list of the blocks of a bin.
