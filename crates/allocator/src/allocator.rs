@@ -1,20 +1,19 @@
-//! The allocator: each operation reads as the list of its steps.
+//! The allocator: what it holds, and what callers ask of it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use blockyard_device::{DeviceError, DeviceMemory};
+use blockyard_device::DeviceMemory;
 use blockyard_record::{
-    AllocationId, BlockId, BlockState, Bytes, DeviceAddr, Event, EventSink, PoolId, PoolKind, Refusal,
-    SegmentId, Silent, Stats, StreamId,
+    AllocationId, BlockState, Bytes, DeviceAddr, Event, EventSink, PoolId, SegmentId, Silent, Stats, StreamId,
 };
 
-use crate::block::{Block, BlockIndex, BlockTable};
+use crate::block::{BlockIndex, BlockTable};
 use crate::counters::Counters;
 use crate::expandable::Ranges;
 use crate::pool::{FreeSetIndex, FreeSets};
-use crate::private_pool::{DEFAULT_POOL, Pool, PoolIndex, Scope};
+use crate::private_pool::{Pool, Scope};
 use crate::stream::PendingFrees;
-use crate::{AllocError, AllocatorConfig, ConfigError, OutOfMemory, size};
+use crate::{AllocError, AllocatorConfig, ConfigError, size};
 
 /// PyTorch's caching allocator over the device `D`, reporting every step to the sink `S`.
 ///
@@ -37,15 +36,15 @@ pub struct CachingAllocator<D: DeviceMemory, S: EventSink = Silent> {
     /// The segments that get memory page by page.
     pub(crate) ranges: Ranges,
     /// Whether the rules for default settings are enough to choose a block.
-    is_plain: bool,
+    pub(crate) is_plain: bool,
     /// The free sets that requests of the default pool went to last, for either half.
-    default_sets: [Option<(StreamId, FreeSetIndex)>; 2],
+    pub(crate) default_sets: [Option<(StreamId, FreeSetIndex)>; 2],
     /// Bytes of all segments (`total_allocated_memory`).
     pub(crate) reserved: Bytes,
     /// The most that may be reserved, if a memory fraction below 1 is set.
     pub(crate) limit: Option<Bytes>,
     pub(crate) segments: u32,
-    allocations: u32,
+    pub(crate) allocations: u32,
     /// Tells allocations of this allocator from others, whose addresses and numbers may be the same.
     identity: u64,
 }
@@ -87,43 +86,6 @@ impl Allocation {
     pub fn id(&self) -> Option<AllocationId> {
         self.block.map(|(_, id)| id)
     }
-}
-
-/// A request on its way through [`CachingAllocator::allocate`].
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Search {
-    pub(crate) requested: Bytes,
-    pub(crate) rounded: Bytes,
-    pub(crate) stream: StreamId,
-    /// The memory pool that serves it.
-    pub(crate) owner: PoolIndex,
-    pub(crate) pool: PoolKind,
-    /// Where free blocks for it wait.
-    pub(crate) set: FreeSetIndex,
-    /// Whether new memory comes page by page, and blocks are cut as finely as those of such segments.
-    pub(crate) expands: bool,
-}
-
-/// The block that a request gets.
-#[derive(Clone, Copy, Debug)]
-struct Found {
-    index: BlockIndex,
-    /// The request after rounding.
-    rounded: Bytes,
-    /// Whether it gets only the front of the block.
-    splits: bool,
-}
-
-/// What a request got.
-struct Taken {
-    index: BlockIndex,
-    id: BlockId,
-    pool: PoolKind,
-    addr: DeviceAddr,
-    size: Bytes,
-    /// How the inactive blocks of divided segments changed, and their bytes.
-    blocks: i64,
-    bytes: i64,
 }
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
@@ -176,84 +138,6 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         }
         let (index, addr) = self.allocate_block(requested, stream)?;
         Ok(self.handle(addr, index, self.blocks[index].allocation))
-    }
-
-    /// As [`CachingAllocator::allocate`], for more than zero bytes.
-    #[inline]
-    pub(crate) fn allocate_block(
-        &mut self,
-        requested: Bytes,
-        stream: StreamId,
-    ) -> Result<(BlockIndex, DeviceAddr), AllocError> {
-        match self.allocate_plain(requested, stream) {
-            Some(taken) => Ok(taken),
-            None => self.allocate_with_care(requested, stream),
-        }
-    }
-
-    /// Hands out a cached block where nothing but the rules for default settings has a say; `None` says nothing about the others.
-    #[cfg_attr(not(target_arch = "wasm32"), inline(never))]
-    fn allocate_plain(&mut self, requested: Bytes, stream: StreamId) -> Option<(BlockIndex, DeviceAddr)> {
-        let is_plain = self.is_plain && self.scopes.is_empty() && !self.has_pending_frees();
-        if !is_plain || requested >= size::LARGEST_REQUEST {
-            return None;
-        }
-        let rounded = size::round_up(requested, size::MIN_BLOCK_SIZE);
-        let pool = size::pool_kind(rounded);
-        let set = self.default_set(pool, stream);
-        let index = self.free_sets[set].cached.take_first_fitting(rounded, &self.blocks)?;
-        let splits = size::should_split_plain(self.blocks[index].size, rounded, pool);
-        Some(self.hand_out::<true>(requested, Found { index, rounded, splits }))
-    }
-
-    #[inline(never)]
-    fn allocate_with_care(
-        &mut self,
-        requested: Bytes,
-        stream: StreamId,
-    ) -> Result<(BlockIndex, DeviceAddr), AllocError> {
-        if requested >= size::LARGEST_REQUEST {
-            return Err(AllocError::TooLarge { requested });
-        }
-        let found = self.find_with_care(requested, stream)?;
-        Ok(self.hand_out::<false>(requested, found))
-    }
-
-    /// Finds a block as PyTorch does it step by step, with pending frees, scopes and settings (`malloc`).
-    fn find_with_care(&mut self, requested: Bytes, stream: StreamId) -> Result<Found, AllocError> {
-        // Before anything is collected or released for a segment that could not be made.
-        if self.config.expandable_segments() && self.device.virtual_memory().is_none() {
-            return Err(AllocError::NoVirtualMemory);
-        }
-        let is_in_scope = !self.scopes.is_empty();
-        if !is_in_scope && self.has_pending_frees() {
-            self.process_events()?;
-        }
-        let rounded = size::rounded(requested, &self.config);
-        let pool = size::pool_kind(rounded);
-        let owner = if is_in_scope { self.pool_for(stream) } else { DEFAULT_POOL };
-        let search = Search {
-            requested,
-            rounded,
-            stream,
-            owner,
-            pool,
-            set: self.free_set(owner, pool, stream),
-            expands: self.config.expandable_segments(),
-        };
-        let found = match self.find_free_block(&search) {
-            Some(index) => Some(index),
-            None => self.find_new_block(&search)?,
-        };
-        let Some(index) = found else {
-            return Err(self.out_of_memory(&search));
-        };
-        let block = &self.blocks[index];
-        // A block that another pool lends is split as if segments did not expand, which is how it was found.
-        let expands = search.expands && block.set == search.set;
-        let splits = size::should_split(block.size, rounded, block.pool, expands, &self.config)
-            && !self.free_sets[block.set].never_splits;
-        Ok(Found { index, rounded, splits })
     }
 
     /// Takes an allocation back (`free`). If other streams used it, it stays pending until their work is done.
@@ -493,29 +377,6 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         block.is_some_and(|block| block.state == BlockState::Allocated && block.addr == addr)
     }
 
-    /// Where free blocks of the stream wait in this half of the pool.
-    #[inline]
-    pub(crate) fn free_set(&mut self, owner: PoolIndex, pool: PoolKind, stream: StreamId) -> FreeSetIndex {
-        let half = self.pools[owner].half_mut(pool);
-        match half.set_of(stream) {
-            Some(set) => set,
-            None => self.free_sets.add(half, (stream, owner, pool)),
-        }
-    }
-
-    /// The same for the default pool, which most requests go to with the stream of the request before.
-    #[inline]
-    fn default_set(&mut self, pool: PoolKind, stream: StreamId) -> FreeSetIndex {
-        if let Some((of, set)) = self.default_sets[pool as usize]
-            && of == stream
-        {
-            return set;
-        }
-        let set = self.free_set(DEFAULT_POOL, pool, stream);
-        self.default_sets[pool as usize] = Some((stream, set));
-        set
-    }
-
     /// Notes whether any setting, or memory that came with one, has a say in which block a request gets.
     pub(crate) fn note_settings(&mut self) {
         self.is_plain = self.config.max_split_size() == size::UNLIMITED
@@ -523,200 +384,5 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             && self.ranges.is_empty()
             && self.config.roundup_table().iter().all(|divisions| *divisions <= 1)
             && !self.can_collect_garbage();
-    }
-
-    /// The segment that would be made for the request.
-    pub(crate) fn segment_size(&self, search: &Search) -> Bytes {
-        size::segment_size(search.rounded, &self.config)
-    }
-
-    /// Best fit among cached blocks of the stream (`get_free_block`).
-    pub(crate) fn find_free_block(&mut self, search: &Search) -> Option<BlockIndex> {
-        if self.can_collect_garbage() {
-            self.free_sets.count_call(self.pools[search.owner].half_mut(search.pool));
-        }
-        let (limit, rounding) = (self.config.max_split_size(), self.config.max_non_split_rounding());
-        let index = self.best_fit(search)?;
-        let size = self.blocks[index].size;
-        // Only the best candidate is looked at: PyTorch does not search on behind a refused one.
-        if search.rounded < limit && size >= limit {
-            return None;
-        }
-        if search.rounded >= limit && size >= search.rounded.saturating_add(rounding) {
-            return None;
-        }
-        self.take_from_pool(index);
-        Some(index)
-    }
-
-    /// Takes a new segment from the device (`alloc_block`); `None` when the limit or the device refuses.
-    pub(crate) fn allocate_segment(
-        &mut self,
-        search: &Search,
-        is_retry: bool,
-    ) -> Result<Option<BlockIndex>, AllocError> {
-        if is_retry {
-            self.counters.seldom.num_alloc_retries += 1;
-            self.sink.record(Event::RetryStarted);
-        }
-        let size = self.segment_size(search);
-        // The limit is held against a whole segment even where a few pages would do, as in PyTorch.
-        if self.limit.is_some_and(|limit| self.reserved.saturating_add(size) > limit) {
-            self.sink.record(Event::SegmentRefused { size, refusal: Refusal::Fraction });
-            return Ok(None);
-        }
-        if search.expands {
-            return self.expand(search);
-        }
-        let addr = match self.device.allocate_segment(size) {
-            Ok(addr) => addr,
-            Err(DeviceError::OutOfMemory { .. }) => {
-                self.sink.record(Event::SegmentRefused { size, refusal: Refusal::Device });
-                return Ok(None);
-            }
-            Err(error) => return Err(error.into()),
-        };
-        let segment = self.mint_segment();
-        let (stream, owner, pool, is_oversize) =
-            (search.stream, search.owner, search.pool, self.is_oversize(size));
-        let pool_id = self.pools[owner].id;
-        self.pools[owner].device_allocations += 1;
-        let id = self.blocks.mint();
-        let index =
-            self.blocks.insert(Block::of_segment(id, segment, (addr, size), (search.set, pool), false));
-        self.reserved += size;
-        self.counters.seldom.segment_allocated(pool, size, is_oversize);
-        self.sink.record(Event::SegmentAllocated {
-            segment,
-            block: id,
-            addr,
-            size,
-            stream,
-            pool_id,
-            pool,
-            is_oversize,
-        });
-        Ok(Some(index))
-    }
-
-    /// Makes the block the caller's, or the front of it (`alloc_found_block`).
-    ///
-    /// Where only the rules for default settings have a say, no block is oversize, or of a segment that expands, and no free is
-    /// pending.
-    #[inline]
-    fn hand_out<const IS_PLAIN: bool>(&mut self, requested: Bytes, found: Found) -> (BlockIndex, DeviceAddr) {
-        let allocation = AllocationId::new(self.allocations);
-        self.allocations = self.allocations.wrapping_add(1);
-        let Taken { index, id, pool, addr, size, blocks, bytes } = if found.splits {
-            self.take_front::<IS_PLAIN>(requested, &found, allocation)
-        } else {
-            self.take_whole::<IS_PLAIN>(requested, found.index, allocation)
-        };
-        self.counters.rests_changed(pool, blocks, bytes);
-        self.counters.allocated(pool, size, requested);
-        if !IS_PLAIN {
-            self.counters.note_pending();
-        }
-        let is_oversize = !IS_PLAIN && self.is_oversize(size);
-        if is_oversize {
-            self.counters.seldom.oversize_allocations.increase(1);
-        }
-        self.sink.record(Event::Allocated { block: id, allocation, requested, is_oversize });
-        (index, addr)
-    }
-
-    #[inline]
-    fn take_whole<const IS_PLAIN: bool>(
-        &mut self,
-        requested: Bytes,
-        index: BlockIndex,
-        allocation: AllocationId,
-    ) -> Taken {
-        let block = &mut self.blocks[index];
-        block.state = BlockState::Allocated;
-        block.requested = requested;
-        block.allocation = allocation;
-        let Block { id, pool, addr, size, .. } = *block;
-        let was_rest = block.is_split() && (IS_PLAIN || !block.is_expandable);
-        let bytes = if was_rest { -size.get().cast_signed() } else { 0 };
-        Taken { index, id, pool, addr, size, blocks: -i64::from(was_rest), bytes }
-    }
-
-    #[inline]
-    fn take_front<const IS_PLAIN: bool>(
-        &mut self,
-        requested: Bytes,
-        found: &Found,
-        allocation: AllocationId,
-    ) -> Taken {
-        let Found { index: rest_index, rounded, .. } = *found;
-        let index = self.blocks.claim();
-        let id = self.blocks.mint();
-        let (places, _) = self.blocks.places();
-        let rest = &mut places[rest_index.place()];
-        let was_split = rest.is_split();
-        let Block { id: rest_id, segment, previous, pool, set, addr, .. } = *rest;
-        let is_expandable = !IS_PLAIN && rest.is_expandable;
-        let (rest_addr, rest_size) = (addr.offset(rounded), rest.size - rounded);
-        let free_set = &mut self.free_sets[set];
-        rest.addr = rest_addr;
-        rest.size = rest_size;
-        rest.previous = Some(index);
-        rest.calls_when_freed = free_set.calls;
-        places[BlockIndex::place_of(previous)].next = Some(index);
-        // Not as a copy with changes, which would be read in pieces that do not fit what was written.
-        places[index.place()] = Block {
-            addr,
-            size: rounded,
-            requested,
-            calls_when_freed: 0,
-            previous,
-            next: Some(rest_index),
-            id,
-            segment,
-            set,
-            allocation,
-            uses: None,
-            pool,
-            state: BlockState::Allocated,
-            is_expandable,
-        };
-        free_set.cached.insert(rest_index, rest_size, rest_addr, &self.blocks);
-        self.sink.record(Event::Split { block: rest_id, front: id, size: rounded });
-        // What was cut off a rest, or a rest that was not one before.
-        let bytes = if was_split { rounded.get().wrapping_neg() } else { rest_size.get() }.cast_signed();
-        let (blocks, bytes) = if is_expandable { (0, 0) } else { (i64::from(!was_split), bytes) };
-        Taken { index, id, pool, addr, size: rounded, blocks, bytes }
-    }
-
-    #[cold]
-    fn out_of_memory(&mut self, search: &Search) -> AllocError {
-        let info = match self.device.memory_info() {
-            Ok(info) => info,
-            Err(error) => return error.into(),
-        };
-        self.counters.seldom.num_ooms += 1;
-        self.sink.record(Event::OutOfMemory {
-            requested: search.requested,
-            rounded: search.rounded,
-            segment_size: self.segment_size(search),
-            stream: search.stream,
-            device_free: info.free,
-        });
-        let current = |bytes: i64| Bytes::new(u64::try_from(bytes).unwrap_or(0));
-        AllocError::OutOfMemory(Box::new(OutOfMemory {
-            requested: search.requested,
-            rounded: search.rounded,
-            segment_size: self.segment_size(search),
-            stream: search.stream,
-            device: info.index,
-            device_free: info.free,
-            device_total: info.total,
-            processes: info.processes,
-            limit: self.limit,
-            allocated: current(self.counters.allocated_bytes()),
-            reserved: self.reserved,
-            private_cached: self.private_cached(),
-        }))
     }
 }

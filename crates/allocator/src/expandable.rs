@@ -9,8 +9,8 @@ use blockyard_record::{
 };
 use rustc_hash::FxHashMap;
 
-use crate::allocator::Search;
 use crate::block::{Block, BlockIndex};
+use crate::request::Search;
 use crate::{AllocError, CachingAllocator, size};
 
 /// Where an expandable segment's addresses begin, and the size of its pages.

@@ -8,11 +8,12 @@
 //! # Reading order
 //!
 //! `size` (thresholds and rounding), `config` (settings), `block` (the only owner of blocks), `bins` and `pool` (free blocks in
-//! best-fit order), `counters` (statistics in few numbers), `private_pool` (memory pools and scopes), `allocator` (allocate and
-//! free, as lists of their steps), `segment` (splits and merges), `stream` (pending frees), `reclaim` (what happens when
-//! nothing fits), `expandable` (segments that get memory page by page), `shared` with `addr_table` (several threads, and blocks
-//! known by their addresses), `beginning` (taking over a run in the middle), `snapshot`, `queries`, `invariants`. Beside them
-//! stand the driver's pool (`malloc_async`), the choice between the two (`backend`) and pinned host memory (`host`).
+//! best-fit order), `counters` (statistics in few numbers), `private_pool` (memory pools and scopes), `allocator` (what callers
+//! ask for) and `request` (an allocation, as the list of its steps), `segment` (splits and merges), `stream` (pending frees),
+//! `reclaim` (what happens when nothing fits), `expandable` (segments that get memory page by page), `shared` with `addr_table`
+//! (several threads, and blocks known by their addresses), `beginning` (taking over a run in the middle), `snapshot`,
+//! `queries`, `invariants`. Beside them stand the driver's pool (`malloc_async`), the choice between the two (`backend`) and
+//! pinned host memory (`host`).
 //!
 //! # Invariants
 //!
@@ -88,6 +89,7 @@ mod pool;
 mod private_pool;
 mod queries;
 mod reclaim;
+mod request;
 mod segment;
 mod shared;
 pub mod size;

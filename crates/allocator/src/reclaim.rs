@@ -3,9 +3,9 @@
 use blockyard_device::DeviceMemory;
 use blockyard_record::{Bytes, Event, EventSink, PoolKind};
 
-use crate::allocator::Search;
 use crate::block::BlockIndex;
 use crate::private_pool::{DEFAULT_POOL, PoolIndex};
+use crate::request::Search;
 use crate::{AllocError, CachingAllocator};
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
