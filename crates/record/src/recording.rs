@@ -1,13 +1,13 @@
 mod beginning;
+mod recorder;
 
-use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::packed_events::PackedEvents;
 use crate::packed_steps::PackedSteps;
-use crate::{
-    AllocationId, Backend, Bytes, Event, EventSink, Ledger, MemoryState, StateError, StreamId, TraceEntry,
-};
+use crate::{AllocationId, Backend, Bytes, Event, Ledger, MemoryState, StateError, StreamId, TraceEntry};
+
+pub use self::recorder::Recorder;
 
 /// One whole run of an allocator, as plain data.
 ///
@@ -393,171 +393,4 @@ fn initial_state(info: &RunInfo) -> MemoryState {
     state.set_initial_max_split_size(info.max_split_size);
     state.set_backend(info.backend);
     state
-}
-
-/// Builds a [`Recording`] from the events of a run.
-#[derive(Debug)]
-pub struct Recorder {
-    recording: Recording,
-    state: MemoryState,
-    name_indices: FxHashMap<String, u32>,
-    // The name for the next allocation, as an index into the names.
-    next_name: Option<u32>,
-    checkpoint_interval: usize,
-    error: Option<RecordingError>,
-}
-
-const FIRST_CHECKPOINT_INTERVAL: usize = 512;
-const MOST_CHECKPOINTS: usize = 256;
-// Saved states of many blocks stand up to four times further apart: so many bytes of one for each event since the one
-// before. To apply an event takes about as long as to decode these.
-const BYTES_AN_EVENT: usize = 10;
-
-impl Recorder {
-    /// An empty recording.
-    #[must_use]
-    pub fn new(info: RunInfo) -> Self {
-        let state = initial_state(&info);
-        let recording = Recording {
-            info,
-            events: PackedEvents::default(),
-            steps: PackedSteps::default(),
-            labels: Vec::new(),
-            outcomes: Vec::new(),
-            notes: Vec::new(),
-            allocation_steps: Vec::new(),
-            allocation_names: Vec::new(),
-            names: Vec::new(),
-            streams: Vec::new(),
-            checkpoints: Vec::new(),
-            start: None,
-        };
-        Self {
-            recording,
-            state,
-            name_indices: FxHashMap::default(),
-            next_name: None,
-            checkpoint_interval: FIRST_CHECKPOINT_INTERVAL,
-            error: None,
-        }
-    }
-
-    /// Names the stream for people.
-    pub fn name_stream(&mut self, stream: StreamId, name: &str) {
-        self.recording.streams.push((stream, name.to_owned()));
-    }
-
-    /// Names the stretch of steps that begins with the next one.
-    pub fn label(&mut self, text: &str) {
-        let step = u32::try_from(self.recording.step_count()).unwrap_or(u32::MAX);
-        self.recording.labels.push(Label { step, text: text.to_owned() });
-    }
-
-    /// Names the allocation that the running step is about to make.
-    pub fn name_next_allocation(&mut self, name: Option<&str>) {
-        self.next_name = name.and_then(|name| self.name_index(name));
-    }
-
-    fn name_index(&mut self, name: &str) -> Option<u32> {
-        if let Some(index) = self.name_indices.get(name) {
-            return Some(*index);
-        }
-        let index = u32::try_from(self.recording.names.len()).ok()?;
-        self.recording.names.push(name.to_owned());
-        self.name_indices.insert(name.to_owned(), index);
-        Some(index)
-    }
-
-    /// Says what the running step is, where its events do not tell; the first word on a step counts.
-    pub fn note(&mut self, title: impl Into<String>, sentence: impl Into<String>) {
-        let step = u32::try_from(self.recording.step_count()).unwrap_or(u32::MAX);
-        if self.recording.notes.last().is_none_or(|last| last.step < step) {
-            self.recording.notes.push(Note { step, title: title.into(), sentence: sentence.into() });
-        }
-    }
-
-    /// Ends the running step: every event since the last call belongs to it.
-    pub fn finish_step(&mut self, outcome: Outcome) {
-        let step = u32::try_from(self.recording.step_count()).unwrap_or(u32::MAX);
-        let events = self.recording.event_count();
-        let Ok(end) = u32::try_from(events) else {
-            self.error.get_or_insert(RecordingError::TooLong);
-            return;
-        };
-        self.recording.steps.push(end, &self.state.ledger());
-        if outcome != Outcome::Done {
-            self.recording.outcomes.push((step, outcome));
-        }
-        self.next_name = None;
-        let last = self.recording.checkpoints.last();
-        let (last, size) = last.map_or((0, 0), |last| (last.events as usize, last.state.len()));
-        let interval = self.checkpoint_interval;
-        if events >= last + (size / BYTES_AN_EVENT).clamp(interval, 4 * interval) {
-            self.save_checkpoint(end);
-        }
-    }
-
-    /// The memory after the events so far.
-    #[must_use]
-    pub fn state(&self) -> &MemoryState {
-        &self.state
-    }
-
-    /// The recording.
-    ///
-    /// # Errors
-    ///
-    /// [`RecordingError::Damaged`] when an event did not fit, [`RecordingError::TooLong`] beyond 2^32 events.
-    pub fn finish(self) -> Result<Recording, RecordingError> {
-        if let Some(error) = self.error {
-            return Err(error);
-        }
-        let mut recording = self.recording;
-        recording.events.shrink();
-        recording.steps.shrink();
-        recording.allocation_steps.shrink_to_fit();
-        recording.allocation_names.shrink_to_fit();
-        recording.checkpoints.shrink_to_fit();
-        Ok(recording)
-    }
-
-    // Keeps at most `MOST_CHECKPOINTS`: when there are more, every second one goes and the interval doubles, so memory
-    // stays bounded while any moment is at most one interval away from a saved one.
-    fn save_checkpoint(&mut self, events: u32) {
-        match postcard::to_allocvec(&self.state) {
-            Ok(mut state) => {
-                state.shrink_to_fit();
-                self.recording.checkpoints.push(Checkpoint { events, state });
-            }
-            Err(error) => {
-                self.error.get_or_insert(RecordingError::Encoding(error.to_string()));
-            }
-        }
-        if self.recording.checkpoints.len() > MOST_CHECKPOINTS {
-            let mut is_kept = false;
-            self.recording.checkpoints.retain(|_| {
-                is_kept = !is_kept;
-                !is_kept
-            });
-            self.checkpoint_interval *= 2;
-        }
-    }
-}
-
-impl EventSink for Recorder {
-    fn record(&mut self, event: Event) {
-        if self.error.is_some() {
-            return;
-        }
-        if let Err(source) = self.state.apply(&event) {
-            self.error = Some(RecordingError::Damaged { event: self.recording.event_count(), source });
-            return;
-        }
-        if let Event::Allocated { allocation, .. } = event {
-            let step = u32::try_from(self.recording.step_count()).unwrap_or(u32::MAX);
-            self.recording.allocation_steps.push(step);
-            self.recording.allocation_names.extend(self.next_name.map(|name| (allocation.get(), name)));
-        }
-        self.recording.events.push(&event);
-    }
 }
