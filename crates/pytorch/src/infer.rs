@@ -1,19 +1,18 @@
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
-use blockyard_record::{
-    Backend, BlockState, Bytes, DeviceAddr, PoolId, SegmentSnapshot, Snapshot, StreamId, TraceAction,
-    TraceEntry,
-};
+use blockyard_record::{Backend, Bytes, DeviceAddr, PoolId, Snapshot, StreamId, TraceAction, TraceEntry};
 use blockyard_workload::{Request, TensorId, Workload};
 
 use crate::ReadError;
 use crate::recorded::{Allocated, Operation, OperationKind, RecordedRun};
 
 mod driver;
+mod from_trace;
 mod ladder;
 
 use driver::{failures, ranges};
-use ladder::{Ladder, ladder};
+use from_trace::FromTrace;
+use ladder::ladder;
 
 pub use ladder::DriverRefusal;
 
@@ -49,12 +48,6 @@ pub struct Failure {
     /// the message has them.
     pub processes: Vec<(Option<u32>, Bytes)>,
 }
-
-/// Stream handles for waits whose real stream the trace does not name; real handles are addresses, far below.
-const FIRST_INFERRED_STREAM: u64 = 1 << 60;
-
-/// Larger requests are refused before anything is traced; rounding may make it one byte more.
-const LARGEST_REQUEST: Bytes = Bytes::new((1 << 60) - 1);
 
 /// The requests of a recorded run: its operations or, for a program, what its trace shows of them.
 ///
@@ -189,273 +182,6 @@ fn stream_handle(run: &RecordedRun, operation: &Operation, index: u64) -> Result
         line: operation.line,
         message: format!("stream {index} is not in the list of streams of the first line"),
     })
-}
-
-/// The way through a trace, with what is live at each point.
-struct FromTrace<'a> {
-    trace: &'a [TraceEntry],
-    ladder: &'a Ladder,
-    start: Snapshot,
-    /// The private pools of segments that live to the end, by the entry that made them.
-    pools: HashMap<usize, PoolId>,
-    /// The memory pool of each live segment of such a pool.
-    pool_of: HashMap<u64, PoolId>,
-    segments: BTreeMap<u64, Bytes>,
-    live: HashMap<u64, TensorId>,
-    waiting: HashMap<u64, StreamId>,
-    requests: Vec<Request>,
-    tensors: u32,
-    snapshots: usize,
-    pooled: usize,
-    inferred_waits: usize,
-    inferred_releases: usize,
-}
-
-impl<'a> FromTrace<'a> {
-    fn new(
-        trace: &'a [TraceEntry],
-        pools: HashMap<usize, PoolId>,
-        start: Snapshot,
-        ladder: &'a Ladder,
-    ) -> Self {
-        let mut from = Self {
-            trace,
-            ladder,
-            start: Snapshot::default(),
-            pools,
-            pool_of: HashMap::new(),
-            segments: BTreeMap::new(),
-            live: HashMap::new(),
-            waiting: HashMap::new(),
-            requests: Vec::new(),
-            tensors: 0,
-            snapshots: 0,
-            pooled: 0,
-            inferred_waits: 0,
-            inferred_releases: 0,
-        };
-        from.begin_with(start);
-        from
-    }
-
-    fn run(mut self) -> Result<Inferred, ReadError> {
-        let completions = self.completions();
-        let mut index = 0;
-        while let Some(entry) = self.trace.get(index) {
-            let late = || ReadError::BeginsLate {
-                entry: index,
-                what: format!("{} of {} at {:#x}", entry.action, entry.size, entry.addr),
-            };
-            match entry.action {
-                TraceAction::SegmentAlloc | TraceAction::SegmentMap => {
-                    self.segments.insert(entry.addr, entry.size);
-                    if let Some(pool) = self.pools.get(&index) {
-                        self.pool_of.insert(entry.addr, *pool);
-                    }
-                }
-                TraceAction::Alloc => {
-                    if !self.is_covered(entry) {
-                        return Err(late());
-                    }
-                    let pool = self.pool_at(entry.addr);
-                    if let Some(pool) = pool {
-                        self.requests.push(Request::EnterPool { pool });
-                        self.pooled += 1;
-                    }
-                    self.allocate(entry.size, entry.stream);
-                    if let Some(pool) = pool {
-                        self.requests.push(Request::LeavePool { pool });
-                    }
-                    self.live.insert(entry.addr, TensorId::new(self.tensors - 1));
-                }
-                TraceAction::OutOfMemory => self.allocate(entry.size.min(LARGEST_REQUEST), entry.stream),
-                TraceAction::FreeRequested => {
-                    let tensor = self.live.remove(&entry.addr).ok_or_else(late)?;
-                    let next = self.trace.get(index + 1);
-                    let completes = next.is_some_and(|next| {
-                        next.action == TraceAction::FreeCompleted && next.addr == entry.addr
-                    }) && !self.ladder.holds(index + 1);
-                    if completes {
-                        index += 1;
-                    } else {
-                        self.wait(
-                            tensor,
-                            entry.addr,
-                            completions.get(&index).copied().unwrap_or(self.trace.len()),
-                        );
-                    }
-                    self.requests.push(Request::Free { tensor });
-                }
-                TraceAction::FreeCompleted => {
-                    let stream = self.waiting.remove(&entry.addr).ok_or_else(late)?;
-                    if !self.ladder.holds(index) {
-                        self.requests.push(Request::Advance { stream: Some(stream) });
-                        if !self.is_collected_by_allocation(index + 1) {
-                            self.release();
-                        }
-                    }
-                }
-                TraceAction::SegmentFree | TraceAction::SegmentUnmap => {
-                    if !self.take_memory(entry) {
-                        return Err(late());
-                    }
-                    let is_release =
-                        |action| matches!(action, TraceAction::SegmentFree | TraceAction::SegmentUnmap);
-                    let is_burst = index > 0 && is_release(self.trace[index - 1].action);
-                    if !is_burst && !self.ladder.holds(index) {
-                        self.release();
-                    }
-                }
-                TraceAction::Snapshot => {
-                    self.snapshots += 1;
-                    self.requests.push(Request::Snapshot);
-                }
-            }
-            index += 1;
-        }
-        Ok(self.finish())
-    }
-
-    fn begin_with(&mut self, mut start: Snapshot) {
-        // The first entry of each address tells when a block that was pending completes.
-        let mut first: HashMap<u64, usize> = HashMap::new();
-        for (index, entry) in self.trace.iter().enumerate() {
-            if entry.action == TraceAction::FreeCompleted {
-                first.entry(entry.addr).or_insert(index);
-            }
-        }
-        for segment in &mut start.segments {
-            for run in SegmentSnapshot::mapped_runs(segment) {
-                self.segments.insert(run.addr.get(), run.size);
-                if run.pool_id != PoolId::DEFAULT {
-                    self.pool_of.insert(run.addr.get(), run.pool_id);
-                }
-            }
-            for block in &mut segment.blocks {
-                let addr = block.addr.get();
-                if block.state == BlockState::Allocated {
-                    self.live.insert(addr, TensorId::new(self.tensors));
-                    self.tensors += 1;
-                } else if block.state == BlockState::PendingFree {
-                    let completion = first.get(&addr).copied().unwrap_or(self.trace.len());
-                    let stream = self.stream_until(completion);
-                    block.streams = vec![stream];
-                    self.waiting.insert(addr, stream);
-                }
-            }
-        }
-        self.start = start;
-    }
-
-    /// For each free that does not complete at once, the entry that completes it.
-    fn completions(&self) -> HashMap<usize, usize> {
-        let mut open = HashMap::new();
-        let mut found = HashMap::new();
-        for (index, entry) in self.trace.iter().enumerate() {
-            match entry.action {
-                TraceAction::FreeRequested => {
-                    open.insert(entry.addr, index);
-                }
-                TraceAction::FreeCompleted => {
-                    if let Some(request) = open.remove(&entry.addr) {
-                        found.insert(request, index);
-                    }
-                }
-                _ => {}
-            }
-        }
-        found
-    }
-
-    fn pool_at(&self, addr: u64) -> Option<PoolId> {
-        if self.pool_of.is_empty() {
-            return None;
-        }
-        let (base, _) = self.segments.range(..=addr).next_back()?;
-        self.pool_of.get(base).copied()
-    }
-
-    /// Takes the memory of the entry out of what is known; says whether all of it was.
-    fn take_memory(&mut self, entry: &TraceEntry) -> bool {
-        let end = entry.addr.saturating_add(entry.size.get());
-        let mut addr = entry.addr;
-        // What is unmapped together may have been mapped in pieces, and in part.
-        while addr < end {
-            let below = self.segments.range(..=addr).next_back().map(|(base, size)| (*base, *size));
-            let Some((base, size)) = below.filter(|(base, size)| addr - base < size.get()) else {
-                return false;
-            };
-            let piece_end = base.saturating_add(size.get());
-            self.segments.remove(&base);
-            if base < addr {
-                self.segments.insert(base, Bytes::new(addr - base));
-            }
-            if piece_end > end {
-                self.segments.insert(end, Bytes::new(piece_end - end));
-            }
-            addr = piece_end.min(end);
-        }
-        true
-    }
-
-    fn is_covered(&self, entry: &TraceEntry) -> bool {
-        let below = self.segments.range(..=entry.addr).next_back();
-        below.is_some_and(|(base, size)| entry.addr - base < size.get())
-    }
-
-    fn allocate(&mut self, size: Bytes, stream: StreamId) {
-        self.requests.push(Request::Allocate { tensor: TensorId::new(self.tensors), size, stream });
-        self.tensors += 1;
-    }
-
-    // The allocator completes waits by ascending handle, so the handle is the place of the completion in the trace.
-    fn wait(&mut self, tensor: TensorId, addr: u64, completion: usize) {
-        let stream = self.stream_until(completion);
-        self.requests.push(Request::RecordStream { tensor, stream });
-        self.waiting.insert(addr, stream);
-    }
-
-    fn stream_until(&mut self, completion: usize) -> StreamId {
-        let stream = StreamId::new(FIRST_INFERRED_STREAM + completion as u64 + self.unfinished(completion));
-        self.inferred_waits += 1;
-        stream
-    }
-
-    // Waits that never end need handles of their own too.
-    fn unfinished(&self, completion: usize) -> u64 {
-        if completion == self.trace.len() { self.inferred_waits as u64 } else { 0 }
-    }
-
-    /// Whether the next thing after further completions is an allocation, which is when the allocator looks at events.
-    fn is_collected_by_allocation(&self, from: usize) -> bool {
-        let next = self.trace[from..].iter().find(|entry| entry.action != TraceAction::FreeCompleted);
-        next.is_some_and(|entry| !matches!(entry.action, TraceAction::FreeRequested | TraceAction::Snapshot))
-    }
-
-    fn release(&mut self) {
-        self.requests.push(Request::EmptyCache);
-        self.inferred_releases += 1;
-    }
-
-    fn finish(self) -> Inferred {
-        let mut notes = Vec::new();
-        let mut note = |count: usize, text: &str| {
-            if count > 0 {
-                notes.push(format!("{count} {text}"));
-            }
-        };
-        note(
-            self.inferred_waits,
-            "frees waited for another stream; which one is not in the trace, only when it was done",
-        );
-        note(
-            self.pooled,
-            "allocations are placed in private pools because their segments are there at the end",
-        );
-        note(self.inferred_releases, "releases of cached segments are taken for calls of empty_cache");
-        let workload = Workload::from_requests(self.requests);
-        Inferred { workload, start: self.start, notes, ..Inferred::default() }
-    }
 }
 
 /// The entries that made segments of private pools: those that nothing released before the end.
