@@ -38,7 +38,7 @@ pub fn crates(context: &Context) -> Result<Section> {
     }
     progress.finish_and_clear();
     let mut notes = vec![
-        "all called directly with handles, after one replay to warm up; ours keeps PyTorch's addresses and all statistics, \
+        "all called directly with handles, each turn after one replay to warm up; ours keeps PyTorch's addresses and all statistics, \
          the others place as they like in one arena and count nothing"
             .to_owned(),
         format!("offset-allocator 0.2 in units of {UNIT} B; vk-mem 0.5: VMA's virtual block (TLSF)"),
@@ -64,10 +64,9 @@ fn row(trace: &Trace, rounds: usize) -> Result<Row> {
         Box::new(Offsets::new(trace)?),
         Box::new(Virtual::new(trace)?),
     ];
-    for contender in &mut contenders {
-        contender.replay(trace).with_context(|| trace.name.clone())?;
-    }
     let nanos = alternate(rounds, pairs * times as usize, &mut contenders, |contender| {
+        // The others' turns left their own data in the caches.
+        contender.replay(trace).with_context(|| trace.name.clone())?;
         let begun = Instant::now();
         for _ in 0..times {
             contender.replay(trace)?;
