@@ -157,18 +157,24 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     /// Takes back a block that is in a caller's hands.
-    #[cfg_attr(not(target_arch = "wasm32"), inline(never))]
+    #[inline]
     pub(crate) fn free_block(&mut self, index: BlockIndex) -> Result<(), AllocError> {
+        if self.free_unshared(index) { Ok(()) } else { self.free_used_block(index) }
+    }
+
+    /// Does so where no other stream used the block, and says whether that is the case.
+    #[cfg_attr(not(target_arch = "wasm32"), inline(never))]
+    pub(crate) fn free_unshared(&mut self, index: BlockIndex) -> bool {
         let block = &self.blocks[index];
         if block.has_uses() {
-            return self.free_used_block(index);
+            return false;
         }
         let (id, pool, size, requested) = (block.id, block.pool, block.size, block.requested);
         let is_oversize = self.note_oversize_free(size);
         self.sink.record(Event::FreeRequested { block: id, is_oversize });
         self.complete_free(index);
         self.counters.freed(pool, size, requested);
-        Ok(())
+        true
     }
 
     fn note_oversize_free(&mut self, size: Bytes) -> bool {
@@ -373,8 +379,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// Whether a live block starts at the address, and if so which, given the block that it may be.
     pub(crate) fn is_live_at(&self, index: BlockIndex, addr: DeviceAddr) -> bool {
-        let block = self.blocks.get(index);
-        block.is_some_and(|block| block.state == BlockState::Allocated && block.addr == addr)
+        // A vacant place is not in the state, since what goes was free.
+        self.blocks.at(index).is_some_and(|block| block.state == BlockState::Allocated && block.addr == addr)
     }
 
     /// Notes whether any setting, or memory that came with one, has a say in which block a request gets.

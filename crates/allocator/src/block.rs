@@ -217,9 +217,15 @@ impl BlockTable {
         self.blocks[index.place()].vacate(index, &mut self.vacant);
     }
 
+    /// What stands at a place, which may be vacant.
+    #[inline]
+    pub(crate) fn at(&self, index: BlockIndex) -> Option<&Block> {
+        self.blocks.get(index.place())
+    }
+
     #[inline]
     pub(crate) fn get(&self, index: BlockIndex) -> Option<&Block> {
-        self.blocks.get(index.place()).filter(|block| !block.size.is_zero())
+        self.at(index).filter(|block| !block.size.is_zero())
     }
 
     /// The streams that used the block, if others did.

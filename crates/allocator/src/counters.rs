@@ -249,6 +249,17 @@ impl Counters {
         }
     }
 
+    /// The inactive blocks of divided segments became `blocks` fewer, and by `bytes` less: with nothing gained and no new
+    /// peak, the short form of [`Counters::rests_changed`].
+    #[inline]
+    pub(crate) fn rests_fell(&mut self, pool: PoolKind, blocks: i64, bytes: Bytes) {
+        let rests = &mut self.rests[half(pool)];
+        for (quantity, amount) in [(COUNT, blocks), (BYTES, signed(bytes))] {
+            rests[quantity].level.change(-amount);
+            self.rests_all[quantity].change(-amount);
+        }
+    }
+
     /// Bytes in callers' hands.
     pub(crate) fn allocated_bytes(&self) -> i64 {
         self.live_all[BYTES].current()

@@ -42,9 +42,6 @@ struct Taken {
     pool: PoolKind,
     addr: DeviceAddr,
     size: Bytes,
-    /// How the inactive blocks of divided segments changed, and their bytes.
-    blocks: i64,
-    bytes: i64,
 }
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
@@ -63,9 +60,12 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// Hands out a cached block where nothing but the rules for default settings has a say; `None` says nothing about the others.
     #[cfg_attr(not(target_arch = "wasm32"), inline(never))]
-    fn allocate_plain(&mut self, requested: Bytes, stream: StreamId) -> Option<(BlockIndex, DeviceAddr)> {
-        let is_plain = self.is_plain && self.scopes.is_empty() && !self.has_pending_frees();
-        if !is_plain || requested >= size::LARGEST_REQUEST {
+    pub(crate) fn allocate_plain(
+        &mut self,
+        requested: Bytes,
+        stream: StreamId,
+    ) -> Option<(BlockIndex, DeviceAddr)> {
+        if self.needs_care() || requested >= size::LARGEST_REQUEST {
             return None;
         }
         let rounded = size::round_up(requested, size::MIN_BLOCK_SIZE);
@@ -74,6 +74,14 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let index = self.free_sets[set].cached.take_first_fitting(rounded, &self.blocks)?;
         let splits = size::should_split_plain(self.blocks[index].size, rounded, pool);
         Some(self.hand_out::<true>(requested, Found { index, rounded, splits }))
+    }
+
+    /// Whether settings, open scopes or pending frees have a say in which block a request gets.
+    #[inline]
+    fn needs_care(&self) -> bool {
+        // One question to all of them.
+        let others = self.scopes.len() | self.pending.outstanding() | self.deferred.len();
+        others | usize::from(!self.is_plain) != 0
     }
 
     #[inline(never)]
@@ -231,12 +239,11 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     fn hand_out<const IS_PLAIN: bool>(&mut self, requested: Bytes, found: Found) -> (BlockIndex, DeviceAddr) {
         let allocation = AllocationId::new(self.allocations);
         self.allocations = self.allocations.wrapping_add(1);
-        let Taken { index, id, pool, addr, size, blocks, bytes } = if found.splits {
+        let Taken { index, id, pool, addr, size } = if found.splits {
             self.take_front::<IS_PLAIN>(requested, &found, allocation)
         } else {
             self.take_whole::<IS_PLAIN>(requested, found.index, allocation)
         };
-        self.counters.rests_changed(pool, blocks, bytes);
         self.counters.allocated(pool, size, requested);
         if !IS_PLAIN {
             self.counters.note_pending();
@@ -262,8 +269,10 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         block.allocation = allocation;
         let Block { id, pool, addr, size, .. } = *block;
         let was_rest = block.is_split() && (IS_PLAIN || !block.is_expandable);
-        let bytes = if was_rest { -size.get().cast_signed() } else { 0 };
-        Taken { index, id, pool, addr, size, blocks: -i64::from(was_rest), bytes }
+        if was_rest {
+            self.counters.rests_fell(pool, 1, size);
+        }
+        Taken { index, id, pool, addr, size }
     }
 
     #[inline]
@@ -307,10 +316,12 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         };
         free_set.cached.insert(rest_index, rest_size, rest_addr, &self.blocks);
         self.sink.record(Event::Split { block: rest_id, front: id, size: rounded });
-        // What was cut off a rest, or a rest that was not one before.
-        let bytes = if was_split { rounded.get().wrapping_neg() } else { rest_size.get() }.cast_signed();
-        let (blocks, bytes) = if is_expandable { (0, 0) } else { (i64::from(!was_split), bytes) };
-        Taken { index, id, pool, addr, size: rounded, blocks, bytes }
+        if was_split && !is_expandable {
+            self.counters.rests_fell(pool, 0, rounded);
+        } else if !is_expandable {
+            self.counters.rests_changed(pool, 1, rest_size.signed());
+        }
+        Taken { index, id, pool, addr, size: rounded }
     }
 
     #[cold]

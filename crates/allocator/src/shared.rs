@@ -34,10 +34,21 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
     /// # Errors
     ///
     /// As [`CachingAllocator::allocate`].
+    #[inline]
     pub fn allocate(&self, requested: Bytes, stream: StreamId) -> Result<DeviceAddr, AllocError> {
         if requested.is_zero() {
             return Ok(DeviceAddr::default());
         }
+        // Apart from the rest, since an answer without an error comes in registers.
+        match self.inner.with_as_owner(|inner| inner.allocate_plain(requested, stream)) {
+            Some(Some(addr)) => Ok(addr),
+            _ => self.allocate_with_care(requested, stream),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn allocate_with_care(&self, requested: Bytes, stream: StreamId) -> Result<DeviceAddr, AllocError> {
         self.inner.with(|inner| {
             let (index, addr) = inner.allocator.allocate_block(requested, stream)?;
             inner.live.insert(addr, index);
@@ -51,14 +62,24 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
     ///
     /// [`AllocError::InvalidPointer`] when nothing live starts there, [`AllocError::Device`] when the device fails to record
     /// an event; in both cases nothing changed.
+    #[inline]
     pub fn free(&self, addr: DeviceAddr) -> Result<(), AllocError> {
         if addr == DeviceAddr::default() {
             return Ok(());
         }
+        match self.inner.with_as_owner(|inner| inner.free_unshared(addr)) {
+            Some(true) => Ok(()),
+            _ => self.free_with_care(addr),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn free_with_care(&self, addr: DeviceAddr) -> Result<(), AllocError> {
         self.inner.with(|inner| {
-            let (place, index) = inner.live_block(addr)?;
-            inner.allocator.free_block(index)?;
-            inner.live.remove(place);
+            let found = inner.live_block(addr)?;
+            inner.allocator.free_block(found.1)?;
+            inner.live.remove(addr, found);
             Ok(())
         })
     }
@@ -87,9 +108,31 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
 
 impl<D: DeviceMemory, S: EventSink> Inner<D, S> {
     #[inline]
+    fn allocate_plain(&mut self, requested: Bytes, stream: StreamId) -> Option<DeviceAddr> {
+        let (index, addr) = self.allocator.allocate_plain(requested, stream)?;
+        self.live.insert(addr, index);
+        Some(addr)
+    }
+
+    #[inline]
+    fn free_unshared(&mut self, addr: DeviceAddr) -> bool {
+        let Some(found) = self.find(addr) else {
+            return false;
+        };
+        let is_free = self.allocator.free_unshared(found.1);
+        if is_free {
+            self.live.remove(addr, found);
+        }
+        is_free
+    }
+
+    #[inline]
+    fn find(&self, addr: DeviceAddr) -> Option<(usize, BlockIndex)> {
+        self.live.find(addr, |index| self.allocator.is_live_at(index, addr))
+    }
+
     fn live_block(&self, addr: DeviceAddr) -> Result<(usize, BlockIndex), AllocError> {
-        let is_it = |index: BlockIndex| self.allocator.is_live_at(index, addr);
-        self.live.find(addr, is_it).ok_or(AllocError::InvalidPointer(addr))
+        self.find(addr).ok_or(AllocError::InvalidPointer(addr))
     }
 }
 

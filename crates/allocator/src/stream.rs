@@ -29,6 +29,12 @@ impl<E> Default for PendingFrees<E> {
 }
 
 impl<E> PendingFrees<E> {
+    /// How many events frees wait for.
+    #[inline]
+    pub(crate) fn outstanding(&self) -> usize {
+        self.outstanding
+    }
+
     fn push(&mut self, stream: StreamId, event: E, block: BlockIndex) {
         let position = match self.queues.binary_search_by_key(&stream, |(stream, _)| *stream) {
             Ok(position) => position,

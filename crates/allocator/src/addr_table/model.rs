@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::Config;
 
-use super::{AddrTable, LEAST, Slot, tag};
+use super::{AddrTable, LEAST_PAIRS, SPARSITY, Slot, tag};
 use crate::block::BlockIndex;
 
 #[derive(Clone, Debug)]
@@ -24,20 +24,15 @@ enum Act {
 
 /// Addresses of which many have the same tag, since they lie whole windows of 2 TiB apart.
 fn addrs() -> impl Strategy<Value = u64> {
-    let crowded = homes_at_the_end();
+    let crowded = units_of_few_homes();
     let unit = prop_oneof![3 => select(crowded), 2 => 1..200_u64, 1 => any::<u32>().prop_map(u64::from)];
     (unit, 0..4_u64).prop_map(|(unit, window)| unit * 512 + (window << 41))
 }
 
-/// Places in units of 512 bytes whose homes are the last and the first few of the smallest table, so that rows of slots go around
-/// its end.
-fn homes_at_the_end() -> Vec<u64> {
-    let table = AddrTable { slots: vec![Slot::default(); LEAST], len: 0 };
-    let is_there = |unit: &u64| {
-        let home = table.home(tag(DeviceAddr::new(unit * 512)));
-        !(2..LEAST - 4).contains(&home)
-    };
-    (1..4096).filter(is_there).collect()
+/// Places in units of 512 bytes whose homes are three of the smallest table's, so that most of them find no slot.
+fn units_of_few_homes() -> Vec<u64> {
+    let table = AddrTable { pairs: vec![[Slot::default(); 2]; LEAST_PAIRS], ..AddrTable::default() };
+    (1..8192).filter(|unit: &u64| table.home(tag(DeviceAddr::new(unit * 512))) < 3).collect()
 }
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
@@ -81,7 +76,7 @@ impl Pair {
     fn remove(&mut self, addr: u64) {
         let (place, index) = self.find(addr).expect("what is in the map is in the table");
         assert_eq!(self.model.remove(&addr), Some(index));
-        self.table.remove(place);
+        self.table.remove(DeviceAddr::new(addr), (place, index));
         self.addrs.remove(&index.number());
         assert_eq!(self.find(addr), None);
     }
@@ -107,10 +102,13 @@ impl Pair {
     }
 
     fn check(&self) {
-        assert_eq!(self.table.len, self.model.len());
-        let filled = self.table.slots.iter().filter(|slot| slot.block != 0).count();
-        assert_eq!(filled, self.model.len());
-        assert!(filled * 4 <= self.table.slots.len());
+        let AddrTable { pairs, crowd, room } = &self.table;
+        let filled = pairs.iter().flatten().filter(|slot| slot.block != 0).count();
+        assert_eq!(filled + crowd.len(), self.model.len());
+        assert_eq!(room + self.model.len(), pairs.len() * 2 / SPARSITY);
+        for slot in pairs.iter().flatten().filter(|slot| slot.block == 0) {
+            assert_eq!(*slot, Slot::default());
+        }
         for (addr, index) in &self.model {
             assert_eq!(self.find(*addr).map(|(_, index)| index), Some(*index), "at {addr:#x}");
             // Its window is told apart by asking the block.
@@ -140,7 +138,9 @@ fn addresses_whole_windows_apart_are_different() {
     for window in 0..windows {
         pair.insert(512 + (window << 41));
     }
-    assert!(pair.table.slots.iter().filter(|slot| slot.block != 0).all(|slot| slot.tag == 1));
+    // Two find a slot.
+    assert_eq!(pair.table.crowd.len(), pair.model.len() - 2);
+    assert!(pair.table.crowd.iter().all(|slot| slot.tag == 1));
     pair.check();
     for window in (0..windows).step_by(3) {
         pair.remove(512 + (window << 41));
