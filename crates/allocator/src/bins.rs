@@ -101,6 +101,9 @@ impl SizeBins {
         match self.bins.get_mut(number) {
             // Most bins are empty.
             Some(Bin::Few([first @ None, ..])) => *first = Some(index),
+            Some(Bin::Few(few)) if few[FEW - 1].is_none() => {
+                insert_in_few(few, &Key { size, addr, index }, blocks);
+            }
             _ => self.file_among_others(number, index, (size, addr), blocks),
         }
     }
@@ -127,13 +130,14 @@ impl SizeBins {
         let bin = &mut self.bins[number];
         let list = match bin {
             Bin::Few(few) => {
-                let list = put_list(&mut self.lists, &mut self.vacant_lists, few, blocks);
+                let lists = (&mut self.lists, &mut self.vacant_lists);
+                let list = put_list(lists, few, number < EXACT, blocks);
                 *bin = Bin::Many(list);
                 list
             }
             Bin::Many(list) => *list,
         };
-        self.lists[list as usize].insert(key, blocks);
+        self.lists[list as usize].insert(&key, blocks);
     }
 
     /// Takes the block out, if it is there.
@@ -314,38 +318,34 @@ fn bin_of(size: Bytes) -> usize {
     (EXACT + octave as usize * WORD + within as usize % WORD).min(LAST_BIN)
 }
 
-/// Puts a block among one or two others.
+/// Puts a block among up to two others.
+#[inline]
 fn insert_in_few(few: &mut [Option<BlockIndex>; FEW], key: &Key, blocks: &BlockTable) {
-    let is_lower = |place: Option<BlockIndex>| place.is_none_or(|index| *key < Key::of(index, blocks));
+    // How many there are and which comes first cannot be foreseen, so nothing here asks with a branch.
+    let goes_before = |place: Option<BlockIndex>| place.is_none() | (*key < Key::at(place, blocks));
     let index = Some(key.index);
-    if is_lower(few[0]) {
-        *few = [index, few[0], few[1]];
-    } else if is_lower(few[1]) {
-        *few = [few[0], index, few[1]];
-    } else {
-        few[2] = index;
-    }
+    let [first, second, _] = *few;
+    let (is_first, is_second) = (goes_before(first), goes_before(second));
+    let below = if is_second { index } else { second };
+    let above = if is_second { second } else { index };
+    *few = if is_first { [index, first, second] } else { [first, below, above] };
 }
 
 /// Makes a list of the blocks of a bin.
 fn put_list(
-    lists: &mut Vec<List>,
-    vacant: &mut Vec<usize>,
+    (lists, vacant): (&mut Vec<List>, &mut Vec<usize>),
     few: &[Option<BlockIndex>; FEW],
+    is_of_one_size: bool,
     blocks: &BlockTable,
 ) -> u32 {
     let number = vacant.pop().unwrap_or(lists.len());
     if number == lists.len() {
-        lists.push(List::Descending(Vec::new()));
+        lists.push(List::new(is_of_one_size));
     }
     let list = &mut lists[number];
-    match list {
-        // Keeps the memory that the list had.
-        List::Descending(entries) => entries.clear(),
-        List::Tree(_) => *list = List::Descending(Vec::new()),
-    }
+    list.reset(is_of_one_size);
     for index in few.iter().flatten().rev() {
-        list.insert(Key::of(*index, blocks), blocks);
+        list.insert(&Key::of(*index, blocks), blocks);
     }
     // There is at most one list for each of the less than 4096 bins.
     u32::try_from(number).unwrap_or(u32::MAX)

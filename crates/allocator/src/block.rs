@@ -217,6 +217,12 @@ impl BlockTable {
         self.blocks[index.place()].vacate(index, &mut self.vacant);
     }
 
+    /// The block, or what stands for none, so that nothing has to branch.
+    #[inline]
+    pub(crate) fn at_or_nothing(&self, index: Option<BlockIndex>) -> &Block {
+        &self.blocks[BlockIndex::place_of(index)]
+    }
+
     /// What stands at a place, which may be vacant.
     #[inline]
     pub(crate) fn at(&self, index: BlockIndex) -> Option<&Block> {

@@ -39,77 +39,213 @@ impl Ord for Key {
     }
 }
 
-/// A block and its place in the order within its bin: what its size has beyond the least of the bin, then its address, in units of
-/// 512 bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Packed {
-    rank: u64,
-    index: BlockIndex,
-}
-
 impl Key {
-    /// `None` where one number does not hold it, which takes a terabyte, or an address that no processor has yet.
+    /// Of the block at a place, or of nothing.
     #[inline]
-    fn packed(&self) -> Option<Packed> {
-        let (units, place) = (self.size.get() >> 9, self.addr.get() >> 9);
-        let octave = (units | EXACT as u64).ilog2();
-        // In bins of one size this says nothing, and is the same for all.
-        let within = units & ((1 << (octave - 6)) - 1);
-        let is_held = octave < 6 + u64::BITS - PLACE_BITS && place >> PLACE_BITS == 0;
-        is_held.then_some(Packed { rank: within << PLACE_BITS | place, index: self.index })
+    pub(super) fn at(place: Option<BlockIndex>, blocks: &BlockTable) -> Self {
+        let block = blocks.at_or_nothing(place);
+        Self { size: block.size, addr: block.addr, index: place.unwrap_or(BlockIndex::LOWEST) }
     }
 
     pub(super) fn of(index: BlockIndex, blocks: &BlockTable) -> Self {
         let block = &blocks[index];
         Self { size: block.size, addr: block.addr, index }
     }
+
+    fn units(&self) -> u64 {
+        self.size.get() >> 9
+    }
+
+    /// The address in units of 512 bytes; `None` where it takes more than [`PLACE_BITS`], which no processor's addresses do yet.
+    #[inline]
+    fn place(&self) -> Option<u64> {
+        let place = self.addr.get() >> 9;
+        (place >> PLACE_BITS == 0).then_some(place)
+    }
 }
 
-/// Of a packed key, those for the address.
+/// Of a rank, those for the address.
 const PLACE_BITS: u32 = 40;
+/// Of a rank in a bin of one size, those for the block.
+const INDEX_BITS: u32 = u64::BITS - PLACE_BITS;
 /// A longer list becomes a tree: moving its entries for every insertion would cost more. Measured; tests reach the tree with fewer.
 const LONGEST_LIST: usize = if cfg!(test) { 128 } else { 2048 };
 
+/// A block in a sorted list, as small as it can be, since entries are moved to make room for others.
+pub(super) trait Entry: Copy {
+    /// `None` where it does not hold the key.
+    fn of(key: &Key) -> Option<Self>;
+    /// Its place in the order within its bin.
+    fn rank(self) -> u64;
+    fn index(self) -> BlockIndex;
+}
+
+/// For bins of one size: the address, and the number of the block below it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place(u64);
+
+impl Entry for Place {
+    #[inline]
+    fn of(key: &Key) -> Option<Self> {
+        let number = u64::from(key.index.number());
+        let place = key.place().filter(|_| number >> INDEX_BITS == 0)?;
+        Some(Self(place << INDEX_BITS | number))
+    }
+
+    #[inline]
+    fn rank(self) -> u64 {
+        self.0
+    }
+
+    #[inline]
+    fn index(self) -> BlockIndex {
+        let number = self.0 & ((1 << INDEX_BITS) - 1);
+        BlockIndex::from_number(number as u32).unwrap_or(BlockIndex::LOWEST)
+    }
+}
+
+/// For bins of several sizes: what the size has beyond the least of the bin, then the address.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SizeAndPlace {
+    rank: u64,
+    index: BlockIndex,
+}
+
+impl Entry for SizeAndPlace {
+    /// `None` from a terabyte on.
+    #[inline]
+    fn of(key: &Key) -> Option<Self> {
+        let units = key.units();
+        let octave = (units | EXACT as u64).ilog2();
+        let within = units & ((1 << (octave - 6)) - 1);
+        let place = key.place().filter(|_| octave < 6 + u64::BITS - PLACE_BITS)?;
+        Some(Self { rank: within << PLACE_BITS | place, index: key.index })
+    }
+
+    #[inline]
+    fn rank(self) -> u64 {
+        self.rank
+    }
+
+    #[inline]
+    fn index(self) -> BlockIndex {
+        self.index
+    }
+}
+
+/// Entries in descending order, since best fit takes from the low end.
+#[derive(Clone, Debug)]
+pub(super) struct Sorted<E>(Vec<E>);
+
+impl<E: Entry> Sorted<E> {
+    /// How many of the entries come behind this rank.
+    #[inline]
+    fn above(&self, rank: u64) -> usize {
+        self.0.partition_point(|entry| entry.rank() > rank)
+    }
+
+    fn place_of(&self, key: &Key) -> Option<usize> {
+        let place = self.above(E::of(key)?.rank());
+        self.0.get(place).is_some_and(|entry| entry.index() == key.index).then_some(place)
+    }
+
+    /// Whether there was room for it.
+    fn insert(&mut self, key: &Key) -> bool {
+        match E::of(key) {
+            Some(entry) if self.0.len() < LONGEST_LIST => {
+                self.0.insert(self.above(entry.rank()), entry);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn remove(&mut self, key: &Key) {
+        // Most often the lowest is taken.
+        if self.0.last().is_some_and(|entry| entry.index() == key.index) {
+            self.0.pop();
+        } else if let Some(place) = self.place_of(key) {
+            self.0.remove(place);
+        }
+    }
+
+    fn first_fitting(&self, lowest: &Key) -> Option<BlockIndex> {
+        let rank = E::of(lowest)?.rank();
+        let fitting = self.0.partition_point(|entry| entry.rank() >= rank);
+        self.0[..fitting].last().map(|entry| entry.index())
+    }
+
+    fn next_after(&self, key: &Key) -> Option<BlockIndex> {
+        self.0[..self.above(E::of(key)?.rank())].last().map(|entry| entry.index())
+    }
+
+    /// In ascending order.
+    fn ascending(&self) -> impl Iterator<Item = BlockIndex> {
+        self.0.iter().rev().map(|entry| entry.index())
+    }
+
+    fn to_tree(&self, blocks: &BlockTable) -> BTreeSet<Key> {
+        self.ascending().map(|index| Key::of(index, blocks)).collect()
+    }
+
+    fn of_tree(tree: &BTreeSet<Key>) -> Option<Self> {
+        tree.iter().rev().map(E::of).collect::<Option<_>>().map(Self)
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(super) enum List {
-    /// In descending order, since best fit takes from the low end.
-    Descending(Vec<Packed>),
-    /// Many of them, or some that cannot be packed.
+    OfOneSize(Sorted<Place>),
+    OfSizes(Sorted<SizeAndPlace>),
+    /// Many of them, or some that no entry holds.
     Tree(BTreeSet<Key>),
 }
 
 impl List {
-    pub(super) fn insert(&mut self, key: Key, blocks: &BlockTable) {
-        if let Self::Descending(entries) = self {
-            match key.packed() {
-                Some(entry) if entries.len() < LONGEST_LIST => {
-                    entries.insert(above(entries, entry.rank), entry);
-                    return;
-                }
-                _ => *self = Self::Tree(entries.iter().map(|entry| Key::of(entry.index, blocks)).collect()),
-            }
+    /// Nothing, for blocks of one size or of several.
+    pub(super) fn new(is_of_one_size: bool) -> Self {
+        if is_of_one_size { Self::OfOneSize(Sorted(Vec::new())) } else { Self::OfSizes(Sorted(Vec::new())) }
+    }
+
+    /// The same without blocks, which keeps its memory if it can.
+    pub(super) fn reset(&mut self, is_of_one_size: bool) {
+        match self {
+            Self::OfOneSize(Sorted(entries)) if is_of_one_size => entries.clear(),
+            Self::OfSizes(Sorted(entries)) if !is_of_one_size => entries.clear(),
+            _ => *self = Self::new(is_of_one_size),
         }
-        if let Self::Tree(tree) = self {
-            tree.insert(key);
+    }
+
+    pub(super) fn insert(&mut self, key: &Key, blocks: &BlockTable) {
+        let has_room = match self {
+            Self::OfOneSize(sorted) => sorted.insert(key),
+            Self::OfSizes(sorted) => sorted.insert(key),
+            Self::Tree(tree) => tree.insert(*key),
+        };
+        if !has_room {
+            let mut tree = match self {
+                Self::OfOneSize(sorted) => sorted.to_tree(blocks),
+                Self::OfSizes(sorted) => sorted.to_tree(blocks),
+                Self::Tree(tree) => std::mem::take(tree),
+            };
+            tree.insert(*key);
+            *self = Self::Tree(tree);
         }
     }
 
     pub(super) fn remove(&mut self, key: &Key) {
         match self {
-            Self::Descending(entries) => {
-                // Most often the lowest is taken.
-                if entries.last().is_some_and(|entry| entry.index == key.index) {
-                    entries.pop();
-                } else if let Some(place) = place_of(entries, key) {
-                    entries.remove(place);
-                }
-            }
+            Self::OfOneSize(sorted) => sorted.remove(key),
+            Self::OfSizes(sorted) => sorted.remove(key),
             Self::Tree(tree) => {
                 tree.remove(key);
-                if tree.len() <= LONGEST_LIST / 2
-                    && let Some(entries) = tree.iter().rev().map(Key::packed).collect()
-                {
-                    *self = Self::Descending(entries);
+                if tree.len() <= LONGEST_LIST / 2 {
+                    let list = if key.units() < EXACT as u64 {
+                        Sorted::of_tree(tree).map(Self::OfOneSize)
+                    } else {
+                        Sorted::of_tree(tree).map(Self::OfSizes)
+                    };
+                    *self = list.unwrap_or_else(|| Self::Tree(std::mem::take(tree)));
                 }
             }
         }
@@ -117,14 +253,16 @@ impl List {
 
     pub(super) fn contains(&self, key: &Key) -> bool {
         match self {
-            Self::Descending(entries) => place_of(entries, key).is_some(),
+            Self::OfOneSize(sorted) => sorted.place_of(key).is_some(),
+            Self::OfSizes(sorted) => sorted.place_of(key).is_some(),
             Self::Tree(tree) => tree.contains(key),
         }
     }
 
     pub(super) fn len(&self) -> usize {
         match self {
-            Self::Descending(entries) => entries.len(),
+            Self::OfOneSize(Sorted(entries)) => entries.len(),
+            Self::OfSizes(Sorted(entries)) => entries.len(),
             Self::Tree(tree) => tree.len(),
         }
     }
@@ -132,22 +270,16 @@ impl List {
     /// Fills the places with the lowest, in ascending order.
     pub(super) fn lowest(&self, places: &mut [Option<BlockIndex>]) {
         match self {
-            Self::Descending(entries) => {
-                for (place, entry) in places.iter_mut().zip(entries.iter().rev()) {
-                    *place = Some(entry.index);
-                }
-            }
-            Self::Tree(tree) => {
-                for (place, key) in places.iter_mut().zip(tree) {
-                    *place = Some(key.index);
-                }
-            }
+            Self::OfOneSize(sorted) => fill(places, sorted.ascending()),
+            Self::OfSizes(sorted) => fill(places, sorted.ascending()),
+            Self::Tree(tree) => fill(places, tree.iter().map(|key| key.index)),
         }
     }
 
     pub(super) fn first(&self) -> Option<BlockIndex> {
         match self {
-            Self::Descending(entries) => entries.last().map(|entry| entry.index),
+            Self::OfOneSize(Sorted(entries)) => entries.last().map(|entry| entry.index()),
+            Self::OfSizes(Sorted(entries)) => entries.last().map(|entry| entry.index()),
             Self::Tree(tree) => tree.first().map(|key| key.index),
         }
     }
@@ -156,20 +288,16 @@ impl List {
     pub(super) fn first_fitting(&self, size: Bytes) -> Option<BlockIndex> {
         let lowest = Key { size, addr: DeviceAddr::new(0), index: BlockIndex::LOWEST };
         match self {
-            Self::Descending(entries) => {
-                let rank = lowest.packed()?.rank;
-                let fitting = entries.partition_point(|entry| entry.rank >= rank);
-                entries[..fitting].last().map(|entry| entry.index)
-            }
+            Self::OfOneSize(sorted) => sorted.first_fitting(&lowest),
+            Self::OfSizes(sorted) => sorted.first_fitting(&lowest),
             Self::Tree(tree) => tree.range(lowest..).next().map(|key| key.index),
         }
     }
 
     pub(super) fn next_after(&self, key: &Key) -> Option<BlockIndex> {
         match self {
-            Self::Descending(entries) => {
-                entries[..above(entries, key.packed()?.rank)].last().map(|entry| entry.index)
-            }
+            Self::OfOneSize(sorted) => sorted.next_after(key),
+            Self::OfSizes(sorted) => sorted.next_after(key),
             Self::Tree(tree) => {
                 tree.range((Bound::Excluded(*key), Bound::Unbounded)).next().map(|key| key.index)
             }
@@ -177,14 +305,8 @@ impl List {
     }
 }
 
-/// How many of the entries come behind this rank.
-#[inline]
-fn above(entries: &[Packed], rank: u64) -> usize {
-    entries.partition_point(|entry| entry.rank > rank)
-}
-
-fn place_of(entries: &[Packed], key: &Key) -> Option<usize> {
-    let wanted = key.packed()?;
-    let place = above(entries, wanted.rank);
-    (entries.get(place) == Some(&wanted)).then_some(place)
+fn fill(places: &mut [Option<BlockIndex>], lowest: impl Iterator<Item = BlockIndex>) {
+    for (place, index) in places.iter_mut().zip(lowest) {
+        *place = Some(index);
+    }
 }

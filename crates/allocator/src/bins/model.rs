@@ -14,6 +14,8 @@ use crate::pool::FreeSetIndex;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
+/// Blocks of this size have addresses that a list does not hold.
+const FAR_AWAY: u64 = 1536;
 
 #[derive(Clone, Debug)]
 enum Act {
@@ -37,6 +39,7 @@ fn sizes() -> impl Strategy<Value = u64> {
         4 => (0..4_u64).prop_map(|units| MIB + 512 * units),
         3 => (0..32_u64).prop_map(|units| 3 * MIB + 512 * units),
         3 => Just(512),
+        1 => Just(FAR_AWAY),
         1 => (1..2047_u64).prop_map(|units| 512 * units),
         2 => select(vec![1024, MIB - 512, 2 * MIB - 512, 2 * MIB, 40 * MIB, MIB * MIB, 1 << 53, 1 << 60]),
     ]
@@ -69,7 +72,8 @@ struct Pair {
 impl Pair {
     fn block(&mut self, size: u64) -> (BlockIndex, Bytes, DeviceAddr) {
         // No two of the first 2^24 are equal, and they come in no order.
-        let addr = DeviceAddr::new(self.made.wrapping_mul(0x009E_3779) % (1 << 24) * 512);
+        let addr = self.made.wrapping_mul(0x009E_3779) % (1 << 24) * 512;
+        let addr = DeviceAddr::new(if size == FAR_AWAY { addr | 1 << 60 } else { addr });
         self.made += 1;
         let (size, set) = (Bytes::new(size), FreeSetIndex::FIRST);
         let whole = (addr, size);
@@ -83,7 +87,7 @@ impl Pair {
             None => "none",
             Some(Bin::Few(_)) => "few",
             Some(Bin::Many(list)) => match self.bins.lists[*list as usize] {
-                List::Descending(_) => "list",
+                List::OfOneSize(_) | List::OfSizes(_) => "list",
                 List::Tree(_) => "tree",
             },
         }
