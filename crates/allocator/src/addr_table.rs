@@ -1,6 +1,6 @@
 //! From the address of live memory to its block.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use blockyard_record::DeviceAddr;
 
@@ -9,25 +9,70 @@ use crate::block::BlockIndex;
 /// Live blocks by their addresses: a hash of the address says which pair of slots is its home.
 ///
 /// Which of the two is chosen without a branch, and at most an eighth of the slots are filled, so that nearly everything is found
-/// where it is looked for first: what cannot be foreseen costs more than the memory. The few that find both slots of their home filled
-/// wait in a tree.
-///
-/// A slot is 8 bytes, so that a pair lies in one cache line: it holds the low half of the address in units of the smallest block,
-/// which tells blocks apart within 2 TiB, and the block itself is asked for the rest.
+/// where it is looked for first: what cannot be foreseen costs more than the memory. The few that find both slots of their home
+/// filled wait in a tree.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AddrTable {
     /// A power of two of them, or none.
     pairs: Vec<[Slot; 2]>,
-    crowd: BTreeSet<Slot>,
+    crowd: BTreeMap<DeviceAddr, BlockIndex>,
     /// So many more come in before the table grows.
     room: usize,
 }
 
-/// The block's number is 0 in empty ones.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Slot {
-    tag: u32,
-    block: u32,
+/// Four bytes, so that many fit into a cache: the block's number below the tag of its address. The block itself knows the
+/// address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Slot(u32);
+
+const TAG_SHIFT: u32 = 24;
+
+impl Slot {
+    const EMPTY: Self = Self(0);
+
+    /// `None` for a number that is too large.
+    #[inline]
+    fn new(hash: Hash, index: BlockIndex) -> Option<Self> {
+        let number = index.number();
+        (number >> TAG_SHIFT == 0).then_some(Self(hash.tag() << TAG_SHIFT | number))
+    }
+
+    #[inline]
+    fn tag(self) -> u32 {
+        self.0 >> TAG_SHIFT
+    }
+
+    /// `None` for an empty one.
+    #[inline]
+    fn index(self) -> Option<BlockIndex> {
+        BlockIndex::from_number(self.0 & ((1 << TAG_SHIFT) - 1))
+    }
+}
+
+/// Fibonacci hashing: the high bits of the product are well mixed, and neighbors in memory are spread.
+#[derive(Clone, Copy, Debug)]
+struct Hash(u64);
+
+impl Hash {
+    #[inline]
+    fn of(addr: DeviceAddr) -> Self {
+        Self((addr.get() >> 9).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+    }
+
+    /// Tells apart those that have one home, most of the time; 128 and more, so that no empty slot has it.
+    #[inline]
+    fn tag(self) -> u32 {
+        // Seven bits remain.
+        (self.0 >> 57) as u32 | 1 << 7
+    }
+
+    /// Which of so many pairs, a power of two.
+    #[inline]
+    fn home(self, pairs: usize) -> usize {
+        let bits = self.0 >> 32;
+        // At most 32 bits.
+        bits as usize & pairs.wrapping_sub(1)
+    }
 }
 
 /// The place of those in the crowd.
@@ -44,97 +89,94 @@ impl AddrTable {
         addr: DeviceAddr,
         is_it: impl Fn(BlockIndex) -> bool,
     ) -> Option<(usize, BlockIndex)> {
-        let tag = tag(addr);
-        let home = self.home(tag);
+        let hash = Hash::of(addr);
+        let home = hash.home(self.pairs.len());
         let pair = self.pairs.get(home)?;
-        let second = usize::from(pair[1].tag == tag);
-        match BlockIndex::from_number(pair[second].block) {
+        let second = usize::from(pair[1].tag() == hash.tag());
+        match pair[second].index() {
             Some(index) if is_it(index) => Some((home * 2 + second, index)),
-            _ => self.find_elsewhere(tag, is_it),
+            _ => self.find_elsewhere(addr, is_it),
         }
     }
 
-    /// Looks at the other slot of the home, and among those that found no slot.
+    /// Looks at either slot of the home, and among those that found no slot.
     #[cold]
     #[inline(never)]
-    fn find_elsewhere(&self, tag: u32, is_it: impl Fn(BlockIndex) -> bool) -> Option<(usize, BlockIndex)> {
-        let home = self.home(tag);
-        let pair = self.pairs.get(home)?;
-        let in_pair = (home * 2..).zip(*pair);
-        let in_crowd = self.crowd.range(Slot { tag, block: 0 }..=Slot { tag, block: u32::MAX });
-        let found = in_pair.chain(in_crowd.map(|slot| (CROWD, *slot)));
-        let mut blocks =
-            found.filter_map(|(place, slot)| Some((place, BlockIndex::from_number(slot.block)?)));
-        blocks.find(|(_, index)| is_it(*index))
+    fn find_elsewhere(
+        &self,
+        addr: DeviceAddr,
+        is_it: impl Fn(BlockIndex) -> bool,
+    ) -> Option<(usize, BlockIndex)> {
+        let home = Hash::of(addr).home(self.pairs.len());
+        let in_pair = (home * 2..).zip(self.pairs.get(home)?.map(Slot::index));
+        let in_crowd = [(CROWD, self.crowd.get(&addr).copied())];
+        let mut found = in_pair.chain(in_crowd).filter_map(|(place, index)| Some((place, index?)));
+        found.find(|(_, index)| is_it(*index))
     }
 
-    /// Adds a block that is not in the table.
+    /// Adds a block that is not in the table; `addr_of` says where the others start.
     #[inline]
-    pub(crate) fn insert(&mut self, addr: DeviceAddr, index: BlockIndex) {
+    pub(crate) fn insert(
+        &mut self,
+        addr: DeviceAddr,
+        index: BlockIndex,
+        addr_of: impl Fn(BlockIndex) -> DeviceAddr,
+    ) {
         if self.room == 0 {
-            self.grow();
+            self.grow(addr_of);
         }
         self.room -= 1;
-        self.put(Slot { tag: tag(addr), block: index.number() });
+        self.put(addr, index);
     }
 
     /// Takes out the block at this address, at the place that [`AddrTable::find`] gave for it before anything else changed.
     #[inline]
-    pub(crate) fn remove(&mut self, addr: DeviceAddr, (place, index): (usize, BlockIndex)) {
+    pub(crate) fn remove(&mut self, addr: DeviceAddr, place: usize) {
         self.room += 1;
         match self.pairs.as_flattened_mut().get_mut(place) {
-            Some(slot) => *slot = Slot::default(),
-            None => self.leave_crowd(Slot { tag: tag(addr), block: index.number() }),
+            Some(slot) => *slot = Slot::EMPTY,
+            None => self.leave_crowd(addr),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn leave_crowd(&mut self, slot: Slot) {
-        self.crowd.remove(&slot);
+    fn leave_crowd(&mut self, addr: DeviceAddr) {
+        self.crowd.remove(&addr);
     }
 
     #[inline]
-    fn home(&self, tag: u32) -> usize {
-        // Fibonacci hashing: neighbors in memory are spread.
-        let mixed = u64::from(tag).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
-        // At most 32 bits.
-        mixed as usize & self.pairs.len().wrapping_sub(1)
-    }
-
-    #[inline]
-    fn put(&mut self, slot: Slot) {
-        let home = self.home(slot.tag);
+    fn put(&mut self, addr: DeviceAddr, index: BlockIndex) {
+        let hash = Hash::of(addr);
+        let home = hash.home(self.pairs.len());
         let pair = &mut self.pairs[home];
-        let second = usize::from(pair[0].block != 0);
-        if pair[second].block == 0 {
-            pair[second] = slot;
-        } else {
-            self.join_crowd(slot);
+        let second = usize::from(pair[0] != Slot::EMPTY);
+        match Slot::new(hash, index) {
+            Some(slot) if pair[second] == Slot::EMPTY => pair[second] = slot,
+            _ => self.join_crowd(addr, index),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn join_crowd(&mut self, slot: Slot) {
-        self.crowd.insert(slot);
+    fn join_crowd(&mut self, addr: DeviceAddr, index: BlockIndex) {
+        self.crowd.insert(addr, index);
     }
 
     #[cold]
     #[inline(never)]
-    fn grow(&mut self) {
+    fn grow(&mut self, addr_of: impl Fn(BlockIndex) -> DeviceAddr) {
         let pairs = (self.pairs.len() * 2).max(LEAST_PAIRS);
-        let old = std::mem::replace(&mut self.pairs, vec![[Slot::default(); 2]; pairs]);
+        let old = std::mem::replace(&mut self.pairs, vec![[Slot::EMPTY; 2]; pairs]);
         let crowd = std::mem::take(&mut self.crowd);
-        let filled = old.into_iter().flatten().chain(crowd).filter(|slot| slot.block != 0);
-        let count = filled.map(|slot| self.put(slot)).count();
+        let in_slots = old.into_iter().flatten().filter_map(Slot::index);
+        let mut count = 0;
+        for (addr, index) in in_slots.map(|index| (addr_of(index), index)).chain(crowd) {
+            self.put(addr, index);
+            count += 1;
+        }
         self.room = pairs * 2 / SPARSITY - count;
     }
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "the tag is the low half by definition")]
-fn tag(addr: DeviceAddr) -> u32 {
-    (addr.get() >> 9) as u32
 }
 
 #[cfg(test)]

@@ -377,6 +377,11 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         if is_live { Ok(Some(index)) } else { Err(AllocError::InvalidPointer(allocation.addr)) }
     }
 
+    /// Where the block starts.
+    pub(crate) fn addr_of(&self, index: BlockIndex) -> DeviceAddr {
+        self.blocks[index].addr
+    }
+
     /// Whether a live block starts at the address, and if so which, given the block that it may be.
     pub(crate) fn is_live_at(&self, index: BlockIndex, addr: DeviceAddr) -> bool {
         // A vacant place is not in the state, since what goes was free.

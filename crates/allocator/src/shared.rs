@@ -51,7 +51,7 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
     fn allocate_with_care(&self, requested: Bytes, stream: StreamId) -> Result<DeviceAddr, AllocError> {
         self.inner.with(|inner| {
             let (index, addr) = inner.allocator.allocate_block(requested, stream)?;
-            inner.live.insert(addr, index);
+            inner.note(addr, index);
             Ok(addr)
         })
     }
@@ -77,9 +77,9 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
     #[inline(never)]
     fn free_with_care(&self, addr: DeviceAddr) -> Result<(), AllocError> {
         self.inner.with(|inner| {
-            let found = inner.live_block(addr)?;
-            inner.allocator.free_block(found.1)?;
-            inner.live.remove(addr, found);
+            let (place, index) = inner.live_block(addr)?;
+            inner.allocator.free_block(index)?;
+            inner.live.remove(addr, place);
             Ok(())
         })
     }
@@ -110,18 +110,23 @@ impl<D: DeviceMemory, S: EventSink> Inner<D, S> {
     #[inline]
     fn allocate_plain(&mut self, requested: Bytes, stream: StreamId) -> Option<DeviceAddr> {
         let (index, addr) = self.allocator.allocate_plain(requested, stream)?;
-        self.live.insert(addr, index);
+        self.note(addr, index);
         Some(addr)
     }
 
     #[inline]
+    fn note(&mut self, addr: DeviceAddr, index: BlockIndex) {
+        self.live.insert(addr, index, |index| self.allocator.addr_of(index));
+    }
+
+    #[inline]
     fn free_unshared(&mut self, addr: DeviceAddr) -> bool {
-        let Some(found) = self.find(addr) else {
+        let Some((place, index)) = self.find(addr) else {
             return false;
         };
-        let is_free = self.allocator.free_unshared(found.1);
+        let is_free = self.allocator.free_unshared(index);
         if is_free {
-            self.live.remove(addr, found);
+            self.live.remove(addr, place);
         }
         is_free
     }

@@ -1,4 +1,4 @@
-//! The table against a map, with addresses that share tags and homes.
+//! The table against a map, with addresses that share homes.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::Config;
 
-use super::{AddrTable, LEAST_PAIRS, SPARSITY, Slot, tag};
+use super::{AddrTable, Hash, LEAST_PAIRS, SPARSITY, Slot, TAG_SHIFT};
 use crate::block::BlockIndex;
 
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ enum Act {
     Find(u64),
 }
 
-/// Addresses of which many have the same tag, since they lie whole windows of 2 TiB apart.
+/// Addresses of which many share few homes, and some lie far apart.
 fn addrs() -> impl Strategy<Value = u64> {
     let crowded = units_of_few_homes();
     let unit = prop_oneof![3 => select(crowded), 2 => 1..200_u64, 1 => any::<u32>().prop_map(u64::from)];
@@ -31,8 +31,7 @@ fn addrs() -> impl Strategy<Value = u64> {
 
 /// Places in units of 512 bytes whose homes are three of the smallest table's, so that most of them find no slot.
 fn units_of_few_homes() -> Vec<u64> {
-    let table = AddrTable { pairs: vec![[Slot::default(); 2]; LEAST_PAIRS], ..AddrTable::default() };
-    (1..8192).filter(|unit: &u64| table.home(tag(DeviceAddr::new(unit * 512))) < 3).collect()
+    (1..8192).filter(|unit| Hash::of(DeviceAddr::new(unit * 512)).home(LEAST_PAIRS) < 3).collect()
 }
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
@@ -70,13 +69,14 @@ impl Pair {
         let index = BlockIndex::from_number(self.made).unwrap();
         self.addrs.insert(self.made, addr);
         self.model.insert(addr, index);
-        self.table.insert(DeviceAddr::new(addr), index);
+        let addr_of = |index: BlockIndex| DeviceAddr::new(self.addrs[&index.number()]);
+        self.table.insert(DeviceAddr::new(addr), index, addr_of);
     }
 
     fn remove(&mut self, addr: u64) {
         let (place, index) = self.find(addr).expect("what is in the map is in the table");
         assert_eq!(self.model.remove(&addr), Some(index));
-        self.table.remove(DeviceAddr::new(addr), (place, index));
+        self.table.remove(DeviceAddr::new(addr), place);
         self.addrs.remove(&index.number());
         assert_eq!(self.find(addr), None);
     }
@@ -103,15 +103,11 @@ impl Pair {
 
     fn check(&self) {
         let AddrTable { pairs, crowd, room } = &self.table;
-        let filled = pairs.iter().flatten().filter(|slot| slot.block != 0).count();
+        let filled = pairs.iter().flatten().filter(|slot| **slot != Slot::EMPTY).count();
         assert_eq!(filled + crowd.len(), self.model.len());
         assert_eq!(room + self.model.len(), pairs.len() * 2 / SPARSITY);
-        for slot in pairs.iter().flatten().filter(|slot| slot.block == 0) {
-            assert_eq!(*slot, Slot::default());
-        }
         for (addr, index) in &self.model {
             assert_eq!(self.find(*addr).map(|(_, index)| index), Some(*index), "at {addr:#x}");
-            // Its window is told apart by asking the block.
             let elsewhere = addr ^ (1 << 43);
             assert_eq!(self.find(elsewhere).map(|(_, index)| index), self.model.get(&elsewhere).copied());
         }
@@ -132,18 +128,31 @@ proptest! {
 }
 
 #[test]
-fn addresses_whole_windows_apart_are_different() {
+fn two_of_one_home_find_a_slot() {
     let mut pair = Pair::default();
-    let windows = if cfg!(miri) { 12 } else { 50 };
-    for window in 0..windows {
-        pair.insert(512 + (window << 41));
-    }
-    // Two find a slot.
-    assert_eq!(pair.table.crowd.len(), pair.model.len() - 2);
-    assert!(pair.table.crowd.iter().all(|slot| slot.tag == 1));
-    pair.check();
-    for window in (0..windows).step_by(3) {
-        pair.remove(512 + (window << 41));
+    let units = units_of_few_homes();
+    let home = |unit: &u64| Hash::of(DeviceAddr::new(unit * 512)).home(LEAST_PAIRS);
+    let of_first: Vec<_> = units.into_iter().filter(|unit| home(unit) == 0).take(12).collect();
+    for unit in &of_first {
+        pair.insert(unit * 512);
         pair.check();
     }
+    assert_eq!(pair.table.crowd.len(), of_first.len() - 2);
+    for unit in of_first.iter().step_by(3) {
+        pair.remove(unit * 512);
+        pair.check();
+    }
+}
+
+#[test]
+fn a_number_that_no_slot_holds_waits_in_the_tree() {
+    let mut table = AddrTable::default();
+    let (addr, index) = (DeviceAddr::new(512), BlockIndex::from_number(1 << TAG_SHIFT).unwrap());
+    table.insert(addr, index, |_| addr);
+    assert_eq!(table.crowd.len(), 1);
+    let (place, found) = table.find(addr, |found| found == index).unwrap();
+    assert_eq!(found, index);
+    table.remove(addr, place);
+    assert!(table.crowd.is_empty());
+    assert_eq!(table.find(addr, |_| true), None);
 }
