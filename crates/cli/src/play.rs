@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow, bail};
 use blockyard_device::DeviceMemory;
 use blockyard_figure::{StateCursor, describe_step, ledger_text, map_text};
-use blockyard_pytorch::RecordedRun;
+use blockyard_pytorch::{RecordedRun, is_recording};
 use blockyard_record::{Bytes, Outcome, Recording};
 use blockyard_replay::{AllocatorConfig, Settings, run, run_on, verify};
 use blockyard_workload::Workload;
@@ -54,11 +54,6 @@ pub(crate) fn play(options: &PlayOptions) -> anyhow::Result<ExitCode> {
     drop(bar);
     write_steps(recording, options)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Gzip, or JSON: no workload begins like that.
-fn is_recording(bytes: &[u8]) -> bool {
-    bytes.starts_with(&[0x1f, 0x8b]) || bytes.trim_ascii_start().starts_with(b"{")
 }
 
 fn play_recording(name: &str, bytes: &[u8], options: &PlayOptions) -> anyhow::Result<ExitCode> {

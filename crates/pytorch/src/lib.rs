@@ -24,7 +24,7 @@ pub use compact::CompactTrace;
 pub use error::ReadError;
 pub use host_stats::host_memory_stats;
 pub use infer::{DriverRefusal, Failure, Inferred, requests, requests_after};
-pub use read::unpack;
+pub use read::{is_recording, unpack};
 pub use recorded::{
     Allocated, Meta, Operation, OperationKind, RecordedBlock, RecordedRun, RecordedSegment, StatChange,
 };

@@ -14,6 +14,12 @@ use crate::{ReadError, stat_index};
 // A browser tab has 4 GiB at most; the largest recording so far unpacks to 50 MB.
 const MOST_MIB: u64 = 1024;
 
+/// Whether a file begins like a recording, with gzip or JSON, as no workload's text does.
+#[must_use]
+pub fn is_recording(bytes: &[u8]) -> bool {
+    bytes.starts_with(&[0x1f, 0x8b]) || bytes.trim_ascii_start().starts_with(b"{")
+}
+
 /// The text of a file: unpacked if it is gzip.
 ///
 /// # Errors
