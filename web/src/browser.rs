@@ -82,6 +82,13 @@ pub(crate) fn remember(key: &str, value: &str) {
     }
 }
 
+/// Remembers nothing under the key any more.
+pub(crate) fn forget(key: &str) {
+    if let Some(storage) = storage() {
+        let _ = storage.remove_item(key);
+    }
+}
+
 /// Whether the element takes typed text, so that keys belong to it.
 pub(crate) fn is_text_field(element: &Element) -> bool {
     match element.tag_name().as_str() {
@@ -115,8 +122,27 @@ pub(crate) async fn fetch_bytes(address: &str) -> Option<ArrayBuffer> {
 /// The script at an address of the page as a blob's address, which needs no network.
 pub(crate) async fn blob_url(address: &str) -> Option<String> {
     let text = JsFuture::from(fetch(address).await?.text().ok()?).await.ok()?;
+    url_of(&text, "text/javascript")
+}
+
+fn url_of(text: &JsValue, kind: &str) -> Option<String> {
     let options = BlobPropertyBag::new();
-    options.set_type("text/javascript");
-    let blob = Blob::new_with_str_sequence_and_options(&Array::of1(&text), &options).ok()?;
+    options.set_type(kind);
+    let blob = Blob::new_with_str_sequence_and_options(&Array::of1(text), &options).ok()?;
     Url::create_object_url_with_blob(&blob).ok()
+}
+
+/// Gives the text to the reader as a file, where the browser puts such files.
+pub(crate) fn download(name: &str, text: &str) {
+    let link =
+        document().and_then(|document| document.create_element("a").ok()?.dyn_into::<HtmlElement>().ok());
+    if let (Some(link), Some(url)) = (link, url_of(&text.into(), "text/plain")) {
+        let _ = link.set_attribute("href", &url);
+        let _ = link.set_attribute("download", name);
+        link.click();
+        // The browser reads it after this turn.
+        let _ = after_millis(10_000, move || {
+            let _ = Url::revoke_object_url(&url);
+        });
+    }
 }

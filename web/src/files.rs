@@ -1,6 +1,8 @@
-//! Opens recordings from files and samples. Nothing leaves the page.
+//! Opens recordings and workloads from files and samples. Nothing leaves the page.
 
+use blockyard_pytorch::is_recording;
 use blockyard_replay::job::{Job, JobError};
+use blockyard_workload::Workload;
 use js_sys::Uint8Array;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -114,6 +116,15 @@ pub(crate) fn open_file(session: Session, file: &File) {
 }
 
 fn open_bytes(session: Session, name: String, bytes: Vec<u8>) {
+    if let Some(text) = workload_text(&name, &bytes) {
+        match Workload::parse(text) {
+            Ok(_) => session.load_text(name, text.to_owned()),
+            Err(error) => {
+                session.complain(format!("{name} was not opened. {}", sentence(&error.to_string())));
+            }
+        }
+        return;
+    }
     session.show_work(&format!("Opening {name}"));
     let job = Job::Open { name: name.clone(), bytes };
     jobs::start(
@@ -133,4 +144,25 @@ fn open_bytes(session: Session, name: String, bytes: Vec<u8>) {
             }
         },
     );
+}
+
+/// The text of a workload: of a file that is called one, or that is one and is no recording.
+fn workload_text<'a>(name: &str, bytes: &'a [u8]) -> Option<&'a str> {
+    let text = str::from_utf8(bytes).ok().filter(|text| !is_recording(bytes) && !text.trim().is_empty())?;
+    (name.ends_with(WORKLOAD) || Workload::parse(text).is_ok()).then_some(text)
+}
+
+/// How files of workloads end.
+const WORKLOAD: &str = ".workload";
+
+/// Hands the workload's text out as a file.
+pub(crate) fn save_workload(session: Session) {
+    let text = session.history.with_untracked(|history| history.text().to_owned());
+    let title = session.settings.with_untracked(|settings| settings.title.clone());
+    let stem: String = title
+        .trim_end_matches(WORKLOAD)
+        .chars()
+        .map(|letter| if letter.is_alphanumeric() { letter.to_ascii_lowercase() } else { '-' })
+        .collect();
+    browser::download(&format!("{stem}{WORKLOAD}"), &text);
 }

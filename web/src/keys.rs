@@ -79,6 +79,8 @@ fn plain_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
         "]" => PlayerAction::NextSegmentCall,
         "{" => PlayerAction::PreviousTrouble,
         "}" => PlayerAction::NextTrouble,
+        "<" => PlayerAction::PreviousLabel,
+        ">" => PlayerAction::NextLabel,
         "n" | "N" => match of_block(PlayerAction::NextOfBlock) {
             Some(action) => action,
             None => return false,

@@ -8,6 +8,7 @@
 mod browser;
 mod canvas;
 mod commands;
+mod draft;
 mod files;
 mod frames;
 mod gpu;

@@ -14,6 +14,7 @@ use leptos::prelude::*;
 use web_sys::HtmlCanvasElement;
 
 use crate::canvas::Paints;
+use crate::draft;
 use crate::gpu::Presence;
 use crate::history::History;
 use crate::run::{Attempt, Input, Run};
@@ -136,9 +137,12 @@ impl Settings {
 
 impl Session {
     pub(crate) fn new() -> Self {
-        let preset = first_preset();
-        let history = RwSignal::new(History::new(preset.text.to_owned()));
-        let settings = RwSignal::new(Settings::of(&preset));
+        let (text, settings) = draft::recall().unwrap_or_else(|| {
+            let preset = first_preset();
+            (preset.text.to_owned(), Settings::of(&preset))
+        });
+        let history = RwSignal::new(History::new(text));
+        let settings = RwSignal::new(settings);
         let opened = RwSignal::new(None::<Shared<Opened>>);
         let shows_opened = RwSignal::new(false);
         let answer = RwSignal::new(None::<Answer>);

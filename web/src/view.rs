@@ -33,7 +33,7 @@ use web_sys::HtmlElement;
 
 use crate::files::Samples;
 use crate::session::Session;
-use crate::{browser, jobs, keys};
+use crate::{browser, draft, jobs, keys};
 
 /// Puts the page into its document.
 pub(crate) fn mount() {
@@ -56,6 +56,7 @@ fn page() -> impl IntoView {
     let help = help::Help::new();
     keys::listen(session, help);
     follow_looks(session);
+    draft::follow(session);
     session.run_first();
     // Once the page stands: what it needs later, so that the network may go.
     let _ = browser::after_millis(200, move || {

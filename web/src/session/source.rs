@@ -43,10 +43,20 @@ impl Session {
 
     /// Starts another workload, from its start.
     pub(crate) fn load_preset(self, preset: &Preset) {
-        self.show_opened(false);
+        self.load(preset.text.to_owned(), Settings::of(preset));
+    }
+
+    /// Starts the workload of a file, with the allocator's settings and on the device of the one before.
+    pub(crate) fn load_text(self, title: String, text: String) {
         let settings = self.settings.get_untracked();
-        self.history.update(|history| history.replace(preset.text.to_owned(), &settings));
-        self.settings.set(Settings::of(preset));
+        self.load(text, Settings { title, ..settings });
+    }
+
+    fn load(self, text: String, settings: Settings) {
+        self.show_opened(false);
+        let before = self.settings.get_untracked();
+        self.history.update(|history| history.replace(text, &before));
+        self.settings.set(settings);
         self.player.set(Player::default());
         self.forget_views();
         self.message.set(None);

@@ -7,11 +7,12 @@ use leptos::prelude::*;
 
 use crate::browser;
 use crate::commands::sentence;
+use crate::files::save_workload;
 use crate::frames::{self, Slot};
 use crate::run::{Attempt, Failure};
 use crate::session::Session;
 use crate::view::icon::Icon;
-use crate::view::kit::{click, effect, flag, limited_button, on, text};
+use crate::view::kit::{click, effect, flag, icon_button, limited_button, on, text};
 
 /// The name of the text's element, by which keys find it.
 pub(crate) const TEXT_ID: &str = "workload-text";
@@ -46,6 +47,7 @@ fn bar(session: Session) -> AnyView {
             <span class="preset-summary quiet" title=summary>{summary}</span>
             {limited_button("undo", Icon::Undo, "Undo (Ctrl+Z)", flag(move || !can_undo.get()), click(move || session.undo()))}
             {limited_button("redo", Icon::Redo, "Redo (Ctrl+Shift+Z)", flag(move || !can_redo.get()), click(move || session.redo()))}
+            {icon_button("icon plain", "save", Icon::Save, "Save the text as a file", click(move || save_workload(session)))}
         </div>
     }
     .into_any()

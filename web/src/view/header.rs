@@ -103,7 +103,7 @@ fn recordings(session: Session, samples: Samples) -> AnyView {
                 "",
                 "open",
                 "Open file …",
-                "Open a recording of a real run (.jsonl.gz), or drop it anywhere on the page",
+                "Open a recording of a real run (.jsonl.gz) or the text of a workload, or drop it anywhere on the page",
                 click(open),
             )}
             <input
@@ -111,7 +111,7 @@ fn recordings(session: Session, samples: Samples) -> AnyView {
                 type="file"
                 hidden
                 data-testid="file"
-                aria-label="Recording to open"
+                aria-label="Recording or workload to open"
                 on:change=on(pick)
             />
         </span>

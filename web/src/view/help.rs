@@ -20,6 +20,7 @@ const KEYS: [(&str, &[(&str, &str)]); 3] = [
             ("Space", "play or pause"),
             ("[  ]", "previous, next segment call"),
             ("{  }", "previous, next out of memory"),
+            ("<  >", "previous, next label"),
             ("P  N", "previous, next event of the chosen block"),
         ],
     ),
@@ -116,7 +117,8 @@ impl Help {
                 </section>
                 <p class="quiet">
                     "Everything runs in this page: recordings and workloads stay on this computer, and the page works
-                    without the network once it is loaded. Drop a recording anywhere to open it."
+                    without the network once it is loaded. Drop a recording or a
+                    workload anywhere to open it. This browser remembers the workload for the next visit."
                 </p>
             </dialog>
         }

@@ -1,7 +1,11 @@
 //! Playing by hand.
 
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
 use anyhow::{Result, ensure};
-use blockyard_e2e::drive;
+use blockyard_e2e::{Page, drive, repository_file};
+use serde_json::json;
 
 use crate::{FIRST_BLOCK, choose, id, workload, write_workload};
 
@@ -171,6 +175,59 @@ fn undo_brings_the_device_of_the_text_back() -> Result<()> {
         ensure!(page.value(&id("capacity"))? == "128 MiB");
         page.click(&id("undo"))?;
         page.wait_until("document.querySelector('#capacity').value === '64 MiB'")?;
+        Ok(())
+    })
+}
+
+#[test]
+fn a_workload_comes_from_a_file_and_goes_into_one() -> Result<()> {
+    drive(|page| {
+        choose(page, "preset", "empty")?;
+        page.fill(&id("capacity"), "2 GiB")?;
+        // What is typed here is taken after a pause.
+        wait_remembered(page, "2 GiB")?;
+        page.drop_file("body", "lesson 1.workload", b"kept = alloc 5 MiB\nfree kept\n")?;
+        page.wait_text(&id("position"), "step 1 of 2")?;
+        ensure!(workload(page)?.starts_with("kept = alloc 5 MiB"), "{}", workload(page)?);
+        ensure!(page.value(&id("capacity"))? == "2 GiB", "the device is another one");
+        let folder = repository_file("Cargo.toml")?.with_file_name("target").join("e2e/saved");
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder)?;
+        let allowed = json!({ "behavior": "allow", "downloadPath": folder });
+        page.devtools("Browser.setDownloadBehavior", &allowed)?;
+        page.click(&id("save"))?;
+        let saved = folder.join("lesson-1.workload");
+        let until = Instant::now() + Duration::from_secs(10);
+        while !saved.exists() && Instant::now() < until {
+            sleep(Duration::from_millis(50));
+        }
+        ensure!(std::fs::read_to_string(saved)? == "kept = alloc 5 MiB\nfree kept\n");
+        page.click(&id("undo"))?;
+        page.wait_until("document.querySelector('#workload-text').value === ''")?;
+        Ok(())
+    })
+}
+
+fn wait_remembered(page: &Page, words: &str) -> Result<()> {
+    page.wait_until(&format!("localStorage.getItem('blockyard.workload').includes('{words}')")).map(drop)
+}
+
+#[test]
+fn a_reload_loses_nothing_that_was_typed() -> Result<()> {
+    drive(|page| {
+        write_workload(page, "mine = alloc 7 MiB")?;
+        page.fill(&id("capacity"), "3 GiB")?;
+        page.fill(&id("config"), "max_split_size_mb:64")?;
+        wait_remembered(page, "max_split_size_mb:64\\n3 GiB")?;
+        page.execute("location.reload()", &[])?;
+        page.wait_text(&id("segments-summary"), "1 segment, 20 MiB")?;
+        ensure!(workload(page)? == "mine = alloc 7 MiB", "{}", workload(page)?);
+        ensure!(page.value(&id("capacity"))? == "3 GiB", "the capacity is another one");
+        ensure!(page.value(&id("config"))? == "max_split_size_mb:64", "the settings are others");
+        choose(page, "preset", "two-tensors")?;
+        page.wait_text(&id("position"), "step 1 of")?;
+        page.execute("location.reload()", &[])?;
+        page.wait_until("document.querySelector('[data-testid=preset]')?.value === 'two-tensors'")?;
         Ok(())
     })
 }

@@ -82,6 +82,7 @@ fn bad_files_are_told_and_lose_nothing() -> Result<()> {
             ("snapshot.pickle", b"\x80\x04\x95rest", "pickle"),
             ("picture.png", b"\x89PNG\r\n\x1a\n", "PNG"),
             ("notes.txt", b"hello", "not a recording"),
+            ("draft.workload", b"a = alloc 3 MiB\nfree b", "Line 2"),
             ("nothing.jsonl", br#"{"meta":{"name":"n","total_memory":1}}"#, "empty"),
             (
                 "late.jsonl",
