@@ -1,6 +1,6 @@
 //! Free blocks ordered by size, then address: best fit in a few steps, however many there are.
 //!
-//! Sizes fall into bins: one for each size up to 1 MiB, 64 for every octave above. Two levels of bits say which bins hold
+//! Sizes fall into bins: one for each size up to 1 MiB, 128 for every octave up to 64 GiB. Two levels of bits say which bins hold
 //! blocks. Within a bin the order is exact too, so this is an ordered set; what differs from a tree is that finding the
 //! place of a block is arithmetic, and that the usual bin of up to three blocks costs no memory of its own.
 
@@ -17,7 +17,11 @@ const SHORTEST_LIST: usize = FEW - 1;
 const WORD: usize = u64::BITS as usize;
 /// Sizes below this many units of 512 bytes have a bin each.
 const EXACT: usize = 2048;
+/// So many bits behind the leading one tell the bins of larger sizes apart.
+const FINE_BITS: u32 = 7;
 const LAST_BIN: usize = WORD * WORD - 1;
+/// Units from here on, those of 64 GiB, are all in the last bin.
+const UNITS_BEYOND: u64 = (EXACT as u64) << ((LAST_BIN + 1 - EXACT) >> FINE_BITS);
 
 /// The free blocks of one stream in one half of a pool.
 ///
@@ -304,7 +308,7 @@ impl SizeBins {
 }
 
 /// The bin of blocks of this size: the size itself in units of 512 bytes below 1 MiB, where most blocks are; above that its
-/// octave and the six bits after the leading one; and the last bin from 4 PiB on.
+/// octave and the seven bits after the leading one; and the last bin for what is larger than all of these.
 #[inline]
 fn bin_of(size: Bytes) -> usize {
     let units = size.get() >> 9;
@@ -313,9 +317,9 @@ fn bin_of(size: Bytes) -> usize {
         _ => {}
     }
     let octave = units.ilog2() - EXACT.ilog2();
-    // From 64 to 127 after the shift.
-    let within = units >> (octave + EXACT.ilog2() - 6);
-    (EXACT + octave as usize * WORD + within as usize % WORD).min(LAST_BIN)
+    // From 128 to 255 after the shift.
+    let within = units >> (octave + EXACT.ilog2() - FINE_BITS);
+    (EXACT + (octave << FINE_BITS) as usize + within as usize % (1 << FINE_BITS)).min(LAST_BIN)
 }
 
 /// Puts a block among up to two others.
@@ -363,7 +367,8 @@ mod tests {
         assert_eq!(bin_of(Bytes::new(512)), 1);
         assert_eq!(bin_of(Bytes::mib(1) - Bytes::new(512)), 2047);
         assert_eq!(bin_of(Bytes::mib(1)), 2048);
-        assert_eq!(bin_of(Bytes::mib(2)), 2048 + 64);
+        assert_eq!(bin_of(Bytes::mib(2)), 2048 + 128);
+        assert_eq!(bin_of(Bytes::gib(64) - Bytes::new(512)), LAST_BIN);
         let mut before = 0;
         for exponent in 9..64 {
             for part in 0..128 {

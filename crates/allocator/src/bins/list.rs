@@ -6,7 +6,7 @@ use std::ops::Bound;
 
 use blockyard_record::{Bytes, DeviceAddr};
 
-use super::EXACT;
+use super::{EXACT, FINE_BITS, UNITS_BEYOND};
 use crate::block::{BlockIndex, BlockTable};
 
 /// A free block and its place in the order.
@@ -112,13 +112,13 @@ pub(super) struct SizeAndPlace {
 }
 
 impl Entry for SizeAndPlace {
-    /// `None` from a terabyte on.
+    /// `None` where the bin's sizes have more than one octave.
     #[inline]
     fn of(key: &Key) -> Option<Self> {
         let units = key.units();
         let octave = (units | EXACT as u64).ilog2();
-        let within = units & ((1 << (octave - 6)) - 1);
-        let place = key.place().filter(|_| octave < 6 + u64::BITS - PLACE_BITS)?;
+        let within = units & ((1 << (octave - FINE_BITS)) - 1);
+        let place = key.place().filter(|_| units < UNITS_BEYOND)?;
         Some(Self { rank: within << PLACE_BITS | place, index: key.index })
     }
 

@@ -41,7 +41,7 @@ fn sizes() -> impl Strategy<Value = u64> {
         3 => Just(512),
         1 => Just(FAR_AWAY),
         1 => (1..2047_u64).prop_map(|units| 512 * units),
-        2 => select(vec![1024, MIB - 512, 2 * MIB - 512, 2 * MIB, 40 * MIB, MIB * MIB, 1 << 53, 1 << 60]),
+        2 => select(vec![1024, MIB - 512, 2 * MIB - 512, 2 * MIB, 40 * MIB, (64 << 10) * MIB - 512, (64 << 10) * MIB, MIB * MIB, 1 << 53, 1 << 60]),
     ]
 }
 
