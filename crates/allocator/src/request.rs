@@ -109,6 +109,14 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         }
         let rounded = size::rounded(requested, &self.config);
         let pool = size::pool_kind(rounded);
+        // Only frees are pending: all else is as where nothing needs care.
+        if self.is_plain && !is_in_scope {
+            let set = self.default_set(pool, stream);
+            if let Some(index) = self.free_sets[set].cached.take_first_fitting(rounded, &self.blocks) {
+                let splits = size::should_split_plain(self.blocks[index].size, rounded, pool);
+                return Ok(Found { index, rounded, splits });
+            }
+        }
         let owner = if is_in_scope { self.pool_for(stream) } else { DEFAULT_POOL };
         let search = Search {
             requested,
