@@ -137,7 +137,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             return Ok(Allocation { addr: DeviceAddr::default(), block: None, allocator: self.identity });
         }
         let (index, addr) = self.allocate_block(requested, stream)?;
-        Ok(self.handle(addr, index, self.blocks[index].allocation))
+        // The last number that was given.
+        let id = AllocationId::new(self.allocations.wrapping_sub(1));
+        Ok(self.handle(addr, index, id))
     }
 
     /// Takes an allocation back (`free`). If other streams used it, it stays pending until their work is done.
@@ -368,7 +370,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             return Ok(None);
         };
         let is_ours = allocation.allocator == self.identity;
-        let is_live = self.blocks.get(index).is_some_and(|block| {
+        // A vacant place is not in the state, since what goes was free.
+        let is_live = self.blocks.at(index).is_some_and(|block| {
             is_ours
                 && block.state == BlockState::Allocated
                 && block.allocation == id
@@ -384,7 +387,6 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// Whether a live block starts at the address, and if so which, given the block that it may be.
     pub(crate) fn is_live_at(&self, index: BlockIndex, addr: DeviceAddr) -> bool {
-        // A vacant place is not in the state, since what goes was free.
         self.blocks.at(index).is_some_and(|block| block.state == BlockState::Allocated && block.addr == addr)
     }
 

@@ -45,6 +45,7 @@ impl<D: DeviceMemory + Advance, S: EventSink> Feeder<D, S> {
     }
 
     /// Does a request; `settings` finds the text of [`Request::Set`].
+    #[inline]
     pub(crate) fn perform<'a>(
         &mut self,
         request: &Request,
@@ -55,7 +56,7 @@ impl<D: DeviceMemory + Advance, S: EventSink> Feeder<D, S> {
                 let allocation = self.allocator.allocate(size, stream)?;
                 let addr = allocation.addr();
                 self.keep(tensor, allocation);
-                return Ok(Fed::Allocated(addr));
+                Ok(Fed::Allocated(addr))
             }
             Request::Free { tensor } => {
                 let place = self.live.get_mut(tensor.get() as usize);
@@ -63,7 +64,21 @@ impl<D: DeviceMemory + Advance, S: EventSink> Feeder<D, S> {
                     return Ok(Fed::Skipped(tensor));
                 };
                 self.allocator.free(allocation)?;
+                Ok(Fed::Done)
             }
+            _ => self.perform_seldom(request, settings),
+        }
+    }
+
+    /// Does what is not an allocation or a free. Apart from these two, between which a branch decides better than a table.
+    #[inline(never)]
+    fn perform_seldom<'a>(
+        &mut self,
+        request: &Request,
+        settings: impl FnOnce(u32) -> Option<&'a str>,
+    ) -> Result<Fed, Unfed> {
+        match *request {
+            Request::Allocate { .. } | Request::Free { .. } => {}
             Request::RecordStream { tensor, stream } => {
                 let Some(Some(allocation)) = self.live.get(tensor.get() as usize) else {
                     return Ok(Fed::Skipped(tensor));

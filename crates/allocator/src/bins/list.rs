@@ -71,6 +71,9 @@ const INDEX_BITS: u32 = u64::BITS - PLACE_BITS;
 /// A longer list becomes a tree: moving its entries for every insertion would cost more. Measured; tests reach the tree with fewer.
 const LONGEST_LIST: usize = if cfg!(test) { 128 } else { 2048 };
 
+/// Most lists stay shorter.
+const FIRST_ROOM: usize = 16;
+
 /// A block in a sorted list, as small as it can be, since entries are moved to make room for others.
 pub(super) trait Entry: Copy {
     /// `None` where it does not hold the key.
@@ -204,7 +207,11 @@ pub(super) enum List {
 impl List {
     /// Nothing, for blocks of one size or of several.
     pub(super) fn new(is_of_one_size: bool) -> Self {
-        if is_of_one_size { Self::OfOneSize(Sorted(Vec::new())) } else { Self::OfSizes(Sorted(Vec::new())) }
+        if is_of_one_size {
+            Self::OfOneSize(Sorted(Vec::with_capacity(FIRST_ROOM)))
+        } else {
+            Self::OfSizes(Sorted(Vec::with_capacity(FIRST_ROOM)))
+        }
     }
 
     /// The same without blocks, which keeps its memory if it can.
