@@ -73,7 +73,12 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let set = self.default_set(pool, stream);
         let index = self.free_sets[set].cached.take_first_fitting(rounded, &self.blocks)?;
         let splits = size::should_split_plain(self.blocks[index].size, rounded, pool);
-        Some(self.hand_out::<true>(requested, Found { index, rounded, splits }))
+        let found = Found { index, rounded, splits };
+        Some(if S::CLOSES && self.sink.is_closed() {
+            self.hand_out::<true, false>(requested, found)
+        } else {
+            self.hand_out::<true, true>(requested, found)
+        })
     }
 
     /// Whether settings, open scopes or pending frees have a say in which block a request gets.
@@ -94,7 +99,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             return Err(AllocError::TooLarge { requested });
         }
         let found = self.find_with_care(requested, stream)?;
-        Ok(self.hand_out::<false>(requested, found))
+        Ok(self.hand_out::<false, true>(requested, found))
     }
 
     /// Finds a block as PyTorch does it step by step, with pending frees, scopes and settings (`malloc`).
@@ -112,7 +117,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         // Only frees are pending: all else is as where nothing needs care.
         if self.is_plain && !is_in_scope {
             let set = self.default_set(pool, stream);
-            if let Some(index) = self.free_sets[set].cached.take_first_fitting(rounded, &self.blocks) {
+            let cached = &mut self.free_sets[set].cached;
+            if let Some(index) = cached.take_first_fitting(rounded, &self.blocks) {
                 let splits = size::should_split_plain(self.blocks[index].size, rounded, pool);
                 return Ok(Found { index, rounded, splits });
             }
@@ -241,14 +247,18 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// Makes the block the caller's, or the front of it (`alloc_found_block`).
     ///
-    /// Where only the rules for default settings have a say, no block is oversize, or of a segment that expands, and no free is
+    /// `IS_TOLD` says whether the sink hears of it. Where only the rules for default settings have a say, no block is oversize, or of a segment that expands, and no free is
     /// pending.
     #[inline]
-    fn hand_out<const IS_PLAIN: bool>(&mut self, requested: Bytes, found: Found) -> (BlockIndex, DeviceAddr) {
+    fn hand_out<const IS_PLAIN: bool, const IS_TOLD: bool>(
+        &mut self,
+        requested: Bytes,
+        found: Found,
+    ) -> (BlockIndex, DeviceAddr) {
         let allocation = AllocationId::new(self.allocations);
         self.allocations = self.allocations.wrapping_add(1);
         let Taken { index, id, pool, addr, size } = if found.splits {
-            self.take_front::<IS_PLAIN>(requested, &found, allocation)
+            self.take_front::<IS_PLAIN, IS_TOLD>(requested, &found, allocation)
         } else {
             self.take_whole::<IS_PLAIN>(requested, found.index, allocation)
         };
@@ -260,7 +270,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         if is_oversize {
             self.counters.seldom.oversize_allocations.increase(1);
         }
-        self.sink.record(Event::Allocated { block: id, allocation, requested, is_oversize });
+        if IS_TOLD {
+            self.sink.record(Event::Allocated { block: id, allocation, requested, is_oversize });
+        }
         (index, addr)
     }
 
@@ -284,7 +296,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     #[inline]
-    fn take_front<const IS_PLAIN: bool>(
+    fn take_front<const IS_PLAIN: bool, const IS_TOLD: bool>(
         &mut self,
         requested: Bytes,
         found: &Found,
@@ -323,7 +335,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             is_expandable,
         };
         free_set.cached.insert(rest_index, rest_size, rest_addr, &self.blocks);
-        self.sink.record(Event::Split { block: rest_id, front: id, size: rounded });
+        if IS_TOLD {
+            self.sink.record(Event::Split { block: rest_id, front: id, size: rounded });
+        }
         if was_split && !is_expandable {
             self.counters.rests_fell(pool, 0, rounded);
         } else if !is_expandable {

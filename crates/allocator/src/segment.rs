@@ -24,10 +24,11 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         front
     }
 
-    /// Makes a block reusable and merges it with cached neighbors, first the lower one (`free_block`).
+    /// Makes a block reusable and merges it with cached neighbors, first the lower one (`free_block`). `IS_TOLD` says whether the sink
+    /// hears of it.
     #[expect(clippy::inline_always, reason = "most frees complete at once")]
     #[inline(always)]
-    pub(crate) fn complete_free(&mut self, index: BlockIndex) {
+    pub(crate) fn complete_free<const IS_TOLD: bool>(&mut self, index: BlockIndex) {
         // Single fields are read and written, never the whole block: a wide load that follows narrow stores waits for them.
         let (places, vacant) = self.blocks.places();
         let block = &places[index.place()];
@@ -35,7 +36,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let (mut addr, mut size, mut before, mut behind) = (block.addr, own, previous, next);
         // Blocks of one segment have one free set.
         let set = &mut self.free_sets[set];
-        self.sink.record(Event::FreeCompleted { block: id });
+        if IS_TOLD {
+            self.sink.record(Event::FreeCompleted { block: id });
+        }
         let mut absorbed = 0_i64;
         let lower = &mut places[BlockIndex::place_of(previous)];
         if lower.state == BlockState::Inactive {
@@ -46,7 +49,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             size += lower.size;
             before = lower.previous;
             absorbed += 1;
-            self.sink.record(Event::Merged { block: id, absorbed: lower.id });
+            if IS_TOLD {
+                self.sink.record(Event::Merged { block: id, absorbed: lower.id });
+            }
             lower.vacate(lower_index, vacant);
             places[BlockIndex::place_of(before)].next = Some(index);
         }
@@ -57,7 +62,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             size += upper.size;
             behind = upper.next;
             absorbed += 1;
-            self.sink.record(Event::Merged { block: id, absorbed: upper.id });
+            if IS_TOLD {
+                self.sink.record(Event::Merged { block: id, absorbed: upper.id });
+            }
             upper.vacate(upper_index, vacant);
             places[BlockIndex::place_of(behind)].previous = Some(index);
         }

@@ -163,7 +163,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         debug_assert_eq!(block.state, BlockState::PendingFree, "only a pending free completes");
         let (pool, size, requested) = (block.pool, block.size, block.requested);
         self.blocks.clear_uses(index);
-        self.complete_free(index);
+        self.complete_free::<true>(index);
         self.counters.pending_completed(pool, size, requested);
     }
 }

@@ -175,8 +175,19 @@ pub enum Refusal {
 ///
 /// A type parameter of the allocator, so that [`Silent`] costs nothing.
 pub trait EventSink {
+    /// Whether [`EventSink::is_closed`] ever holds.
+    const CLOSES: bool = false;
+
     /// Takes the next event.
     fn record(&mut self, event: Event);
+
+    /// Whether nobody looks at events now, so that those of one request may be left out.
+    ///
+    /// Asked once a request, where a sink that is closed most of the time would else be asked for each event.
+    #[inline]
+    fn is_closed(&self) -> bool {
+        false
+    }
 }
 
 /// The sink that keeps nothing.
@@ -184,7 +195,14 @@ pub trait EventSink {
 pub struct Silent;
 
 impl EventSink for Silent {
+    const CLOSES: bool = true;
+
     fn record(&mut self, _event: Event) {}
+
+    #[inline]
+    fn is_closed(&self) -> bool {
+        true
+    }
 }
 
 impl EventSink for Vec<Event> {

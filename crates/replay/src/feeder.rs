@@ -45,7 +45,7 @@ impl<D: DeviceMemory + Advance, S: EventSink> Feeder<D, S> {
     }
 
     /// Does a request; `settings` finds the text of [`Request::Set`].
-    #[inline]
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
     pub(crate) fn perform<'a>(
         &mut self,
         request: &Request,

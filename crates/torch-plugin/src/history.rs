@@ -49,11 +49,18 @@ impl Tap {
 }
 
 impl EventSink for Tap {
+    const CLOSES: bool = true;
+
     #[inline]
     fn record(&mut self, event: Event) {
         if self.is_open {
             self.pass_on(event);
         }
+    }
+
+    #[inline]
+    fn is_closed(&self) -> bool {
+        !self.is_open
     }
 }
 
