@@ -231,3 +231,16 @@ fn a_reload_loses_nothing_that_was_typed() -> Result<()> {
         Ok(())
     })
 }
+
+#[test]
+fn keys_go_from_label_to_label() -> Result<()> {
+    drive(|page| {
+        write_workload(page, "a = alloc 3 MiB\nstep \"one\"\nb = alloc 3 MiB\nfree a\nstep \"two\"\nfree b")?;
+        page.click(&id("start"))?;
+        for (key, position) in [(">", "step 1 of 4"), (">", "step 3 of 4"), ("<", "step 1 of 4")] {
+            page.press(key)?;
+            page.wait_text(&id("position"), position)?;
+        }
+        Ok(())
+    })
+}
