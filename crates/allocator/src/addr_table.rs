@@ -22,7 +22,7 @@ pub(crate) struct AddrTable {
 
 /// Four bytes, so that many fit into a cache: the block's number below the tag of its address. The block itself knows the
 /// address.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Slot(u32);
 
 const TAG_SHIFT: u32 = 24;

@@ -173,7 +173,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         }
         let (id, pool, size, requested) = (block.id, block.pool, block.size, block.requested);
         let is_oversize = self.note_oversize_free(size);
-        if S::CLOSES && self.sink.is_closed() {
+        if self.sink.is_closed() {
             self.complete_free::<false>(index);
         } else {
             self.sink.record(Event::FreeRequested { block: id, is_oversize });

@@ -343,11 +343,11 @@ fn put_list(
     blocks: &BlockTable,
 ) -> u32 {
     let number = vacant.pop().unwrap_or(lists.len());
-    if number == lists.len() {
-        lists.push(List::new(is_of_one_size));
+    match lists.get_mut(number) {
+        Some(list) => list.reset(is_of_one_size),
+        None => lists.push(List::new(is_of_one_size)),
     }
     let list = &mut lists[number];
-    list.reset(is_of_one_size);
     for index in few.iter().flatten().rev() {
         list.insert(&Key::of(*index, blocks), blocks);
     }

@@ -68,13 +68,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         if self.needs_care() || requested >= size::LARGEST_REQUEST {
             return None;
         }
-        let rounded = size::round_up(requested, size::MIN_BLOCK_SIZE);
-        let pool = size::pool_kind(rounded);
-        let set = self.default_set(pool, stream);
-        let index = self.free_sets[set].cached.take_first_fitting(rounded, &self.blocks)?;
-        let splits = size::should_split_plain(self.blocks[index].size, rounded, pool);
-        let found = Found { index, rounded, splits };
-        Some(if S::CLOSES && self.sink.is_closed() {
+        let found = self.find_plain(requested, stream)?;
+        Some(if self.sink.is_closed() {
             self.hand_out::<true, false>(requested, found)
         } else {
             self.hand_out::<true, true>(requested, found)
@@ -84,9 +79,20 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Whether settings, open scopes or pending frees have a say in which block a request gets.
     #[inline]
     fn needs_care(&self) -> bool {
-        // One question to all of them.
-        let others = self.scopes.len() | self.pending.outstanding() | self.deferred.len();
-        others | usize::from(!self.is_plain) != 0
+        // Not `||`: one question to all of them.
+        !self.is_plain | !self.scopes.is_empty() | self.has_pending_frees()
+    }
+
+    /// Takes a cached block of the default pool by the rules for default settings.
+    #[expect(clippy::inline_always, reason = "nearly every request goes this way")]
+    #[inline(always)]
+    fn find_plain(&mut self, requested: Bytes, stream: StreamId) -> Option<Found> {
+        let rounded = size::round_up(requested, size::MIN_BLOCK_SIZE);
+        let pool = size::pool_kind(rounded);
+        let set = self.default_set(pool, stream);
+        let index = self.free_sets[set].cached.take_first_fitting(rounded, &self.blocks)?;
+        let splits = size::should_split_plain(self.blocks[index].size, rounded, pool);
+        Some(Found { index, rounded, splits })
     }
 
     #[inline(never)]
@@ -112,17 +118,15 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         if !is_in_scope && self.has_pending_frees() {
             self.process_events()?;
         }
+        // Only frees were pending: all else is as where nothing needs care.
+        if self.is_plain
+            && !is_in_scope
+            && let Some(found) = self.find_plain(requested, stream)
+        {
+            return Ok(found);
+        }
         let rounded = size::rounded(requested, &self.config);
         let pool = size::pool_kind(rounded);
-        // Only frees are pending: all else is as where nothing needs care.
-        if self.is_plain && !is_in_scope {
-            let set = self.default_set(pool, stream);
-            let cached = &mut self.free_sets[set].cached;
-            if let Some(index) = cached.take_first_fitting(rounded, &self.blocks) {
-                let splits = size::should_split_plain(self.blocks[index].size, rounded, pool);
-                return Ok(Found { index, rounded, splits });
-            }
-        }
         let owner = if is_in_scope { self.pool_for(stream) } else { DEFAULT_POOL };
         let search = Search {
             requested,
@@ -247,8 +251,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// Makes the block the caller's, or the front of it (`alloc_found_block`).
     ///
-    /// `IS_TOLD` says whether the sink hears of it. Where only the rules for default settings have a say, no block is oversize, or of a segment that expands, and no free is
-    /// pending.
+    /// `IS_TOLD` says whether the sink hears of it. Where only the rules for default settings have a say (`IS_PLAIN`), no block is
+    /// oversize, or of a segment that expands, and no free is pending.
     #[inline]
     fn hand_out<const IS_PLAIN: bool, const IS_TOLD: bool>(
         &mut self,
@@ -338,6 +342,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         if IS_TOLD {
             self.sink.record(Event::Split { block: rest_id, front: id, size: rounded });
         }
+        // What was cut off a rest, or a rest that was not one before.
         if was_split && !is_expandable {
             self.counters.rests_fell(pool, 0, rounded);
         } else if !is_expandable {

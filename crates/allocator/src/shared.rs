@@ -42,13 +42,14 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
         // Apart from the rest, since an answer without an error comes in registers.
         match self.inner.with_as_owner(|inner| inner.allocate_plain(requested, stream)) {
             Some(Some(addr)) => Ok(addr),
-            _ => self.allocate_with_care(requested, stream),
+            _ => self.allocate_as_anybody(requested, stream),
         }
     }
 
+    /// For threads that do not own the lock, and for all that is not plain.
     #[cold]
     #[inline(never)]
-    fn allocate_with_care(&self, requested: Bytes, stream: StreamId) -> Result<DeviceAddr, AllocError> {
+    fn allocate_as_anybody(&self, requested: Bytes, stream: StreamId) -> Result<DeviceAddr, AllocError> {
         self.inner.with(|inner| {
             let (index, addr) = inner.allocator.allocate_block(requested, stream)?;
             inner.note(addr, index);
@@ -69,13 +70,14 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
         }
         match self.inner.with_as_owner(|inner| inner.free_unshared(addr)) {
             Some(true) => Ok(()),
-            _ => self.free_with_care(addr),
+            _ => self.free_as_anybody(addr),
         }
     }
 
+    /// As [`SharedAllocator::allocate_as_anybody`].
     #[cold]
     #[inline(never)]
-    fn free_with_care(&self, addr: DeviceAddr) -> Result<(), AllocError> {
+    fn free_as_anybody(&self, addr: DeviceAddr) -> Result<(), AllocError> {
         self.inner.with(|inner| {
             let (place, index) = inner.live_block(addr)?;
             inner.allocator.free_block(index)?;

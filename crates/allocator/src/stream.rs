@@ -29,12 +29,6 @@ impl<E> Default for PendingFrees<E> {
 }
 
 impl<E> PendingFrees<E> {
-    /// How many events frees wait for.
-    #[inline]
-    pub(crate) fn outstanding(&self) -> usize {
-        self.outstanding
-    }
-
     fn push(&mut self, stream: StreamId, event: E, block: BlockIndex) {
         let position = match self.queues.binary_search_by_key(&stream, |(stream, _)| *stream) {
             Ok(position) => position,
@@ -62,8 +56,10 @@ impl<E> PendingFrees<E> {
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Whether any free waits for streams, or for the end of a scope.
+    #[inline]
     pub(crate) fn has_pending_frees(&self) -> bool {
-        self.pending.outstanding > 0 || !self.deferred.is_empty()
+        // Not `||`, which would branch.
+        (self.pending.outstanding > 0) | !self.deferred.is_empty()
     }
 
     /// Records an event on each stream that used the block, for [`CachingAllocator::await_events`]; those noted while a scope

@@ -175,9 +175,6 @@ pub enum Refusal {
 ///
 /// A type parameter of the allocator, so that [`Silent`] costs nothing.
 pub trait EventSink {
-    /// Whether [`EventSink::is_closed`] ever holds.
-    const CLOSES: bool = false;
-
     /// Takes the next event.
     fn record(&mut self, event: Event);
 
@@ -195,8 +192,6 @@ pub trait EventSink {
 pub struct Silent;
 
 impl EventSink for Silent {
-    const CLOSES: bool = true;
-
     fn record(&mut self, _event: Event) {}
 
     #[inline]

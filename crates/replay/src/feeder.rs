@@ -78,6 +78,7 @@ impl<D: DeviceMemory + Advance, S: EventSink> Feeder<D, S> {
         settings: impl FnOnce(u32) -> Option<&'a str>,
     ) -> Result<Fed, Unfed> {
         match *request {
+            // Done by the caller.
             Request::Allocate { .. } | Request::Free { .. } => {}
             Request::RecordStream { tensor, stream } => {
                 let Some(Some(allocation)) = self.live.get(tensor.get() as usize) else {

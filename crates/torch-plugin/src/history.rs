@@ -49,8 +49,6 @@ impl Tap {
 }
 
 impl EventSink for Tap {
-    const CLOSES: bool = true;
-
     #[inline]
     fn record(&mut self, event: Event) {
         if self.is_open {

@@ -48,8 +48,7 @@ impl Key {
     }
 
     pub(super) fn of(index: BlockIndex, blocks: &BlockTable) -> Self {
-        let block = &blocks[index];
-        Self { size: block.size, addr: block.addr, index }
+        Self::at(Some(index), blocks)
     }
 
     fn units(&self) -> u64 {
@@ -70,9 +69,6 @@ const PLACE_BITS: u32 = 40;
 const INDEX_BITS: u32 = u64::BITS - PLACE_BITS;
 /// A longer list becomes a tree: moving its entries for every insertion would cost more. Measured; tests reach the tree with fewer.
 const LONGEST_LIST: usize = if cfg!(test) { 128 } else { 2048 };
-
-/// Most lists stay shorter.
-const FIRST_ROOM: usize = 16;
 
 /// A block in a sorted list, as small as it can be, since entries are moved to make room for others.
 pub(super) trait Entry: Copy {
@@ -152,14 +148,15 @@ impl<E: Entry> Sorted<E> {
         self.0.get(place).is_some_and(|entry| entry.index() == key.index).then_some(place)
     }
 
-    /// Whether there was room for it.
-    fn insert(&mut self, key: &Key) -> bool {
+    /// Adds it; where it has no room here, all of them as a tree.
+    #[inline]
+    fn insert_or_leave(&mut self, key: &Key, blocks: &BlockTable) -> Option<BTreeSet<Key>> {
         match E::of(key) {
             Some(entry) if self.0.len() < LONGEST_LIST => {
                 self.0.insert(self.above(entry.rank()), entry);
-                true
+                None
             }
-            _ => false,
+            _ => Some(self.ascending().map(|index| Key::of(index, blocks)).chain([*key]).collect()),
         }
     }
 
@@ -187,10 +184,6 @@ impl<E: Entry> Sorted<E> {
         self.0.iter().rev().map(|entry| entry.index())
     }
 
-    fn to_tree(&self, blocks: &BlockTable) -> BTreeSet<Key> {
-        self.ascending().map(|index| Key::of(index, blocks)).collect()
-    }
-
     fn of_tree(tree: &BTreeSet<Key>) -> Option<Self> {
         tree.iter().rev().map(E::of).collect::<Option<_>>().map(Self)
     }
@@ -207,11 +200,7 @@ pub(super) enum List {
 impl List {
     /// Nothing, for blocks of one size or of several.
     pub(super) fn new(is_of_one_size: bool) -> Self {
-        if is_of_one_size {
-            Self::OfOneSize(Sorted(Vec::with_capacity(FIRST_ROOM)))
-        } else {
-            Self::OfSizes(Sorted(Vec::with_capacity(FIRST_ROOM)))
-        }
+        if is_of_one_size { Self::OfOneSize(Sorted(Vec::new())) } else { Self::OfSizes(Sorted(Vec::new())) }
     }
 
     /// The same without blocks, which keeps its memory if it can.
@@ -224,18 +213,15 @@ impl List {
     }
 
     pub(super) fn insert(&mut self, key: &Key, blocks: &BlockTable) {
-        let has_room = match self {
-            Self::OfOneSize(sorted) => sorted.insert(key),
-            Self::OfSizes(sorted) => sorted.insert(key),
-            Self::Tree(tree) => tree.insert(*key),
+        let tree = match self {
+            Self::OfOneSize(sorted) => sorted.insert_or_leave(key, blocks),
+            Self::OfSizes(sorted) => sorted.insert_or_leave(key, blocks),
+            Self::Tree(tree) => {
+                tree.insert(*key);
+                None
+            }
         };
-        if !has_room {
-            let mut tree = match self {
-                Self::OfOneSize(sorted) => sorted.to_tree(blocks),
-                Self::OfSizes(sorted) => sorted.to_tree(blocks),
-                Self::Tree(tree) => std::mem::take(tree),
-            };
-            tree.insert(*key);
+        if let Some(tree) = tree {
             *self = Self::Tree(tree);
         }
     }
