@@ -116,14 +116,15 @@ pub(crate) fn open_file(session: Session, file: &File) {
 }
 
 fn open_bytes(session: Session, name: String, bytes: Vec<u8>) {
-    if let Some(text) = workload_text(&name, &bytes) {
+    if let Some(text) = plain_text(&bytes) {
         match Workload::parse(text) {
-            Ok(_) => session.load_text(name, text.to_owned()),
-            Err(error) => {
-                session.complain(format!("{name} was not opened. {}", sentence(&error.to_string())));
+            Ok(_) => return session.load_text(name, text.to_owned()),
+            Err(error) if name.ends_with(WORKLOAD) => {
+                return session.complain(format!("{name} was not opened. {}", sentence(&error.to_string())));
             }
+            // Some other text: what opens recordings says what it misses.
+            Err(_) => {}
         }
-        return;
     }
     session.show_work(&format!("Opening {name}"));
     let job = Job::Open { name: name.clone(), bytes };
@@ -146,10 +147,9 @@ fn open_bytes(session: Session, name: String, bytes: Vec<u8>) {
     );
 }
 
-/// The text of a workload: of a file that is called one, or that is one and is no recording.
-fn workload_text<'a>(name: &str, bytes: &'a [u8]) -> Option<&'a str> {
-    let text = str::from_utf8(bytes).ok().filter(|text| !is_recording(bytes) && !text.trim().is_empty())?;
-    (name.ends_with(WORKLOAD) || Workload::parse(text).is_ok()).then_some(text)
+/// What a file says, if it may be a workload.
+fn plain_text(bytes: &[u8]) -> Option<&str> {
+    str::from_utf8(bytes).ok().filter(|text| !is_recording(bytes) && !text.trim().is_empty())
 }
 
 /// How files of workloads end.
@@ -160,7 +160,8 @@ pub(crate) fn save_workload(session: Session) {
     let text = session.history.with_untracked(|history| history.text().to_owned());
     let title = session.settings.with_untracked(|settings| settings.title.clone());
     let stem: String = title
-        .trim_end_matches(WORKLOAD)
+        .strip_suffix(WORKLOAD)
+        .unwrap_or(&title)
         .chars()
         .map(|letter| if letter.is_alphanumeric() { letter.to_ascii_lowercase() } else { '-' })
         .collect();
