@@ -59,17 +59,20 @@ pub fn geometric_mean(factors: &[f64]) -> f64 {
     if factors.is_empty() { 0.0 } else { (logarithms / count).exp() }
 }
 
-/// Lets contenders take turns for `rounds` rounds; every second round in reverse order. Returns nanoseconds a unit, for each
-/// contender those of each round.
+/// Lets contenders take turns for `rounds` rounds; every second round in reverse order.
+///
+/// `replay` does a contender's work so many times: once that does not count, since the turn before left its own data in the caches,
+/// then `times` times. Returns nanoseconds for each of the `units` of that work, for each contender those of each round.
 ///
 /// # Errors
 ///
 /// What a contender says.
 pub fn alternate<C>(
     rounds: usize,
+    times: u32,
     units: usize,
     contenders: &mut [C],
-    mut turn: impl FnMut(&mut C) -> Result<Duration>,
+    mut replay: impl FnMut(&mut C, u32) -> Result<Duration>,
 ) -> Result<Vec<Vec<f64>>> {
     let mut nanos = vec![Vec::with_capacity(rounds); contenders.len()];
     for round in 0..rounds {
@@ -78,8 +81,9 @@ pub fn alternate<C>(
             order.reverse();
         }
         for index in order {
-            let took = turn(&mut contenders[index])?;
-            nanos[index].push(per_unit(took, units));
+            replay(&mut contenders[index], 1)?;
+            let took = replay(&mut contenders[index], times)?;
+            nanos[index].push(per_unit(took, units * times as usize));
         }
     }
     Ok(nanos)
@@ -107,12 +111,15 @@ mod tests {
     fn contenders_take_turns_in_changing_order() {
         let mut order = Vec::new();
         let mut contenders = ["a", "b"];
-        alternate(3, 1, &mut contenders, |name| {
-            order.push(*name);
-            Ok(Duration::ZERO)
+        let nanos = alternate(3, 5, 2, &mut contenders, |name, times| {
+            order.push((*name, times));
+            Ok(Duration::from_nanos(if times == 1 { 1000 } else { 20 }))
         })
         .unwrap();
-        assert_eq!(order, ["a", "b", "b", "a", "a", "b"]);
+        let turns = order.chunks(2).map(|turn| (turn[0], turn[1]));
+        let expected = ["a", "b", "b", "a", "a", "b"].map(|name| ((name, 1), (name, 5)));
+        assert_eq!(turns.collect::<Vec<_>>(), expected);
+        assert_eq!(nanos, [[2.0; 3], [2.0; 3]]);
     }
 
     #[test]

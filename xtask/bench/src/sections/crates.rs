@@ -64,12 +64,10 @@ fn row(trace: &Trace, rounds: usize) -> Result<Row> {
         Box::new(Offsets::new(trace)?),
         Box::new(Virtual::new(trace)?),
     ];
-    let nanos = alternate(rounds, pairs * times as usize, &mut contenders, |contender| {
-        // The others' turns left their own data in the caches.
-        contender.replay(trace).with_context(|| trace.name.clone())?;
+    let nanos = alternate(rounds, times, pairs, &mut contenders, |contender, times| {
         let begun = Instant::now();
         for _ in 0..times {
-            contender.replay(trace)?;
+            contender.replay(trace).with_context(|| trace.name.clone())?;
         }
         Ok(begun.elapsed())
     })?;

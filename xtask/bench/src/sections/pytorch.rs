@@ -1,12 +1,10 @@
 //! Against PyTorch's own library.
 
-use std::time::Duration;
-
 use anyhow::{Result, ensure};
 use blockyard_bench_trace::Trace;
 
 use super::{Context, FAKE_DEVICE, times_for};
-use crate::measure::{Measure, per_unit};
+use crate::measure::{Measure, alternate};
 use crate::native::{Libraries, Pass, Side};
 use crate::report::{Goal, Row, Section};
 use crate::suite::Suite;
@@ -53,24 +51,17 @@ fn row(libraries: &Libraries, trace: &Trace, rounds: usize) -> Result<Row> {
     let mut theirs = Pass::begin(libraries, Side::Theirs, trace)?;
     let (our_hash, their_hash) = (ours.warm(1)?, theirs.warm(1)?);
     ensure!(our_hash == their_hash, "{}: other addresses than PyTorch's when cold", trace.name);
-    let mut nanos = [Vec::new(), Vec::new()];
-    for round in 0..rounds {
-        let (first, second);
-        let mut time = |pass: &mut Pass<'_>, into: usize| -> Result<u64> {
-            // The other's turn left its own data in the caches.
-            pass.warm(1)?;
-            let (hash, took): (u64, Duration) = pass.timed(times)?;
-            nanos[into].push(per_unit(took, pairs * times as usize));
-            Ok(hash)
-        };
-        if round % 2 == 0 {
-            first = time(&mut ours, 0)?;
-            second = time(&mut theirs, 1)?;
-        } else {
-            first = time(&mut theirs, 1)?;
-            second = time(&mut ours, 0)?;
-        }
-        ensure!(first == second, "{}: other addresses than PyTorch's in round {}", trace.name, round + 1);
+    let mut hashes = [Vec::new(), Vec::new()];
+    let nanos =
+        alternate(rounds, times, pairs, &mut [(0, &mut ours), (1, &mut theirs)], |(side, pass), times| {
+            let (hash, took) = pass.timed(times)?;
+            hashes[*side].push(hash);
+            Ok(took)
+        })?;
+    let [our_hashes, their_hashes] = &hashes;
+    if let Some(turn) = our_hashes.iter().zip(their_hashes).position(|(ours, theirs)| ours != theirs) {
+        // Two replays a turn, of which one does not count.
+        anyhow::bail!("{}: other addresses than PyTorch's in round {}", trace.name, turn / 2 + 1);
     }
     let (our_stats, their_stats) = (ours.stats()?, theirs.stats()?);
     if let Some(index) = (0..our_stats.len()).find(|index| our_stats[*index] != their_stats[*index]) {

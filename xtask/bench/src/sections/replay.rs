@@ -45,7 +45,7 @@ pub fn replay(context: &Context) -> Result<Section> {
     notes.push(format!(
         "goal: a million events in at most 25 ms, silent; the slowest takes {slowest:.1} ms a million requests: {verdict}"
     ));
-    notes.push("fake device; each turn after one silent replay to warm up; a request is an allocation, a free or what a stream is told; reading the file is not \
+    notes.push("fake device; each turn after one replay to warm up; a request is an allocation, a free or what a stream is told; reading the file is not \
                 counted, 24 configurations are counted as 24 times the requests; the ratio is recorded over silent"
         .to_owned());
     Ok(Section {
@@ -75,26 +75,25 @@ fn row(
     ensure!(silent.stats == *end.stats(), "{name}: the recorded run comes to other statistics");
     drop(recorded);
 
-    let times = REQUESTS_A_TURN.div_ceil(plan.len().max(1));
-    let nanos = alternate(rounds, 1, &mut [0, 1, 2], |way| {
-        // The turn before left its own data in the caches.
-        totals(&plan, &settings.config, VirtualDevice::new(capacity), &mut go_on)?;
+    let times = u32::try_from(REQUESTS_A_TURN.div_ceil(plan.len().max(1)))?;
+    let nanos = alternate(rounds, times, 1, &mut [0, 1, 2], |way, times| {
         let begun = Instant::now();
-        let done = match way {
-            0 => {
-                for _ in 0..times {
+        let mut plans = 0;
+        for _ in 0..times {
+            plans += match way {
+                0 => {
                     totals(&plan, &settings.config, VirtualDevice::new(capacity), &mut go_on)?;
+                    1
                 }
-                times
-            }
-            1 => {
-                run(workload, &settings, &mut go_on)?;
-                1
-            }
-            _ => sweep(&plan, configs, || VirtualDevice::new(capacity), &mut go_on)?.len(),
-        };
-        // Nanoseconds for the plan's requests, as if done once.
-        Ok(begun.elapsed() / u32::try_from(done)?)
+                1 => {
+                    run(workload, &settings, &mut go_on)?;
+                    1
+                }
+                _ => sweep(&plan, configs, || VirtualDevice::new(capacity), &mut go_on)?.len(),
+            };
+        }
+        // As if the plan had been done once each time.
+        Ok(begun.elapsed() * times / u32::try_from(plans)?)
     })?;
     let millis: Vec<Vec<f64>> = nanos
         .iter()

@@ -143,8 +143,7 @@ fn row(page: &Page, folder: &Path, trace: &Trace, rounds: usize) -> Result<Row> 
     for contender in 0..3 {
         turn(contender, WARM * times)?;
     }
-    let nanos =
-        alternate(rounds, pairs * times as usize, &mut [0, 1, 2], |contender| turn(*contender, times))?;
+    let nanos = alternate(rounds, times, pairs, &mut [0, 1, 2], |contender, times| turn(*contender, times))?;
     ensure!(hashes.iter().all(|hash| *hash == hashes[0]), "the builds hand out different addresses");
     Ok(Row {
         name: trace.name.clone(),
