@@ -10,7 +10,7 @@ use crate::block::BlockIndex;
 ///
 /// Which of the two is chosen without a branch, and at most an eighth of the slots are filled, so that nearly everything is found
 /// where it is looked for first: what cannot be foreseen costs more than the memory. The few that find both slots of their home
-/// filled wait in a tree.
+/// filled stay next door, and where that is filled too, in a tree.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AddrTable {
     /// A power of two of them, or none.
@@ -78,6 +78,12 @@ impl Hash {
 /// The place of those in the crowd.
 const CROWD: usize = usize::MAX;
 const LEAST_PAIRS: usize = 256;
+
+/// The pair where those stay that find their home filled, in the same line of a cache.
+fn next_door(home: usize) -> usize {
+    home ^ 1
+}
+
 /// So many slots for each block that is in the table.
 const SPARSITY: usize = 8;
 
@@ -91,15 +97,17 @@ impl AddrTable {
     ) -> Option<(usize, BlockIndex)> {
         let hash = Hash::of(addr);
         let home = hash.home(self.pairs.len());
-        let pair = self.pairs.get(home)?;
-        let second = usize::from(pair[1].tag() == hash.tag());
-        match pair[second].index() {
-            Some(index) if is_it(index) => Some((home * 2 + second, index)),
+        let [first, second] = self.pairs.get(home)?;
+        let is_second = second.tag() == hash.tag();
+        // Not read from where the choice points: that would have to wait for the choice.
+        let slot = std::hint::select_unpredictable(is_second, *second, *first);
+        match slot.index() {
+            Some(index) if is_it(index) => Some((home * 2 + usize::from(is_second), index)),
             _ => self.find_elsewhere(addr, is_it),
         }
     }
 
-    /// Looks at either slot of the home, and among those that found no slot.
+    /// Looks at every slot that may be its own, and among those that found none.
     #[cold]
     #[inline(never)]
     fn find_elsewhere(
@@ -108,10 +116,11 @@ impl AddrTable {
         is_it: impl Fn(BlockIndex) -> bool,
     ) -> Option<(usize, BlockIndex)> {
         let home = Hash::of(addr).home(self.pairs.len());
-        let in_pair = (home * 2..).zip(self.pairs.get(home)?.map(Slot::index));
-        let in_crowd = [(CROWD, self.crowd.get(&addr).copied())];
-        let mut found = in_pair.chain(in_crowd).filter_map(|(place, index)| Some((place, index?)));
-        found.find(|(_, index)| is_it(*index))
+        let slots = self.pairs.as_flattened();
+        let places = [home, next_door(home)].into_iter().flat_map(|pair| [pair * 2, pair * 2 + 1]);
+        let in_slots = places.filter_map(|place| Some((place, slots.get(place)?.index()?)));
+        let in_crowd = self.crowd.get(&addr).map(|index| (CROWD, *index));
+        in_slots.chain(in_crowd).find(|(_, index)| is_it(*index))
     }
 
     /// Adds a block that is not in the table; `addr_of` says where the others start.
@@ -153,14 +162,22 @@ impl AddrTable {
         let second = usize::from(pair[0] != Slot::EMPTY);
         match Slot::new(hash, index) {
             Some(slot) if pair[second] == Slot::EMPTY => pair[second] = slot,
-            _ => self.join_crowd(addr, index),
+            _ => self.put_elsewhere(addr, index),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn join_crowd(&mut self, addr: DeviceAddr, index: BlockIndex) {
-        self.crowd.insert(addr, index);
+    fn put_elsewhere(&mut self, addr: DeviceAddr, index: BlockIndex) {
+        let hash = Hash::of(addr);
+        let other = next_door(hash.home(self.pairs.len()));
+        let pair = &mut self.pairs[other];
+        match (Slot::new(hash, index), pair.iter_mut().find(|slot| **slot == Slot::EMPTY)) {
+            (Some(filled), Some(slot)) => *slot = filled,
+            _ => {
+                self.crowd.insert(addr, index);
+            }
+        }
     }
 
     #[cold]

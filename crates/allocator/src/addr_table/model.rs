@@ -128,7 +128,7 @@ proptest! {
 }
 
 #[test]
-fn two_of_one_home_find_a_slot() {
+fn four_of_one_home_find_a_slot() {
     let mut pair = Pair::default();
     let units = units_of_few_homes();
     let home = |unit: &u64| Hash::of(DeviceAddr::new(unit * 512)).home(LEAST_PAIRS);
@@ -137,7 +137,7 @@ fn two_of_one_home_find_a_slot() {
         pair.insert(unit * 512);
         pair.check();
     }
-    assert_eq!(pair.table.crowd.len(), of_first.len() - 2);
+    assert_eq!(pair.table.crowd.len(), of_first.len() - 4);
     for unit in of_first.iter().step_by(3) {
         pair.remove(unit * 512);
         pair.check();
