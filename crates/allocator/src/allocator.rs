@@ -165,7 +165,11 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     /// Does so where no other stream used the block, and says whether that is the case.
-    #[cfg_attr(not(target_arch = "wasm32"), inline(never))]
+    #[cfg_attr(
+        not(target_arch = "wasm32"),
+        expect(clippy::inline_always, reason = "as for `allocate_plain`")
+    )]
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     pub(crate) fn free_unshared(&mut self, index: BlockIndex) -> bool {
         let block = &self.blocks[index];
         if block.has_uses() {

@@ -1,6 +1,6 @@
 //! Free blocks ordered by size, then address: best fit in a few steps, however many there are.
 //!
-//! Sizes fall into bins: one for each size up to 1 MiB, 128 for every octave up to 64 GiB. Two levels of bits say which bins hold
+//! Sizes fall into bins: one for each size up to 1 MiB, 128 for every octave up to 63.5 GiB. Two levels of bits say which bins hold
 //! blocks. Within a bin the order is exact too, so this is an ordered set; what differs from a tree is that finding the
 //! place of a block is arithmetic, and that the usual bin of up to three blocks costs no memory of its own.
 
@@ -15,13 +15,19 @@ const FEW: usize = 3;
 /// A list of this length fits into the bin again, with room for another block before it becomes a list once more.
 const SHORTEST_LIST: usize = FEW - 1;
 const WORD: usize = u64::BITS as usize;
-/// Sizes below this many units of 512 bytes have a bin each.
-const EXACT: usize = 2048;
+/// Sizes below this many units of 512 bytes have a bin each: all that the small half of a pool is asked for.
+const EXACT: usize = 2049;
 /// So many bits behind the leading one tell the bins of larger sizes apart.
 const FINE_BITS: u32 = 7;
+/// What the bins of larger sizes are ahead of where they would be, were all octaves cut as finely as theirs.
+const AHEAD: usize = EXACT - ((EXACT.ilog2() as usize + 1) << FINE_BITS);
 const LAST_BIN: usize = WORD * WORD - 1;
-/// Units from here on, those of 64 GiB, are all in the last bin.
-const UNITS_BEYOND: u64 = (EXACT as u64) << ((LAST_BIN + 1 - EXACT) >> FINE_BITS);
+/// Units from here on, those of 63.5 GiB, are all in the last bin.
+const UNITS_BEYOND: u64 = {
+    let last = LAST_BIN - EXACT;
+    let within = (1 << FINE_BITS) + last % (1 << FINE_BITS);
+    (within as u64) << (last >> FINE_BITS) << (EXACT.ilog2() - FINE_BITS)
+};
 
 /// The free blocks of one stream in one half of a pool.
 ///
@@ -68,6 +74,15 @@ enum Bin {
 
 const EMPTY: Bin = Bin::Few([None; FEW]);
 
+/// A block in a bin.
+struct Filed {
+    /// Of the bin.
+    number: usize,
+    index: BlockIndex,
+    /// Whether it is known to be the first of the bin.
+    is_first: bool,
+}
+
 impl SizeBins {
     pub(crate) fn is_empty(&self) -> bool {
         self.latest.is_none() && self.occupied_words == 0
@@ -85,16 +100,15 @@ impl SizeBins {
 
     /// Puts the latest block into its bin, as walks expect it.
     pub(crate) fn settle(&mut self, blocks: &BlockTable) {
-        let size = self.latest_size;
-        if let Some(latest) = self.take_latest() {
+        if let Some((latest, size)) = self.take_latest() {
             self.file(latest, size, self.latest_addr, blocks);
         }
     }
 
     #[inline]
-    fn take_latest(&mut self) -> Option<BlockIndex> {
-        self.latest_size = Bytes::ZERO;
-        self.latest.take()
+    fn take_latest(&mut self) -> Option<(BlockIndex, Bytes)> {
+        let size = std::mem::take(&mut self.latest_size);
+        self.latest.take().map(|latest| (latest, size))
     }
 
     #[inline]
@@ -169,8 +183,26 @@ impl SizeBins {
         let below = if is_first { second } else { first };
         let above = if is_first | is_second { last } else { second };
         *few = [below, above, if is_first | is_second { None } else { last }];
+        self.note_first(number, below);
+    }
+
+    /// As [`SizeBins::remove_from_bin`], for the first of its bin.
+    #[inline]
+    fn remove_first(&mut self, number: usize, key: &Key) {
+        let Some(Bin::Few(few)) = self.bins.get_mut(number) else {
+            self.remove_from_list(number, key);
+            return;
+        };
+        let [_, second, third] = *few;
+        *few = [second, third, None];
+        self.note_first(number, second);
+    }
+
+    /// Keeps the bits true after a removal, given what is the first of the bin now.
+    #[inline]
+    fn note_first(&mut self, number: usize, first: Option<BlockIndex>) {
         let word = &mut self.occupied[number / WORD % WORD];
-        *word &= !(u64::from(below.is_none()) << (number % WORD));
+        *word &= !(u64::from(first.is_none()) << (number % WORD));
         self.occupied_words &= !(u64::from(*word == 0) << (number / WORD));
     }
 
@@ -204,47 +236,65 @@ impl SizeBins {
         }
     }
 
-    /// Takes the smallest block of at least `size` out, the one at the lowest address among equals.
-    #[inline]
-    pub(crate) fn take_first_fitting(&mut self, size: Bytes, blocks: &BlockTable) -> Option<BlockIndex> {
+    /// Takes the smallest block of at least `size` out, the one at the lowest address among equals. Returns its size too.
+    #[expect(
+        clippy::inline_always,
+        reason = "for either half of a pool, what is known of its sizes leaves half of this out"
+    )]
+    #[inline(always)]
+    pub(crate) fn take_first_fitting(
+        &mut self,
+        size: Bytes,
+        blocks: &BlockTable,
+    ) -> Option<(BlockIndex, Bytes)> {
         let number = bin_of(size);
         let bit = self.occupied[number / WORD % WORD] >> (number % WORD) & 1;
         // Most often what was just freed is asked for again, and nothing else of its size is there.
         if self.latest_size == size && bit == 0 {
             return self.take_latest();
         }
-        let found = self.first_filed(number, size, blocks);
-        if self.fitting_latest(size, found, blocks).is_some() {
+        let Some(filed) = self.first_filed(number, size, blocks) else {
+            return if self.latest_size >= size { self.take_latest() } else { None };
+        };
+        let Filed { number, index, is_first } = filed;
+        // The bins of one size know it before the block is there.
+        let filed_size = if number < EXACT { Bytes::new((number as u64) << 9) } else { blocks[index].size };
+        if self.latest_size >= size && self.latest_comes_before(filed_size, index, blocks) {
             return self.take_latest();
         }
-        let (number, index) = found?;
-        self.remove_from_bin(number, &Key::of(index, blocks));
-        Some(index)
+        let key = Key { size: filed_size, addr: blocks[index].addr, index };
+        if is_first {
+            self.remove_first(number, &key);
+        } else {
+            self.remove_from_bin(number, &key);
+        }
+        Some((index, filed_size))
+    }
+
+    /// Whether the latest block comes before a filed one.
+    #[inline]
+    fn latest_comes_before(&self, size: Bytes, index: BlockIndex, blocks: &BlockTable) -> bool {
+        // Not by their keys: the sizes alone answer nearly always, and sooner.
+        self.latest_size < size || (self.latest_size == size && self.latest_addr < blocks[index].addr)
     }
 
     /// The smallest block of at least `size`, the one at the lowest address among equals.
     pub(crate) fn first_fitting(&self, size: Bytes, blocks: &BlockTable) -> Option<BlockIndex> {
-        let found = self.first_filed(bin_of(size), size, blocks);
-        self.fitting_latest(size, found, blocks).or(found.map(|(_, index)| index))
+        let latest = self.latest.filter(|_| self.latest_size >= size);
+        match self.first_filed(bin_of(size), size, blocks) {
+            Some(Filed { index, .. }) => {
+                let comes_first =
+                    |_: &BlockIndex| self.latest_comes_before(blocks[index].size, index, blocks);
+                latest.filter(comes_first).or(Some(index))
+            }
+            None => latest,
+        }
     }
 
-    /// The latest block, if it fits and comes before the one that was found in the bins.
-    #[inline]
-    fn fitting_latest(
-        &self,
-        size: Bytes,
-        found: Option<(usize, BlockIndex)>,
-        blocks: &BlockTable,
-    ) -> Option<BlockIndex> {
-        let latest = self.latest.filter(|_| self.latest_size >= size)?;
-        let key = Key { size: self.latest_size, addr: self.latest_addr, index: latest };
-        let comes_first = found.is_none_or(|(_, index)| key < Key::of(index, blocks));
-        comes_first.then_some(latest)
-    }
-
-    /// The first fitting block in the bins and its bin, given the bin of its size.
-    #[inline]
-    fn first_filed(&self, number: usize, size: Bytes, blocks: &BlockTable) -> Option<(usize, BlockIndex)> {
+    /// The first fitting block in the bins, given the bin of its size.
+    #[expect(clippy::inline_always, reason = "as its caller")]
+    #[inline(always)]
+    fn first_filed(&self, number: usize, size: Bytes, blocks: &BlockTable) -> Option<Filed> {
         let from = self.occupied[number / WORD % WORD] >> (number % WORD);
         if number < EXACT {
             // Whatever is in a bin of one size fits.
@@ -256,15 +306,15 @@ impl SizeBins {
                 Bin::Many(list) => self.lists[*list as usize].first_fitting(size),
             };
             if let Some(index) = found {
-                return Some((number, index));
+                return Some(Filed { number, index, is_first: false });
             }
         }
         self.first_above(number, from & !1)
     }
 
-    /// The first block from this bin on and its bin, given the bits of its word from its own on.
+    /// The first block from this bin on, given the bits of its word from its own on.
     #[inline]
-    fn first_above(&self, number: usize, from: u64) -> Option<(usize, BlockIndex)> {
+    fn first_above(&self, number: usize, from: u64) -> Option<Filed> {
         let number = if from == 0 {
             let later = self.occupied_words & (u64::MAX << (number / WORD) << 1);
             let word = later.trailing_zeros() as usize;
@@ -276,7 +326,7 @@ impl SizeBins {
             Bin::Few(few) => few[0],
             Bin::Many(list) => self.lists[*list as usize].first(),
         };
-        first.map(|index| (number, index))
+        first.map(|index| Filed { number, index, is_first: true })
     }
 
     /// The block behind this one in the order; settled first.
@@ -292,12 +342,12 @@ impl SizeBins {
             }
         };
         let from = self.occupied[number / WORD % WORD] >> (number % WORD) & !1;
-        next.or_else(|| self.first_above(number, from).map(|(_, index)| index))
+        next.or_else(|| self.first_above(number, from).map(|filed| filed.index))
     }
 
     /// All blocks in order; settled first.
     pub(crate) fn iter<'a>(&'a self, blocks: &'a BlockTable) -> impl Iterator<Item = BlockIndex> + 'a {
-        let first = self.first_above(0, self.occupied[0]).map(|(_, index)| index);
+        let first = self.first_above(0, self.occupied[0]).map(|filed| filed.index);
         std::iter::successors(first, |index| self.next_after(*index, &blocks[*index]))
     }
 
@@ -307,7 +357,7 @@ impl SizeBins {
     }
 }
 
-/// The bin of blocks of this size: the size itself in units of 512 bytes below 1 MiB, where most blocks are; above that its
+/// The bin of blocks of this size: the size itself in units of 512 bytes up to 1 MiB, where most blocks are; above that its
 /// octave and the seven bits after the leading one; and the last bin for what is larger than all of these.
 #[inline]
 fn bin_of(size: Bytes) -> usize {
@@ -316,10 +366,10 @@ fn bin_of(size: Bytes) -> usize {
         Ok(units) if units < EXACT => return units,
         _ => {}
     }
-    let octave = units.ilog2() - EXACT.ilog2();
-    // From 128 to 255 after the shift.
-    let within = units >> (octave + EXACT.ilog2() - FINE_BITS);
-    (EXACT + (octave << FINE_BITS) as usize + within as usize % (1 << FINE_BITS)).min(LAST_BIN)
+    let octave = units.ilog2();
+    // From 128 to 255: which of its octave it is, and an octave more.
+    let within = (units >> (octave - FINE_BITS)) as usize;
+    (((octave as usize) << FINE_BITS) + within + AHEAD).min(LAST_BIN)
 }
 
 /// Puts a block among up to two others.
@@ -367,8 +417,10 @@ mod tests {
         assert_eq!(bin_of(Bytes::new(512)), 1);
         assert_eq!(bin_of(Bytes::mib(1) - Bytes::new(512)), 2047);
         assert_eq!(bin_of(Bytes::mib(1)), 2048);
-        assert_eq!(bin_of(Bytes::mib(2)), 2048 + 128);
-        assert_eq!(bin_of(Bytes::gib(64) - Bytes::new(512)), LAST_BIN);
+        assert_eq!(bin_of(Bytes::mib(1) + Bytes::new(512)), 2049);
+        assert_eq!(bin_of(Bytes::mib(2)), 2049 + 128);
+        assert_eq!(bin_of(Bytes::new(UNITS_BEYOND * 512)), LAST_BIN);
+        assert_eq!(bin_of(Bytes::new(UNITS_BEYOND * 512 - 512)), LAST_BIN - 1);
         let mut before = 0;
         for exponent in 9..64 {
             for part in 0..128 {

@@ -31,7 +31,10 @@ struct Found {
     index: BlockIndex,
     /// The request after rounding.
     rounded: Bytes,
-    /// Whether it gets only the front of the block.
+    /// Where the block waited.
+    set: FreeSetIndex,
+    pool: PoolKind,
+    /// Whether the request gets only the front of the block.
     splits: bool,
 }
 
@@ -39,8 +42,6 @@ struct Found {
 struct Taken {
     index: BlockIndex,
     id: BlockId,
-    pool: PoolKind,
-    addr: DeviceAddr,
     size: Bytes,
 }
 
@@ -52,27 +53,49 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         requested: Bytes,
         stream: StreamId,
     ) -> Result<(BlockIndex, DeviceAddr), AllocError> {
-        match self.allocate_plain(requested, stream) {
-            Some(taken) => Ok(taken),
-            None => self.allocate_with_care(requested, stream),
-        }
+        let index = match self.allocate_plain(requested, stream) {
+            Some(index) => index,
+            None => self.allocate_with_care(requested, stream)?,
+        };
+        Ok((index, self.addr_of(index)))
     }
 
     /// Hands out a cached block where nothing but the rules for default settings has a say; `None` says nothing about the others.
-    #[cfg_attr(not(target_arch = "wasm32"), inline(never))]
-    pub(crate) fn allocate_plain(
-        &mut self,
-        requested: Bytes,
-        stream: StreamId,
-    ) -> Option<(BlockIndex, DeviceAddr)> {
+    #[cfg_attr(
+        not(target_arch = "wasm32"),
+        expect(
+            clippy::inline_always,
+            reason = "nearly every request goes this way; engines for WebAssembly like it apart"
+        )
+    )]
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
+    pub(crate) fn allocate_plain(&mut self, requested: Bytes, stream: StreamId) -> Option<BlockIndex> {
         if self.needs_care() || requested >= size::LARGEST_REQUEST {
             return None;
         }
-        let found = self.find_plain(requested, stream)?;
+        let rounded = size::round_up(requested, size::MIN_BLOCK_SIZE);
+        // A branch, not a choice between two free sets: a processor that foresees it need not wait for the size to go on.
+        match size::pool_kind(rounded) {
+            PoolKind::Small => self.allocate_in_half(requested, rounded, stream, PoolKind::Small),
+            PoolKind::Large => self.allocate_in_half(requested, rounded, stream, PoolKind::Large),
+        }
+    }
+
+    /// As [`CachingAllocator::allocate_plain`], given the half of the pool.
+    #[expect(clippy::inline_always, reason = "what is known of either half leaves much of it out")]
+    #[inline(always)]
+    fn allocate_in_half(
+        &mut self,
+        requested: Bytes,
+        rounded: Bytes,
+        stream: StreamId,
+        pool: PoolKind,
+    ) -> Option<BlockIndex> {
+        let found = self.find_plain(rounded, stream, pool)?;
         Some(if self.sink.is_closed() {
-            self.hand_out::<true, false>(requested, found)
+            self.hand_out::<true, false>(requested, &found)
         } else {
-            self.hand_out::<true, true>(requested, found)
+            self.hand_out::<true, true>(requested, &found)
         })
     }
 
@@ -84,28 +107,22 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     /// Takes a cached block of the default pool by the rules for default settings.
-    #[expect(clippy::inline_always, reason = "nearly every request goes this way")]
+    #[expect(clippy::inline_always, reason = "as its callers")]
     #[inline(always)]
-    fn find_plain(&mut self, requested: Bytes, stream: StreamId) -> Option<Found> {
-        let rounded = size::round_up(requested, size::MIN_BLOCK_SIZE);
-        let pool = size::pool_kind(rounded);
+    fn find_plain(&mut self, rounded: Bytes, stream: StreamId, pool: PoolKind) -> Option<Found> {
         let set = self.default_set(pool, stream);
-        let index = self.free_sets[set].cached.take_first_fitting(rounded, &self.blocks)?;
-        let splits = size::should_split_plain(self.blocks[index].size, rounded, pool);
-        Some(Found { index, rounded, splits })
+        let (index, size) = self.free_sets[set].cached.take_first_fitting(rounded, &self.blocks)?;
+        let splits = size::should_split_plain(size, rounded, pool);
+        Some(Found { index, rounded, set, pool, splits })
     }
 
     #[inline(never)]
-    fn allocate_with_care(
-        &mut self,
-        requested: Bytes,
-        stream: StreamId,
-    ) -> Result<(BlockIndex, DeviceAddr), AllocError> {
+    fn allocate_with_care(&mut self, requested: Bytes, stream: StreamId) -> Result<BlockIndex, AllocError> {
         if requested >= size::LARGEST_REQUEST {
             return Err(AllocError::TooLarge { requested });
         }
         let found = self.find_with_care(requested, stream)?;
-        Ok(self.hand_out::<false, true>(requested, found))
+        Ok(self.hand_out::<false, true>(requested, &found))
     }
 
     /// Finds a block as PyTorch does it step by step, with pending frees, scopes and settings (`malloc`).
@@ -119,11 +136,11 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             self.process_events()?;
         }
         // Only frees were pending: all else is as where nothing needs care.
-        if self.is_plain
-            && !is_in_scope
-            && let Some(found) = self.find_plain(requested, stream)
-        {
-            return Ok(found);
+        if self.is_plain && !is_in_scope {
+            let rounded = size::round_up(requested, size::MIN_BLOCK_SIZE);
+            if let Some(found) = self.find_plain(rounded, stream, size::pool_kind(rounded)) {
+                return Ok(found);
+            }
         }
         let rounded = size::rounded(requested, &self.config);
         let pool = size::pool_kind(rounded);
@@ -149,7 +166,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let expands = search.expands && block.set == search.set;
         let splits = size::should_split(block.size, rounded, block.pool, expands, &self.config)
             && !self.free_sets[block.set].never_splits;
-        Ok(Found { index, rounded, splits })
+        Ok(Found { index, rounded, set: block.set, pool: block.pool, splits })
     }
 
     /// Where free blocks of the stream wait in this half of the pool.
@@ -253,20 +270,21 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     ///
     /// `IS_TOLD` says whether the sink hears of it. Where only the rules for default settings have a say (`IS_PLAIN`), no block is
     /// oversize, or of a segment that expands, and no free is pending.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "as its callers")]
+    #[inline(always)]
     fn hand_out<const IS_PLAIN: bool, const IS_TOLD: bool>(
         &mut self,
         requested: Bytes,
-        found: Found,
-    ) -> (BlockIndex, DeviceAddr) {
+        found: &Found,
+    ) -> BlockIndex {
         let allocation = AllocationId::new(self.allocations);
         self.allocations = self.allocations.wrapping_add(1);
-        let Taken { index, id, pool, addr, size } = if found.splits {
-            self.take_front::<IS_PLAIN, IS_TOLD>(requested, &found, allocation)
+        let Taken { index, id, size } = if found.splits {
+            self.take_front::<IS_PLAIN, IS_TOLD>(requested, found, allocation)
         } else {
-            self.take_whole::<IS_PLAIN>(requested, found.index, allocation)
+            self.take_whole::<IS_PLAIN>(requested, found, allocation)
         };
-        self.counters.allocated(pool, size, requested);
+        self.counters.allocated(found.pool, size, requested);
         if !IS_PLAIN {
             self.counters.note_pending();
         }
@@ -277,42 +295,45 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         if IS_TOLD {
             self.sink.record(Event::Allocated { block: id, allocation, requested, is_oversize });
         }
-        (index, addr)
+        index
     }
 
-    #[inline]
+    #[expect(clippy::inline_always, reason = "as its caller")]
+    #[inline(always)]
     fn take_whole<const IS_PLAIN: bool>(
         &mut self,
         requested: Bytes,
-        index: BlockIndex,
+        found: &Found,
         allocation: AllocationId,
     ) -> Taken {
+        let Found { index, pool, .. } = *found;
         let block = &mut self.blocks[index];
         block.state = BlockState::Allocated;
         block.requested = requested;
         block.allocation = allocation;
-        let Block { id, pool, addr, size, .. } = *block;
+        let Block { id, size, .. } = *block;
         let was_rest = block.is_split() && (IS_PLAIN || !block.is_expandable);
         if was_rest {
             self.counters.rests_fell(pool, 1, size);
         }
-        Taken { index, id, pool, addr, size }
+        Taken { index, id, size }
     }
 
-    #[inline]
+    #[expect(clippy::inline_always, reason = "as its caller")]
+    #[inline(always)]
     fn take_front<const IS_PLAIN: bool, const IS_TOLD: bool>(
         &mut self,
         requested: Bytes,
         found: &Found,
         allocation: AllocationId,
     ) -> Taken {
-        let Found { index: rest_index, rounded, .. } = *found;
+        let Found { index: rest_index, rounded, set, pool, .. } = *found;
         let index = self.blocks.claim();
         let id = self.blocks.mint();
         let (places, _) = self.blocks.places();
         let rest = &mut places[rest_index.place()];
         let was_split = rest.is_split();
-        let Block { id: rest_id, segment, previous, pool, set, addr, .. } = *rest;
+        let Block { id: rest_id, segment, previous, addr, .. } = *rest;
         let is_expandable = !IS_PLAIN && rest.is_expandable;
         let (rest_addr, rest_size) = (addr.offset(rounded), rest.size - rounded);
         let free_set = &mut self.free_sets[set];
@@ -348,7 +369,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         } else if !is_expandable {
             self.counters.rests_changed(pool, 1, rest_size.signed());
         }
-        Taken { index, id, pool, addr, size: rounded }
+        Taken { index, id, size: rounded }
     }
 
     #[cold]

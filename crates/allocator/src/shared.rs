@@ -111,7 +111,8 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
 impl<D: DeviceMemory, S: EventSink> Inner<D, S> {
     #[inline]
     fn allocate_plain(&mut self, requested: Bytes, stream: StreamId) -> Option<DeviceAddr> {
-        let (index, addr) = self.allocator.allocate_plain(requested, stream)?;
+        let index = self.allocator.allocate_plain(requested, stream)?;
+        let addr = self.allocator.addr_of(index);
         self.note(addr, index);
         Some(addr)
     }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::Config;
 
-use super::{Bin, List, SizeBins, bin_of};
+use super::{Bin, List, SizeBins, UNITS_BEYOND, bin_of};
 use crate::block::{Block, BlockIndex, BlockTable};
 use crate::pool::FreeSetIndex;
 
@@ -41,7 +41,7 @@ fn sizes() -> impl Strategy<Value = u64> {
         3 => Just(512),
         1 => Just(FAR_AWAY),
         1 => (1..2047_u64).prop_map(|units| 512 * units),
-        2 => select(vec![1024, MIB - 512, 2 * MIB - 512, 2 * MIB, 40 * MIB, (64 << 10) * MIB - 512, (64 << 10) * MIB, MIB * MIB, 1 << 53, 1 << 60]),
+        2 => select(vec![1024, MIB - 512, 2 * MIB - 512, 2 * MIB, 40 * MIB, UNITS_BEYOND * 512 - 512, UNITS_BEYOND * 512, MIB * MIB, 1 << 53, 1 << 60]),
     ]
 }
 
@@ -127,7 +127,7 @@ impl Pair {
         let found = expected.map_or(size, |(size, ..)| size);
         self.changed(found, |pair| {
             let taken = pair.bins.take_first_fitting(size, &pair.blocks);
-            assert_eq!(taken, expected.map(|(.., index)| index));
+            assert_eq!(taken, expected.map(|(size, _, index)| (index, size)));
             if let Some(key) = expected {
                 pair.model.remove(&key);
                 pair.blocks.remove(key.2);
