@@ -1,12 +1,12 @@
 //! Free blocks ordered by size, then address: best fit in a few steps, however many there are.
 //!
-//! Sizes fall into bins: one for each size up to 1 MiB, 128 for every octave up to 63.5 GiB. Two levels of bits say which bins hold
-//! blocks. Within a bin the order is exact too, so this is an ordered set; what differs from a tree is that finding the
-//! place of a block is arithmetic, and that the usual bin of up to three blocks costs no memory of its own.
+//! Sizes fall into bins: in the small half of a pool one for each size below 2 MiB, in the large half 128 for every octave. Two
+//! levels of bits say which bins hold blocks. Within a bin the order is exact too, so this is an ordered set; what differs from a
+//! tree is that finding the place of a block is arithmetic, and that the usual bin of up to three blocks costs no memory of its own.
 
 mod list;
 
-use blockyard_record::{Bytes, DeviceAddr};
+use blockyard_record::{Bytes, DeviceAddr, PoolKind};
 
 use crate::bins::list::{Key, List};
 use crate::block::{Block, BlockIndex, BlockTable};
@@ -15,19 +15,9 @@ const FEW: usize = 3;
 /// A list of this length fits into the bin again, with room for another block before it becomes a list once more.
 const SHORTEST_LIST: usize = FEW - 1;
 const WORD: usize = u64::BITS as usize;
-/// Sizes below this many units of 512 bytes have a bin each: all that the small half of a pool is asked for.
-const EXACT: usize = 2049;
-/// So many bits behind the leading one tell the bins of larger sizes apart.
+/// So many bits behind the leading one tell the bins of the large half apart.
 const FINE_BITS: u32 = 7;
-/// What the bins of larger sizes are ahead of where they would be, were all octaves cut as finely as theirs.
-const AHEAD: usize = EXACT - ((EXACT.ilog2() as usize + 1) << FINE_BITS);
 const LAST_BIN: usize = WORD * WORD - 1;
-/// Units from here on, those of 63.5 GiB, are all in the last bin.
-const UNITS_BEYOND: u64 = {
-    let last = LAST_BIN - EXACT;
-    let within = (1 << FINE_BITS) + last % (1 << FINE_BITS);
-    (within as u64) << (last >> FINE_BITS) << (EXACT.ilog2() - FINE_BITS)
-};
 
 /// The free blocks of one stream in one half of a pool.
 ///
@@ -35,6 +25,8 @@ const UNITS_BEYOND: u64 = {
 /// next, and then it never has to be filed at all.
 #[derive(Clone, Debug)]
 pub(crate) struct SizeBins {
+    /// Which sizes share a bin.
+    half: PoolKind,
     latest: Option<BlockIndex>,
     /// Zero while there is none.
     latest_size: Bytes,
@@ -47,21 +39,6 @@ pub(crate) struct SizeBins {
     bins: Vec<Bin>,
     lists: Vec<List>,
     vacant_lists: Vec<usize>,
-}
-
-impl Default for SizeBins {
-    fn default() -> Self {
-        Self {
-            latest: None,
-            latest_size: Bytes::ZERO,
-            latest_addr: DeviceAddr::new(0),
-            occupied_words: 0,
-            occupied: [0; WORD],
-            bins: Vec::new(),
-            lists: Vec::new(),
-            vacant_lists: Vec::new(),
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +61,21 @@ struct Filed {
 }
 
 impl SizeBins {
+    /// No blocks yet, for either half of a pool.
+    pub(crate) fn new(half: PoolKind) -> Self {
+        Self {
+            half,
+            latest: None,
+            latest_size: Bytes::ZERO,
+            latest_addr: DeviceAddr::new(0),
+            occupied_words: 0,
+            occupied: [0; WORD],
+            bins: Vec::new(),
+            lists: Vec::new(),
+            vacant_lists: Vec::new(),
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.latest.is_none() && self.occupied_words == 0
     }
@@ -113,7 +105,7 @@ impl SizeBins {
 
     #[inline]
     fn file(&mut self, index: BlockIndex, size: Bytes, addr: DeviceAddr, blocks: &BlockTable) {
-        let number = bin_of(size);
+        let number = bin_of(self.half, size);
         self.occupied_words |= 1 << (number / WORD);
         self.occupied[number / WORD % WORD] |= 1 << (number % WORD);
         match self.bins.get_mut(number) {
@@ -149,7 +141,7 @@ impl SizeBins {
         let list = match bin {
             Bin::Few(few) => {
                 let lists = (&mut self.lists, &mut self.vacant_lists);
-                let list = put_list(lists, few, number < EXACT, blocks);
+                let list = put_list(lists, few, holds_one_size(self.half, number), blocks);
                 *bin = Bin::Many(list);
                 list
             }
@@ -164,7 +156,7 @@ impl SizeBins {
         if self.latest == Some(index) {
             self.take_latest();
         } else {
-            self.remove_from_bin(bin_of(size), &Key { size, addr, index });
+            self.remove_from_bin(bin_of(self.half, size), &Key { size, addr, index });
         }
     }
 
@@ -214,7 +206,7 @@ impl SizeBins {
             return;
         };
         let list = &mut self.lists[list_number as usize];
-        list.remove(key);
+        list.remove(key, holds_one_size(self.half, number));
         if list.len() <= SHORTEST_LIST {
             let mut few = [None; FEW];
             list.lowest(&mut few);
@@ -227,7 +219,7 @@ impl SizeBins {
         if self.latest == Some(index) {
             return self.latest_size == block.size && self.latest_addr == block.addr;
         }
-        match self.bins.get(bin_of(block.size)) {
+        match self.bins.get(bin_of(self.half, block.size)) {
             Some(Bin::Few(few)) => few.contains(&Some(index)),
             Some(Bin::Many(list)) => {
                 self.lists[*list as usize].contains(&Key { size: block.size, addr: block.addr, index })
@@ -237,28 +229,30 @@ impl SizeBins {
     }
 
     /// Takes the smallest block of at least `size` out, the one at the lowest address among equals. Returns its size too.
-    #[expect(
-        clippy::inline_always,
-        reason = "for either half of a pool, what is known of its sizes leaves half of this out"
-    )]
+    ///
+    /// The caller says again for which half this is: where it is written there, half of this is left out.
+    #[expect(clippy::inline_always, reason = "to be made for either half")]
     #[inline(always)]
     pub(crate) fn take_first_fitting(
         &mut self,
+        half: PoolKind,
         size: Bytes,
         blocks: &BlockTable,
     ) -> Option<(BlockIndex, Bytes)> {
-        let number = bin_of(size);
+        debug_assert_eq!(half, self.half, "the half that these bins are for");
+        let number = bin_of(half, size);
         let bit = self.occupied[number / WORD % WORD] >> (number % WORD) & 1;
         // Most often what was just freed is asked for again, and nothing else of its size is there.
         if self.latest_size == size && bit == 0 {
             return self.take_latest();
         }
-        let Some(filed) = self.first_filed(number, size, blocks) else {
+        let Some(filed) = self.first_filed(half, number, size, blocks) else {
             return if self.latest_size >= size { self.take_latest() } else { None };
         };
         let Filed { number, index, is_first } = filed;
         // The bins of one size know it before the block is there.
-        let filed_size = if number < EXACT { Bytes::new((number as u64) << 9) } else { blocks[index].size };
+        let filed_size =
+            if holds_one_size(half, number) { Bytes::new((number as u64) << 9) } else { blocks[index].size };
         if self.latest_size >= size && self.latest_comes_before(filed_size, index, blocks) {
             return self.take_latest();
         }
@@ -281,7 +275,7 @@ impl SizeBins {
     /// The smallest block of at least `size`, the one at the lowest address among equals.
     pub(crate) fn first_fitting(&self, size: Bytes, blocks: &BlockTable) -> Option<BlockIndex> {
         let latest = self.latest.filter(|_| self.latest_size >= size);
-        match self.first_filed(bin_of(size), size, blocks) {
+        match self.first_filed(self.half, bin_of(self.half, size), size, blocks) {
             Some(Filed { index, .. }) => {
                 let comes_first =
                     |_: &BlockIndex| self.latest_comes_before(blocks[index].size, index, blocks);
@@ -294,9 +288,9 @@ impl SizeBins {
     /// The first fitting block in the bins, given the bin of its size.
     #[expect(clippy::inline_always, reason = "as its caller")]
     #[inline(always)]
-    fn first_filed(&self, number: usize, size: Bytes, blocks: &BlockTable) -> Option<Filed> {
+    fn first_filed(&self, half: PoolKind, number: usize, size: Bytes, blocks: &BlockTable) -> Option<Filed> {
         let from = self.occupied[number / WORD % WORD] >> (number % WORD);
-        if number < EXACT {
+        if holds_one_size(half, number) {
             // Whatever is in a bin of one size fits.
             return self.first_above(number, from);
         }
@@ -331,7 +325,7 @@ impl SizeBins {
 
     /// The block behind this one in the order; settled first.
     pub(crate) fn next_after(&self, index: BlockIndex, block: &Block) -> Option<BlockIndex> {
-        let number = bin_of(block.size);
+        let number = bin_of(self.half, block.size);
         let next = match self.bins.get(number)? {
             Bin::Few(few) => {
                 let place = few.iter().position(|place| *place == Some(index));
@@ -357,19 +351,26 @@ impl SizeBins {
     }
 }
 
-/// The bin of blocks of this size: the size itself in units of 512 bytes up to 1 MiB, where most blocks are; above that its
-/// octave and the seven bits after the leading one; and the last bin for what is larger than all of these.
+/// The bin of blocks of this size. In the small half, whose segments are of 2 MiB, that is the size itself in units of 512 bytes; in
+/// the large half its octave and the seven bits after the leading one; the last bin is for what is larger than all of these.
 #[inline]
-fn bin_of(size: Bytes) -> usize {
+fn bin_of(half: PoolKind, size: Bytes) -> usize {
     let units = size.get() >> 9;
-    match usize::try_from(units) {
-        Ok(units) if units < EXACT => return units,
-        _ => {}
-    }
-    let octave = units.ilog2();
-    // From 128 to 255: which of its octave it is, and an octave more.
-    let within = (units >> (octave - FINE_BITS)) as usize;
-    (((octave as usize) << FINE_BITS) + within + AHEAD).min(LAST_BIN)
+    let bin = match half {
+        PoolKind::Small => units,
+        PoolKind::Large => {
+            let octave = (units | 1 << FINE_BITS).ilog2() - FINE_BITS;
+            // From 128 to 255 after the shift: which of its octave it is, and an octave more.
+            (u64::from(octave) << FINE_BITS) + (units >> octave)
+        }
+    };
+    usize::try_from(bin).map_or(LAST_BIN, |bin| bin.min(LAST_BIN))
+}
+
+/// Whether all blocks of a bin are of the same size.
+#[inline]
+fn holds_one_size(half: PoolKind, number: usize) -> bool {
+    half == PoolKind::Small && number < LAST_BIN
 }
 
 /// Puts a block among up to two others.
@@ -414,23 +415,24 @@ mod tests {
 
     #[test]
     fn bins_are_in_the_order_of_their_sizes() {
-        assert_eq!(bin_of(Bytes::new(512)), 1);
-        assert_eq!(bin_of(Bytes::mib(1) - Bytes::new(512)), 2047);
-        assert_eq!(bin_of(Bytes::mib(1)), 2048);
-        assert_eq!(bin_of(Bytes::mib(1) + Bytes::new(512)), 2049);
-        assert_eq!(bin_of(Bytes::mib(2)), 2049 + 128);
-        assert_eq!(bin_of(Bytes::new(UNITS_BEYOND * 512)), LAST_BIN);
-        assert_eq!(bin_of(Bytes::new(UNITS_BEYOND * 512 - 512)), LAST_BIN - 1);
+        let small = |units: u64| bin_of(PoolKind::Small, Bytes::new(units * 512));
+        let large = |units: u64| bin_of(PoolKind::Large, Bytes::new(units * 512));
+        assert_eq!(
+            [1, 2048, 4094, 4095, 4096, 1 << 50].map(small),
+            [1, 2048, 4094, LAST_BIN, LAST_BIN, LAST_BIN]
+        );
+        assert_eq!([1, 127, 128, 255, 256, 257, 258].map(large), [1, 127, 128, 255, 256, 256, 257]);
+        assert_eq!(
+            [2048, 4096, (1 << 38) - 1, 1 << 38, 1 << 54].map(large),
+            [640, 768, LAST_BIN, LAST_BIN, LAST_BIN]
+        );
         let mut before = 0;
-        for exponent in 9..64 {
+        for exponent in 7..55 {
             for part in 0..128 {
-                let size = Bytes::new((1 << exponent) + (1_u64 << exponent) / 128 * part);
-                let bin = bin_of(size);
-                assert!(bin == before || bin == before + 1 || exponent <= 20 && bin > before, "{size}");
+                let bin = large((1 << exponent) + (1_u64 << exponent) / 128 * part);
+                assert!(bin == before + 1 || bin == LAST_BIN || exponent == 7, "{exponent} {part}");
                 before = bin;
             }
         }
-        assert_eq!(before, LAST_BIN);
-        assert_eq!(bin_of(Bytes::new(u64::MAX)), LAST_BIN);
     }
 }

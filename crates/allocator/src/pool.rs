@@ -122,7 +122,7 @@ impl FreeSets {
     ) -> FreeSetIndex {
         // As many sets as blocks would need 2^32 streams.
         let set = FreeSetIndex(u32::try_from(self.sets.len()).unwrap_or(u32::MAX));
-        let (cached, unmapped) = (SizeBins::default(), BTreeSet::new());
+        let (cached, unmapped) = (SizeBins::new(pool), BTreeSet::new());
         let Half { calls, never_splits, .. } = *half;
         self.sets.push(FreeSet { stream, owner, pool, cached, calls, never_splits, unmapped });
         if let Err(position) = half.position(stream) {

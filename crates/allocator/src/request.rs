@@ -111,7 +111,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     #[inline(always)]
     fn find_plain(&mut self, rounded: Bytes, stream: StreamId, pool: PoolKind) -> Option<Found> {
         let set = self.default_set(pool, stream);
-        let (index, size) = self.free_sets[set].cached.take_first_fitting(rounded, &self.blocks)?;
+        let (index, size) = self.free_sets[set].cached.take_first_fitting(pool, rounded, &self.blocks)?;
         let splits = size::should_split_plain(size, rounded, pool);
         Some(Found { index, rounded, set, pool, splits })
     }

@@ -6,7 +6,6 @@ use std::ops::Bound;
 
 use blockyard_record::{Bytes, DeviceAddr};
 
-use super::{EXACT, FINE_BITS, UNITS_BEYOND};
 use crate::block::{BlockIndex, BlockTable};
 
 /// A free block and its place in the order.
@@ -103,7 +102,7 @@ impl Entry for Place {
     }
 }
 
-/// For bins of several sizes: what the size has beyond the least of the bin, then the address.
+/// For bins of several sizes: the size, then the address.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SizeAndPlace {
     rank: u64,
@@ -111,14 +110,12 @@ pub(super) struct SizeAndPlace {
 }
 
 impl Entry for SizeAndPlace {
-    /// `None` where the bin's sizes have more than one octave.
     #[inline]
     fn of(key: &Key) -> Option<Self> {
         let units = key.units();
-        let octave = (units | EXACT as u64).ilog2();
-        let within = units & ((1 << (octave - FINE_BITS)) - 1);
-        let place = key.place().filter(|_| units < UNITS_BEYOND)?;
-        Some(Self { rank: within << PLACE_BITS | place, index: key.index })
+        // Sizes of 8 GiB and more leave no bits for the address.
+        let place = key.place().filter(|_| units >> (u64::BITS - PLACE_BITS) == 0)?;
+        Some(Self { rank: units << PLACE_BITS | place, index: key.index })
     }
 
     #[inline]
@@ -226,14 +223,15 @@ impl List {
         }
     }
 
-    pub(super) fn remove(&mut self, key: &Key) {
+    /// Takes it out, given whether all are of one size.
+    pub(super) fn remove(&mut self, key: &Key, is_of_one_size: bool) {
         match self {
             Self::OfOneSize(sorted) => sorted.remove(key),
             Self::OfSizes(sorted) => sorted.remove(key),
             Self::Tree(tree) => {
                 tree.remove(key);
                 if tree.len() <= LONGEST_LIST / 2 {
-                    let list = if key.units() < EXACT as u64 {
+                    let list = if is_of_one_size {
                         Sorted::of_tree(tree).map(Self::OfOneSize)
                     } else {
                         Sorted::of_tree(tree).map(Self::OfSizes)

@@ -8,12 +8,13 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::Config;
 
-use super::{Bin, List, SizeBins, UNITS_BEYOND, bin_of};
+use super::{Bin, List, SizeBins, bin_of};
 use crate::block::{Block, BlockIndex, BlockTable};
 use crate::pool::FreeSetIndex;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
 /// Blocks of this size have addresses that a list does not hold.
 const FAR_AWAY: u64 = 1536;
 
@@ -41,7 +42,7 @@ fn sizes() -> impl Strategy<Value = u64> {
         3 => Just(512),
         1 => Just(FAR_AWAY),
         1 => (1..2047_u64).prop_map(|units| 512 * units),
-        2 => select(vec![1024, MIB - 512, 2 * MIB - 512, 2 * MIB, 40 * MIB, UNITS_BEYOND * 512 - 512, UNITS_BEYOND * 512, MIB * MIB, 1 << 53, 1 << 60]),
+        2 => select(vec![1024, MIB - 512, 2 * MIB - 512, 2 * MIB, 40 * MIB, 8 * GIB - 512, 8 * GIB, 8 * GIB + 512, MIB * MIB, 1 << 53, 1 << 60]),
     ]
 }
 
@@ -59,7 +60,6 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 }
 
 /// Both, and the blocks that they hold.
-#[derive(Default)]
 struct Pair {
     blocks: BlockTable,
     bins: SizeBins,
@@ -70,6 +70,16 @@ struct Pair {
 }
 
 impl Pair {
+    fn new(half: PoolKind) -> Self {
+        Self {
+            blocks: BlockTable::default(),
+            bins: SizeBins::new(half),
+            model: BTreeSet::new(),
+            made: 0,
+            turns: BTreeSet::new(),
+        }
+    }
+
     fn block(&mut self, size: u64) -> (BlockIndex, Bytes, DeviceAddr) {
         // No two of the first 2^24 are equal, and they come in no order.
         let addr = self.made.wrapping_mul(0x009E_3779) % (1 << 24) * 512;
@@ -78,12 +88,12 @@ impl Pair {
         let (size, set) = (Bytes::new(size), FreeSetIndex::FIRST);
         let whole = (addr, size);
         let block =
-            Block::of_segment(BlockId::new(0), SegmentId::new(0), whole, (set, PoolKind::Large), false);
+            Block::of_segment(BlockId::new(0), SegmentId::new(0), whole, (set, self.bins.half), false);
         (self.blocks.insert(block), size, addr)
     }
 
     fn form(&self, size: Bytes) -> &'static str {
-        match self.bins.bins.get(bin_of(size)) {
+        match self.bins.bins.get(bin_of(self.bins.half, size)) {
             None => "none",
             Some(Bin::Few(_)) => "few",
             Some(Bin::Many(list)) => match self.bins.lists[*list as usize] {
@@ -126,7 +136,7 @@ impl Pair {
         assert_eq!(self.bins.first_fitting(size, &self.blocks), expected.map(|(.., index)| index));
         let found = expected.map_or(size, |(size, ..)| size);
         self.changed(found, |pair| {
-            let taken = pair.bins.take_first_fitting(size, &pair.blocks);
+            let taken = pair.bins.take_first_fitting(pair.bins.half, size, &pair.blocks);
             assert_eq!(taken, expected.map(|(size, _, index)| (index, size)));
             if let Some(key) = expected {
                 pair.model.remove(&key);
@@ -182,7 +192,20 @@ impl Pair {
             let next = self.model.range((*size, *addr, *index)..).nth(1).map(|(.., index)| *index);
             assert_eq!(settled.next_after(*index, &self.blocks[*index]), next);
         }
-        for size in [1, 512, 1024, 600 * KIB, MIB, MIB + 512, 3 * MIB + 8 * KIB, 5 * MIB, 1 << 60, u64::MAX] {
+        for size in [
+            1,
+            512,
+            1024,
+            600 * KIB,
+            MIB,
+            MIB + 512,
+            2 * MIB - 512,
+            2 * MIB,
+            3 * MIB + 8 * KIB,
+            5 * MIB,
+            1 << 60,
+            u64::MAX,
+        ] {
             let size = Bytes::new(size);
             let first = self.model.range((size, DeviceAddr::new(0), BlockIndex::LOWEST)..).next();
             assert_eq!(self.bins.first_fitting(size, &self.blocks), first.map(|(.., index)| *index));
@@ -190,8 +213,12 @@ impl Pair {
     }
 }
 
-fn follow(acts: &[Act]) -> Pair {
-    let mut pair = Pair::default();
+fn halves() -> impl Strategy<Value = PoolKind> {
+    select(vec![PoolKind::Small, PoolKind::Large])
+}
+
+fn follow(half: PoolKind, acts: &[Act]) -> Pair {
+    let mut pair = Pair::new(half);
     for act in acts {
         pair.act(act);
         pair.check();
@@ -200,11 +227,11 @@ fn follow(acts: &[Act]) -> Pair {
 }
 
 proptest! {
-    #![proptest_config(Config { failure_persistence: None, max_shrink_iters: 1024, ..Config::with_cases(if cfg!(miri) { 2 } else { 128 }) })]
+    #![proptest_config(Config { failure_persistence: None, max_shrink_iters: 1024, ..Config::with_cases(if cfg!(miri) { 4 } else { 256 }) })]
 
     #[test]
-    fn bins_answer_as_an_ordered_set(acts in acts()) {
-        follow(&acts);
+    fn bins_answer_as_an_ordered_set(half in halves(), acts in acts()) {
+        follow(half, &acts);
     }
 }
 
@@ -215,12 +242,14 @@ fn random_runs_lead_a_bin_through_all_its_forms() {
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;
 
-    let mut runner = TestRunner::deterministic();
-    let mut turns = BTreeSet::new();
-    for _ in 0..64 {
-        turns.extend(follow(&acts().new_tree(&mut runner).unwrap().current()).turns);
-    }
-    for turn in [("few", "list"), ("list", "few"), ("list", "tree"), ("tree", "list"), ("tree", "tree")] {
-        assert!(turns.contains(&turn), "{turn:?} is not among {turns:?}");
+    for half in [PoolKind::Small, PoolKind::Large] {
+        let mut runner = TestRunner::deterministic();
+        let mut turns = BTreeSet::new();
+        for _ in 0..64 {
+            turns.extend(follow(half, &acts().new_tree(&mut runner).unwrap().current()).turns);
+        }
+        for turn in [("few", "list"), ("list", "few"), ("list", "tree"), ("tree", "list"), ("tree", "tree")] {
+            assert!(turns.contains(&turn), "{turn:?} is not among {turns:?} in the {half:?} half");
+        }
     }
 }
