@@ -32,6 +32,21 @@ struct Functions {
     allocate_on_default: Option<unsafe extern "C" fn(*mut c_void, usize, usize) -> usize>,
 }
 
+impl Functions {
+    const NONE: Self = Self {
+        this: ptr::null_mut(),
+        allocate: None,
+        free: None,
+        record_stream: None,
+        advance: None,
+        advance_all: None,
+        empty_cache: None,
+        reset_stats: None,
+        stats: None,
+        allocate_on_default: None,
+    };
+}
+
 /// `Work` of `cpp/contenders.cpp`.
 #[repr(C)]
 struct Work {
@@ -52,21 +67,24 @@ pub struct Libraries {
     error: unsafe extern "C" fn() -> *const c_char,
     ours: Functions,
     theirs: Functions,
+    floor: Functions,
     // Functions of these are in use as long as this value lives.
     _loaded: (UnixLibrary, Library, Library),
 }
 
-/// One of the two.
+/// One of those that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// Our allocator behind its C ABI.
     Ours,
     /// PyTorch's library.
     Theirs,
+    /// A bare offset-allocator behind our lock; it can allocate and free, and no more.
+    Floor,
 }
 
 impl Side {
-    /// Both.
+    /// The two that are held against each other.
     pub const BOTH: [Self; 2] = [Self::Ours, Self::Theirs];
 }
 
@@ -113,7 +131,8 @@ impl Libraries {
             let error = *contenders.get(b"replay_error")?;
             let theirs = theirs(&cudart, &contenders)?;
             let ours = ours(&abi)?;
-            Ok(Self { warm, timed, error, ours, theirs, _loaded: (cudart, contenders, abi) })
+            let floor = floor(&abi)?;
+            Ok(Self { warm, timed, error, ours, theirs, floor, _loaded: (cudart, contenders, abi) })
         }
     }
 
@@ -121,6 +140,7 @@ impl Libraries {
         match side {
             Side::Ours => &self.ours,
             Side::Theirs => &self.theirs,
+            Side::Floor => &self.floor,
         }
     }
 
@@ -173,18 +193,7 @@ impl Libraries {
 }
 
 unsafe fn theirs(cudart: &UnixLibrary, contenders: &Library) -> Result<Functions> {
-    let mut functions = Functions {
-        this: ptr::null_mut(),
-        allocate: None,
-        free: None,
-        record_stream: None,
-        advance: None,
-        advance_all: None,
-        empty_cache: None,
-        reset_stats: None,
-        stats: None,
-        allocate_on_default: None,
-    };
+    let mut functions = Functions::NONE;
     // SAFETY: the types are those of the functions' definitions; `functions` is `Contender` of the C++ side.
     unsafe {
         let set_total = cudart.get::<unsafe extern "C" fn(u64)>(b"standin_set_total")?;
@@ -214,6 +223,19 @@ unsafe fn ours(abi: &Library) -> Result<Functions> {
             reset_stats: Some(*abi.get(b"blockyard_reset_stats")?),
             stats: Some(*abi.get(b"blockyard_stats")?),
             allocate_on_default: None,
+        })
+    }
+}
+
+unsafe fn floor(abi: &Library) -> Result<Functions> {
+    // SAFETY: as for `ours`.
+    unsafe {
+        let create = abi.get::<unsafe extern "C" fn(u64) -> *mut c_void>(b"floor_create")?;
+        Ok(Functions {
+            this: create(CAPACITY),
+            allocate: Some(*abi.get(b"floor_allocate")?),
+            free: Some(*abi.get(b"floor_free")?),
+            ..Functions::NONE
         })
     }
 }

@@ -6,6 +6,8 @@
 #![expect(unsafe_code, reason = "functions that C and JavaScript call by name")]
 
 #[cfg(not(target_arch = "wasm32"))]
+pub mod floor;
+#[cfg(not(target_arch = "wasm32"))]
 pub mod native;
 #[cfg(target_arch = "wasm32")]
 pub mod page;

@@ -31,10 +31,15 @@ fn results(report: &Report) -> String {
     let instructions = find("instructions");
     let mut text = String::new();
     if let Some(section) = find("pytorch") {
-        let more = if instructions.is_some() { " in instructions |" } else { "" };
-        let rule = if instructions.is_some() { " ---: |" } else { "" };
-        let _ = writeln!(text, "\n| {} | Blockyard | PyTorch | ratio (range) |{more}", section.unit);
-        let _ = writeln!(text, "| --- | ---: | ---: | ---: |{rule}");
+        let more: Vec<String> = instructions
+            .map(|_| "in instructions".to_owned())
+            .into_iter()
+            .chain(section.contenders.iter().skip(2).cloned())
+            .map(|head| format!(" {head} |"))
+            .collect();
+        let _ =
+            writeln!(text, "\n| {} | Blockyard | PyTorch | ratio (range) |{}", section.unit, more.concat());
+        let _ = writeln!(text, "| --- | ---: | ---: | ---: |{}", " ---: |".repeat(more.len()));
         for row in &section.rows {
             let _ = writeln!(text, "{}", line(row, instructions));
         }
@@ -63,6 +68,9 @@ fn line(row: &Row, instructions: Option<&Section>) -> String {
         let ratio = counted.and_then(|counted| counted.ratio);
         let told = ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{:.1}x", ratio.median));
         let _ = write!(line, " {told} |");
+    }
+    for other in 2..row.values.len() {
+        let _ = write!(line, " {} |", value(other));
     }
     line
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Goal, Report, Row, Section};
-use crate::measure::Measure;
+use crate::measure::{Measure, geometric_mean};
 
 /// The section as a table for a terminal, with its summary and notes.
 #[must_use]
@@ -91,7 +91,21 @@ pub(super) fn verdict(section: &Section) -> Option<String> {
         Some(true) => ": met",
         Some(false) => ": NOT met",
     };
-    Some(format!("geometric mean {:.2} times{worst}{goal}{verdict}", summary.mean))
+    Some(format!("geometric mean {:.2} times{worst}{goal}{verdict}{}", summary.mean, others(section)))
+}
+
+/// What the further contenders reach of a goal that grows with the ratio.
+fn others(section: &Section) -> String {
+    let reached = |(place, name): (usize, &String)| {
+        let value = |row: &Row, place: usize| row.values.get(place).copied().flatten();
+        let ratio = |row: &Row| Some(value(row, 1)?.median / value(row, place)?.median);
+        let mean = geometric_mean(&section.rows.iter().filter_map(ratio).collect::<Vec<_>>());
+        format!("; {name}: {mean:.2} times in the mean")
+    };
+    match section.goal {
+        Some(Goal::AtLeast { .. }) => section.contenders.iter().enumerate().skip(2).map(reached).collect(),
+        _ => String::new(),
+    }
 }
 
 fn closing(section: &Section) -> Vec<String> {
