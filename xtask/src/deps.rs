@@ -63,7 +63,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "blockyard-bench-abi",
-        &["blockyard-record", "blockyard-device", "blockyard-allocator", "blockyard-bench-trace"],
+        &[
+            "blockyard-record",
+            "blockyard-device",
+            "blockyard-lock",
+            "blockyard-allocator",
+            "blockyard-bench-trace",
+        ],
     ),
     (
         "blockyard-bench",

@@ -5,6 +5,7 @@
 //! tree is that finding the place of a block is arithmetic, and that the usual bin of up to three blocks costs no memory of its own.
 
 mod list;
+mod sorted;
 
 use blockyard_record::{Bytes, DeviceAddr, PoolKind};
 
@@ -206,7 +207,7 @@ impl SizeBins {
             return;
         };
         let list = &mut self.lists[list_number as usize];
-        list.remove(key, holds_one_size(self.half, number));
+        list.remove(key);
         if list.len() <= SHORTEST_LIST {
             let mut few = [None; FEW];
             list.lowest(&mut few);

@@ -1,11 +1,10 @@
 //! The blocks of a bin that holds more than a few, in exact order.
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
-use std::ops::Bound;
 
 use blockyard_record::{Bytes, DeviceAddr};
 
+use super::sorted::Sorted;
 use crate::block::{BlockIndex, BlockTable};
 
 /// A free block and its place in the order.
@@ -66,15 +65,15 @@ impl Key {
 const PLACE_BITS: u32 = 40;
 /// Of a rank in a bin of one size, those for the block.
 const INDEX_BITS: u32 = u64::BITS - PLACE_BITS;
-/// A longer list becomes a tree: moving its entries for every insertion would cost more. Measured; tests reach the tree with fewer.
-const LONGEST_LIST: usize = if cfg!(test) { 128 } else { 2048 };
 
 /// A block in a sorted list, as small as it can be, since entries are moved to make room for others.
 pub(super) trait Entry: Copy {
+    /// The order within a bin.
+    type Rank: Ord + Copy + std::fmt::Debug;
+
     /// `None` where it does not hold the key.
     fn of(key: &Key) -> Option<Self>;
-    /// Its place in the order within its bin.
-    fn rank(self) -> u64;
+    fn rank(self) -> Self::Rank;
     fn index(self) -> BlockIndex;
 }
 
@@ -83,6 +82,8 @@ pub(super) trait Entry: Copy {
 pub(super) struct Place(u64);
 
 impl Entry for Place {
+    type Rank = u64;
+
     #[inline]
     fn of(key: &Key) -> Option<Self> {
         let number = u64::from(key.index.number());
@@ -110,6 +111,8 @@ pub(super) struct SizeAndPlace {
 }
 
 impl Entry for SizeAndPlace {
+    type Rank = u64;
+
     #[inline]
     fn of(key: &Key) -> Option<Self> {
         let units = key.units();
@@ -129,149 +132,107 @@ impl Entry for SizeAndPlace {
     }
 }
 
-/// Entries in descending order, since best fit takes from the low end.
-#[derive(Clone, Debug)]
-pub(super) struct Sorted<E>(Vec<E>);
+/// For whatever a smaller entry does not hold.
+impl Entry for Key {
+    type Rank = (Bytes, DeviceAddr);
 
-impl<E: Entry> Sorted<E> {
-    /// How many of the entries come behind this rank.
-    #[inline]
-    fn above(&self, rank: u64) -> usize {
-        self.0.partition_point(|entry| entry.rank() > rank)
+    fn of(key: &Key) -> Option<Self> {
+        Some(*key)
     }
 
-    fn place_of(&self, key: &Key) -> Option<usize> {
-        let place = self.above(E::of(key)?.rank());
-        self.0.get(place).is_some_and(|entry| entry.index() == key.index).then_some(place)
+    fn rank(self) -> Self::Rank {
+        (self.size, self.addr)
     }
 
-    /// Adds it; where it has no room here, all of them as a tree.
-    #[inline]
-    fn insert_or_leave(&mut self, key: &Key, blocks: &BlockTable) -> Option<BTreeSet<Key>> {
-        match E::of(key) {
-            Some(entry) if self.0.len() < LONGEST_LIST => {
-                self.0.insert(self.above(entry.rank()), entry);
-                None
-            }
-            _ => Some(self.ascending().map(|index| Key::of(index, blocks)).chain([*key]).collect()),
-        }
-    }
-
-    fn remove(&mut self, key: &Key) {
-        // Most often the lowest is taken.
-        if self.0.last().is_some_and(|entry| entry.index() == key.index) {
-            self.0.pop();
-        } else if let Some(place) = self.place_of(key) {
-            self.0.remove(place);
-        }
-    }
-
-    fn first_fitting(&self, lowest: &Key) -> Option<BlockIndex> {
-        let rank = E::of(lowest)?.rank();
-        let fitting = self.0.partition_point(|entry| entry.rank() >= rank);
-        self.0[..fitting].last().map(|entry| entry.index())
-    }
-
-    fn next_after(&self, key: &Key) -> Option<BlockIndex> {
-        self.0[..self.above(E::of(key)?.rank())].last().map(|entry| entry.index())
-    }
-
-    /// In ascending order.
-    fn ascending(&self) -> impl Iterator<Item = BlockIndex> {
-        self.0.iter().rev().map(|entry| entry.index())
-    }
-
-    fn of_tree(tree: &BTreeSet<Key>) -> Option<Self> {
-        tree.iter().rev().map(E::of).collect::<Option<_>>().map(Self)
+    fn index(self) -> BlockIndex {
+        self.index
     }
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum List {
-    OfOneSize(Sorted<Place>),
-    OfSizes(Sorted<SizeAndPlace>),
-    /// Many of them, or some that no entry holds.
-    Tree(BTreeSet<Key>),
+    OneSize(Sorted<Place>),
+    SeveralSizes(Sorted<SizeAndPlace>),
+    /// With some that no smaller entry holds.
+    Anything(Sorted<Key>),
 }
 
 impl List {
     /// Nothing, for blocks of one size or of several.
     pub(super) fn new(is_of_one_size: bool) -> Self {
-        if is_of_one_size { Self::OfOneSize(Sorted(Vec::new())) } else { Self::OfSizes(Sorted(Vec::new())) }
+        if is_of_one_size { Self::OneSize(Sorted::default()) } else { Self::SeveralSizes(Sorted::default()) }
     }
 
     /// The same without blocks, which keeps its memory if it can.
     pub(super) fn reset(&mut self, is_of_one_size: bool) {
         match self {
-            Self::OfOneSize(Sorted(entries)) if is_of_one_size => entries.clear(),
-            Self::OfSizes(Sorted(entries)) if !is_of_one_size => entries.clear(),
+            Self::OneSize(sorted) if is_of_one_size => sorted.clear(),
+            Self::SeveralSizes(sorted) if !is_of_one_size => sorted.clear(),
             _ => *self = Self::new(is_of_one_size),
         }
     }
 
     pub(super) fn insert(&mut self, key: &Key, blocks: &BlockTable) {
-        let tree = match self {
-            Self::OfOneSize(sorted) => sorted.insert_or_leave(key, blocks),
-            Self::OfSizes(sorted) => sorted.insert_or_leave(key, blocks),
-            Self::Tree(tree) => {
-                tree.insert(*key);
-                None
-            }
+        let is_held = match self {
+            Self::OneSize(sorted) => insert_if_held(sorted, key),
+            Self::SeveralSizes(sorted) => insert_if_held(sorted, key),
+            Self::Anything(sorted) => insert_if_held(sorted, key),
         };
-        if let Some(tree) = tree {
-            *self = Self::Tree(tree);
+        if !is_held {
+            self.widen(key, blocks);
         }
     }
 
-    /// Takes it out, given whether all are of one size.
-    pub(super) fn remove(&mut self, key: &Key, is_of_one_size: bool) {
+    /// Adds what no smaller entry holds.
+    #[cold]
+    #[inline(never)]
+    fn widen(&mut self, key: &Key, blocks: &BlockTable) {
+        let mut places = vec![None; self.len()];
+        self.lowest(&mut places);
+        let mut sorted = Sorted::default();
+        places.into_iter().flatten().for_each(|index| sorted.insert(Key::of(index, blocks)));
+        sorted.insert(*key);
+        *self = Self::Anything(sorted);
+    }
+
+    pub(super) fn remove(&mut self, key: &Key) {
         match self {
-            Self::OfOneSize(sorted) => sorted.remove(key),
-            Self::OfSizes(sorted) => sorted.remove(key),
-            Self::Tree(tree) => {
-                tree.remove(key);
-                if tree.len() <= LONGEST_LIST / 2 {
-                    let list = if is_of_one_size {
-                        Sorted::of_tree(tree).map(Self::OfOneSize)
-                    } else {
-                        Sorted::of_tree(tree).map(Self::OfSizes)
-                    };
-                    *self = list.unwrap_or_else(|| Self::Tree(std::mem::take(tree)));
-                }
-            }
+            Self::OneSize(sorted) => remove_if_held(sorted, key),
+            Self::SeveralSizes(sorted) => remove_if_held(sorted, key),
+            Self::Anything(sorted) => remove_if_held(sorted, key),
         }
     }
 
     pub(super) fn contains(&self, key: &Key) -> bool {
         match self {
-            Self::OfOneSize(sorted) => sorted.place_of(key).is_some(),
-            Self::OfSizes(sorted) => sorted.place_of(key).is_some(),
-            Self::Tree(tree) => tree.contains(key),
+            Self::OneSize(sorted) => holds(sorted, key),
+            Self::SeveralSizes(sorted) => holds(sorted, key),
+            Self::Anything(sorted) => holds(sorted, key),
         }
     }
 
     pub(super) fn len(&self) -> usize {
         match self {
-            Self::OfOneSize(Sorted(entries)) => entries.len(),
-            Self::OfSizes(Sorted(entries)) => entries.len(),
-            Self::Tree(tree) => tree.len(),
+            Self::OneSize(sorted) => sorted.len(),
+            Self::SeveralSizes(sorted) => sorted.len(),
+            Self::Anything(sorted) => sorted.len(),
         }
     }
 
     /// Fills the places with the lowest, in ascending order.
     pub(super) fn lowest(&self, places: &mut [Option<BlockIndex>]) {
         match self {
-            Self::OfOneSize(sorted) => fill(places, sorted.ascending()),
-            Self::OfSizes(sorted) => fill(places, sorted.ascending()),
-            Self::Tree(tree) => fill(places, tree.iter().map(|key| key.index)),
+            Self::OneSize(sorted) => fill(places, sorted.ascending()),
+            Self::SeveralSizes(sorted) => fill(places, sorted.ascending()),
+            Self::Anything(sorted) => fill(places, sorted.ascending()),
         }
     }
 
     pub(super) fn first(&self) -> Option<BlockIndex> {
         match self {
-            Self::OfOneSize(Sorted(entries)) => entries.last().map(|entry| entry.index()),
-            Self::OfSizes(Sorted(entries)) => entries.last().map(|entry| entry.index()),
-            Self::Tree(tree) => tree.first().map(|key| key.index),
+            Self::OneSize(sorted) => sorted.first(),
+            Self::SeveralSizes(sorted) => sorted.first(),
+            Self::Anything(sorted) => sorted.first(),
         }
     }
 
@@ -279,21 +240,36 @@ impl List {
     pub(super) fn first_fitting(&self, size: Bytes) -> Option<BlockIndex> {
         let lowest = Key { size, addr: DeviceAddr::new(0), index: BlockIndex::LOWEST };
         match self {
-            Self::OfOneSize(sorted) => sorted.first_fitting(&lowest),
-            Self::OfSizes(sorted) => sorted.first_fitting(&lowest),
-            Self::Tree(tree) => tree.range(lowest..).next().map(|key| key.index),
+            Self::OneSize(sorted) => sorted.first_from(Place::of(&lowest)?.rank()),
+            Self::SeveralSizes(sorted) => sorted.first_from(SizeAndPlace::of(&lowest)?.rank()),
+            Self::Anything(sorted) => sorted.first_from(lowest.rank()),
         }
     }
 
     pub(super) fn next_after(&self, key: &Key) -> Option<BlockIndex> {
         match self {
-            Self::OfOneSize(sorted) => sorted.next_after(key),
-            Self::OfSizes(sorted) => sorted.next_after(key),
-            Self::Tree(tree) => {
-                tree.range((Bound::Excluded(*key), Bound::Unbounded)).next().map(|key| key.index)
-            }
+            Self::OneSize(sorted) => sorted.first_behind(Place::of(key)?.rank()),
+            Self::SeveralSizes(sorted) => sorted.first_behind(SizeAndPlace::of(key)?.rank()),
+            Self::Anything(sorted) => sorted.first_behind(key.rank()),
         }
     }
+}
+
+#[inline]
+fn remove_if_held<E: Entry>(sorted: &mut Sorted<E>, key: &Key) {
+    if let Some(entry) = E::of(key) {
+        sorted.remove(entry);
+    }
+}
+
+fn holds<E: Entry>(sorted: &Sorted<E>, key: &Key) -> bool {
+    E::of(key).is_some_and(|entry| sorted.contains(entry))
+}
+
+/// Adds it, if an entry of this kind holds it.
+#[inline]
+fn insert_if_held<E: Entry>(sorted: &mut Sorted<E>, key: &Key) -> bool {
+    E::of(key).map(|entry| sorted.insert(entry)).is_some()
 }
 
 fn fill(places: &mut [Option<BlockIndex>], lowest: impl Iterator<Item = BlockIndex>) {
