@@ -104,7 +104,8 @@ impl SizeBins {
         self.latest.take().map(|latest| (latest, size))
     }
 
-    #[inline]
+    #[expect(clippy::inline_always, reason = "a call costs as much as what it does")]
+    #[inline(always)]
     fn file(&mut self, index: BlockIndex, size: Bytes, addr: DeviceAddr, blocks: &BlockTable) {
         let number = bin_of(self.half, size);
         self.occupied_words |= 1 << (number / WORD);
