@@ -65,6 +65,15 @@ impl<E: Entry> Sorted<E> {
         }
     }
 
+    /// Of a piece that is there.
+    #[inline]
+    fn entries_mut(&mut self, piece: usize) -> &mut Vec<E> {
+        match piece.checked_sub(1) {
+            None => &mut self.lowest,
+            Some(place) => &mut self.higher[place].entries,
+        }
+    }
+
     /// The piece and the place in it, if it is there.
     #[inline]
     fn find(&self, entry: E) -> Option<(usize, usize)> {
@@ -82,13 +91,11 @@ impl<E: Entry> Sorted<E> {
     #[inline]
     pub(super) fn insert(&mut self, entry: E) {
         let piece = self.piece_of(entry.rank());
-        let entries = match piece.checked_sub(1) {
-            None => &mut self.lowest,
-            Some(place) => &mut self.higher[place].entries,
-        };
+        let entries = self.entries_mut(piece);
         entries.insert(not_below(entries, entry.rank()), entry);
+        let is_long = entries.len() > MOST;
         self.count += 1;
-        if entries.len() > MOST {
+        if is_long {
             self.divide(piece);
         }
     }
@@ -96,10 +103,7 @@ impl<E: Entry> Sorted<E> {
     #[cold]
     #[inline(never)]
     fn divide(&mut self, piece: usize) {
-        let entries = match piece.checked_sub(1) {
-            None => &mut self.lowest,
-            Some(place) => &mut self.higher[place].entries,
-        };
+        let entries = self.entries_mut(piece);
         let low = entries.split_off(entries.len() / 2);
         let high = std::mem::replace(entries, low);
         if let Some(from) = high.last().map(|entry| entry.rank()) {
@@ -119,10 +123,7 @@ impl<E: Entry> Sorted<E> {
             },
         };
         self.count -= 1;
-        let entries = match piece.checked_sub(1) {
-            None => &mut self.lowest,
-            Some(place) => &mut self.higher[place].entries,
-        };
+        let entries = self.entries_mut(piece);
         entries.remove(place);
         if entries.is_empty() {
             self.drop_piece(piece);
