@@ -78,14 +78,13 @@ impl Hash {
 /// The place of those in the crowd.
 const CROWD: usize = usize::MAX;
 const LEAST_PAIRS: usize = 256;
+/// So many slots for each block that is in the table.
+const SPARSITY: usize = 8;
 
 /// The pair where those stay that find their home filled, in the same line of a cache.
 fn next_door(home: usize) -> usize {
     home ^ 1
 }
-
-/// So many slots for each block that is in the table.
-const SPARSITY: usize = 8;
 
 impl AddrTable {
     /// The block at the address, if there is one for which `is_it` holds, and its place for [`AddrTable::remove`].

@@ -136,10 +136,10 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         if requested.is_zero() {
             return Ok(Allocation { addr: DeviceAddr::default(), block: None, allocator: self.identity });
         }
-        let (index, addr) = self.allocate_block(requested, stream)?;
+        let index = self.allocate_block(requested, stream)?;
         // The last number that was given.
         let id = AllocationId::new(self.allocations.wrapping_sub(1));
-        Ok(self.handle(addr, index, id))
+        Ok(self.handle(self.addr_of(index), index, id))
     }
 
     /// Takes an allocation back (`free`). If other streams used it, it stays pending until their work is done.

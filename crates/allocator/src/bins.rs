@@ -26,8 +26,8 @@ const LAST_BIN: usize = WORD * WORD - 1;
 /// next, and then it never has to be filed at all.
 #[derive(Clone, Debug)]
 pub(crate) struct SizeBins {
-    /// Which sizes share a bin.
-    half: PoolKind,
+    /// The half that it is; which sizes share a bin follows from it.
+    pub(crate) half: PoolKind,
     latest: Option<BlockIndex>,
     /// Zero while there is none.
     latest_size: Bytes,
@@ -379,7 +379,7 @@ fn holds_one_size(half: PoolKind, number: usize) -> bool {
 #[inline]
 fn insert_in_few(few: &mut [Option<BlockIndex>; FEW], key: &Key, blocks: &BlockTable) {
     // How many there are and which comes first cannot be foreseen, so nothing here asks with a branch.
-    let goes_before = |place: Option<BlockIndex>| place.is_none() | (*key < Key::at(place, blocks));
+    let goes_before = |place: Option<BlockIndex>| place.is_none() | key.comes_before(&Key::at(place, blocks));
     let index = Some(key.index);
     let [first, second, _] = *few;
     let (is_first, is_second) = (goes_before(first), goes_before(second));

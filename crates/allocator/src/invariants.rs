@@ -47,7 +47,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             let is_inactive = block.state == BlockState::Inactive;
             inactive += usize::from(is_inactive);
             let is_unmapped = block.state == BlockState::Unmapped;
-            if set.pool != block.pool
+            if set.cached.half != block.pool
                 || set.cached.contains(index, block) != is_inactive
                 || set.contains_unmapped(index, block) != is_unmapped
             {

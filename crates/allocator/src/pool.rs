@@ -30,7 +30,6 @@ impl FreeSetIndex {
 pub(crate) struct FreeSet {
     pub(crate) stream: StreamId,
     pub(crate) owner: PoolIndex,
-    pub(crate) pool: PoolKind,
     /// Cached blocks.
     pub(crate) cached: SizeBins,
     /// The calls of its half of the pool, which stand there too (`get_free_blocks_call_count`).
@@ -124,7 +123,7 @@ impl FreeSets {
         let set = FreeSetIndex(u32::try_from(self.sets.len()).unwrap_or(u32::MAX));
         let (cached, unmapped) = (SizeBins::new(pool), BTreeSet::new());
         let Half { calls, never_splits, .. } = *half;
-        self.sets.push(FreeSet { stream, owner, pool, cached, calls, never_splits, unmapped });
+        self.sets.push(FreeSet { stream, owner, cached, calls, never_splits, unmapped });
         if let Err(position) = half.position(stream) {
             half.sets.insert(position, (stream, set));
         }

@@ -2,7 +2,7 @@
 
 use blockyard_device::{DeviceError, DeviceMemory};
 use blockyard_record::{
-    AllocationId, BlockId, BlockState, Bytes, DeviceAddr, Event, EventSink, PoolKind, Refusal, StreamId,
+    AllocationId, BlockId, BlockState, Bytes, Event, EventSink, PoolKind, Refusal, StreamId,
 };
 
 use crate::block::{Block, BlockIndex};
@@ -52,12 +52,11 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         &mut self,
         requested: Bytes,
         stream: StreamId,
-    ) -> Result<(BlockIndex, DeviceAddr), AllocError> {
-        let index = match self.allocate_plain(requested, stream) {
-            Some(index) => index,
-            None => self.allocate_with_care(requested, stream)?,
-        };
-        Ok((index, self.addr_of(index)))
+    ) -> Result<BlockIndex, AllocError> {
+        match self.allocate_plain(requested, stream) {
+            Some(index) => Ok(index),
+            None => self.allocate_with_care(requested, stream),
+        }
     }
 
     /// Hands out a cached block where nothing but the rules for default settings has a say; `None` says nothing about the others.

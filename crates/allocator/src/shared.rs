@@ -51,9 +51,8 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
     #[inline(never)]
     fn allocate_as_anybody(&self, requested: Bytes, stream: StreamId) -> Result<DeviceAddr, AllocError> {
         self.inner.with(|inner| {
-            let (index, addr) = inner.allocator.allocate_block(requested, stream)?;
-            inner.note(addr, index);
-            Ok(addr)
+            let index = inner.allocator.allocate_block(requested, stream)?;
+            Ok(inner.note(index))
         })
     }
 
@@ -112,14 +111,15 @@ impl<D: DeviceMemory, S: EventSink> Inner<D, S> {
     #[inline]
     fn allocate_plain(&mut self, requested: Bytes, stream: StreamId) -> Option<DeviceAddr> {
         let index = self.allocator.allocate_plain(requested, stream)?;
-        let addr = self.allocator.addr_of(index);
-        self.note(addr, index);
-        Some(addr)
+        Some(self.note(index))
     }
 
+    /// Lets the block be found by its address, which it returns.
     #[inline]
-    fn note(&mut self, addr: DeviceAddr, index: BlockIndex) {
+    fn note(&mut self, index: BlockIndex) -> DeviceAddr {
+        let addr = self.allocator.addr_of(index);
         self.live.insert(addr, index, |index| self.allocator.addr_of(index));
+        addr
     }
 
     #[inline]

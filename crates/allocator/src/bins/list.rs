@@ -1,7 +1,5 @@
 //! The blocks of a bin that holds more than a few, in exact order.
 
-use std::cmp::Ordering;
-
 use blockyard_record::{Bytes, DeviceAddr};
 
 use super::sorted::Sorted;
@@ -15,29 +13,14 @@ pub(super) struct Key {
     pub(super) index: BlockIndex,
 }
 
-impl PartialEq for Key {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Key {}
-
-impl PartialOrd for Key {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Key {
-    #[inline]
-    fn cmp(&self, other: &Self) -> Ordering {
-        // Not `then_with`, which would branch on what cannot be foreseen.
-        self.size.cmp(&other.size).then(self.addr.cmp(&other.addr))
-    }
-}
-
 impl Key {
+    /// Whether it is the smaller one, or of equals the one at the lower address.
+    #[inline]
+    pub(super) fn comes_before(&self, other: &Self) -> bool {
+        // Not `then_with`, which would branch on what cannot be foreseen.
+        self.size.cmp(&other.size).then(self.addr.cmp(&other.addr)).is_lt()
+    }
+
     /// Of the block at a place, or of nothing.
     #[inline]
     pub(super) fn at(place: Option<BlockIndex>, blocks: &BlockTable) -> Self {
