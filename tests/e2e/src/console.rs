@@ -1,22 +1,11 @@
 //! What the page said to the console, and what it asked of the network.
 
 use anyhow::{Result, bail};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
+use thirtyfour::BrowserLogEntry;
 
+use crate::driver::answer;
 use crate::page::Page;
-
-/// A line of the browser's console.
-#[derive(Clone, Debug, Deserialize)]
-pub struct LogEntry {
-    /// `SEVERE`, `WARNING`, `INFO` or `DEBUG`.
-    pub level: String,
-    /// Who said it: `console-api`, `javascript` for an error that nobody caught, `network`, `security`, ...
-    #[serde(default)]
-    pub source: String,
-    /// Where and what.
-    pub message: String,
-}
 
 /// A request that the page made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,8 +21,8 @@ impl Page {
     ///
     /// # Errors
     /// What the browser says.
-    pub fn console(&self) -> Result<Vec<LogEntry>> {
-        Ok(serde_json::from_value(self.driver.post("/se/log", &json!({ "type": "browser" }))?)?)
+    pub fn console(&self) -> Result<Vec<BrowserLogEntry>> {
+        answer(self.driver.session()?.browser_log())
     }
 
     /// Checks that the console got no error since the last look at it: none written, none uncaught, nothing that the
@@ -46,7 +35,7 @@ impl Page {
         let severe: Vec<_> = entries
             .iter()
             .filter(|entry| entry.level == "SEVERE")
-            .map(|entry| format!("{}: {}", entry.source, entry.message))
+            .map(|entry| format!("{}: {}", entry.source.as_deref().unwrap_or("browser"), entry.message))
             .collect();
         if !severe.is_empty() {
             bail!("errors in the console:\n{}", severe.join("\n"));
@@ -59,8 +48,7 @@ impl Page {
     /// # Errors
     /// What the browser says.
     pub fn requests(&self) -> Result<Vec<Request>> {
-        let entries: Vec<LogEntry> =
-            serde_json::from_value(self.driver.post("/se/log", &json!({ "type": "performance" }))?)?;
+        let entries = answer(self.driver.session()?.get_log("performance"))?;
         let mut requests = Vec::new();
         for entry in entries {
             let event: Value = serde_json::from_str(&entry.message)?;

@@ -1,4 +1,4 @@
-//! One browser behind one WebDriver: its processes, and the protocol as far as the harness needs it.
+//! One browser behind one WebDriver: its processes and its session.
 
 use std::ffi::OsString;
 use std::fs;
@@ -9,7 +9,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
-use serde_json::{Value, json};
+use thirtyfour::error::{WebDriverError, WebDriverResult};
+use thirtyfour::support::block_on;
+use thirtyfour::{
+    ChromeCapabilities, ChromiumLikeCapabilities as _, DesiredCapabilities, LoggingPrefsLogLevel,
+    TimeoutConfiguration, WebDriver,
+};
 
 use crate::page::{Gpu, Window};
 use crate::{PATIENCE, output};
@@ -109,8 +114,8 @@ fn port_named(line: &str) -> Option<u16> {
 ///
 /// Fields drop in order: the driver and with it the browser, then the profile, then the place for the next browser.
 pub(crate) struct Driver {
-    process: Process,
-    session: String,
+    session: Option<WebDriver>,
+    _process: Process,
     _profile: Profile,
     _permit: Permit,
 }
@@ -120,95 +125,82 @@ impl Driver {
         let permit = Permit::wait();
         let profile = Profile::new()?;
         let process = Process::start()?;
-        let capabilities = capabilities(window, gpu, &profile);
-        let mut driver = Self { process, session: String::new(), _profile: profile, _permit: permit };
-        let session = driver.call("POST", "/session", &capabilities)?;
-        let id = session["sessionId"].as_str().context("chromedriver opened no session")?;
-        id.clone_into(&mut driver.session);
-        let patience = u64::try_from(PATIENCE.as_millis())?;
-        driver.post("/timeouts", &json!({ "script": patience, "pageLoad": patience }))?;
-        Ok(driver)
+        let capabilities = capabilities(window, gpu, &profile).map_err(|error| readable(&error))?;
+        let url = format!("http://127.0.0.1:{}", process.port);
+        let session = answer(async {
+            // Longer than the driver's own patience, whose error says more.
+            let connection = WebDriver::builder(url, capabilities).request_timeout(3 * PATIENCE);
+            let session = connection.connect().await?;
+            session.update_timeouts(TimeoutConfiguration::new(Some(PATIENCE), Some(PATIENCE), None)).await?;
+            Ok(session)
+        });
+        let session = Some(session.context("chromedriver opened no session")?);
+        Ok(Self { session, _process: process, _profile: profile, _permit: permit })
     }
 
-    /// Sends a command of this session; `path` is what follows the session's id.
-    pub(crate) fn post(&self, path: &str, body: &Value) -> Result<Value> {
-        self.call("POST", &format!("/session/{}{path}", self.session), body)
+    pub(crate) fn session(&self) -> Result<&WebDriver> {
+        self.session.as_ref().context("the browser has ended")
     }
+}
 
-    pub(crate) fn get(&self, path: &str) -> Result<Value> {
-        self.call("GET", &format!("/session/{}{path}", self.session), &Value::Null)
-    }
-
-    fn call(&self, method: &str, path: &str, body: &Value) -> Result<Value> {
-        let url = format!("http://127.0.0.1:{}{path}", self.process.port);
-        let request = match method {
-            "POST" => minreq::post(url).with_body(body.to_string()),
-            "DELETE" => minreq::delete(url),
-            _ => minreq::get(url),
-        };
-        // Longer than the driver's own patience, whose error says more.
-        let response = request
-            .with_header("Content-Type", "application/json; charset=utf-8")
-            .with_timeout(3 * PATIENCE.as_secs())
-            .send()
-            .with_context(|| format!("chromedriver did not answer {path}"))?;
-        let answer: Value = serde_json::from_slice(response.as_bytes())
-            .with_context(|| format!("chromedriver answered {path} with something that is not JSON"))?;
-        let value = &answer["value"];
-        if let Some(error) = value.get("error").and_then(Value::as_str) {
-            let message = value["message"].as_str().unwrap_or_default();
-            // The lines after the first are the driver's own stack.
-            bail!("{error}: {}", message.lines().next().unwrap_or_default());
-        }
-        Ok(value.clone())
-    }
+/// Waits for the answer to a command.
+pub(crate) fn answer<T: Send>(command: impl Future<Output = WebDriverResult<T>> + Send) -> Result<T> {
+    block_on(command).map_err(|error| readable(&error))
 }
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        if !self.session.is_empty() {
-            let _ = self.call("DELETE", &format!("/session/{}", self.session), &Value::Null);
+        if let Some(session) = self.session.take() {
+            // The driver's process ends next, and the browser with it.
+            let _ = answer(session.quit());
         }
     }
+}
+
+/// The error without the driver's own stack.
+fn readable(error: &WebDriverError) -> anyhow::Error {
+    let text = error.to_string();
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    anyhow::Error::msg(
+        lines.take_while(|line| !line.starts_with("Stacktrace")).collect::<Vec<_>>().join("; "),
+    )
 }
 
 /// What makes Chromium compute WebGPU in software.
 const SOFTWARE_GPU: [&str; 3] =
     ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--enable-unsafe-swiftshader"];
 
-fn capabilities(window: Window, gpu: Gpu, profile: &Profile) -> Value {
-    let mut options = json!({
-        "args": [
-            "--headless",
-            "--no-sandbox",
-            "--disable-dev-shm-usage",
-            "--disable-quic",
-            "--no-first-run",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            // Colors and sizes in pictures and checks are the same on every machine.
-            "--force-color-profile=srgb",
-            "--force-device-scale-factor=1",
-            // A browser on a pipe ends when the driver does, however that ends.
-            "--remote-debugging-pipe",
-            format!("--window-size={},{}", window.width, window.height),
-            format!("--user-data-dir={}", profile.0.display()),
-        ],
-    });
-    if gpu == Gpu::Software
-        && let Some(arguments) = options["args"].as_array_mut()
-    {
-        arguments.extend(SOFTWARE_GPU.map(Into::into));
+fn capabilities(window: Window, gpu: Gpu, profile: &Profile) -> WebDriverResult<ChromeCapabilities> {
+    let mut capabilities = DesiredCapabilities::chrome();
+    for argument in [
+        "--headless",
+        "--no-sandbox",
+        "--disable-dev-shm-usage",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        // Colors and sizes in pictures and checks are the same on every machine.
+        "--force-color-profile=srgb",
+        "--force-device-scale-factor=1",
+        // A browser on a pipe ends when the driver does, however that ends.
+        "--remote-debugging-pipe",
+        &format!("--window-size={},{}", window.width, window.height),
+        &format!("--user-data-dir={}", profile.0.display()),
+    ] {
+        capabilities.add_arg(argument)?;
+    }
+    if gpu == Gpu::Software {
+        SOFTWARE_GPU.iter().try_for_each(|argument| capabilities.add_arg(argument))?;
     }
     if let Some(browser) = std::env::var_os("CHROME") {
-        options["binary"] = browser.to_string_lossy().into();
+        capabilities.set_binary(&browser.to_string_lossy())?;
     }
-    json!({ "capabilities": { "alwaysMatch": {
-        "browserName": "chrome",
-        "goog:chromeOptions": options,
-        "goog:loggingPrefs": { "browser": "ALL", "performance": "ALL" },
-    } } })
+    for log in ["browser", "performance"] {
+        capabilities.set_logging_prefs(log, LoggingPrefsLogLevel::All)?;
+    }
+    Ok(capabilities)
 }
 
 #[cfg(test)]

@@ -1,51 +1,18 @@
 //! What a hand does: pointer, keys, files.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
+use serde_json::json;
+use thirtyfour::action_chain::ActionChain;
+use thirtyfour::common::command::{Actions, Command};
+use thirtyfour::{Key, TypingData};
 
+use crate::driver::answer;
 use crate::page::Page;
-
-/// Keys without a letter, for [`Page::press`] and [`Page::press_with`].
-pub mod key {
-    /// The space bar.
-    pub const SPACE: &str = " ";
-    /// Back one letter.
-    pub const BACKSPACE: &str = "\u{E003}";
-    /// To the next control.
-    pub const TAB: &str = "\u{E004}";
-    /// Enter.
-    pub const ENTER: &str = "\u{E007}";
-    /// Shift, to hold.
-    pub const SHIFT: &str = "\u{E008}";
-    /// Control, to hold.
-    pub const CONTROL: &str = "\u{E009}";
-    /// Alt, to hold.
-    pub const ALT: &str = "\u{E00A}";
-    /// Escape.
-    pub const ESCAPE: &str = "\u{E00C}";
-    /// Up a page.
-    pub const PAGE_UP: &str = "\u{E00E}";
-    /// Down a page.
-    pub const PAGE_DOWN: &str = "\u{E00F}";
-    /// To the end.
-    pub const END: &str = "\u{E010}";
-    /// To the start.
-    pub const HOME: &str = "\u{E011}";
-    /// Left.
-    pub const LEFT: &str = "\u{E012}";
-    /// Up.
-    pub const UP: &str = "\u{E013}";
-    /// Right.
-    pub const RIGHT: &str = "\u{E014}";
-    /// Down.
-    pub const DOWN: &str = "\u{E015}";
-    /// Delete forward.
-    pub const DELETE: &str = "\u{E017}";
-}
 
 /// Builds the events of a dropped file where the browser would: the drag itself cannot be driven from outside.
 const DROP: &str = "
@@ -64,8 +31,8 @@ impl Page {
     /// # Errors
     /// Where no displayed element matches, or another one would get the click.
     pub fn click(&self, css: &str) -> Result<()> {
-        let id = self.element(css)?;
-        self.driver.post(&format!("/element/{id}/click"), &json!({})).map(drop)
+        let element = self.element(css)?;
+        answer(element.click())
     }
 
     /// Clicks `css` at a point, from its top left corner.
@@ -73,12 +40,8 @@ impl Page {
     /// # Errors
     /// Where no displayed element matches, or the point is outside the viewport.
     pub fn click_at(&self, css: &str, x: f64, y: f64) -> Result<()> {
-        let start = self.viewport_point(css, x, y)?;
-        self.pointer(&[
-            start,
-            json!({ "type": "pointerDown", "button": 0 }),
-            json!({ "type": "pointerUp", "button": 0 }),
-        ])
+        let (x, y) = self.viewport_point(css, x, y)?;
+        self.act(|hand| hand.move_to(x, y).click())
     }
 
     /// Moves the pointer over `css` at a point, from its top left corner.
@@ -86,8 +49,8 @@ impl Page {
     /// # Errors
     /// As [`Page::click_at`].
     pub fn hover_at(&self, css: &str, x: f64, y: f64) -> Result<()> {
-        let point = self.viewport_point(css, x, y)?;
-        self.pointer(&[point])
+        let (x, y) = self.viewport_point(css, x, y)?;
+        self.act(|hand| hand.move_to(x, y))
     }
 
     /// Drags over `css` from one point to another with the main button; both from its top left corner.
@@ -98,9 +61,10 @@ impl Page {
         let start = self.viewport_point(css, from.0, from.1)?;
         let halfway = self.viewport_point(css, f64::midpoint(from.0, to.0), f64::midpoint(from.1, to.1))?;
         let end = self.viewport_point(css, to.0, to.1)?;
-        let (down, up) =
-            (json!({ "type": "pointerDown", "button": 0 }), json!({ "type": "pointerUp", "button": 0 }));
-        self.pointer(&[start, down, halfway, end, up])
+        self.act(|hand| {
+            let hand = hand.move_to(start.0, start.1).click_and_hold();
+            hand.move_to(halfway.0, halfway.1).move_to(end.0, end.1).release()
+        })
     }
 
     /// Turns the wheel over `css` at a point from its top left corner; `down` in pixels, negative is up.
@@ -108,12 +72,13 @@ impl Page {
     /// # Errors
     /// As [`Page::click_at`].
     pub fn wheel_at(&self, css: &str, x: f64, y: f64, down: i32) -> Result<()> {
-        let mut point = self.viewport_point(css, x, y)?;
-        point["type"] = json!("scroll");
-        point["deltaX"] = json!(0);
-        point["deltaY"] = json!(down);
-        let wheel = json!({ "type": "wheel", "id": "wheel", "actions": [point] });
-        self.driver.post("/actions", &json!({ "actions": [wheel] })).map(drop)
+        let (x, y) = self.viewport_point(css, x, y)?;
+        let scroll = json!({
+            "type": "scroll", "origin": "viewport", "duration": 0, "x": x, "y": y, "deltaX": 0, "deltaY": down,
+        });
+        // An action chain has no wheel.
+        let wheel = Actions::from(json!([{ "type": "wheel", "id": "wheel", "actions": [scroll] }]));
+        answer(self.driver.session()?.cmd(Command::PerformActions(wheel))).map(drop)
     }
 
     /// Types `text` into the field `css`, after what is there.
@@ -121,8 +86,8 @@ impl Page {
     /// # Errors
     /// Where no displayed element matches, or it takes no text.
     pub fn send_keys(&self, css: &str, text: &str) -> Result<()> {
-        let id = self.element(css)?;
-        self.driver.post(&format!("/element/{id}/value"), &json!({ "text": text })).map(drop)
+        let element = self.element(css)?;
+        answer(element.send_keys(text))
     }
 
     /// Empties the field `css`, then types `text`.
@@ -130,31 +95,27 @@ impl Page {
     /// # Errors
     /// As [`Page::send_keys`].
     pub fn fill(&self, css: &str, text: &str) -> Result<()> {
-        let id = self.element(css)?;
-        self.driver.post(&format!("/element/{id}/clear"), &json!({}))?;
-        self.driver.post(&format!("/element/{id}/value"), &json!({ "text": text })).map(drop)
+        let element = self.element(css)?;
+        answer(async {
+            element.clear().await?;
+            element.send_keys(text).await
+        })
     }
 
-    /// Presses keys one after the other wherever the focus is; each letter of `keys` is one (see [`key`]).
+    /// Presses keys one after the other wherever the focus is: a [`Key`], or the letters of a text.
     ///
     /// # Errors
     /// What the browser says.
-    pub fn press(&self, keys: &str) -> Result<()> {
-        self.press_with("", keys)
+    pub fn press(&self, keys: impl Into<TypingData>) -> Result<()> {
+        self.act(|hand| hand.send_keys(keys))
     }
 
-    /// As [`Page::press`], while the keys of `held` are down.
+    /// As [`Page::press`], while the key `held` is down.
     ///
     /// # Errors
     /// What the browser says.
-    pub fn press_with(&self, held: &str, keys: &str) -> Result<()> {
-        let down = |key: char| json!({ "type": "keyDown", "value": key.to_string() });
-        let up = |key: char| json!({ "type": "keyUp", "value": key.to_string() });
-        let mut actions: Vec<_> = held.chars().map(down).collect();
-        actions.extend(keys.chars().flat_map(|key| [down(key), up(key)]));
-        actions.extend(held.chars().rev().map(up));
-        let keyboard = json!({ "type": "key", "id": "keyboard", "actions": actions });
-        self.driver.post("/actions", &json!({ "actions": [keyboard] })).map(drop)
+    pub fn press_with(&self, held: &Key, keys: impl Into<TypingData>) -> Result<()> {
+        self.act(|hand| hand.key_down(held.clone()).send_keys(keys).key_up(held.clone()))
     }
 
     /// A selector-like word for what has the focus: `button#play`, `body` where nothing has it.
@@ -175,10 +136,8 @@ impl Page {
     pub fn upload(&self, css: &str, path: &Path) -> Result<()> {
         let path = path.canonicalize().with_context(|| format!("{} is missing", path.display()))?;
         self.wait_until(&format!("document.querySelector({})", json!(css)))?;
-        let id = self.find(css)?;
-        self.driver
-            .post(&format!("/element/{id}/value"), &json!({ "text": path.display().to_string() }))
-            .map(drop)
+        let field = self.find(css)?;
+        answer(field.send_keys(path.display().to_string()))
     }
 
     /// Drops a file called `name` on `css`.
@@ -190,24 +149,22 @@ impl Page {
         self.execute(DROP, &[json!(css), json!(name), json!(STANDARD.encode(bytes))]).map(drop)
     }
 
-    /// A move of the pointer to a point of `css`, as WebDriver writes it.
-    fn viewport_point(&self, css: &str, x: f64, y: f64) -> Result<Value> {
+    /// Where a point of `css` is in the viewport.
+    fn viewport_point(&self, css: &str, x: f64, y: f64) -> Result<(i64, i64)> {
         let rect = self.rect(css)?;
         // The driver takes the origin "element" from the middle of the visible part, which no caller knows.
-        Ok(json!({
-            "type": "pointerMove", "origin": "viewport", "duration": 0,
-            "x": pixel(rect.x + x), "y": pixel(rect.y + y),
-        }))
+        Ok((pixel(rect.x + x), pixel(rect.y + y)))
     }
 
-    fn pointer(&self, actions: &[Value]) -> Result<()> {
-        let mouse = json!({ "type": "pointer", "id": "mouse", "parameters": { "pointerType": "mouse" }, "actions": actions });
-        self.driver.post("/actions", &json!({ "actions": [mouse] })).map(drop)
+    /// Performs what `actions` adds to an empty list, without pauses.
+    fn act(&self, actions: impl FnOnce(ActionChain) -> ActionChain) -> Result<()> {
+        let none = Some(Duration::ZERO);
+        answer(actions(self.driver.session()?.action_chain_with_delay(none, none)).perform())
     }
 }
 
 /// The whole pixel that holds `position`: the driver takes no parts of one.
-#[expect(clippy::cast_possible_truncation, reason = "no screen has two billion pixels")]
-fn pixel(position: f64) -> i32 {
-    position.floor() as i32
+#[expect(clippy::cast_possible_truncation, reason = "no screen has so many pixels")]
+fn pixel(position: f64) -> i64 {
+    position.floor() as i64
 }

@@ -3,11 +3,11 @@
 //! [`drive`] serves `dist/`, opens the page in a fresh headless Chromium and hands a test a [`Page`] to act on:
 //!
 //! ```no_run
-//! use blockyard_e2e::{drive, key};
+//! use blockyard_e2e::{Key, drive};
 //!
 //! drive(|page| {
 //!     page.wait_for("main")?;
-//!     page.press(key::TAB)?;
+//!     page.press(Key::Tab)?;
 //!     page.dark(true)?;
 //!     page.check_accessible()
 //! })
@@ -34,9 +34,9 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 pub use axe::Violation;
-pub use console::{LogEntry, Request};
-pub use input::key;
+pub use console::Request;
 pub use page::{Gpu, Page, Rect, Window};
+pub use thirtyfour::{BrowserLogEntry, Key};
 
 /// How long anything is waited for.
 pub const PATIENCE: Duration = Duration::from_secs(20);

@@ -3,17 +3,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use blockyard_serve::{Port, Server};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use thirtyfour::{By, WebElement};
 
-use crate::driver::Driver;
+use crate::driver::{Driver, answer};
 use crate::{PATIENCE, root};
-
-/// The key under which WebDriver passes elements.
-const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
 /// The size of the browser's window.
 #[derive(Clone, Copy, Debug)]
@@ -98,8 +94,7 @@ impl Page {
     /// Where the page does not load.
     pub fn goto(&self, path: &str) -> Result<()> {
         let url = format!("{}{}", self.url, path.trim_start_matches('/'));
-        self.driver.post("/url", &json!({ "url": url }))?;
-        Ok(())
+        answer(self.driver.session()?.goto(url))
     }
 
     /// The address of the page's server, with a slash at the end.
@@ -113,7 +108,8 @@ impl Page {
     /// # Errors
     /// What the script throws.
     pub fn execute(&self, script: &str, arguments: &[Value]) -> Result<Value> {
-        self.driver.post("/execute/sync", &json!({ "script": script, "args": arguments }))
+        let value = answer(self.driver.session()?.execute(script, arguments.to_vec()))?;
+        Ok(value.json().clone())
     }
 
     /// As [`Page::execute`], for a script that awaits: the body of an async function.
@@ -182,8 +178,8 @@ impl Page {
     /// # Errors
     /// Where no displayed element matches.
     pub fn text(&self, css: &str) -> Result<String> {
-        let id = self.element(css)?;
-        self.string(&format!("/element/{id}/text"))
+        let element = self.element(css)?;
+        answer(element.text())
     }
 
     /// The attribute `name` of `css`, or `None` where it has none.
@@ -204,8 +200,9 @@ impl Page {
     /// # Errors
     /// Where no displayed element matches.
     pub fn value(&self, css: &str) -> Result<String> {
-        let id = self.element(css)?;
-        self.string(&format!("/element/{id}/property/value"))
+        let element = self.element(css)?;
+        let value = answer(element.prop("value"))?;
+        value.with_context(|| format!("{css} has no value"))
     }
 
     /// How many elements match `css` now, displayed or not.
@@ -236,7 +233,7 @@ impl Page {
     /// # Errors
     /// What the browser says.
     pub fn devtools(&self, command: &str, parameters: &Value) -> Result<Value> {
-        self.driver.post("/goog/cdp/execute", &json!({ "cmd": command, "params": parameters }))
+        answer(self.driver.session()?.cdp().send_raw(command, parameters))
     }
 
     /// Makes the system prefer dark colors, or light ones.
@@ -295,7 +292,8 @@ impl Page {
     /// # Errors
     /// Where the file cannot be written.
     pub fn screenshot(&self, path: &Path) -> Result<()> {
-        write_png(path, &self.string("/screenshot")?)
+        make_folder_of(path)?;
+        answer(self.driver.session()?.screenshot(path))
     }
 
     /// Writes a picture of `css`, as PNG.
@@ -303,32 +301,24 @@ impl Page {
     /// # Errors
     /// Where no displayed element matches, or the file cannot be written.
     pub fn screenshot_of(&self, css: &str, path: &Path) -> Result<()> {
-        let id = self.element(css)?;
-        write_png(path, &self.string(&format!("/element/{id}/screenshot"))?)
+        let element = self.element(css)?;
+        make_folder_of(path)?;
+        answer(element.screenshot(path))
     }
 
-    /// The driver's id of the displayed element `css`.
-    pub(crate) fn element(&self, css: &str) -> Result<String> {
+    /// The displayed element `css`.
+    pub(crate) fn element(&self, css: &str) -> Result<WebElement> {
         self.wait_for(css)?;
         self.find(css)
     }
 
-    /// The driver's id of the element `css`, displayed or not.
-    pub(crate) fn find(&self, css: &str) -> Result<String> {
-        let found = self.driver.post("/element", &json!({ "using": "css selector", "value": css }))?;
-        let id = found[ELEMENT].as_str().with_context(|| format!("no element matches {css}"))?;
-        Ok(id.to_owned())
-    }
-
-    fn string(&self, path: &str) -> Result<String> {
-        let value = self.driver.get(path)?;
-        Ok(value.as_str().with_context(|| format!("{path} is {value}, not text"))?.to_owned())
+    /// The element `css`, displayed or not.
+    pub(crate) fn find(&self, css: &str) -> Result<WebElement> {
+        answer(self.driver.session()?.find(By::Css(css)))
     }
 }
 
-fn write_png(path: &Path, encoded: &str) -> Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    fs::write(path, STANDARD.decode(encoded)?).with_context(|| format!("cannot write {}", path.display()))
+fn make_folder_of(path: &Path) -> Result<()> {
+    let folder = path.parent().context("a picture is a file in a folder")?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
 }

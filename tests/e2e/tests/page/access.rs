@@ -1,7 +1,7 @@
 //! For everybody: colors, keys, screen readers, small screens.
 
 use anyhow::{Result, ensure};
-use blockyard_e2e::{drive, key};
+use blockyard_e2e::{Key, drive};
 use serde_json::json;
 
 use crate::{choose, id, workload, write_workload};
@@ -48,12 +48,12 @@ fn the_page_follows_the_system_into_the_dark_and_can_be_told_otherwise() -> Resu
 fn everything_can_be_done_with_the_keyboard() -> Result<()> {
     drive(|page| {
         write_workload(page, "a = alloc 3 MiB\nb = alloc 5 MiB")?;
-        page.press(key::ESCAPE)?;
-        page.press(key::HOME)?;
+        page.press(Key::Escape)?;
+        page.press(Key::Home)?;
         page.wait_text(&id("position"), "step 0 of 2")?;
-        page.press(key::RIGHT)?;
+        page.press(Key::Right)?;
         page.wait_text(&id("position"), "step 1 of 2")?;
-        page.press(key::END)?;
+        page.press(Key::End)?;
         page.wait_text(&id("position"), "step 2 of 2")?;
         // To the map with Tab alone, however many stops that takes.
         let mut stops = 0;
@@ -62,12 +62,12 @@ fn everything_can_be_done_with_the_keyboard() -> Result<()> {
             .as_bool()
             .unwrap_or(false)
         {
-            page.press(key::TAB)?;
+            page.press(Key::Tab)?;
             stops += 1;
             ensure!(stops < 80, "the map cannot be reached with Tab");
         }
-        page.press(key::HOME)?;
-        page.press(key::ENTER)?;
+        page.press(Key::Home)?;
+        page.press(Key::Enter)?;
         page.wait_text(&id("block"), "3 MiB")?;
         page.press("+")?;
         page.wait_for(&id("zoom-out"))?;
@@ -76,7 +76,7 @@ fn everything_can_be_done_with_the_keyboard() -> Result<()> {
         page.press("f")?;
         page.wait_text(&id("position"), "step 3 of 3")?;
         ensure!(workload(page)?.contains("free a"), "{}", workload(page)?);
-        page.press_with(key::CONTROL, "z")?;
+        page.press_with(&Key::Control, "z")?;
         page.wait_text(&id("position"), "of 2")
     })
 }

@@ -156,13 +156,13 @@ fn settings_change_the_run_and_bad_ones_are_told() -> Result<()> {
         write_workload(page, "a = alloc 3 MiB\nb = alloc 30 MiB\nfree b\nc = alloc 3 MiB")?;
         page.wait_text(&id("segments-summary"), "2 segments, 50 MiB")?;
         page.fill(&id("config"), "expandable_segments:True")?;
-        page.press(blockyard_e2e::key::ENTER)?;
+        page.press(blockyard_e2e::Key::Enter)?;
         page.wait_text(&id("segments-summary"), "40 MiB")?;
         page.fill(&id("config"), "max_split_size_mb:2")?;
-        page.press(blockyard_e2e::key::ENTER)?;
+        page.press(blockyard_e2e::Key::Enter)?;
         page.wait_text(&id("device-error"), "must be >= 20")?;
         page.fill(&id("config"), " ")?;
-        page.press(blockyard_e2e::key::ENTER)?;
+        page.press(blockyard_e2e::Key::Enter)?;
         page.wait_text(&id("segments-summary"), "2 segments, 50 MiB")
     })
 }
