@@ -12,10 +12,15 @@ not its own; the functions here give them, with PyTorch's names and meanings.
 
 import collections
 import ctypes
+import hashlib
 import json
 import os
 import pickle
+import shutil
+import subprocess
 import sys
+import tempfile
+import warnings
 
 __all__ = [
     "BlockyardError",
@@ -30,6 +35,7 @@ __all__ = [
     "memory_snapshot",
     "memory_stats",
     "memory_summary",
+    "raises_out_of_memory",
     "record",
     "record_memory_history",
     "reset_accumulated_memory_stats",
@@ -52,8 +58,13 @@ _HOOKS = {
     "set_release_pool": "blockyard_release_pool",
 }
 
+# Compiled against the installed PyTorch, since it throws an exception of PyTorch's.
+_SOURCE_NAME = "blockyard_out_of_memory.cpp"
+CACHE_VARIABLE = "BLOCKYARD_CACHE"
+
 _library = None
 _allocator = None
+_raises_out_of_memory = False
 
 
 class BlockyardError(RuntimeError):
@@ -67,9 +78,13 @@ def enable(library=None):
     the build folders above it are searched. Settings are read from PYTORCH_CUDA_ALLOC_CONF, as PyTorch reads them.
     Returns the names of PyTorch's hooks that were set.
 
+    A request that finds no memory raises torch.OutOfMemoryError, with PyTorch's text and one more sentence: the cause. That
+    needs a small C++ function, which is compiled against the installed PyTorch the first time (some seconds, then cached). Where it
+    cannot be compiled, `enable` warns, and a request that finds no memory ends the process with the same text.
+
     Raises BlockyardError when CUDA is in use already, the library is missing or the settings are bad.
     """
-    global _allocator
+    global _allocator, _raises_out_of_memory
     import torch
 
     if _allocator is not None:
@@ -80,7 +95,18 @@ def enable(library=None):
         )
     loaded, path = _load(library)
     _check(loaded.blockyard_check_settings())
-    allocator = torch.cuda.memory.CUDAPluggableAllocator(path, "blockyard_malloc", "blockyard_free")
+    try:
+        # Finds `blockyard_free` too: the library is what the compiled function is linked with.
+        path, malloc, _raises_out_of_memory = _throwing_library(path), "blockyard_malloc_or_throw", True
+    except BlockyardError as error:
+        malloc, _raises_out_of_memory = "blockyard_malloc_or_exit", False
+        warnings.warn(
+            f"torch.OutOfMemoryError cannot be raised under Blockyard: {error}. A request that finds no memory will end the "
+            "process with its message.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    allocator = torch.cuda.memory.CUDAPluggableAllocator(path, malloc, "blockyard_free")
     # Set before the switch: nothing is allocated without them.
     hooks = []
     for setter, function in _HOOKS.items():
@@ -99,6 +125,11 @@ def enable(library=None):
 def is_enabled():
     """Whether `enable` was called."""
     return _allocator is not None
+
+
+def raises_out_of_memory():
+    """Whether a request that finds no memory raises torch.OutOfMemoryError; otherwise it ends the process with its message."""
+    return _raises_out_of_memory
 
 
 def memory_stats(device=None):
@@ -317,6 +348,53 @@ def _find(library):
         f"{LIBRARY_NAME} is in none of {', '.join(folders)}: build it with "
         f"`cargo build --release -p blockyard-torch-plugin`, or name it with {LIBRARY_VARIABLE}"
     )
+
+
+def _throwing_library(path):
+    """The library of the function that throws, compiled if it is not in the cache."""
+    import torch
+
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), _SOURCE_NAME)
+    root = os.path.dirname(os.path.abspath(torch.__file__))
+    headers, libraries = os.path.join(root, "include"), os.path.join(root, "lib")
+    if not os.path.exists(os.path.join(headers, "c10", "util", "Exception.h")):
+        raise BlockyardError(f"PyTorch's C++ headers are not in {headers}")
+    flags = ["-std=c++17", "-O2", "-shared", "-fPIC"]
+    # Since 2.7 PyTorch is always built with the newer strings.
+    flags.append(f"-D_GLIBCXX_USE_CXX11_ABI={int(getattr(torch._C, '_GLIBCXX_USE_CXX11_ABI', True))}")
+    with open(source, "rb") as file:
+        text = file.read()
+    parts = [text, torch.__version__.encode(), os.fsencode(root), os.fsencode(path), " ".join(flags).encode()]
+    key = hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
+    folder = os.environ.get(CACHE_VARIABLE) or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"), "blockyard"
+    )
+    made = os.path.join(folder, f"out-of-memory-{key}.so")
+    if os.path.exists(made):
+        return made
+    compiler = os.environ.get("CXX") or next(filter(shutil.which, ("c++", "g++", "clang++")), None)
+    if compiler is None:
+        raise BlockyardError("there is no C++ compiler (c++, g++ or clang++ on PATH, or the variable CXX)")
+    try:
+        os.makedirs(folder, exist_ok=True)
+        # Under a name of its own first: other processes of the same training compile at the same time.
+        handle, partial = tempfile.mkstemp(suffix=".so", dir=folder)
+        os.close(handle)
+    except OSError as error:
+        raise BlockyardError(f"nothing can be written to {folder} ({error}); set {CACHE_VARIABLE} to a folder") from error
+    linked = [path, "-L", libraries, "-lc10", f"-Wl,-rpath,{libraries}"]
+    command = [*compiler.split(), *flags, "-isystem", headers, source, *linked, "-o", partial]
+    try:
+        ran = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        if ran.returncode != 0:
+            raise BlockyardError(f"{compiler} failed: {(ran.stderr or ran.stdout).strip()[-1000:]}")
+        os.replace(partial, made)
+    except OSError as error:
+        raise BlockyardError(f"{compiler} cannot be run: {error}") from error
+    finally:
+        if os.path.exists(partial):
+            os.remove(partial)
+    return made
 
 
 def _index(device):

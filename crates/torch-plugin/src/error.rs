@@ -6,6 +6,9 @@ use blockyard_allocator::{AllocError, ConfigError};
 use blockyard_device_cuda::OpenError;
 use blockyard_record::{DeviceAddr, StateError};
 
+use crate::cause::cause;
+use crate::devices::Device;
+
 /// Why a call gave nothing.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -34,6 +37,13 @@ pub(crate) enum PluginError {
     /// The allocator refused. The text is PyTorch's.
     #[error(transparent)]
     Allocator(#[from] AllocError),
+    /// A request that found no memory: PyTorch's text, and why that is so.
+    #[error("{error}\nBlockyard: {cause}.")]
+    OutOfMemory {
+        error: AllocError,
+        /// One sentence without a full stop.
+        cause: String,
+    },
     /// A size below zero.
     #[error("a request of {0} bytes")]
     Size(isize),
@@ -72,6 +82,30 @@ pub(crate) enum PluginError {
 }
 
 impl PluginError {
+    /// Whether PyTorch would raise `torch.OutOfMemoryError`.
+    pub(crate) fn is_out_of_memory(&self) -> bool {
+        matches!(
+            self,
+            Self::Allocator(
+                AllocError::OutOfMemory(_)
+                    | AllocError::MallocAsyncOutOfMemory(_)
+                    | AllocError::UncachedOutOfMemory { .. }
+                    | AllocError::TooLarge { .. }
+            )
+        )
+    }
+
+    /// The same error, with the reason why the device had no memory for the request where that is known.
+    pub(crate) fn with_cause(self, device: i32) -> Self {
+        match (self, Device::used(device)) {
+            (Self::Allocator(AllocError::OutOfMemory(failed)), Some(device)) => {
+                let cause = cause(&failed, &device.allocator.with(|allocator| allocator.snapshot()));
+                Self::OutOfMemory { error: AllocError::OutOfMemory(failed), cause }
+            }
+            (error, _) => error,
+        }
+    }
+
     /// The message with all its causes.
     pub(crate) fn words(&self) -> String {
         let mut words = self.to_string();

@@ -10,7 +10,7 @@ use blockyard_allocator::AllocError;
 use blockyard_device::DeviceError;
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
-use crate::border::hook;
+use crate::border::{answer, hook};
 use crate::devices::{Allocator, Device, settings};
 use crate::error::PluginError;
 use crate::filter::{MempoolId, OwnFilter, StreamFilter};
@@ -24,13 +24,71 @@ pub extern "C" fn blockyard_init(_device_count: c_int) {
 /// Hands out `size` bytes for use on `stream`; null for 0 bytes, and when there is no memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_malloc(size: isize, device: c_int, stream: *mut c_void) -> *mut c_void {
-    hook(ptr::null_mut(), || {
-        let requested = u64::try_from(size).map_err(|_| PluginError::Size(size))?;
-        let allocator = &Device::get(device)?.allocator;
-        let addr =
-            allocator.allocate(Bytes::new(requested), stream_id(stream)).map_err(PluginError::Allocator)?;
-        Ok(pointer(addr))
-    })
+    hook(ptr::null_mut(), || allocate(size, device, stream))
+}
+
+/// As [`blockyard_malloc`], for the C++ function that throws PyTorch's exceptions: nothing is printed, [`blockyard_last_error`]
+/// has the text, and `failure` is set to 1 for out of memory and to 2 for any other error. A success leaves `failure` as it is.
+///
+/// # Safety
+///
+/// `failure` must be null or where a number can be written.
+///
+/// [`blockyard_last_error`]: crate::blockyard_last_error
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blockyard_try_malloc(
+    size: isize,
+    device: c_int,
+    stream: *mut c_void,
+    failure: *mut c_int,
+) -> *mut c_void {
+    let mut code = OTHER_ERROR;
+    let found = answer(None, || match allocate(size, device, stream) {
+        Ok(memory) => Ok(Some(memory)),
+        Err(error) if error.is_out_of_memory() => {
+            code = OUT_OF_MEMORY;
+            Err(error.with_cause(device))
+        }
+        Err(error) => Err(error),
+    });
+    if let Some(memory) = found {
+        return memory;
+    }
+    // SAFETY: as the caller says.
+    if let Some(failure) = unsafe { failure.as_mut() } {
+        *failure = code;
+    }
+    ptr::null_mut()
+}
+
+/// As [`blockyard_malloc`], but the process ends, with the message on standard error, where there is no memory: for a
+/// PyTorch that would take a null pointer for memory and fault later.
+#[unsafe(no_mangle)]
+pub extern "C" fn blockyard_malloc_or_exit(size: isize, device: c_int, stream: *mut c_void) -> *mut c_void {
+    let found =
+        hook(None, || allocate(size, device, stream).map(Some).map_err(|error| error.with_cause(device)));
+    found.unwrap_or_else(|| end_process())
+}
+
+const OUT_OF_MEMORY: c_int = 1;
+const OTHER_ERROR: c_int = 2;
+
+#[inline]
+fn allocate(size: isize, device: c_int, stream: *mut c_void) -> Result<*mut c_void, PluginError> {
+    let requested = u64::try_from(size).map_err(|_| PluginError::Size(size))?;
+    let allocator = &Device::get(device)?.allocator;
+    let addr =
+        allocator.allocate(Bytes::new(requested), stream_id(stream)).map_err(PluginError::Allocator)?;
+    Ok(pointer(addr))
+}
+
+// Not `std::process::exit`: it runs what C++ and CUDA registered for the end of the process, while other threads still work.
+#[cold]
+fn end_process() -> ! {
+    unsafe extern "C" {
+        safe fn _exit(status: c_int) -> !;
+    }
+    _exit(1)
 }
 
 /// Takes back what [`blockyard_malloc`] handed out on that device; null is ignored.

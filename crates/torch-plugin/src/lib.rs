@@ -10,6 +10,7 @@
 
 mod answers;
 mod border;
+mod cause;
 mod devices;
 mod error;
 mod files;
@@ -26,6 +27,6 @@ pub use answers::{
 pub use filter::{MempoolId, StreamFilter};
 pub use hooks::{
     blockyard_base_alloc, blockyard_begin_allocate_to_pool, blockyard_end_allocate_to_pool, blockyard_free,
-    blockyard_init, blockyard_malloc, blockyard_memory_fraction, blockyard_record_stream,
-    blockyard_release_pool, blockyard_reset,
+    blockyard_init, blockyard_malloc, blockyard_malloc_or_exit, blockyard_memory_fraction,
+    blockyard_record_stream, blockyard_release_pool, blockyard_reset, blockyard_try_malloc,
 };

@@ -1,21 +1,27 @@
 //! The Python module, with a stand-in for torch.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use crate::library::{folder, path, told, with_driver};
 use crate::recorded::{replayed_stats, value, verify};
 
-fn run(name: &str, settings: &str) {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/module.py");
-    let folder = folder(name);
+/// The script, ready to be run with its arguments; `None` where there is no Python.
+fn script(name: &str) -> Option<Command> {
     if Command::new("python3").arg("--version").output().is_err() {
         assert!(std::env::var_os("REQUIRE_PYTHON").is_none(), "REQUIRE_PYTHON, but there is no python3");
         println!("skipped: there is no python3");
-        return;
+        return None;
     }
     let mut command = Command::new("python3");
-    command.arg(script).arg(path()).arg(&folder).arg(settings);
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python").join(name)).arg(path());
+    Some(command)
+}
+
+fn run(name: &str, settings: &str) {
+    let folder = folder(name);
+    let Some(mut command) = script("module.py") else { return };
+    command.arg(&folder).arg(settings);
     let told = told(&with_driver(&mut command, &[]));
     assert!(told.contains("done as it should be"), "{told}");
     verify(&folder.join("late.jsonl"));
@@ -44,4 +50,28 @@ fn the_module_works_with_expandable_segments() {
 #[test]
 fn the_module_works_with_a_largest_split() {
     run("split", "max_split_size_mb:64,roundup_power2_divisions:4");
+}
+
+/// Runs a part of the script about running out of memory, on a device of 1 GiB.
+fn run_out_of_memory(part: &str) -> Option<Output> {
+    let mut command = script("out_of_memory.py")?;
+    command.arg(folder("out_of_memory")).arg(part);
+    Some(with_driver(&mut command, &[("FAKE_CUDA_MEMORY", "1073741824")]))
+}
+
+#[test]
+fn an_out_of_memory_is_an_exception_that_can_be_caught() {
+    let Some(output) = run_out_of_memory("throw") else { return };
+    assert!(told(&output).contains("done as it should be"));
+}
+
+#[test]
+fn without_a_compiler_an_out_of_memory_ends_the_process_with_its_message() {
+    for part in ["exit", "broken"] {
+        let Some(output) = run_out_of_memory(part) else { return };
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!((output.status.code(), out.trim()), (Some(1), "before"), "{err}");
+        assert!(err.contains("blockyard: CUDA out of memory. Tried to allocate 2.00 GiB."), "{err}");
+        assert!(err.contains("Blockyard: the request of 2 GiB alone is above the limit of 1 GiB."), "{err}");
+    }
 }

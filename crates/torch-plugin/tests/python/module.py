@@ -52,7 +52,9 @@ def change(allocator):
 
 
 torch = types.ModuleType("torch")
-torch.__version__ = "2.11.0+stand-in"
+# Nothing of PyTorch lies there, so nothing is compiled: out_of_memory.py is about that.
+torch.__version__, torch.__file__ = "2.11.0+stand-in", os.path.join(FOLDER, "torch", "__init__.py")
+torch._C = types.SimpleNamespace()
 torch.cuda = types.SimpleNamespace(
     is_initialized=lambda: Switch.is_initialized,
     current_device=lambda: 0,
