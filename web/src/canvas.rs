@@ -134,6 +134,7 @@ impl Brush<'_> {
     fn draw(&mut self, mark: &Mark) {
         match mark {
             Mark::Rect { rect, fill, outline } => self.rect(*rect, *fill, *outline),
+            Mark::Rounded { rect, fill, radius_px } => self.rounded(*rect, *fill, *radius_px),
             Mark::Frame { rect, role, dash, width_px } => self.frame(*rect, *role, *dash, *width_px),
             Mark::Line { from, to, role, dash, width_px } => {
                 self.path(&[*from, *to], *role, *dash, *width_px);
@@ -178,6 +179,17 @@ impl Brush<'_> {
         if let Some(role) = outline {
             self.frame(rect, role, Dash::Solid, 1.0);
         }
+    }
+
+    fn rounded(&mut self, rect: Rect, fill: Fill, radius_px: f32) {
+        self.set_fill(fill);
+        let place = self.snap(rect);
+        self.context.begin_path();
+        let radius = self.device(radius_px);
+        if self.context.round_rect_with_f64(place.x, place.y, place.width, place.height, radius).is_err() {
+            self.context.rect(place.x, place.y, place.width, place.height);
+        }
+        self.context.fill();
     }
 
     fn frame(&mut self, rect: Rect, role: Role, dash: Dash, width_px: f32) {

@@ -18,13 +18,22 @@ type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 /// Brings `dist/` up to date; quick where nothing changed.
 pub(crate) fn build(workspace: &Workspace) -> Result<()> {
+    build_to(workspace, &workspace.dist(), None)
+}
+
+/// Brings the folder `out` up to date; it holds the page and nothing else then. Another profile of cargo than `index.html` names
+/// may build sooner.
+pub(crate) fn build_to(workspace: &Workspace, out: &Path, profile: Option<&str>) -> Result<()> {
     let begun = Instant::now();
     setup::wasm_target(workspace)?;
     let metadata = Metadata::read(workspace)?;
     metadata.check_bindgen()?;
     let index = workspace.root().join("index.html");
     let text = fs::read_to_string(&index).with_context(|| format!("cannot read {}", index.display()))?;
-    let page = Page::read(&text)?;
+    let mut page = Page::read(&text)?;
+    if let Some(profile) = profile {
+        page.programs.iter_mut().for_each(|program| profile.clone_into(&mut program.profile));
+    }
 
     let mut files = Files::new();
     let compiled = compile(workspace, &metadata, &page.programs)?;
@@ -43,8 +52,10 @@ pub(crate) fn build(workspace: &Workspace) -> Result<()> {
         }
     }
     files.insert("index.html".into(), page.html.into_bytes());
-    update(&workspace.dist(), &files)?;
-    println!("    dist/ is up to date, {} files, {:.1} s", files.len(), begun.elapsed().as_secs_f64());
+    ensure_ours(out)?;
+    update(out, &files)?;
+    let seconds = begun.elapsed().as_secs_f64();
+    println!("    {} is up to date, {} files, {seconds:.1} s", out.display(), files.len());
     Ok(())
 }
 
@@ -138,6 +149,14 @@ fn add_folder(files: &mut Files, source: &Path, target: &Path) -> Result<()> {
     for name in names {
         add_file(files, &source.join(&name), target.join(&name))?;
     }
+    Ok(())
+}
+
+/// Other files of the folder will be removed, so it must be the page's own: new, empty, or made by an earlier build.
+fn ensure_ours(folder: &Path) -> Result<()> {
+    let is_new = !folder.exists() || fs::read_dir(folder)?.next().is_none();
+    let is_ours = is_new || folder.join("blockyard-web.js").is_file();
+    ensure!(is_ours, "{} has other files in it: name a new or empty folder", folder.display());
     Ok(())
 }
 

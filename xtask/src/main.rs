@@ -18,6 +18,7 @@ mod stages;
 mod workspace;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
@@ -30,7 +31,9 @@ const HELP: &str = "\
 The developer's commands of Blockyard.
 
 cargo xtask play [--port N]  build the page and serve it on 127.0.0.1 (port 8080; 0 for any free port)
-cargo xtask build            build the page into dist/
+cargo xtask build [--out DIR] [--profile NAME]
+                             build the page into dist/, or DIR: files that any web server can host; with a profile of
+                             cargo other than the page's own, such as dev, sooner built and larger
 cargo xtask test             run every test: native, WebAssembly in a browser, end to end
 cargo xtask ci               test, and format, lints, docs, dependency bans, the size of the page; oracle and fuzz,
                              briefly, where they have been set up
@@ -46,7 +49,7 @@ cargo xtask bench [...]      measure speed and memory; `cargo xtask bench --help
 enum Command {
     Help,
     Play { port: u16 },
-    Build,
+    Build { out: Option<PathBuf>, profile: Option<String> },
     Test,
     Ci,
     Deps,
@@ -76,7 +79,7 @@ fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
                 command = Some(match name.to_str() {
                     Some("help") => Command::Help,
                     Some("play") => Command::Play { port: 8080 },
-                    Some("build") => Command::Build,
+                    Some("build") => Command::Build { out: None, profile: None },
                     Some("test") => Command::Test,
                     Some("ci") => Command::Ci,
                     Some("deps") => Command::Deps,
@@ -95,6 +98,10 @@ fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
             }
             (Long("port"), Some(Command::Play { port })) => {
                 *port = arguments.value()?.parse().context("--port takes a number from 0 to 65535")?;
+            }
+            (Long("out"), Some(Command::Build { out, .. })) => *out = Some(arguments.value()?.into()),
+            (Long("profile"), Some(Command::Build { profile, .. })) => {
+                *profile = Some(arguments.value()?.string()?);
             }
             (Long("seconds"), Some(Command::Fuzz { seconds, .. })) => {
                 *seconds = arguments.value()?.parse().context("--seconds takes a whole number")?;
@@ -117,7 +124,11 @@ fn run(command: &Command) -> Result<()> {
     match command {
         Command::Help => print!("{HELP}"),
         Command::Play { port } => play(&workspace, *port)?,
-        Command::Build => bundle::build(&workspace)?,
+        Command::Build { out, profile } => bundle::build_to(
+            &workspace,
+            &out.clone().unwrap_or_else(|| workspace.dist()),
+            profile.as_deref(),
+        )?,
         Command::Test => check::test(&workspace)?,
         Command::Ci => check::ci(&workspace)?,
         Command::Deps => deps::check(&workspace)?,
@@ -155,6 +166,15 @@ mod tests {
         assert!(parsed(&["test", "--port", "9000"]).is_err());
         assert!(parsed(&["play", "--port", "65536"]).is_err());
         assert!(parsed(&["play", "--port"]).is_err());
+    }
+
+    #[test]
+    fn the_page_is_built_where_it_is_asked_for() {
+        let command = parsed(&["build", "--out", "site", "--profile", "dev"]);
+        assert!(matches!(command, Ok(Command::Build { out: Some(out), profile: Some(profile) })
+                if out.as_os_str() == "site" && profile == "dev"));
+        assert!(matches!(parsed(&["build"]), Ok(Command::Build { out: None, profile: None })));
+        assert!(parsed(&["play", "--out", "site"]).is_err());
     }
 
     #[test]

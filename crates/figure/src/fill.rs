@@ -37,6 +37,8 @@ pub enum Pattern {
     Solid,
     /// A light tint of the color, nothing else.
     Faint,
+    /// A stronger tint of the color, nothing else.
+    Tint,
     /// Lines that rise to the right, on a tint.
     Hatch,
     /// Lines that fall to the right, on a tint, closer together.
@@ -68,9 +70,10 @@ pub struct Tile {
 
 impl Pattern {
     /// Every pattern.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Solid,
         Self::Faint,
+        Self::Tint,
         Self::Hatch,
         Self::BackHatch,
         Self::Dots,
@@ -85,6 +88,7 @@ impl Pattern {
         match self {
             Self::Solid => "solid",
             Self::Faint => "faint",
+            Self::Tint => "tint",
             Self::Hatch => "hatch",
             Self::BackHatch => "back-hatch",
             Self::Dots => "dots",
@@ -101,6 +105,7 @@ impl Pattern {
         match self {
             Self::Solid => plain,
             Self::Faint => Tile { tint: 0.12, ..plain },
+            Self::Tint => Tile { tint: 0.4, ..plain },
             Self::Hatch => Tile {
                 tint: 0.3,
                 // The two short lines complete the corners, so that neighboring tiles join without a gap.

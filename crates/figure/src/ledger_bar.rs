@@ -292,7 +292,7 @@ impl Bar {
 /// The capacity, or a round part of it that holds every byte ever reserved where that is less than an eighth.
 ///
 /// The part follows the peak and not the moment, so that the scale stays put while memory comes and goes.
-fn shown_bytes(capacity: Bytes, peak: Bytes) -> Bytes {
+pub(crate) fn shown_bytes(capacity: Bytes, peak: Bytes) -> Bytes {
     let wanted = peak.get().max(Bytes::mib(20).get()).saturating_add(peak.get() / 16);
     let power = wanted.checked_next_power_of_two().unwrap_or(u64::MAX);
     let round = if power / 4 * 3 >= wanted { power / 4 * 3 } else { power };

@@ -5,6 +5,7 @@
 //!
 //! * [`ledger_bar`]: the capacity as one bar in which every byte is in exactly one class.
 //! * [`river`]: the same over all steps of a recording, from a [`Series`] that makes it cost pixels and not steps.
+//! * [`Stage`]: the device as one bar with nested brackets, the segments below it on the same ruler, and the moments between two.
 //! * [`segment_map`]: every segment a row, blocks to scale, with the [`Changes`] of the running step emphasized.
 //! * [`Player`] and [`reduce`]: where the reader is in the recording.
 //! * [`describe_step`], [`describe_event`], [`block_facts`] and the `_text` functions: the same in words.
@@ -28,8 +29,10 @@ mod river;
 mod role;
 mod scene;
 mod scene_text;
+mod stage;
 mod state_cursor;
 mod svg;
+mod term;
 mod text_width;
 mod theme;
 mod words;
@@ -43,11 +46,16 @@ pub use map::{
     segment_map, segment_map_height, zoom_segment,
 };
 pub use player::{MANY, Player, PlayerAction, SPEEDS, Unit, reduce};
-pub use river::{RiverView, Series, river, river_cursor, river_plot, river_step_at};
+pub use river::{
+    RiverView, Series, river, river_cursor, river_plot, river_step_at, timeline_strip, timeline_strip_cursor,
+    timeline_strip_step_at,
+};
 pub use role::{LedgerClass, Role};
 pub use scene::{Anchor, Dash, Mark, Scene, Target, TargetId, Weight};
+pub use stage::{Stage, StageView, stage_height};
 pub use state_cursor::StateCursor;
 pub use svg::FONT_FAMILY;
+pub use term::Term;
 pub use text_width::text_width_px;
 pub use theme::{Theme, theme_css};
 pub use words::{

@@ -7,9 +7,11 @@ mod axis;
 mod draw;
 mod marks;
 mod series;
+mod strip;
 mod view;
 
 pub(crate) use axis::tick_step;
 pub use draw::{river, river_cursor};
 pub use series::Series;
+pub use strip::{timeline_strip, timeline_strip_cursor, timeline_strip_step_at};
 pub use view::{RiverView, river_plot, river_step_at};

@@ -30,6 +30,15 @@ pub enum Mark {
         /// The color of the outline.
         outline: Option<Role>,
     },
+    /// A filled rectangle with round corners.
+    Rounded {
+        /// Where.
+        rect: Rect,
+        /// The inside.
+        fill: Fill,
+        /// The radius of the corners.
+        radius_px: f32,
+    },
     /// A rectangle's outline alone, drawn inside its edges.
     Frame {
         /// Where.
@@ -165,6 +174,8 @@ pub enum TargetId {
     Released(SegmentId),
     /// The strip that shows a zoomed segment as a whole.
     Overview(SegmentId),
+    /// A term, where it stands for no class alone.
+    Term(crate::term::Term),
     /// A class of the ledger.
     Class(LedgerClass),
     /// A step label, by its step.
@@ -194,6 +205,11 @@ impl Scene {
 
     pub(crate) fn rect(&mut self, rect: Rect, fill: Fill, outline: Option<Role>) {
         self.marks.push(Mark::Rect { rect, fill, outline });
+    }
+
+    pub(crate) fn rounded(&mut self, rect: Rect, fill: Fill, radius_px: f32) {
+        let radius_px = radius_px.min(rect.width_px / 2.0).min(rect.height_px / 2.0).max(0.0);
+        self.marks.push(Mark::Rounded { rect, fill, radius_px });
     }
 
     pub(crate) fn frame(&mut self, rect: Rect, role: Role, dash: Dash, width_px: f32) {

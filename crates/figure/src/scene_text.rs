@@ -12,7 +12,7 @@ impl Mark {
     #[must_use]
     pub fn bounds(&self) -> Rect {
         match self {
-            Self::Rect { rect, .. } | Self::Frame { rect, .. } => *rect,
+            Self::Rect { rect, .. } | Self::Rounded { rect, .. } | Self::Frame { rect, .. } => *rect,
             Self::Line { from, to, width_px, .. } => around(&[*from, *to], *width_px),
             Self::Path { points, width_px, .. } => around(points, *width_px),
             Self::Area { points, .. } => around(points, 0.0),
@@ -62,6 +62,10 @@ impl fmt::Display for Mark {
                     write!(f, " {}", fill.pattern.name())?;
                 }
                 outline.map_or(Ok(()), |role| write!(f, " outline {role:?}"))
+            }
+            Self::Rounded { rect, fill, radius_px } => {
+                write!(f, "rounded {} {:?} {}", At(*rect), fill.role, fill.pattern.name())?;
+                write!(f, " radius {}", Px(*radius_px))
             }
             Self::Frame { rect, role, dash, width_px } => {
                 write!(f, "frame {} {role:?}{}", At(*rect), Stroke(*dash, *width_px))

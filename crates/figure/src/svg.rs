@@ -40,7 +40,9 @@ impl Scene {
             .marks
             .iter()
             .filter_map(|mark| match mark {
-                Mark::Rect { fill, .. } | Mark::Area { fill, .. } => Some((fill.role, fill.pattern)),
+                Mark::Rect { fill, .. } | Mark::Rounded { fill, .. } | Mark::Area { fill, .. } => {
+                    Some((fill.role, fill.pattern))
+                }
                 _ => None,
             })
             .filter(|(_, pattern)| !is_plain(*pattern))
@@ -113,7 +115,9 @@ fn fill_attribute(theme: Theme, fill: Fill) -> String {
     }
     let color = theme.color(fill.role);
     match fill.pattern {
-        Pattern::Faint => format!("fill=\"{color}\" fill-opacity=\"{}\"", number(fill.pattern.tile().tint)),
+        Pattern::Faint | Pattern::Tint => {
+            format!("fill=\"{color}\" fill-opacity=\"{}\"", number(fill.pattern.tile().tint))
+        }
         _ => format!("fill=\"{color}\""),
     }
 }
@@ -134,6 +138,10 @@ fn write_mark(out: &mut String, theme: Theme, mark: &Mark) {
             if let Some(role) = outline {
                 write_frame(out, theme, rect, *role, Dash::Solid, 1.0);
             }
+        }
+        Mark::Rounded { rect, fill, radius_px } => {
+            let round = format!("rx=\"{}\" {}", number(*radius_px), fill_attribute(theme, *fill));
+            write_rect(out, rect, &round);
         }
         Mark::Frame { rect, role, dash, width_px } => write_frame(out, theme, rect, *role, *dash, *width_px),
         Mark::Line { from, to, role, dash, width_px } => {

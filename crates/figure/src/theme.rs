@@ -64,7 +64,7 @@ const COLORS: [(Role, &str, &str); Role::ALL.len()] = [
     (Role::Cursor, "#1b1f24", "#f2f4f6"),
     (Role::Selection, "#000000", "#ffffff"),
     (Role::Hover, "#4a525b", "#b9c0c8"),
-    (Role::Changed, "#b00020", "#ff6b7d"),
+    (Role::Changed, "#b87400", "#ffb938"),
     (Role::Text, "#1b1f24", "#eceff2"),
     (Role::TextMuted, "#5b636c", "#a7afb8"),
     (Role::TextOnRequested, "#ffffff", "#0b1116"),

@@ -73,14 +73,14 @@ pub fn river_cursor(view: &RiverView, step: usize, size: Size) -> Scene {
 }
 
 /// What stands between two x positions: one moment, or all that share a pixel.
-struct Column {
+pub(super) struct Column {
     left_px: f32,
     right_px: f32,
     last_moment: usize,
-    extent: Extent,
+    pub(super) extent: Extent,
 }
 
-fn columns(series: &Series, recording: &Recording, view: &RiverView, plot: &Rect) -> Vec<Column> {
+pub(super) fn columns(series: &Series, recording: &Recording, view: &RiverView, plot: &Rect) -> Vec<Column> {
     let scale = XScale::new(*view, *plot);
     let last = series.step_count() + 1;
     if scale.step_px() >= 1.0 {
@@ -139,7 +139,7 @@ fn band(upper: Vec<Point>, lower: Vec<Point>) -> Vec<Point> {
     upper.into_iter().chain(lower.into_iter().rev()).collect()
 }
 
-fn draw_areas(scene: &mut Scene, columns: &[Column], range: &YScale) {
+pub(super) fn draw_areas(scene: &mut Scene, columns: &[Column], range: &YScale) {
     let has_spread = columns.iter().any(|column| column.extent.low != column.extent.high);
     for (index, class) in LedgerClass::ALL.into_iter().take(4).enumerate() {
         let floor = |column: &Column| match index {

@@ -119,6 +119,12 @@ impl Series {
         (highest, from)
     }
 
+    /// The first moments at which the most bytes are allocated and the most reserved, as numbers of complete steps.
+    #[must_use]
+    pub fn peak_steps(&self, recording: &Recording) -> (usize, usize) {
+        (self.highest(recording, 1).1, self.highest(recording, 3).1)
+    }
+
     /// The running peaks of allocated and reserved bytes at a moment.
     pub(crate) fn peaks_at(&self, moment: usize) -> (Bytes, Bytes) {
         let after = self.peaks.partition_point(|change| change.moment as usize <= moment);

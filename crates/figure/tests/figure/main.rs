@@ -22,4 +22,5 @@ mod map;
 mod player;
 mod program;
 mod river;
+mod stage;
 mod words;

@@ -1,0 +1,121 @@
+//! The run as a slim strip to scrub along, with ticks where chapters begin.
+
+use blockyard_record::{Outcome, Recording};
+
+use crate::fill::Fill;
+use crate::geometry::{Point, Rect, Size};
+use crate::labels::LabelRows;
+use crate::numbers::{count_f64, floor_count, px};
+use crate::river::axis::YScale;
+use crate::river::draw::{columns, draw_areas};
+use crate::river::series::Series;
+use crate::river::view::{RiverView, XScale};
+use crate::role::Role;
+use crate::scene::{Dash, Mark, Scene, TargetId, TextStyle, Weight};
+use crate::text_width::{fitted, text_width_px};
+
+/// The height of the line with the chapters' names.
+const NAMES_PX: f32 = 20.0;
+const TEXT_PX: f32 = 12.0;
+/// Ticks closer than this are drawn as one.
+const NEAR_PX: f32 = 3.0;
+
+fn plot(size: Size) -> Rect {
+    Rect::new(0.0, 2.0, size.width_px, (size.height_px - NAMES_PX - 2.0).max(4.0))
+}
+
+/// The run over all of the width, without axes: what is in use and what is cached, ticks and names of chapters, and failures.
+#[must_use]
+pub fn timeline_strip(series: &Series, recording: &Recording, size: Size) -> Scene {
+    let size = size.tame();
+    let mut scene = Scene::new(size.width_px, size.height_px);
+    let view = RiverView::fit(series.step_count());
+    let plot = plot(size);
+    let columns = columns(series, recording, &view, &plot);
+    let highest = columns.iter().map(|column| column.extent.high[3]).max().unwrap_or_default();
+    draw_areas(&mut scene, &columns, &YScale::new(highest, plot));
+    let base = plot.bottom_px().floor() + 0.5;
+    scene.hairline(Point::new(0.0, base), Point::new(size.width_px, base), Role::Grid);
+    let scale = XScale::new(view, plot);
+    draw_chapters(&mut scene, recording, &scale, &plot);
+    draw_failures(&mut scene, recording, &scale, &plot);
+    scene
+}
+
+/// A tick where each chapter begins, and its name where there is room.
+fn draw_chapters(scene: &mut Scene, recording: &Recording, scale: &XScale, plot: &Rect) {
+    let labels = recording.labels();
+    let x_of = |step: u32| scale.x_px(f64::from(step) + 1.0);
+    let mut names = LabelRows::new(0.0, plot.width_px, 1);
+    let mut index = 0;
+    let mut drawn = 0;
+    while let Some(label) = labels.get(index).filter(|_| drawn < 400) {
+        let x = x_of(label.step);
+        let ahead = labels.get(index + 1..).unwrap_or_default();
+        let near = ahead.partition_point(|label| x_of(label.step) < x + NEAR_PX);
+        let next = labels.get(index + 1 + near).map_or(plot.right_px(), |label| x_of(label.step));
+        index += 1 + near;
+        drawn += 1;
+        let x_line = x.floor() + 0.5;
+        let (top, foot) = (plot.bottom_px() - 4.0, plot.bottom_px() + 5.0);
+        scene.line(Point::new(x_line, top), Point::new(x_line, foot), Role::Text, Dash::Solid, 2.0);
+        scene.target(Rect::new(x_line - 4.0, plot.y_px, 8.0, plot.height_px), TargetId::Label(label.step));
+        // A name that is cut off says less than none, unless most of it stands there.
+        let room = next - x - 10.0;
+        let name = fitted(&label.text, TEXT_PX, Weight::Normal, room)
+            .filter(|name| name.chars().count() * 2 > label.text.chars().count());
+        let Some(name) = name else { continue };
+        let width = text_width_px(&name, TEXT_PX, Weight::Normal);
+        if let Some(place) = names.place(x + width / 2.0 + 2.0, width) {
+            let at = Point::new(place.left_px.round(), plot.bottom_px() + 16.0);
+            scene.text(at, name, TextStyle::new(Role::TextMuted, TEXT_PX));
+            let rect = Rect::new(place.left_px, plot.bottom_px() + 4.0, width, NAMES_PX - 4.0);
+            scene.target(rect, TargetId::Label(label.step));
+        }
+    }
+}
+
+fn draw_failures(scene: &mut Scene, recording: &Recording, scale: &XScale, plot: &Rect) {
+    let mut before = f32::NEG_INFINITY;
+    for (step, outcome) in recording.troubles() {
+        let x = scale.x_px(f64::from(*step) + 1.5);
+        if x < before + NEAR_PX || !matches!(outcome, Outcome::OutOfMemory(_)) {
+            continue;
+        }
+        before = x;
+        let tip = vec![
+            Point::new(x - 6.0, plot.y_px),
+            Point::new(x + 6.0, plot.y_px),
+            Point::new(x, plot.y_px + 9.0),
+        ];
+        scene.marks.push(Mark::Area { points: tip, fill: Fill::solid(Role::Trouble) });
+        scene.target(Rect::new(x - 6.0, plot.y_px, 12.0, 12.0), TargetId::Trouble(*step));
+    }
+}
+
+/// The line at the moment after `step` steps, to lie over a [`timeline_strip`] of the same size.
+#[must_use]
+pub fn timeline_strip_cursor(step_count: usize, step: usize, size: Size) -> Scene {
+    let size = size.tame();
+    let mut scene = Scene::new(size.width_px, size.height_px);
+    let plot = plot(size);
+    let scale = XScale::new(RiverView::fit(step_count), plot);
+    let (left, right) = (scale.x_px(count_f64(step)), scale.x_px(count_f64(step) + 1.0));
+    if right - left >= 4.0 {
+        let column = Rect::new(left, plot.y_px, right - left, plot.height_px);
+        scene.frame(column, Role::Cursor, Dash::Solid, 2.0);
+        return scene;
+    }
+    let x = f32::midpoint(left, right).clamp(2.0, (size.width_px - 2.0).max(2.0));
+    let (top, foot) = (Point::new(x, 0.0), Point::new(x, plot.bottom_px() + 4.0));
+    scene.line(top, foot, Role::Background, Dash::Solid, 5.0);
+    scene.line(top, foot, Role::Cursor, Dash::Solid, 2.0);
+    scene
+}
+
+/// How many steps are complete at a place of the strip, from 0 (left) to 1.
+#[must_use]
+pub fn timeline_strip_step_at(step_count: usize, x_fraction: f64) -> usize {
+    let x_fraction = if x_fraction.is_finite() { x_fraction.clamp(0.0, 1.0) } else { 0.0 };
+    floor_count(f64::from(px(x_fraction * (count_f64(step_count) + 1.0)))).min(step_count)
+}

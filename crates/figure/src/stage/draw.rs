@@ -1,0 +1,321 @@
+//! The bar with its brackets and its ruler.
+
+use blockyard_record::Bytes;
+
+use super::ruler::Ruler;
+use super::{Stage, StageView};
+use crate::fill::{Fill, Pattern};
+use crate::geometry::{Point, Rect};
+use crate::labels::{LabelRows, baseline};
+use crate::numbers::{bytes_f64, count_px, round_bytes};
+use crate::role::{LedgerClass, Role};
+use crate::scene::{Anchor, Dash, Mark, Scene, TargetId, TextStyle, Weight};
+use crate::term::Term;
+use crate::text_width::text_width_px;
+
+/// The lengths of a stage of some width.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_field_names, reason = "the unit belongs to the name")]
+pub(super) struct Metrics {
+    pub(super) width_px: f32,
+    pub(super) text_px: f32,
+    pub(super) numeral_px: f32,
+    tier_px: f32,
+    bar_px: f32,
+    ruler_px: f32,
+    peaks_px: f32,
+    pub(super) segment_px: f32,
+    pub(super) label_px: f32,
+    /// The row of a request that failed; nothing where none does.
+    pub(super) failure_px: f32,
+}
+
+impl Metrics {
+    fn new(width_px: f32, has_failures: bool, is_compact: bool) -> Self {
+        let width_px = if width_px.is_finite() { width_px.floor().clamp(40.0, 16384.0) } else { 40.0 };
+        let scale = (width_px / 1300.0).clamp(1.0, 2.0);
+        let text_px = if width_px < 560.0 { 12.0 } else { (13.0 * scale).round() };
+        let numeral_px = if width_px < 560.0 { 20.0 } else { (28.0 * scale).round() };
+        let peak_rows = if width_px < 560.0 { 2.0 } else { 1.0 };
+        let lines = |count: f32| (text_px * count).round();
+        Self {
+            width_px,
+            text_px,
+            numeral_px,
+            tier_px: lines(if is_compact { 1.9 } else { 2.05 }),
+            bar_px: lines(if is_compact { 4.6 } else { 6.6 }),
+            ruler_px: lines(2.1),
+            peaks_px: lines(1.45) * peak_rows,
+            segment_px: lines(if is_compact { 2.8 } else { 3.5 }),
+            label_px: lines(1.7),
+            failure_px: if has_failures { lines(5.6) } else { 0.0 },
+        }
+    }
+
+    fn bar_y_px(&self) -> f32 {
+        3.0 * self.tier_px + 2.0
+    }
+
+    fn ruler_y_px(&self) -> f32 {
+        self.bar_y_px() + self.bar_px + 6.0
+    }
+
+    pub(super) fn segments_y_px(&self) -> f32 {
+        self.ruler_y_px() + self.ruler_px + self.peaks_px + 4.0
+    }
+
+    pub(super) fn labels_y_px(&self) -> f32 {
+        self.segments_y_px() + self.segment_px
+    }
+
+    pub(super) fn failure_y_px(&self) -> f32 {
+        self.labels_y_px() + self.label_px
+    }
+
+    fn height_px(&self) -> f32 {
+        self.failure_y_px() + self.failure_px + 2.0
+    }
+}
+
+/// The height that a stage takes at this width; it does not depend on the moment, so that nothing moves in playing.
+#[must_use]
+pub fn stage_height(width_px: f32, has_failures: bool, is_compact: bool) -> f32 {
+    Metrics::new(width_px, has_failures, is_compact).height_px()
+}
+
+/// How the stage fills a class: plain colors, with patterns where colors do not do.
+pub(super) fn fill_of(class: LedgerClass, view: &StageView) -> Fill {
+    let fill = Fill::of(class);
+    match class {
+        LedgerClass::Cached if !view.is_patterned => Fill { pattern: Pattern::Tint, ..fill },
+        _ => fill,
+    }
+}
+
+impl Stage {
+    /// The stage as marks. The scene is as high as [`stage_height`] says.
+    #[must_use]
+    pub fn scene(&self, view: &StageView, width_px: f32) -> Scene {
+        let metrics = Metrics::new(width_px, self.has_failures, view.is_compact);
+        let ruler = Ruler { shown: self.shown, width_px: metrics.width_px };
+        let mut scene = Scene::new(metrics.width_px, metrics.height_px());
+        let mut painter = Painter { stage: self, view, metrics, ruler, scene: &mut scene };
+        painter.draw_brackets();
+        painter.draw_bar();
+        painter.draw_ruler();
+        painter.draw_peaks();
+        painter.draw_segments();
+        painter.draw_failure();
+        painter.draw_lit();
+        scene
+    }
+}
+
+pub(super) struct Painter<'a> {
+    pub(super) stage: &'a Stage,
+    pub(super) view: &'a StageView,
+    pub(super) metrics: Metrics,
+    pub(super) ruler: Ruler,
+    pub(super) scene: &'a mut Scene,
+}
+
+impl Painter<'_> {
+    /// Allocated in reserved in the device, each on a line of its own.
+    fn draw_brackets(&mut self) {
+        let stage = self.stage;
+        let device_end = bytes_f64(stage.capacity);
+        let brackets = [
+            ("device", device_end, Role::TextMuted, None),
+            ("reserved", stage.reserved(), Role::PeakReserved, Some(Term::Reserved)),
+            ("allocated", stage.allocated(), Role::PeakAllocated, Some(Term::Allocated)),
+        ];
+        for (tier, (name, bytes, role, term)) in brackets.into_iter().enumerate() {
+            let top = count_px(tier) * self.metrics.tier_px;
+            self.draw_bracket(top, name, bytes, role, term);
+        }
+    }
+
+    fn draw_bracket(&mut self, top: f32, name: &str, bytes: f64, role: Role, term: Option<Term>) {
+        let Metrics { text_px, tier_px, width_px, .. } = self.metrics;
+        let end = self.ruler.x_px(bytes);
+        let line_y = (top + tier_px - 7.0).round() + 0.5;
+        let width = if term.is_some() && self.view.lit == term { 4.0 } else { 2.0 };
+        if end >= 1.0 {
+            let right = (end - 1.0).max(1.0);
+            self.scene.line(
+                Point::new(0.0, line_y),
+                Point::new(right + 1.0, line_y),
+                role,
+                Dash::Solid,
+                width,
+            );
+            self.scene.line(Point::new(1.0, line_y), Point::new(1.0, line_y + 6.0), role, Dash::Solid, 2.0);
+            // The device goes on beyond a ruler that shows only its first part.
+            if bytes <= bytes_f64(self.stage.shown) {
+                let foot = (Point::new(right, line_y), Point::new(right, line_y + 6.0));
+                self.scene.line(foot.0, foot.1, role, Dash::Solid, 2.0);
+            }
+        }
+        let mut value = round_bytes(bytes).to_string();
+        if term.is_none() && self.stage.is_enlarged() {
+            value = format!("{value}, of which this is the first {}", self.stage.shown);
+        }
+        let name_width = text_width_px(name, text_px, Weight::Bold) + text_px * 0.4;
+        if name_width + text_width_px(&value, text_px, Weight::Normal) > width_px {
+            value = round_bytes(bytes).to_string();
+        }
+        let whole = name_width + text_width_px(&value, text_px, Weight::Normal);
+        let left = (end / 2.0 - whole / 2.0).min(width_px - whole).max(0.0).round();
+        let y = (line_y - text_px * 0.45).round();
+        self.scene.text(Point::new(left, y), name, TextStyle::new(role, text_px).bold());
+        self.scene.text(Point::new(left + name_width, y), value, TextStyle::new(Role::Text, text_px));
+        if let Some(term) = term {
+            let rect = Rect::new(0.0, top, end.max(left + whole), tier_px);
+            self.scene.target(rect, TargetId::Term(term));
+        }
+    }
+
+    fn draw_bar(&mut self) {
+        let Metrics { bar_px, .. } = self.metrics;
+        let y = self.metrics.bar_y_px();
+        let mut at = 0.0;
+        for (class, bytes) in LedgerClass::ALL.into_iter().zip(self.stage.classes) {
+            let (left, right) = (self.ruler.x_px(at).round(), self.ruler.x_px(at + bytes).round());
+            at += bytes;
+            if bytes <= 0.0 {
+                continue;
+            }
+            // What exists is seen, however small.
+            let rect = Rect::new(left, y, (right - left).max(1.0), bar_px);
+            let gap = if rect.width_px > 6.0 { 1.0 } else { 0.0 };
+            let inner = Rect::new(rect.x_px + gap, y, rect.width_px - 2.0 * gap, bar_px);
+            self.scene.rounded(inner, fill_of(class, self.view), 4.0);
+            self.scene.target(rect, TargetId::Class(class));
+            self.draw_class_text(class, bytes, &inner);
+        }
+    }
+
+    /// The class and its bytes, as large as they fit.
+    fn draw_class_text(&mut self, class: LedgerClass, bytes: f64, rect: &Rect) {
+        let Metrics { text_px, numeral_px, .. } = self.metrics;
+        let is_pure = class == LedgerClass::Requested && self.stage.classes[1] < 1.0;
+        let word = match class {
+            LedgerClass::Requested if is_pure => "allocated",
+            LedgerClass::Free if self.stage.is_enlarged() => "free on the device, in all",
+            LedgerClass::Free => "free on the device",
+            other => other.name(),
+        };
+        let words = [word, class.name()];
+        let value = round_bytes(bytes).to_string();
+        let room = rect.width_px - 12.0;
+        let sizes = [numeral_px, (numeral_px * 0.72).round(), text_px + 1.0, text_px];
+        let fits = |size: f32| text_width_px(&value, size, Weight::Bold) <= room;
+        let Some(size) = sizes.into_iter().find(|size| fits(*size)) else { return };
+        let word = crate::text_width::first_fitting(&words, text_px, Weight::Normal, room);
+        let is_high = rect.height_px >= text_px * 1.7 + size;
+        let word = word.filter(|_| is_high);
+        let Point { x_px, y_px } = rect.center();
+        let role = if class == LedgerClass::Requested { Role::TextOnRequested } else { Role::Text };
+        let is_plain =
+            matches!(fill_of(class, self.view).pattern, Pattern::Solid | Pattern::Faint | Pattern::Tint);
+        let value_y = if word.is_some() { y_px + text_px * 0.65 } else { y_px };
+        let lines = [
+            (word.map(str::to_owned), y_px - size * 0.62, text_px, Weight::Normal),
+            (Some(value), value_y, size, Weight::Bold),
+        ];
+        for (text, y, size_px, weight) in lines {
+            let Some(text) = text else { continue };
+            if !is_plain {
+                crate::labels::plated_text(self.scene, Point::new(x_px, y), &text, size_px, weight);
+                continue;
+            }
+            let style = TextStyle { weight, ..TextStyle::new(role, size_px) };
+            self.scene.text(Point::new(x_px, baseline(y, size_px)), text, style.anchored(Anchor::Middle));
+        }
+    }
+
+    fn draw_ruler(&mut self) {
+        let Metrics { text_px, width_px, .. } = self.metrics;
+        let y = self.metrics.ruler_y_px() + 0.5;
+        self.scene.hairline(Point::new(0.0, y), Point::new(width_px, y), Role::Grid);
+        let mut free_from = 0.0;
+        for bytes in self.ruler.ticks(text_px * 6.5) {
+            let x = self.ruler.x_px(bytes_f64(bytes)).round().clamp(1.0, width_px - 1.0);
+            self.scene.hairline(Point::new(x - 0.5, y), Point::new(x - 0.5, y + 6.0), Role::TextMuted);
+            let text = if bytes.is_zero() { "0".to_owned() } else { bytes.to_string() };
+            let width = text_width_px(&text, text_px, Weight::Normal);
+            let left = (x - width / 2.0).min(width_px - width).max(0.0).round();
+            if left >= free_from {
+                free_from = left + width + 8.0;
+                let at = Point::new(left, y + 6.0 + text_px);
+                self.scene.text(at, text, TextStyle::new(Role::TextMuted, text_px));
+            }
+        }
+    }
+
+    /// The peaks and the limit, below the ruler.
+    fn draw_peaks(&mut self) {
+        let Metrics { text_px, width_px, peaks_px, ruler_px, .. } = self.metrics;
+        let rows = if width_px < 560.0 { 2 } else { 1 };
+        let mut places = LabelRows::new(0.0, width_px, rows);
+        let top = self.metrics.ruler_y_px() + ruler_px;
+        let limit = self.stage.limit.filter(|limit| *limit < self.stage.shown);
+        let marks = [
+            ("max reserved", self.stage.max_reserved, Role::PeakReserved, TargetId::PeakReserved),
+            ("max allocated", self.stage.max_allocated, Role::PeakAllocated, TargetId::PeakAllocated),
+            ("limit", bytes_f64(limit.unwrap_or_default()), Role::Limit, TargetId::Limit),
+        ];
+        for (name, bytes, role, target) in marks {
+            if bytes < 1.0 {
+                continue;
+            }
+            let x = self.ruler.x_px(bytes).round().clamp(5.0, width_px - 5.0);
+            let y = self.metrics.ruler_y_px();
+            let tip = [Point::new(x, y - 1.0), Point::new(x + 5.0, y + 7.0), Point::new(x - 5.0, y + 7.0)];
+            self.scene.marks.push(Mark::Area { points: tip.to_vec(), fill: Fill::solid(role) });
+            let text = format!("{name} {}", round_bytes(bytes));
+            let width = text_width_px(&text, text_px, Weight::Normal);
+            if let Some(place) = places.place(x, width) {
+                let line = peaks_px / count_px(rows);
+                let y = top + count_px(place.row) * line + text_px;
+                self.scene.text(Point::new(place.left_px.round(), y), text, TextStyle::new(role, text_px));
+                let rect =
+                    Rect::new(place.left_px, y - text_px, place.right_px - place.left_px, text_px * 1.3);
+                self.scene.target(rect, target);
+            }
+            self.scene.target(Rect::new(x - 6.0, y - 2.0, 12.0, 12.0), target);
+        }
+    }
+
+    /// Frames around the bytes of the term that is lit.
+    fn draw_lit(&mut self) {
+        let Some(term) = self.view.lit else { return };
+        let (y, height) = (self.metrics.bar_y_px(), self.metrics.bar_px);
+        let frame = |painter: &mut Self, from: f64, to: f64| {
+            let (left, right) = (painter.ruler.x_px(from).round(), painter.ruler.x_px(to).round());
+            if to > from {
+                let rect = Rect::new(left, y, (right - left).max(2.0), height);
+                painter.scene.frame(rect, Role::Selection, Dash::Solid, 3.0);
+            }
+        };
+        let peak = match term {
+            Term::MaxAllocated => Some(self.stage.max_allocated),
+            Term::MaxReserved => Some(self.stage.max_reserved),
+            _ => None,
+        };
+        if let Some(peak) = peak {
+            return frame(self, 0.0, peak);
+        }
+        let (first, last) = term.classes();
+        let place = |class| LedgerClass::ALL.iter().position(|other| *other == class).unwrap_or(0);
+        let from: f64 = self.stage.classes[..place(first)].iter().sum();
+        let to: f64 = self.stage.classes[..=place(last)].iter().sum();
+        frame(self, from, to.min(bytes_f64(self.stage.shown)));
+        self.draw_lit_segments(term);
+    }
+}
+
+/// Bytes of a picture as a number for people.
+pub(super) fn bytes_text(bytes: f64) -> Bytes {
+    round_bytes(bytes)
+}

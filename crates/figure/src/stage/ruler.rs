@@ -1,0 +1,36 @@
+//! Bytes to pixels along the stage's width.
+
+use blockyard_record::Bytes;
+
+use crate::numbers::{bytes_f64, px};
+
+/// The one scale of the stage: the bar, the ticks and the segments stand on it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ruler {
+    pub(super) shown: Bytes,
+    pub(super) width_px: f32,
+}
+
+impl Ruler {
+    /// Where a byte is; what lies beyond the ruler is at its end.
+    pub(super) fn x_px(&self, bytes: f64) -> f32 {
+        let whole = bytes_f64(self.shown).max(1.0);
+        px((bytes / whole).clamp(0.0, 1.0) * f64::from(self.width_px))
+    }
+
+    /// Round values for ticks that are at least `gap_px` apart, from zero up.
+    pub(super) fn ticks(&self, gap_px: f32) -> Vec<Bytes> {
+        let room = (self.width_px / gap_px.max(1.0)).max(1.0);
+        let least = bytes_f64(self.shown) / f64::from(room);
+        let mut step = 512_u64;
+        while bytes_f64(Bytes::new(step)) < least && step < 1 << 62 {
+            step *= 2;
+        }
+        (0_u64..)
+            .map(|index| index.saturating_mul(step))
+            .take_while(|at| *at <= self.shown.get())
+            .take(200)
+            .map(Bytes::new)
+            .collect()
+    }
+}

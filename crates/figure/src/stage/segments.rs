@@ -1,0 +1,324 @@
+//! The segments and their blocks, and a request that found no place among them.
+
+use blockyard_record::{BlockState, PoolKind};
+
+use super::draw::{Painter, bytes_text, fill_of};
+use super::{Change, StageBlock, StageSegment};
+use crate::fill::{Fill, Pattern};
+use crate::geometry::{Point, Rect};
+use crate::labels::baseline;
+use crate::numbers::{bytes_f64, px};
+use crate::role::{LedgerClass, Role};
+use crate::scene::{Anchor, Dash, Scene, TargetId, TextStyle, Weight};
+use crate::term::Term;
+use crate::text_width::{first_fitting, fitted, text_width_px};
+
+/// Blocks narrower than this are drawn together.
+const NARROW_PX: f32 = 2.0;
+const CHANGED_PX: f32 = 4.0;
+
+fn class_of(state: BlockState) -> LedgerClass {
+    match state {
+        BlockState::Allocated => LedgerClass::Requested,
+        BlockState::PendingFree => LedgerClass::Pending,
+        BlockState::Inactive => LedgerClass::Cached,
+        BlockState::Unmapped => LedgerClass::Free,
+    }
+}
+
+impl Painter<'_> {
+    pub(super) fn draw_segments(&mut self) {
+        let stage = self.stage;
+        self.draw_free_part();
+        for segment in &stage.segments {
+            let rect = self.segment_rect(segment);
+            self.scene.target(rect, TargetId::Segment(segment.id));
+        }
+        let mut narrow = Narrow::default();
+        for block in &stage.blocks {
+            let Some(rect) = self.block_rect(block) else { continue };
+            if rect.width_px < NARROW_PX && block.change.is_none() {
+                narrow.take(&rect, block, self.scene);
+                continue;
+            }
+            self.draw_block(block, &rect);
+        }
+        narrow.flush(self.scene);
+        for block in stage.blocks.iter().filter(|block| block.change.is_some()) {
+            if let Some(rect) = self.block_rect(block) {
+                self.draw_change(block, &rect);
+            }
+        }
+        for segment in &stage.segments {
+            self.draw_segment_label(segment);
+        }
+        self.draw_selected();
+    }
+
+    /// A segment grows in and shrinks out.
+    fn segment_rect(&self, segment: &StageSegment) -> Rect {
+        let (left, right) = self.span_px(segment.start, segment.size);
+        let height = self.metrics.segment_px * segment.presence;
+        let y = self.metrics.segments_y_px() + (self.metrics.segment_px - height) / 2.0;
+        Rect::new(left, y, (right - left).max(1.0), height.max(0.0))
+    }
+
+    fn span_px(&self, start: f64, size: f64) -> (f32, f32) {
+        (self.ruler.x_px(start).round(), self.ruler.x_px(start + size).round())
+    }
+
+    /// The block inside its segment, with a gap to its neighbors.
+    fn block_rect(&self, block: &StageBlock) -> Option<Rect> {
+        let segment = self.stage.segments.iter().find(|segment| segment.id == block.segment)?;
+        let outer = self.segment_rect(segment);
+        let (left, right) = self.span_px(block.start, block.size);
+        let gap = if right - left > 5.0 { 1.0 } else { 0.0 };
+        let rect = Rect::new(left + gap, outer.y_px, (right - left - 2.0 * gap).max(0.0), outer.height_px);
+        // What changed is seen, however small.
+        let least = if block.change.is_some() { 2.0 } else { 0.5 };
+        Some(Rect { width_px: rect.width_px.max(least), ..rect })
+    }
+
+    fn draw_block(&mut self, block: &StageBlock, rect: &Rect) {
+        self.draw_block_fill(block, block.state, rect);
+        // The new state runs over the old one from the left.
+        if let Some(before) = block.before {
+            let done = rect.width_px * block.presence;
+            let left = Rect::new(rect.x_px + done, rect.y_px, rect.width_px - done, rect.height_px);
+            if left.width_px >= 1.0 {
+                self.scene.rounded(left, fill_of(class_of(before), self.view), 3.0);
+            }
+        }
+        self.draw_block_text(block, rect);
+        self.scene.target(*rect, TargetId::Block(block.id));
+    }
+
+    fn draw_block_fill(&mut self, block: &StageBlock, state: BlockState, rect: &Rect) {
+        self.scene.rounded(*rect, fill_of(class_of(state), self.view), 3.0);
+        let beyond = block.size - block.requested;
+        if state == BlockState::Allocated && beyond > 0.0 && block.size > 0.0 {
+            let width = (rect.width_px * px(beyond / block.size)).round();
+            if width >= 1.0 {
+                let part = Rect::new(rect.right_px() - width, rect.y_px, width, rect.height_px);
+                self.scene.rounded(part, fill_of(LedgerClass::Rounding, self.view), 2.0);
+            }
+        }
+    }
+
+    fn draw_block_text(&mut self, block: &StageBlock, rect: &Rect) {
+        let text_px = self.metrics.text_px;
+        if rect.height_px < text_px * 1.4 || block.before.is_some() && block.presence < 0.5 {
+            return;
+        }
+        let is_allocated = block.state == BlockState::Allocated;
+        let solid = if is_allocated && block.size > 0.0 { px(block.requested / block.size) } else { 1.0 };
+        let room = rect.width_px * solid - 12.0;
+        let size = bytes_text(block.size).to_string();
+        let y = baseline(rect.center().y_px, text_px);
+        let x = rect.x_px + 7.0;
+        let role = if is_allocated { Role::TextOnRequested } else { Role::Text };
+        let style = TextStyle::new(role, text_px);
+        let name = block.name.as_deref().filter(|_| block.state.is_active());
+        let Some(name) = name else {
+            if text_width_px(&size, text_px, Weight::Normal) <= room {
+                self.put(x, y, &size, style);
+            }
+            return;
+        };
+        let Some(text) = fitted(name, text_px, Weight::Bold, room) else { return };
+        let used = text_width_px(&text, text_px, Weight::Bold) + 7.0;
+        let has_room = text == name && used + text_width_px(&size, text_px, Weight::Normal) <= room;
+        if block.state == BlockState::PendingFree {
+            return self.put(x, y, &text, style.bold());
+        }
+        self.scene.text(Point::new(x, y), text, style.bold());
+        if has_room {
+            self.scene.text(Point::new(x + used, y), size, style);
+        }
+    }
+
+    /// Text on a pattern gets a plate.
+    fn put(&mut self, x_px: f32, y_px: f32, text: &str, style: TextStyle) {
+        if style.role == Role::Text && (self.view.is_patterned || style.weight == Weight::Bold) {
+            let width = text_width_px(text, style.size_px, style.weight).ceil();
+            let plate = Rect::new(x_px - 3.0, y_px - style.size_px, width + 6.0, style.size_px * 1.3);
+            self.scene.rect(plate, Fill::solid(Role::Background), None);
+        }
+        self.scene.text(Point::new(x_px, y_px), text, style);
+    }
+
+    /// Amber around what the step changed; a split has a cut besides, a merge a mark where the border was.
+    fn draw_change(&mut self, block: &StageBlock, rect: &Rect) {
+        self.scene.frame(rect.grown(1.0), Role::Changed, Dash::Solid, CHANGED_PX.min(rect.height_px / 2.0));
+        if block.change == Some(Change::Allocated) {
+            let x = rect.right_px() + 1.0;
+            let top = Point::new(x, rect.y_px - 5.0);
+            self.scene.line(top, Point::new(x, rect.bottom_px() + 5.0), Role::Changed, Dash::Solid, 2.0);
+        }
+    }
+
+    fn draw_selected(&mut self) {
+        let Some(id) = self.view.selected else { return };
+        let stage = self.stage;
+        for block in stage.blocks.iter().filter(|block| block.id == id) {
+            if let Some(rect) = self.block_rect(block) {
+                self.scene.frame(rect.grown(1.0), Role::Selection, Dash::Solid, 3.0);
+            }
+        }
+    }
+
+    fn draw_segment_label(&mut self, segment: &StageSegment) {
+        let text_px = self.metrics.text_px;
+        let (left, right) = self.span_px(segment.start, segment.size);
+        let kind = if segment.pool == PoolKind::Small { "small" } else { "large" };
+        let number = segment.id.get().saturating_add(1);
+        let stream = segment.stream_name.as_ref().map(|name| format!(", stream {name}")).unwrap_or_default();
+        let pool =
+            segment.pool_name.as_ref().map(|name| format!(", private pool {name}")).unwrap_or_default();
+        let letter = if segment.pool == PoolKind::Small { "S" } else { "L" };
+        let mut texts = vec![
+            format!("segment {number}, {kind} pool{stream}{pool}"),
+            format!("{number}, {kind}{stream}{pool}"),
+        ];
+        texts.extend(segment.pool_name.as_ref().map(|name| format!("{number}, {name}")));
+        texts.extend(segment.stream_name.as_ref().map(|name| format!("{number}, {name}")));
+        texts.extend([format!("{number}, {kind}"), format!("{number}"), letter.to_owned()]);
+        let room = right - left - 3.0;
+        if segment.presence < 0.5 {
+            return;
+        }
+        if let Some(text) = first_fitting(&texts, text_px, Weight::Normal, room) {
+            let role = if segment.is_new { Role::Text } else { Role::TextMuted };
+            let y = self.metrics.labels_y_px() + text_px * 1.25;
+            self.scene.text(Point::new(left + 2.0, y), text, TextStyle::new(role, text_px));
+        }
+    }
+
+    /// What the device has left stands beside the segments, so that the row is the bar once more.
+    fn draw_free_part(&mut self) {
+        let stage = self.stage;
+        let (left, right) = self.span_px(stage.reserved(), bytes_f64(stage.shown) - stage.reserved());
+        if right - left < 4.0 {
+            return;
+        }
+        let y = self.metrics.segments_y_px();
+        let rect = Rect::new(left + 1.0, y, right - left - 2.0, self.metrics.segment_px);
+        self.scene.frame(rect, Role::Grid, Dash::Dashed, 1.0);
+    }
+
+    /// The request to scale, beside what there was for it.
+    pub(super) fn draw_failure(&mut self) {
+        let Some(failed) = self.stage.failed else { return };
+        let text_px = self.metrics.text_px;
+        let width_px = self.metrics.width_px;
+        let top = self.metrics.failure_y_px() + text_px * 0.4;
+        let height = text_px * 2.6;
+        let needed = bytes_f64(failed.segment_size);
+        let start = self.stage.reserved();
+        let width = (self.ruler.x_px(needed)).max(8.0);
+        let left = self.ruler.x_px(start).round().min(width_px - width.min(width_px)).max(0.0);
+        let rect = Rect::new(left, top, width.min(width_px - left), height);
+        self.scene.rect(rect, Fill { role: Role::Trouble, pattern: Pattern::Faint }, None);
+        // Its end stands at the end of what is free: what hangs over at the front is missing.
+        let missing = self.ruler.x_px(start).round() - rect.x_px;
+        if missing >= 1.0 && missing < rect.width_px {
+            let part = Rect::new(rect.x_px, rect.y_px, missing, rect.height_px);
+            self.scene.rect(part, Fill { role: Role::Trouble, pattern: Pattern::Hatch }, None);
+        }
+        self.scene.frame(rect, Role::Trouble, Dash::Dashed, 2.0);
+        let words = [
+            format!("{} needed: a segment of {}", failed.rounded, failed.segment_size),
+            format!("{} needed", failed.segment_size),
+            failed.segment_size.to_string(),
+        ];
+        let style = TextStyle::new(Role::Trouble, text_px);
+        let middle = baseline(rect.center().y_px, text_px);
+        if let Some(text) = first_fitting(&words, text_px, Weight::Bold, rect.width_px - 12.0) {
+            let at = Point::new(rect.center().x_px, middle);
+            self.scene.text(at, text, style.bold().anchored(Anchor::Middle));
+        } else if let Some(text) = first_fitting(&words, text_px, Weight::Bold, rect.x_px - 8.0) {
+            let at = Point::new(rect.x_px - 6.0, middle);
+            self.scene.text(at, text, style.bold().anchored(Anchor::End));
+        }
+        let room = width_px;
+        let reasons = [
+            format!(
+                "free on the device {}, largest cached block it may use {}",
+                failed.device_free, failed.largest_cached
+            ),
+            format!("free {}, largest cached block {}", failed.device_free, failed.largest_cached),
+            format!("free {}, largest {}", failed.device_free, failed.largest_cached),
+        ];
+        if let Some(text) = first_fitting(&reasons, text_px, Weight::Normal, room) {
+            let width = text_width_px(text, text_px, Weight::Normal);
+            let x = (rect.center().x_px - width / 2.0).min(width_px - width).max(0.0).round();
+            let at = Point::new(x, rect.bottom_px() + text_px * 1.3);
+            self.scene.text(at, text, TextStyle::new(Role::Text, text_px));
+        }
+    }
+
+    pub(super) fn draw_lit_segments(&mut self, term: Term) {
+        let stage = self.stage;
+        if term == Term::Reserved {
+            for segment in &stage.segments {
+                let rect = self.segment_rect(segment);
+                self.scene.frame(rect, Role::Selection, Dash::Solid, 3.0);
+            }
+            return;
+        }
+        for block in &stage.blocks {
+            let is_lit = match term {
+                Term::Allocated | Term::Requested => block.state == BlockState::Allocated,
+                Term::Rounding => block.state == BlockState::Allocated && block.size > block.requested,
+                Term::Pending => block.state == BlockState::PendingFree,
+                Term::Cached => block.state == BlockState::Inactive,
+                _ => false,
+            };
+            if is_lit && let Some(rect) = self.block_rect(block) {
+                self.scene.frame(rect, Role::Selection, Dash::Solid, 2.0);
+            }
+        }
+    }
+}
+
+/// Blocks too narrow to be drawn one by one: one rectangle, blue up to the share that is in use.
+#[derive(Default)]
+struct Narrow {
+    rect: Option<Rect>,
+    active: f64,
+    bytes: f64,
+}
+
+impl Narrow {
+    fn take(&mut self, rect: &Rect, block: &StageBlock, scene: &mut Scene) {
+        let goes_on = self.rect.is_some_and(|open| {
+            rect.x_px - open.right_px() < 1.5 && rect.right_px() - open.x_px < 12.0 && rect.x_px >= open.x_px
+        });
+        if !goes_on {
+            self.flush(scene);
+            self.rect = Some(*rect);
+        }
+        if let Some(open) = &mut self.rect {
+            open.width_px = (rect.right_px() - open.x_px).max(open.width_px);
+        }
+        self.bytes += block.size;
+        if block.state.is_active() {
+            self.active += block.size;
+        }
+    }
+
+    fn flush(&mut self, scene: &mut Scene) {
+        let Some(rect) = self.rect.take() else { return };
+        let share = if self.bytes > 0.0 { px(self.active / self.bytes) } else { 0.0 };
+        let active = rect.height_px * share;
+        let upper = Rect::new(rect.x_px, rect.y_px, rect.width_px, rect.height_px - active);
+        let lower = Rect::new(rect.x_px, rect.bottom_px() - active, rect.width_px, active);
+        if upper.height_px > 0.0 {
+            scene.rect(upper, Fill { role: Role::Cached, pattern: Pattern::Tint }, None);
+        }
+        if lower.height_px > 0.0 {
+            scene.rect(lower, Fill::solid(Role::Requested), None);
+        }
+        (self.active, self.bytes) = (0.0, 0.0);
+    }
+}

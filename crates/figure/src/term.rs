@@ -1,0 +1,139 @@
+use serde::{Deserialize, Serialize};
+
+use crate::role::{LedgerClass, Role};
+
+/// A word for memory that has a number, a name in PyTorch's API and a place in the figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Term {
+    /// The size of blocks in callers' hands.
+    Allocated,
+    /// The size of all segments.
+    Reserved,
+    /// Reserved and not in use.
+    Cached,
+    /// Not held by the allocator.
+    Free,
+    /// What callers asked for.
+    Requested,
+    /// Allocated beyond what was asked for.
+    Rounding,
+    /// Freed by the caller, waiting for a stream.
+    Pending,
+    /// The most bytes allocated so far.
+    MaxAllocated,
+    /// The most bytes reserved so far.
+    MaxReserved,
+}
+
+impl Term {
+    /// All terms, in the order in which to learn them.
+    pub const ALL: [Self; 9] = [
+        Self::Allocated,
+        Self::Reserved,
+        Self::Cached,
+        Self::Free,
+        Self::MaxAllocated,
+        Self::MaxReserved,
+        Self::Requested,
+        Self::Rounding,
+        Self::Pending,
+    ];
+
+    /// The word.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Allocated => "allocated",
+            Self::Reserved => "reserved",
+            Self::Cached => "cached",
+            Self::Free => "free",
+            Self::Requested => "requested",
+            Self::Rounding => "rounding",
+            Self::Pending => "pending",
+            Self::MaxAllocated => "max allocated",
+            Self::MaxReserved => "max reserved",
+        }
+    }
+
+    /// Where PyTorch says the number: a function of `torch.cuda`, or how to come by it.
+    #[must_use]
+    pub fn api(self) -> &'static str {
+        match self {
+            Self::Allocated => "memory_allocated()",
+            Self::Reserved => "memory_reserved()",
+            Self::Cached => "reserved − active",
+            Self::Free => "mem_get_info()[0]",
+            Self::Requested => "requested_bytes in memory_stats()",
+            Self::Rounding => "allocated − requested",
+            Self::Pending => "active − allocated",
+            Self::MaxAllocated => "max_memory_allocated()",
+            Self::MaxReserved => "max_memory_reserved()",
+        }
+    }
+
+    /// What the word means, in one or two sentences.
+    #[must_use]
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Allocated => "The size of all blocks that tensors hold now, rounding included.",
+            Self::Reserved => {
+                "The size of all segments that PyTorch has from the device. Older texts call this \"cached memory\". \
+                 nvidia-smi shows this and the CUDA context on top."
+            }
+            Self::Cached => {
+                "Reserved, and in no tensor: PyTorch keeps these bytes for the next request. Other texts say \
+                 \"unallocated\"."
+            }
+            Self::Free => "What the device has left: other programs can take these bytes.",
+            Self::Requested => "The bytes that the program asked for, before rounding.",
+            Self::Rounding => {
+                "Allocated beyond what was asked for: sizes are rounded up, and a small remainder stays with its block."
+            }
+            Self::Pending => {
+                "Freed by the program, and not usable yet: another stream has to finish its work with the block first."
+            }
+            Self::MaxAllocated => "The most bytes allocated at any moment since the peaks were reset.",
+            Self::MaxReserved => "The most bytes reserved at any moment since the peaks were reset.",
+        }
+    }
+
+    /// The color that goes with the word.
+    #[must_use]
+    pub fn role(self) -> Role {
+        match self {
+            Self::Allocated | Self::Requested => Role::Requested,
+            Self::Reserved | Self::MaxReserved => Role::PeakReserved,
+            Self::Cached => Role::Cached,
+            Self::Free => Role::Free,
+            Self::Rounding => Role::Rounding,
+            Self::Pending => Role::Pending,
+            Self::MaxAllocated => Role::PeakAllocated,
+        }
+    }
+
+    /// The term of a class of bytes.
+    #[must_use]
+    pub fn of_class(class: LedgerClass) -> Self {
+        match class {
+            LedgerClass::Requested => Self::Requested,
+            LedgerClass::Rounding => Self::Rounding,
+            LedgerClass::Pending => Self::Pending,
+            LedgerClass::Cached => Self::Cached,
+            LedgerClass::Free => Self::Free,
+        }
+    }
+
+    /// The first and the last class that the term covers in a figure; the peaks cover what they measure.
+    #[must_use]
+    pub fn classes(self) -> (LedgerClass, LedgerClass) {
+        match self {
+            Self::Allocated | Self::MaxAllocated => (LedgerClass::Requested, LedgerClass::Rounding),
+            Self::Reserved | Self::MaxReserved => (LedgerClass::Requested, LedgerClass::Cached),
+            Self::Cached => (LedgerClass::Cached, LedgerClass::Cached),
+            Self::Free => (LedgerClass::Free, LedgerClass::Free),
+            Self::Requested => (LedgerClass::Requested, LedgerClass::Requested),
+            Self::Rounding => (LedgerClass::Rounding, LedgerClass::Rounding),
+            Self::Pending => (LedgerClass::Pending, LedgerClass::Pending),
+        }
+    }
+}

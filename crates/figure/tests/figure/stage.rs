@@ -1,0 +1,139 @@
+//! The stage: what must hold of it at every width, and how it looks.
+
+use blockyard_figure::{Changes, Mark, Stage, StageView, Term, Theme, stage_height};
+use blockyard_record::{Bytes, Recording};
+use expect_test::expect_file;
+use proptest::prelude::*;
+
+use crate::program::{Program, ops, random};
+
+const WIDTHS: [f32; 7] = [300.0, 360.0, 700.0, 980.0, 1366.0, 1860.0, 3700.0];
+
+fn stage_at(recording: &Recording, steps: usize) -> Stage {
+    let bounds = steps.checked_sub(1).and_then(|step| recording.step(step));
+    let (from, to) = bounds.map_or((0, 0), |step| (step.start, step.end));
+    let state = recording.state_at(to).unwrap();
+    let changes = Changes::of(recording, from, to);
+    Stage::new(&state, recording, &changes, steps.checked_sub(1), &|_| None)
+}
+
+fn story() -> Recording {
+    let mut program = Program::new(Bytes::mib(64));
+    program.alloc("a", Bytes::mib(3)).alloc("b", Bytes::mib(5)).alloc("c", Bytes::mib(11));
+    program.free("b").alloc("d", Bytes::kib(1)).alloc("e", Bytes::mib(20)).free("e");
+    program.alloc("f", Bytes::mib(50));
+    program.recording()
+}
+
+/// Texts that reach out of the scene or lie over each other.
+fn clashes(stage: &Stage, view: &StageView, width_px: f32) -> Vec<String> {
+    let scene = stage.scene(view, width_px);
+    let texts: Vec<_> = scene
+        .marks
+        .iter()
+        .filter(|mark| matches!(mark, Mark::Text { .. }))
+        .map(|mark| (mark, mark.bounds()))
+        .collect();
+    let mut found = Vec::new();
+    for (index, (mark, rect)) in texts.iter().enumerate() {
+        let is_inside = rect.x_px >= -0.5
+            && rect.y_px >= -0.5
+            && rect.right_px() <= scene.width_px + 1.0
+            && rect.bottom_px() <= scene.height_px + 0.5;
+        if !is_inside {
+            found.push(format!("{width_px}: {mark} leaves the scene"));
+        }
+        for (other, place) in &texts[index + 1..] {
+            if rect.grown(-0.75).overlaps(&place.grown(-0.75)) {
+                found.push(format!("{width_px}: {mark} lies over {other}"));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn no_text_is_cut_or_covered_at_any_width() {
+    let recording = story();
+    for steps in 0..=recording.step_count() {
+        let stage = stage_at(&recording, steps);
+        for width in WIDTHS {
+            for is_compact in [false, true] {
+                let view = StageView { is_compact, ..StageView::default() };
+                let found = clashes(&stage, &view, width);
+                assert!(found.is_empty(), "step {steps}: {found:#?}");
+                let height = stage.scene(&view, width).height_px;
+                assert_eq!(height, stage_height(width, stage.has_failures(), is_compact));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_bar_and_the_segments_stand_on_one_ruler() {
+    let recording = story();
+    let scene = stage_at(&recording, 3).scene(&StageView::default(), 1280.0);
+    let rounded: Vec<_> = scene
+        .marks
+        .iter()
+        .filter_map(|mark| match mark {
+            Mark::Rounded { rect, .. } => Some(*rect),
+            _ => None,
+        })
+        .collect();
+    // 20 of 64 MiB are reserved: 400 of 1280 pixels, in the bar as in the row of segments.
+    let ends: Vec<_> = rounded.iter().filter(|rect| (rect.right_px() - 400.0).abs() <= 1.0).collect();
+    assert!(ends.len() >= 2, "{rounded:?}");
+}
+
+#[test]
+fn a_step_under_way_ends_where_the_next_begins() {
+    let recording = story();
+    for steps in 0..recording.step_count() {
+        let (from, to) = (stage_at(&recording, steps), stage_at(&recording, steps + 1));
+        assert_eq!(from.between(&to, 1.0), to);
+        for progress in [0.0, 0.3, 0.9, f32::NAN] {
+            for width in WIDTHS {
+                let between = from.between(&to, progress);
+                let outside = clashes(&between, &StageView::default(), width);
+                assert!(outside.iter().all(|text| !text.contains("leaves")), "{outside:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_term_lights_up_in_the_bar_and_in_the_segments() {
+    let recording = story();
+    let stage = stage_at(&recording, 4);
+    let plain = stage.scene(&StageView::default(), 1000.0).marks.len();
+    for term in Term::ALL {
+        let scene = stage.scene(&StageView { lit: Some(term), ..StageView::default() }, 1000.0);
+        let is_there = !matches!(term, Term::Pending | Term::Rounding) || scene.marks.len() > plain;
+        let some = scene.marks.len() > plain || matches!(term, Term::Pending);
+        assert!(is_there || some, "{term:?} lights nothing");
+    }
+}
+
+#[test]
+fn a_story_is_drawn() {
+    let recording = story();
+    let scene = stage_at(&recording, 6).scene(&StageView::default(), 900.0);
+    expect_file!["stage-story.svg"].assert_eq(&scene.to_svg(Theme::Light, "stage", "six steps"));
+    let failed = stage_at(&recording, recording.step_count());
+    let scene = failed.scene(&StageView::default(), 900.0);
+    expect_file!["stage-failed.svg"].assert_eq(&scene.to_svg(Theme::Dark, "stage", "out of memory"));
+}
+
+proptest! {
+    #[test]
+    fn any_run_at_any_width_keeps_its_texts_apart(
+        requests in ops(40),
+        width in 300.0_f32..4000.0,
+    ) {
+        let recording = random(&requests).recording();
+        let stage = stage_at(&recording, recording.step_count());
+        let found = clashes(&stage, &StageView::default(), width);
+        prop_assert!(found.is_empty(), "{found:#?}");
+    }
+}
