@@ -25,6 +25,16 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "blockyard-pytorch",
         ],
     ),
+    (
+        "blockyard-lab",
+        &[
+            "blockyard-record",
+            "blockyard-device",
+            "blockyard-workload",
+            "blockyard-pytorch",
+            "blockyard-replay",
+        ],
+    ),
     ("blockyard-figure", &["blockyard-record"]),
     ("blockyard-device-cuda", &["blockyard-record", "blockyard-device"]),
     ("blockyard-device-wgpu", &["blockyard-record", "blockyard-device"]),
@@ -96,6 +106,7 @@ const WASM: &[&str] = &[
     "blockyard-workload",
     "blockyard-pytorch",
     "blockyard-replay",
+    "blockyard-lab",
     "blockyard-figure",
     "blockyard-device-wgpu",
 ];
@@ -108,6 +119,7 @@ const NATIVE: &[&str] = &[
     "blockyard-workload",
     "blockyard-pytorch",
     "blockyard-replay",
+    "blockyard-lab",
     "blockyard-figure",
     "blockyard-device-cuda",
     "blockyard-device-wgpu",

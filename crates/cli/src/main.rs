@@ -1,4 +1,5 @@
-//! The `blockyard` command: `run` operations, `verify` recordings, `play` workloads, `bench` devices.
+//! The `blockyard` command: `run` operations, `verify` recordings, `play` workloads, `bench` devices, ask
+//! questions about runs (`what-if`).
 
 mod bench;
 mod device;
@@ -6,6 +7,7 @@ mod options;
 mod output;
 mod play;
 mod progress;
+mod questions;
 mod run;
 mod verify;
 
@@ -22,6 +24,7 @@ fn main() -> ExitCode {
         Command::Verify(options) => verify::verify(options),
         Command::Play(options) => play::play(options),
         Command::Bench(options) => bench::bench(options),
+        Command::WhatIf(options) => questions::what_if::what_if(options),
     };
     match result {
         Ok(code) => code,

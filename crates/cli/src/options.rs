@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use blockyard_lab::{Conditions, Run};
 use blockyard_record::Bytes;
 use clap::{Args, Parser, Subcommand};
 
@@ -30,6 +31,65 @@ pub(crate) enum Command {
     /// Prints a table: nanoseconds as the median of all rounds and the range, and how many times ours that is. Contenders take
     /// turns in each round.
     Bench(BenchOptions),
+    /// Replay the requests of runs under other settings, another capacity or another limit.
+    ///
+    /// Files are recordings or workloads' texts. The exit status is 0 if every setting fits every file, 1 if one runs out of
+    /// memory, 2 if a file or a setting is wrong.
+    WhatIf(WhatIfOptions),
+}
+
+/// Which device and which limit a run is replayed with.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct LimitOptions {
+    /// The most that may be reserved, as a memory fraction limits it: bytes, or with a unit ("70 GiB").
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) limit: Option<Bytes>,
+    /// The same as a share of the device, as `torch.cuda.set_per_process_memory_fraction` takes it.
+    #[arg(long, value_name = "SHARE", conflicts_with = "limit", value_parser = share)]
+    pub(crate) fraction: Option<f64>,
+    /// The device's memory, as bytes or with a unit; without it, that of the run's own device.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) capacity: Option<Bytes>,
+}
+
+impl LimitOptions {
+    /// A run's own settings under these limits.
+    pub(crate) fn conditions(&self, run: &Run) -> Conditions {
+        let own = Conditions { capacity: self.capacity, limit: self.limit, ..run.conditions() };
+        match self.fraction {
+            Some(fraction) => Conditions { limit: Some(of(fraction, own.capacity_of(run))), ..own },
+            None => own,
+        }
+    }
+}
+
+/// A share of some bytes, cut off as PyTorch does.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "PyTorch multiplies doubles and cuts off; a share is from 0 to 1"
+)]
+fn of(share: f64, bytes: Bytes) -> Bytes {
+    Bytes::new((share * bytes.get() as f64) as u64)
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WhatIfOptions {
+    /// Recordings, plain or gzip, or workloads' texts, or names of presets.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`; may be given several times. Without it, the run's own.
+    #[arg(long, value_name = "SETTINGS")]
+    pub(crate) conf: Vec<String>,
+    #[command(flatten)]
+    pub(crate) limits: LimitOptions,
+    /// Write memory over time too, with --json.
+    #[arg(long, requires = "json")]
+    pub(crate) timeline: bool,
+    /// One JSON value a run instead of a table for people; docs/questions.md describes it.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -103,6 +163,11 @@ pub(crate) struct BenchOptions {
     /// A folder for the table, `bench.json` and `bench.svg`.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) out: Option<PathBuf>,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.0..=1.0).contains(&share) { Ok(share) } else { Err("not from 0 to 1".to_owned()) }
 }
 
 fn size(text: &str) -> Result<Bytes, String> {

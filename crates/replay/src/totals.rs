@@ -3,14 +3,12 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use blockyard_allocator::{AllocatorConfig, BackendAllocator};
+use blockyard_allocator::AllocatorConfig;
 use blockyard_device::{Advance, DeviceMemory};
 use blockyard_record::{BlockState, EventSink, Silent, Snapshot, Stats};
 use blockyard_workload::{Request, TensorId, Workload};
 
-use crate::feeder::{Fed, Feeder, Unfed};
-use crate::runner::failure;
-use crate::{OnProgress, Progress, RunError, StepResult, progress};
+use crate::{OnProgress, Progress, Replayer, RunError, StepResult, progress};
 
 /// What a run comes to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,10 +29,10 @@ pub struct Totals {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     // The tensors of these are places; `NOWHERE` for those that are not there.
-    requests: Vec<Request>,
-    places: usize,
+    pub(crate) requests: Vec<Request>,
+    pub(crate) places: usize,
     settings: Vec<String>,
-    start: Snapshot,
+    pub(crate) start: Snapshot,
 }
 
 const NOWHERE: TensorId = TensorId::new(u32::MAX);
@@ -77,7 +75,7 @@ impl Plan {
         self.requests.is_empty()
     }
 
-    fn settings(&self, number: u32) -> Option<&str> {
+    pub(crate) fn settings(&self, number: u32) -> Option<&str> {
         self.settings.get(number as usize).map(String::as_str)
     }
 }
@@ -166,49 +164,18 @@ pub fn totals_into<D: DeviceMemory + Advance, S: EventSink>(
     sink: S,
     on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Totals, RunError> {
-    let mut feeder = feeder(plan, config, device, sink)?;
+    let mut replayer = Replayer::new(plan, config, device, sink)?;
     let mut totals = Totals::default();
-    let mut done = 0;
-    for requests in plan.requests.chunks(progress::INTERVAL) {
+    for done in (0..plan.len()).step_by(progress::INTERVAL) {
         if on_progress(done).is_break() {
             return Err(RunError::Cancelled);
         }
-        for request in requests {
-            match feeder.perform(request, |number| plan.settings(number)) {
-                Ok(Fed::Allocated(_) | Fed::Done) => {}
-                Ok(Fed::Skipped(_)) => totals.skipped += 1,
-                Err(error) => count(error, &mut totals)?,
+        while let Some(failed) = replayer.run_to(done + progress::INTERVAL)? {
+            match failed.result {
+                StepResult::OutOfMemory(_) => totals.out_of_memory += 1,
+                _ => totals.refused += 1,
             }
         }
-        done += requests.len();
     }
-    Ok(Totals { stats: feeder.allocator.stats(), ..totals })
-}
-
-fn feeder<D: DeviceMemory + Advance, S: EventSink>(
-    plan: &Plan,
-    config: &AllocatorConfig,
-    device: D,
-    sink: S,
-) -> Result<Feeder<D, S>, RunError> {
-    let mut live = Vec::with_capacity(plan.places);
-    let allocator = if plan.start.segments.is_empty() {
-        BackendAllocator::new(device, config.clone(), sink)
-    } else {
-        let began = BackendAllocator::beginning_with(device, config.clone(), sink, &plan.start);
-        let (allocator, held) = began.map_err(RunError::Allocator)?;
-        live.extend(held.into_iter().map(Some));
-        allocator
-    };
-    live.resize_with(plan.places, || None);
-    Ok(Feeder::new(allocator, live))
-}
-
-#[cold]
-fn count(error: Unfed, totals: &mut Totals) -> Result<(), RunError> {
-    match failure(error)? {
-        StepResult::OutOfMemory(_) => totals.out_of_memory += 1,
-        _ => totals.refused += 1,
-    }
-    Ok(())
+    Ok(Totals { stats: replayer.stats(), skipped: replayer.skipped(), ..totals })
 }

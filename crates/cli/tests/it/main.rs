@@ -13,6 +13,7 @@ mod pipes;
 mod play;
 mod run;
 mod verify;
+mod what_if;
 
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};

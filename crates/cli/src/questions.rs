@@ -1,0 +1,146 @@
+//! What the commands that ask about runs have in common: reading runs, and one answer a file.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, anyhow};
+use blockyard_lab::Run;
+use blockyard_pytorch::{RecordedRun, is_recording};
+use blockyard_record::Bytes;
+use blockyard_workload::Workload;
+use blockyard_workload::presets::presets;
+use serde_json::{Value, json};
+
+use crate::output;
+use crate::progress::Bar;
+
+pub(crate) mod what_if;
+
+/// The version of the JSON that questions are answered with. It grows when a field changes its meaning or goes.
+const VERSION: u32 = 1;
+
+const DEFAULT_CAPACITY: Bytes = Bytes::gib(1);
+
+/// What a script learns from the exit status: 0 is "nothing found", 1 "found", 2 "could not say".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Status {
+    Fine = 0,
+    Found = 1,
+    Failed = 2,
+}
+
+/// The answer about one file.
+pub(crate) struct Answer {
+    /// As JSON, without version and file.
+    pub(crate) json: Value,
+    /// For people, line by line.
+    pub(crate) text: String,
+    pub(crate) status: Status,
+}
+
+/// Asks about each file in turn, and writes each answer as soon as it is there.
+pub(crate) fn each(
+    files: &[PathBuf],
+    as_json: bool,
+    mut ask: impl FnMut(&Run, &Bar) -> anyhow::Result<Answer>,
+) -> anyhow::Result<ExitCode> {
+    let mut worst = Status::Fine;
+    let mut out = output::stdout();
+    for path in files {
+        let name = path.display().to_string();
+        let bar = Bar::new(&name);
+        let runs = read(path, &bar);
+        let answers =
+            runs.and_then(|runs| runs.iter().map(|run| Ok((run.name.clone(), ask(run, &bar)?))).collect());
+        drop(bar);
+        let answers: anyhow::Result<Vec<(String, Answer)>> = answers;
+        match answers {
+            Ok(answers) => {
+                for (run, answer) in answers {
+                    worst = worst.max(answer.status);
+                    write(&mut out, as_json, &name, &run, &answer)?;
+                }
+            }
+            Err(error) => {
+                worst = Status::Failed;
+                write_error(&mut out, as_json, &name, &error)?;
+            }
+        }
+        out.flush()?;
+    }
+    Ok(ExitCode::from(worst as u8))
+}
+
+fn write(out: &mut impl Write, as_json: bool, file: &str, run: &str, answer: &Answer) -> anyhow::Result<()> {
+    if as_json {
+        let mut value = json!({"version": VERSION, "file": file, "run": run});
+        if let (Some(all), Some(own)) = (value.as_object_mut(), answer.json.as_object()) {
+            all.extend(own.clone());
+        }
+        output::line(out, &value.to_string())?;
+    } else {
+        output::line(out, &format!("{file}: {}", answer.text.trim_end()))?;
+    }
+    Ok(())
+}
+
+pub(crate) fn write_error(
+    out: &mut impl Write,
+    as_json: bool,
+    file: &str,
+    error: &anyhow::Error,
+) -> anyhow::Result<()> {
+    let text = format!("{error:#}");
+    if as_json {
+        output::line(out, &json!({"version": VERSION, "file": file, "error": text}).to_string())?;
+    } else {
+        output::line(out, &format!("{file}: no answer: {text}"))?;
+    }
+    Ok(())
+}
+
+/// The runs of a file: a recording, a workload's text, or the name of a preset.
+pub(crate) fn read(path: &Path, bar: &Bar) -> anyhow::Result<Vec<Run>> {
+    let name = path.display().to_string();
+    if let Some(preset) = presets().iter().find(|preset| preset.id == name)
+        && !path.exists()
+    {
+        let workload = Workload::parse(preset.text).map_err(|error| anyhow!("{error}"))?;
+        return Ok(vec![Run::from_workload(preset.id, workload, preset.config, preset.capacity)]);
+    }
+    let bytes = output::read(path)?;
+    if is_recording(&bytes) {
+        let recorded = RecordedRun::read(&bytes)?;
+        return Ok(vec![Run::from_recorded(&recorded, &mut |progress| bar.report(&progress))?]);
+    }
+    let text = String::from_utf8(bytes)
+        .map_err(|_| anyhow!("neither a recording nor a workload's text"))
+        .context("reading")?;
+    let workload = Workload::parse(&text).map_err(|error| anyhow!("{error}"))?;
+    Ok(vec![Run::from_workload(&name, workload, "", DEFAULT_CAPACITY)])
+}
+
+/// `default settings` for an empty text.
+pub(crate) fn setting(conf: &str) -> &str {
+    if conf.is_empty() { "default settings" } else { conf }
+}
+
+/// Lines of columns, the first to the left and the others to the right.
+pub(crate) fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
+            if column == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+        });
+        text.push_str("  ");
+        text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,147 @@
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use blockyard_lab::{Conditions, Difference, Row, Run, what_if as ask};
+use blockyard_record::{Bytes, grouped};
+use serde_json::{Value, json};
+
+use super::{Answer, Status, each, setting, table};
+use crate::options::WhatIfOptions;
+use crate::progress::Bar;
+
+const SAMPLES: usize = 256;
+
+pub(crate) fn what_if(options: &WhatIfOptions) -> anyhow::Result<ExitCode> {
+    each(&options.files, options.json, |run, bar| answer(run, bar, options))
+}
+
+fn answer(run: &Run, bar: &Bar, options: &WhatIfOptions) -> anyhow::Result<Answer> {
+    let limits = &options.limits;
+    let own = limits.conditions(run);
+    let conditions: Vec<Conditions> = if options.conf.is_empty() {
+        vec![own]
+    } else {
+        options.conf.iter().map(|conf| own.and_conf(conf)).collect()
+    };
+    let samples = if options.timeline { SAMPLES } else { 0 };
+    let found = ask(run, &conditions, samples, &mut |progress| bar.report(&progress))?;
+    let status = found.rows.iter().map(status).max().unwrap_or(Status::Fine);
+    let rows = found.rows.iter().zip(&found.differences);
+    let json = json!({
+        "question": "what-if",
+        "requests": run.requests().len(),
+        "baseline": row_json(&found.baseline, run),
+        "settings": rows.clone().map(|(row, difference)| {
+            let mut value = row_json(row, run);
+            if let Some(fields) = value.as_object_mut() {
+                fields.insert("first_difference".to_owned(), difference_json(difference.as_ref()));
+            }
+            value
+        }).collect::<Vec<_>>(),
+        "notes": found.notes,
+    });
+    let mut text = format!("{} requests\n", grouped(run.requests().len() as u64));
+    let mut lines = vec![heading(), cells("as recorded", &found.baseline)];
+    lines.extend(found.rows.iter().map(|row| cells(setting(&row.conditions.conf), row)));
+    text.push_str(&table(&lines));
+    for (row, difference) in rows {
+        explain(&mut text, row, difference.as_ref());
+    }
+    for note in &found.notes {
+        let _ = writeln!(text, "  note: {note}");
+    }
+    Ok(Answer { json, text, status })
+}
+
+fn status(row: &Row) -> Status {
+    match &row.outcome {
+        Err(_) => Status::Failed,
+        Ok(outcome) if outcome.ooms > 0 => Status::Found,
+        Ok(_) => Status::Fine,
+    }
+}
+
+/// A row as JSON.
+pub(crate) fn row_json(row: &Row, run: &Run) -> Value {
+    let (conf, limit) = (&row.conditions.conf, row.conditions.limit_of(run).map(Bytes::get));
+    let capacity = row.conditions.capacity_of(run).get();
+    match &row.outcome {
+        Err(error) => json!({"conf": conf, "capacity": capacity, "limit": limit, "error": error}),
+        Ok(outcome) => {
+            let mut value = json!({
+                "conf": conf,
+                "capacity": capacity,
+                "limit": limit,
+                "peak_allocated": outcome.peak_allocated.get(),
+                "peak_reserved": outcome.peak_reserved.get(),
+                "device_allocs": outcome.device_allocs,
+                "device_frees": outcome.device_frees,
+                "alloc_retries": outcome.alloc_retries,
+                "ooms": outcome.ooms,
+                "first_oom": outcome.first_oom.as_ref().map(|oom| json!({
+                    "request": oom.request,
+                    "allocations_before": oom.allocations_before,
+                    "size": oom.size.get(),
+                    "message": oom.message,
+                })),
+            });
+            if let (false, Some(fields)) = (outcome.timeline.is_empty(), value.as_object_mut()) {
+                let samples = outcome.timeline.iter();
+                let samples = samples.map(|at| json!([at.until, at.allocated.get(), at.reserved.get()]));
+                fields.insert("timeline".to_owned(), samples.collect());
+            }
+            if let (false, Some(fields)) = (outcome.warnings.is_empty(), value.as_object_mut()) {
+                fields.insert("warnings".to_owned(), json!(outcome.warnings));
+            }
+            value
+        }
+    }
+}
+
+fn difference_json(difference: Option<&Difference>) -> Value {
+    difference.map_or(Value::Null, |difference| {
+        json!({"request": difference.request, "baseline": difference.baseline, "other": difference.other})
+    })
+}
+
+pub(crate) fn heading() -> Vec<String> {
+    ["settings", "peak reserved", "peak allocated", "device allocs", "frees", "retries", "out of memory"]
+        .map(str::to_owned)
+        .to_vec()
+}
+
+pub(crate) fn cells(name: &str, row: &Row) -> Vec<String> {
+    match &row.outcome {
+        Err(error) => vec![name.to_owned(), format!("error: {error}")],
+        Ok(outcome) => vec![
+            name.to_owned(),
+            grouped(outcome.peak_reserved.get()),
+            grouped(outcome.peak_allocated.get()),
+            grouped(outcome.device_allocs),
+            grouped(outcome.device_frees),
+            grouped(outcome.alloc_retries),
+            outcome.first_oom.as_ref().map_or_else(
+                || "no".to_owned(),
+                |oom| format!("request {} ({})", grouped(oom.request), oom.size),
+            ),
+        ],
+    }
+}
+
+fn explain(text: &mut String, row: &Row, difference: Option<&Difference>) {
+    let name = setting(&row.conditions.conf);
+    match difference {
+        Some(difference) => {
+            let _ = writeln!(text, "  {name}: first differs at request {}", grouped(difference.request));
+            let _ = writeln!(text, "    as recorded: {}", difference.baseline);
+            let _ = writeln!(text, "    here:        {}", difference.other);
+        }
+        None if row.outcome.is_ok() => {
+            let _ = writeln!(text, "  {name}: every event is the same");
+        }
+        None => {}
+    }
+    for warning in row.answered().into_iter().flat_map(|outcome| &outcome.warnings) {
+        let _ = writeln!(text, "  {name}: warning: {warning}");
+    }
+}

@@ -1,0 +1,120 @@
+//! The first request at which two replays part.
+
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+
+use blockyard_record::Event;
+use blockyard_replay::AllocatorConfig;
+use serde::{Deserialize, Serialize};
+
+use crate::{Conditions, LabError, Run};
+
+const INTERVAL: usize = 8192;
+
+/// The first request that leads to other events.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Difference {
+    /// Which request, counted from 1 as [`Run::requests`] lists them.
+    pub request: u64,
+    /// What the baseline does for it, from the first event on that differs.
+    pub baseline: String,
+    /// What happens under the other conditions.
+    pub other: String,
+}
+
+/// Replays the run under both conditions side by side, up to the first request that leads to other events.
+///
+/// # Errors
+///
+/// [`LabError::Cancelled`], and [`LabError::Config`] for wrong settings.
+pub fn first_difference(
+    run: &Run,
+    baseline: &Conditions,
+    other: &Conditions,
+    on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
+) -> Result<Option<Difference>, LabError> {
+    let (config, other_config): (AllocatorConfig, AllocatorConfig) =
+        (baseline.conf.parse()?, other.conf.parse()?);
+    let mut left = baseline.replayer(run, &config, Vec::new())?;
+    let mut right = other.replayer(run, &other_config, Vec::new())?;
+    left.sink_mut().clear();
+    right.sink_mut().clear();
+    for request in 0..run.requests().len() {
+        if request.is_multiple_of(INTERVAL) && on_progress(request).is_break() {
+            return Err(LabError::Cancelled);
+        }
+        left.run_to(request + 1)?;
+        right.run_to(request + 1)?;
+        let (events, others) = (left.sink_mut(), right.sink_mut());
+        if events != others {
+            let pairs = events.iter().zip(others.iter());
+            let same = pairs.take_while(|(event, other)| placed(event) == placed(other)).count();
+            if same == events.len() && same == others.len() {
+                events.clear();
+                others.clear();
+                continue;
+            }
+            return Ok(Some(Difference {
+                request: request as u64 + 1,
+                baseline: sentence(events.get(same..).unwrap_or_default()),
+                other: sentence(others.get(same..).unwrap_or_default()),
+            }));
+        }
+        events.clear();
+        others.clear();
+    }
+    Ok(None)
+}
+
+/// The event without what decides only how it is counted.
+fn placed(event: &Event) -> Event {
+    let mut event = *event;
+    match &mut event {
+        Event::SegmentAllocated { is_oversize, .. }
+        | Event::SegmentReleased { is_oversize, .. }
+        | Event::Allocated { is_oversize, .. }
+        | Event::FreeRequested { is_oversize, .. } => *is_oversize = false,
+        _ => {}
+    }
+    event
+}
+
+fn sentence(events: &[Event]) -> String {
+    const MOST: usize = 4;
+    if events.is_empty() {
+        return "nothing more".to_owned();
+    }
+    let mut text = events.iter().take(MOST).map(words).collect::<Vec<_>>().join(", ");
+    if events.len() > MOST {
+        let _ = write!(text, ", and {} more events", events.len() - MOST);
+    }
+    text
+}
+
+fn words(event: &Event) -> String {
+    match event {
+        Event::SegmentAllocated { size, .. } => format!("the device gives a segment of {size}"),
+        Event::SegmentReleased { .. } => "a cached segment is released".to_owned(),
+        Event::RangeReserved { size, .. } => format!("{size} of addresses are reserved"),
+        Event::RangeReleased { .. } => "a range of addresses is given up".to_owned(),
+        Event::Mapped { size, .. } => format!("{size} are mapped"),
+        Event::Unmapped { .. } => "whole pages of a block are unmapped".to_owned(),
+        Event::SegmentRefused { size, .. } => format!("a segment of {size} is refused"),
+        Event::Split { size, .. } => format!("a block is split, {size} for the request"),
+        Event::Allocated { requested, block, .. } => format!("block {block} serves {requested}"),
+        Event::StreamRecorded { stream, .. } => format!("stream {stream} is recorded"),
+        Event::FreeRequested { .. } => "a free is requested".to_owned(),
+        Event::FreeCompleted { .. } => "a free is completed".to_owned(),
+        Event::Merged { .. } => "two free blocks merge".to_owned(),
+        Event::RetryStarted => "the cache was released and a second attempt begins".to_owned(),
+        Event::StreamsSynchronized => "all streams are waited for".to_owned(),
+        Event::OutOfMemory { requested, .. } => format!("out of memory for {requested}"),
+        Event::SnapshotTaken { .. } => "a snapshot is taken".to_owned(),
+        Event::PeakReset => "peaks are reset".to_owned(),
+        Event::AccumulatedReset => "accumulated counts are reset".to_owned(),
+        Event::FractionSet { limit } => limit.map_or_else(
+            || "the memory limit is lifted".to_owned(),
+            |limit| format!("the memory limit is {limit}"),
+        ),
+    }
+}

@@ -1,0 +1,26 @@
+use blockyard_replay::{ConfigError, RunError};
+
+/// Why a question has no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LabError {
+    /// The one who is told about progress broke it off.
+    #[error("cancelled")]
+    Cancelled,
+    /// A settings text is wrong.
+    #[error("PYTORCH_CUDA_ALLOC_CONF: {0}")]
+    Config(#[from] ConfigError),
+    /// The requests cannot be found or replayed.
+    #[error(transparent)]
+    Run(RunError),
+}
+
+impl From<RunError> for LabError {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Cancelled => Self::Cancelled,
+            RunError::Config(error) => Self::Config(error),
+            error => Self::Run(error),
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Questions about a run, answered by replaying its requests.
+//!
+//! A [`Run`] holds the requests of a recording or of a workload. [`what_if`] replays them under other settings, another
+//! capacity or another limit. Every question takes plain data and gives plain data back, tells how far it has come, and can
+//! be cancelled, so that a worker can answer it.
+//!
+//! Every replay, that of the recorded settings included, places segments by the rule of
+//! [`VirtualDevice`](blockyard_device::VirtualDevice). So only what was asked about differs.
+//! This crate knows no file, no screen and no clock.
+
+#![forbid(unsafe_code)]
+
+mod conditions;
+mod difference;
+mod error;
+mod outcome;
+mod run;
+mod what_if;
+
+pub use conditions::Conditions;
+pub use difference::{Difference, first_difference};
+pub use error::LabError;
+pub use outcome::{FirstOom, Outcome, Row, Sample, replay_under};
+pub use run::Run;
+pub use what_if::{WhatIf, what_if};

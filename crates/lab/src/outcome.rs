@@ -1,0 +1,237 @@
+use std::ops::ControlFlow;
+
+use blockyard_device::VirtualDevice;
+use blockyard_record::{Bytes, Silent, Stats};
+use blockyard_replay::{AllocatorConfig, Replayer, StepResult};
+use blockyard_workload::Request;
+use serde::{Deserialize, Serialize};
+
+use crate::{Conditions, LabError, Run};
+
+/// How often progress is told and cancelling is possible: every so many requests.
+const INTERVAL: usize = 8192;
+
+/// What a replay under some conditions comes to.
+///
+/// Peaks are those of the whole run, whatever the program reset meanwhile.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The most bytes of blocks in the program's hands.
+    pub peak_allocated: Bytes,
+    /// The most bytes of segments.
+    pub peak_reserved: Bytes,
+    /// Segments taken from the device, and ranges mapped.
+    pub device_allocs: u64,
+    /// Segments given back to the device, and ranges unmapped.
+    pub device_frees: u64,
+    /// Second attempts at a segment, after the cache was released.
+    pub alloc_retries: u64,
+    /// Requests that failed for want of memory. At most one, unless the program goes on after it.
+    pub ooms: u64,
+    /// The first of them.
+    pub first_oom: Option<FirstOom>,
+    /// How many requests were replayed; fewer than all where the run ends with out of memory.
+    pub requests: u64,
+    /// Memory over time; empty unless it was asked for.
+    pub timeline: Vec<Sample>,
+    /// What PyTorch would warn of, for these settings.
+    pub warnings: Vec<String>,
+}
+
+impl Outcome {
+    /// Calls of the device: allocations and frees.
+    #[must_use]
+    pub fn device_calls(&self) -> u64 {
+        self.device_allocs.saturating_add(self.device_frees)
+    }
+}
+
+/// The first request that failed for want of memory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FirstOom {
+    /// Which request, counted from 1 as [`Run::requests`] lists them.
+    pub request: u64,
+    /// How many allocations came before it.
+    pub allocations_before: u64,
+    /// What it asked for.
+    pub size: Bytes,
+    /// PyTorch's message.
+    pub message: String,
+}
+
+/// The most of either quantity during a part of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sample {
+    /// The index of the first request behind this part.
+    pub until: u64,
+    /// Bytes of blocks in the program's hands.
+    pub allocated: Bytes,
+    /// Bytes of segments.
+    pub reserved: Bytes,
+}
+
+/// A row of an answer: conditions, and what came of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row {
+    /// Under what.
+    pub conditions: Conditions,
+    /// What the replay came to, or why there was none, such as an error in the settings.
+    pub outcome: Result<Outcome, String>,
+}
+
+impl Row {
+    /// What the replay came to, if there was one.
+    #[must_use]
+    pub fn answered(&self) -> Option<&Outcome> {
+        self.outcome.as_ref().ok()
+    }
+
+    /// Whether the whole run fits.
+    #[must_use]
+    pub fn fits(&self) -> bool {
+        self.answered().is_some_and(|outcome| outcome.ooms == 0)
+    }
+}
+
+/// Replays a run; a wrong setting is a row with its error.
+///
+/// `samples` is about how many parts the timeline has, 0 for none. `on_progress` is told how many requests are done.
+///
+/// # Errors
+///
+/// [`LabError::Cancelled`].
+pub fn replay_under(
+    run: &Run,
+    conditions: &Conditions,
+    samples: usize,
+    on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
+) -> Result<Row, LabError> {
+    let outcome = match outcome(run, conditions, samples, on_progress) {
+        Ok(outcome) => Ok(outcome),
+        Err(LabError::Cancelled) => return Err(LabError::Cancelled),
+        Err(error) => Err(error.to_string()),
+    };
+    Ok(Row { conditions: conditions.clone(), outcome })
+}
+
+pub(crate) fn outcome(
+    run: &Run,
+    conditions: &Conditions,
+    samples: usize,
+    on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
+) -> Result<Outcome, LabError> {
+    let config: AllocatorConfig = conditions.conf.parse()?;
+    let mut replay = Replay {
+        run,
+        replayer: conditions.replayer(run, &config, Silent)?,
+        outcome: Outcome { warnings: config.warnings().to_vec(), ..Outcome::default() },
+        has_ended: false,
+    };
+    let total = run.requests().len();
+    let part = total.div_ceil(samples.max(1)).max(1);
+    let mut resets = run.resets().iter().copied().peekable();
+    let mut told = 0;
+    let mut done = 0;
+    while done < total && !replay.has_ended {
+        if done >= told {
+            if on_progress(done).is_break() {
+                return Err(LabError::Cancelled);
+            }
+            told = done + INTERVAL;
+        }
+        let end = total.min(if samples > 0 { (done / part + 1) * part } else { done + INTERVAL });
+        // A reset belongs to the part that it begins, so that the part before it is complete.
+        let reset = resets.next_if(|reset| *reset < end);
+        let end = reset.unwrap_or(end);
+        replay.run_to(end, samples > 0)?;
+        if reset.is_some() {
+            replay.run_to(end + 1, samples > 0)?;
+        }
+        done = replay.replayer.next_request();
+    }
+    replay.outcome.requests = replay.replayer.next_request() as u64;
+    Ok(replay.outcome)
+}
+
+struct Replay<'a> {
+    run: &'a Run,
+    replayer: Replayer<'a, VirtualDevice, Silent>,
+    outcome: Outcome,
+    has_ended: bool,
+}
+
+impl Replay<'_> {
+    /// Does the requests before `end`, and adds what they came to.
+    fn run_to(&mut self, end: usize, has_timeline: bool) -> Result<(), LabError> {
+        let before = Counts::of(&self.replayer.stats());
+        while !self.has_ended {
+            let Some(failed) = self.replayer.run_to(end)? else { break };
+            if let StepResult::OutOfMemory(message) = failed.result {
+                self.fail(failed.request, message);
+            }
+        }
+        let stats = self.replayer.stats();
+        let sample = Sample {
+            until: self.replayer.next_request() as u64,
+            allocated: bytes(stats.allocated_bytes.all.peak),
+            reserved: bytes(stats.reserved_bytes.all.peak),
+        };
+        let outcome = &mut self.outcome;
+        outcome.peak_allocated = outcome.peak_allocated.max(sample.allocated);
+        outcome.peak_reserved = outcome.peak_reserved.max(sample.reserved);
+        let counts = Counts::of(&stats);
+        outcome.device_allocs += counts.device_allocs.saturating_sub(before.device_allocs);
+        outcome.device_frees += counts.device_frees.saturating_sub(before.device_frees);
+        outcome.alloc_retries += counts.alloc_retries.saturating_sub(before.alloc_retries);
+        if has_timeline {
+            outcome.timeline.push(sample);
+            self.replayer.reset_peaks();
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, request: usize, message: String) {
+        self.outcome.ooms += 1;
+        self.has_ended = !self.run.goes_on_after_oom();
+        if self.outcome.first_oom.is_none() {
+            let requests = self.run.requests();
+            let size = match requests.get(request) {
+                Some(Request::Allocate { size, .. }) => *size,
+                _ => Bytes::ZERO,
+            };
+            let before = requests.iter().take(request);
+            let allocations = before.filter(|request| matches!(request, Request::Allocate { .. })).count();
+            self.outcome.first_oom = Some(FirstOom {
+                request: request as u64 + 1,
+                allocations_before: allocations as u64,
+                size,
+                message,
+            });
+        }
+    }
+}
+
+/// Counts that only grow, unless the program resets them.
+struct Counts {
+    device_allocs: u64,
+    device_frees: u64,
+    alloc_retries: u64,
+}
+
+impl Counts {
+    fn of(stats: &Stats) -> Self {
+        Self {
+            device_allocs: count(stats.num_device_alloc),
+            device_frees: count(stats.num_device_free),
+            alloc_retries: count(stats.num_alloc_retries),
+        }
+    }
+}
+
+fn count(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or(0)
+}
+
+pub(crate) fn bytes(value: i64) -> Bytes {
+    Bytes::new(count(value))
+}

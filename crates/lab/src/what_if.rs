@@ -1,0 +1,79 @@
+use std::ops::ControlFlow;
+
+use blockyard_replay::{OnProgress, Progress};
+use serde::{Deserialize, Serialize};
+
+use crate::difference::{Difference, first_difference};
+use crate::outcome::replay_under;
+use crate::{Conditions, LabError, Row, Run};
+
+/// A run under other conditions, beside the run under its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WhatIf {
+    /// The run under the settings that it was recorded with, replayed by the same rule of addresses.
+    pub baseline: Row,
+    /// The run under each of the other conditions, in the order in which they were asked for.
+    pub rows: Vec<Row>,
+    /// For each row, the first request that leads to other events than in the baseline.
+    pub differences: Vec<Option<Difference>>,
+    /// What is not known about the run, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// Replays a run under its own conditions and under each of the others.
+///
+/// `samples` is about how many parts each timeline has, 0 for none. The limit and the capacity of the baseline are the run's
+/// own.
+///
+/// # Errors
+///
+/// [`LabError::Cancelled`]. A wrong setting is a row with its error.
+pub fn what_if(
+    run: &Run,
+    conditions: &[Conditions],
+    samples: usize,
+    on_progress: OnProgress,
+) -> Result<WhatIf, LabError> {
+    let requests = run.requests().len();
+    let mut tell = Tell { requests, total: requests * (2 * conditions.len() + 1), before: 0, on_progress };
+    let own = run.conditions();
+    let baseline = replay_under(run, &own, samples, &mut |done| tell.at(done))?;
+    let mut rows = Vec::with_capacity(conditions.len());
+    let mut differences = Vec::with_capacity(conditions.len());
+    for other in conditions {
+        tell.next();
+        let row = replay_under(run, other, samples, &mut |done| tell.at(done))?;
+        tell.next();
+        differences.push(match &row.outcome {
+            Ok(_) => match first_difference(run, &own, other, &mut |done| tell.at(done)) {
+                Err(LabError::Cancelled) => return Err(LabError::Cancelled),
+                found => found.unwrap_or_default(),
+            },
+            Err(_) => None,
+        });
+        rows.push(row);
+    }
+    Ok(WhatIf { baseline, rows, differences, notes: run.notes().to_vec() })
+}
+
+/// Progress of several replays, one after the other.
+struct Tell<'a> {
+    requests: usize,
+    total: usize,
+    before: usize,
+    on_progress: OnProgress<'a>,
+}
+
+impl Tell<'_> {
+    fn at(&mut self, done: usize) -> ControlFlow<()> {
+        (self.on_progress)(Progress {
+            phase: "replaying".to_owned(),
+            done: (self.before + done) as u64,
+            total: self.total as u64,
+        })
+    }
+
+    fn next(&mut self) {
+        self.before += self.requests;
+    }
+}

@@ -1,0 +1,93 @@
+use std::ops::ControlFlow;
+
+use blockyard_lab::{Conditions, LabError, Outcome, Row, Run, what_if};
+use blockyard_record::Bytes;
+use blockyard_workload::Workload;
+
+use crate::{on, program};
+
+fn answer(row: &Row) -> &Outcome {
+    row.answered().unwrap_or_else(|| panic!("{:?}", row.outcome))
+}
+
+/// What PyTorch reserved at most, under each setting.
+const GNN_RANDOM: [(&str, u64); 3] = [
+    ("", 6_589_251_584),
+    ("expandable_segments:True", 2_545_942_528),
+    ("max_split_size_mb:128", 19_706_937_344),
+];
+
+#[test]
+fn each_recording_of_gnn_random_tells_the_peaks_of_the_other_two() {
+    let conditions = GNN_RANDOM.map(|(conf, _)| Conditions::with_conf(conf));
+    for name in ["gnn_random", "gnn_random.expandable_segments", "gnn_random.max_split_size_mb_128"] {
+        let run = program(name);
+        let found = what_if(&run, &conditions, 0, &mut on).unwrap();
+        let peaks: Vec<u64> = found.rows.iter().map(|row| answer(row).peak_reserved.get()).collect();
+        assert_eq!(peaks, GNN_RANDOM.map(|(_, peak)| peak), "from {name}");
+        assert!(found.rows.iter().all(Row::fits), "from {name}");
+    }
+}
+
+#[test]
+fn a_wrong_setting_is_a_row_with_pytorchs_error() {
+    let run = program("gnn_random");
+    let conditions = ["max_split_size_mb:1", "no_such_setting:1", ""].map(Conditions::with_conf);
+    let found = what_if(&run, &conditions, 0, &mut on).unwrap();
+    let errors: Vec<&str> =
+        found.rows.iter().filter_map(|row| row.outcome.as_ref().err()).map(String::as_str).collect();
+    assert_eq!(
+        errors,
+        [
+            "PYTORCH_CUDA_ALLOC_CONF: CachingAllocator option max_split_size_mb too small, must be >= 20",
+            "PYTORCH_CUDA_ALLOC_CONF: Unrecognized key 'no_such_setting' in CUDA allocator config."
+        ]
+    );
+    assert_eq!(found.rows[2].outcome, found.baseline.outcome);
+    assert_eq!(found.differences, [None, None, None]);
+}
+
+#[test]
+fn a_timeline_has_the_peaks_of_the_whole_run() {
+    let run = program("gpt2_varlen");
+    let found = what_if(&run, &[Conditions::with_conf("max_split_size_mb:64")], 100, &mut on).unwrap();
+    for row in found.rows.iter().chain([&found.baseline]) {
+        let outcome = answer(row);
+        assert!((90..=100).contains(&outcome.timeline.len()));
+        assert_eq!(outcome.timeline.iter().map(|at| at.reserved).max(), Some(outcome.peak_reserved));
+        assert_eq!(outcome.timeline.iter().map(|at| at.allocated).max(), Some(outcome.peak_allocated));
+        assert_eq!(outcome.timeline.last().unwrap().until, run.requests().len() as u64);
+    }
+}
+
+#[test]
+fn the_first_difference_is_the_first_request_that_a_setting_serves_differently() {
+    let text = "a = alloc 3 MiB; b = alloc 30 MiB; free b; c = alloc 18 MiB";
+    let run = Run::from_workload("three", Workload::parse(text).unwrap(), "", Bytes::gib(1));
+    let found = what_if(&run, &[Conditions::with_conf("max_split_size_mb:20")], 0, &mut on).unwrap();
+    assert_eq!(found.differences[0].as_ref().unwrap().request, 4);
+}
+
+#[test]
+fn a_limit_ends_a_recorded_run_at_its_first_failure() {
+    let run = program("gpt2_varlen");
+    let limited = run.conditions().and_limit(Bytes::gib(10));
+    let found = what_if(&run, &[limited], 0, &mut on).unwrap();
+    let outcome = answer(&found.rows[0]);
+    let oom = outcome.first_oom.as_ref().unwrap();
+    assert_eq!((outcome.ooms, outcome.requests), (1, oom.request));
+    assert!(outcome.peak_reserved <= Bytes::gib(10));
+    assert!(oom.message.contains("10.00 GiB allowed"), "{}", oom.message);
+}
+
+#[test]
+fn a_question_can_be_cancelled() {
+    let run = program("gnn_random");
+    let mut told = 0;
+    let cancelled = what_if(&run, &[Conditions::with_conf("")], 0, &mut |progress| {
+        told += 1;
+        assert_eq!(progress.total, 3 * run.requests().len() as u64);
+        if told < 2 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    assert!(matches!(cancelled, Err(LabError::Cancelled)));
+}
