@@ -1,0 +1,49 @@
+//! The `blockyard` command: `run` operations, `verify` recordings, `play` workloads, `bench` devices, ask
+//! questions about runs (`what-if`).
+//!
+//! A library, so that `python -m blockyard` is the same command as the program.
+
+mod bench;
+mod device;
+mod options;
+mod output;
+mod play;
+mod progress;
+mod questions;
+mod run;
+mod verify;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::options::{Command, Options};
+
+/// Runs the command with these arguments, of which the first is the program's name.
+pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let options = match Options::try_parse_from(arguments) {
+        Ok(options) => options,
+        // The help and the version come this way too.
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS };
+        }
+    };
+    let result = match &options.command {
+        Command::Run(options) => run::run(options),
+        Command::Verify(options) => verify::verify(options),
+        Command::Play(options) => play::play(options),
+        Command::Bench(options) => bench::bench(options),
+        Command::WhatIf(options) => questions::what_if::what_if(options),
+    };
+    match result {
+        Ok(code) => code,
+        // A reader that has seen enough (`| head`) is no error.
+        Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
