@@ -4,13 +4,13 @@ use std::ffi::OsString;
 
 use anyhow::Result;
 
-use crate::metadata::Metadata;
+use crate::metadata;
 use crate::workspace::{self, Workspace};
 
 /// Builds the benchmark and our library that it loads, and runs it with `arguments`.
 pub(crate) fn run(workspace: &Workspace, arguments: &[OsString]) -> Result<()> {
     let packages = ["--package", "blockyard-bench", "--package", "blockyard-bench-abi"];
     workspace::run(&mut workspace.cargo([&["build", "--profile", "bench"][..], &packages].concat()))?;
-    let program = Metadata::read(workspace)?.target_directory.join("release/blockyard-bench");
+    let program = metadata::read(workspace)?.target_directory.join("release/blockyard-bench");
     workspace::run(workspace.program(program).args(arguments))
 }

@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Instant, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
+use cargo_metadata::Metadata;
 use wasm_bindgen_cli_support::Bindgen;
 
-use crate::metadata::Metadata;
+use crate::metadata;
 use crate::page::{Asset, Page, Program};
 use crate::setup;
+use crate::stages::Outcome;
 use crate::workspace::{self, WASM, Workspace};
 
 /// The files of `dist/` by their path inside it.
@@ -26,8 +28,8 @@ pub(crate) fn build(workspace: &Workspace) -> Result<()> {
 pub(crate) fn build_to(workspace: &Workspace, out: &Path, profile: Option<&str>) -> Result<()> {
     let begun = Instant::now();
     setup::wasm_target(workspace)?;
-    let metadata = Metadata::read(workspace)?;
-    metadata.check_bindgen()?;
+    let metadata = metadata::read(workspace)?;
+    metadata::check_bindgen(&metadata)?;
     let index = workspace.root().join("index.html");
     let text = fs::read_to_string(&index).with_context(|| format!("cannot read {}", index.display()))?;
     let mut page = Page::read(&text)?;
@@ -38,7 +40,7 @@ pub(crate) fn build_to(workspace: &Workspace, out: &Path, profile: Option<&str>)
     let mut files = Files::new();
     let compiled = compile(workspace, &metadata, &page.programs)?;
     for (program, wasm) in page.programs.iter().zip(compiled) {
-        let bindings = bind(&wasm, &metadata.target_directory.join("page").join(&program.bin))?;
+        let bindings = bind(&wasm, metadata.target_directory.join("page").join(&program.bin).as_std_path())?;
         add_folder(&mut files, &bindings, Path::new(""))?;
     }
     for asset in &page.assets {
@@ -59,6 +61,19 @@ pub(crate) fn build_to(workspace: &Workspace, out: &Path, profile: Option<&str>)
     Ok(())
 }
 
+/// Lets Trunk build the page too, in a folder of its own, and checks that the same files come out.
+pub(crate) fn build_with_trunk(workspace: &Workspace) -> Result<Outcome> {
+    if !workspace::succeeds(workspace.program("trunk").arg("--version")) {
+        let why = "there is no Trunk, which takes 11 minutes of a processor to build; `cargo install --locked trunk`";
+        return Ok(Outcome::Skipped(why.to_owned()));
+    }
+    let dist = metadata::read(workspace)?.target_directory.join("trunk").into_std_path_buf();
+    workspace::run(workspace.program("trunk").args(["build", "--dist"]).arg(&dist))?;
+    let (ours, trunks) = (files_below(&workspace.dist())?, files_below(&dist)?);
+    ensure!(ours == trunks, "xtask builds {ours:?}, Trunk builds {trunks:?}");
+    Ok(Outcome::Passed)
+}
+
 /// Compiles the programs and returns where the results lie, in their order.
 ///
 /// All at once, so that what they share is compiled once: in two runs of cargo it would differ in its features.
@@ -71,12 +86,12 @@ fn compile(workspace: &Workspace, metadata: &Metadata, programs: &[Program]) -> 
         let manifest = workspace.root().join(manifest);
         let folder = manifest.parent().unwrap_or(&manifest);
         let folder = folder.canonicalize().with_context(|| format!("cannot find {}", folder.display()))?;
-        cargo.args(["--package", metadata.package_in(&folder)?, "--bin", bin]);
+        cargo.args(["--package", &metadata::package_in(metadata, &folder)?.repr, "--bin", bin]);
     }
     workspace::run(&mut cargo)?;
     // Cargo's own word for the folder of the `dev` profile is another one.
     let folder = if profile == "dev" { "debug" } else { profile };
-    let built = metadata.target_directory.join(WASM).join(folder);
+    let built = metadata.target_directory.as_std_path().join(WASM).join(folder);
     Ok(programs.iter().map(|program| built.join(format!("{}.wasm", program.bin))).collect())
 }
 

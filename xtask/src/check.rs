@@ -1,12 +1,14 @@
 //! `cargo xtask test` and `cargo xtask ci`: the stages, cheap ones first.
 
 use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::stages::Stages;
+use crate::stages::{Outcome, Stages};
 use crate::workspace::{self, WASM, Workspace};
-use crate::{bundle, deps, fuzz, setup, size};
+use crate::{bundle, deps, fuzz, licenses, setup, size};
 
 /// Our packages that do nothing outside WebAssembly.
 const WASM_PACKAGES: [&str; 3] = ["blockyard-web", "blockyard-gpu", "blockyard-wasm-tests"];
@@ -21,11 +23,13 @@ pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     stages.finish()
 }
 
-/// Everything that a change must pass.
-pub(crate) fn ci(workspace: &Workspace) -> Result<()> {
-    let mut stages = Stages::new();
+/// Everything that a change must pass; where there is a list, a stage that it does not name may not be skipped.
+pub(crate) fn ci(workspace: &Workspace, may_skip: Option<Vec<String>>) -> Result<()> {
+    let mut stages = Stages::that_must_run_but(may_skip);
     stages.run("format", || workspace::run(&mut workspace.cargo(["fmt", "--all", "--check"])));
-    stages.run("dependency bans", || deps::check(workspace));
+    stages.run("dependency rules", || deps::check(workspace));
+    stages.run("licenses", || licenses::check(workspace));
+    stages.run_or_skip("advisories", || advisories(workspace));
     stages.run("wasm target", || setup::wasm_target(workspace));
     let native: Vec<_> = WASM_PACKAGES.iter().flat_map(|package| ["--exclude", package]).collect();
     let wasm: Vec<_> =
@@ -51,11 +55,42 @@ pub(crate) fn ci(workspace: &Workspace) -> Result<()> {
         Ok(())
     });
     test_stages(workspace, &mut stages);
-    // Against the library itself, with sequences that are new each time.
-    stages.run("oracle, one minute", || oracle(workspace, ["--if-present", "--seconds", "60"]));
-    stages.run("fuzz, 20 s a target", || fuzz::run_if_possible(workspace, 20));
     stages.run("size of the page", || size::check(workspace));
+    stages.run_or_skip("page by Trunk", || bundle::build_with_trunk(workspace));
+    stages.run_or_skip("oracle", || short_oracle(workspace));
+    stages.run_or_skip("fuzz", || fuzz::run_if_possible(workspace, 20));
     stages.finish()
+}
+
+/// What `RustSec` knows about the packages of the lock file, with the database that cargo-deny has fetched before.
+fn advisories(workspace: &Workspace) -> Result<Outcome> {
+    if !workspace::succeeds(&mut workspace.cargo(["deny", "--version"])) {
+        return Ok(Outcome::Skipped(
+            "there is no cargo-deny; `cargo install --locked cargo-deny`".to_owned(),
+        ));
+    }
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo")));
+    if !home.is_some_and(|home| home.join("advisory-dbs").is_dir()) {
+        return Ok(Outcome::Skipped("there is no database of advisories; `cargo deny fetch db`".to_owned()));
+    }
+    workspace::run(&mut workspace.cargo(["deny", "--offline", "check"]))?;
+    Ok(Outcome::Passed)
+}
+
+/// A minute against PyTorch's own library, with sequences that are new each time.
+fn short_oracle(workspace: &Workspace) -> Result<Outcome> {
+    /// The oracle's exit status where it was not set up.
+    const WHEEL_MISSING: i32 = 3;
+    let mut cargo = oracle_command(workspace);
+    let status = cargo.args(["--if-present", "--seconds", "60"]).status().context("cannot run the oracle")?;
+    match status.code() {
+        Some(0) => Ok(Outcome::Passed),
+        Some(WHEEL_MISSING) => Ok(Outcome::Skipped(
+            "PyTorch's wheel is not here; `cargo xtask oracle` fetches it (530 MB, once)".to_owned(),
+        )),
+        _ => bail!("the oracle failed ({status})"),
+    }
 }
 
 /// Runs our allocator against PyTorch's own library.
@@ -63,8 +98,11 @@ pub(crate) fn oracle(
     workspace: &Workspace,
     arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
 ) -> Result<()> {
-    let mut cargo = workspace.cargo(["run", "--quiet", "--release", "--package", "blockyard-oracle", "--"]);
-    workspace::run(cargo.args(arguments))
+    workspace::run(oracle_command(workspace).args(arguments))
+}
+
+fn oracle_command(workspace: &Workspace) -> Command {
+    workspace.cargo(["run", "--quiet", "--release", "--package", "blockyard-oracle", "--"])
 }
 
 fn test_stages(workspace: &Workspace, stages: &mut Stages) {

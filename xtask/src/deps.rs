@@ -1,196 +1,137 @@
-//! The dependency bans of the design: which of our packages may know which.
+//! Which of our packages may depend on which: the table of ARCHITECTURE.md, held against the manifests.
+//!
+//! A row names packages by their folders, and in its last column those of ours that their normal and build dependencies may
+//! name: folders of `crates/` by their last part, others whole, `nothing`, or `` any of `crates` `` with what is left out behind
+//! `but`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail, ensure};
+use cargo_metadata::{DependencyKind, Metadata};
 
-use crate::metadata::Metadata;
+use crate::metadata;
 use crate::workspace::Workspace;
 
-/// Every package of ours, and those of ours that its normal and build dependencies may name.
-const ALLOWED: &[(&str, &[&str])] = &[
-    ("blockyard-record", &[]),
-    ("blockyard-device", &["blockyard-record"]),
-    ("blockyard-lock", &[]),
-    ("blockyard-allocator", &["blockyard-record", "blockyard-device", "blockyard-lock"]),
-    ("blockyard-workload", &["blockyard-record"]),
-    ("blockyard-pytorch", &["blockyard-record", "blockyard-workload"]),
-    (
-        "blockyard-replay",
-        &[
-            "blockyard-record",
-            "blockyard-device",
-            "blockyard-allocator",
-            "blockyard-workload",
-            "blockyard-pytorch",
-        ],
-    ),
-    (
-        "blockyard-lab",
-        &[
-            "blockyard-record",
-            "blockyard-device",
-            "blockyard-workload",
-            "blockyard-pytorch",
-            "blockyard-replay",
-        ],
-    ),
-    ("blockyard-figure", &["blockyard-record"]),
-    ("blockyard-device-cuda", &["blockyard-record", "blockyard-device"]),
-    ("blockyard-device-wgpu", &["blockyard-record", "blockyard-device"]),
-    (
-        "blockyard-torch-plugin",
-        &[
-            "blockyard-record",
-            "blockyard-device",
-            "blockyard-allocator",
-            "blockyard-device-cuda",
-            "blockyard-pytorch",
-        ],
-    ),
-    ("blockyard-cli", NATIVE),
-    ("blockyard-tests", NATIVE),
-    ("blockyard-fuzz", NATIVE),
-    ("blockyard-web", WASM),
-    ("blockyard-gpu", &["blockyard-record", "blockyard-device", "blockyard-device-wgpu"]),
-    ("blockyard-wasm-tests", WASM),
-    ("blockyard-serve", &[]),
-    ("blockyard-wasm-runner", &[]),
-    (
-        "blockyard-oracle",
-        &["blockyard-record", "blockyard-device", "blockyard-allocator", "blockyard-workload"],
-    ),
-    ("blockyard-e2e", &["blockyard-serve"]),
-    (
-        "blockyard-bench-trace",
-        &[
-            "blockyard-record",
-            "blockyard-device",
-            "blockyard-allocator",
-            "blockyard-workload",
-            "blockyard-pytorch",
-        ],
-    ),
-    (
-        "blockyard-bench-abi",
-        &[
-            "blockyard-record",
-            "blockyard-device",
-            "blockyard-lock",
-            "blockyard-allocator",
-            "blockyard-bench-trace",
-        ],
-    ),
-    (
-        "blockyard-bench",
-        &[
-            "blockyard-record",
-            "blockyard-device",
-            "blockyard-allocator",
-            "blockyard-workload",
-            "blockyard-pytorch",
-            "blockyard-replay",
-            "blockyard-bench-trace",
-            "blockyard-e2e",
-            "blockyard-oracle",
-        ],
-    ),
-    ("xtask", &["blockyard-serve"]),
-];
-
-/// What builds for WebAssembly.
-const WASM: &[&str] = &[
-    "blockyard-record",
-    "blockyard-device",
-    "blockyard-allocator",
-    "blockyard-workload",
-    "blockyard-pytorch",
-    "blockyard-replay",
-    "blockyard-lab",
-    "blockyard-figure",
-    "blockyard-device-wgpu",
-];
-
-/// All but the page.
-const NATIVE: &[&str] = &[
-    "blockyard-record",
-    "blockyard-device",
-    "blockyard-allocator",
-    "blockyard-workload",
-    "blockyard-pytorch",
-    "blockyard-replay",
-    "blockyard-lab",
-    "blockyard-figure",
-    "blockyard-device-cuda",
-    "blockyard-device-wgpu",
-];
-
-/// Never, not even through another package: a saved snapshot draws just as well as a live run.
-const UNSEEN: &[(&str, &[&str])] = &[
-    ("blockyard-figure", &["blockyard-allocator", "blockyard-device"]),
-    ("blockyard-allocator", &["blockyard-workload", "blockyard-figure", "blockyard-replay"]),
+/// Never, not even through another package: a saved snapshot draws as well as a live run.
+const NEVER_SEEN: &[(&str, &[&str])] = &[
+    ("crates/figure", &["crates/allocator", "crates/device"]),
+    ("crates/pytorch", &["crates/allocator"]),
+    ("crates/allocator", &["crates/workload", "crates/figure", "crates/replay"]),
 ];
 
 /// A backend is a package, and a shared harness lives in `tests`; neither is a feature.
 const NO_FEATURE: &[&str] = &["cuda", "wgpu", "testing", "test-util"];
 
-/// Our packages and those of ours that each depends on.
+/// The first cells of the table's head.
+const HEAD: &str = "| crate | holds |";
+
+/// Folders of packages and those that each depends on, or may depend on.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// Checks the manifests of the workspace against the tables above.
+/// Checks the manifests of the workspace against the table of ARCHITECTURE.md.
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
-    let metadata = Metadata::read(workspace)?;
+    let metadata = metadata::read(workspace)?;
     let graph = graph(&metadata);
-    let mut told = violations(&graph);
-    told.extend(rows_without_a_package(&graph));
-    for member in metadata.members() {
+    let file = workspace.root().join("ARCHITECTURE.md");
+    let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+    let allowed = table(&text, &graph.keys().cloned().collect()).context("the table of ARCHITECTURE.md")?;
+    let mut found = violations(&graph, &allowed);
+    for member in metadata.workspace_packages() {
         for feature in NO_FEATURE.iter().filter(|feature| member.features.contains_key(**feature)) {
-            told.push(format!("{} has a feature `{feature}`: make it a package", member.name));
+            found.push(format!("{} has a feature `{feature}`: make it a package", member.name));
         }
     }
-    if !told.is_empty() {
-        bail!("the design does not allow:\n  {}", told.join("\n  "));
+    if !found.is_empty() {
+        bail!("the design does not allow:\n  {}", found.join("\n  "));
     }
-    println!("    {} packages depend on each other as the design says", graph.len());
+    println!("    {} packages depend on each other as ARCHITECTURE.md says", graph.len());
     Ok(())
 }
 
+/// What the manifests say.
 fn graph(metadata: &Metadata) -> Graph {
-    let ours: BTreeSet<_> = metadata.members().map(|member| member.name.clone()).collect();
-    let row = |member: &crate::metadata::Package| {
+    let root = &metadata.workspace_root;
+    let folder = |manifest: &cargo_metadata::camino::Utf8Path| {
+        let folder = manifest.parent().unwrap_or(manifest);
+        folder.strip_prefix(root).unwrap_or(folder).to_string()
+    };
+    let members = metadata.workspace_packages();
+    let folders: BTreeMap<&str, String> =
+        members.iter().map(|member| (member.name.as_str(), folder(&member.manifest_path))).collect();
+    let row = |member: &&cargo_metadata::Package| {
         // Tests may use anything; what ships may not.
         let shipped =
-            member.dependencies.iter().filter(|dependency| dependency.kind.as_deref() != Some("dev"));
-        let names = shipped.map(|dependency| dependency.name.clone());
-        (member.name.clone(), names.filter(|name| ours.contains(name)).collect())
+            member.dependencies.iter().filter(|dependency| dependency.kind != DependencyKind::Development);
+        let ours = shipped.filter_map(|dependency| folders.get(dependency.name.as_str()).cloned());
+        (folder(&member.manifest_path), ours.collect())
     };
-    metadata.members().map(row).collect()
+    members.iter().map(row).collect()
 }
 
-fn violations(graph: &Graph) -> Vec<String> {
-    let mut told = Vec::new();
+/// The rows of the table, with every folder that they name among `known`.
+fn table(text: &str, known: &BTreeSet<String>) -> Result<Graph> {
+    let lines = text.lines().skip_while(|line| !line.starts_with(HEAD)).skip(2);
+    let mut allowed = Graph::new();
+    for line in lines.take_while(|line| line.starts_with('|')) {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let [packages, _, uses] = cells.as_slice() else { bail!("not three cells: {line}") };
+        let uses = used(uses, known).with_context(|| format!("the row of {packages}"))?;
+        for package in quoted(packages) {
+            ensure!(known.contains(package), "there is no package in {package}");
+            ensure!(allowed.insert(package.to_owned(), uses.clone()).is_none(), "two rows for {package}");
+        }
+    }
+    ensure!(!allowed.is_empty(), "there is no line that begins with `{HEAD}`");
+    Ok(allowed)
+}
+
+/// The folders that the last cell of a row names.
+fn used(cell: &str, known: &BTreeSet<String>) -> Result<BTreeSet<String>> {
+    if cell == "nothing" {
+        return Ok(BTreeSet::new());
+    }
+    let named = |part: &str| -> Result<BTreeSet<String>> {
+        quoted(part)
+            .map(|name| {
+                let whole = [format!("crates/{name}"), name.to_owned()];
+                whole
+                    .into_iter()
+                    .find(|folder| known.contains(folder))
+                    .with_context(|| format!("no `{name}`"))
+            })
+            .collect()
+    };
+    if let Some(rest) = cell.strip_prefix("any of `crates`") {
+        let left_out = named(rest)?;
+        let crates = known.iter().filter(|folder| folder.starts_with("crates/"));
+        return Ok(crates.filter(|folder| !left_out.contains(*folder)).cloned().collect());
+    }
+    let folders = named(cell)?;
+    ensure!(!folders.is_empty(), "`{cell}` names no package");
+    Ok(folders)
+}
+
+/// What stands between backticks.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+fn violations(graph: &Graph, allowed: &Graph) -> Vec<String> {
+    let mut found = Vec::new();
     for (package, dependencies) in graph {
-        let Some((_, allowed)) = ALLOWED.iter().find(|(name, _)| name == package) else {
-            told.push(format!("{package} is not in the table of xtask/src/deps.rs"));
+        let Some(allowed) = allowed.get(package) else {
+            found.push(format!("{package} has no row in the table of ARCHITECTURE.md"));
             continue;
         };
-        for dependency in dependencies.iter().filter(|name| !allowed.contains(&name.as_str())) {
-            told.push(format!("{package} depends on {dependency}"));
-        }
+        found.extend(dependencies.difference(allowed).map(|other| format!("{package} depends on {other}")));
     }
-    for (package, unseen) in UNSEEN {
+    for (package, hidden) in NEVER_SEEN {
         let reached = reached(graph, package);
-        for hidden in unseen.iter().filter(|hidden| reached.contains(**hidden)) {
-            told.push(format!("{package} sees {hidden}"));
-        }
+        let seen = hidden.iter().filter(|hidden| reached.contains(**hidden));
+        found.extend(seen.map(|hidden| format!("{package} sees {hidden}")));
     }
-    told
-}
-
-/// A row that outlives its package would let a new one of that name in unseen.
-fn rows_without_a_package(graph: &Graph) -> Vec<String> {
-    let gone = ALLOWED.iter().filter(|(name, _)| !graph.contains_key(*name));
-    gone.map(|(name, _)| format!("{name} is in the table of xtask/src/deps.rs, and no package")).collect()
+    found
 }
 
 /// All packages of ours that `package` depends on, at any distance.
@@ -211,84 +152,94 @@ fn reached<'graph>(graph: &'graph Graph, package: &'graph str) -> BTreeSet<&'gra
 mod tests {
     use super::*;
 
-    fn told(edges: &[(&str, &[&str])]) -> Vec<String> {
-        let row = |(package, dependencies): &(&str, &[&str])| {
-            let names = dependencies.iter().map(|name| format!("blockyard-{name}"));
-            (format!("blockyard-{package}"), names.collect())
-        };
-        violations(&edges.iter().map(row).collect())
+    const TABLE: &str = "\
+Words before.
+
+| crate | holds | uses, of ours |
+| --- | --- | --- |
+| `crates/record` | the vocabulary | nothing |
+| `crates/device`, `crates/figure` | two things | `record` |
+| `crates/allocator` | blocks | `record`, `device` |
+| `web` | the page | any of `crates` but `device` |
+
+| `xtask` | another table | nothing |
+";
+
+    fn graph_of(edges: &[(&str, &[&str])]) -> Graph {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        edges.iter().map(|(package, dependencies)| ((*package).to_owned(), names(dependencies))).collect()
+    }
+
+    fn known() -> BTreeSet<String> {
+        ["crates/record", "crates/device", "crates/figure", "crates/allocator", "web"]
+            .map(str::to_owned)
+            .into()
+    }
+
+    fn found(edges: &[(&str, &[&str])]) -> Vec<String> {
+        violations(&graph_of(edges), &table(TABLE, &known()).unwrap())
     }
 
     #[test]
-    fn the_design_itself_is_allowed() {
-        let edges: &[(&str, &[&str])] = &[
-            ("record", &[]),
-            ("lock", &[]),
-            ("allocator", &["record", "device", "lock"]),
-            ("replay", &["allocator", "pytorch"]),
-            ("figure", &["record"]),
-            ("web", &["figure", "replay", "device-wgpu"]),
-            ("cli", &["figure", "device-cuda"]),
-        ];
-        assert_eq!(told(edges), [""; 0]);
+    fn the_table_is_read() {
+        let expected = graph_of(&[
+            ("crates/record", &[]),
+            ("crates/device", &["crates/record"]),
+            ("crates/figure", &["crates/record"]),
+            ("crates/allocator", &["crates/record", "crates/device"]),
+            ("web", &["crates/record", "crates/figure", "crates/allocator"]),
+        ]);
+        assert_eq!(table(TABLE, &known()).unwrap(), expected);
     }
 
     #[test]
-    fn what_the_design_bans_is_told() {
-        assert_eq!(told(&[("record", &["device"])]), ["blockyard-record depends on blockyard-device"]);
-        assert_eq!(told(&[("web", &["device-cuda"])]), ["blockyard-web depends on blockyard-device-cuda"]);
-        assert_eq!(told(&[("cli", &["web"])]), ["blockyard-cli depends on blockyard-web"]);
-        assert_eq!(told(&[("new", &[])]), ["blockyard-new is not in the table of xtask/src/deps.rs"]);
-    }
-
-    #[test]
-    fn a_row_needs_its_package() {
-        let all = ALLOWED.iter().map(|(name, _)| ((*name).to_owned(), BTreeSet::new()));
-        let mut graph: Graph = all.collect();
-        assert_eq!(rows_without_a_package(&graph), [""; 0]);
-        graph.remove("blockyard-figure");
+    fn what_the_table_allows_passes_and_nothing_else() {
+        assert_eq!(found(&[("crates/allocator", &["crates/device"]), ("web", &["crates/figure"])]), [""; 0]);
         assert_eq!(
-            rows_without_a_package(&graph),
-            ["blockyard-figure is in the table of xtask/src/deps.rs, and no package"]
+            found(&[("crates/record", &["crates/device"])]),
+            ["crates/record depends on crates/device"]
         );
+        assert_eq!(found(&[("web", &["crates/device"])]), ["web depends on crates/device"]);
+        assert_eq!(found(&[("crates/new", &[])]), ["crates/new has no row in the table of ARCHITECTURE.md"]);
     }
 
     #[test]
     fn a_ban_holds_at_any_distance() {
-        let edges: &[(&str, &[&str])] =
-            &[("figure", &["record"]), ("record", &["replay"]), ("replay", &["allocator"])];
-        let told = told(edges);
-        assert!(told.contains(&"blockyard-figure sees blockyard-allocator".to_owned()), "{told:?}");
+        let found = found(&[
+            ("crates/figure", &["crates/record"]),
+            ("crates/record", &["crates/replay"]),
+            ("crates/replay", &["crates/allocator"]),
+        ]);
+        assert!(found.contains(&"crates/figure sees crates/allocator".to_owned()), "{found:?}");
     }
 
     #[test]
-    fn the_table_names_only_packages_that_it_describes() {
-        let known: BTreeSet<_> = ALLOWED.iter().map(|(name, _)| *name).collect();
-        for (package, allowed) in ALLOWED.iter().chain(UNSEEN) {
-            assert!(known.contains(package), "{package}");
-            assert!(allowed.iter().all(|name| known.contains(name)), "{package}");
-        }
+    fn a_row_that_cannot_be_read_is_an_error() {
+        let rows = |row: &str| {
+            let text = format!("| crate | holds | uses |\n| --- | --- | --- |\n{row}\n");
+            format!("{:#}", table(&text, &known()).unwrap_err())
+        };
+        assert_eq!(rows("| `crates/gone` | | nothing |"), "there is no package in crates/gone");
+        assert_eq!(rows("| `web` | | `gone` |"), "the row of `web`: no `gone`");
+        assert_eq!(rows("| `web` | | what it needs |"), "the row of `web`: `what it needs` names no package");
+        assert_eq!(rows("| `web` | nothing |"), "not three cells: | `web` | nothing |");
+        assert_eq!(rows("| `web` | | nothing |\n| `web` | | nothing |"), "two rows for web");
+        assert!(table("no table", &known()).is_err());
     }
 
     #[test]
     fn tests_may_use_what_the_package_may_not() {
-        let text = r#"{
-            "packages": [
-                {"id": "f", "name": "blockyard-figure", "version": "0.1.0", "features": {}, "dependencies": [
-                    {"name": "serde", "kind": null},
-                    {"name": "blockyard-record", "kind": null},
-                    {"name": "blockyard-replay", "kind": "dev"},
-                    {"name": "blockyard-device", "kind": "build"}
-                ]},
-                {"id": "r", "name": "blockyard-record", "version": "0.1.0", "features": {}, "dependencies": []},
-                {"id": "p", "name": "blockyard-replay", "version": "0.1.0", "features": {}, "dependencies": []},
-                {"id": "d", "name": "blockyard-device", "version": "0.1.0", "features": {}, "dependencies": []}
-            ],
-            "workspace_members": ["f", "r", "p", "d"],
-            "target_directory": "target"
-        }"#;
-        let graph = graph(&Metadata::parse(text).unwrap());
-        let figure: Vec<_> = graph["blockyard-figure"].iter().map(String::as_str).collect();
-        assert_eq!(figure, ["blockyard-device", "blockyard-record"]);
+        let workspace = Workspace::find();
+        let metadata = metadata::read(&workspace).unwrap();
+        let plugin =
+            metadata.packages.iter().find(|package| package.name == "blockyard-torch-plugin").unwrap();
+        let kinds: Vec<_> = plugin
+            .dependencies
+            .iter()
+            .filter(|dependency| dependency.name == "blockyard-replay")
+            .map(|dependency| dependency.kind)
+            .collect();
+        assert_eq!(kinds, [DependencyKind::Development]);
+        assert!(!graph(&metadata)["crates/torch-plugin"].contains("crates/replay"));
     }
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use crate::stages::Outcome;
 use crate::workspace::{self, Workspace, which};
 
 /// How long to look for a shorter input that breaks a target in the same way.
@@ -34,13 +35,12 @@ pub(crate) fn run(workspace: &Workspace, only: Option<&str>, seconds: u64) -> Re
     Ok(())
 }
 
-/// The same where nothing has to be installed for it; says what is missing otherwise.
-pub(crate) fn run_if_possible(workspace: &Workspace, seconds: u64) -> Result<()> {
+/// The same where nothing has to be installed for it.
+pub(crate) fn run_if_possible(workspace: &Workspace, seconds: u64) -> Result<Outcome> {
     match missing(workspace) {
-        None => run(workspace, None, seconds),
+        None => run(workspace, None, seconds).map(|()| Outcome::Passed),
         Some(what) => {
-            println!("    skipped, since there is no {what}; `cargo xtask fuzz` sets up what it can");
-            Ok(())
+            Ok(Outcome::Skipped(format!("there is no {what}; `cargo xtask fuzz` sets up what it can")))
         }
     }
 }
@@ -99,6 +99,9 @@ impl<'a> Fuzzer<'a> {
         let host = host(workspace)?;
         let mut build = workspace.cargo(["fuzz", "build", "--fuzz-dir", "tests/fuzz", "--sanitizer", "none"]);
         build.args(["--target", &host, "--target-dir"]).arg(&folder).arg(target);
+        // A sum that wraps is a finding, and not the number that the release profile would go on with.
+        build.env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true");
+        build.env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true");
         workspace::run(&mut build)?;
         let program = folder.join(host).join("release").join(target);
         let log = folder.join(format!("{target}.log"));

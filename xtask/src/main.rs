@@ -9,6 +9,8 @@ mod bundle;
 mod check;
 mod deps;
 mod fuzz;
+mod gpu;
+mod licenses;
 mod metadata;
 mod miri;
 mod page;
@@ -35,15 +37,22 @@ cargo xtask build [--out DIR] [--profile NAME]
                              build the page into dist/, or DIR: files that any web server can host; with a profile of
                              cargo other than the page's own, such as dev, sooner built and larger
 cargo xtask test             run every test: native, WebAssembly in a browser, end to end
-cargo xtask ci               test, and format, lints, docs, dependency bans, the size of the page; oracle and fuzz,
-                             briefly, where they have been set up
-cargo xtask deps             check which of our crates depend on which
+cargo xtask ci [--may-skip STAGE,...]
+                             test, and format, lints, docs, dependency rules, licenses, the size of the page; oracle,
+                             fuzz, advisories and Trunk's build of the page where these have been set up, and
+                             `skipped` where not; with the option only the stages that it names may be skipped
+cargo xtask deps             check which of our crates depend on which, by the table of ARCHITECTURE.md
+cargo xtask licenses         check the licenses and sources of all packages, by deny.toml
 cargo xtask size             check the size of the page in dist/
 cargo xtask fuzz [TARGET] [--seconds N]
                              look for input that breaks a target of tests/fuzz, or each of them (60 s)
 cargo xtask miri             run the unit tests of the allocator and its lock in Miri
 cargo xtask oracle [...]     hold our allocator against PyTorch's own library; `cargo xtask oracle --help` tells more
 cargo xtask bench [...]      measure speed and memory; `cargo xtask bench --help` tells more
+cargo xtask gpu pack KIND    pack what a machine with a GPU and without a toolchain runs; KIND is cuda, torch or bench
+cargo xtask gpu run KIND FOLDER [STAGE...]
+                             run what was packed, here; the results go to FOLDER. Without a toolchain:
+                             xtask/gpu/run-KIND.sh FOLDER [STAGE...]
 ";
 
 enum Command {
@@ -51,13 +60,15 @@ enum Command {
     Play { port: u16 },
     Build { out: Option<PathBuf>, profile: Option<String> },
     Test,
-    Ci,
+    Ci { may_skip: Option<Vec<String>> },
     Deps,
+    Licenses,
     Size,
     Fuzz { target: Option<String>, seconds: u64 },
     Miri,
     Oracle { arguments: Vec<OsString> },
     Bench { arguments: Vec<OsString> },
+    Gpu { arguments: Vec<OsString> },
 }
 
 fn main() -> ExitCode {
@@ -81,8 +92,9 @@ fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
                     Some("play") => Command::Play { port: 8080 },
                     Some("build") => Command::Build { out: None, profile: None },
                     Some("test") => Command::Test,
-                    Some("ci") => Command::Ci,
+                    Some("ci") => Command::Ci { may_skip: None },
                     Some("deps") => Command::Deps,
+                    Some("licenses") => Command::Licenses,
                     Some("size") => Command::Size,
                     Some("fuzz") => Command::Fuzz { target: None, seconds: 60 },
                     Some("miri") => Command::Miri,
@@ -93,6 +105,9 @@ fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
                     Some("bench") => {
                         return Ok(Command::Bench { arguments: arguments.raw_args()?.collect() });
                     }
+                    Some("gpu") => {
+                        return Ok(Command::Gpu { arguments: arguments.raw_args()?.collect() });
+                    }
                     _ => bail!("no command `{}`; see `cargo xtask help`", name.display()),
                 });
             }
@@ -102,6 +117,10 @@ fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
             (Long("out"), Some(Command::Build { out, .. })) => *out = Some(arguments.value()?.into()),
             (Long("profile"), Some(Command::Build { profile, .. })) => {
                 *profile = Some(arguments.value()?.string()?);
+            }
+            (Long("may-skip"), Some(Command::Ci { may_skip })) => {
+                let names = arguments.value()?.string()?;
+                may_skip.get_or_insert_default().extend(names.split(',').map(str::to_owned));
             }
             (Long("seconds"), Some(Command::Fuzz { seconds, .. })) => {
                 *seconds = arguments.value()?.parse().context("--seconds takes a whole number")?;
@@ -130,13 +149,15 @@ fn run(command: &Command) -> Result<()> {
             profile.as_deref(),
         )?,
         Command::Test => check::test(&workspace)?,
-        Command::Ci => check::ci(&workspace)?,
+        Command::Ci { may_skip } => check::ci(&workspace, may_skip.clone())?,
         Command::Deps => deps::check(&workspace)?,
+        Command::Licenses => licenses::check(&workspace)?,
         Command::Size => size::check(&workspace)?,
         Command::Fuzz { target, seconds } => fuzz::run(&workspace, target.as_deref(), *seconds)?,
         Command::Miri => miri::run(&workspace)?,
         Command::Oracle { arguments } => check::oracle(&workspace, arguments)?,
         Command::Bench { arguments } => bench::run(&workspace, arguments)?,
+        Command::Gpu { arguments } => gpu::run(&workspace, arguments)?,
     }
     Ok(())
 }
@@ -185,6 +206,14 @@ mod tests {
         assert!(parsed(&["fuzz", "options", "workload"]).is_err());
         assert!(parsed(&["fuzz", "--seconds", "0"]).is_err());
         assert!(parsed(&["miri", "--seconds", "5"]).is_err());
+    }
+
+    #[test]
+    fn ci_takes_the_stages_that_may_be_skipped() {
+        assert!(matches!(parsed(&["ci"]), Ok(Command::Ci { may_skip: None })));
+        let named = parsed(&["ci", "--may-skip", "oracle,fuzz"]);
+        assert!(matches!(named, Ok(Command::Ci { may_skip: Some(stages) }) if stages == ["oracle", "fuzz"]));
+        assert!(parsed(&["test", "--may-skip", "oracle"]).is_err());
     }
 
     #[test]

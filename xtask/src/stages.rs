@@ -4,50 +4,93 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
+/// How a stage ended that did not fail.
+pub(crate) enum Outcome {
+    Passed,
+    /// It did not run, for a reason.
+    Skipped(String),
+}
+
 /// What has run so far.
 pub(crate) struct Stages {
     begun: Instant,
     done: Vec<Stage>,
+    /// The only stages that may be skipped, or any where there is no such list.
+    may_skip: Option<Vec<String>>,
 }
 
 struct Stage {
     name: &'static str,
     took: Duration,
-    error: Option<anyhow::Error>,
+    outcome: Result<Outcome>,
+}
+
+impl Stage {
+    fn verdict(&self) -> &'static str {
+        match self.outcome {
+            Ok(Outcome::Passed) => "ok",
+            Ok(Outcome::Skipped(_)) => "skipped",
+            Err(_) => "FAILED",
+        }
+    }
 }
 
 impl Stages {
     pub(crate) fn new() -> Self {
-        Self { begun: Instant::now(), done: Vec::new() }
+        Self { begun: Instant::now(), done: Vec::new(), may_skip: None }
     }
 
-    /// Runs one stage; an error is told here and again at the end.
+    /// Stages of which only those in the list may be skipped.
+    pub(crate) fn that_must_run_but(may_skip: Option<Vec<String>>) -> Self {
+        Self { may_skip, ..Self::new() }
+    }
+
+    /// Runs one stage; an error is reported here and again at the end.
     pub(crate) fn run(&mut self, name: &'static str, stage: impl FnOnce() -> Result<()>) {
+        self.run_or_skip(name, || stage().map(|()| Outcome::Passed));
+    }
+
+    /// Runs one stage that says itself where it cannot run.
+    pub(crate) fn run_or_skip(&mut self, name: &'static str, stage: impl FnOnce() -> Result<Outcome>) {
         println!("\n==> {name}");
         let begun = Instant::now();
-        let error = stage().err();
-        let took = begun.elapsed();
-        match &error {
-            None => println!("    {name}: ok, {}", seconds(took)),
-            Some(error) => println!("    {name}: FAILED after {}: {error:#}", seconds(took)),
+        let mut outcome = stage();
+        if let (Ok(Outcome::Skipped(why)), Some(may_skip)) = (&outcome, &self.may_skip)
+            && !may_skip.iter().any(|other| other == name)
+        {
+            outcome = Err(anyhow::anyhow!("skipped, which it may not be here: {why}"));
         }
-        self.done.push(Stage { name, took, error });
+        let took = begun.elapsed();
+        match &outcome {
+            Ok(Outcome::Passed) => println!("    {name}: ok, {}", seconds(took)),
+            Ok(Outcome::Skipped(why)) => println!("    {name}: skipped: {why}"),
+            Err(error) => println!("    {name}: FAILED after {}: {error:#}", seconds(took)),
+        }
+        self.done.push(Stage { name, took, outcome });
     }
 
-    /// Prints the table and fails if a stage did.
+    /// Prints the table and fails if a stage did, or a name of a stage that may be skipped is the name of none.
     pub(crate) fn finish(self) -> Result<()> {
         println!();
-        for Stage { name, took, error } in &self.done {
-            let verdict = if error.is_some() { "FAILED" } else { "ok" };
-            println!("{name:<28} {verdict:<6} {:>8}", seconds(*took));
+        for stage in &self.done {
+            println!("{:<28} {:<7} {:>8}", stage.name, stage.verdict(), seconds(stage.took));
         }
-        let failed: Vec<_> =
-            self.done.iter().filter(|stage| stage.error.is_some()).map(|stage| stage.name).collect();
-        let total = seconds(self.begun.elapsed());
+        let named = |verdict: &str| -> Vec<&str> {
+            self.done.iter().filter(|stage| stage.verdict() == verdict).map(|stage| stage.name).collect()
+        };
+        let (total, all) = (seconds(self.begun.elapsed()), self.done.len());
+        let (failed, skipped) = (named("FAILED"), named("skipped"));
         if !failed.is_empty() {
-            bail!("{} of {} stages failed in {total}: {}", failed.len(), self.done.len(), failed.join(", "));
+            bail!("{} of {all} stages failed in {total}: {}", failed.len(), failed.join(", "));
         }
-        println!("all {} stages passed in {total}", self.done.len());
+        let known = |name: &&String| self.done.iter().any(|stage| stage.name == **name);
+        if let Some(name) = self.may_skip.iter().flatten().find(|name| !known(name)) {
+            bail!("there is no stage `{name}` that could be skipped");
+        }
+        println!("{} of {all} stages passed in {total}", named("ok").len());
+        if !skipped.is_empty() {
+            println!("skipped: {}", skipped.join(", "));
+        }
         Ok(())
     }
 }
@@ -59,6 +102,10 @@ fn seconds(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn skipped() -> Outcome {
+        Outcome::Skipped("there is no tool".to_owned())
+    }
 
     #[test]
     fn one_failure_fails_the_whole_and_stops_nothing() {
@@ -72,5 +119,29 @@ mod tests {
         assert_eq!(ran, 1);
         let error = stages.finish().unwrap_err().to_string();
         assert!(error.starts_with("1 of 2 stages failed") && error.ends_with(": first"), "{error}");
+    }
+
+    #[test]
+    fn a_stage_that_was_skipped_did_not_pass() {
+        let mut stages = Stages::new();
+        stages.run("first", || Ok(()));
+        stages.run_or_skip("second", || Ok(skipped()));
+        let verdicts: Vec<_> = stages.done.iter().map(Stage::verdict).collect();
+        assert_eq!(verdicts, ["ok", "skipped"]);
+        assert!(stages.finish().is_ok());
+    }
+
+    #[test]
+    fn only_the_stages_of_the_list_may_be_skipped() {
+        let run = |may_skip: &[&str]| {
+            let names = may_skip.iter().map(|name| (*name).to_owned()).collect();
+            let mut stages = Stages::that_must_run_but(Some(names));
+            stages.run_or_skip("first", || Ok(skipped()));
+            stages.run("second", || Ok(()));
+            stages.finish().map_err(|error| error.to_string())
+        };
+        assert_eq!(run(&["first"]), Ok(()));
+        assert!(run(&[]).unwrap_err().starts_with("1 of 2 stages failed"));
+        assert_eq!(run(&["first", "frist"]).unwrap_err(), "there is no stage `frist` that could be skipped");
     }
 }

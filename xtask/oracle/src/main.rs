@@ -18,11 +18,14 @@ Runs random sequences of operations on PyTorch's own allocator and on ours, and 
 every operation, the trace and the final blocks.
 
 cargo xtask oracle [--operations N] [--seconds S] [--seed N]  until N operations (ten million) or S seconds
-                   [--if-present]                             does nothing unless the wheel was fetched before
+                   [--if-present]                             ends with status 3 unless the wheel was fetched before
 cargo xtask oracle --replay FILE                              one sequence, with all statistics
 cargo xtask oracle --record FILE                              puts PyTorch's answers into a sequence written by hand
 cargo xtask oracle --save SEED NAME COUNT                     keeps the first operations of a seed's sequence as a test
 ";
+
+/// The exit status where the wheel should be there and is not.
+const WHEEL_MISSING: u8 = 3;
 
 /// A run stops after so many sequences that differ.
 const MOST_FAILURES: u64 = 3;
@@ -37,8 +40,9 @@ enum Command {
 
 fn main() -> ExitCode {
     match parse(lexopt::Parser::from_env()).and_then(run) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
+        Ok(End::Same) => ExitCode::SUCCESS,
+        Ok(End::Different) => ExitCode::FAILURE,
+        Ok(End::WheelMissing) => ExitCode::from(WHEEL_MISSING),
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
@@ -72,19 +76,29 @@ fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
     Ok(Command::Fuzz { seed, bounds, only_if_present })
 }
 
-/// Whether all was the same.
-fn run(command: Command) -> Result<bool> {
+/// How a run ended without an error.
+enum End {
+    Same,
+    Different,
+    WheelMissing,
+}
+
+impl End {
+    fn of(is_same: bool) -> Self {
+        if is_same { Self::Same } else { Self::Different }
+    }
+}
+
+fn run(command: Command) -> Result<End> {
     let target = target();
     let start = || Library::start(&target, &wheel(&target)?);
     match command {
         Command::Help => print!("{HELP}"),
         Command::Fuzz { only_if_present: true, .. } if find_wheel(&target).is_none() => {
-            println!(
-                "    skipped: PyTorch's wheel is not here; `cargo xtask oracle` fetches it (530 MB, once)"
-            );
+            return Ok(End::WheelMissing);
         }
-        Command::Fuzz { seed, bounds, .. } => return run_fuzz(&mut start()?, seed, bounds),
-        Command::Replay(file) => return replay(&mut start()?, &file),
+        Command::Fuzz { seed, bounds, .. } => return run_fuzz(&mut start()?, seed, bounds).map(End::of),
+        Command::Replay(file) => return replay(&mut start()?, &file).map(End::of),
         Command::Record(file) => {
             let mut library = start()?;
             let Fixture { notes, sequence, .. } = read(&file)?;
@@ -102,9 +116,10 @@ fn run(command: Command) -> Result<bool> {
             println!("    {}", file.display());
         }
     }
-    Ok(true)
+    Ok(End::Same)
 }
 
+/// Whether all was the same.
 fn run_fuzz(library: &mut Library, seed: Option<u64>, bounds: Bounds) -> Result<bool> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
     let seed = seed.unwrap_or(now.as_secs());

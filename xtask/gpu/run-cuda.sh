@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Runs the tests, the recordings and the benchmark on a real GPU with what .ci/cuda-kit.sh built; nothing is built here.
-# Usage: .ci/on-cuda.sh FOLDER [STAGE...]    (all stages, or of tests, vulkan, verify-synthetic, verify-others, run, play and
+# Runs the tests, the recordings and the benchmark on a real GPU with what xtask/gpu/pack-cuda.sh built; nothing is built here.
+# Usage: xtask/gpu/run-cuda.sh FOLDER [STAGE...]    (all stages, or of tests, vulkan, verify-synthetic, verify-others, run, play and
 # bench those that are named; a summary ends the output, and the results are FOLDER/cuda.tar.gz)
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 out=${1:?a folder for the results}
 wanted=("${@:2}")
-kit=$PWD/target/cuda-kit
-. .ci/stages.sh
+kit=$PWD/target/gpu/cuda
+. xtask/gpu/stages.sh
 chmod +x "$kit"/* 2>/dev/null
 export REQUIRE_CUDA=1 REQUIRE_VULKAN_GPU=1 CARGO_MANIFEST_DIR=$PWD/tests RUST_BACKTRACE=0
 device=${DEVICE:-cuda:0}

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Trains under PyTorch's own allocator and under Blockyard's, compares, and measures, with what .ci/torch-kit.sh built.
-# Usage: .ci/on-torch.sh FOLDER [STAGE...]    (all stages, or of training, compare, verify, extras and bench those that are
+# Trains under PyTorch's own allocator and under Blockyard's, compares, and measures, with what xtask/gpu/pack-torch.sh built.
+# Usage: xtask/gpu/run-torch.sh FOLDER [STAGE...]    (all stages, or of training, compare, verify, extras and bench those that are
 # named; a summary ends the output, and the results are FOLDER/torch.tar.gz)
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 out=${1:?a folder for the results}
 wanted=("${@:2}")
-kit=$PWD/target/torch-kit
+kit=$PWD/target/gpu/torch
 gpu=crates/torch-plugin/gpu
 chmod +x "$kit/blockyard" 2>/dev/null
 export PYTHONUNBUFFERED=1 CUBLAS_WORKSPACE_CONFIG=:4096:8 BLOCKYARD_TORCH_LIBRARY=$kit/libblockyard_torch_plugin.so
 unset PYTORCH_ALLOC_CONF PYTORCH_CUDA_ALLOC_CONF
-. .ci/stages.sh
+. xtask/gpu/stages.sh
 
 (date -u; nvidia-smi; uname -a; python3 -c 'import torch; print(torch.__version__, torch.__file__)') >"$out/machine.txt" 2>&1
 

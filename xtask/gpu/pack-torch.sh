@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Builds what .ci/on-torch.sh runs into target/torch-kit/, to be carried to a machine with a GPU and PyTorch and without a
+# Builds what xtask/gpu/run-torch.sh runs into target/gpu/torch/, to be carried to a machine with a GPU and PyTorch and without a
 # toolchain. Headers of PyTorch, for the benchmark's shim, are looked for in TORCH_INCLUDE and where the oracle unpacks them;
 # without them the shim is built on that machine.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
-kit=target/torch-kit
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+kit=target/gpu/torch
 target=${CARGO_TARGET_DIR:-target}
 cargo build --profile bench --package blockyard-torch-plugin --package blockyard-cli
 mkdir -p "$kit"

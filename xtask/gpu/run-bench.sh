@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs the benchmark's sections that need neither a browser nor valgrind, with what .ci/bench-kit.sh built. The repository has to
+# Runs the benchmark's sections that need neither a browser nor valgrind, with what xtask/gpu/pack-bench.sh built. The repository has to
 # be where it was there: the benchmark looks for its sources, and finds that what was built of them is newer.
-# Usage: .ci/on-bench.sh FOLDER    (results go there)
+# Usage: xtask/gpu/run-bench.sh FOLDER    (results go there)
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 out=${1:?a folder for the results}
-kit=$PWD/target/bench-kit
+kit=$PWD/target/gpu/bench
 mkdir -p "$out"
 find "$kit" -name '*.so*' -exec touch {} +
 chmod +x "$kit/release/blockyard-bench"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Builds what .ci/on-bench.sh runs into target/bench-kit/, to be carried to a machine without a toolchain: the benchmark, PyTorch's
+# Builds what xtask/gpu/run-bench.sh runs into target/gpu/bench/, to be carried to a machine without a toolchain: the benchmark, PyTorch's
 # library as `cargo xtask oracle` fetched it, and the recordings of the folder BLOCKYARD_RECORDINGS.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
-kit=target/bench-kit
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+kit=target/gpu/bench
 target=${CARGO_TARGET_DIR:-target}
 # Once here, so that all of it is built.
 cargo xtask bench pytorch --quick

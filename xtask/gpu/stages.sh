@@ -1,4 +1,4 @@
-# What .ci/on-cuda.sh and .ci/on-torch.sh share: stages that are timed and told, and results in one file.
+# What xtask/gpu/run-cuda.sh and xtask/gpu/run-torch.sh share: stages that are timed and told, and results in one file.
 # Sourced with $out, the folder for the results, and $wanted, the stages to run (all, where it is empty).
 failed=0
 summary=()
@@ -35,7 +35,7 @@ tell() { # name, command... that reads what the stage printed
     [ ! -s "$out/$name.txt" ] || "$@" <"$out/$name.txt"
 }
 
-# Everything into one archive: machines that are lent give few files back.
+# Everything into one archive, which is easier to carry back than many files.
 finish() { # name of the archive
     local file files=()
     for file in "$out"/*.err; do

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds what .ci/on-cuda.sh runs into target/cuda-kit/, to be carried to a machine with a GPU and without a toolchain.
+# Builds what xtask/gpu/run-cuda.sh runs into target/gpu/cuda/, to be carried to a machine with a GPU and without a toolchain.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
-kit=target/cuda-kit
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+kit=target/gpu/cuda
 target=${CARGO_TARGET_DIR:-target}
 rm -rf "$kit"
 mkdir -p "$kit"
