@@ -1,5 +1,5 @@
 //! The `blockyard` command: `run` operations, `verify` recordings, `play` workloads, `bench` devices, ask
-//! questions about runs (`what-if`).
+//! questions about runs (`what-if`, `search`).
 //!
 //! A library, so that `python -m blockyard` is the same command as the program.
 
@@ -36,6 +36,7 @@ pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Play(options) => play::play(options),
         Command::Bench(options) => bench::bench(options),
         Command::WhatIf(options) => questions::what_if::what_if(options),
+        Command::Search(options) => questions::search::search(options),
     };
     match result {
         Ok(code) => code,

@@ -36,6 +36,11 @@ pub(crate) enum Command {
     /// Files are recordings or workloads' texts. The exit status is 0 if every setting fits every file, 1 if one runs out of
     /// memory, 2 if a file or a setting is wrong.
     WhatIf(WhatIfOptions),
+    /// Try all sensible settings and pairs of them, and say which is best.
+    ///
+    /// Prints the settings that no other beats in both peak reserved and device calls, and the line to copy. The exit status is
+    /// 0 if the run's own settings are as good as any, 1 if another is better, 2 if a file cannot be read.
+    Search(SearchOptions),
 }
 
 /// Which device and which limit a run is replayed with.
@@ -163,6 +168,24 @@ pub(crate) struct BenchOptions {
     /// A folder for the table, `bench.json` and `bench.svg`.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SearchOptions {
+    /// Recordings, plain or gzip, or workloads' texts, or names of presets.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Settings to try beside the usual ones; may be given several times.
+    #[arg(long, value_name = "SETTINGS")]
+    pub(crate) conf: Vec<String>,
+    #[command(flatten)]
+    pub(crate) limits: LimitOptions,
+    /// Print every setting that was tried, not only the best ones.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// One JSON value a run instead of a table for people; docs/questions.md describes it.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 fn share(text: &str) -> Result<f64, String> {

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::output;
 use crate::progress::Bar;
 
+pub(crate) mod search;
 pub(crate) mod what_if;
 
 /// The version of the JSON that questions are answered with. It grows when a field changes its meaning or goes.

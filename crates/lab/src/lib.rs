@@ -1,7 +1,7 @@
 //! Questions about a run, answered by replaying its requests.
 //!
 //! A [`Run`] holds the requests of a recording or of a workload. [`what_if`] replays them under other settings, another
-//! capacity or another limit. Every question takes plain data and gives plain data back, tells how far it has come, and can
+//! capacity or another limit; [`search`] tries all sensible settings. Every question takes plain data and gives plain data back, tells how far it has come, and can
 //! be cancelled, so that a worker can answer it.
 //!
 //! Every replay, that of the recorded settings included, places segments by the rule of
@@ -15,6 +15,7 @@ mod difference;
 mod error;
 mod outcome;
 mod run;
+mod search;
 mod what_if;
 
 pub use conditions::Conditions;
@@ -22,4 +23,5 @@ pub use difference::{Difference, first_difference};
 pub use error::LabError;
 pub use outcome::{FirstOom, Outcome, Row, Sample, replay_under};
 pub use run::Run;
+pub use search::{Found, SearchStep, candidates, judge, search};
 pub use what_if::{WhatIf, what_if};

@@ -12,6 +12,7 @@ mod device;
 mod pipes;
 mod play;
 mod run;
+mod search;
 mod verify;
 mod what_if;
 

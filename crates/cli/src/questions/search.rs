@@ -1,0 +1,80 @@
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use blockyard_lab::{Found, Run, candidates, search as ask};
+use blockyard_record::grouped;
+use blockyard_replay::Progress;
+use serde_json::json;
+
+use super::what_if::{cells, heading, row_json};
+use super::{Answer, Status, each, setting, table};
+use crate::options::SearchOptions;
+use crate::progress::Bar;
+
+pub(crate) fn search(options: &SearchOptions) -> anyhow::Result<ExitCode> {
+    each(&options.files, options.json, |run, bar| answer(run, bar, options))
+}
+
+fn answer(run: &Run, bar: &Bar, options: &SearchOptions) -> anyhow::Result<Answer> {
+    let conditions = options.limits.conditions(run);
+    let mut settings = candidates(run, &conditions);
+    settings.extend(options.conf.iter().cloned());
+    let found = ask(run, &conditions, &settings, &mut |step| {
+        let progress =
+            Progress { phase: "searching".to_owned(), done: step.done as u64, total: step.total as u64 };
+        bar.report(&progress)
+    })?;
+    let status = if found.rows.iter().any(|row| row.outcome.is_err()) {
+        Status::Failed
+    } else if found.best.is_some() || found.front.is_empty() {
+        Status::Found
+    } else {
+        Status::Fine
+    };
+    let json = json!({
+        "question": "search",
+        "requests": run.requests().len(),
+        "baseline": row_json(&found.baseline, run),
+        "settings": found.rows.iter().map(|row| row_json(row, run)).collect::<Vec<_>>(),
+        "front": found.front,
+        "best": found.best.and_then(|best| found.rows.get(best)).map(|row| &row.conditions.conf),
+        "line": found.line,
+        "sentence": found.sentence,
+        "notes": found.notes,
+    });
+    Ok(Answer { json, text: text(run, &found, options.all), status })
+}
+
+fn text(run: &Run, found: &Found, all: bool) -> String {
+    let mut text = format!(
+        "{} settings on {} requests\n",
+        grouped(found.rows.len() as u64),
+        grouped(run.requests().len() as u64)
+    );
+    let mut lines = vec![heading(), cells("as recorded", &found.baseline)];
+    let front = found.front.iter().filter_map(|index| found.rows.get(*index));
+    lines.extend(front.map(|row| cells(setting(&row.conditions.conf), row)));
+    text.push_str(&table(&lines));
+    let is_shown = |(index, row): &(usize, &blockyard_lab::Row)| {
+        (all && !found.front.contains(index)) || row.outcome.is_err()
+    };
+    let others: Vec<Vec<String>> = found
+        .rows
+        .iter()
+        .enumerate()
+        .filter(is_shown)
+        .map(|(_, row)| cells(setting(&row.conditions.conf), row))
+        .collect();
+    if !others.is_empty() {
+        text.push_str("  not on the front:\n");
+        text.push_str(&table(&others));
+    }
+    let _ = writeln!(text, "  {}", found.sentence);
+    if let Some(line) = &found.line {
+        let _ = writeln!(text, "  {line}");
+    }
+    for note in &found.notes {
+        let _ = writeln!(text, "  note: {note}");
+    }
+    text
+}

@@ -1,0 +1,275 @@
+//! Which setting is best for a run.
+
+use std::ops::ControlFlow;
+
+use blockyard_record::{Bytes, grouped};
+use blockyard_replay::AllocatorConfig;
+use blockyard_workload::Request;
+use serde::{Deserialize, Serialize};
+
+use crate::outcome::replay_under;
+use crate::{Conditions, LabError, Outcome, Row, Run};
+
+/// What a search found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Found {
+    /// The run under its own settings.
+    pub baseline: Row,
+    /// Every setting that was tried, in the order of the candidates.
+    pub rows: Vec<Row>,
+    /// The rows that no other beats in both peak reserved and device calls, by ascending peak reserved, as indices.
+    pub front: Vec<usize>,
+    /// The row of the front that reserves least, if it is better than the baseline.
+    pub best: Option<usize>,
+    /// The line to copy, for the best row.
+    pub line: Option<String>,
+    /// What the best row gains and costs, and when that would be wrong, in one sentence.
+    pub sentence: String,
+    /// What is not known about the run, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// What is told while a search goes on.
+#[derive(Clone, Copy, Debug)]
+pub struct SearchStep<'a> {
+    /// A setting that was just tried; `None` for a sign of life in between.
+    pub row: Option<&'a Row>,
+    /// How many settings are done.
+    pub done: usize,
+    /// How many there are.
+    pub total: usize,
+}
+
+const SPLITS_MIB: [u64; 5] = [32, 64, 128, 256, 512];
+const DIVISIONS: [u64; 3] = [2, 4, 8];
+const LARGE_SEGMENTS_MIB: [u64; 2] = [64, 256];
+const THRESHOLDS: [&str; 2] = ["0.6", "0.8"];
+
+/// All sensible settings for a run, and the pairs of them; the default settings come first.
+///
+/// A limit on splitting above the largest request changes nothing, and garbage collection needs a limit on reserved bytes:
+/// such settings are left out.
+#[must_use]
+pub fn candidates(run: &Run, conditions: &Conditions) -> Vec<String> {
+    let largest = run.requests().iter().map(|request| match request {
+        Request::Allocate { size, .. } => *size,
+        _ => Bytes::ZERO,
+    });
+    let largest = largest.max().unwrap_or_default();
+    let splits = SPLITS_MIB.iter().filter(|limit| Bytes::mib(**limit) <= largest);
+    let splits: Vec<String> = splits.map(|limit| format!("max_split_size_mb:{limit}")).collect();
+    let has_limit = conditions.limit_of(run).is_some();
+    let thresholds = THRESHOLDS.iter().filter(|_| has_limit);
+    let mut families = vec![
+        vec!["expandable_segments:True".to_owned()],
+        splits.clone(),
+        DIVISIONS.iter().map(|count| format!("roundup_power2_divisions:{count}")).collect(),
+        LARGE_SEGMENTS_MIB.iter().map(|size| format!("large_segment_size_mb:{size}")).collect(),
+        thresholds.map(|share| format!("garbage_collection_threshold:{share}")).collect(),
+    ];
+    families.retain(|family: &Vec<String>| !family.is_empty());
+    let mut all = vec![String::new()];
+    all.extend(families.iter().flatten().cloned());
+    for (place, family) in families.iter().enumerate() {
+        for other in families.iter().skip(place + 1) {
+            all.extend(
+                family.iter().flat_map(|first| other.iter().map(move |second| format!("{first},{second}"))),
+            );
+        }
+    }
+    all.extend(splits.iter().map(|split| format!("{split},max_non_split_rounding_mb:128")));
+    // PyTorch refuses some pairs, such as a limit on splitting below the size of segments.
+    all.retain(|conf| conf.parse::<AllocatorConfig>().is_ok());
+    all
+}
+
+/// Replays a run under each of the settings, on as many threads as there are cores, and says which is best.
+///
+/// `on_step` gets every row as soon as it is there. In WebAssembly there is one thread; a pool of workers calls
+/// [`replay_under`] for each of the [`candidates`] and then [`judge`].
+///
+/// # Errors
+///
+/// [`LabError::Cancelled`]. A wrong setting is a row with its error.
+pub fn search(
+    run: &Run,
+    conditions: &Conditions,
+    settings: &[String],
+    on_step: &mut dyn FnMut(SearchStep<'_>) -> ControlFlow<()>,
+) -> Result<Found, LabError> {
+    let conditions: Vec<Conditions> = std::iter::once(conditions.clone())
+        .chain(settings.iter().map(|conf| conditions.and_conf(conf)))
+        .collect();
+    let mut rows = replay_all(run, &conditions, on_step)?.into_iter();
+    let Some(baseline) = rows.next() else { return Err(LabError::Cancelled) };
+    Ok(judge(run, baseline, rows.collect()))
+}
+
+/// Says which of the rows is best.
+#[must_use]
+pub fn judge(run: &Run, baseline: Row, rows: Vec<Row>) -> Found {
+    let front = front(&rows);
+    let best = front.first().copied().filter(|best| is_better(rows.get(*best), &baseline));
+    let chosen = best.and_then(|best| rows.get(best));
+    let line = chosen.map(|row| format!("export PYTORCH_CUDA_ALLOC_CONF={}", row.conditions.conf));
+    let sentence = match chosen {
+        Some(row) => gain(row, &baseline),
+        None if front.is_empty() => {
+            "no setting lets the run fit: it needs more memory, or fewer live bytes".to_owned()
+        }
+        None => "no setting that was tried reserves less than the run's own".to_owned(),
+    };
+    Found { baseline, rows, front, best, line, sentence, notes: run.notes().to_vec() }
+}
+
+/// The rows that fit and that no other beats in both, by ascending peak reserved; of equal ones the shortest setting.
+fn front(rows: &[Row]) -> Vec<usize> {
+    let measured = |(index, row): (usize, &Row)| {
+        let outcome = row.answered().filter(|_| row.fits())?;
+        Some((outcome.peak_reserved, outcome.device_calls(), row.conditions.conf.len(), index))
+    };
+    let mut fitting: Vec<_> = rows.iter().enumerate().filter_map(measured).collect();
+    fitting.sort_unstable();
+    let mut fewest = u64::MAX;
+    fitting.retain(|(_, calls, _, _)| {
+        let is_on_front = *calls < fewest;
+        fewest = fewest.min(*calls);
+        is_on_front
+    });
+    fitting.into_iter().map(|(.., index)| index).collect()
+}
+
+fn is_better(row: Option<&Row>, baseline: &Row) -> bool {
+    let Some(outcome) = row.and_then(Row::answered) else { return false };
+    match baseline.answered() {
+        Some(own) if own.ooms == 0 => outcome.peak_reserved < own.peak_reserved,
+        _ => true,
+    }
+}
+
+fn gain(row: &Row, baseline: &Row) -> String {
+    let name = &row.conditions.conf;
+    let name = if name.is_empty() { "the default setting" } else { name };
+    let Some(outcome) = row.answered() else { return String::new() };
+    let when = "this holds for these requests in this order, and another batch size, other shapes or another release of \
+                PyTorch may change it";
+    match baseline.answered() {
+        Some(own) if own.ooms == 0 => {
+            let saved = own.peak_reserved.saturating_sub(outcome.peak_reserved);
+            format!(
+                "{name} reserves {saved} less at its peak ({} instead of {}) and {}; {when}",
+                outcome.peak_reserved,
+                own.peak_reserved,
+                calls(outcome, own),
+            )
+        }
+        _ => format!(
+            "under {name} the run fits, with {} reserved at its peak and {} device calls; {when}",
+            outcome.peak_reserved,
+            grouped(outcome.device_calls()),
+        ),
+    }
+}
+
+fn calls(outcome: &Outcome, own: &Outcome) -> String {
+    let (new, old) = (outcome.device_calls(), own.device_calls());
+    match new.cmp(&old) {
+        std::cmp::Ordering::Equal => format!("makes as many device calls ({})", grouped(new)),
+        std::cmp::Ordering::Greater => {
+            format!(
+                "costs {} more device calls ({} instead of {})",
+                grouped(new - old),
+                grouped(new),
+                grouped(old)
+            )
+        }
+        std::cmp::Ordering::Less => {
+            format!(
+                "saves {} device calls ({} instead of {})",
+                grouped(old - new),
+                grouped(new),
+                grouped(old)
+            )
+        }
+    }
+}
+
+#[cfg(target_family = "wasm")]
+fn replay_all(
+    run: &Run,
+    conditions: &[Conditions],
+    on_step: &mut dyn FnMut(SearchStep<'_>) -> ControlFlow<()>,
+) -> Result<Vec<Row>, LabError> {
+    let total = conditions.len();
+    let mut rows = Vec::with_capacity(total);
+    for (done, conditions) in conditions.iter().enumerate() {
+        let row = replay_under(run, conditions, 0, &mut |_| on_step(SearchStep { row: None, done, total }))?;
+        if on_step(SearchStep { row: Some(&row), done: done + 1, total }).is_break() {
+            return Err(LabError::Cancelled);
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+#[cfg(not(target_family = "wasm"))]
+fn replay_all(
+    run: &Run,
+    conditions: &[Conditions],
+    on_step: &mut dyn FnMut(SearchStep<'_>) -> ControlFlow<()>,
+) -> Result<Vec<Row>, LabError> {
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    const SIGN_OF_LIFE: Duration = Duration::from_millis(50);
+    let total = conditions.len();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(total);
+    let (next, is_cancelled) = (&AtomicUsize::new(0), &AtomicBool::new(false));
+    let keep_on = || {
+        if is_cancelled.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    std::thread::scope(|scope| {
+        let (sender, receiver) = mpsc::channel();
+        for _ in 0..threads {
+            let sender = sender.clone();
+            scope.spawn(move || {
+                while let Some((index, conditions)) = {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    conditions.get(index).map(|conditions| (index, conditions))
+                } {
+                    let row = replay_under(run, conditions, 0, &mut |_| keep_on());
+                    // Nobody listens any more: cancelled.
+                    if sender.send((index, row)).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let mut rows: Vec<Option<Row>> = vec![None; total];
+        let mut done = 0;
+        let mut told = |step: SearchStep<'_>| {
+            if on_step(step).is_break() {
+                is_cancelled.store(true, Ordering::Relaxed);
+                return Err(LabError::Cancelled);
+            }
+            Ok(())
+        };
+        while done < total {
+            match receiver.recv_timeout(SIGN_OF_LIFE) {
+                Ok((index, row)) => {
+                    let row = row?;
+                    done += 1;
+                    told(SearchStep { row: Some(&row), done, total })?;
+                    if let Some(place) = rows.get_mut(index) {
+                        *place = Some(row);
+                    }
+                }
+                Err(mpsc::RecvTimeoutError::Timeout) => told(SearchStep { row: None, done, total })?,
+                Err(mpsc::RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        Ok(rows.into_iter().flatten().collect())
+    })
+}

@@ -1,0 +1,76 @@
+use std::ops::ControlFlow;
+
+use blockyard_lab::{Conditions, LabError, Row, candidates, replay_under, search};
+use blockyard_record::Bytes;
+
+use crate::program;
+
+#[test]
+fn the_front_is_what_no_row_beats() {
+    let run = program("gpt2_varlen");
+    let conditions = run.conditions();
+    let found = search(&run, &conditions, &candidates(&run, &conditions), &mut |_| ControlFlow::Continue(()))
+        .unwrap();
+    assert!(found.rows.len() >= 50, "{}", found.rows.len());
+    let point = |row: &Row| {
+        let outcome = row.answered().unwrap();
+        (outcome.peak_reserved, outcome.device_calls())
+    };
+    let beats = |one: (Bytes, u64), other: (Bytes, u64)| one.0 <= other.0 && one.1 <= other.1 && one != other;
+    for (index, row) in found.rows.iter().enumerate() {
+        let is_beaten = found.rows.iter().any(|other| beats(point(other), point(row)));
+        let is_on_front = found.front.iter().any(|front| point(&found.rows[*front]) == point(row));
+        assert_eq!(is_on_front, !is_beaten, "{index} {}", row.conditions.conf);
+    }
+    let best = &found.rows[found.best.unwrap()];
+    assert_eq!(found.line, Some(format!("export PYTORCH_CUDA_ALLOC_CONF={}", best.conditions.conf)));
+    assert_eq!(
+        Some(&point(best).0),
+        found.rows.iter().map(|row| point(row).0).collect::<Vec<_>>().iter().min()
+    );
+}
+
+#[test]
+fn rows_are_those_of_one_replay_each_whatever_the_order_of_the_threads() {
+    let run = program("gnn_random");
+    let mut settings = candidates(&run, &run.conditions());
+    settings.push("no_such:1".to_owned());
+    let mut told = 0;
+    let found = search(&run, &run.conditions(), &settings, &mut |step| {
+        told += usize::from(step.row.is_some());
+        assert_eq!(step.total, settings.len() + 1);
+        ControlFlow::Continue(())
+    });
+    let found = found.unwrap();
+    assert_eq!(told, settings.len() + 1);
+    for (row, conf) in found.rows.iter().zip(&settings) {
+        let alone =
+            replay_under(&run, &Conditions::with_conf(conf), 0, &mut |_| ControlFlow::Continue(())).unwrap();
+        assert_eq!(*row, alone);
+    }
+    assert!(found.rows.last().unwrap().outcome.is_err());
+    assert_eq!(found.rows.iter().filter(|row| row.outcome.is_err()).count(), 1);
+}
+
+#[test]
+fn where_nothing_fits_the_search_says_so() {
+    let run = program("gnn_random");
+    let limited = run.conditions().and_limit(Bytes::gib(1));
+    let found =
+        search(&run, &limited, &candidates(&run, &limited), &mut |_| ControlFlow::Continue(())).unwrap();
+    assert!(found.front.is_empty() && found.best.is_none() && found.line.is_none());
+    assert!(found.sentence.starts_with("no setting lets the run fit"));
+}
+
+#[test]
+fn a_search_can_be_cancelled() {
+    let run = program("gnn_random");
+    let cancelled =
+        search(
+            &run,
+            &run.conditions(),
+            &candidates(&run, &run.conditions()),
+            &mut |_| ControlFlow::Break(()),
+        );
+    assert!(matches!(cancelled, Err(LabError::Cancelled)));
+}
