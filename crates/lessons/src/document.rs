@@ -1,0 +1,234 @@
+//! A file as front matter and sections, whatever they mean.
+
+use crate::error::{LessonError, LessonErrorKind, Position};
+use crate::markdown::{Part, Piece, Prose, foreign_form};
+
+/// A file that begins with front matter.
+#[derive(Debug)]
+pub(crate) struct Document<'t> {
+    pub(crate) front: Fields,
+    pub(crate) sections: Vec<Section<'t>>,
+}
+
+/// What stands under a line `## Title`.
+#[derive(Debug)]
+pub(crate) struct Section<'t> {
+    pub(crate) at: Position,
+    pub(crate) title: Vec<Piece>,
+    pub(crate) items: Vec<Item<'t>>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Item<'t> {
+    Part(Part),
+    Fence(Fence<'t>),
+}
+
+/// A fenced block that has a meaning in lessons.
+#[derive(Clone, Debug)]
+pub(crate) struct Fence<'t> {
+    /// The opening line.
+    pub(crate) at: Position,
+    /// The first word behind the fence.
+    pub(crate) language: &'t str,
+    /// The other words.
+    pub(crate) options: &'t str,
+    pub(crate) lines: Vec<&'t str>,
+}
+
+/// Lines `key: value`; lines that begin with a space go on with the value before.
+#[derive(Debug, Default)]
+pub(crate) struct Fields {
+    pub(crate) at: Position,
+    fields: Vec<Field>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Field {
+    pub(crate) at: Position,
+    pub(crate) key: String,
+    pub(crate) value: String,
+    pub(crate) prose: Prose,
+}
+
+impl Fields {
+    /// Reads `lines`, of which the first has the number `first_line`.
+    pub(crate) fn parse(at: Position, first_line: u32, lines: &[&str]) -> Result<Self, LessonError> {
+        let mut fields: Vec<Field> = Vec::new();
+        for (number, line) in (first_line..).zip(lines) {
+            let here = Position { line: number, column: 1 };
+            if line.trim().is_empty() {
+                continue;
+            }
+            if line.starts_with([' ', '\t'])
+                && let Some(field) = fields.last_mut()
+            {
+                let indent = u32::try_from(line.len() - line.trim_start().len()).unwrap_or(0);
+                field.prose.push(Position { line: number, column: 1 + indent }, line.trim());
+                field.value.push(' ');
+                field.value.push_str(line.trim());
+                continue;
+            }
+            let not_a_key = || here.at(LessonErrorKind::NotAKey { expected: "key: value" });
+            let (key, value) = line.split_once(':').ok_or_else(not_a_key)?;
+            let key = key.trim();
+            if key.is_empty() || key.contains(char::is_whitespace) {
+                return Err(not_a_key());
+            }
+            let before = line.chars().count() - value.trim_start().chars().count();
+            let value_at = Position { line: number, column: u32::try_from(before + 1).unwrap_or(u32::MAX) };
+            fields.push(Field {
+                at: here,
+                key: key.to_owned(),
+                value: value.trim().to_owned(),
+                prose: Prose::line(value_at, value.trim()),
+            });
+        }
+        Ok(Self { at, fields })
+    }
+
+    /// Refuses keys that are not among `known`, which the message names, and second ones of those in `once`.
+    pub(crate) fn check(&self, known: &'static str, repeated: &[&str]) -> Result<(), LessonError> {
+        for (index, field) in self.fields.iter().enumerate() {
+            let key = field.key.clone();
+            if !known.split(", ").any(|known| known == key) {
+                return Err(field.at.at(LessonErrorKind::UnknownKey { key, known }));
+            }
+            let is_second = self.fields.iter().take(index).any(|other| other.key == key);
+            if is_second && !repeated.contains(&key.as_str()) {
+                return Err(field.at.at(LessonErrorKind::DuplicateKey { key }));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<&Field> {
+        self.all(key).next()
+    }
+
+    pub(crate) fn all(&self, key: &str) -> impl Iterator<Item = &Field> {
+        self.fields.iter().filter(move |field| field.key == key)
+    }
+
+    pub(crate) fn require(&self, place: &'static str, key: &'static str) -> Result<&Field, LessonError> {
+        let field = self.get(key).filter(|field| !field.value.is_empty());
+        field.ok_or_else(|| self.at.at(LessonErrorKind::MissingKey { place, key }))
+    }
+}
+
+/// The words behind a fence that have a meaning; other blocks are shown as they are.
+const LANGUAGES: [&str; 5] = ["workload", "rerun", "predict", "exercise", "start"];
+
+impl<'t> Document<'t> {
+    pub(crate) fn parse(text: &'t str) -> Result<Self, LessonError> {
+        let lines: Vec<&str> = text.lines().collect();
+        let top = Position { line: 1, column: 1 };
+        let end = match lines.split_first() {
+            Some((&"---", rest)) => rest.iter().position(|line| line.trim_end() == "---"),
+            _ => None,
+        };
+        let end = end.ok_or_else(|| top.at(LessonErrorKind::NoFrontMatter))?;
+        let front = Fields::parse(top, 2, lines.get(1..=end).unwrap_or_default())?;
+        let mut reader = Reader { lines: &lines, next: end + 2, sections: Vec::new() };
+        while reader.next < lines.len() {
+            reader.read()?;
+        }
+        Ok(Self { front, sections: reader.sections })
+    }
+}
+
+struct Reader<'a, 't> {
+    lines: &'a [&'t str],
+    /// The line to read next, from 0.
+    next: usize,
+    sections: Vec<Section<'t>>,
+}
+
+impl<'t> Reader<'_, 't> {
+    fn line(&self) -> Option<&'t str> {
+        self.lines.get(self.next).copied()
+    }
+
+    fn at(&self) -> Position {
+        Position { line: u32::try_from(self.next + 1).unwrap_or(u32::MAX), column: 1 }
+    }
+
+    /// Reads what begins at the next line.
+    fn read(&mut self) -> Result<(), LessonError> {
+        let Some(line) = self.line() else { return Ok(()) };
+        if line.trim().is_empty() || (line.starts_with("<!--") && line.trim_end().ends_with("-->")) {
+            self.next += 1;
+            return Ok(());
+        }
+        if let Some(title) = line.strip_prefix("## ") {
+            let at = self.at();
+            let title = Prose::line(Position { line: at.line, column: 4 }, title.trim()).parse()?;
+            self.sections.push(Section { at, title, items: Vec::new() });
+            self.next += 1;
+            return Ok(());
+        }
+        if self.sections.is_empty() {
+            return Err(self.at().at(LessonErrorKind::BeforeFirstCard));
+        }
+        if let Some(form) = foreign_form(line) {
+            return Err(self.at().at(LessonErrorKind::Form { form }));
+        }
+        let item = if line.starts_with("```") {
+            self.fence()?
+        } else if line.starts_with("- ") {
+            self.list()?
+        } else {
+            let prose = self.prose("");
+            Item::Part(Part::Paragraph(prose.parse()?))
+        };
+        if let Some(section) = self.sections.last_mut() {
+            section.items.push(item);
+        }
+        Ok(())
+    }
+
+    fn fence(&mut self) -> Result<Item<'t>, LessonError> {
+        let at = self.at();
+        let info = self.line().unwrap_or_default().trim_start_matches('`').trim();
+        self.next += 1;
+        let rest = self.lines.get(self.next..).unwrap_or_default();
+        let length = rest.iter().position(|line| line.trim_end() == "```");
+        let length = length.ok_or_else(|| at.at(LessonErrorKind::Unclosed { mark: "```" }))?;
+        let lines = rest.get(..length).unwrap_or_default().to_vec();
+        self.next += length + 1;
+        let (language, options) = info.split_once(' ').unwrap_or((info, ""));
+        if LANGUAGES.contains(&language) {
+            return Ok(Item::Fence(Fence { at, language, options: options.trim(), lines }));
+        }
+        Ok(Item::Part(Part::Code { language: language.to_owned(), text: lines.join("\n") }))
+    }
+
+    fn list(&mut self) -> Result<Item<'t>, LessonError> {
+        let mut items = Vec::new();
+        while self.line().is_some_and(|line| line.starts_with("- ")) {
+            items.push(self.prose("- ").parse()?);
+        }
+        Ok(Item::Part(Part::List(items)))
+    }
+
+    /// The lines up to the next thing that is no prose, without the mark before the first one.
+    fn prose(&mut self, mark: &str) -> Prose {
+        let mut prose = Prose::default();
+        while let Some(line) = self.line() {
+            let is_first = prose.is_empty();
+            let ends = line.trim().is_empty()
+                || line.starts_with("## ")
+                || line.starts_with("```")
+                || line.starts_with("- ");
+            if ends && (!is_first || mark.is_empty()) {
+                break;
+            }
+            let text = if is_first { line.strip_prefix(mark).unwrap_or(line) } else { line };
+            let cut = line.chars().count() - text.trim_start().chars().count();
+            let column = u32::try_from(cut + 1).unwrap_or(u32::MAX);
+            prose.push(Position { line: self.at().line, column }, text.trim());
+            self.next += 1;
+        }
+        prose
+    }
+}

@@ -1,0 +1,232 @@
+use blockyard_replay::{ConfigError, RunError};
+use blockyard_workload::ParseErrorKind;
+use thiserror::Error;
+
+use crate::quantity::Quantity;
+
+/// Why a text is not a lesson, and where.
+///
+/// Lines and columns count from 1, columns in characters. Reads as `line 3, column 1: the front matter has no "title"`.
+#[derive(Debug, Error)]
+#[error("line {line}, column {column}: {kind}")]
+pub struct LessonError {
+    line: u32,
+    column: u32,
+    kind: LessonErrorKind,
+}
+
+impl LessonError {
+    pub(crate) fn new(at: Position, kind: LessonErrorKind) -> Self {
+        Self { line: at.line, column: at.column, kind }
+    }
+
+    /// The line and the column.
+    #[must_use]
+    pub const fn position(&self) -> (u32, u32) {
+        (self.line, self.column)
+    }
+
+    /// What is wrong there.
+    #[must_use]
+    pub const fn kind(&self) -> &LessonErrorKind {
+        &self.kind
+    }
+}
+
+/// A place in a file, both numbers from 1, the column in characters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Position {
+    pub(crate) line: u32,
+    pub(crate) column: u32,
+}
+
+impl Position {
+    pub(crate) fn at(self, kind: LessonErrorKind) -> LessonError {
+        LessonError::new(self, kind)
+    }
+}
+
+/// What is wrong with a lesson's text.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum LessonErrorKind {
+    /// The text does not begin with front matter.
+    #[error("a lesson begins with a line \"---\", lines such as \"title: Two tensors\", and a line \"---\"")]
+    NoFrontMatter,
+    /// A line of the front matter, or of a fenced block, is not `key: value`.
+    #[error("expected a line such as \"{expected}\"")]
+    NotAKey {
+        /// How such a line looks.
+        expected: &'static str,
+    },
+    /// A key is not known here.
+    #[error("unknown key \"{key}\": known are {known}")]
+    UnknownKey {
+        /// The key.
+        key: String,
+        /// The keys that may stand here.
+        known: &'static str,
+    },
+    /// A key stands twice.
+    #[error("\"{key}\" stands here a second time")]
+    DuplicateKey {
+        /// The key.
+        key: String,
+    },
+    /// A key is missing.
+    #[error("{place} has no \"{key}\"")]
+    MissingKey {
+        /// Where it should stand.
+        place: &'static str,
+        /// The key.
+        key: &'static str,
+    },
+    /// The identifier of a lesson has other characters than these.
+    #[error("an id has lowercase letters, digits and hyphens, and begins with a letter")]
+    NotAnId,
+    /// A size or a number cannot be read.
+    #[error("expected {expected}, found \"{found}\"")]
+    Unexpected {
+        /// What should stand here.
+        expected: &'static str,
+        /// What stands here.
+        found: String,
+    },
+    /// Something stands before the first card.
+    #[error("the first card begins with a line \"## Title\"; only blank lines may stand before it")]
+    BeforeFirstCard,
+    /// A form of Markdown that lessons do not have.
+    #[error(
+        "{form} is no form of a lesson: paragraphs, lists with \"-\", links, **strong**, *emphasis*, `code` and fenced blocks are"
+    )]
+    Form {
+        /// The form.
+        form: &'static str,
+    },
+    /// A mark is opened and not closed in its paragraph.
+    #[error("this \"{mark}\" is never closed")]
+    Unclosed {
+        /// The mark.
+        mark: &'static str,
+    },
+    /// A value stands in a title.
+    #[error("a title has no values: put \"{{{{\" for a brace")]
+    ValueInTitle,
+    /// A card has two blocks of which it may have one.
+    #[error("this card has a second block \"{block}\"")]
+    SecondBlock {
+        /// The word behind the fence.
+        block: &'static str,
+    },
+    /// An exercise without a start, or the other way round.
+    #[error("an exercise has a block \"exercise\" and a block \"start\"")]
+    HalfExercise,
+    /// The lines that the reader may change are not marked soundly.
+    #[error("\"{from}\" and then \"{to}\" stand once each, or not at all", from = crate::exercise::REGION_FROM, to = crate::exercise::REGION_TO)]
+    Region,
+    /// The workload has an error.
+    #[error("{0}")]
+    Workload(ParseErrorKind),
+    /// A loop of the workload reaches over two cards.
+    #[error("a loop ends in the block in which it begins")]
+    LoopOverCards,
+    /// A block `rerun` has nothing to run again.
+    #[error("there is no workload before this to run again")]
+    NothingToRerun,
+    /// The settings have an error.
+    #[error("settings: {0}")]
+    Settings(#[source] ConfigError),
+    /// What is asked of the allocator cannot be read or has no answer.
+    #[error("{0}")]
+    Measure(MeasureError),
+    /// None or several choices of a question are right.
+    #[error("{right} of the choices are right, and one has to be: the allocator says {answer}")]
+    Choices {
+        /// How many.
+        right: usize,
+        /// What the allocator answered.
+        answer: String,
+    },
+    /// A question has no answer, or several.
+    #[error("a question has \"measure\", perhaps with \"choices\", or else two or more \"choice\"")]
+    Question,
+    /// The allocator came to no result.
+    #[error("{0}")]
+    Run(#[source] RunError),
+}
+
+/// What is wrong with a quantity or a condition, or with asking for it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum MeasureError {
+    /// No quantity has this name.
+    #[error("there is no quantity \"{found}\": known are {}", Quantity::names().collect::<Vec<_>>().join(", "))]
+    UnknownQuantity {
+        /// The words.
+        found: String,
+    },
+    /// Words behind a quantity name no moment.
+    #[error("expected \"before\", \"at \\\"a label\\\"\" or \"after a_tensor\", found \"{found}\"")]
+    UnknownMoment {
+        /// The words.
+        found: String,
+    },
+    /// A quantity of a tensor stands without one, or a message without a number.
+    #[error("\"{quantity}\" needs the name of a tensor behind it")]
+    NeedsTensor {
+        /// The quantity's name.
+        quantity: String,
+    },
+    /// A condition cannot be read.
+    #[error(
+        "expected a condition such as \"peak reserved at most 40 MiB\", \"reserved falls\" or \"x passes\", found \"{found}\""
+    )]
+    NotACondition {
+        /// The words.
+        found: String,
+    },
+    /// A number in a condition or among choices cannot be read.
+    #[error("expected {expected}, found \"{found}\"")]
+    NotANumber {
+        /// What should stand here.
+        expected: &'static str,
+        /// What stands here.
+        found: String,
+    },
+    /// A quantity that is no number is compared.
+    #[error("\"{quantity}\" is no number")]
+    NotComparable {
+        /// The quantity.
+        quantity: String,
+    },
+    /// The workload has no such label.
+    #[error("no step has the label \"{label}\"")]
+    NoLabel {
+        /// The label.
+        label: String,
+    },
+    /// The workload has no such tensor.
+    #[error("no request before this moment allocates \"{name}\"")]
+    NoTensor {
+        /// The name.
+        name: String,
+    },
+    /// The tensor's request failed.
+    #[error("the request for \"{name}\" fails, so it has no block")]
+    NoBlock {
+        /// The name.
+        name: String,
+    },
+    /// No request has failed.
+    #[error("no request before this moment fails")]
+    NoMessage,
+    /// The message has fewer sentences.
+    #[error("the message has {count} sentences")]
+    NoSentence {
+        /// How many it has.
+        count: usize,
+    },
+    /// The recording does not add up, which is a defect of the allocator.
+    #[error("the recording does not add up")]
+    Damaged,
+}

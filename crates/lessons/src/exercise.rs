@@ -1,0 +1,305 @@
+use std::fmt;
+use std::ops::{ControlFlow, Range};
+
+use blockyard_record::{Bytes, Recording};
+use blockyard_replay::{AllocatorConfig, RunError, Settings, run};
+use blockyard_workload::{ParseError, Request, Workload};
+use thiserror::Error;
+
+use crate::condition::{Condition, missing_request};
+use crate::document::{Fence, Field};
+use crate::error::{LessonError, LessonErrorKind, MeasureError, Position};
+use crate::lesson::{config, fields, size};
+use crate::markdown::without_values;
+use crate::measure::Stretch;
+use crate::text::Inline;
+
+/// The comment before the lines that the reader may change.
+pub(crate) const REGION_FROM: &str = "# edit from here";
+/// The comment behind them.
+pub(crate) const REGION_TO: &str = "# edit to here";
+
+/// A workload that the reader changes until the allocator agrees with all goals.
+#[derive(Clone, Debug)]
+pub struct Exercise {
+    /// What has to be reached.
+    pub goals: Vec<Goal>,
+    /// What helps, one after the other.
+    pub hints: Vec<Vec<Inline>>,
+    /// `PYTORCH_CUDA_ALLOC_CONF`.
+    pub settings: String,
+    /// All bytes of the device.
+    pub capacity: Bytes,
+    config: AllocatorConfig,
+    start: String,
+    workload: Workload,
+    region: Range<usize>,
+}
+
+/// What an exercise asks for; prints as `peak reserved is at most 40 MiB`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Goal(Aim);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Aim {
+    Condition(Condition),
+    /// Every tensor of the start is asked for, with its size and on its stream.
+    SameRequests,
+    /// No more statements of this kind than at the start.
+    Without(Statement),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Statement {
+    Set,
+    SetFraction,
+    EmptyCache,
+    Pool,
+    ResetPeak,
+}
+
+const STATEMENTS: [(&str, Statement); 5] = [
+    ("set", Statement::Set),
+    ("set_fraction", Statement::SetFraction),
+    ("empty_cache", Statement::EmptyCache),
+    ("pool", Statement::Pool),
+    ("reset_peak", Statement::ResetPeak),
+];
+
+impl Statement {
+    fn word(self) -> &'static str {
+        STATEMENTS.iter().find(|row| row.1 == self).map_or("", |row| row.0)
+    }
+
+    fn count(self, workload: &Workload) -> usize {
+        let is_one = |request: &&Request| match self {
+            Self::Set => matches!(request, Request::Set { .. }),
+            Self::SetFraction => matches!(request, Request::SetFraction { .. }),
+            Self::EmptyCache => matches!(request, Request::EmptyCache),
+            Self::Pool => matches!(request, Request::CreatePool { .. }),
+            Self::ResetPeak => matches!(request, Request::ResetPeak),
+        };
+        workload.requests().iter().filter(is_one).count()
+    }
+}
+
+impl fmt::Display for Goal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Aim::Condition(condition) => write!(f, "{condition}"),
+            Aim::SameRequests => f.write_str("every tensor is still allocated, with its size"),
+            Aim::Without(statement) => write!(f, "no further `{}`", statement.word()),
+        }
+    }
+}
+
+impl Goal {
+    fn parse(field: &Field) -> Result<Self, LessonError> {
+        if field.value == "same requests" {
+            return Ok(Self(Aim::SameRequests));
+        }
+        if let Some(word) = field.value.strip_prefix("without ") {
+            let found = STATEMENTS.iter().find(|row| row.0 == word.trim());
+            let unexpected = || LessonErrorKind::Unexpected {
+                expected: "set, set_fraction, empty_cache, pool or reset_peak",
+                found: word.trim().to_owned(),
+            };
+            return found.map(|row| Self(Aim::Without(row.1))).ok_or_else(|| field.at.at(unexpected()));
+        }
+        let condition = Condition::parse(&field.value);
+        condition
+            .map(|condition| Self(Aim::Condition(condition)))
+            .map_err(|error| field.at.at(LessonErrorKind::Measure(error)))
+    }
+
+    fn grade(&self, start: &Workload, stretch: &Stretch<'_>) -> GoalResult {
+        let (is_met, because) = match &self.0 {
+            // The reader's workload may lack what a goal is about: that is no error, but a goal that is not met.
+            Aim::Condition(condition) => {
+                condition.holds(stretch).unwrap_or_else(|error: MeasureError| (false, error.to_string()))
+            }
+            Aim::SameRequests => match missing_request(start, stretch.workload) {
+                None => (true, "every tensor is still allocated".to_owned()),
+                Some(tensor) => (false, format!("{tensor} is not allocated any more")),
+            },
+            Aim::Without(statement) => {
+                let (now, before) = (statement.count(stretch.workload), statement.count(start));
+                let times = |count| if count == 1 { "1 time".to_owned() } else { format!("{count} times") };
+                let word = statement.word();
+                (now <= before, format!("`{word}` stands {}, at the start {}", times(now), times(before)))
+            }
+        };
+        GoalResult { goal: self.to_string(), is_met, because }
+    }
+}
+
+/// What became of a goal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GoalResult {
+    /// The goal: `peak reserved is at most 40 MiB`.
+    pub goal: String,
+    /// Whether it is met.
+    pub is_met: bool,
+    /// What was found: `peak reserved is 60 MiB, 20 MiB more than 40 MiB`.
+    pub because: String,
+}
+
+/// What became of an answer to an exercise.
+#[derive(Clone, Debug)]
+pub struct Grade {
+    /// Whether every goal is met.
+    pub is_passed: bool,
+    /// The verdict in a sentence, with the reason where it is not passed.
+    pub sentence: String,
+    /// All goals, in the order of the file.
+    pub goals: Vec<GoalResult>,
+    /// The answer's requests.
+    pub workload: Workload,
+    /// What the allocator did with them.
+    pub recording: Recording,
+}
+
+/// Why an answer cannot be graded.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum GradeError {
+    /// The answer is no workload.
+    #[error(transparent)]
+    Text(ParseError),
+    /// A line was changed that belongs to the task.
+    #[error("line {line} belongs to the task and was changed: it reads \"{expected}\"")]
+    Locked {
+        /// The line of the answer, from 1.
+        line: usize,
+        /// What should stand there.
+        expected: String,
+    },
+    /// The allocator came to no result.
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
+impl Exercise {
+    pub(crate) fn parse(
+        fence: &Fence<'_>,
+        start: &Fence<'_>,
+        settings: Option<&Field>,
+        capacity: Bytes,
+    ) -> Result<Self, LessonError> {
+        let fields = fields(fence, "goal, hint, settings, capacity", &["goal", "hint"])?;
+        fields.require("an exercise", "goal")?;
+        let settings = fields.get("settings").or(settings);
+        let lines: Vec<&str> = start.lines.clone();
+        let text = lines.iter().fold(String::new(), |text, line| text + line + "\n");
+        let workload = Workload::parse(&text).map_err(|error| {
+            let (line, column, _) = error.position();
+            let at = Position { line: start.at.line + line, column };
+            at.at(LessonErrorKind::Workload(error.kind().clone()))
+        })?;
+        Ok(Self {
+            goals: fields.all("goal").map(Goal::parse).collect::<Result<_, _>>()?,
+            hints: fields
+                .all("hint")
+                .map(|field| without_values(&field.prose.parse()?))
+                .collect::<Result<_, _>>()?,
+            settings: settings.map(|field| field.value.clone()).unwrap_or_default(),
+            capacity: fields.get("capacity").map(size).transpose()?.unwrap_or(capacity),
+            config: match settings {
+                Some(field) => config(field.at, &field.value)?,
+                None => AllocatorConfig::default(),
+            },
+            region: region(&lines).ok_or_else(|| start.at.at(LessonErrorKind::Region))?,
+            start: text,
+            workload,
+        })
+    }
+
+    /// The whole workload that the reader begins with, the comments around the reader's lines included.
+    #[must_use]
+    pub fn start(&self) -> &str {
+        &self.start
+    }
+
+    /// The lines of [`Exercise::start`], from 0, that the reader may change; all other lines belong to the task.
+    #[must_use]
+    pub fn region(&self) -> Range<usize> {
+        self.region.clone()
+    }
+
+    /// The whole workload with these lines in place of the reader's.
+    #[must_use]
+    pub fn with_region(&self, lines: &str) -> String {
+        let all: Vec<&str> = self.start.lines().collect();
+        let before = all.get(..self.region.start).unwrap_or_default();
+        let after = all.get(self.region.end..).unwrap_or_default();
+        let mut text = String::new();
+        for line in before.iter().copied().chain(lines.lines()).chain(after.iter().copied()) {
+            text.push_str(line);
+            text.push('\n');
+        }
+        text
+    }
+
+    /// Runs the reader's whole workload and says which goals are met.
+    ///
+    /// The same text always has the same grade.
+    ///
+    /// # Errors
+    /// [`GradeError::Locked`] where a line of the task was changed, [`GradeError::Text`] where the text is no workload,
+    /// [`GradeError::Run`] where it is too long to be recorded.
+    pub fn grade(&self, text: &str) -> Result<Grade, GradeError> {
+        self.check_locked(text)?;
+        let workload = Workload::parse(text).map_err(GradeError::Text)?;
+        let settings =
+            Settings { title: String::new(), config: self.config.clone(), capacity: self.capacity };
+        let recording = run(&workload, &settings, &mut |_| ControlFlow::Continue(()))?;
+        let stretch =
+            Stretch { workload: &workload, recording: &recording, from: 0, to: recording.step_count() };
+        let goals: Vec<_> = self.goals.iter().map(|goal| goal.grade(&self.workload, &stretch)).collect();
+        let missed: Vec<&str> =
+            goals.iter().filter(|goal| !goal.is_met).map(|goal| goal.because.as_str()).collect();
+        let found: Vec<&str> = goals.iter().map(|goal| goal.because.as_str()).collect();
+        let is_passed = missed.is_empty();
+        let sentence = if is_passed {
+            format!("Passed: {}.", found.join("; "))
+        } else {
+            format!("Not yet: {}.", missed.join("; "))
+        };
+        Ok(Grade { is_passed, sentence, goals, workload, recording })
+    }
+
+    /// Blank lines and spaces at the ends of lines do not count.
+    fn check_locked(&self, text: &str) -> Result<(), GradeError> {
+        let task: Vec<&str> = self.start.lines().collect();
+        let answer: Vec<&str> = text.lines().map(str::trim_end).collect();
+        let before = task.get(..self.region.start).unwrap_or_default();
+        for (index, expected) in before.iter().enumerate() {
+            if answer.get(index) != Some(&expected.trim_end()) {
+                return Err(GradeError::Locked { line: index + 1, expected: (*expected).to_owned() });
+            }
+        }
+        let end = answer.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1);
+        let after = task.get(self.region.end..).unwrap_or_default();
+        let mut line = end;
+        for expected in after.iter().rev().skip_while(|line| line.trim().is_empty()) {
+            line = line.saturating_sub(1);
+            let is_theirs = line < self.region.start || answer.get(line) != Some(&expected.trim_end());
+            if is_theirs {
+                return Err(GradeError::Locked { line: line + 1, expected: (*expected).to_owned() });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The lines between the two comments, or all where there are none.
+fn region(lines: &[&str]) -> Option<Range<usize>> {
+    let places = |mark: &str| -> Vec<usize> {
+        (0..lines.len()).filter(|index| lines.get(*index).is_some_and(|line| line.trim() == mark)).collect()
+    };
+    match (places(REGION_FROM).as_slice(), places(REGION_TO).as_slice()) {
+        ([], []) => Some(0..lines.len()),
+        ([from], [to]) if from < to => Some(from + 1..*to),
+        _ => None,
+    }
+}

@@ -1,0 +1,385 @@
+use blockyard_record::Bytes;
+use blockyard_replay::AllocatorConfig;
+use blockyard_workload::{Workload, parse_size};
+
+use crate::document::{Document, Fence, Field, Fields, Item, Section};
+use crate::error::{LessonError, LessonErrorKind, Position};
+use crate::exercise::Exercise;
+use crate::markdown::{Part, without_values};
+use crate::question::QuestionText;
+use crate::text::{Inline, plain};
+
+/// A lesson as its file says it: nothing has been run yet, so values and answers are not known.
+#[derive(Clone, Debug)]
+pub struct Lesson {
+    pub(crate) id: String,
+    pub(crate) title: String,
+    pub(crate) summary: String,
+    minutes: Option<u32>,
+    profile: Option<String>,
+    pub(crate) runs: Vec<Script>,
+    pub(crate) cards: Vec<CardText>,
+}
+
+/// What one run of a lesson does.
+#[derive(Clone, Debug)]
+pub(crate) struct Script {
+    pub(crate) text: String,
+    pub(crate) settings: String,
+    pub(crate) config: AllocatorConfig,
+    pub(crate) capacity: Bytes,
+    pub(crate) workload: Workload,
+    /// For each block: its first line in `text`, and the line of the file before that line.
+    blocks: Vec<(u32, u32)>,
+    line_count: u32,
+}
+
+/// A card whose values are not known yet.
+#[derive(Clone, Debug)]
+pub(crate) struct CardText {
+    pub(crate) title: Vec<Inline>,
+    pub(crate) body: Vec<Part>,
+    pub(crate) run: usize,
+    /// The lines of the run that the card plays, from 1; the whole run for a run that is played again.
+    lines: Lines,
+    pub(crate) steps: std::ops::Range<usize>,
+    pub(crate) question: Option<QuestionText>,
+    pub(crate) exercise: Option<Exercise>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Lines {
+    /// Up to and without this line, beginning with that one.
+    Range(u32, u32),
+    All,
+}
+
+const FRONT_KEYS: &str = "id, title, summary, capacity, settings, profile, minutes";
+
+impl Lesson {
+    /// Reads a lesson; its workloads and conditions are checked, but nothing is run.
+    ///
+    /// # Errors
+    /// The first thing in the text that is wrong, with its place.
+    pub fn parse(text: &str) -> Result<Self, LessonError> {
+        let document = Document::parse(text)?;
+        let front = &document.front;
+        front.check(FRONT_KEYS, &[])?;
+        let required = |key| front.require("the front matter", key).map(|field| field.value.clone());
+        let mut reader = Reader {
+            settings: front.get("settings").cloned(),
+            capacity: size(front.require("the front matter", "capacity")?)?,
+            runs: Vec::new(),
+            cards: Vec::new(),
+        };
+        let id_field = front.require("the front matter", "id")?;
+        check_id(id_field)?;
+        let minutes = front.get("minutes").map(|field| {
+            let unexpected = || LessonErrorKind::Unexpected {
+                expected: "a number of minutes",
+                found: field.value.clone(),
+            };
+            field.value.parse().map_err(|_| field.at.at(unexpected()))
+        });
+        for section in &document.sections {
+            reader.card(section)?;
+        }
+        if reader.cards.is_empty() {
+            return Err(front.at.at(LessonErrorKind::BeforeFirstCard));
+        }
+        let mut lesson = Self {
+            id: id_field.value.clone(),
+            title: required("title")?,
+            summary: required("summary")?,
+            minutes: minutes.transpose()?,
+            profile: front.get("profile").map(|field| field.value.clone()),
+            runs: reader.runs,
+            cards: reader.cards,
+        };
+        lesson.place_cards()?;
+        Ok(lesson)
+    }
+
+    /// The short name for addresses and commands: lowercase letters, digits and hyphens.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The name that people see.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// What there is to learn, in a sentence.
+    #[must_use]
+    pub fn summary(&self) -> &str {
+        &self.summary
+    }
+
+    /// How long it takes to read, if the file says so.
+    #[must_use]
+    pub fn minutes(&self) -> Option<u32> {
+        self.minutes
+    }
+
+    /// The GPU that its programs run on, if the file says so; a workload that is typed does not depend on it.
+    #[must_use]
+    pub fn profile(&self) -> Option<&str> {
+        self.profile.as_deref()
+    }
+
+    /// How many cards it has.
+    #[must_use]
+    pub fn card_count(&self) -> usize {
+        self.cards.len()
+    }
+
+    /// Finds the requests that each card's lines make.
+    fn place_cards(&mut self) -> Result<(), LessonError> {
+        for run in &mut self.runs {
+            run.workload = Workload::parse(&run.text)
+                .map_err(|error| run.error(error.position(), error.kind().clone()))?;
+        }
+        for card in &mut self.cards {
+            let Some(run) = self.runs.get(card.run) else { continue };
+            card.steps = match card.lines {
+                Lines::All => 0..run.workload.requests().len(),
+                Lines::Range(from, to) => run.requests_before(from)?..run.requests_before(to)?,
+            };
+        }
+        Ok(())
+    }
+}
+
+impl Script {
+    fn new(settings: &str, config: AllocatorConfig, capacity: Bytes) -> Self {
+        Self {
+            text: String::new(),
+            settings: settings.to_owned(),
+            config,
+            capacity,
+            workload: Workload::default(),
+            blocks: Vec::new(),
+            line_count: 0,
+        }
+    }
+
+    /// Adds a card's block below a label; gives the first line and the one after the last.
+    fn push(&mut self, title: &str, fence: &Fence<'_>) -> (u32, u32) {
+        if !self.text.is_empty() {
+            self.text.push('\n');
+            self.line_count += 1;
+        }
+        let first = self.line_count + 1;
+        let mut label = String::new();
+        for character in title.chars() {
+            match character {
+                '"' | '\\' => label.extend(['\\', character]),
+                '{' => label.push_str("{{"),
+                '}' => label.push_str("}}"),
+                _ => label.push(character),
+            }
+        }
+        self.text.push_str("step \"");
+        self.text.push_str(&label);
+        self.text.push_str("\"\n");
+        self.blocks.push((first, fence.at.line.saturating_sub(1)));
+        self.line_count += 1;
+        for line in &fence.lines {
+            self.text.push_str(line);
+            self.text.push('\n');
+            self.line_count += 1;
+        }
+        (first, self.line_count + 1)
+    }
+
+    /// An error of the workload, at its place in the file.
+    fn error(&self, at: (u32, u32, u32), kind: blockyard_workload::ParseErrorKind) -> LessonError {
+        let block = self.blocks.iter().rev().find(|(first, _)| *first <= at.0);
+        let line = block.map_or(at.0, |(first, before)| before + 1 + (at.0 - first));
+        Position { line, column: at.1 }.at(LessonErrorKind::Workload(kind))
+    }
+
+    /// How many requests the lines before this one make.
+    fn requests_before(&self, line: u32) -> Result<usize, LessonError> {
+        let count = self.workload.requests().len();
+        let is_before = |request: &usize| self.workload.line(*request).is_some_and(|at| at < line);
+        let first = (0..count).find(|request| !is_before(request)).unwrap_or(count);
+        if (first..count).any(|request| is_before(&request)) {
+            let block = self.blocks.iter().rev().find(|(first, _)| *first < line);
+            let at = Position { line: block.map_or(1, |(_, before)| before + 1), column: 1 };
+            return Err(at.at(LessonErrorKind::LoopOverCards));
+        }
+        Ok(first)
+    }
+}
+
+struct Reader {
+    settings: Option<Field>,
+    capacity: Bytes,
+    runs: Vec<Script>,
+    cards: Vec<CardText>,
+}
+
+impl Reader {
+    fn card(&mut self, section: &Section<'_>) -> Result<(), LessonError> {
+        let title = without_values(&section.title)?;
+        let mut fences: [Option<&Fence<'_>>; 4] = [None; 4];
+        let mut body = Vec::new();
+        for item in &section.items {
+            let fence = match item {
+                Item::Part(part) => {
+                    body.push(part.clone());
+                    continue;
+                }
+                Item::Fence(fence) => fence,
+            };
+            let (place, block) = match fence.language {
+                "predict" => (1, "predict"),
+                "exercise" => (2, "exercise"),
+                "start" => (3, "start"),
+                _ => (0, "workload"),
+            };
+            if let Some(slot) = fences.get_mut(place)
+                && slot.replace(fence).is_some()
+            {
+                return Err(fence.at.at(LessonErrorKind::SecondBlock { block }));
+            }
+        }
+        let [workload, predict, exercise, start] = fences;
+        let lines = self.workload(&plain(&title), workload, section.at)?;
+        let exercise = match (exercise, start) {
+            (None, None) => None,
+            (Some(exercise), Some(start)) => {
+                Some(Exercise::parse(exercise, start, self.settings.as_ref(), self.capacity)?)
+            }
+            (Some(fence), None) | (None, Some(fence)) => {
+                return Err(fence.at.at(LessonErrorKind::HalfExercise));
+            }
+        };
+        self.cards.push(CardText {
+            title,
+            body,
+            run: self.runs.len() - 1,
+            lines,
+            steps: 0..0,
+            question: predict.map(QuestionText::parse).transpose()?,
+            exercise,
+        });
+        Ok(())
+    }
+
+    /// Adds a card's block to its run, and begins a run where one is needed.
+    fn workload(
+        &mut self,
+        title: &str,
+        fence: Option<&Fence<'_>>,
+        card: Position,
+    ) -> Result<Lines, LessonError> {
+        let options = fence.map(|fence| Options::parse(fence)).transpose()?.unwrap_or_default();
+        if let Some(fence) = fence.filter(|fence| fence.language == "rerun") {
+            let Some(last) = self.runs.last() else {
+                return Err(fence.at.at(LessonErrorKind::NothingToRerun));
+            };
+            let (settings, config) = match options.settings {
+                Some(settings) => settings,
+                None => (last.settings.clone(), last.config.clone()),
+            };
+            let capacity = options.capacity.unwrap_or(last.capacity);
+            self.runs.push(Script { settings, config, capacity, ..last.clone() });
+            return Ok(Lines::All);
+        }
+        if self.runs.is_empty() || options.is_new {
+            let (settings, config) = match options.settings {
+                Some(settings) => settings,
+                None => self.lesson_settings()?,
+            };
+            let capacity = options.capacity.unwrap_or(self.capacity);
+            self.runs.push(Script::new(&settings, config, capacity));
+        }
+        let Some(run) = self.runs.last_mut() else {
+            return Err(card.at(LessonErrorKind::NothingToRerun));
+        };
+        Ok(match fence {
+            Some(fence) => {
+                let (from, to) = run.push(title, fence);
+                Lines::Range(from, to)
+            }
+            None => Lines::Range(run.line_count + 1, run.line_count + 1),
+        })
+    }
+
+    fn lesson_settings(&self) -> Result<(String, AllocatorConfig), LessonError> {
+        match &self.settings {
+            Some(field) => Ok((field.value.clone(), config(field.at, &field.value)?)),
+            None => Ok((String::new(), AllocatorConfig::default())),
+        }
+    }
+}
+
+/// The words behind a fence: `new`, `settings=...`, `capacity=...`.
+#[derive(Default)]
+struct Options {
+    is_new: bool,
+    settings: Option<(String, AllocatorConfig)>,
+    capacity: Option<Bytes>,
+}
+
+impl Options {
+    fn parse(fence: &Fence<'_>) -> Result<Self, LessonError> {
+        let mut options = Self::default();
+        for word in fence.options.split_whitespace() {
+            options.is_new = true;
+            match word.split_once('=') {
+                Some(("settings", text)) => {
+                    options.settings = Some((text.to_owned(), config(fence.at, text)?));
+                }
+                Some(("capacity", text)) => options.capacity = Some(size_of(fence.at, text)?),
+                None if word == "new" => {}
+                _ => {
+                    return Err(fence.at.at(LessonErrorKind::UnknownKey {
+                        key: word.to_owned(),
+                        known: "new, settings=KEY:VALUE, capacity=64MiB",
+                    }));
+                }
+            }
+        }
+        Ok(options)
+    }
+}
+
+pub(crate) fn config(at: Position, text: &str) -> Result<AllocatorConfig, LessonError> {
+    text.parse().map_err(|error| at.at(LessonErrorKind::Settings(error)))
+}
+
+pub(crate) fn size(field: &Field) -> Result<Bytes, LessonError> {
+    size_of(field.at, &field.value)
+}
+
+fn size_of(at: Position, text: &str) -> Result<Bytes, LessonError> {
+    let unexpected =
+        || LessonErrorKind::Unexpected { expected: "a size such as \"64 MiB\"", found: text.to_owned() };
+    parse_size(text).map_err(|_| at.at(unexpected()))
+}
+
+fn check_id(field: &Field) -> Result<(), LessonError> {
+    let id = &field.value;
+    let is_sound = id.starts_with(|first: char| first.is_ascii_lowercase())
+        && id.chars().all(|character| {
+            character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-'
+        });
+    if is_sound { Ok(()) } else { Err(field.at.at(LessonErrorKind::NotAnId)) }
+}
+
+/// The keys of a fenced block.
+pub(crate) fn fields(
+    fence: &Fence<'_>,
+    known: &'static str,
+    repeated: &[&str],
+) -> Result<Fields, LessonError> {
+    let fields = Fields::parse(fence.at, fence.at.line + 1, &fence.lines)?;
+    fields.check(known, repeated)?;
+    Ok(fields)
+}

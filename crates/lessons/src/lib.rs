@@ -1,0 +1,93 @@
+//! Lessons: cards beside figures, questions that the allocator answers, exercises that it grades.
+//!
+//! A lesson is a text in a few forms of Markdown. [`Lesson::parse`] reads it, [`Lesson::play`] runs its workloads and
+//! gives a [`PlayedLesson`], in which every number of a sentence is an answer of the allocator: the file names the
+//! quantity (`{reserved}`), never the number. [`Exercise::grade`] runs what a reader made of an exercise.
+//!
+//! ````
+//! use blockyard_lessons::{Answers, Lesson, plain};
+//! use blockyard_record::Bytes;
+//!
+//! let lesson = Lesson::parse(
+//!     "---
+//! id: first
+//! title: A first lesson
+//! summary: What one small tensor costs.
+//! capacity: 64 MiB
+//! ---
+//! ### One tensor
+//! The tensor asked for {size a}; PyTorch took {reserved} from the device.
+//!
+//! ```workload
+//! a = alloc 3 MiB
+//! ```
+//! ```predict
+//! question: How much is reserved now?
+//! measure: reserved
+//! ```
+//! ",
+//! )?
+//! .play()?;
+//! let question = lesson.cards[0].question.as_ref().unwrap();
+//! assert_eq!(question.answers, Answers::Bytes(Bytes::mib(20)));
+//! assert_eq!(question.check("3 MiB"), Ok(false));
+//! # Ok::<(), blockyard_lessons::LessonError>(())
+//! ````
+//!
+//! # The file
+//!
+//! Front matter between two lines `---`: `id`, `title`, `summary`, `capacity`, and perhaps `settings`
+//! (`PYTORCH_CUDA_ALLOC_CONF`), `profile` (the GPU that programs run on) and `minutes`. Then cards: a line `## Title`, some
+//! paragraphs or lists with `**strong**`, `*emphasis*`, `` `code` ``, `[links](target)` and values, and at most one fenced
+//! block of each kind:
+//!
+//! | block | holds |
+//! | --- | --- |
+//! | `workload` | the statements that the card plays; the blocks of all cards make one text, with the titles as labels |
+//! | `workload new`, `workload settings=... capacity=...` | the same in a new run, on an empty device |
+//! | `rerun settings=...` | plays the run so far once more, from its beginning, under other settings |
+//! | `predict` | a question: lines `question:`, `because:`, and `measure:`, perhaps with `choices:`, or several `choice:` |
+//! | `exercise` | lines `goal:` and `hint:`, perhaps `settings:` and `capacity:` |
+//! | `start` | the workload of the exercise; the reader changes the lines between `# edit from here` and `# edit to here` |
+//!
+//! Any other block is shown as it is. In blocks of `key: value`, a line that begins with a space goes on with the value.
+//!
+//! *Values* stand in braces, `{{` is a brace: a quantity, perhaps behind `exact` (to the byte) or `change of` (since the card's
+//! beginning), perhaps before a moment: `before` (the card's beginning), `at "Label"` (the end of a card or label), `after x` (the
+//! request for `x`); else the end of the card. Quantities are `requested`, `rounding`, `allocated`, `pending`, `active`, `cached`,
+//! `reserved`, `free`, `capacity`, `peak_allocated`, `peak_reserved` (which `reset_peak` resets), `most_allocated`,
+//! `most_reserved` (which nothing resets), `largest_cached`, `segments`, `cached_blocks`, `tensors`, `device_allocs`, `device_frees`,
+//! `device_calls`, `retries`, `oom`, `block x` and `size x` of a tensor, `message` (of the last out-of-memory error) and
+//! `message 2` (its second sentence).
+//!
+//! *Conditions*, in goals and before `=>` in choices: `peak reserved at most 40 MiB` (also `at least`, `exactly`, `less than`,
+//! `more than`), `reserved rises` (`falls`, `stays`), `x passes` (`fails`). Goals may also be `same requests` (every tensor
+//! of the start is still allocated) and `without set` (also `set_fraction`, `empty_cache`, `pool`, `reset_peak`).
+//!
+//! This crate must not know a screen, a file system or a clock.
+
+#![forbid(unsafe_code)]
+
+mod condition;
+mod course;
+mod document;
+mod error;
+mod exercise;
+mod glossary;
+mod lesson;
+mod markdown;
+mod measure;
+mod played;
+mod quantity;
+mod question;
+mod text;
+
+pub use course::{LessonFile, QuizItem, glossary, lessons, quiz};
+pub use error::{LessonError, LessonErrorKind, MeasureError};
+pub use exercise::{Exercise, Goal, GoalResult, Grade, GradeError};
+pub use glossary::{Entry, Glossary};
+pub use lesson::Lesson;
+pub use played::{PlayedCard, PlayedLesson, PlayedRun};
+pub use quantity::{Kind, Quantity};
+pub use question::{AnswerError, Answers, Choice, Question};
+pub use text::{Block, Inline, plain};

@@ -1,0 +1,245 @@
+//! The few forms of Markdown that lessons have.
+
+use crate::error::{LessonError, LessonErrorKind, Position};
+use crate::measure::{Measure, Stretch};
+use crate::text::{Block, Inline};
+
+/// A piece of a sentence whose values are not known yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    Text(String),
+    Strong(Vec<Piece>),
+    Emphasis(Vec<Piece>),
+    Code(String),
+    Link { text: Vec<Piece>, target: String },
+    Value { measure: Measure, at: Position },
+}
+
+/// A block whose values are not known yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Paragraph(Vec<Piece>),
+    List(Vec<Vec<Piece>>),
+    Code { language: String, text: String },
+}
+
+/// Lines of a file that make one paragraph, one item or one value of a key.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Prose {
+    text: String,
+    /// Where in `text` each line starts, and where that is in the file.
+    lines: Vec<(usize, Position)>,
+}
+
+impl Prose {
+    /// The prose of one line, which begins at this place of the file.
+    pub(crate) fn line(at: Position, text: &str) -> Self {
+        let mut prose = Self::default();
+        prose.push(at, text);
+        prose
+    }
+
+    pub(crate) fn push(&mut self, at: Position, text: &str) {
+        if !self.text.is_empty() {
+            self.text.push(' ');
+        }
+        self.lines.push((self.text.len(), at));
+        self.text.push_str(text);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// Where the byte at `offset` is in the file.
+    fn position(&self, offset: usize) -> Position {
+        let next = self.lines.partition_point(|(start, _)| *start <= offset);
+        let Some((start, at)) = next.checked_sub(1).and_then(|index| self.lines.get(index)) else {
+            return Position::default();
+        };
+        let before = self.text.get(*start..offset).unwrap_or_default().chars().count();
+        Position {
+            line: at.line,
+            column: at.column.saturating_add(u32::try_from(before).unwrap_or(u32::MAX)),
+        }
+    }
+
+    pub(crate) fn parse(&self) -> Result<Vec<Piece>, LessonError> {
+        let mut parser = Parser { prose: self, at: 0 };
+        parser.until("", 0)
+    }
+}
+
+/// How deep marks may stand in each other.
+const DEEPEST: usize = 8;
+
+struct Parser<'t> {
+    prose: &'t Prose,
+    at: usize,
+}
+
+impl<'t> Parser<'t> {
+    fn rest(&self) -> &'t str {
+        self.prose.text.get(self.at..).unwrap_or_default()
+    }
+
+    /// The pieces up to the closing mark, which is used up; up to the end of the text for an empty one.
+    fn until(&mut self, mark: &'static str, depth: usize) -> Result<Vec<Piece>, LessonError> {
+        let opened = self.prose.position(self.at.saturating_sub(mark.len().max(1)));
+        let mut pieces = Vec::new();
+        let mut text = String::new();
+        while let Some(character) = self.rest().chars().next() {
+            let rest = self.rest();
+            if !mark.is_empty() && rest.starts_with(mark) {
+                self.at += mark.len();
+                flush(&mut pieces, &mut text);
+                return Ok(pieces);
+            }
+            if let Some(literal) = literal(rest) {
+                text.push(literal.0);
+                self.at += literal.1;
+                continue;
+            }
+            if depth < DEEPEST && matches!(character, '*' | '`' | '[' | '{') {
+                flush(&mut pieces, &mut text);
+                pieces.push(self.marked(character, depth)?);
+                continue;
+            }
+            text.push(character);
+            self.at += character.len_utf8();
+        }
+        flush(&mut pieces, &mut text);
+        if mark.is_empty() { Ok(pieces) } else { Err(opened.at(LessonErrorKind::Unclosed { mark })) }
+    }
+
+    fn marked(&mut self, character: char, depth: usize) -> Result<Piece, LessonError> {
+        let is_strong = self.rest().starts_with("**");
+        self.at += if is_strong { 2 } else { 1 };
+        match character {
+            '*' if is_strong => Ok(Piece::Strong(self.until("**", depth + 1)?)),
+            '*' => Ok(Piece::Emphasis(self.until("*", depth + 1)?)),
+            '`' => Ok(Piece::Code(self.raw("`")?.to_owned())),
+            '[' => {
+                let text = self.until("]", depth + 1)?;
+                if !self.rest().starts_with('(') {
+                    return Err(self.prose.position(self.at).at(LessonErrorKind::Unexpected {
+                        expected: "an address in parentheses behind \"[text]\"",
+                        found: self.rest().chars().take(1).collect(),
+                    }));
+                }
+                self.at += 1;
+                Ok(Piece::Link { text, target: self.raw(")")?.to_owned() })
+            }
+            _ => {
+                let at = self.prose.position(self.at);
+                let measure = Measure::parse(self.raw("}")?);
+                let measure = measure.map_err(|error| at.at(LessonErrorKind::Measure(error)))?;
+                Ok(Piece::Value { measure, at })
+            }
+        }
+    }
+
+    /// The characters up to the closing mark, which is used up.
+    fn raw(&mut self, mark: &'static str) -> Result<&'t str, LessonError> {
+        let rest = self.rest();
+        let Some(end) = rest.find(mark) else {
+            let mark = match mark {
+                ")" => "(",
+                "}" => "{",
+                other => other,
+            };
+            return Err(self
+                .prose
+                .position(self.at.saturating_sub(1))
+                .at(LessonErrorKind::Unclosed { mark }));
+        };
+        self.at += end + mark.len();
+        Ok(rest.get(..end).unwrap_or_default())
+    }
+}
+
+/// A character that stands for itself, and how many bytes of the text it takes.
+fn literal(rest: &str) -> Option<(char, usize)> {
+    for (text, character) in [("{{", '{'), ("}}", '}')] {
+        if rest.starts_with(text) {
+            return Some((character, text.len()));
+        }
+    }
+    let escaped = rest.strip_prefix('\\')?.chars().next()?;
+    escaped.is_ascii_punctuation().then_some((escaped, 2))
+}
+
+fn flush(pieces: &mut Vec<Piece>, text: &mut String) {
+    if !text.is_empty() {
+        pieces.push(Piece::Text(std::mem::take(text)));
+    }
+}
+
+/// Asks the run for the values.
+pub(crate) fn fill(pieces: &[Piece], stretch: &Stretch<'_>) -> Result<Vec<Inline>, LessonError> {
+    pieces
+        .iter()
+        .map(|piece| {
+            Ok(match piece {
+                Piece::Text(text) => Inline::Text(text.clone()),
+                Piece::Code(text) => Inline::Code(text.clone()),
+                Piece::Strong(pieces) => Inline::Strong(fill(pieces, stretch)?),
+                Piece::Emphasis(pieces) => Inline::Emphasis(fill(pieces, stretch)?),
+                Piece::Link { text, target } => {
+                    Inline::Link { text: fill(text, stretch)?, target: target.clone() }
+                }
+                Piece::Value { measure, at } => {
+                    let answer = measure.answer(stretch);
+                    let answer = answer.map_err(|error| at.at(LessonErrorKind::Measure(error)))?;
+                    Inline::Value { text: answer.to_string(), quantity: measure.quantity }
+                }
+            })
+        })
+        .collect()
+}
+
+pub(crate) fn fill_part(part: &Part, stretch: &Stretch<'_>) -> Result<Block, LessonError> {
+    Ok(match part {
+        Part::Paragraph(pieces) => Block::Paragraph(fill(pieces, stretch)?),
+        Part::List(items) => {
+            Block::List(items.iter().map(|item| fill(item, stretch)).collect::<Result<_, _>>()?)
+        }
+        Part::Code { language, text } => Block::Code { language: language.clone(), text: text.clone() },
+    })
+}
+
+/// The pieces of a text that may have no values, such as a title.
+pub(crate) fn without_values(pieces: &[Piece]) -> Result<Vec<Inline>, LessonError> {
+    pieces
+        .iter()
+        .map(|piece| {
+            Ok(match piece {
+                Piece::Text(text) => Inline::Text(text.clone()),
+                Piece::Code(text) => Inline::Code(text.clone()),
+                Piece::Strong(pieces) => Inline::Strong(without_values(pieces)?),
+                Piece::Emphasis(pieces) => Inline::Emphasis(without_values(pieces)?),
+                Piece::Link { text, target } => {
+                    Inline::Link { text: without_values(text)?, target: target.clone() }
+                }
+                Piece::Value { at, .. } => return Err(at.at(LessonErrorKind::ValueInTitle)),
+            })
+        })
+        .collect()
+}
+
+/// A form of Markdown that a line of text would begin and that lessons do not have.
+pub(crate) fn foreign_form(line: &str) -> Option<&'static str> {
+    let numbered = || {
+        let rest = line.trim_start_matches(|character: char| character.is_ascii_digit());
+        rest.len() < line.len() && rest.starts_with(". ")
+    };
+    Some(match line {
+        _ if line.starts_with('#') => "a heading other than \"## Title\"",
+        _ if line.starts_with('>') => "a quotation",
+        _ if line.starts_with('|') => "a table",
+        _ if line.starts_with("![") => "a picture",
+        _ if line.starts_with("* ") || line.starts_with("+ ") => "a list with \"*\" or \"+\"",
+        _ if numbered() => "a list with numbers",
+        _ => return None,
+    })
+}

@@ -1,0 +1,315 @@
+use blockyard_record::{BlockState, Bytes, Event, MemoryState, Outcome, Recording, grouped};
+use blockyard_workload::{Request, Workload};
+
+use crate::error::MeasureError;
+use crate::quantity::{Kind, Quantity};
+
+/// A quantity at a moment, as a lesson file writes it: `reserved`, `peak_reserved before`, `block a`, `cached at "Label"`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Measure {
+    pub(crate) quantity: Quantity,
+    /// The tensor of [`Quantity::BlockSize`] and [`Quantity::RequestedSize`].
+    tensor: Option<String>,
+    /// The sentence of [`Quantity::Message`], counted from 1; 0 for all.
+    sentence: usize,
+    moment: Moment,
+    form: Form,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Moment {
+    /// The end of the card, or of the run.
+    Here,
+    /// The beginning of the card.
+    Before,
+    /// The end of the steps with this label.
+    Label(String),
+    /// After the last request that allocates this tensor.
+    Tensor(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// For people: `382 MiB`.
+    Short,
+    /// To the byte: `400,556,032 bytes`.
+    Exact,
+    /// How much it differs from the beginning of the card.
+    Change,
+}
+
+/// What a quantity came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Bytes(Bytes),
+    Count(u64),
+    Text(String),
+}
+
+impl Answer {
+    pub(crate) fn number(&self) -> Option<u64> {
+        match self {
+            Self::Bytes(bytes) => Some(bytes.get()),
+            Self::Count(count) => Some(*count),
+            Self::Text(_) => None,
+        }
+    }
+
+    /// The number in the unit of `kind`, for people.
+    pub(crate) fn of(kind: Kind, number: u64) -> Self {
+        match kind {
+            Kind::Bytes => Self::Bytes(Bytes::new(number)),
+            Kind::Count | Kind::Text => Self::Count(number),
+        }
+    }
+}
+
+impl std::fmt::Display for Answer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Bytes(bytes) => write!(f, "{bytes}"),
+            Self::Count(count) => f.write_str(&grouped(*count)),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+/// A run, and the stretch of it that is asked about: the numbers of complete steps at its two ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stretch<'a> {
+    pub(crate) workload: &'a Workload,
+    pub(crate) recording: &'a Recording,
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+}
+
+impl Measure {
+    /// Reads `[exact | change of] quantity [tensor] [moment]`.
+    pub(crate) fn parse(text: &str) -> Result<Self, MeasureError> {
+        let text = text.trim();
+        let (form, text) = match (text.strip_prefix("exact "), text.strip_prefix("change of ")) {
+            (Some(rest), _) => (Form::Exact, rest.trim_start()),
+            (_, Some(rest)) => (Form::Change, rest.trim_start()),
+            _ => (Form::Short, text),
+        };
+        let (text, moment) = split_moment(text)?;
+        let unknown = || MeasureError::UnknownQuantity { found: text.to_owned() };
+        if let Some(quantity) = Quantity::named(text) {
+            if quantity.is_of_tensor() {
+                return Err(MeasureError::NeedsTensor { quantity: text.to_owned() });
+            }
+            return Ok(Self { quantity, tensor: None, sentence: 0, moment, form });
+        }
+        let (name, rest) = text.split_once(' ').ok_or_else(unknown)?;
+        let quantity = Quantity::named(name).ok_or_else(unknown)?;
+        let rest = rest.trim();
+        if quantity.is_of_tensor() && !rest.contains(' ') {
+            return Ok(Self { quantity, tensor: Some(rest.to_owned()), sentence: 0, moment, form });
+        }
+        match (quantity, rest.parse()) {
+            (Quantity::Message, Ok(sentence)) => Ok(Self { quantity, tensor: None, sentence, moment, form }),
+            _ => Err(unknown()),
+        }
+    }
+
+    /// What it comes to in the stretch.
+    pub(crate) fn answer(&self, stretch: &Stretch<'_>) -> Result<Answer, MeasureError> {
+        let step = self.step(stretch)?;
+        let now = self.at(stretch, step)?;
+        match self.form {
+            Form::Short => Ok(now),
+            Form::Exact => match now {
+                Answer::Bytes(bytes) => Ok(Answer::Text(format!("{} bytes", grouped(bytes.get())))),
+                other => Ok(other),
+            },
+            Form::Change => {
+                let before = self.at(stretch, stretch.from)?;
+                match (now.number(), before.number()) {
+                    (Some(now), Some(before)) => Ok(Answer::of(self.quantity.kind(), now.abs_diff(before))),
+                    _ => Err(MeasureError::NotComparable { quantity: self.quantity.to_string() }),
+                }
+            }
+        }
+    }
+
+    /// What it comes to at the beginning of the stretch.
+    pub(crate) fn answer_before(&self, stretch: &Stretch<'_>) -> Result<Answer, MeasureError> {
+        self.at(stretch, stretch.from)
+    }
+
+    /// How many steps are complete at its moment.
+    fn step(&self, stretch: &Stretch<'_>) -> Result<usize, MeasureError> {
+        match &self.moment {
+            Moment::Here => Ok(stretch.to),
+            Moment::Before => Ok(stretch.from),
+            Moment::Label(label) => {
+                let labels = stretch.workload.labels();
+                let place = labels.iter().position(|(_, text)| text == label);
+                let place = place.ok_or_else(|| MeasureError::NoLabel { label: label.clone() })?;
+                let next = labels.get(place + 1).map(|(request, _)| *request as usize);
+                Ok(next.unwrap_or(stretch.recording.step_count()))
+            }
+            Moment::Tensor(name) => {
+                let request = last_request(stretch.workload, name, stretch.recording.step_count());
+                request
+                    .map(|request| request + 1)
+                    .ok_or_else(|| MeasureError::NoTensor { name: name.clone() })
+            }
+        }
+    }
+
+    fn at(&self, stretch: &Stretch<'_>, step: usize) -> Result<Answer, MeasureError> {
+        match (self.quantity, &self.tensor) {
+            (Quantity::Message, _) => self.message(stretch, step),
+            (quantity, Some(name)) => of_tensor(quantity, name, stretch, step),
+            (quantity, None) => of_state(quantity, stretch.recording, step),
+        }
+    }
+
+    fn message(&self, stretch: &Stretch<'_>, step: usize) -> Result<Answer, MeasureError> {
+        let message = (0..step.min(stretch.recording.step_count())).rev().find_map(|step| {
+            match stretch.recording.outcome(step) {
+                Outcome::OutOfMemory(text) => Some(text),
+                _ => None,
+            }
+        });
+        let message = message.ok_or(MeasureError::NoMessage)?;
+        let Some(index) = self.sentence.checked_sub(1) else { return Ok(Answer::Text(message.clone())) };
+        let sentences: Vec<&str> = message.split_inclusive(". ").map(str::trim).collect();
+        let sentence = sentences.get(index).ok_or(MeasureError::NoSentence { count: sentences.len() })?;
+        Ok(Answer::Text((*sentence).to_owned()))
+    }
+}
+
+/// Cuts the moment off the end of the words.
+fn split_moment(text: &str) -> Result<(&str, Moment), MeasureError> {
+    let text = text.trim();
+    if let Some(words) = text.strip_suffix(" before") {
+        return Ok((words.trim_end(), Moment::Before));
+    }
+    if let Some((words, label)) = text.split_once(" at ") {
+        let label = label.trim();
+        let unknown = || MeasureError::UnknownMoment { found: format!("at {label}") };
+        let quoted = label.strip_prefix('"').and_then(|label| label.strip_suffix('"')).ok_or_else(unknown)?;
+        return Ok((words.trim_end(), Moment::Label(quoted.to_owned())));
+    }
+    if let Some((words, name)) = text.split_once(" after ") {
+        return Ok((words.trim_end(), Moment::Tensor(name.trim().to_owned())));
+    }
+    Ok((text, Moment::Here))
+}
+
+/// The last request before `end` that allocates a tensor of this name.
+pub(crate) fn last_request(workload: &Workload, name: &str, end: usize) -> Option<usize> {
+    let requests = workload.requests();
+    (0..end.min(requests.len())).rev().find(|index| match requests.get(*index) {
+        Some(Request::Allocate { tensor, .. }) => workload.tensor_name(*tensor).as_deref() == Some(name),
+        _ => false,
+    })
+}
+
+fn of_tensor(
+    quantity: Quantity,
+    name: &str,
+    stretch: &Stretch<'_>,
+    step: usize,
+) -> Result<Answer, MeasureError> {
+    let request = last_request(stretch.workload, name, step)
+        .ok_or_else(|| MeasureError::NoTensor { name: name.to_owned() })?;
+    if let (Quantity::RequestedSize, Some(Request::Allocate { size, .. })) =
+        (quantity, stretch.workload.requests().get(request))
+    {
+        return Ok(Answer::Bytes(*size));
+    }
+    let no_block = || MeasureError::NoBlock { name: name.to_owned() };
+    let events = stretch.recording.step(request).ok_or_else(no_block)?;
+    let block = stretch
+        .recording
+        .events_from(events.start)
+        .take(events.end - events.start)
+        .find_map(|event| match event {
+            Event::Allocated { block, .. } => Some(block),
+            _ => None,
+        })
+        .ok_or_else(no_block)?;
+    let state = stretch.recording.state_at(events.end).map_err(|_| MeasureError::Damaged)?;
+    state.block(block).map(|block| Answer::Bytes(block.size)).ok_or_else(no_block)
+}
+
+fn of_state(quantity: Quantity, recording: &Recording, step: usize) -> Result<Answer, MeasureError> {
+    let step = step.min(recording.step_count());
+    let events = step.checked_sub(1).and_then(|last| recording.step(last)).map_or(0, |step| step.end);
+    let state = recording.state_at(events).map_err(|_| MeasureError::Damaged)?;
+    let ledger = state.ledger();
+    let bytes = match quantity {
+        Quantity::Requested => ledger.requested,
+        Quantity::Rounding => ledger.rounding,
+        Quantity::Allocated => ledger.allocated(),
+        Quantity::Pending => ledger.pending,
+        Quantity::Active => ledger.active(),
+        Quantity::Cached => ledger.cached,
+        Quantity::Reserved => ledger.reserved(),
+        Quantity::Free => ledger.free,
+        Quantity::Capacity => ledger.capacity(),
+        Quantity::PeakAllocated => unsigned(state.stats().allocated_bytes.all.peak),
+        Quantity::PeakReserved => unsigned(state.stats().reserved_bytes.all.peak),
+        Quantity::MostAllocated => {
+            recording.ledgers_from(0).take(step).map(|ledger| ledger.allocated()).max().unwrap_or_default()
+        }
+        Quantity::MostReserved => {
+            recording.ledgers_from(0).take(step).map(|ledger| ledger.reserved()).max().unwrap_or_default()
+        }
+        Quantity::LargestCached => cached_blocks(&state).max().unwrap_or_default(),
+        _ => return Ok(Answer::Count(count(quantity, &state, recording, step, events))),
+    };
+    Ok(Answer::Bytes(bytes))
+}
+
+fn unsigned(count: i64) -> Bytes {
+    Bytes::new(u64::try_from(count).unwrap_or(0))
+}
+
+fn cached_blocks(state: &MemoryState) -> impl Iterator<Item = Bytes> {
+    let blocks = state.snapshot().segments.into_iter().flat_map(|segment| segment.blocks);
+    blocks.filter(|block| block.state == BlockState::Inactive).map(|block| block.size)
+}
+
+fn count(quantity: Quantity, state: &MemoryState, recording: &Recording, step: usize, events: usize) -> u64 {
+    let events = || recording.events_from(0).take(events);
+    // Statistics can be reset; a lesson counts the whole run.
+    let taken =
+        || events().filter(|event| matches!(event, Event::SegmentAllocated { .. } | Event::Mapped { .. }));
+    let given =
+        || events().filter(|event| matches!(event, Event::SegmentReleased { .. } | Event::Unmapped { .. }));
+    let number = match quantity {
+        Quantity::Segments => state.segments().count(),
+        Quantity::CachedBlocks => cached_blocks(state).count(),
+        Quantity::Tensors => usize::try_from(state.stats().allocation.all.current).unwrap_or(0),
+        Quantity::DeviceAllocs => taken().count(),
+        Quantity::DeviceFrees => given().count(),
+        Quantity::DeviceCalls => taken().count() + given().count(),
+        Quantity::Retries => events().filter(|event| matches!(event, Event::RetryStarted)).count(),
+        Quantity::OutOfMemory => {
+            let failed = |step: &usize| matches!(recording.outcome(*step), Outcome::OutOfMemory(_));
+            (0..step).filter(failed).count()
+        }
+        _ => 0,
+    };
+    number as u64
+}
+
+/// As sentences call it: `peak reserved`, `the size of the block of a`, `reserved after "Label"`.
+impl std::fmt::Display for Measure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.quantity)?;
+        if let Some(name) = &self.tensor {
+            write!(f, " of {name}")?;
+        }
+        match &self.moment {
+            Moment::Here => Ok(()),
+            Moment::Before => f.write_str(" before"),
+            Moment::Label(label) => write!(f, " at the end of \"{label}\""),
+            Moment::Tensor(name) => write!(f, " after the request for {name}"),
+        }
+    }
+}

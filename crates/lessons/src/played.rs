@@ -1,0 +1,109 @@
+use std::ops::{ControlFlow, Range};
+
+use blockyard_record::{Bytes, Recording};
+use blockyard_replay::{Settings, run};
+use blockyard_workload::Workload;
+
+use crate::error::{LessonError, LessonErrorKind, Position};
+use crate::exercise::Exercise;
+use crate::lesson::{Lesson, Script};
+use crate::markdown::fill_part;
+use crate::measure::Stretch;
+use crate::question::Question;
+use crate::text::{Block, Inline};
+
+/// A lesson whose workloads have run, with every value and every answer.
+#[derive(Clone, Debug)]
+pub struct PlayedLesson {
+    /// The short name for addresses and commands.
+    pub id: String,
+    /// The name that people see.
+    pub title: String,
+    /// What there is to learn, in a sentence.
+    pub summary: String,
+    /// What was run, in order; at least one.
+    pub runs: Vec<PlayedRun>,
+    /// The cards, in order; at least one.
+    pub cards: Vec<PlayedCard>,
+}
+
+/// One run of a lesson.
+#[derive(Clone, Debug)]
+pub struct PlayedRun {
+    /// The workload's text, with a label for each card.
+    pub text: String,
+    /// `PYTORCH_CUDA_ALLOC_CONF`.
+    pub settings: String,
+    /// All bytes of the device.
+    pub capacity: Bytes,
+    /// The requests.
+    pub workload: Workload,
+    /// What the allocator did with them.
+    pub recording: Recording,
+}
+
+/// A card of a lesson.
+#[derive(Clone, Debug)]
+pub struct PlayedCard {
+    /// Its title, without values.
+    pub title: Vec<Inline>,
+    /// Its text, which tells of the moment after its steps.
+    pub body: Vec<Block>,
+    /// Which of the lesson's runs the figures show.
+    pub run: usize,
+    /// What it plays, as numbers of complete steps: from `start` to `end`. Both are equal where it plays nothing.
+    pub steps: Range<usize>,
+    /// A question, to be asked at the moment `steps.start` and answered at `steps.end`.
+    pub question: Option<Question>,
+    /// An exercise, whose task is the card's text.
+    pub exercise: Option<Exercise>,
+}
+
+impl Lesson {
+    /// Runs the lesson's workloads and answers everything that its text asks.
+    ///
+    /// # Errors
+    /// A value that has no answer, a question that has none or several right choices, with the place in the file.
+    pub fn play(&self) -> Result<PlayedLesson, LessonError> {
+        let runs = self.runs.iter().map(|script| play(&self.title, script)).collect::<Result<Vec<_>, _>>()?;
+        let mut cards = Vec::new();
+        for card in &self.cards {
+            let Some(run) = runs.get(card.run) else { continue };
+            let stretch = Stretch {
+                workload: &run.workload,
+                recording: &run.recording,
+                from: card.steps.start,
+                to: card.steps.end,
+            };
+            cards.push(PlayedCard {
+                title: card.title.clone(),
+                body: card.body.iter().map(|part| fill_part(part, &stretch)).collect::<Result<_, _>>()?,
+                run: card.run,
+                steps: card.steps.clone(),
+                question: card.question.as_ref().map(|question| question.ask(&stretch)).transpose()?,
+                exercise: card.exercise.clone(),
+            });
+        }
+        Ok(PlayedLesson {
+            id: self.id.clone(),
+            title: self.title.clone(),
+            summary: self.summary.clone(),
+            runs,
+            cards,
+        })
+    }
+}
+
+fn play(title: &str, script: &Script) -> Result<PlayedRun, LessonError> {
+    let settings =
+        Settings { title: title.to_owned(), config: script.config.clone(), capacity: script.capacity };
+    let recording = run(&script.workload, &settings, &mut |_| ControlFlow::Continue(()))
+        .map_err(|error| Position { line: 1, column: 1 }.at(LessonErrorKind::Run(error)))?;
+    Ok(PlayedRun {
+        text: script.text.clone(),
+        settings: script.settings.clone(),
+        capacity: script.capacity,
+        workload: script.workload.clone(),
+        recording,
+    })
+}

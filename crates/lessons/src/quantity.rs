@@ -1,0 +1,201 @@
+use std::fmt;
+
+use blockyard_figure::LedgerClass;
+
+/// What a lesson asks the allocator for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Quantity {
+    /// Bytes that tensors asked for.
+    Requested,
+    /// Bytes that blocks in use have beyond what was asked for.
+    Rounding,
+    /// Bytes of blocks in use.
+    Allocated,
+    /// Bytes of blocks whose free waits for a stream.
+    Pending,
+    /// Allocated and pending bytes.
+    Active,
+    /// Reserved bytes that are not active.
+    Cached,
+    /// Bytes of all segments.
+    Reserved,
+    /// Bytes of the device that are in no segment.
+    Free,
+    /// All bytes of the device.
+    Capacity,
+    /// The most allocated bytes since the last reset.
+    PeakAllocated,
+    /// The most reserved bytes since the last reset.
+    PeakReserved,
+    /// The most allocated bytes of the whole run, whatever was reset.
+    MostAllocated,
+    /// The most reserved bytes of the whole run, whatever was reset.
+    MostReserved,
+    /// The size of the largest cached block.
+    LargestCached,
+    /// How many segments there are.
+    Segments,
+    /// How many cached blocks there are.
+    CachedBlocks,
+    /// How many tensors have a block.
+    Tensors,
+    /// How often a segment (or memory for one) was taken from the device, in the whole run.
+    DeviceAllocs,
+    /// How often a segment (or memory of one) was given back to the device, in the whole run.
+    DeviceFrees,
+    /// Both together.
+    DeviceCalls,
+    /// How often the whole cache was released to try once more.
+    Retries,
+    /// How many requests failed for want of memory.
+    OutOfMemory,
+    /// The size of the block that a tensor has.
+    BlockSize,
+    /// The bytes that a tensor asked for.
+    RequestedSize,
+    /// PyTorch's text of the last out-of-memory error, or a sentence of it.
+    Message,
+}
+
+/// What kind of answer a quantity has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A number of bytes.
+    Bytes,
+    /// A plain number.
+    Count,
+    /// Words.
+    Text,
+}
+
+/// Quantity, its name in lesson files, what sentences call it, and how a program asks for it.
+const TABLE: [(Quantity, &str, &str, &str); 25] = [
+    (
+        Quantity::Requested,
+        "requested",
+        "requested",
+        "torch.cuda.memory_stats()[\"requested_bytes.all.current\"]",
+    ),
+    (Quantity::Rounding, "rounding", "rounding", "memory_allocated() - requested_bytes"),
+    (Quantity::Allocated, "allocated", "allocated", "torch.cuda.memory_allocated()"),
+    (Quantity::Pending, "pending", "pending", "active_bytes - allocated_bytes"),
+    (Quantity::Active, "active", "active", "torch.cuda.memory_stats()[\"active_bytes.all.current\"]"),
+    (Quantity::Cached, "cached", "cached", "memory_reserved() - active_bytes"),
+    (Quantity::Reserved, "reserved", "reserved", "torch.cuda.memory_reserved()"),
+    (Quantity::Free, "free", "free on the device", "torch.cuda.mem_get_info()[0]"),
+    (Quantity::Capacity, "capacity", "the capacity", "torch.cuda.mem_get_info()[1]"),
+    (Quantity::PeakAllocated, "peak_allocated", "peak allocated", "torch.cuda.max_memory_allocated()"),
+    (Quantity::PeakReserved, "peak_reserved", "peak reserved", "torch.cuda.max_memory_reserved()"),
+    (Quantity::MostAllocated, "most_allocated", "the most allocated", ""),
+    (Quantity::MostReserved, "most_reserved", "the most reserved", ""),
+    (Quantity::LargestCached, "largest_cached", "the largest cached block", ""),
+    (
+        Quantity::Segments,
+        "segments",
+        "the number of segments",
+        "torch.cuda.memory_stats()[\"segment.all.current\"]",
+    ),
+    (Quantity::CachedBlocks, "cached_blocks", "the number of cached blocks", ""),
+    (
+        Quantity::Tensors,
+        "tensors",
+        "the number of tensors",
+        "torch.cuda.memory_stats()[\"allocation.all.current\"]",
+    ),
+    (
+        Quantity::DeviceAllocs,
+        "device_allocs",
+        "the number of cudaMalloc calls",
+        "torch.cuda.memory_stats()[\"num_device_alloc\"]",
+    ),
+    (
+        Quantity::DeviceFrees,
+        "device_frees",
+        "the number of cudaFree calls",
+        "torch.cuda.memory_stats()[\"num_device_free\"]",
+    ),
+    (Quantity::DeviceCalls, "device_calls", "the number of device calls", ""),
+    (
+        Quantity::Retries,
+        "retries",
+        "the number of retries",
+        "torch.cuda.memory_stats()[\"num_alloc_retries\"]",
+    ),
+    (
+        Quantity::OutOfMemory,
+        "oom",
+        "the number of out-of-memory errors",
+        "torch.cuda.memory_stats()[\"num_ooms\"]",
+    ),
+    (Quantity::BlockSize, "block", "the size of the block", ""),
+    (Quantity::RequestedSize, "size", "the size of the request", ""),
+    (Quantity::Message, "message", "the message", "torch.OutOfMemoryError"),
+];
+
+impl Quantity {
+    /// The quantity with this name in lesson files; `_` and spaces are the same.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let name = name.replace(' ', "_");
+        TABLE.iter().find(|row| row.1 == name).map(|row| row.0)
+    }
+
+    /// All names in lesson files.
+    pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+        TABLE.iter().map(|row| row.1)
+    }
+
+    /// What kind of answer it has.
+    #[must_use]
+    pub fn kind(self) -> Kind {
+        match self {
+            Self::Segments
+            | Self::CachedBlocks
+            | Self::Tensors
+            | Self::DeviceAllocs
+            | Self::DeviceFrees
+            | Self::DeviceCalls
+            | Self::Retries
+            | Self::OutOfMemory => Kind::Count,
+            Self::Message => Kind::Text,
+            _ => Kind::Bytes,
+        }
+    }
+
+    /// How a program asks PyTorch for it; empty where PyTorch has no such call.
+    #[must_use]
+    pub fn api(self) -> &'static str {
+        TABLE.iter().find(|row| row.0 == self).map_or("", |row| row.3)
+    }
+
+    /// The classes of bytes that add up to it, for figures that point at it; empty where it is no sum of classes.
+    #[must_use]
+    pub fn classes(self) -> &'static [LedgerClass] {
+        use LedgerClass::{Cached, Free, Pending, Requested, Rounding};
+        match self {
+            Self::Requested => &[Requested],
+            Self::Rounding => &[Rounding],
+            Self::Allocated => &[Requested, Rounding],
+            Self::Pending => &[Pending],
+            Self::Active => &[Requested, Rounding, Pending],
+            Self::Cached => &[Cached],
+            Self::Reserved => &[Requested, Rounding, Pending, Cached],
+            Self::Free => &[Free],
+            Self::Capacity => &[Requested, Rounding, Pending, Cached, Free],
+            _ => &[],
+        }
+    }
+
+    /// Whether it is about one tensor, which its name must be followed by.
+    pub(crate) fn is_of_tensor(self) -> bool {
+        matches!(self, Self::BlockSize | Self::RequestedSize)
+    }
+}
+
+/// As sentences call it: `peak reserved`.
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(TABLE.iter().find(|row| row.0 == *self).map_or("", |row| row.2))
+    }
+}

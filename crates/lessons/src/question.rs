@@ -1,0 +1,277 @@
+use blockyard_record::Bytes;
+use thiserror::Error;
+
+use crate::condition::{Condition, parse_number};
+use crate::document::{Fence, Field};
+use crate::error::{LessonError, LessonErrorKind, Position};
+use crate::lesson::fields;
+use crate::markdown::{Piece, fill};
+use crate::measure::{Answer, Measure, Stretch};
+use crate::quantity::Kind;
+use crate::text::Inline;
+
+/// Predict, then reveal: a question that the allocator has answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// The question.
+    pub text: Vec<Inline>,
+    /// What can be answered, and what is right.
+    pub answers: Answers,
+    /// The right answer for people: `20 MiB`, or the words of the right choice.
+    pub right: String,
+    /// Why it is right; may be empty.
+    pub because: Vec<Inline>,
+}
+
+/// How a question is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answers {
+    /// By one of several choices, of which exactly one is right.
+    Choices(Vec<Choice>),
+    /// By a number of bytes that the reader types.
+    Bytes(Bytes),
+    /// By a number that the reader types.
+    Count(u64),
+}
+
+/// One answer that a question offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// Its words.
+    pub text: Vec<Inline>,
+    /// Whether the allocator agrees.
+    pub is_right: bool,
+}
+
+/// Why an answer cannot be compared.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum AnswerError {
+    /// No size of memory.
+    #[error("expected a size such as \"20 MiB\", found \"{found}\"")]
+    NotASize {
+        /// What was typed.
+        found: String,
+    },
+    /// A unit of a thousand where memory has units of 1024.
+    #[error("a {unit} is {bytes} bytes; memory is counted in units of 1024: write \"{unit_meant}\"")]
+    DecimalUnit {
+        /// The unit that was typed.
+        unit: &'static str,
+        /// How many bytes it has.
+        bytes: &'static str,
+        /// The unit that was probably meant.
+        unit_meant: &'static str,
+    },
+    /// No number.
+    #[error("expected a number, found \"{found}\"")]
+    NotANumber {
+        /// What was typed.
+        found: String,
+    },
+    /// No choice has this number.
+    #[error("expected a number from 1 to {count}, found \"{found}\"")]
+    NotAChoice {
+        /// How many choices there are.
+        count: usize,
+        /// What was typed.
+        found: String,
+    },
+}
+
+const DECIMAL_UNITS: [(&str, &str, &str); 3] =
+    [("KB", "1,000", "KiB"), ("MB", "1,000,000", "MiB"), ("GB", "1,000,000,000", "GiB")];
+
+impl Question {
+    /// Whether a typed answer is right: a size (in MiB without a unit), a number, or the number of a choice from 1.
+    ///
+    /// A size is right if two decimals of its unit cannot tell it from the right one, so that nobody has to type all bytes.
+    ///
+    /// # Errors
+    /// What is wrong with the answer, where it cannot be compared.
+    pub fn check(&self, answer: &str) -> Result<bool, AnswerError> {
+        let answer = answer.trim();
+        let found = || answer.to_owned();
+        match &self.answers {
+            Answers::Choices(choices) => {
+                let place = answer.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+                let choice = place.and_then(|place| choices.get(place));
+                let not_a_choice = || AnswerError::NotAChoice { count: choices.len(), found: found() };
+                choice.map(|choice| choice.is_right).ok_or_else(not_a_choice)
+            }
+            Answers::Bytes(right) => SizeAnswer::parse(answer).map(|typed| typed.is_near(*right)),
+            Answers::Count(right) => {
+                let number = answer.replace(',', "").parse::<u64>();
+                number.map(|number| number == *right).map_err(|_| AnswerError::NotANumber { found: found() })
+            }
+        }
+    }
+}
+
+/// A size as a reader types it.
+struct SizeAnswer {
+    bytes: f64,
+    unit: f64,
+}
+
+impl SizeAnswer {
+    fn parse(answer: &str) -> Result<Self, AnswerError> {
+        let not_a_size = || AnswerError::NotASize { found: answer.to_owned() };
+        let digits = answer.trim_end_matches(|character: char| !character.is_ascii_digit());
+        let unit = answer.get(digits.len()..).unwrap_or_default().trim().to_ascii_uppercase();
+        for (decimal, bytes, unit_meant) in DECIMAL_UNITS {
+            if unit == decimal {
+                return Err(AnswerError::DecimalUnit { unit: decimal, bytes, unit_meant });
+            }
+        }
+        let unit = match unit.as_str() {
+            "B" | "BYTES" => 1.0,
+            "KIB" => 1024.0,
+            "" | "MIB" => 1_048_576.0,
+            "GIB" => 1_073_741_824.0,
+            _ => return Err(not_a_size()),
+        };
+        let number: f64 = digits.replace(',', "").parse().map_err(|_| not_a_size())?;
+        if number.is_finite() && number >= 0.0 {
+            Ok(Self { bytes: number * unit, unit })
+        } else {
+            Err(not_a_size())
+        }
+    }
+
+    /// Whether it is right as far as two decimals of its unit can say.
+    fn is_near(&self, right: Bytes) -> bool {
+        #[expect(clippy::cast_precision_loss, reason = "sizes of lessons are far below 2^53 bytes")]
+        let right = right.get() as f64;
+        (self.bytes - right).abs() < self.unit / 100.0
+    }
+}
+
+/// A question that has not been asked yet.
+#[derive(Clone, Debug)]
+pub(crate) struct QuestionText {
+    at: Position,
+    text: Vec<Piece>,
+    because: Vec<Piece>,
+    asked: Asked,
+}
+
+#[derive(Clone, Debug)]
+enum Asked {
+    Measure(Measure, Position),
+    /// The choices as they are written, and as numbers.
+    Numbers(Measure, Position, Vec<(String, u64)>),
+    Conditions(Vec<(Condition, Vec<Piece>, Position)>),
+}
+
+impl QuestionText {
+    pub(crate) fn parse(fence: &Fence<'_>) -> Result<Self, LessonError> {
+        let fields = fields(fence, "question, measure, choices, choice, because", &["choice"])?;
+        let because = fields.get("because").map(|field| field.prose.parse()).transpose()?;
+        let conditions = fields.all("choice").map(condition).collect::<Result<Vec<_>, _>>()?;
+        let asked = match (fields.get("measure"), fields.get("choices"), conditions.len()) {
+            (None, None, 2..) => Asked::Conditions(conditions),
+            (Some(field), None, 0) => Asked::Measure(measure(field)?, field.at),
+            (Some(field), Some(choices), 0) => {
+                let measure = measure(field)?;
+                let numbers = choices.value.split(',').map(|choice| {
+                    let number = parse_number(measure.quantity.kind(), choice);
+                    number
+                        .map(|number| (choice.trim().to_owned(), number))
+                        .map_err(|error| choices.at.at(LessonErrorKind::Measure(error)))
+                });
+                let numbers = numbers.collect::<Result<Vec<_>, _>>()?;
+                Asked::Numbers(measure, field.at, numbers)
+            }
+            _ => return Err(fence.at.at(LessonErrorKind::Question)),
+        };
+        Ok(Self {
+            at: fence.at,
+            text: fields.require("a question", "question")?.prose.parse()?,
+            because: because.unwrap_or_default(),
+            asked,
+        })
+    }
+
+    /// Asks the allocator. The question is asked at the beginning of the stretch, and answered at its end.
+    pub(crate) fn ask(&self, stretch: &Stretch<'_>) -> Result<Question, LessonError> {
+        let before = Stretch { to: stretch.from, ..*stretch };
+        let (answers, right) = self.asked.answers(self.at, stretch)?;
+        Ok(Question {
+            text: fill(&self.text, &before)?,
+            answers,
+            right,
+            because: fill(&self.because, stretch)?,
+        })
+    }
+}
+
+impl Asked {
+    fn answers(&self, question: Position, stretch: &Stretch<'_>) -> Result<(Answers, String), LessonError> {
+        let (choices, answer) = match self {
+            Self::Measure(measure, at) => {
+                let answer = ask(measure, *at, stretch)?;
+                let answers = match &answer {
+                    Answer::Bytes(bytes) => Answers::Bytes(*bytes),
+                    Answer::Count(count) => Answers::Count(*count),
+                    Answer::Text(_) => return Err(question.at(LessonErrorKind::Question)),
+                };
+                return Ok((answers, answer.to_string()));
+            }
+            Self::Numbers(measure, at, numbers) => {
+                let answer = ask(measure, *at, stretch)?;
+                let choices = numbers.iter().map(|(text, number)| Choice {
+                    text: vec![Inline::Text(text.clone())],
+                    is_right: answer.number() == Some(*number),
+                });
+                (choices.collect::<Vec<_>>(), answer.to_string())
+            }
+            Self::Conditions(conditions) => {
+                let mut choices = Vec::new();
+                let mut found = Vec::new();
+                for (condition, text, at) in conditions {
+                    let holds = condition.holds(stretch);
+                    let (is_right, clause) = holds.map_err(|error| at.at(LessonErrorKind::Measure(error)))?;
+                    choices.push(Choice { text: fill(text, stretch)?, is_right });
+                    if !found.contains(&clause) {
+                        found.push(clause);
+                    }
+                }
+                (choices, found.join("; "))
+            }
+        };
+        let mut right = choices.iter().filter(|choice| choice.is_right);
+        let words = right.next().map(|choice| crate::text::plain(&choice.text));
+        let is_only = right.next().is_none();
+        let Some(words) = words.filter(|_| is_only) else {
+            let right = choices.iter().filter(|choice| choice.is_right).count();
+            return Err(question.at(LessonErrorKind::Choices { right, answer }));
+        };
+        Ok((Answers::Choices(choices), words))
+    }
+}
+
+fn ask(measure: &Measure, at: Position, stretch: &Stretch<'_>) -> Result<Answer, LessonError> {
+    measure.answer(stretch).map_err(|error| at.at(LessonErrorKind::Measure(error)))
+}
+
+fn measure(field: &Field) -> Result<Measure, LessonError> {
+    let measure =
+        Measure::parse(&field.value).map_err(|error| field.at.at(LessonErrorKind::Measure(error)))?;
+    if measure.quantity.kind() == Kind::Text {
+        return Err(field.at.at(LessonErrorKind::Question));
+    }
+    Ok(measure)
+}
+
+/// Reads `reserved falls => It goes back to the device`.
+fn condition(field: &Field) -> Result<(Condition, Vec<Piece>, Position), LessonError> {
+    let Some((condition, words)) = field.value.split_once("=>") else {
+        let expected = "choice: reserved falls => It goes back to the device";
+        return Err(field.at.at(LessonErrorKind::NotAKey { expected }));
+    };
+    let condition =
+        Condition::parse(condition).map_err(|error| field.at.at(LessonErrorKind::Measure(error)))?;
+    let words = crate::markdown::Prose::line(field.at, words.trim()).parse()?;
+    Ok((condition, words, field.at))
+}

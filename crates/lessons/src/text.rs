@@ -1,0 +1,55 @@
+use crate::quantity::Quantity;
+
+/// A paragraph, a list, or lines of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Block {
+    /// Sentences.
+    Paragraph(Vec<Inline>),
+    /// The items of a list without numbers.
+    List(Vec<Vec<Inline>>),
+    /// Lines that are shown as they are.
+    Code {
+        /// The word behind the opening fence, such as `python`; may be empty.
+        language: String,
+        /// The lines.
+        text: String,
+    },
+}
+
+/// A piece of a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Inline {
+    /// Letters as they are.
+    Text(String),
+    /// `**strong**`
+    Strong(Vec<Inline>),
+    /// `*emphasis*`
+    Emphasis(Vec<Inline>),
+    /// `` `code` ``
+    Code(String),
+    /// `[text](target)`
+    Link {
+        /// What the reader sees.
+        text: Vec<Inline>,
+        /// An address, or `glossary.md#term` for an entry of the glossary.
+        target: String,
+    },
+    /// What the allocator answered: `{reserved}` in the file.
+    Value {
+        /// The answer for people: `20 MiB`.
+        text: String,
+        /// What was asked, so that figures can point at it.
+        quantity: Quantity,
+    },
+}
+
+/// The sentence without any marks.
+#[must_use]
+pub fn plain(text: &[Inline]) -> String {
+    text.iter()
+        .map(|inline| match inline {
+            Inline::Text(text) | Inline::Code(text) | Inline::Value { text, .. } => text.clone(),
+            Inline::Strong(text) | Inline::Emphasis(text) | Inline::Link { text, .. } => plain(text),
+        })
+        .collect()
+}

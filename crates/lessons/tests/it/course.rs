@@ -1,0 +1,226 @@
+//! The lessons that Blockyard brings along: each teaches what the allocator does, and each exercise can be solved.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use blockyard_lessons::{Block, Inline, Lesson, PlayedLesson, glossary, lessons, plain, quiz};
+use blockyard_record::Bytes;
+use blockyard_workload::{Request, Workload, parse_size};
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
+}
+
+fn played() -> Vec<PlayedLesson> {
+    let play = |text| Lesson::parse(text).and_then(|lesson| lesson.play());
+    lessons()
+        .iter()
+        .map(|file| play(file.text).unwrap_or_else(|error| panic!("{}: {error}", file.id)))
+        .collect()
+}
+
+#[test]
+fn every_file_of_the_folder_is_a_lesson_in_its_place() {
+    let files = std::fs::read_dir(folder("web/lessons")).unwrap();
+    let mut names: Vec<_> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    let expected =
+        lessons().iter().enumerate().map(|(index, file)| format!("{:02}-{}.md", index + 1, file.id));
+    let expected: Vec<_> = expected.chain(["glossary.md".to_owned()]).collect();
+    assert_eq!(names, expected);
+    for (lesson, file) in played().iter().zip(lessons()) {
+        assert_eq!(lesson.id, file.id);
+    }
+}
+
+#[test]
+fn every_lesson_asks_a_question_and_has_an_exercise_with_hints() {
+    for lesson in played() {
+        let id = &lesson.id;
+        assert!((4..=9).contains(&lesson.cards.len()), "{id}: {} cards", lesson.cards.len());
+        assert!(lesson.cards.iter().any(|card| card.question.is_some()), "{id}");
+        let exercises: Vec<_> = lesson.cards.iter().filter_map(|card| card.exercise.as_ref()).collect();
+        assert_eq!(exercises.len(), 1, "{id}");
+        assert!(exercises.iter().all(|exercise| !exercise.hints.is_empty()), "{id}");
+    }
+}
+
+/// The sentences of a text, roughly: full stops, question marks and colons that end a line count.
+fn sentence_count(text: &str) -> usize {
+    let mut count = 0;
+    let characters: Vec<char> = text.chars().collect();
+    for (index, character) in characters.iter().enumerate() {
+        let ends = characters.get(index + 1).is_none_or(|next| next.is_whitespace());
+        if ends && matches!(character, '.' | '?' | '!') {
+            count += 1;
+        }
+    }
+    count
+}
+
+#[test]
+fn a_card_has_a_few_sentences_and_a_short_title() {
+    for lesson in played() {
+        for card in &lesson.cards {
+            let title = plain(&card.title);
+            assert!(title.chars().count() <= 60, "{}: {title}", lesson.id);
+            let prose: Vec<String> = card.body.iter().filter_map(prose).collect();
+            let count: usize = prose.iter().map(|text| sentence_count(text)).sum();
+            let most = if card.exercise.is_some() { 5 } else { 4 };
+            assert!((1..=most).contains(&count), "{}, {title}: {count} sentences", lesson.id);
+            let length: usize = prose.iter().map(String::len).sum();
+            assert!(length <= 480, "{}, {title}: {length} letters", lesson.id);
+        }
+    }
+}
+
+fn prose(block: &Block) -> Option<String> {
+    match block {
+        Block::Paragraph(text) => Some(plain(text)),
+        _ => None,
+    }
+}
+
+#[test]
+fn every_exercise_is_failed_by_its_start_and_passed_by_its_solution() {
+    for lesson in played() {
+        for exercise in lesson.cards.iter().filter_map(|card| card.exercise.as_ref()) {
+            let start = exercise.grade(exercise.start()).unwrap();
+            assert!(!start.is_passed, "{}: the start passes: {}", lesson.id, start.sentence);
+            let path = folder("tests/fixtures/lessons").join(format!("{}.workload", lesson.id));
+            let solution = std::fs::read_to_string(path).unwrap();
+            let grade = exercise.grade(&solution).unwrap_or_else(|error| panic!("{}: {error}", lesson.id));
+            assert!(grade.is_passed, "{}: {}", lesson.id, grade.sentence);
+        }
+    }
+}
+
+#[test]
+fn every_solution_belongs_to_a_lesson() {
+    let files = std::fs::read_dir(folder("tests/fixtures/lessons")).unwrap();
+    let names: BTreeSet<_> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    let expected: BTreeSet<_> = lessons().iter().map(|file| format!("{}.workload", file.id)).collect();
+    assert_eq!(names, expected);
+}
+
+/// The constants of PyTorch's allocator that its documentation names: the smallest block, the border between the pools, the segments
+/// of both, the smallest request with a segment of its own.
+const CONSTANTS: [Bytes; 5] = [Bytes::new(512), Bytes::mib(1), Bytes::mib(2), Bytes::mib(10), Bytes::mib(20)];
+
+#[test]
+fn a_number_of_bytes_that_is_written_by_hand_is_a_constant_or_a_request() {
+    for lesson in played() {
+        let mut known: BTreeSet<Bytes> = CONSTANTS.into();
+        let starts = lesson.cards.iter().filter_map(|card| card.exercise.as_ref());
+        let starts: Vec<_> = starts.map(|exercise| Workload::parse(exercise.start()).unwrap()).collect();
+        for workload in lesson.runs.iter().map(|run| &run.workload).chain(&starts) {
+            known.extend(workload.requests().iter().filter_map(|request| match request {
+                Request::Allocate { size, .. } => Some(*size),
+                _ => None,
+            }));
+        }
+        for text in texts(&lesson) {
+            for size in sizes(&by_hand(text)) {
+                assert!(known.contains(&size), "{}: {size} is typed by hand: {}", lesson.id, plain(text));
+            }
+        }
+    }
+}
+
+fn texts(lesson: &PlayedLesson) -> Vec<&[Inline]> {
+    let mut texts: Vec<&[Inline]> = Vec::new();
+    for card in &lesson.cards {
+        texts.push(&card.title);
+        for block in &card.body {
+            match block {
+                Block::Paragraph(text) => texts.push(text),
+                Block::List(items) => texts.extend(items.iter().map(Vec::as_slice)),
+                Block::Code { .. } => {}
+            }
+        }
+        if let Some(question) = &card.question {
+            texts.extend([question.text.as_slice(), question.because.as_slice()]);
+        }
+        if let Some(exercise) = &card.exercise {
+            texts.extend(exercise.hints.iter().map(Vec::as_slice));
+        }
+    }
+    texts
+}
+
+/// The text without the allocator's answers.
+fn by_hand(text: &[Inline]) -> String {
+    text.iter()
+        .map(|inline| match inline {
+            Inline::Text(text) | Inline::Code(text) => text.clone(),
+            Inline::Strong(text) | Inline::Emphasis(text) | Inline::Link { text, .. } => by_hand(text),
+            Inline::Value { .. } => "(value)".to_owned(),
+        })
+        .collect()
+}
+
+fn sizes(text: &str) -> Vec<Bytes> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let pairs = words.windows(2).filter_map(|pair| {
+        let unit = pair[1].trim_end_matches(|character: char| !character.is_ascii_alphabetic());
+        let unit = if unit == "bytes" { "B" } else { unit };
+        parse_size(&format!("{} {unit}", pair[0].replace(',', ""))).ok()
+    });
+    pairs.collect()
+}
+
+#[test]
+fn sizes_by_hand_are_found() {
+    assert_eq!(sizes("it has 3 MiB, not 400,000 bytes."), [Bytes::mib(3), Bytes::new(400_000)]);
+}
+
+#[test]
+fn the_glossary_names_every_term_that_lessons_link_to() {
+    let glossary = glossary().unwrap();
+    let mut linked = BTreeSet::new();
+    let texts: Vec<Vec<Inline>> = played()
+        .iter()
+        .flat_map(|lesson| texts(lesson).into_iter().map(<[Inline]>::to_vec).collect::<Vec<_>>())
+        .collect();
+    for text in &texts {
+        collect_links(text, &mut linked);
+    }
+    for target in &linked {
+        let Some(id) = target.strip_prefix("glossary.md#") else {
+            assert!(target.starts_with("https://"), "{target}");
+            continue;
+        };
+        assert!(glossary.entry(id).is_some(), "no term {id}");
+    }
+    assert!(!linked.is_empty());
+    let ids: BTreeSet<_> = glossary.entries.iter().map(|entry| &entry.id).collect();
+    assert_eq!(ids.len(), glossary.entries.len(), "every term once");
+}
+
+fn collect_links(text: &[Inline], linked: &mut BTreeSet<String>) {
+    for inline in text {
+        if let Inline::Link { target, .. } = inline {
+            linked.insert(target.clone());
+        }
+        if let Inline::Strong(text) | Inline::Emphasis(text) = inline {
+            collect_links(text, linked);
+        }
+    }
+}
+
+#[test]
+fn the_quiz_asks_every_question_once() {
+    let count: usize = played()
+        .iter()
+        .map(|lesson| lesson.cards.iter().filter(|card| card.question.is_some()).count())
+        .sum();
+    assert_eq!(quiz().unwrap().len(), count);
+    assert!(count >= lessons().len());
+}
+
+#[test]
+fn the_same_lesson_always_says_the_same() {
+    for (one, other) in played().iter().zip(played()) {
+        assert_eq!(format!("{:?}", one.cards), format!("{:?}", other.cards));
+    }
+}

@@ -1,0 +1,99 @@
+//! Exercises, and what the allocator says of answers.
+
+use blockyard_lessons::{Exercise, GradeError};
+use expect_test::expect;
+
+use crate::language::play;
+
+fn exercise(goals: &str, start: &str) -> Exercise {
+    let lesson =
+        play(&format!("## Exercise\nTask.\n```exercise\n{goals}\nhint: Try.\n```\n```start\n{start}\n```\n"));
+    lesson.cards[0].exercise.clone().unwrap()
+}
+
+#[test]
+fn a_goal_that_is_missed_says_by_how_much() {
+    let exercise = exercise(
+        "goal: peak reserved at most 20 MiB\ngoal: device_calls at most 1\ngoal: reserved stays\ngoal: allocated less than 1 MiB",
+        "a = alloc 30 MiB\nfree a",
+    );
+    let grade = exercise.grade(exercise.start()).unwrap();
+    expect![[r#"
+        Not yet: peak reserved is 30 MiB, 10 MiB more than 20 MiB; reserved rises from 0 B to 30 MiB."#]]
+    .assert_eq(&grade.sentence);
+    assert_eq!(grade.goals.iter().map(|goal| goal.is_met).collect::<Vec<_>>(), [false, true, false, true]);
+    assert_eq!(grade.goals[0].goal, "peak reserved is at most 20 MiB");
+    let grade = exercise.grade("").unwrap();
+    assert_eq!(
+        grade.sentence,
+        "Passed: peak reserved is 0 B; the number of device calls is 0; reserved stays at 0 B; allocated is 0 B."
+    );
+}
+
+#[test]
+fn a_request_that_fails_says_why() {
+    let exercise = exercise("goal: big passes", "a = alloc 40 MiB\nbig = alloc 40 MiB");
+    let grade = exercise.grade(exercise.start()).unwrap();
+    expect!["Not yet: the request for big fails: the device refuses a new 40 MiB segment, it has 24 MiB free; waits until all streams are done; tries again; out of memory: 40 MiB need a new segment, and the device has 24 MiB free; nothing is cached."]
+    .assert_eq(&grade.sentence);
+    let grade = exercise.grade("a = alloc 40 MiB\nfree a\nbig = alloc 40 MiB").unwrap();
+    assert_eq!(grade.sentence, "Passed: the request for big passes.");
+    let grade = exercise.grade("a = alloc 40 MiB").unwrap();
+    assert_eq!(grade.sentence, "Not yet: no request before this moment allocates \"big\".");
+}
+
+#[test]
+fn an_answer_cannot_leave_requests_out_or_add_what_is_forbidden() {
+    let exercise = exercise(
+        "goal: same requests\ngoal: without set\ngoal: without empty_cache",
+        "a = alloc 1 MiB\nb = alloc 2 MiB\nfree a",
+    );
+    let sentence = |text| exercise.grade(text).unwrap().sentence;
+    assert_eq!(
+        sentence("b = alloc 2 MiB\na = alloc 1 MiB"),
+        "Passed: every tensor is still allocated; `set` stands 0 times, at the start 0 times; `empty_cache` stands 0 times, at the start 0 times."
+    );
+    assert_eq!(sentence("a = alloc 1 MiB"), "Not yet: b of 2 MiB is not allocated any more.");
+    assert_eq!(
+        sentence("a = alloc 1 MiB\nb = alloc 1 MiB"),
+        "Not yet: b of 2 MiB is not allocated any more."
+    );
+    assert_eq!(
+        sentence("set max_split_size_mb:64\na = alloc 1 MiB\nb = alloc 2 MiB\nempty_cache"),
+        "Not yet: `set` stands 1 time, at the start 0 times; `empty_cache` stands 1 time, at the start 0 times."
+    );
+}
+
+const REGION: &str = "a = alloc 4 MiB\n# edit from here\nb = alloc 1 MiB\n# edit to here\nc = alloc 4 MiB\n";
+
+#[test]
+fn only_the_marked_lines_may_change() {
+    let exercise = exercise("goal: reserved at most 20 MiB", REGION.trim_end());
+    assert_eq!(exercise.start(), REGION);
+    assert_eq!(exercise.region(), 2..3);
+    assert_eq!(
+        exercise.with_region("x = alloc 1\ny = alloc 2"),
+        REGION.replace("b = alloc 1 MiB", "x = alloc 1\ny = alloc 2")
+    );
+    assert!(exercise.grade(&exercise.with_region("")).unwrap().is_passed);
+    assert!(exercise.grade(&format!("{REGION}\n\n  \n").replace('\n', " \r\n")).is_ok());
+    let changes = [
+        ("a = alloc 4 MiB", "a = alloc 3 MiB", 1),
+        ("# edit from here\n", "", 2),
+        ("# edit to here\n", "", 3),
+        ("c = alloc 4 MiB\n", "", 4),
+        ("c = alloc 4 MiB", "c = alloc 4 MiB; d = alloc 1", 5),
+    ];
+    for (from, to, line) in changes {
+        match exercise.grade(&REGION.replace(from, to)) {
+            Err(GradeError::Locked { line: found, .. }) => assert_eq!(found, line, "{from} -> {to}"),
+            other => panic!("{from} -> {to}: {:?}", other.map(|grade| grade.sentence)),
+        }
+    }
+    let error = exercise.grade(&exercise.with_region("free nothing")).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "line 3, column 6: \"nothing\" is not allocated: no line before this one allocates it"
+    );
+    assert!(matches!(exercise.grade(""), Err(GradeError::Locked { line: 1, .. })));
+}
