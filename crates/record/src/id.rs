@@ -54,6 +54,27 @@ id!(
     u64
 );
 
+id!(
+    /// A frame of a stack, numbered from 0 in one [`Stacks`](crate::Stacks); equal frames have one number.
+    FrameId,
+    u32
+);
+id!(
+    /// A stack, numbered in one [`Stacks`](crate::Stacks); equal stacks have one number.
+    StackId,
+    u32
+);
+id!(
+    /// A text, numbered in one [`Texts`](crate::Texts); equal texts have one number.
+    TextId,
+    u32
+);
+
+impl StackId {
+    /// The stack without frames: none was recorded.
+    pub const EMPTY: Self = Self(0);
+}
+
 impl StreamId {
     /// The default stream.
     pub const DEFAULT: Self = Self(0);

@@ -19,11 +19,14 @@ mod backend;
 mod event;
 mod host_stats;
 mod id;
+mod intern;
 mod ledger;
 mod packed_events;
 mod packed_steps;
+mod packed_times;
 mod recording;
 mod snapshot;
+mod stacks;
 mod state;
 mod stats;
 mod trace;
@@ -33,12 +36,14 @@ mod varint;
 pub use backend::Backend;
 pub use event::{Event, EventSink, Refusal, Silent};
 pub use host_stats::{DurationStat, HostStats};
-pub use id::{AllocationId, BlockId, PoolId, PoolKind, SegmentId, StreamId};
+pub use id::{AllocationId, BlockId, FrameId, PoolId, PoolKind, SegmentId, StackId, StreamId, TextId};
+pub use intern::Texts;
 pub use ledger::Ledger;
 pub use recording::{
-    Label, Note, Outcome, Recorder, Recording, RecordingError, RecordingSize, RunInfo, Step,
+    Label, Marker, Note, OpenSize, Outcome, Recorder, Recording, RecordingError, RecordingSize, RunInfo, Step,
 };
 pub use snapshot::{BlockSnapshot, BlockState, SegmentInfo, SegmentSnapshot, Snapshot};
+pub use stacks::{Frame, Stacks};
 pub use state::{MemoryState, StateError};
 pub use stats::{Stat, StatArray, Stats};
 pub use trace::{TraceAction, TraceEntry};

@@ -1,3 +1,4 @@
+mod annotations;
 mod beginning;
 mod recorder;
 
@@ -7,6 +8,9 @@ use crate::packed_events::PackedEvents;
 use crate::packed_steps::PackedSteps;
 use crate::{AllocationId, Backend, Bytes, Event, Ledger, MemoryState, StateError, StreamId, TraceEntry};
 
+use self::annotations::Annotations;
+
+pub use self::annotations::{Marker, OpenSize};
 pub use self::recorder::Recorder;
 
 /// One whole run of an allocator, as plain data.
@@ -33,6 +37,7 @@ pub struct Recording {
     checkpoints: Vec<Checkpoint>,
     // The memory before the first event, where it is not empty.
     start: Option<Box<MemoryState>>,
+    annotations: Annotations,
 }
 
 // The step of allocations from before the first one.
@@ -135,13 +140,15 @@ pub struct RecordingSize {
     pub allocations: usize,
     /// The saved states.
     pub saved_states: usize,
+    /// Times, markers, and which stack belongs to which allocation; not the stacks, which recordings share.
+    pub annotations: usize,
 }
 
 impl RecordingSize {
     /// All of it.
     #[must_use]
     pub fn total(&self) -> usize {
-        self.events + self.steps + self.ledgers + self.allocations + self.saved_states
+        self.events + self.steps + self.ledgers + self.allocations + self.saved_states + self.annotations
     }
 }
 
@@ -366,6 +373,7 @@ impl Recording {
             allocations: self.allocation_steps.capacity() * size_of::<u32>()
                 + self.allocation_names.capacity() * size_of::<(u32, u32)>(),
             saved_states: saved.sum::<usize>() + self.checkpoints.capacity() * size_of::<Checkpoint>(),
+            annotations: self.annotations.size(),
         }
     }
 

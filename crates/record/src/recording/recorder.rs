@@ -2,10 +2,11 @@
 
 use rustc_hash::FxHashMap;
 
+use super::annotations::Annotations;
 use super::{Checkpoint, Label, Note, Outcome, Recording, RecordingError, RunInfo, initial_state};
 use crate::packed_events::PackedEvents;
 use crate::packed_steps::PackedSteps;
-use crate::{Event, EventSink, MemoryState, StreamId};
+use crate::{Event, EventSink, MemoryState, StackId, StreamId};
 
 /// Builds a [`Recording`] from the events of a run.
 #[derive(Debug)]
@@ -15,6 +16,10 @@ pub struct Recorder {
     pub(super) name_indices: FxHashMap<String, u32>,
     // The name for the next allocation, as an index into the names.
     pub(super) next_name: Option<u32>,
+    // Of allocations and segments from now on.
+    pub(super) stack: StackId,
+    // When the running step happens.
+    pub(super) time: Option<u64>,
     pub(super) checkpoint_interval: usize,
     pub(super) error: Option<RecordingError>,
 }
@@ -43,12 +48,15 @@ impl Recorder {
             streams: Vec::new(),
             checkpoints: Vec::new(),
             start: None,
+            annotations: Annotations::default(),
         };
         Self {
             recording,
             state,
             name_indices: FxHashMap::default(),
             next_name: None,
+            stack: StackId::EMPTY,
+            time: None,
             checkpoint_interval: FIRST_CHECKPOINT_INTERVAL,
             error: None,
         }
@@ -101,6 +109,7 @@ impl Recorder {
             self.recording.outcomes.push((step, outcome));
         }
         self.next_name = None;
+        self.recording.annotations.finish_step(step as usize + 1, self.time.take());
         let last = self.recording.checkpoints.last();
         let (last, size) = last.map_or((0, 0), |last| (last.events as usize, last.state.len()));
         let interval = self.checkpoint_interval;
@@ -130,6 +139,7 @@ impl Recorder {
         recording.allocation_steps.shrink_to_fit();
         recording.allocation_names.shrink_to_fit();
         recording.checkpoints.shrink_to_fit();
+        recording.annotations.shrink();
         Ok(recording)
     }
 
@@ -169,6 +179,9 @@ impl EventSink for Recorder {
             let step = u32::try_from(self.recording.step_count()).unwrap_or(u32::MAX);
             self.recording.allocation_steps.push(step);
             self.recording.allocation_names.extend(self.next_name.map(|name| (allocation.get(), name)));
+            self.recording.annotations.add_allocation(allocation, self.stack);
+        } else if let Event::SegmentAllocated { segment, .. } | Event::RangeReserved { segment, .. } = event {
+            self.recording.annotations.add_segment(segment, self.stack);
         }
         self.recording.events.push(&event);
     }

@@ -1,0 +1,192 @@
+//! Equal things once.
+
+use std::hash::Hasher;
+
+use rustc_hash::FxHasher;
+use serde::{Deserialize, Serialize};
+
+use crate::TextId;
+
+/// Finds the number of something by its hash; four bytes for each of at least half its places.
+///
+/// It keeps numbers only: what they stand for lies with the caller, who compares. That takes a quarter of what a map with
+/// copies of the keys would, which counts where a file has ten million stacks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Index {
+    // One more than the number; zero is vacant. The length is a power of two.
+    places: Vec<u32>,
+    count: usize,
+}
+
+impl Index {
+    /// The number that `is_equal` agrees to, among those with this hash.
+    pub(crate) fn find(&self, hash: u64, is_equal: impl Fn(u32) -> bool) -> Option<u32> {
+        let mut place = self.start(hash)?;
+        loop {
+            let number = self.places.get(place)?.checked_sub(1)?;
+            if is_equal(number) {
+                return Some(number);
+            }
+            place = (place + 1) & (self.places.len() - 1);
+        }
+    }
+
+    /// Adds a number that is not there yet; `hash_of` tells the hashes of all that are.
+    pub(crate) fn insert(&mut self, number: u32, hash: u64, hash_of: impl Fn(u32) -> u64) {
+        if (self.count + 1) * 2 > self.places.len() {
+            let larger = (self.places.len() * 2).max(16);
+            let old = std::mem::replace(&mut self.places, vec![0; larger]);
+            for number in old.into_iter().filter_map(|place| place.checked_sub(1)) {
+                self.put(number, hash_of(number));
+            }
+        }
+        self.put(number, hash);
+        self.count += 1;
+    }
+
+    fn put(&mut self, number: u32, hash: u64) {
+        let Some(mut place) = self.start(hash) else { return };
+        // Half of the places are vacant, so this ends.
+        while self.places.get(place).is_some_and(|taken| *taken != 0) {
+            place = (place + 1) & (self.places.len() - 1);
+        }
+        if let Some(vacant) = self.places.get_mut(place) {
+            *vacant = number + 1;
+        }
+    }
+
+    fn start(&self, hash: u64) -> Option<usize> {
+        let mask = self.places.len().checked_sub(1)?;
+        // The high bits of the hash are the well-mixed ones.
+        Some((hash >> 20) as usize & mask)
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.places.capacity() * size_of::<u32>()
+    }
+}
+
+pub(crate) fn hash_bytes(bytes: &[u8]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(bytes);
+    mixed(hasher.finish())
+}
+
+pub(crate) fn hash_numbers(numbers: &[u32]) -> u64 {
+    let mut hasher = FxHasher::default();
+    for number in numbers {
+        hasher.write_u32(*number);
+    }
+    mixed(hasher.finish())
+}
+
+fn mixed(hash: u64) -> u64 {
+    (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// Texts, equal ones once.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(try_from = "UncheckedTexts")]
+pub struct Texts {
+    content: String,
+    /// Where each text ends in the content.
+    ends: Vec<u32>,
+    #[serde(skip)]
+    index: Index,
+}
+
+/// What came over a border.
+#[derive(Deserialize)]
+struct UncheckedTexts {
+    content: String,
+    ends: Vec<u32>,
+}
+
+impl TryFrom<UncheckedTexts> for Texts {
+    type Error = &'static str;
+
+    fn try_from(UncheckedTexts { content, ends }: UncheckedTexts) -> Result<Self, Self::Error> {
+        let is_sound = ends.is_sorted() && ends.iter().all(|end| content.is_char_boundary(*end as usize));
+        if !is_sound || ends.last().is_some_and(|end| *end as usize != content.len()) {
+            return Err("texts that are not there");
+        }
+        Ok(Self { content, ends, index: Index::default() })
+    }
+}
+
+impl Texts {
+    /// The number of the text; `None` once there are 4 GiB of texts.
+    pub fn intern(&mut self, text: &str) -> Option<TextId> {
+        let hash = hash_bytes(text.as_bytes());
+        if let Some(found) = self.index.find(hash, |number| self.get(TextId::new(number)) == text) {
+            return Some(TextId::new(found));
+        }
+        let number = u32::try_from(self.ends.len()).ok().filter(|number| *number < u32::MAX)?;
+        let end = u32::try_from(self.content.len().checked_add(text.len())?).ok()?;
+        self.content.push_str(text);
+        self.ends.push(end);
+        let Self { content, ends, index } = self;
+        index.insert(number, hash, |number| hash_bytes(part(content, ends, number).as_bytes()));
+        Some(TextId::new(number))
+    }
+
+    /// The text with this number; empty where there is none.
+    #[must_use]
+    pub fn get(&self, id: TextId) -> &str {
+        part(&self.content, &self.ends, id.get())
+    }
+
+    /// How many different texts there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Bytes of memory.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.content.capacity() + self.ends.capacity() * size_of::<u32>() + self.index.size()
+    }
+}
+
+fn part<'a>(content: &'a str, ends: &[u32], number: u32) -> &'a str {
+    let number = number as usize;
+    let start = number.checked_sub(1).and_then(|before| ends.get(before)).map_or(0, |end| *end as usize);
+    let end = ends.get(number).map_or(start, |end| *end as usize);
+    content.get(start..end).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_texts_have_one_number() {
+        let mut texts = Texts::default();
+        let words: Vec<String> = (0..1000).map(|number| format!("text {}", number % 300)).collect();
+        let ids: Vec<TextId> = words.iter().map(|word| texts.intern(word).unwrap()).collect();
+        assert_eq!(texts.len(), 300);
+        for (word, id) in words.iter().zip(&ids) {
+            assert_eq!(texts.get(*id), word);
+        }
+        assert_eq!(texts.intern(""), texts.intern(""));
+        assert_eq!(texts.get(TextId::new(9999)), "");
+        let again: Texts = postcard::from_bytes(&postcard::to_allocvec(&texts).unwrap()).unwrap();
+        assert_eq!(again.get(ids[7]), "text 7");
+    }
+
+    #[test]
+    fn damaged_texts_are_refused() {
+        for ends in [vec![3, 1], vec![9], vec![1, 3]] {
+            let bytes = postcard::to_allocvec(&("aé", ends)).unwrap();
+            let is_whole = bytes.last() == Some(&3);
+            assert_eq!(postcard::from_bytes::<Texts>(&bytes).is_ok(), is_whole, "{bytes:?}");
+        }
+    }
+}

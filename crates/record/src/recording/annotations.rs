@@ -1,0 +1,202 @@
+//! What a recording may know beyond its events: stacks, wall-clock times, markers, and sizes that nothing tells.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Recorder, Recording};
+use crate::packed_times::PackedTimes;
+use crate::{AllocationId, Bytes, SegmentId, StackId, Stacks};
+
+/// Sizes of open blocks are kept as multiples of this.
+const UNIT: u64 = 512;
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Annotations {
+    stacks: Arc<Stacks>,
+    // By allocation and by segment; those behind the end have the stack without frames.
+    allocations: Vec<StackId>,
+    segments: Vec<StackId>,
+    // For each step, or nothing.
+    times: PackedTimes,
+    markers: Vec<Marker>,
+    // The allocations whose blocks may be larger than they are recorded, ascending, and by how many units of 512 bytes.
+    open: Vec<(u32, u32)>,
+}
+
+/// A moment or a stretch of a run that the program named.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Marker {
+    /// The name.
+    pub text: String,
+    /// How many steps were done when it began.
+    pub start_step: u32,
+    /// How many steps were done when it ended; `None` where it does not end within the recording.
+    pub end_step: Option<u32>,
+    /// When it began, in microseconds.
+    pub start_us: u64,
+    /// When it ended, in microseconds.
+    pub end_us: Option<u64>,
+}
+
+/// A block whose size the source of the recording does not tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenSize {
+    /// The allocation that the block serves. The recording has the block as small as it can be.
+    pub allocation: AllocationId,
+    /// How much larger it may be.
+    pub extra: Bytes,
+}
+
+impl Recording {
+    /// The stacks that [`Recording::allocation_stack`] and [`Recording::segment_stack`] number.
+    #[must_use]
+    pub fn stacks(&self) -> &Arc<Stacks> {
+        &self.annotations.stacks
+    }
+
+    /// The stack that the allocation was made from; [`StackId::EMPTY`] where none is known.
+    #[must_use]
+    pub fn allocation_stack(&self, allocation: AllocationId) -> StackId {
+        self.annotations.allocations.get(allocation.get() as usize).copied().unwrap_or_default()
+    }
+
+    /// The stack that the segment was made from; [`StackId::EMPTY`] where none is known.
+    #[must_use]
+    pub fn segment_stack(&self, segment: SegmentId) -> StackId {
+        self.annotations.segments.get(segment.get() as usize).copied().unwrap_or_default()
+    }
+
+    /// When the step happened, in microseconds, if that is known.
+    #[must_use]
+    pub fn time_us(&self, step: usize) -> Option<u64> {
+        self.annotations.times.get(step)
+    }
+
+    /// The times of all steps from `step` on, in order: quicker than one by one. Empty where they are not known.
+    pub fn times_us_from(&self, step: usize) -> impl Iterator<Item = u64> + '_ {
+        self.annotations.times.from(step)
+    }
+
+    /// Moments and stretches that the program named, in the order of their beginnings.
+    #[must_use]
+    pub fn markers(&self) -> &[Marker] {
+        &self.annotations.markers
+    }
+
+    /// The blocks whose sizes are not certain, by ascending allocation.
+    #[must_use]
+    pub fn open_sizes(&self) -> impl ExactSizeIterator<Item = OpenSize> + '_ {
+        self.annotations.open.iter().map(|(allocation, units)| OpenSize {
+            allocation: AllocationId::new(*allocation),
+            extra: Bytes::new(u64::from(*units) * UNIT),
+        })
+    }
+
+    /// How much larger than recorded the allocation's block may be; zero where its size is certain.
+    #[must_use]
+    pub fn open_size(&self, allocation: AllocationId) -> Bytes {
+        let open = &self.annotations.open;
+        let found = open.binary_search_by_key(&allocation.get(), |(allocation, _)| *allocation);
+        let units = found.ok().and_then(|place| open.get(place)).map_or(0, |(_, units)| *units);
+        Bytes::new(u64::from(units) * UNIT)
+    }
+}
+
+impl Annotations {
+    /// Bytes of memory, without the stacks, which recordings share.
+    pub(super) fn size(&self) -> usize {
+        (self.allocations.capacity() + self.segments.capacity()) * size_of::<StackId>()
+            + self.times.size()
+            + self.markers.capacity() * size_of::<Marker>()
+            + self.open.capacity() * size_of::<(u32, u32)>()
+    }
+
+    pub(super) fn shrink(&mut self) {
+        self.allocations.shrink_to_fit();
+        self.segments.shrink_to_fit();
+        self.times.shrink();
+        self.markers.shrink_to_fit();
+        self.open.shrink_to_fit();
+    }
+
+    pub(super) fn finish_step(&mut self, steps: usize, time: Option<u64>) {
+        let Some(time) = time else {
+            // Once there are times, each step has one.
+            if self.times.len() > 0 {
+                let last = self.times.last();
+                self.times.push(last);
+            }
+            return;
+        };
+        // Steps before the first known time.
+        while self.times.len() + 1 < steps {
+            self.times.push(time);
+        }
+        self.times.push(time);
+    }
+
+    pub(super) fn add_allocation(&mut self, id: AllocationId, stack: StackId) {
+        put(&mut self.allocations, id.get(), stack);
+    }
+
+    pub(super) fn add_segment(&mut self, id: SegmentId, stack: StackId) {
+        put(&mut self.segments, id.get(), stack);
+    }
+}
+
+/// Numbers are given in ascending order without gaps, so the list is no longer than there are things to number.
+fn put(stacks: &mut Vec<StackId>, number: u32, stack: StackId) {
+    if stack == StackId::EMPTY {
+        return;
+    }
+    let number = number as usize;
+    if number >= stacks.len() {
+        stacks.resize(number, StackId::EMPTY);
+        stacks.push(stack);
+    } else if let Some(place) = stacks.get_mut(number) {
+        *place = stack;
+    }
+}
+
+impl Recorder {
+    /// Sets what the numbers of stacks mean.
+    pub fn set_stacks(&mut self, stacks: Arc<Stacks>) {
+        self.recording.annotations.stacks = stacks;
+    }
+
+    /// The stack of all allocations and segments that follow, until the next call.
+    pub fn set_stack(&mut self, stack: StackId) {
+        self.stack = stack;
+    }
+
+    /// The stack of an allocation that the recording begins with.
+    pub fn set_allocation_stack(&mut self, allocation: AllocationId, stack: StackId) {
+        self.recording.annotations.add_allocation(allocation, stack);
+    }
+
+    /// The stack of a segment that the recording begins with.
+    pub fn set_segment_stack(&mut self, segment: SegmentId, stack: StackId) {
+        self.recording.annotations.add_segment(segment, stack);
+    }
+
+    /// When the running step happens, in microseconds; without it, a step has the time of the one before.
+    pub fn set_time_us(&mut self, time: u64) {
+        self.time = Some(time);
+    }
+
+    /// Sets the moments and stretches that the program named.
+    pub fn set_markers(&mut self, markers: Vec<Marker>) {
+        self.recording.annotations.markers = markers;
+    }
+
+    /// Notes that the block of an allocation may be larger than recorded; sizes count in whole units of 512 bytes.
+    pub fn set_open_size(&mut self, allocation: AllocationId, extra: Bytes) {
+        let units = u32::try_from(extra.get() / UNIT).unwrap_or(u32::MAX);
+        let open = &mut self.recording.annotations.open;
+        match open.binary_search_by_key(&allocation.get(), |(allocation, _)| *allocation) {
+            Ok(place) => open[place].1 = units,
+            Err(place) => open.insert(place, (allocation.get(), units)),
+        }
+    }
+}

@@ -1,0 +1,216 @@
+use serde::{Deserialize, Serialize};
+
+use crate::intern::{Index, hash_numbers};
+use crate::{FrameId, StackId, TextId, Texts};
+
+/// One call of a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Frame<'a> {
+    /// The function's name.
+    pub name: &'a str,
+    /// The file that the function stands in.
+    pub filename: &'a str,
+    /// The line that was running, counted from 1; 0 where it is not known.
+    pub line: u32,
+}
+
+/// Stacks, their frames and texts, equal ones once.
+///
+/// A file of a hundred thousand events has a few hundred different stacks. Stack 0 is the one without frames.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "UncheckedStacks")]
+pub struct Stacks {
+    texts: Texts,
+    /// The number of the name, the number of the file name, and the line.
+    frames: Vec<[u32; 3]>,
+    /// The frames of all stacks, one stack behind the other.
+    members: Vec<u32>,
+    /// Where each stack ends in the members.
+    ends: Vec<u32>,
+    #[serde(skip)]
+    frame_index: Index,
+    #[serde(skip)]
+    stack_index: Index,
+}
+
+/// What came over a border.
+#[derive(Deserialize)]
+struct UncheckedStacks {
+    texts: Texts,
+    frames: Vec<[u32; 3]>,
+    members: Vec<u32>,
+    ends: Vec<u32>,
+}
+
+impl TryFrom<UncheckedStacks> for Stacks {
+    type Error = &'static str;
+
+    fn try_from(
+        UncheckedStacks { texts, frames, members, ends }: UncheckedStacks,
+    ) -> Result<Self, Self::Error> {
+        let is_sound = ends.first() == Some(&0)
+            && ends.is_sorted()
+            && ends.last().is_some_and(|end| *end as usize == members.len());
+        if !is_sound {
+            return Err("stacks that are not there");
+        }
+        Ok(Self {
+            texts,
+            frames,
+            members,
+            ends,
+            frame_index: Index::default(),
+            stack_index: Index::default(),
+        })
+    }
+}
+
+impl Default for Stacks {
+    fn default() -> Self {
+        let mut stacks = Self {
+            texts: Texts::default(),
+            frames: Vec::new(),
+            members: Vec::new(),
+            ends: vec![0],
+            frame_index: Index::default(),
+            stack_index: Index::default(),
+        };
+        stacks.stack_index.insert(StackId::EMPTY.get(), hash_numbers(&[]), |_| hash_numbers(&[]));
+        stacks
+    }
+}
+
+impl Stacks {
+    /// The texts of frames, and whatever else was put there.
+    #[must_use]
+    pub fn texts(&self) -> &Texts {
+        &self.texts
+    }
+
+    /// The number of the text; `None` once there are 4 GiB of texts.
+    pub fn intern_text(&mut self, text: &str) -> Option<TextId> {
+        self.texts.intern(text)
+    }
+
+    /// The number of the frame; `None` once there are 2^32.
+    pub fn intern_frame(&mut self, name: TextId, filename: TextId, line: u32) -> Option<FrameId> {
+        let frame = [name.get(), filename.get(), line];
+        let hash = hash_numbers(&frame);
+        let Self { frames, frame_index, .. } = self;
+        let is_equal = |number: u32| frames.get(number as usize) == Some(&frame);
+        if let Some(found) = frame_index.find(hash, is_equal) {
+            return Some(FrameId::new(found));
+        }
+        let number = u32::try_from(frames.len()).ok().filter(|number| *number < u32::MAX)?;
+        frames.push(frame);
+        frame_index.insert(number, hash, |number| {
+            frames.get(number as usize).map_or(0, |frame| hash_numbers(frame))
+        });
+        Some(FrameId::new(number))
+    }
+
+    /// The number of the stack with these frames, innermost first; `None` once there are 2^32 frames in stacks.
+    pub fn intern_stack(&mut self, stack: &[u32]) -> Option<StackId> {
+        let hash = hash_numbers(stack);
+        let Self { members, ends, stack_index, .. } = self;
+        let found = stack_index.find(hash, |number| members_of(members, ends, number) == stack);
+        if let Some(found) = found {
+            return Some(StackId::new(found));
+        }
+        let number = u32::try_from(ends.len()).ok().filter(|number| *number < u32::MAX)?;
+        let end = u32::try_from(members.len().checked_add(stack.len())?).ok()?;
+        members.extend_from_slice(stack);
+        ends.push(end);
+        stack_index.insert(number, hash, |number| hash_numbers(members_of(members, ends, number)));
+        Some(StackId::new(number))
+    }
+
+    /// The frames of the stack, innermost first.
+    #[must_use]
+    pub fn frames(
+        &self,
+        stack: StackId,
+    ) -> impl ExactSizeIterator<Item = FrameId> + DoubleEndedIterator + '_ {
+        members_of(&self.members, &self.ends, stack.get()).iter().map(|frame| FrameId::new(*frame))
+    }
+
+    /// The frame with this number; one without texts where there is none.
+    #[must_use]
+    pub fn frame(&self, id: FrameId) -> Frame<'_> {
+        let [name, filename, line] =
+            self.frames.get(id.get() as usize).copied().unwrap_or([u32::MAX, u32::MAX, 0]);
+        Frame {
+            name: self.texts.get(TextId::new(name)),
+            filename: self.texts.get(TextId::new(filename)),
+            line,
+        }
+    }
+
+    /// How many different stacks there are, the one without frames among them.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether no stack has a frame.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.len() <= 1
+    }
+
+    /// How many different frames there are.
+    #[must_use]
+    pub fn frame_count(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Bytes of memory.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.texts.size()
+            + self.frames.capacity() * size_of::<[u32; 3]>()
+            + (self.members.capacity() + self.ends.capacity()) * size_of::<u32>()
+            + self.frame_index.size()
+            + self.stack_index.size()
+    }
+}
+
+fn members_of<'a>(members: &'a [u32], ends: &[u32], number: u32) -> &'a [u32] {
+    let number = number as usize;
+    let start = number.checked_sub(1).and_then(|before| ends.get(before)).map_or(0, |end| *end as usize);
+    let end = ends.get(number).map_or(start, |end| *end as usize);
+    members.get(start..end).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_stacks_have_one_number() {
+        let mut stacks = Stacks::default();
+        let file = stacks.intern_text("train.py").unwrap();
+        let frames: Vec<u32> = (0..50)
+            .map(|line| {
+                let name = stacks.intern_text(&format!("f{}", line % 5)).unwrap();
+                stacks.intern_frame(name, file, line).unwrap().get()
+            })
+            .collect();
+        let make = |stacks: &mut Stacks| -> Vec<StackId> {
+            (0..50).map(|depth| stacks.intern_stack(&frames[..depth]).unwrap()).collect()
+        };
+        let first = make(&mut stacks);
+        assert_eq!(make(&mut stacks), first);
+        assert_eq!((first[0], stacks.len(), stacks.frame_count()), (StackId::EMPTY, 50, 50));
+        assert_eq!(stacks.frames(first[3]).len(), 3);
+        let inner = stacks.frames(first[9]).last().unwrap();
+        assert_eq!(stacks.frame(inner), Frame { name: "f3", filename: "train.py", line: 8 });
+
+        let mut again: Stacks = postcard::from_bytes(&postcard::to_allocvec(&stacks).unwrap()).unwrap();
+        assert_eq!(again.frame(inner), stacks.frame(inner));
+        assert_eq!(again.frames(first[49]).len(), 49);
+        assert_eq!(again.frames(StackId::new(5000)).len(), 0);
+        // What came over a border is complete; its indices are not there, so a new stack is a new number.
+        assert!(again.intern_stack(&frames[..7]).is_some());
+    }
+}
