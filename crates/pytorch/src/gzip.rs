@@ -3,94 +3,165 @@
 //! `flate2` could read it too, but its checksum brings a table of 16 KiB that nothing compresses, and every visitor of the
 //! page would download it.
 
-use std::io::Read;
+use std::io::{self, BufRead, Read};
+use std::sync::OnceLock;
 
 use flate2::bufread::DeflateDecoder;
-
-const HEADER: usize = 10;
-const TRAILER: usize = 8;
 
 /// The content of all members, at most `most` bytes and one more.
 pub(crate) fn gunzip(bytes: &[u8], most: u64) -> Result<Vec<u8>, String> {
     let mut content = Vec::new();
-    let mut rest = bytes;
-    while !rest.is_empty() && content.len() as u64 <= most {
-        rest = member(rest, most, &mut content)?;
-    }
+    let mut reader = GzipReader::new(bytes).take(most.saturating_add(1));
+    reader.read_to_end(&mut content).map_err(|error| error.to_string())?;
     Ok(content)
 }
 
-/// Appends the first member's content and returns what follows the member; nothing once there is too much.
-fn member<'b>(bytes: &'b [u8], most: u64, content: &mut Vec<u8>) -> Result<&'b [u8], String> {
-    let deflated = skip_header(bytes)?;
-    let start = content.len();
-    let room = (most + 1).saturating_sub(start as u64);
-    let mut decoder = DeflateDecoder::new(deflated).take(room);
-    decoder.read_to_end(content).map_err(|error| error.to_string())?;
-    if content.len() as u64 > most {
-        return Ok(&[]);
+/// The content of all members of a gzip file, as it is read.
+pub(crate) struct GzipReader<R: BufRead> {
+    state: State<R>,
+    crc: u32,
+    length: u64,
+}
+
+enum State<R: BufRead> {
+    /// Before a member, or at the end.
+    Between(R),
+    Inside(DeflateDecoder<R>),
+    /// What was read is damaged.
+    Failed,
+}
+
+impl<R: BufRead> GzipReader<R> {
+    pub(crate) fn new(reader: R) -> Self {
+        Self { state: State::Between(reader), crc: !0, length: 0 }
     }
-    let rest = decoder.into_inner().into_inner();
-    let (trailer, rest) = rest.split_at_checked(TRAILER).ok_or_else(cut_short)?;
-    let unpacked = content.get(start..).unwrap_or_default();
-    let word =
-        |at: usize| trailer.get(at..at + 4).and_then(|word| word.try_into().ok()).map(u32::from_le_bytes);
-    // The length is kept modulo 2^32.
-    let is_sound = word(0) == Some(crc32(unpacked))
-        && word(4).map(u64::from) == Some(unpacked.len() as u64 & 0xffff_ffff);
-    if is_sound { Ok(rest) } else { Err("its checksum does not fit: the file is damaged".to_owned()) }
 }
 
-fn cut_short() -> String {
-    "it ends too early: the file is cut short".to_owned()
+impl<R: BufRead> Read for GzipReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            match std::mem::replace(&mut self.state, State::Failed) {
+                State::Between(mut reader) => {
+                    if reader.fill_buf()?.is_empty() {
+                        self.state = State::Between(reader);
+                        return Ok(0);
+                    }
+                    skip_header(&mut reader)?;
+                    (self.crc, self.length) = (!0, 0);
+                    self.state = State::Inside(DeflateDecoder::new(reader));
+                }
+                State::Inside(mut decoder) => match decoder.read(buffer) {
+                    Ok(0) => {
+                        let mut reader = decoder.into_inner();
+                        self.check_trailer(&mut reader)?;
+                        self.state = State::Between(reader);
+                    }
+                    Ok(count) => {
+                        self.crc = crc32(self.crc, buffer.get(..count).unwrap_or_default());
+                        self.length += count as u64;
+                        self.state = State::Inside(decoder);
+                        return Ok(count);
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                        self.state = State::Inside(decoder);
+                        return Err(error);
+                    }
+                    Err(error) => return Err(damaged(&error.to_string())),
+                },
+                State::Failed => return Err(damaged("reading went on behind an error")),
+            }
+        }
+    }
 }
 
-/// What follows the header.
-fn skip_header(bytes: &[u8]) -> Result<&[u8], String> {
-    let (header, mut rest) = bytes.split_at_checked(HEADER).ok_or_else(cut_short)?;
-    let [0x1f, 0x8b, 8, flags, ..] = *header else {
-        return Err("what follows its first part is not gzip".to_owned());
-    };
+impl<R: BufRead> GzipReader<R> {
+    fn check_trailer(&self, reader: &mut R) -> io::Result<()> {
+        let (crc, length): ([u8; 4], [u8; 4]) = (array(reader)?, array(reader)?);
+        // The length is kept modulo 2^32.
+        let is_sound = u32::from_le_bytes(crc) == !self.crc
+            && u64::from(u32::from_le_bytes(length)) == self.length & 0xffff_ffff;
+        if is_sound { Ok(()) } else { Err(damaged("its checksum does not fit: the file is damaged")) }
+    }
+}
+
+fn damaged(message: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, message)
+}
+
+fn cut_short() -> io::Error {
+    damaged("it ends too early: the file is cut short")
+}
+
+fn array<const N: usize>(reader: &mut impl BufRead) -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    reader
+        .read_exact(&mut bytes)
+        .map_err(|error| if error.kind() == io::ErrorKind::UnexpectedEof { cut_short() } else { error })?;
+    Ok(bytes)
+}
+
+/// Passes the header of a member over.
+fn skip_header(reader: &mut impl BufRead) -> io::Result<()> {
+    let start: [u8; 2] = array(reader)?;
+    if start != [0x1f, 0x8b] {
+        return Err(damaged("what follows its first part is not gzip"));
+    }
+    let [method, flags, ..]: [u8; 8] = array(reader)?;
+    if method != 8 {
+        return Err(damaged("it is packed in a way that is not known"));
+    }
     if flags & 4 != 0 {
-        let (length, behind) = rest.split_first_chunk::<2>().ok_or_else(cut_short)?;
-        rest = behind.get(usize::from(u16::from_le_bytes(*length))..).ok_or_else(cut_short)?;
+        for _ in 0..u16::from_le_bytes(array(reader)?) {
+            array::<1>(reader)?;
+        }
     }
     // A file name and a comment, each up to a zero byte.
     for flag in [8, 16] {
         if flags & flag != 0 {
-            let end = rest.iter().position(|byte| *byte == 0).ok_or_else(cut_short)?;
-            rest = rest.get(end + 1..).unwrap_or_default();
+            while array::<1>(reader)? != [0] {}
         }
     }
-    let checksum = if flags & 2 != 0 { 2 } else { 0 };
-    rest.get(checksum..).ok_or_else(cut_short)
+    if flags & 2 != 0 {
+        array::<2>(reader)?;
+    }
+    Ok(())
 }
 
-/// The checksum of gzip, four bits at a time.
-fn crc32(bytes: &[u8]) -> u32 {
-    const TABLE: [u32; 16] = table();
-    let step = |crc: u32, bits: u32| (crc >> 4) ^ TABLE[((crc ^ bits) & 15) as usize];
-    !bytes.iter().fold(!0, |crc, byte| {
-        let byte = u32::from(*byte);
-        step(step(crc, byte), byte >> 4)
-    })
+/// The checksum of gzip, eight bytes at a time; `crc` begins as all ones and is inverted at the end.
+fn crc32(crc: u32, bytes: &[u8]) -> u32 {
+    static TABLES: OnceLock<Box<[[u32; 256]; 8]>> = OnceLock::new();
+    let tables = TABLES.get_or_init(tables);
+    let at = |table: usize, byte: u32| tables[table & 7][(byte & 0xff) as usize];
+    let (chunks, rest) = bytes.as_chunks::<8>();
+    let crc = chunks.iter().fold(crc, |crc, [a, b, c, d, e, f, g, h]| {
+        let low = crc ^ u32::from_le_bytes([*a, *b, *c, *d]);
+        let high = u32::from_le_bytes([*e, *f, *g, *h]);
+        let low = at(7, low) ^ at(6, low >> 8) ^ at(5, low >> 16) ^ at(4, low >> 24);
+        low ^ at(3, high) ^ at(2, high >> 8) ^ at(1, high >> 16) ^ at(0, high >> 24)
+    });
+    rest.iter().fold(crc, |crc, byte| at(0, crc ^ u32::from(*byte)) ^ (crc >> 8))
 }
 
-const fn table() -> [u32; 16] {
-    let mut table = [0; 16];
-    let mut index = 0;
-    while index < 16 {
-        #[expect(clippy::cast_possible_truncation, reason = "below 16")]
-        let mut crc = index as u32;
-        let mut bit = 0;
-        while bit < 4 {
+/// Made when the first file is opened, since 8 KiB that nothing compresses would be part of every visitor's download.
+fn tables() -> Box<[[u32; 256]; 8]> {
+    let mut tables = Box::new([[0; 256]; 8]);
+    for byte in 0..256_usize {
+        let mut crc = u32::try_from(byte).unwrap_or(0);
+        for _ in 0..8 {
             crc = if crc & 1 == 1 { 0xedb8_8320 ^ (crc >> 1) } else { crc >> 1 };
-            bit += 1;
         }
-        table[index] = crc;
-        index += 1;
+        tables[0][byte] = crc;
     }
-    table
+    for table in 1..8 {
+        for byte in 0..256 {
+            let below: u32 = tables[table - 1][byte];
+            tables[table][byte] = (below >> 8) ^ tables[0][(below & 0xff) as usize];
+        }
+    }
+    tables
 }
 
 #[cfg(test)]
@@ -110,7 +181,10 @@ mod tests {
 
     #[test]
     fn the_checksum_is_that_of_gzip() {
-        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+        assert_eq!(!crc32(!0, b"123456789"), 0xcbf4_3926);
+        let long: Vec<u8> = (0..=255).cycle().take(1000).collect();
+        let (low, high) = long.split_at(333);
+        assert_eq!(crc32(crc32(!0, low), high), crc32(!0, &long));
     }
 
     #[test]

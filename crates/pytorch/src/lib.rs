@@ -15,8 +15,10 @@ mod gzip;
 mod host_stats;
 mod infer;
 pub mod log;
+mod pickle;
 mod read;
 mod recorded;
+pub mod snapshot;
 mod stats;
 mod summary;
 

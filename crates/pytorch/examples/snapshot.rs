@@ -1,0 +1,29 @@
+//! Opens snapshots and prints how long that took and how much memory: `snapshot FILE...`.
+
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use blockyard_pytorch::snapshot;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    for path in std::env::args().skip(1) {
+        let begin = Instant::now();
+        let file = snapshot::read(File::open(&path)?, &mut |_| ControlFlow::Continue(()))?;
+        let entries: usize = file.devices.iter().map(|device| device.trace.len()).sum();
+        eprintln!(
+            "{path}: {entries} entries, {} stacks, {} frames, {:?} {}",
+            file.stacks.len(),
+            file.stacks.frame_count(),
+            begin.elapsed(),
+            peak()
+        );
+    }
+    Ok(())
+}
+
+/// The most memory that the process had, on Linux.
+fn peak() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default().to_owned()
+}

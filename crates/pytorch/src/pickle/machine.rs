@@ -1,0 +1,557 @@
+//! The stack machine.
+
+use std::io::Read;
+
+use super::input::{Input, InputError};
+use super::opcode as op;
+use crate::snapshot::SnapshotError;
+use crate::snapshot::heap::{Heap, Misfit, Object, Value};
+
+/// Marks that are open at once: how deep lists and dictionaries lie in each other.
+const MOST_MARKS: usize = 256;
+/// The longest text of a snapshot; texts of a snapshot are names of functions and what a program noted.
+const LONGEST_TEXT: u64 = 16 << 20;
+/// How far a number in the memo may be ahead of the count of those before.
+const MEMO_LEAP: usize = 1 << 16;
+
+/// What the pickle may come back to, in eight bytes.
+#[derive(Clone, Copy, Debug)]
+enum Kept {
+    Nothing,
+    Text(u32),
+    Object(u32),
+    /// A number or the like, which nobody has to keep: an index into `others`.
+    Other(u32),
+}
+
+/// Runs a pickle.
+pub(crate) struct Machine<'a, 'h, R> {
+    input: Input<'a, R>,
+    heap: &'h mut Heap,
+    stack: Vec<Value>,
+    /// The heights of the stack at the open marks.
+    marks: Vec<usize>,
+    memo: Vec<Kept>,
+    others: Vec<Value>,
+    text: Vec<u8>,
+    most_memory: usize,
+    checked_at: u64,
+}
+
+/// What stopped the machine.
+enum Stop {
+    Input(InputError),
+    /// The pickle does not make sense; the text says how.
+    Damaged(String),
+    /// An opcode that names or calls code.
+    Code(&'static str, String),
+    /// A value that a snapshot cannot have there, of a container or an item of it.
+    Misfit(Misfit, usize),
+    TooMuch,
+}
+
+impl From<InputError> for Stop {
+    fn from(error: InputError) -> Self {
+        Self::Input(error)
+    }
+}
+
+fn damaged<T>(message: impl Into<String>) -> Result<T, Stop> {
+    Err(Stop::Damaged(message.into()))
+}
+
+impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
+    /// A machine that takes at most about `most_memory` bytes.
+    pub(crate) fn new(input: Input<'a, R>, heap: &'h mut Heap, most_memory: usize) -> Self {
+        Self {
+            input,
+            heap,
+            stack: Vec::new(),
+            marks: Vec::new(),
+            memo: Vec::new(),
+            others: Vec::new(),
+            text: Vec::new(),
+            most_memory,
+            checked_at: 0,
+        }
+    }
+
+    /// Runs the pickle to its end and returns what it makes.
+    pub(crate) fn run(mut self) -> Result<Value, SnapshotError> {
+        loop {
+            let at = self.input.offset();
+            let result = if at < self.checked_at {
+                self.step()
+            } else {
+                self.check_memory(at).and_then(|()| self.step())
+            };
+            match result {
+                Ok(None) => {}
+                Ok(Some(value)) => return Ok(value),
+                Err(stop) => return Err(self.explain(stop, at)),
+            }
+        }
+    }
+
+    fn explain(&self, stop: Stop, at: u64) -> SnapshotError {
+        let place = self.path(self.stack.len());
+        match stop {
+            Stop::Input(InputError::Ended) => {
+                SnapshotError::CutShort { byte: self.input.offset(), path: place }
+            }
+            Stop::Input(InputError::Failed(message)) => SnapshotError::Container(message),
+            Stop::Input(InputError::Cancelled) => SnapshotError::Cancelled,
+            Stop::Input(InputError::TooLarge) => SnapshotError::TooLarge("its content is too long"),
+            Stop::Damaged(message) => SnapshotError::Damaged { byte: at, path: place, message },
+            Stop::Code(opcode, name) => SnapshotError::Code { byte: at, path: place, opcode, name },
+            Stop::Misfit(Misfit { path, message }, container) => {
+                SnapshotError::Field { byte: Some(at), path: self.path(container) + &path, message }
+            }
+            Stop::TooMuch => SnapshotError::TooLarge("what it holds takes too much memory"),
+        }
+    }
+
+    /// One opcode; the value that the pickle makes, at its end.
+    #[expect(clippy::too_many_lines, reason = "one line an opcode")]
+    fn step(&mut self) -> Result<Option<Value>, Stop> {
+        let opcode = self.input.byte()?;
+        match opcode {
+            op::LONG_BINGET => {
+                let number = u32::from_le_bytes(self.input.array()?);
+                self.get(number as usize)?;
+            }
+            op::BINGET => {
+                let number = self.input.byte()?;
+                self.get(usize::from(number))?;
+            }
+            op::MEMOIZE => self.put(self.memo.len())?,
+            op::BINPUT => {
+                let number = self.input.byte()?;
+                self.put(usize::from(number))?;
+            }
+            op::LONG_BINPUT => {
+                let number = u32::from_le_bytes(self.input.array()?);
+                self.put(number as usize)?;
+            }
+            op::BININT1 => {
+                let number = self.input.byte()?;
+                self.stack.push(Value::Int(number.into()));
+            }
+            op::BININT2 => {
+                let number = u16::from_le_bytes(self.input.array()?);
+                self.stack.push(Value::Int(number.into()));
+            }
+            op::BININT => {
+                let number = i32::from_le_bytes(self.input.array()?);
+                self.stack.push(Value::Int(number.into()));
+            }
+            op::LONG1 => {
+                let length = usize::from(self.input.byte()?);
+                let value = long(self.input.take(length)?);
+                self.stack.push(value);
+            }
+            op::LONG4 => self.long4()?,
+            op::BINFLOAT => {
+                let number = f64::from_be_bytes(self.input.array()?);
+                self.stack.push(Value::Float(number));
+            }
+            op::SHORT_BINUNICODE | op::SHORT_BINSTRING => {
+                let length = usize::from(self.input.byte()?);
+                let bytes = self.input.take(length)?;
+                let Ok(text) = std::str::from_utf8(bytes) else { return damaged("a text that is not UTF-8") };
+                let value = self.heap.text(text).ok_or(Stop::TooMuch)?;
+                self.stack.push(value);
+            }
+            op::BINUNICODE | op::BINSTRING => {
+                let length = u32::from_le_bytes(self.input.array()?);
+                self.long_text(length.into())?;
+            }
+            op::BINUNICODE8 => {
+                let length = u64::from_le_bytes(self.input.array()?);
+                self.long_text(length)?;
+            }
+            op::SHORT_BINBYTES => {
+                let length = self.input.byte()?;
+                self.bytes(length.into())?;
+            }
+            op::BINBYTES => {
+                let length = u32::from_le_bytes(self.input.array()?);
+                self.bytes(length.into())?;
+            }
+            op::BINBYTES8 | op::BYTEARRAY8 => {
+                let length = u64::from_le_bytes(self.input.array()?);
+                self.bytes(length)?;
+            }
+            op::NONE => self.stack.push(Value::None),
+            op::NEWTRUE => self.stack.push(Value::Bool(true)),
+            op::NEWFALSE => self.stack.push(Value::Bool(false)),
+            op::MARK => {
+                if self.marks.len() >= MOST_MARKS {
+                    return damaged("lists and dictionaries lie too deep in each other");
+                }
+                self.marks.push(self.stack.len());
+            }
+            op::EMPTY_DICT => {
+                let value = self.heap.new_dict().ok_or(Stop::TooMuch)?;
+                self.stack.push(value);
+            }
+            op::EMPTY_LIST => {
+                let value = self.heap.new_list().ok_or(Stop::TooMuch)?;
+                self.stack.push(value);
+            }
+            op::SETITEMS => {
+                let mark = self.mark()?;
+                self.set_items(mark)?;
+            }
+            op::SETITEM => {
+                let items = self.stack.len().checked_sub(2);
+                self.set_items(self.above_marks(items)?)?;
+            }
+            op::APPENDS => {
+                let mark = self.mark()?;
+                self.append(mark)?;
+            }
+            op::APPEND => {
+                let items = self.stack.len().checked_sub(1);
+                self.append(self.above_marks(items)?)?;
+            }
+            op::LIST => {
+                let mark = self.mark()?;
+                let value = self.heap.new_list().ok_or(Stop::TooMuch)?;
+                self.stack.insert(mark, value);
+                self.append(mark + 1)?;
+            }
+            op::DICT => {
+                let mark = self.mark()?;
+                let value = self.heap.new_dict().ok_or(Stop::TooMuch)?;
+                self.stack.insert(mark, value);
+                self.set_items(mark + 1)?;
+            }
+            op::EMPTY_TUPLE => self.tuple(self.stack.len())?,
+            op::TUPLE => {
+                let mark = self.mark()?;
+                self.tuple(mark)?;
+            }
+            op::TUPLE1 => self.tuple(self.above_marks(self.stack.len().checked_sub(1))?)?,
+            op::TUPLE2 => self.tuple(self.above_marks(self.stack.len().checked_sub(2))?)?,
+            op::TUPLE3 => self.tuple(self.above_marks(self.stack.len().checked_sub(3))?)?,
+            op::POP => {
+                // After a mark, it is the mark that goes.
+                if self.marks.last() == Some(&self.stack.len()) {
+                    self.marks.pop();
+                } else {
+                    self.pop()?;
+                }
+            }
+            op::POP_MARK => {
+                let mark = self.mark()?;
+                self.stack.truncate(mark);
+            }
+            op::DUP => {
+                let top = self.top()?;
+                self.stack.push(top);
+            }
+            op::PROTO => {
+                let version = self.input.byte()?;
+                if !(2..=5).contains(&version) {
+                    return damaged(format!("pickle protocol {version}; PyTorch writes 2 to 5"));
+                }
+            }
+            // Frames say how much to read at once, which a buffer does as well.
+            op::FRAME => self.input.skip(8)?,
+            op::STOP => {
+                let value = self.pop()?;
+                if !self.stack.is_empty() || !self.marks.is_empty() {
+                    return damaged("the pickle ends with something unfinished");
+                }
+                return Ok(Some(value));
+            }
+            _ => return self.refuse(opcode),
+        }
+        Ok(None)
+    }
+
+    fn refuse(&mut self, opcode: u8) -> Result<Option<Value>, Stop> {
+        let name_in = |list: &[(u8, &'static str)]| {
+            list.iter().find(|(known, _)| *known == opcode).map(|(_, name)| *name)
+        };
+        if let Some(name) = name_in(&op::CODE) {
+            let named = match opcode {
+                op::GLOBAL => self.two_lines(),
+                op::STACK_GLOBAL => self.two_texts(),
+                _ => String::new(),
+            };
+            return Err(Stop::Code(name, named));
+        }
+        match name_in(&op::OTHER) {
+            Some(name) => damaged(format!("the opcode {name}, which no snapshot needs")),
+            None => damaged(format!("{opcode:#04x} is no opcode of a pickle")),
+        }
+    }
+
+    /// What GLOBAL names: a module and a name, on a line each.
+    fn two_lines(&mut self) -> String {
+        let mut text = Vec::new();
+        let mut lines = 0;
+        while lines < 2 && text.len() < 200 {
+            match self.input.byte() {
+                Ok(b'\n') => {
+                    lines += 1;
+                    text.push(b'.');
+                }
+                Ok(byte) => text.push(byte),
+                Err(_) => break,
+            }
+        }
+        String::from_utf8_lossy(&text).trim_end_matches('.').to_owned()
+    }
+
+    fn two_texts(&self) -> String {
+        let texts = self.stack.iter().rev().take(2).rev();
+        let texts: Vec<&str> = texts.filter_map(|value| self.heap.text_of(*value)).collect();
+        texts.join(".")
+    }
+
+    fn long4(&mut self) -> Result<(), Stop> {
+        let length = u32::from_le_bytes(self.input.array()?);
+        if length > 1 << 10 {
+            return damaged(format!("a number of {length} bytes"));
+        }
+        let value = long(self.input.take(length as usize)?);
+        self.stack.push(value);
+        Ok(())
+    }
+
+    fn long_text(&mut self, length: u64) -> Result<(), Stop> {
+        let Some(length) = usize::try_from(length).ok().filter(|length| *length as u64 <= LONGEST_TEXT)
+        else {
+            return damaged(format!("a text of {length} bytes"));
+        };
+        let mut text = std::mem::take(&mut self.text);
+        self.input.text(length, &mut text)?;
+        let Ok(content) = std::str::from_utf8(&text) else { return damaged("a text that is not UTF-8") };
+        let value = self.heap.text(content).ok_or(Stop::TooMuch)?;
+        self.text = text;
+        self.stack.push(value);
+        Ok(())
+    }
+
+    /// Bytes are of no use in a snapshot.
+    fn bytes(&mut self, length: u64) -> Result<(), Stop> {
+        self.input.skip(length)?;
+        self.stack.push(Value::Other);
+        Ok(())
+    }
+
+    fn top(&self) -> Result<Value, Stop> {
+        let floor = self.marks.last().copied().unwrap_or(0);
+        match self.stack.last() {
+            Some(value) if self.stack.len() > floor => Ok(*value),
+            _ => damaged("the stack is empty"),
+        }
+    }
+
+    fn pop(&mut self) -> Result<Value, Stop> {
+        let value = self.top()?;
+        self.stack.pop();
+        Ok(value)
+    }
+
+    fn mark(&mut self) -> Result<usize, Stop> {
+        match self.marks.pop() {
+            Some(mark) => Ok(mark),
+            None => damaged("a mark is missing"),
+        }
+    }
+
+    /// A place of the stack that must not lie below an open mark.
+    fn above_marks(&self, place: Option<usize>) -> Result<usize, Stop> {
+        let floor = self.marks.last().copied().unwrap_or(0);
+        match place {
+            Some(place) if place >= floor => Ok(place),
+            _ => damaged("the stack holds too little"),
+        }
+    }
+
+    fn get(&mut self, number: usize) -> Result<(), Stop> {
+        let value = match self.memo.get(number) {
+            Some(Kept::Text(text)) => Value::Text(*text),
+            Some(Kept::Object(object)) => Value::Object(*object),
+            Some(Kept::Other(other)) => self.others.get(*other as usize).copied().unwrap_or(Value::None),
+            Some(Kept::Nothing) | None => return damaged(format!("the memo has no entry {number}")),
+        };
+        self.stack.push(value);
+        Ok(())
+    }
+
+    fn put(&mut self, number: usize) -> Result<(), Stop> {
+        let kept = match self.top()? {
+            Value::Text(text) => Kept::Text(text),
+            Value::Object(object) => Kept::Object(object),
+            other => {
+                let number = u32::try_from(self.others.len()).map_err(|_| Stop::TooMuch)?;
+                self.others.push(other);
+                Kept::Other(number)
+            }
+        };
+        if number > self.memo.len().saturating_add(MEMO_LEAP) {
+            return damaged(format!("entry {number} of the memo comes before the ones below it"));
+        }
+        while self.memo.len() < number {
+            self.memo.push(Kept::Nothing);
+        }
+        match self.memo.get_mut(number) {
+            Some(place) => *place = kept,
+            None => self.memo.push(kept),
+        }
+        Ok(())
+    }
+
+    fn container(&self, items: usize) -> Result<(usize, u32), Stop> {
+        let place = self.above_marks(items.checked_sub(1))?;
+        match self.stack.get(place) {
+            Some(Value::Object(object)) => Ok((place, *object)),
+            _ => damaged("items without a list or dictionary to put them in"),
+        }
+    }
+
+    fn set_items(&mut self, items: usize) -> Result<(), Stop> {
+        let (place, dict) = self.container(items)?;
+        let pairs = self.stack.get(items..).unwrap_or_default();
+        if !pairs.len().is_multiple_of(2) {
+            return damaged("a key without a value");
+        }
+        self.heap.set_items(dict, pairs).map_err(|misfit| Stop::Misfit(misfit, place))?;
+        self.stack.truncate(items);
+        Ok(())
+    }
+
+    fn append(&mut self, items: usize) -> Result<(), Stop> {
+        let (place, list) = self.container(items)?;
+        let values = self.stack.get(items..).unwrap_or_default();
+        self.heap.append(list, values).map_err(|misfit| Stop::Misfit(misfit, place))?;
+        self.stack.truncate(items);
+        Ok(())
+    }
+
+    fn tuple(&mut self, items: usize) -> Result<(), Stop> {
+        let members = self.stack.get(items..).unwrap_or_default();
+        let value = self.heap.new_tuple(members).ok_or(Stop::TooMuch)?;
+        self.stack.truncate(items);
+        self.stack.push(value);
+        Ok(())
+    }
+
+    fn check_memory(&mut self, at: u64) -> Result<(), Stop> {
+        self.checked_at = at + (1 << 16);
+        let own = self.stack.len() * size_of::<Value>()
+            + self.memo.len() * size_of::<Kept>()
+            + self.others.len() * size_of::<Value>();
+        if own + self.heap.size() > self.most_memory { Err(Stop::TooMuch) } else { Ok(()) }
+    }
+
+    /// Where in the snapshot the value at `place` of the stack belongs: `device_traces[0][17].size`.
+    fn path(&self, place: usize) -> String {
+        let mut path = String::new();
+        for (index, mark) in self.marks.iter().enumerate() {
+            if *mark > place {
+                break;
+            }
+            let next = self.marks.get(index + 1).copied().unwrap_or(usize::MAX);
+            // The container of the next mark, or the value itself.
+            let child = next.saturating_sub(1).min(place);
+            self.push_path(&mut path, *mark, child);
+            if child == place {
+                break;
+            }
+        }
+        path
+    }
+
+    /// The way from the container below `mark` to the value at `child`.
+    fn push_path(&self, path: &mut String, mark: usize, child: usize) {
+        let container = mark.checked_sub(1).and_then(|place| self.stack.get(place));
+        let Some(Value::Object(container)) = container else { return };
+        let mut place = mark;
+        if matches!(self.heap.object(*container), Object::Dict(_)) {
+            while place < child {
+                let is_value = place + 1 == child;
+                let mut last = place + 1;
+                // What follows a value and is no key goes into the value.
+                while last < child && !matches!(self.stack.get(last + 1), Some(Value::Text(_)) | None) {
+                    last += 1;
+                }
+                if is_value || last >= child {
+                    self.push_key(path, place);
+                    self.push_indices(path, place + 1, child);
+                    return;
+                }
+                place = last + 1;
+            }
+            return;
+        }
+        let is_dict = |place: usize| match self.stack.get(place) {
+            Some(Value::Object(object)) => Some(matches!(self.heap.object(*object), Object::Dict(_))),
+            _ => None,
+        };
+        // A dictionary behind a list goes into that list.
+        let is_inner = child > mark && is_dict(child) == Some(true) && is_dict(child - 1) == Some(false);
+        let outer = if is_inner { child - 1 } else { child };
+        push_index(path, self.heap.length(*container) + (outer - mark));
+        self.push_indices(path, outer, child);
+    }
+
+    fn push_key(&self, path: &mut String, place: usize) {
+        let key = self.stack.get(place).and_then(|key| self.heap.text_of(*key));
+        if !path.is_empty() {
+            path.push('.');
+        }
+        path.extend(key.unwrap_or("?").chars().take(80));
+    }
+
+    /// Each of the values from `from` on goes into the one before.
+    fn push_indices(&self, path: &mut String, from: usize, child: usize) {
+        for place in from..child {
+            if let Some(Value::Object(list)) = self.stack.get(place) {
+                push_index(path, self.heap.length(*list));
+            }
+        }
+    }
+}
+
+fn push_index(path: &mut String, index: usize) {
+    path.extend(["[", &index.to_string(), "]"]);
+}
+
+/// A number of any length: little-endian, two's complement. Those of more than 64 bits are of no use in a snapshot.
+fn long(bytes: &[u8]) -> Value {
+    let is_negative = bytes.last().is_some_and(|last| *last >= 0x80);
+    let fill = if is_negative { 0xff } else { 0 };
+    let mut low = [fill; 8];
+    for (place, byte) in low.iter_mut().zip(bytes) {
+        *place = *byte;
+    }
+    let is_short = bytes.get(8..).unwrap_or_default().iter().all(|byte| *byte == fill);
+    let (signed, unsigned) = (i64::from_le_bytes(low), u64::from_le_bytes(low));
+    match (is_short, is_negative, signed < 0) {
+        (true, false, false) | (true, true, true) => Value::Int(signed),
+        (true, false, true) => Value::Large(unsigned),
+        _ => Value::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_numbers_are_read_with_their_sign() {
+        assert_eq!(long(&[]), Value::Int(0));
+        assert_eq!(long(&[0xff]), Value::Int(-1));
+        assert_eq!(long(&[0xff, 0]), Value::Int(255));
+        assert_eq!(long(&139_949_292_650_496_u64.to_le_bytes()), Value::Int(139_949_292_650_496));
+        assert_eq!(long(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0]), Value::Large(u64::MAX));
+        assert_eq!(long(&[0; 9]), Value::Int(0));
+        assert_eq!(long(&[0, 0, 0, 0, 0, 0, 0, 0, 1]), Value::Other);
+    }
+}

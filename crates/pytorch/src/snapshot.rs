@@ -1,0 +1,236 @@
+//! PyTorch's memory snapshots: what `torch.cuda.memory._dump_snapshot` writes.
+//!
+//! [`read`] takes a snapshot from any reader: a pickle of protocol 2 to 5, also packed with gzip or zstd or inside a zip archive, the
+//! JSON and the HTML that `_memory_viz.py` writes, `_snapshot()` as a dictionary or a bare list of segments. [`SnapshotFile::record`] makes
+//! a [`Recording`](blockyard_record::Recording) of one device without any allocator: each block is where the trace says it was.
+//!
+//! No code of a file ever runs, see [`pickle`](crate::pickle).
+
+mod container;
+mod error;
+mod finish;
+mod html;
+mod json;
+mod keys;
+mod trace;
+mod zip;
+
+pub(crate) mod heap;
+
+use std::io::Read;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use blockyard_record::{BlockState, Bytes, PoolId, PoolKind, StackId, Stacks, StreamId, TextId};
+
+use self::container::Content;
+use self::heap::{Heap, Misfit};
+use crate::pickle::{Input, Machine};
+
+pub use self::container::{FileKind, file_kind};
+pub use self::error::SnapshotError;
+pub use self::trace::{DeviceTrace, EntryContext, SnapshotEntry};
+
+/// A memory snapshot of PyTorch, as the file has it.
+#[derive(Clone, Debug, Default)]
+pub struct SnapshotFile {
+    /// The devices that have segments or a trace, by ascending index.
+    pub devices: Vec<DeviceSnapshot>,
+    /// The settings of the allocator, as far as they are told.
+    pub settings: SnapshotSettings,
+    /// Where named stretches of the program begin and end, in the order of the file.
+    pub annotations: Vec<Annotation>,
+    /// All stacks, frames and texts.
+    pub stacks: Arc<Stacks>,
+    /// What entries of traces have in common beside their memory.
+    pub contexts: Vec<EntryContext>,
+    /// What of the file was passed over, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// What a snapshot says of one device.
+#[derive(Clone, Debug, Default)]
+pub struct DeviceSnapshot {
+    /// The device's index.
+    pub index: u32,
+    /// What happened, in order.
+    pub trace: DeviceTrace,
+    /// What was there when the snapshot was taken, by ascending address.
+    pub segments: Vec<SnapshotSegment>,
+}
+
+/// A segment when the snapshot was taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotSegment {
+    /// The device's index.
+    pub device: u32,
+    /// Where it starts.
+    pub addr: u64,
+    /// Its size.
+    pub size: Bytes,
+    /// The stream that may use it.
+    pub stream: StreamId,
+    /// The memory pool that owns it.
+    pub pool_id: PoolId,
+    /// Whether it belongs to the small or to the large pool.
+    pub pool: PoolKind,
+    /// Whether its memory is mapped page by page.
+    pub is_expandable: bool,
+    /// The sums that PyTorch reported: allocated, active and requested bytes.
+    pub sums: [Bytes; 3],
+    /// The stack that it was made from.
+    pub stack: StackId,
+    /// Its blocks by ascending address.
+    pub blocks: Vec<SnapshotBlock>,
+}
+
+/// A block of such a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SnapshotBlock {
+    /// Where it starts; until the segment is complete, what the file said.
+    addr: Option<u64>,
+    /// Its size.
+    pub size: Bytes,
+    /// What it was last handed out for; `None` where the file does not say.
+    pub requested: Option<Bytes>,
+    /// What it is used for.
+    pub state: BlockState,
+    /// The stack that it was handed out to.
+    pub stack: StackId,
+}
+
+/// A moment at which a named stretch of the program begins or ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Annotation {
+    /// Its name: a text of the file's stacks.
+    pub name: TextId,
+    /// Whether the stretch ends here.
+    pub is_end: bool,
+    /// The device that it belongs to; `None` for all.
+    pub device: Option<u32>,
+    /// When, in microseconds.
+    pub time_us: u64,
+}
+
+/// The settings of the allocator, where the file tells them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SnapshotSettings {
+    /// The text of `PYTORCH_CUDA_ALLOC_CONF`, or one that means the same as the values that the file has.
+    pub config: String,
+    /// Each setting as the file has it, in its order.
+    pub values: Vec<(String, String)>,
+}
+
+/// How much of a file is read, so that no file can take all memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest content, unpacked, in bytes.
+    pub content: u64,
+    /// The most memory while reading, about, in bytes.
+    pub memory: usize,
+}
+
+impl Default for Limits {
+    /// 16 GiB of content; 8 GiB of memory, 3 GiB where addresses have 32 bits.
+    fn default() -> Self {
+        let memory = usize::try_from(8_u64 << 30).unwrap_or(3 << 30);
+        Self { content: 16 << 30, memory }
+    }
+}
+
+impl Default for SnapshotSegment {
+    fn default() -> Self {
+        Self {
+            device: 0,
+            addr: 0,
+            size: Bytes::ZERO,
+            stream: StreamId::DEFAULT,
+            pool_id: PoolId::DEFAULT,
+            pool: PoolKind::Large,
+            is_expandable: false,
+            sums: [Bytes::ZERO; 3],
+            stack: StackId::EMPTY,
+            blocks: Vec::new(),
+        }
+    }
+}
+
+impl Default for SnapshotBlock {
+    fn default() -> Self {
+        Self {
+            addr: None,
+            size: Bytes::ZERO,
+            requested: None,
+            state: BlockState::Inactive,
+            stack: StackId::EMPTY,
+        }
+    }
+}
+
+impl SnapshotBlock {
+    /// Where it starts.
+    #[must_use]
+    pub fn addr(&self) -> u64 {
+        self.addr.unwrap_or_default()
+    }
+}
+
+impl SnapshotSegment {
+    /// Gives each block its place: what the file says, else behind the block before it.
+    fn place_blocks(&mut self) -> Result<(), Misfit> {
+        let end = self.addr.checked_add(self.size.get());
+        let end =
+            end.ok_or_else(|| Misfit::new(".total_size", "the segment ends behind the last address"))?;
+        let mut next = self.addr;
+        for (index, block) in self.blocks.iter_mut().enumerate() {
+            let addr = *block.addr.get_or_insert(next);
+            let wrong = |message: &str| Misfit::new(format!(".blocks[{index}]"), message);
+            if addr < next {
+                return Err(wrong("the block begins before the one in front of it ends"));
+            }
+            next = addr
+                .checked_add(block.size.get())
+                .filter(|after| *after <= end)
+                .ok_or_else(|| wrong("the block ends behind its segment"))?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads a snapshot; `on_progress` is told how many bytes of the reader have been read.
+///
+/// # Errors
+///
+/// [`SnapshotError`] says what is wrong, at which byte of the unpacked content and where in the snapshot.
+pub fn read(
+    reader: impl Read,
+    on_progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+) -> Result<SnapshotFile, SnapshotError> {
+    read_within(reader, Limits::default(), on_progress)
+}
+
+/// As [`read`], with limits of one's own.
+///
+/// # Errors
+///
+/// As [`read`]; [`SnapshotError::TooLarge`] beyond a limit.
+pub fn read_within(
+    reader: impl Read,
+    limits: Limits,
+    on_progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+) -> Result<SnapshotFile, SnapshotError> {
+    let counted = container::Counted::new(reader);
+    let packed = counted.count();
+    let mut report = |_: u64| on_progress(packed.get());
+    let mut heap = Heap::new();
+    let root = match container::open(Box::new(counted))? {
+        Content::Pickle(reader) => {
+            let input = Input::new(reader, limits.content, &mut report);
+            Machine::new(input, &mut heap, limits.memory).run()?
+        }
+        Content::Json(reader) => {
+            json::read(reader.take(limits.content), &mut heap, limits.memory, &mut report)?
+        }
+    };
+    finish::finish(heap, root)
+}

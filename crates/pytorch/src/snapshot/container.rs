@@ -1,0 +1,172 @@
+//! What is around a snapshot: gzip, zstd, zip, HTML; and which kind of file it is.
+
+use std::cell::Cell;
+use std::io::{self, BufReader, Cursor, Read};
+use std::rc::Rc;
+
+use super::{SnapshotError, html, zip};
+use crate::gzip::GzipReader;
+
+/// The beginning of a file, which tells its kind.
+const HEAD: usize = 1 << 10;
+/// Containers in each other: a gzip file in a zip archive is two.
+const MOST_CONTAINERS: usize = 4;
+
+/// What a snapshot is written in.
+pub(super) enum Content<'r> {
+    Pickle(Box<dyn Read + 'r>),
+    Json(Box<dyn Read + 'r>),
+}
+
+/// What the beginning of a file shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// A pickle, or JSON or HTML that may hold a snapshot: [`read`](super::read) opens it.
+    Snapshot,
+    /// A recording of this project, one JSON value a line.
+    Recording,
+    /// gzip, zstd or zip around something else, which the beginning does not show.
+    Packed,
+    /// Neither.
+    Other,
+}
+
+/// Tells the kind of a file by its beginning (a few hundred bytes are enough); unpacks gzip to look inside.
+#[must_use]
+pub fn file_kind(bytes: &[u8]) -> FileKind {
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        let mut head = vec![0; HEAD];
+        let length = read_up_to(&mut GzipReader::new(bytes), &mut head).unwrap_or(0);
+        return match head.get(..length) {
+            Some([]) | None => FileKind::Packed,
+            Some(content) => file_kind(content),
+        };
+    }
+    match kind(bytes) {
+        Kind::Pickle | Kind::Json | Kind::Html => FileKind::Snapshot,
+        Kind::Recording => FileKind::Recording,
+        Kind::Gzip | Kind::Zstd | Kind::Zip => FileKind::Packed,
+        Kind::Other(_) => FileKind::Other,
+    }
+}
+
+enum Kind {
+    Pickle,
+    Json,
+    Html,
+    Recording,
+    Gzip,
+    Zstd,
+    Zip,
+    Other(&'static str),
+}
+
+fn kind(head: &[u8]) -> Kind {
+    match head {
+        [0x80, 2..=5, ..] => return Kind::Pickle,
+        [0x1f, 0x8b, ..] => return Kind::Gzip,
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => return Kind::Zstd,
+        [b'P', b'K', 3, 4, ..] => return Kind::Zip,
+        [0x89, b'P', b'N', b'G', ..] => return Kind::Other("a PNG image"),
+        [b'%', b'P', b'D', b'F', ..] => return Kind::Other("a PDF document"),
+        [0x80, ..] => return Kind::Other("a pickle of a protocol that PyTorch does not write"),
+        _ => {}
+    }
+    let text = head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head).trim_ascii_start();
+    match text {
+        [b'<', ..] => Kind::Html,
+        [b'{', rest @ ..] if rest.trim_ascii_start().starts_with(b"\"meta\"") => Kind::Recording,
+        // A pickle of protocol 0 begins with an opcode too: `(dp0`, `]p0`.
+        [b'{' | b'[', rest @ ..]
+            if rest.trim_ascii_start().first().is_none_or(|byte| b"\"{[]}".contains(byte)) =>
+        {
+            Kind::Json
+        }
+        [b'(', b'd' | b'l', ..] | [b']' | b'}', ..] => {
+            Kind::Other("a pickle of protocol 0 or 1, which PyTorch does not write")
+        }
+        _ if std::str::from_utf8(head).is_ok_and(|text| !text.contains('\0')) => {
+            Kind::Other("another kind of text")
+        }
+        _ => Kind::Other("another kind of file"),
+    }
+}
+
+/// Opens container in container until the content is there.
+pub(super) fn open<'r>(reader: Box<dyn Read + 'r>) -> Result<Content<'r>, SnapshotError> {
+    let mut reader = reader;
+    for _ in 0..MOST_CONTAINERS {
+        let mut head = vec![0; HEAD];
+        let length = read_up_to(&mut reader, &mut head).map_err(|error| container(&error))?;
+        head.truncate(length);
+        if head.is_empty() {
+            return Err(SnapshotError::Empty);
+        }
+        let kind = kind(&head);
+        let whole: Box<dyn Read + 'r> = Box::new(Cursor::new(head).chain(reader));
+        reader = match kind {
+            Kind::Pickle => return Ok(Content::Pickle(whole)),
+            Kind::Json => return Ok(Content::Json(whole)),
+            Kind::Gzip => Box::new(GzipReader::new(BufReader::with_capacity(1 << 16, whole))),
+            Kind::Zstd => {
+                let decoder = ruzstd::decoding::StreamingDecoder::new(whole);
+                Box::new(decoder.map_err(|error| {
+                    SnapshotError::Container(format!("the zstd data is damaged: {error}"))
+                })?)
+            }
+            Kind::Zip => zip::open(BufReader::with_capacity(1 << 16, whole))?,
+            Kind::Html => html::open(BufReader::with_capacity(1 << 16, whole))?,
+            Kind::Recording => {
+                return Err(SnapshotError::OtherKind(
+                    "a recording of operations (one JSON value a line)".to_owned(),
+                ));
+            }
+            Kind::Other(kind) => return Err(SnapshotError::OtherKind(kind.to_owned())),
+        };
+    }
+    Err(SnapshotError::OtherKind("an archive in an archive in an archive in an archive".to_owned()))
+}
+
+pub(super) fn container(error: &io::Error) -> SnapshotError {
+    SnapshotError::Container(error.to_string())
+}
+
+/// Fills the buffer as far as the reader goes.
+pub(super) fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut length = 0;
+    while let Some(rest) = buffer.get_mut(length..).filter(|rest| !rest.is_empty()) {
+        match reader.read(rest) {
+            Ok(0) => break,
+            Ok(count) => length += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // What is there may be enough; if not, the error comes again.
+            Err(_) if length > 0 => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(length)
+}
+
+/// Counts the bytes of a reader.
+pub(super) struct Counted<R> {
+    reader: R,
+    count: Rc<Cell<u64>>,
+}
+
+impl<R> Counted<R> {
+    pub(super) fn new(reader: R) -> Self {
+        Self { reader, count: Rc::default() }
+    }
+
+    pub(super) fn count(&self) -> Rc<Cell<u64>> {
+        Rc::clone(&self.count)
+    }
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.reader.read(buffer)?;
+        self.count.set(self.count.get() + count as u64);
+        Ok(count)
+    }
+}

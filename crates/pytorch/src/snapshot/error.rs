@@ -1,0 +1,80 @@
+/// Why a file is not a snapshot that can be shown.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SnapshotError {
+    /// No bytes at all.
+    #[error("the file is empty")]
+    Empty,
+    /// A known kind of file that is not a snapshot.
+    #[error("this is {0}, not a memory snapshot of PyTorch (torch.cuda.memory._dump_snapshot writes one)")]
+    OtherKind(String),
+    /// The gzip, zstd, zip or base64 around the snapshot is damaged, or the reader failed.
+    #[error("{0}")]
+    Container(String),
+    /// The file ends too early.
+    #[error("the file is cut short: it ends after byte {byte}{}", at(path))]
+    CutShort {
+        /// The byte of the unpacked content.
+        byte: u64,
+        /// Where in the snapshot.
+        path: String,
+    },
+    /// The pickle or the JSON does not make sense.
+    #[error("byte {byte}{}: {message}", at(path))]
+    Damaged {
+        /// The byte of the unpacked content.
+        byte: u64,
+        /// Where in the snapshot.
+        path: String,
+        /// In what way.
+        message: String,
+    },
+    /// The pickle names code, which a snapshot has no need of.
+    #[error(
+        "byte {byte}{}: the opcode {opcode}{} would run code, which this program never does; a memory snapshot has none, a \
+         file of torch.save (a model, a checkpoint) or of another program has",
+        at(path),
+        named(name)
+    )]
+    Code {
+        /// The byte of the unpacked content.
+        byte: u64,
+        /// Where in the snapshot.
+        path: String,
+        /// The opcode.
+        opcode: &'static str,
+        /// What it names, if it names something.
+        name: String,
+    },
+    /// Something of the snapshot is missing or is not what it must be.
+    #[error("{}{}: {message}", byte_of(*byte), if path.is_empty() { "the snapshot" } else { path })]
+    Field {
+        /// The byte of the unpacked content, where it is known.
+        byte: Option<u64>,
+        /// Where in the snapshot: `device_traces[0][17].size`.
+        path: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// More than this program takes on.
+    #[error("the file is too large: {0}")]
+    TooLarge(&'static str),
+    /// The one who is told about progress broke it off.
+    #[error("cancelled")]
+    Cancelled,
+    /// The trace and the segments do not add up to a recording.
+    #[error(transparent)]
+    Recording(#[from] blockyard_record::RecordingError),
+}
+
+fn at(path: &str) -> String {
+    if path.is_empty() { String::new() } else { format!(", in {path}") }
+}
+
+fn byte_of(byte: Option<u64>) -> String {
+    byte.map_or_else(String::new, |byte| format!("byte {byte}, "))
+}
+
+fn named(name: &str) -> String {
+    if name.is_empty() { String::new() } else { format!(" of {name}") }
+}

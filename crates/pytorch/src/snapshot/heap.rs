@@ -1,0 +1,654 @@
+//! Values of a file in the making, and the rows that they become.
+//!
+//! A list that begins with an entry of a trace is a trace: its entries go to columns as they are appended, and so do segments,
+//! blocks and annotations. What is left as lists and dictionaries of values is little. Position decides in the end: rows that turn
+//! up where they do not belong are an error there.
+
+use blockyard_record::{BlockState, Bytes, PoolId, PoolKind, StackId, Stacks, StreamId, TextId, TraceEntry};
+use rustc_hash::FxHashMap;
+
+use super::keys as key;
+use super::trace::{DeviceTrace, EntryContext, SnapshotEntry};
+use super::{Annotation, SnapshotBlock, SnapshotSegment};
+
+/// Calls of one stack; deeper ones are cut by PyTorch itself.
+const DEEPEST_STACK: usize = 1 << 16;
+
+/// A value that is not finished, or that nothing has taken yet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Value {
+    None,
+    Bool(bool),
+    Int(i64),
+    /// A whole number of 2^63 or more.
+    Large(u64),
+    Float(f64),
+    Text(u32),
+    Object(u32),
+    /// Something that no snapshot needs: bytes, a number of more than 64 bits.
+    Other,
+}
+
+/// What an object is by now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Object {
+    /// Values in a slot.
+    List(u32),
+    /// Keys and values, in turn, in a slot.
+    Dict(u32),
+    Tuple(u32),
+    /// Rows; the number is that of the list among its kind.
+    Trace(u32),
+    Segments,
+    Blocks(u32),
+    Annotations,
+    /// A list of frames.
+    Stack(StackId),
+    /// A frame.
+    Frame(u32),
+    /// What became a row.
+    Taken,
+}
+
+/// A value that does not fit where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Misfit {
+    /// Where, from the container on: `[17].size`.
+    pub(crate) path: String,
+    /// In what way.
+    pub(crate) message: String,
+}
+
+impl Misfit {
+    pub(crate) fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { path: path.into(), message: message.into() }
+    }
+
+    pub(crate) fn inside(mut self, outer: &str) -> Self {
+        self.path.insert_str(0, outer);
+        self
+    }
+}
+
+/// The objects and rows.
+#[derive(Debug)]
+pub(crate) struct Heap {
+    pub(super) stacks: Stacks,
+    objects: Vec<Object>,
+    slots: Vec<Vec<Value>>,
+    vacant: Vec<u32>,
+    pub(super) traces: Vec<DeviceTrace>,
+    pub(super) contexts: Vec<EntryContext>,
+    context_numbers: FxHashMap<EntryContext, u32>,
+    /// The last one, which the next entry most likely has too.
+    context: (EntryContext, u32),
+    pub(super) segments: Vec<SnapshotSegment>,
+    block_lists: Vec<Vec<SnapshotBlock>>,
+    pub(super) annotations: Vec<Annotation>,
+    /// Fields that are not known, and how often they were met.
+    pub(super) unknown: FxHashMap<TextId, u64>,
+    /// Actions that are not known, and how often they were met.
+    pub(super) unknown_actions: FxHashMap<TextId, u64>,
+    frames: Vec<u32>,
+    rows: usize,
+}
+
+impl Heap {
+    pub(crate) fn new() -> Self {
+        let context = EntryContext::default();
+        Self {
+            stacks: key::stacks(),
+            objects: Vec::new(),
+            slots: Vec::new(),
+            vacant: Vec::new(),
+            traces: Vec::new(),
+            contexts: vec![context],
+            context_numbers: std::iter::once((context, 0)).collect(),
+            context: (context, 0),
+            segments: Vec::new(),
+            block_lists: Vec::new(),
+            annotations: Vec::new(),
+            unknown: FxHashMap::default(),
+            unknown_actions: FxHashMap::default(),
+            frames: Vec::new(),
+            rows: 0,
+        }
+    }
+
+    /// About how many bytes all this takes.
+    pub(crate) fn size(&self) -> usize {
+        // A vector of values keeps a few more than it needs; what is in slots is counted when it is put there.
+        self.stacks.size()
+            + self.objects.capacity() * size_of::<Object>()
+            + self.slots.capacity() * size_of::<Vec<Value>>()
+            + self.rows
+            + self.traces.iter().map(DeviceTrace::size).sum::<usize>()
+            + self.segments.capacity() * size_of::<SnapshotSegment>()
+            + self.annotations.capacity() * size_of::<Annotation>()
+            + self.contexts.capacity() * 4 * size_of::<EntryContext>()
+    }
+
+    pub(crate) fn text(&mut self, text: &str) -> Option<Value> {
+        self.stacks.intern_text(text).map(|id| Value::Text(id.get()))
+    }
+
+    pub(crate) fn text_of(&self, value: Value) -> Option<&str> {
+        match value {
+            Value::Text(text) => Some(self.stacks.texts().get(TextId::new(text))),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn object(&self, object: u32) -> Object {
+        self.objects.get(object as usize).copied().unwrap_or(Object::Taken)
+    }
+
+    pub(crate) fn new_list(&mut self) -> Option<Value> {
+        let slot = self.new_slot()?;
+        self.add(Object::List(slot))
+    }
+
+    pub(crate) fn new_dict(&mut self) -> Option<Value> {
+        let slot = self.new_slot()?;
+        self.add(Object::Dict(slot))
+    }
+
+    pub(crate) fn new_tuple(&mut self, members: &[Value]) -> Option<Value> {
+        let slot = self.new_slot()?;
+        self.fill(slot, members);
+        self.add(Object::Tuple(slot))
+    }
+
+    fn add(&mut self, object: Object) -> Option<Value> {
+        let number = u32::try_from(self.objects.len()).ok()?;
+        self.objects.push(object);
+        Some(Value::Object(number))
+    }
+
+    fn new_slot(&mut self) -> Option<u32> {
+        if let Some(slot) = self.vacant.pop() {
+            return Some(slot);
+        }
+        let slot = u32::try_from(self.slots.len()).ok()?;
+        self.slots.push(Vec::new());
+        Some(slot)
+    }
+
+    fn fill(&mut self, slot: u32, values: &[Value]) {
+        if let Some(place) = self.slots.get_mut(slot as usize) {
+            let before = place.capacity();
+            place.extend_from_slice(values);
+            self.rows += (place.capacity() - before) * size_of::<Value>();
+        }
+    }
+
+    fn release(&mut self, slot: u32) {
+        if let Some(place) = self.slots.get_mut(slot as usize) {
+            place.clear();
+            if place.capacity() > 64 {
+                self.rows = self.rows.saturating_sub(place.capacity() * size_of::<Value>());
+                *place = Vec::new();
+            }
+            self.vacant.push(slot);
+        }
+    }
+
+    pub(super) fn values(&self, slot: u32) -> &[Value] {
+        self.slots.get(slot as usize).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// How many items the list has.
+    pub(crate) fn length(&self, list: u32) -> usize {
+        match self.object(list) {
+            Object::List(slot) | Object::Tuple(slot) => self.values(slot).len(),
+            Object::Dict(slot) => self.values(slot).len() / 2,
+            Object::Trace(trace) => self.traces.get(trace as usize).map_or(0, DeviceTrace::len),
+            Object::Segments => self.segments.len(),
+            Object::Blocks(blocks) => self.block_lists.get(blocks as usize).map_or(0, Vec::len),
+            Object::Annotations => self.annotations.len(),
+            Object::Stack(stack) => self.stacks.frames(stack).len(),
+            Object::Frame(_) | Object::Taken => 0,
+        }
+    }
+
+    /// Sets keys of a dictionary; keys and values stand in turn.
+    pub(crate) fn set_items(&mut self, dict: u32, pairs: &[Value]) -> Result<(), Misfit> {
+        let Object::Dict(slot) = self.object(dict) else {
+            return Err(Misfit::new("", "keys for something that is no dictionary"));
+        };
+        self.fill(slot, pairs);
+        Ok(())
+    }
+
+    /// Appends to a list.
+    pub(crate) fn append(&mut self, list: u32, values: &[Value]) -> Result<(), Misfit> {
+        let mut rest = values;
+        if let Object::List(slot) = self.object(list) {
+            let kind = values.first().filter(|_| self.values(slot).is_empty());
+            let Some(rows) = kind.and_then(|first| self.rows_of(*first)) else {
+                self.fill(slot, values);
+                return Ok(());
+            };
+            self.release(slot);
+            self.set(list, rows);
+        }
+        while let Some((value, behind)) = rest.split_first() {
+            let place = |heap: &Self| format!("[{}]", heap.length(list));
+            let Value::Object(item) = *value else {
+                return Err(Misfit::new(
+                    place(self),
+                    format!("{} where a dictionary is expected", self.describe(*value)),
+                ));
+            };
+            let Object::Dict(slot) = self.object(item) else {
+                return Err(Misfit::new(
+                    place(self),
+                    format!("{} where a dictionary is expected", self.describe(*value)),
+                ));
+            };
+            // The values leave the heap for as long as they are read.
+            let values = self.slots.get_mut(slot as usize).map(std::mem::take).unwrap_or_default();
+            let result = self.append_row(list, &values);
+            if let Some(place) = self.slots.get_mut(slot as usize) {
+                *place = values;
+            }
+            result.map_err(|misfit| misfit.inside(&place(self)))?;
+            self.release(slot);
+            self.set(item, Object::Taken);
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, object: u32, now: Object) {
+        if let Some(place) = self.objects.get_mut(object as usize) {
+            *place = now;
+        }
+    }
+
+    /// What a list is whose first item is this value, if it is a list of rows.
+    fn rows_of(&mut self, first: Value) -> Option<Object> {
+        let Value::Object(object) = first else { return None };
+        let Object::Dict(slot) = self.object(object) else { return None };
+        let telling = [key::ACTION, key::STATE, key::TOTAL_SIZE, key::BLOCKS, key::STAGE];
+        let told = fields(self.values(slot)).map(|(key, _)| key).find(|key| telling.contains(key))?;
+        match told {
+            key::ACTION => {
+                let number = u32::try_from(self.traces.len()).ok()?;
+                self.traces.push(DeviceTrace::default());
+                Some(Object::Trace(number))
+            }
+            key::STATE => {
+                let number = u32::try_from(self.block_lists.len()).ok()?;
+                self.block_lists.push(Vec::new());
+                Some(Object::Blocks(number))
+            }
+            key::STAGE => Some(Object::Annotations),
+            _ => Some(Object::Segments),
+        }
+    }
+
+    fn append_row(&mut self, list: u32, row: &[Value]) -> Result<(), Misfit> {
+        match self.object(list) {
+            Object::Trace(trace) => {
+                if let Some(entry) = self.entry(row)? {
+                    let trace = self.traces.get_mut(trace as usize);
+                    if !trace.is_some_and(|trace| trace.push(&entry)) {
+                        return Err(Misfit::new(".stream", "more than 65,536 different streams"));
+                    }
+                }
+            }
+            Object::Segments => {
+                let segment = self.segment(row)?;
+                self.segments.push(segment);
+            }
+            Object::Blocks(blocks) => {
+                let block = self.block(row)?;
+                if let Some(list) = self.block_lists.get_mut(blocks as usize) {
+                    list.push(block);
+                    self.rows += size_of::<SnapshotBlock>();
+                }
+            }
+            Object::Annotations => {
+                let annotation = self.annotation(row)?;
+                self.annotations.push(annotation);
+            }
+            _ => return Err(Misfit::new("", "an item for something that is no list any more")),
+        }
+        Ok(())
+    }
+
+    /// An entry of a trace; `None` for an action that is not known.
+    fn entry(&mut self, row: &[Value]) -> Result<Option<SnapshotEntry>, Misfit> {
+        let (mut action, mut addr, mut size) = (None, None, None);
+        let (mut stream, mut time_us, mut stack) = (StreamId::DEFAULT, 0, StackId::EMPTY);
+        let mut context = EntryContext::default();
+        for (key, value) in fields(row) {
+            match key {
+                key::ACTION => action = Some(self.text_id(value, ".action")?),
+                key::ADDR => addr = Some(self.addr(value, ".addr")?),
+                key::DEVICE_FREE => addr = Some(self.unsigned(value, ".device_free")?),
+                key::SIZE => size = Some(self.unsigned(value, ".size")?),
+                key::STREAM => stream = StreamId::new(self.addr(value, ".stream")?),
+                key::TIME_US => time_us = self.unsigned(value, ".time_us")?,
+                key::FRAMES => stack = self.stack(value).map_err(|misfit| misfit.inside(".frames"))?,
+                key::COMPILE_CONTEXT => {
+                    let text = self.text_id(value, ".compile_context")?;
+                    context.compile_context = Some(text).filter(|text| *text != key::NOT_AVAILABLE);
+                }
+                key::USER_METADATA => {
+                    let text = self.text_id(value, ".user_metadata")?;
+                    context.user_metadata = Some(text).filter(|text| *text != key::EMPTY);
+                }
+                key::POOL_ID | key::SEGMENT_POOL_ID => {
+                    context.pool_id = Some(self.pool_id(value, ".pool_id")?)
+                }
+                // It says what the trace's place in the file says too.
+                key::DEVICE => {}
+                other => self.count_unknown(other),
+            }
+        }
+        let Some(name) = action else { return Err(missing(".action")) };
+        let Some(action) = key::action(name) else {
+            *self.unknown_actions.entry(name).or_default() += 1;
+            return Ok(None);
+        };
+        let size = Bytes::new(size.ok_or_else(|| missing(".size"))?);
+        let is_oom = action == blockyard_record::TraceAction::OutOfMemory;
+        let addr = addr.ok_or_else(|| missing(if is_oom { ".device_free" } else { ".addr" }))?;
+        let context = self.context(context);
+        Ok(Some(SnapshotEntry { entry: TraceEntry { action, addr, size, stream }, time_us, stack, context }))
+    }
+
+    fn context(&mut self, context: EntryContext) -> u32 {
+        if self.context.0 == context {
+            return self.context.1;
+        }
+        let next = u32::try_from(self.contexts.len()).unwrap_or(0);
+        let number = *self.context_numbers.entry(context).or_insert(next);
+        if number == next && next > 0 {
+            self.contexts.push(context);
+        }
+        self.context = (context, number);
+        number
+    }
+
+    fn segment(&mut self, row: &[Value]) -> Result<SnapshotSegment, Misfit> {
+        let (mut addr, mut size) = (None, None);
+        let mut segment = SnapshotSegment::default();
+        let mut is_small = None;
+        for (key, value) in fields(row) {
+            match key {
+                key::DEVICE => {
+                    let device = self.unsigned(value, ".device")?;
+                    segment.device = u32::try_from(device)
+                        .map_err(|_| Misfit::new(".device", format!("{device} is no index of a device")))?;
+                }
+                key::ADDRESS => addr = Some(self.addr(value, ".address")?),
+                key::TOTAL_SIZE => size = Some(self.unsigned(value, ".total_size")?),
+                key::STREAM => segment.stream = StreamId::new(self.addr(value, ".stream")?),
+                key::ALLOCATED_SIZE => segment.sums[0] = Bytes::new(self.unsigned(value, ".allocated_size")?),
+                key::ACTIVE_SIZE => segment.sums[1] = Bytes::new(self.unsigned(value, ".active_size")?),
+                key::REQUESTED_SIZE => segment.sums[2] = Bytes::new(self.unsigned(value, ".requested_size")?),
+                key::SEGMENT_TYPE => is_small = Some(self.text_id(value, ".segment_type")? == key::SMALL),
+                key::SEGMENT_POOL_ID => segment.pool_id = self.pool_id(value, ".segment_pool_id")?,
+                key::IS_EXPANDABLE => segment.is_expandable = value == Value::Bool(true),
+                key::FRAMES => {
+                    segment.stack = self.stack(value).map_err(|misfit| misfit.inside(".frames"))?
+                }
+                key::BLOCKS => segment.blocks = self.take_blocks(value)?,
+                other => self.count_unknown(other),
+            }
+        }
+        segment.addr = addr.ok_or_else(|| missing(".address"))?;
+        segment.size = Bytes::new(size.ok_or_else(|| missing(".total_size"))?);
+        // Segments of the small pool have one size, and no others have it.
+        let is_small = is_small.unwrap_or(segment.size == Bytes::mib(2));
+        segment.pool = if is_small { PoolKind::Small } else { PoolKind::Large };
+        segment.place_blocks()?;
+        Ok(segment)
+    }
+
+    fn take_blocks(&mut self, value: Value) -> Result<Vec<SnapshotBlock>, Misfit> {
+        match value {
+            Value::Object(object) => match self.object(object) {
+                Object::Blocks(list) => {
+                    self.set(object, Object::Taken);
+                    let blocks = self.block_lists.get_mut(list as usize).map(std::mem::take);
+                    Ok(blocks.unwrap_or_default())
+                }
+                Object::List(slot) if self.values(slot).is_empty() => Ok(Vec::new()),
+                Object::Stack(StackId::EMPTY) => Ok(Vec::new()),
+                Object::List(_) => Err(Misfit::new(".blocks[0].state", "is missing")),
+                Object::Taken => Err(Misfit::new(".blocks", "the same list of blocks as another segment's")),
+                _ => Err(Misfit::new(".blocks", "something else where a list of blocks is expected")),
+            },
+            other => Err(self.wrong(other, ".blocks", "a list of blocks")),
+        }
+    }
+
+    fn block(&mut self, row: &[Value]) -> Result<SnapshotBlock, Misfit> {
+        let (mut state, mut size, mut requested) = (None, None, None);
+        let mut block = SnapshotBlock::default();
+        for (key, value) in fields(row) {
+            match key {
+                key::ADDRESS | key::ADDR => block.addr = Some(self.addr(value, ".address")?),
+                key::SIZE => size = Some(self.unsigned(value, ".size")?),
+                key::REQUESTED_SIZE => requested = Some(self.unsigned(value, ".requested_size")?),
+                key::FRAMES => block.stack = self.stack(value).map_err(|misfit| misfit.inside(".frames"))?,
+                key::STATE => state = Some(self.text_id(value, ".state")?),
+                // Releases before 2.1 kept what a block was handed out for in a list.
+                key::HISTORY => {
+                    let newest = self.newest_of_history(value).map_err(|misfit| misfit.inside(".history"))?;
+                    if let Some((real_size, stack)) = newest {
+                        requested = Some(real_size);
+                        block.stack = stack;
+                    }
+                }
+                other => self.count_unknown(other),
+            }
+        }
+        let state = state.ok_or_else(|| missing(".state"))?;
+        block.state = match state {
+            key::ACTIVE_ALLOCATED => BlockState::Allocated,
+            key::ACTIVE_PENDING_FREE | key::ACTIVE_AWAITING_FREE => BlockState::PendingFree,
+            key::INACTIVE => BlockState::Inactive,
+            other => {
+                let text: String = self.stacks.texts().get(other).chars().take(40).collect();
+                return Err(Misfit::new(".state", format!("\"{text}\" is no state of a block")));
+            }
+        };
+        block.size = Bytes::new(size.ok_or_else(|| missing(".size"))?);
+        block.requested = requested.map(Bytes::new);
+        Ok(block)
+    }
+
+    fn newest_of_history(&mut self, value: Value) -> Result<Option<(u64, StackId)>, Misfit> {
+        let Value::Object(object) = value else { return Ok(None) };
+        let Object::List(slot) = self.object(object) else { return Ok(None) };
+        let Some(Value::Object(newest)) = self.values(slot).first().copied() else { return Ok(None) };
+        let Object::Dict(slot) = self.object(newest) else { return Ok(None) };
+        let row = self.values(slot).to_vec();
+        let (mut size, mut stack) = (None, StackId::EMPTY);
+        for (key, value) in fields(&row) {
+            match key {
+                key::REAL_SIZE => size = Some(self.unsigned(value, "[0].real_size")?),
+                key::FRAMES => stack = self.stack(value).map_err(|misfit| misfit.inside("[0].frames"))?,
+                _ => {}
+            }
+        }
+        Ok(size.map(|size| (size, stack)))
+    }
+
+    fn annotation(&mut self, row: &[Value]) -> Result<Annotation, Misfit> {
+        let (mut name, mut stage) = (None, None);
+        let mut annotation = Annotation::default();
+        for (key, value) in fields(row) {
+            match key {
+                key::NAME => name = Some(self.text_id(value, ".name")?),
+                key::STAGE => stage = Some(self.text_id(value, ".stage")?),
+                key::DEVICE => {
+                    // -1 stands for every device.
+                    annotation.device = match value {
+                        Value::Int(device) => u32::try_from(device).ok(),
+                        _ => None,
+                    };
+                }
+                key::TIME_US => annotation.time_us = self.unsigned(value, ".time_us")?,
+                other => self.count_unknown(other),
+            }
+        }
+        annotation.name = name.ok_or_else(|| missing(".name"))?;
+        annotation.is_end = match stage.ok_or_else(|| missing(".stage"))? {
+            key::START => false,
+            key::END => true,
+            other => {
+                let text: String = self.stacks.texts().get(other).chars().take(40).collect();
+                return Err(Misfit::new(".stage", format!("\"{text}\" is neither START nor END")));
+            }
+        };
+        Ok(annotation)
+    }
+
+    /// The stack that a list of frames is; the list is that stack from now on.
+    pub(super) fn stack(&mut self, value: Value) -> Result<StackId, Misfit> {
+        let object = match value {
+            Value::Object(object) => object,
+            Value::None => return Ok(StackId::EMPTY),
+            other => return Err(self.wrong(other, "", "a list of frames")),
+        };
+        let slot = match self.object(object) {
+            Object::Stack(stack) => return Ok(stack),
+            Object::List(slot) => slot,
+            _ => return Err(self.wrong(value, "", "a list of frames")),
+        };
+        let count = self.values(slot).len();
+        if count > DEEPEST_STACK {
+            return Err(Misfit::new("", format!("a stack of {count} frames")));
+        }
+        let mut frames = std::mem::take(&mut self.frames);
+        frames.clear();
+        for index in 0..count {
+            let frame = self.values(slot).get(index).copied().unwrap_or(Value::None);
+            frames.push(self.frame(frame).map_err(|misfit| misfit.inside(&format!("[{index}]")))?);
+        }
+        let stack = self.stacks.intern_stack(&frames);
+        self.frames = frames;
+        let stack = stack.ok_or_else(|| Misfit::new("", "too many different stacks"))?;
+        self.release(slot);
+        self.set(object, Object::Stack(stack));
+        Ok(stack)
+    }
+
+    fn frame(&mut self, value: Value) -> Result<u32, Misfit> {
+        let Value::Object(object) = value else { return Err(self.wrong(value, "", "a frame")) };
+        let slot = match self.object(object) {
+            Object::Frame(frame) => return Ok(frame),
+            Object::Dict(slot) => slot,
+            _ => return Err(self.wrong(value, "", "a frame")),
+        };
+        let row = self.slots.get_mut(slot as usize).map(std::mem::take).unwrap_or_default();
+        let (mut name, mut filename, mut line) = (key::EMPTY, key::EMPTY, 0);
+        for (key, value) in fields(&row) {
+            match key {
+                key::NAME => name = self.text_id(value, ".name")?,
+                key::FILENAME => filename = self.text_id(value, ".filename")?,
+                // Frames of C++ have no line, or a negative one.
+                key::LINE => {
+                    line = match value {
+                        Value::Int(line) => u32::try_from(line).unwrap_or(0),
+                        Value::None => 0,
+                        other => return Err(self.wrong(other, ".line", "a line's number")),
+                    }
+                }
+                other => self.count_unknown(other),
+            }
+        }
+        if let Some(place) = self.slots.get_mut(slot as usize) {
+            *place = row;
+        }
+        let frame = self.stacks.intern_frame(name, filename, line);
+        let frame = frame.ok_or_else(|| Misfit::new("", "too many different frames"))?.get();
+        self.release(slot);
+        self.set(object, Object::Frame(frame));
+        Ok(frame)
+    }
+
+    fn pool_id(&self, value: Value, path: &str) -> Result<PoolId, Misfit> {
+        let wrong = || self.wrong(value, path, "a pair of numbers");
+        let Value::Object(object) = value else { return Err(wrong()) };
+        let (Object::Tuple(slot) | Object::List(slot)) = self.object(object) else { return Err(wrong()) };
+        let [capture, user] = *self.values(slot) else { return Err(wrong()) };
+        // Numbers beyond 32 bits are those of a pool that is gone.
+        let part = |value| self.unsigned(value, path).map(|number| u32::try_from(number).unwrap_or(u32::MAX));
+        Ok(PoolId { capture: part(capture)?, user: part(user)? })
+    }
+
+    pub(super) fn unsigned(&self, value: Value, path: &str) -> Result<u64, Misfit> {
+        match value {
+            Value::Int(number) => {
+                u64::try_from(number).map_err(|_| Misfit::new(path, format!("{number} is less than nothing")))
+            }
+            Value::Large(number) => Ok(number),
+            other => Err(self.wrong(other, path, "a whole number")),
+        }
+    }
+
+    /// An address or a handle: some releases wrote large ones as negative numbers.
+    fn addr(&self, value: Value, path: &str) -> Result<u64, Misfit> {
+        match value {
+            Value::Int(number) => Ok(number.cast_unsigned()),
+            other => self.unsigned(other, path),
+        }
+    }
+
+    fn text_id(&self, value: Value, path: &str) -> Result<TextId, Misfit> {
+        match value {
+            Value::Text(text) => Ok(TextId::new(text)),
+            Value::None => Ok(key::EMPTY),
+            other => Err(self.wrong(other, path, "a text")),
+        }
+    }
+
+    pub(super) fn wrong(&self, value: Value, path: &str, wanted: &str) -> Misfit {
+        Misfit::new(path, format!("{} where {wanted} is expected", self.describe(value)))
+    }
+
+    pub(super) fn describe(&self, value: Value) -> String {
+        match value {
+            Value::None => "None".to_owned(),
+            Value::Bool(true) => "True".to_owned(),
+            Value::Bool(false) => "False".to_owned(),
+            Value::Int(number) => format!("the number {number}"),
+            Value::Large(number) => format!("the number {number}"),
+            Value::Float(number) => format!("the number {number}"),
+            Value::Text(_) => {
+                let text: String = self.text_of(value).unwrap_or_default().chars().take(40).collect();
+                format!("the text \"{text}\"")
+            }
+            Value::Object(object) => match self.object(object) {
+                Object::Dict(_) | Object::Frame(_) => "a dictionary".to_owned(),
+                Object::Tuple(_) => "a tuple".to_owned(),
+                Object::Taken => "something that stands elsewhere already".to_owned(),
+                _ => "a list".to_owned(),
+            },
+            Value::Other => "something else".to_owned(),
+        }
+    }
+
+    fn count_unknown(&mut self, key: TextId) {
+        *self.unknown.entry(key).or_default() += 1;
+    }
+}
+
+fn missing(path: &str) -> Misfit {
+    Misfit::new(path, "is missing")
+}
+
+/// Keys and values of a dictionary; keys that are no texts are passed over.
+fn fields(row: &[Value]) -> impl Iterator<Item = (TextId, Value)> + '_ {
+    row.chunks_exact(2).filter_map(|pair| match *pair {
+        [Value::Text(key), value] => Some((TextId::new(key), value)),
+        _ => None,
+    })
+}

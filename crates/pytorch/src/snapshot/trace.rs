@@ -1,0 +1,137 @@
+//! The events of one device, in columns.
+
+use blockyard_record::{Bytes, PoolId, StackId, StreamId, TextId, TraceAction, TraceEntry};
+use rustc_hash::FxHashMap;
+
+/// PyTorch's trace of one device: 35 bytes an entry.
+#[derive(Clone, Debug, Default)]
+pub struct DeviceTrace {
+    actions: Vec<TraceAction>,
+    addrs: Vec<u64>,
+    sizes: Vec<u64>,
+    // Indices into `stream_handles`.
+    streams: Vec<u16>,
+    stream_handles: Vec<StreamId>,
+    stream_numbers: FxHashMap<StreamId, u16>,
+    times: Vec<u64>,
+    stacks: Vec<StackId>,
+    // Indices into the contexts of the file.
+    contexts: Vec<u32>,
+}
+
+/// What an entry says beyond its memory; most entries of a file share a few of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct EntryContext {
+    /// What `torch.compile` was compiling: a text of the file's stacks.
+    pub compile_context: Option<TextId>,
+    /// What the program noted with `_set_memory_metadata`: a text of the file's stacks.
+    pub user_metadata: Option<TextId>,
+    /// The memory pool, which PyTorch writes since 2.12.
+    pub pool_id: Option<PoolId>,
+}
+
+/// One entry with all that the file says of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SnapshotEntry {
+    /// What happened.
+    pub entry: TraceEntry,
+    /// When, in microseconds; 0 where the file does not say.
+    pub time_us: u64,
+    /// The stack that it was recorded with.
+    pub stack: StackId,
+    /// Its context, as an index into [`SnapshotFile::contexts`](super::SnapshotFile::contexts).
+    pub context: u32,
+}
+
+impl DeviceTrace {
+    /// How many entries there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.actions.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.actions.is_empty()
+    }
+
+    /// The entry with this index.
+    #[must_use]
+    pub fn entry(&self, index: usize) -> Option<TraceEntry> {
+        let stream = usize::from(*self.streams.get(index)?);
+        Some(TraceEntry {
+            action: *self.actions.get(index)?,
+            addr: *self.addrs.get(index)?,
+            size: Bytes::new(*self.sizes.get(index)?),
+            stream: *self.stream_handles.get(stream)?,
+        })
+    }
+
+    /// The entry with this index and what else is known of it.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<SnapshotEntry> {
+        Some(SnapshotEntry {
+            entry: self.entry(index)?,
+            time_us: *self.times.get(index)?,
+            stack: *self.stacks.get(index)?,
+            context: *self.contexts.get(index)?,
+        })
+    }
+
+    /// All entries in order.
+    #[must_use]
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = SnapshotEntry> + '_ {
+        (0..self.len()).filter_map(|index| self.get(index))
+    }
+
+    /// The handles of the streams that entries name, in the order of their first mention.
+    #[must_use]
+    pub fn streams(&self) -> &[StreamId] {
+        &self.stream_handles
+    }
+
+    /// Bytes of memory.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.actions.capacity()
+            + (self.addrs.capacity() + self.sizes.capacity() + self.times.capacity()) * size_of::<u64>()
+            + self.streams.capacity() * size_of::<u16>()
+            + (self.stacks.capacity() + self.contexts.capacity()) * size_of::<u32>()
+    }
+
+    /// Adds an entry; says whether there was a number left for its stream.
+    pub(crate) fn push(&mut self, entry: &SnapshotEntry) -> bool {
+        let TraceEntry { action, addr, size, stream } = entry.entry;
+        let last = self.streams.last().copied();
+        let is_same = |last: &u16| self.stream_handles.get(usize::from(*last)) == Some(&stream);
+        let Some(index) = last.filter(is_same).or_else(|| self.stream_number(stream)) else { return false };
+        self.actions.push(action);
+        self.addrs.push(addr);
+        self.sizes.push(size.get());
+        self.streams.push(index);
+        self.times.push(entry.time_us);
+        self.stacks.push(entry.stack);
+        self.contexts.push(entry.context);
+        true
+    }
+
+    fn stream_number(&mut self, stream: StreamId) -> Option<u16> {
+        let next = u16::try_from(self.stream_handles.len()).ok()?;
+        let index = *self.stream_numbers.entry(stream).or_insert(next);
+        if index == next {
+            self.stream_handles.push(stream);
+        }
+        Some(index)
+    }
+
+    pub(crate) fn shrink(&mut self) {
+        self.actions.shrink_to_fit();
+        self.addrs.shrink_to_fit();
+        self.sizes.shrink_to_fit();
+        self.streams.shrink_to_fit();
+        self.times.shrink_to_fit();
+        self.stacks.shrink_to_fit();
+        self.contexts.shrink_to_fit();
+    }
+}
