@@ -224,9 +224,11 @@ pub fn read_within(
     let mut report = |_: u64| on_progress(packed.get());
     let mut heap = Heap::new();
     let root = match container::open(Box::new(counted))? {
-        Content::Pickle(reader) => {
-            let input = Input::new(reader, limits.content, &mut report);
-            Machine::new(input, &mut heap, limits.memory).run()?
+        Content::Pickle(mut reader) => {
+            let input = Input::new(&mut reader, limits.content, &mut report);
+            let root = Machine::new(input, &mut heap, limits.memory).run()?;
+            container::finish(reader)?;
+            root
         }
         Content::Json(reader) => {
             json::read(reader.take(limits.content), &mut heap, limits.memory, &mut report)?

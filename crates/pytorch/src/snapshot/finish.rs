@@ -186,7 +186,7 @@ fn settings(heap: &Heap, value: Option<Value>) -> SnapshotSettings {
         settings.values.push((texts.get(key).to_owned(), plain(heap, value)));
         match (key, value) {
             (key::ALLOC_CONF, Value::Text(text)) => {
-                texts.get(TextId::new(text)).clone_into(&mut settings.config)
+                texts.get(TextId::new(text)).clone_into(&mut settings.config);
             }
             (key::MAX_SPLIT_SIZE, Value::Int(bytes)) if bytes > 0 && bytes < i64::MAX => {
                 made.push(format!("max_split_size_mb:{}", bytes >> 20));

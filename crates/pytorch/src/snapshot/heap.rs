@@ -341,7 +341,7 @@ impl Heap {
                     context.user_metadata = Some(text).filter(|text| *text != key::EMPTY);
                 }
                 key::POOL_ID | key::SEGMENT_POOL_ID => {
-                    context.pool_id = Some(self.pool_id(value, ".pool_id")?)
+                    context.pool_id = Some(self.pool_id(value, ".pool_id")?);
                 }
                 // It says what the trace's place in the file says too.
                 key::DEVICE => {}
@@ -394,7 +394,7 @@ impl Heap {
                 key::SEGMENT_POOL_ID => segment.pool_id = self.pool_id(value, ".segment_pool_id")?,
                 key::IS_EXPANDABLE => segment.is_expandable = value == Value::Bool(true),
                 key::FRAMES => {
-                    segment.stack = self.stack(value).map_err(|misfit| misfit.inside(".frames"))?
+                    segment.stack = self.stack(value).map_err(|misfit| misfit.inside(".frames"))?;
                 }
                 key::BLOCKS => segment.blocks = self.take_blocks(value)?,
                 other => self.count_unknown(other),
