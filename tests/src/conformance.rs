@@ -3,7 +3,7 @@
 use blockyard_device::{DeviceError, DeviceMemory, VirtualMemory};
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
-use crate::{Contents, Fault};
+use crate::{Fault, PatternMemory};
 
 const SIDE: StreamId = StreamId::new(1);
 const OTHER: StreamId = StreamId::new(2);
@@ -72,7 +72,7 @@ fn segments_until_none_is_left<D: DeviceMemory>(device: &mut D) {
 }
 
 /// Events are complete in the order of their stream, when they were waited for or the stream went on, and not before.
-pub fn check_events<D: Contents>(device: &mut D) {
+pub fn check_events<D: PatternMemory>(device: &mut D) {
     // A driver may wait for other streams when it makes one.
     for stream in [SIDE, OTHER] {
         drop(device.record_event(stream).unwrap());
@@ -137,7 +137,7 @@ fn pages_come_and_go<D: DeviceMemory>(device: &mut D) {
 }
 
 /// Bytes stay where they were written, across the borders of pages and while others are taken away.
-pub fn check_contents<D: Contents>(device: &mut D) {
+pub fn check_data<D: PatternMemory>(device: &mut D) {
     let size = Bytes::mib(2);
     let (low, high) = (device.allocate_segment(size).unwrap(), device.allocate_segment(size).unwrap());
     let stream = StreamId::DEFAULT;
@@ -160,11 +160,11 @@ pub fn check_contents<D: Contents>(device: &mut D) {
         device.release_segment(base).unwrap();
     }
     if device.virtual_memory().is_some() {
-        check_mapped_contents(device);
+        check_mapped_data(device);
     }
 }
 
-fn check_mapped_contents<D: Contents>(device: &mut D) {
+fn check_mapped_data<D: PatternMemory>(device: &mut D) {
     let page = Bytes::mib(2);
     let pages = |count: u64| Bytes::new(page.get() * count);
     let base = memory(device).reserve(pages(8)).unwrap();

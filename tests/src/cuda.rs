@@ -3,10 +3,10 @@
 use std::sync::{Mutex, PoisonError};
 
 use blockyard_device::{Advance, DeviceError, DeviceMemory, MemoryInfo, VirtualMemory};
-use blockyard_device_cuda::{CudaDevice, CudaEvent, Mismatch, OpenError, Patterns};
+use blockyard_device_cuda::{CudaDevice, CudaEvent, CudaMismatch, CudaOpenError, Patterns};
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
-use crate::{Contents, Fault};
+use crate::{Fault, PatternMemory};
 
 /// A CUDA device whose memory is filled and checked on the device.
 ///
@@ -29,7 +29,7 @@ pub fn on_cuda(test: impl Fn(CudaDevice)) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut observer = match CudaDevice::open(0) {
         Ok(device) => device,
-        Err(error @ (OpenError::NoDriver { .. } | OpenError::NoDevice { .. })) => {
+        Err(error @ (CudaOpenError::NoDriver { .. } | CudaOpenError::NoDevice { .. })) => {
             assert!(!is_required(), "REQUIRE_CUDA=1, but {error}");
             println!("skipped: {error}");
             return;
@@ -79,7 +79,7 @@ impl Advance for CudaMemory {
     }
 }
 
-impl Contents for CudaMemory {
+impl PatternMemory for CudaMemory {
     fn fill(
         &mut self,
         stream: StreamId,
@@ -116,7 +116,7 @@ impl Contents for CudaMemory {
     }
 }
 
-fn fault(Mismatch { addr, size, pattern, wrong, at, found }: Mismatch) -> Fault {
+fn fault(CudaMismatch { addr, size, pattern, wrong, at, found }: CudaMismatch) -> Fault {
     Fault { addr, size, pattern, wrong: wrong.into(), first: at, found: Some(found) }
 }
 

@@ -1,7 +1,7 @@
 //! Harnesses that tests share; the tests stand in `tests/`, recordings of PyTorch's allocator in `fixtures/`.
 //!
 //! One conformance suite holds for every [`DeviceMemory`](blockyard_device::DeviceMemory): [`conformance`] asks for what the
-//! trait promises, [`workload`] drives the allocator over the device and proves with [`Contents`] that no block's bytes
+//! trait promises, [`workload`] drives the allocator over the device and proves with [`PatternMemory`] that no block's bytes
 //! are ever another's. [`SimulatedMemory`] gives a device without hardware contents, so that the suite can fail there too.
 
 #![allow(
@@ -14,14 +14,14 @@
 )]
 
 pub mod conformance;
-mod contents;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod cuda;
 mod extents;
+mod pattern_memory;
 mod random;
 mod simulated;
 pub mod workload;
 
-pub use contents::{Contents, Fault, word_at};
 pub use extents::Extents;
+pub use pattern_memory::{Fault, PatternMemory, word_at};
 pub use simulated::SimulatedMemory;

@@ -6,7 +6,7 @@ use blockyard_device::{
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
 use crate::extents::Extents;
-use crate::{Contents, Fault, word_at};
+use crate::{Fault, PatternMemory, word_at};
 
 /// A [`VirtualDevice`] with contents: what was written to an address is read there again.
 ///
@@ -15,17 +15,17 @@ use crate::{Contents, Fault, word_at};
 #[derive(Debug)]
 pub struct SimulatedMemory {
     device: VirtualDevice,
-    queues: BTreeMap<StreamId, VecDeque<Work>>,
+    queues: BTreeMap<StreamId, VecDeque<StreamWork>>,
     /// Addresses that have memory.
     memory: Extents<()>,
     segments: BTreeMap<DeviceAddr, Bytes>,
     /// Patterns, and where the fill began that wrote them.
-    contents: Extents<(u32, u64)>,
+    data: Extents<(u32, u64)>,
     faults: Vec<Fault>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Work {
+enum StreamWork {
     Fill { addr: DeviceAddr, size: Bytes, pattern: u32 },
     Check { addr: DeviceAddr, size: Bytes, pattern: u32 },
     Event(StreamEvent),
@@ -40,12 +40,12 @@ impl SimulatedMemory {
             queues: BTreeMap::new(),
             memory: Extents::default(),
             segments: BTreeMap::new(),
-            contents: Extents::default(),
+            data: Extents::default(),
             faults: Vec::new(),
         }
     }
 
-    fn give(&mut self, stream: StreamId, work: Work) {
+    fn give(&mut self, stream: StreamId, work: StreamWork) {
         self.queues.entry(stream).or_default().push_back(work);
     }
 
@@ -54,10 +54,10 @@ impl SimulatedMemory {
         let mut queue = self.queues.remove(&stream).unwrap_or_default();
         while let Some(work) = queue.pop_front() {
             match work {
-                Work::Fill { addr, size, pattern } => self.write(addr, size, pattern),
-                Work::Check { addr, size, pattern } => self.compare(addr, size, pattern),
-                Work::Event(event) if until == Some(event) => break,
-                Work::Event(_) => {}
+                StreamWork::Fill { addr, size, pattern } => self.write(addr, size, pattern),
+                StreamWork::Check { addr, size, pattern } => self.compare(addr, size, pattern),
+                StreamWork::Event(event) if until == Some(event) => break,
+                StreamWork::Event(_) => {}
             }
         }
         self.queues.insert(stream, queue);
@@ -77,12 +77,12 @@ impl SimulatedMemory {
         if let Some(fault) = fault(addr, size, pattern, missing.map(|(from, to, _)| (from, to, None))) {
             self.faults.push(fault);
         }
-        self.contents.set(start, end, (pattern, start));
+        self.data.set(start, end, (pattern, start));
     }
 
     fn compare(&mut self, addr: DeviceAddr, size: Bytes, pattern: u32) {
         let (start, end) = (addr.get(), addr.offset(size).get());
-        let pieces = self.contents.pieces(start, end).into_iter().map(|(from, to, found)| {
+        let pieces = self.data.pieces(start, end).into_iter().map(|(from, to, found)| {
             (from, to, found.map(|(pattern, base)| word_at(pattern, words(from - base))))
         });
         let wrong = pieces.filter(|(from, _, found)| *found != Some(word_at(pattern, words(from - start))));
@@ -94,7 +94,7 @@ impl SimulatedMemory {
     fn drop_memory(&mut self, addr: DeviceAddr, size: Bytes) {
         let (start, end) = (addr.get(), addr.offset(size).get());
         self.memory.clear(start, end);
-        self.contents.clear(start, end);
+        self.data.clear(start, end);
     }
 }
 
@@ -130,7 +130,7 @@ impl Advance for SimulatedMemory {
     }
 }
 
-impl Contents for SimulatedMemory {
+impl PatternMemory for SimulatedMemory {
     fn fill(
         &mut self,
         stream: StreamId,
@@ -138,7 +138,7 @@ impl Contents for SimulatedMemory {
         size: Bytes,
         pattern: u32,
     ) -> Result<(), DeviceError> {
-        self.give(stream, Work::Fill { addr, size, pattern });
+        self.give(stream, StreamWork::Fill { addr, size, pattern });
         Ok(())
     }
 
@@ -149,7 +149,7 @@ impl Contents for SimulatedMemory {
         size: Bytes,
         pattern: u32,
     ) -> Result<(), DeviceError> {
-        self.give(stream, Work::Check { addr, size, pattern });
+        self.give(stream, StreamWork::Check { addr, size, pattern });
         Ok(())
     }
 
@@ -196,7 +196,7 @@ impl DeviceMemory for SimulatedMemory {
 
     fn record_event(&mut self, stream: StreamId) -> Result<StreamEvent, DeviceError> {
         let event = self.device.record_event(stream)?;
-        self.give(stream, Work::Event(event));
+        self.give(stream, StreamWork::Event(event));
         Ok(event)
     }
 

@@ -8,12 +8,12 @@ use blockyard_device::{Advance, DeviceMemory};
 use blockyard_record::{Bytes, DeviceAddr, Event, EventSink, StreamId};
 
 use crate::random::Random;
-use crate::{Contents, Fault};
+use crate::{Fault, PatternMemory};
 
 /// What hands out blocks: the allocator, or in tests of this harness a broken one.
 pub trait Blocks {
     /// What it sits on.
-    type Device: Contents;
+    type Device: PatternMemory;
     /// A block in the caller's hands.
     type Block;
 
@@ -52,7 +52,7 @@ pub trait Blocks {
     fn device(&mut self) -> &mut Self::Device;
 }
 
-impl<D: Contents, S: EventSink> Blocks for CachingAllocator<D, S> {
+impl<D: PatternMemory, S: EventSink> Blocks for CachingAllocator<D, S> {
     type Device = D;
     type Block = Allocation;
 
@@ -83,7 +83,7 @@ impl<D: Contents, S: EventSink> Blocks for CachingAllocator<D, S> {
 
 /// How a random workload looks.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
+pub struct RandomWorkload {
     /// Which one.
     pub seed: u64,
     /// How many requests.
@@ -96,7 +96,7 @@ pub struct Plan {
     pub most_live: Bytes,
 }
 
-impl Plan {
+impl RandomWorkload {
     /// The plan's numbers with another seed.
     #[must_use]
     pub fn with_seed(self, seed: u64) -> Self {
@@ -106,7 +106,7 @@ impl Plan {
 
 /// What a workload came to.
 #[derive(Clone, Debug, Default)]
-pub struct Report {
+pub struct WorkloadReport {
     /// What was wrong; nothing should be.
     pub faults: Vec<Fault>,
     /// Blocks that were handed out.
@@ -123,7 +123,7 @@ pub struct Report {
 
 /// What an allocator did, counted: a workload in which nothing splits proves nothing about splits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct EventCounts {
     /// Blocks cut in two.
     pub splits: u32,
     /// Blocks taken over by a neighbor.
@@ -136,7 +136,7 @@ pub struct Counts {
     pub unmapped: u32,
 }
 
-impl EventSink for Counts {
+impl EventSink for EventCounts {
     fn record(&mut self, event: Event) {
         match event {
             Event::Split { .. } => self.splits += 1,
@@ -154,7 +154,7 @@ impl EventSink for Counts {
 /// # Errors
 ///
 /// What the allocator refuses for another reason than want of memory.
-pub fn run<B: Blocks>(blocks: &mut B, plan: Plan) -> Result<Report, AllocError> {
+pub fn run<B: Blocks>(blocks: &mut B, plan: RandomWorkload) -> Result<WorkloadReport, AllocError> {
     let mut run = Run {
         blocks,
         plan,
@@ -162,7 +162,7 @@ pub fn run<B: Blocks>(blocks: &mut B, plan: Plan) -> Result<Report, AllocError> 
         live: Vec::new(),
         in_use: Bytes::ZERO,
         seen: std::collections::BTreeSet::new(),
-        report: Report::default(),
+        report: WorkloadReport::default(),
     };
     for _ in 0..plan.requests {
         run.step()?;
@@ -179,12 +179,12 @@ pub fn run<B: Blocks>(blocks: &mut B, plan: Plan) -> Result<Report, AllocError> 
 
 struct Run<'a, B: Blocks> {
     blocks: &'a mut B,
-    plan: Plan,
+    plan: RandomWorkload,
     random: Random,
     live: Vec<Live<B::Block>>,
     in_use: Bytes,
     seen: std::collections::BTreeSet<DeviceAddr>,
-    report: Report,
+    report: WorkloadReport,
 }
 
 struct Live<T> {
@@ -193,7 +193,7 @@ struct Live<T> {
     stream: StreamId,
     pattern: u32,
     /// The stream that used it last without anybody waiting for it: what it holds is that stream's to check.
-    lent: bool,
+    is_used_elsewhere: bool,
 }
 
 impl<B: Blocks> Run<'_, B> {
@@ -241,9 +241,9 @@ impl<B: Blocks> Run<'_, B> {
         let pattern = self.report.blocks.wrapping_mul(0x0101_0101);
         self.blocks.device().fill(stream, addr, size, pattern)?;
         self.in_use += size;
-        let mut live = Live { block, size, stream, pattern, lent: false };
+        let mut live = Live { block, size, stream, pattern, is_used_elsewhere: false };
         if self.plan.streams > 1 && self.random.percent(25) {
-            self.lend(&mut live)?;
+            self.use_elsewhere(&mut live)?;
         }
         self.live.push(live);
         Ok(())
@@ -251,7 +251,7 @@ impl<B: Blocks> Run<'_, B> {
 
     /// Lets another stream use the block, as programs do: that stream's work begins when the block's own is done, and
     /// nobody waits for its end.
-    fn lend(&mut self, live: &mut Live<B::Block>) -> Result<(), AllocError> {
+    fn use_elsewhere(&mut self, live: &mut Live<B::Block>) -> Result<(), AllocError> {
         let user = StreamId::new(
             (live.stream.get() + 1 + self.random.below(self.plan.streams - 1)) % self.plan.streams,
         );
@@ -267,7 +267,7 @@ impl<B: Blocks> Run<'_, B> {
         let pattern = live.pattern ^ 0x8000_0000;
         device.fill(user, addr, live.size, pattern)?;
         device.check(user, addr, live.size, pattern)?;
-        live.lent = true;
+        live.is_used_elsewhere = true;
         self.report.crossings += 1;
         Ok(())
     }
@@ -280,7 +280,7 @@ impl<B: Blocks> Run<'_, B> {
         let index =
             if self.random.percent(40) { self.live.len() - 1 } else { self.random.index(self.live.len()) };
         let live = self.live.swap_remove(index);
-        if !live.lent {
+        if !live.is_used_elsewhere {
             let addr = B::addr(&live.block);
             self.blocks.device().check(live.stream, addr, live.size, live.pattern)?;
         }

@@ -24,15 +24,19 @@ fn fixtures() -> Vec<(PathBuf, Fixture)> {
 fn every_sequence_comes_to_what_pytorch_answered() {
     let fixtures = fixtures();
     assert!(fixtures.len() >= 12, "only {} fixtures", fixtures.len());
-    let mut told = Vec::new();
+    let mut failures = Vec::new();
     for (file, fixture) in &fixtures {
         match fixture.check() {
             Ok(None) => {}
-            Ok(Some(difference)) => told.push(format!("{}: {difference}", file.display())),
-            Err(error) => told.push(format!("{}: {error:#}", file.display())),
+            Ok(Some(difference)) => failures.push(format!("{}: {difference}", file.display())),
+            Err(error) => failures.push(format!("{}: {error:#}", file.display())),
         }
     }
-    assert!(told.is_empty(), "`cargo xtask oracle --replay FILE` tells more about\n{}", told.join("\n"));
+    assert!(
+        failures.is_empty(),
+        "`cargo xtask oracle --replay FILE` tells more about\n{}",
+        failures.join("\n")
+    );
 }
 
 #[test]

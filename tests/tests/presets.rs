@@ -10,7 +10,7 @@
 use std::ops::ControlFlow;
 
 use blockyard_figure::describe_step;
-use blockyard_record::{Bytes, Event, Ledger, Outcome, Recording, Stats};
+use blockyard_record::{Breakdown, Bytes, Event, Outcome, Recording, Stats};
 use blockyard_replay::job::{Job, Product, perform};
 use blockyard_workload::presets::{Preset, presets};
 
@@ -48,8 +48,8 @@ impl Story {
         labels[place].step as usize..end
     }
 
-    fn ledger(&self, label: &str) -> Ledger {
-        self.recording.ledger_after(self.chapter(label).end - 1).unwrap()
+    fn breakdown(&self, label: &str) -> Breakdown {
+        self.recording.breakdown_after(self.chapter(label).end - 1).unwrap()
     }
 
     fn stats(&self, label: &str) -> Stats {
@@ -78,15 +78,15 @@ fn mib(count: u64) -> Bytes {
 fn only_the_preset_on_fragmentation_fails_and_only_in_its_last_request() {
     for preset in presets() {
         let recording = play(preset, preset.text).recording;
-        let troubles = recording.troubles();
+        let failed_steps = recording.failed_steps();
         if preset.id == "fragmentation" {
             let last = recording.step_count() - 1;
-            assert!(matches!(troubles, [(step, Outcome::OutOfMemory(_))] if *step as usize == last));
+            assert!(matches!(failed_steps, [(step, Outcome::OutOfMemory(_))] if *step as usize == last));
         } else {
-            assert!(troubles.is_empty(), "{}: {troubles:?}", preset.id);
+            assert!(failed_steps.is_empty(), "{}: {failed_steps:?}", preset.id);
         }
         for step in 0..recording.step_count() {
-            assert_eq!(recording.ledger_after(step).unwrap().capacity(), preset.capacity, "{}", preset.id);
+            assert_eq!(recording.breakdown_after(step).unwrap().capacity(), preset.capacity, "{}", preset.id);
         }
     }
 }
@@ -94,23 +94,23 @@ fn only_the_preset_on_fragmentation_fails_and_only_in_its_last_request() {
 #[test]
 fn terms_shows_each_class_and_both_peaks() {
     let story = Story::of("terms");
-    let first = story.ledger("Reserved: 3 MiB asked");
+    let first = story.breakdown("Reserved: 3 MiB asked");
     assert_eq!((first.allocated(), first.reserved(), first.cached), (mib(3), mib(20), mib(17)));
 
-    let second = story.ledger("Cached bytes serve");
+    let second = story.breakdown("Cached bytes serve");
     assert_eq!((second.allocated(), second.cached), (mib(8), mib(12)));
     assert_eq!(story.new_segments("Cached bytes serve"), 0);
 
-    let rounding = story.ledger("Rounding: 11 MiB asked, 12 MiB given");
+    let rounding = story.breakdown("Rounding: 11 MiB asked, 12 MiB given");
     assert_eq!((rounding.requested, rounding.rounding, rounding.cached), (mib(19), mib(1), Bytes::ZERO));
 
-    let small = story.ledger("Small tensors");
+    let small = story.breakdown("Small tensors");
     assert_eq!(small.rounding, mib(1) + Bytes::new(24));
     for class in [small.requested, small.rounding, small.cached, small.free] {
         assert!(!class.is_zero(), "{small:?}");
     }
 
-    let freed = story.ledger("A free fills the cache");
+    let freed = story.breakdown("A free fills the cache");
     assert_eq!(freed.allocated(), small.allocated().saturating_sub(mib(5)));
     assert_eq!((freed.reserved(), freed.free), (small.reserved(), small.free));
 
@@ -118,28 +118,28 @@ fn terms_shows_each_class_and_both_peaks() {
     let peaks = story.stats("Peaks");
     assert_eq!(peaks.allocated_bytes.all.peak, (mib(35) + Bytes::new(1024)).signed());
     assert_eq!(peaks.reserved_bytes.all.peak, mib(42).signed());
-    assert_eq!(story.ledger("Peaks").allocated(), mib(15) + Bytes::new(1024));
+    assert_eq!(story.breakdown("Peaks").allocated(), mib(15) + Bytes::new(1024));
 
-    assert_eq!(story.ledger("empty_cache").reserved(), mib(22), "the hole in the shared segment stays");
+    assert_eq!(story.breakdown("empty_cache").reserved(), mib(22), "the hole in the shared segment stays");
     let emptied = story.stats("empty_cache");
     assert_eq!((emptied.num_device_free, emptied.reserved_bytes.all.peak), (1, mib(42).signed()));
 
     let reset = story.stats("reset_peak");
     assert_eq!(reset.allocated_bytes.all.peak, reset.allocated_bytes.all.current);
     assert_eq!(reset.reserved_bytes.all.peak, mib(22).signed());
-    assert_eq!(story.ledger("Back to an empty device").free, preset("terms").capacity);
+    assert_eq!(story.breakdown("Back to an empty device").free, preset("terms").capacity);
 }
 
 #[test]
 fn two_tensors_are_764_mib_then_382_to_the_byte() {
     let story = Story::of("two-tensors");
-    let one = story.ledger("x = torch.ones");
+    let one = story.breakdown("x = torch.ones");
     assert_eq!((one.requested.get(), one.reserved().get()), (400_000_000, 400_556_032));
-    let both = story.ledger("y = torch.ones");
+    let both = story.breakdown("y = torch.ones");
     assert_eq!((both.allocated().get(), both.reserved().get()), (801_112_064, 801_112_064));
-    let deleted = story.ledger("del y");
+    let deleted = story.breakdown("del y");
     assert_eq!((deleted.allocated().get(), deleted.reserved().get()), (400_556_032, 801_112_064));
-    let emptied = story.ledger("torch.cuda.empty_cache()");
+    let emptied = story.breakdown("torch.cuda.empty_cache()");
     assert_eq!((emptied.allocated().get(), emptied.reserved().get()), (400_556_032, 400_556_032));
     let stats = story.stats("torch.cuda.empty_cache()");
     assert_eq!(stats.reserved_bytes.all.peak, 801_112_064);
@@ -149,11 +149,11 @@ fn two_tensors_are_764_mib_then_382_to_the_byte() {
 #[test]
 fn training_takes_more_memory_in_its_second_step_and_none_after_it() {
     let story = Story::of("training");
-    assert_eq!(story.ledger("model").allocated(), Bytes::kib(4 * (16 * 1024 + 8)));
+    assert_eq!(story.breakdown("model").allocated(), Bytes::kib(4 * (16 * 1024 + 8)));
     assert_eq!(story.new_segments("model"), 5, "four weights, and one segment for all biases");
 
-    let forward = story.ledger("step 1: forward").allocated();
-    assert!(story.ledger("step 1: backward").allocated() < forward, "activations go while gradients come");
+    let forward = story.breakdown("step 1: forward").allocated();
+    assert!(story.breakdown("step 1: backward").allocated() < forward, "activations go while gradients come");
 
     let optimizer = story.events("step 1: optimizer.step()");
     assert!(optimizer.iter().all(|event| !matches!(event, Event::SegmentAllocated { .. })));
@@ -172,15 +172,15 @@ fn training_takes_more_memory_in_its_second_step_and_none_after_it() {
 #[test]
 fn fragmentation_ends_out_of_memory_with_more_unused_than_was_asked() {
     let story = Story::of("fragmentation");
-    let side_by_side = story.ledger("Short-lived and long-lived");
+    let side_by_side = story.breakdown("Short-lived and long-lived");
     assert_eq!((side_by_side.allocated(), side_by_side.reserved()), (mib(100), mib(100)));
     assert_eq!(story.new_segments("Short-lived and long-lived"), 5);
-    let freed = story.ledger("The short-lived ones go");
+    let freed = story.breakdown("The short-lived ones go");
     assert_eq!((freed.allocated(), freed.cached), (mib(20), mib(80)));
     assert_eq!(story.new_segments("What fits a hole"), 0);
-    assert_eq!(story.ledger("empty_cache cannot help").reserved(), mib(100));
+    assert_eq!(story.breakdown("empty_cache cannot help").reserved(), mib(100));
 
-    let last = story.ledger("40 MiB: out of memory with 108 MiB unused");
+    let last = story.breakdown("40 MiB: out of memory with 108 MiB unused");
     assert_eq!((last.free, last.cached), (mib(28), mib(80)));
     assert!(last.free.saturating_add(last.cached) > mib(40));
     let end = story.recording.state_at(story.recording.event_count()).unwrap();
@@ -199,23 +199,23 @@ fn the_cure_that_the_preset_on_fragmentation_names_works() {
     let apart = "    result[i] = alloc 2 MiB\n}\nrepeat 10 as i {\n    temporary[i] = alloc 8 MiB\n";
     assert!(preset.text.contains(together));
     let cured = play(preset, &preset.text.replace(together, apart)).recording;
-    assert!(cured.troubles().is_empty(), "{:?}", cured.troubles());
+    assert!(cured.failed_steps().is_empty(), "{:?}", cured.failed_steps());
 }
 
 #[test]
 fn streams_do_not_share_and_a_free_waits() {
     let story = Story::of("streams");
-    assert_eq!(story.ledger("The default stream leaves").cached, mib(12));
+    assert_eq!(story.breakdown("The default stream leaves").cached, mib(12));
     assert_eq!(story.new_segments("The side stream cannot use them"), 1);
     assert_eq!(story.new_segments("The default stream can"), 0);
 
-    let waiting = story.ledger("A free that has to wait");
+    let waiting = story.breakdown("A free that has to wait");
     assert_eq!((waiting.allocated(), waiting.pending), (Bytes::ZERO, mib(12)));
     assert_eq!(story.new_segments("Pending bytes serve nobody"), 1);
-    assert_eq!(story.ledger("Pending bytes serve nobody").pending, mib(12));
+    assert_eq!(story.breakdown("Pending bytes serve nobody").pending, mib(12));
 
     assert_eq!(story.new_segments("The default stream catches up"), 0);
-    assert_eq!(story.ledger("The default stream catches up").pending, Bytes::ZERO);
+    assert_eq!(story.breakdown("The default stream catches up").pending, Bytes::ZERO);
 
     let last = story.events("empty_cache waits for the device");
     let place = |wanted: fn(&Event) -> bool| last.iter().position(wanted).expect("it happens");
@@ -223,7 +223,7 @@ fn streams_do_not_share_and_a_free_waits() {
     let completes = place(|event| matches!(event, Event::FreeCompleted { .. }));
     let releases = place(|event| matches!(event, Event::SegmentReleased { .. }));
     assert!(waits < completes && completes < releases);
-    assert_eq!(story.ledger("empty_cache waits").reserved(), mib(12), "only e stays");
+    assert_eq!(story.breakdown("empty_cache waits").reserved(), mib(12), "only e stays");
 }
 
 #[test]
@@ -241,21 +241,21 @@ fn caching_asks_the_device_only_in_the_first_iteration_and_after_empty_cache() {
         assert_eq!(story.new_segments(label), segments, "{label}");
     }
     assert_eq!(story.stats("empty_cache").num_device_free, 3);
-    assert_eq!(story.ledger("empty_cache").free, preset("caching").capacity);
+    assert_eq!(story.breakdown("empty_cache").free, preset("caching").capacity);
 }
 
 #[test]
 fn pools_keep_their_segments_and_one_lends() {
     let story = Story::of("pools");
     assert_eq!(story.new_segments("Requests inside"), 1);
-    assert_eq!(story.ledger("Requests inside").cached, mib(12));
+    assert_eq!(story.breakdown("Requests inside").cached, mib(12));
     assert_eq!(story.new_segments("Requests outside"), 1);
     assert_eq!(story.new_segments("A block returns"), 0);
-    assert_eq!(story.ledger("empty_cache leaves").reserved(), mib(40));
+    assert_eq!(story.breakdown("empty_cache leaves").reserved(), mib(40));
     let words = describe_step(&story.recording, story.chapter("empty_cache leaves").start).sentence;
     assert!(words.starts_with("what is wholly cached belongs to memory pools"), "{words}");
-    assert_eq!(story.ledger("The end of the pool").reserved(), mib(20));
-    assert_eq!(story.ledger("A pool that lends").free, mib(4));
+    assert_eq!(story.breakdown("The end of the pool").reserved(), mib(20));
+    assert_eq!(story.breakdown("A pool that lends").free, mib(4));
     assert_eq!(story.new_segments("Out of memory, almost"), 0);
-    assert_eq!(story.ledger("Out of memory, almost").allocated(), mib(38));
+    assert_eq!(story.breakdown("Out of memory, almost").allocated(), mib(38));
 }

@@ -14,7 +14,8 @@ use blockyard_device::VirtualDevice;
 use blockyard_pytorch::RecordedRun;
 use blockyard_record::{Bytes, Outcome, Recording};
 use blockyard_replay::{
-    AllocatorConfig, Plan, RunError, Settings, Totals, device_of, open, run, sweep, totals, verify,
+    AllocatorConfig, PreparedWorkload, RunError, RunSettings, Totals, device_of, open, run, sweep, totals,
+    verify,
 };
 use blockyard_workload::Workload;
 
@@ -26,7 +27,7 @@ fn recordings() -> Vec<PathBuf> {
 
 fn outcomes(recording: &Recording) -> (u64, u64, u64) {
     let count = |is: fn(&Outcome) -> bool| {
-        recording.troubles().iter().filter(|(_, outcome)| is(outcome)).count() as u64
+        recording.failed_steps().iter().filter(|(_, outcome)| is(outcome)).count() as u64
     };
     (
         count(|outcome| matches!(outcome, Outcome::OutOfMemory(_))),
@@ -49,10 +50,10 @@ fn check(recorded: &RecordedRun, name: &str) -> bool {
     let mut go_on = |_| ControlFlow::Continue(());
     let Ok(config) = recorded.meta.config.parse::<AllocatorConfig>() else { return false };
     let Ok(verified) = verify(recorded, &mut go_on) else { return false };
-    let settings = Settings { title: String::new(), config, capacity: recorded.meta.total_memory };
+    let settings = RunSettings { title: String::new(), config, capacity: recorded.meta.total_memory };
     let replayable = open(recorded, &settings, &mut go_on).unwrap();
     let inferred = &replayable.inferred;
-    let plan = Plan::beginning_with(&inferred.workload, inferred.start.clone());
+    let plan = PreparedWorkload::beginning_with(&inferred.workload, inferred.start.clone());
     let device = device_of(&replayable.run, inferred);
     let totals = totals(&plan, &settings.config, device, &mut go_on).unwrap();
     check_same(&totals, &verified.recording, name);
@@ -78,7 +79,7 @@ fn what_was_there_before_a_recording_counts() {
     assert!(check(&recorded, "gnn_random without its beginning"));
 }
 
-const TROUBLED: &str = "
+const FAILING: &str = "
     repeat 40 as i {
         x[i] = alloc 700 MiB
         y[i] = alloc 3 KiB
@@ -100,29 +101,29 @@ const TROUBLED: &str = "
 
 #[test]
 fn failures_count_and_what_they_leave_is_skipped() {
-    let workload = Workload::parse(TROUBLED).unwrap();
+    let workload = Workload::parse(FAILING).unwrap();
     let texts = ["", "max_split_size_mb:64", "expandable_segments:True", "roundup_power2_divisions:4"];
     let configs: Vec<AllocatorConfig> = texts.iter().map(|text| text.parse().unwrap()).collect();
     let capacity = Bytes::gib(8);
-    let plan = Plan::new(&workload);
-    let mut told = Vec::new();
+    let plan = PreparedWorkload::new(&workload);
+    let mut reported = Vec::new();
     let swept = sweep(&plan, &configs, || VirtualDevice::new(capacity), &mut |progress| {
-        told.push(progress.done);
+        reported.push(progress.done);
         ControlFlow::Continue(())
     });
     for ((config, totals), text) in configs.into_iter().zip(swept.unwrap()).zip(texts) {
-        let settings = Settings { title: String::new(), config, capacity };
+        let settings = RunSettings { title: String::new(), config, capacity };
         let recording = run(&workload, &settings, &mut |_| ControlFlow::Continue(())).unwrap();
         check_same(&totals, &recording, text);
         assert!(totals.out_of_memory > 0 && totals.skipped > 0, "{totals:?}");
     }
-    assert_eq!(told, [0, 1, 2, 3].map(|index| index * plan.len() as u64));
+    assert_eq!(reported, [0, 1, 2, 3].map(|index| index * plan.len() as u64));
 }
 
 #[test]
 fn a_run_can_be_broken_off() {
     let workload = Workload::parse("repeat 10000 as i { x[i] = alloc 1 KiB }").unwrap();
-    let plan = Plan::new(&workload);
+    let plan = PreparedWorkload::new(&workload);
     let mut asked = 0;
     let result = totals(&plan, &AllocatorConfig::default(), VirtualDevice::new(Bytes::gib(1)), &mut |_| {
         asked += 1;

@@ -4,7 +4,7 @@ use blockyard_figure::PlayerAction;
 use blockyard_record::{BlockId, BlockState, StreamId};
 use blockyard_replay::Progress;
 use blockyard_replay::job::JobError;
-use blockyard_workload::edit::{Action, Edit, EditError, insert};
+use blockyard_workload::edit::{Edit, EditAction, EditError, insert};
 use blockyard_workload::{Request, TensorId};
 use leptos::prelude::*;
 
@@ -12,13 +12,13 @@ use crate::browser;
 use crate::gpu::{self, Presence};
 use crate::history::History;
 use crate::jobs::{self, JobFailure};
-use crate::run::{self, Attempt, Failure, Run};
-use crate::session::{Answer, Session, Settings, Work};
-use crate::shared::Shared;
+use crate::ptr_eq::PtrEq;
+use crate::run::{self, Attempt, InputError, Run};
+use crate::session::{RunningJob, Session, SettingsTexts, WorkerAnswer};
 
 /// Where the cursor goes once a changed workload has run.
 #[derive(Clone, Copy, Debug)]
-enum Then {
+enum CursorTarget {
     /// To the end if it was there, else it stays.
     Stay { was_at_end: bool },
     /// Behind this many steps.
@@ -37,23 +37,23 @@ impl Session {
         let settings = self.settings.get_untracked();
         self.forget_complaint();
         self.history.update(|history| history.type_text(text, browser::now_millis(), &settings));
-        self.settle(Then::Stay { was_at_end });
+        self.follow_change(CursorTarget::Stay { was_at_end });
     }
 
     pub(crate) fn undo(self) {
         let was_at_end = self.is_at_end();
         self.travel(History::undo);
-        self.settle(Then::Stay { was_at_end });
+        self.follow_change(CursorTarget::Stay { was_at_end });
     }
 
     pub(crate) fn redo(self) {
         let was_at_end = self.is_at_end();
         self.travel(History::redo);
-        self.settle(Then::Stay { was_at_end });
+        self.follow_change(CursorTarget::Stay { was_at_end });
     }
 
     /// Goes to another text of the history, with the settings that belong to it.
-    fn travel(self, to: impl FnOnce(&mut History, &Settings) -> Option<Settings>) {
+    fn travel(self, to: impl FnOnce(&mut History, &SettingsTexts) -> Option<SettingsTexts>) {
         self.forget_complaint();
         let settings = self.settings.get_untracked();
         if let Some(Some(then)) = self.history.try_update(|history| to(history, &settings))
@@ -73,23 +73,23 @@ impl Session {
     pub(crate) fn set_config(self, config: String) {
         let was_at_end = self.is_at_end();
         self.settings.update(|settings| settings.config = config);
-        self.settle(Then::Stay { was_at_end });
+        self.follow_change(CursorTarget::Stay { was_at_end });
     }
 
     pub(crate) fn set_capacity(self, capacity: String) {
         let was_at_end = self.is_at_end();
         self.settings.update(|settings| settings.capacity = capacity);
-        self.settle(Then::Stay { was_at_end });
+        self.follow_change(CursorTarget::Stay { was_at_end });
     }
 
     /// Does by hand what the action says, right behind the step under the cursor.
-    pub(crate) fn act(self, action: Action) {
+    pub(crate) fn act(self, action: EditAction) {
         if self.shows_opened.get_untracked() {
             return self.complain("A recording cannot be changed. Go back to the workload to play by hand.");
         }
         let run = match self.attempt.get_untracked() {
             Attempt::Ran(run) => run,
-            Attempt::Failed(Failure::Capacity(_) | Failure::Config(_)) => {
+            Attempt::Failed(InputError::Capacity(_) | InputError::Config(_)) => {
                 return self
                     .complain("Mend the device's capacity or settings first: the figure shows older ones.");
             }
@@ -126,20 +126,20 @@ impl Session {
         self.message.set(None);
         let settings = self.settings.get_untracked();
         self.history.update(|history| history.replace(edit.text, &settings));
-        self.settle(Then::Seek(edit.request + edit.added));
+        self.follow_change(CursorTarget::Seek(edit.request + edit.added));
     }
 
     /// Gives the block back, if a caller has it.
     pub(crate) fn free_block(self, block: BlockId) {
         match self.tensor_of(block) {
-            Some(tensor) => self.act(Action::Free { tensor }),
+            Some(tensor) => self.act(EditAction::Free { tensor }),
             None => self.tell("This block is in nobody's hands: there is nothing to free."),
         }
     }
 
     pub(crate) fn record_stream(self, block: BlockId, stream: StreamId) {
         if let Some(tensor) = self.tensor_of(block) {
-            self.act(Action::RecordStream { tensor, stream });
+            self.act(EditAction::RecordStream { tensor, stream });
         }
     }
 
@@ -150,7 +150,7 @@ impl Session {
             if block.state != BlockState::Allocated {
                 return None;
             }
-            let step = run.recording.born(block.allocation?)?;
+            let step = run.recording.allocated_at(block.allocation?)?;
             match run.request(step)? {
                 Request::Allocate { tensor, .. } => Some(*tensor),
                 _ => None,
@@ -160,7 +160,7 @@ impl Session {
     }
 
     /// Brings the cursor in line with a changed workload, at once or when the worker is done.
-    fn settle(self, then: Then) {
+    fn follow_change(self, then: CursorTarget) {
         match self.attempt.get_untracked() {
             Attempt::Ran(_) => {
                 jobs::stop();
@@ -175,17 +175,19 @@ impl Session {
         }
     }
 
-    fn arrive(self, then: Then) {
+    fn arrive(self, then: CursorTarget) {
         match then {
-            Then::Stay { was_at_end } => self.dispatch(PlayerAction::Loaded { keep_at_end: was_at_end }),
-            Then::Seek(step) => {
+            CursorTarget::Stay { was_at_end } => {
+                self.dispatch(PlayerAction::Loaded { keep_at_end: was_at_end })
+            }
+            CursorTarget::Seek(step) => {
                 self.dispatch(PlayerAction::Loaded { keep_at_end: false });
                 self.dispatch(PlayerAction::SeekStep(step));
             }
         }
     }
 
-    fn run_long(self, then: Then) {
+    fn run_long(self, then: CursorTarget) {
         let input = self.input.get_untracked();
         let Ok(job) = run::job(&input) else { return };
         let on_gpu = input.on_gpu;
@@ -193,12 +195,12 @@ impl Session {
         let on_done = move |result| {
             self.work.set(None);
             let attempt = match result {
-                Ok(product) => Attempt::Ran(Shared::new(Run::new(product))),
+                Ok(product) => Attempt::Ran(PtrEq::new(Run::new(product))),
                 Err(JobFailure::Job(JobError::Device(why))) => return self.lose_gpu(&why, then),
                 Err(JobFailure::Worker(why)) if on_gpu => return self.lose_gpu(&why, then),
                 Err(failure) => Attempt::Failed(failure.into()),
             };
-            self.answer.set(Some(Answer { input, attempt }));
+            self.answer.set(Some(WorkerAnswer { input, attempt }));
             self.arrive(then);
         };
         if on_gpu {
@@ -219,13 +221,13 @@ impl Session {
         let was_at_end = self.is_at_end();
         self.forget_complaint();
         self.on_gpu.set(on_gpu);
-        self.settle(Then::Stay { was_at_end });
+        self.follow_change(CursorTarget::Stay { was_at_end });
     }
 
     /// Goes on with the virtual device, and says why.
-    fn lose_gpu(self, why: &str, then: Then) {
+    fn lose_gpu(self, why: &str, then: CursorTarget) {
         self.on_gpu.set(false);
-        self.settle(then);
+        self.follow_change(then);
         self.complain(format!("The GPU failed: {} The virtual device took over.", sentence(why)));
     }
 
@@ -241,7 +243,8 @@ impl Session {
 
     /// Announces a job; its progress is shown once it has taken a while.
     pub(crate) fn show_work(self, title: &str) {
-        let work = Work { title: title.to_owned(), phase: String::new(), done: 0, total: 0, is_shown: false };
+        let work =
+            RunningJob { title: title.to_owned(), phase: String::new(), done: 0, total: 0, is_shown: false };
         self.work.set(Some(work));
         let _ = browser::after_millis(300, move || {
             if self.work.with_untracked(Option::is_some) {
@@ -268,16 +271,16 @@ impl Session {
         self.work.set(None);
         let input = self.input.get_untracked();
         if self.attempt.get_untracked() == Attempt::Long {
-            let attempt = Attempt::Failed(run::Failure::Other(
+            let attempt = Attempt::Failed(run::InputError::Other(
                 "Cancelled. Change the text to run it again.".to_owned(),
             ));
-            self.answer.set(Some(Answer { input, attempt }));
+            self.answer.set(Some(WorkerAnswer { input, attempt }));
         }
     }
 
     /// Runs a workload that is new to the reader: its first step is done, so that there is something to see.
     pub(crate) fn run_first(self) {
-        self.settle(Then::Seek(1));
+        self.follow_change(CursorTarget::Seek(1));
     }
 }
 

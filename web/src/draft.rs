@@ -4,7 +4,7 @@ use leptos::prelude::*;
 
 use crate::browser;
 use crate::run::Input;
-use crate::session::{Session, Settings};
+use crate::session::{Session, SettingsTexts};
 use crate::view::kit::effect;
 
 const KEY: &str = "blockyard.workload";
@@ -23,7 +23,7 @@ pub(crate) fn follow(session: Session) {
 }
 
 /// What was remembered, if anything was.
-pub(crate) fn recall() -> Option<(String, Settings)> {
+pub(crate) fn recall() -> Option<(String, SettingsTexts)> {
     read(&browser::recall(KEY)?)
 }
 
@@ -35,10 +35,10 @@ fn written(input: &Input) -> Option<String> {
     is_kept.then(|| format!("{title}\n{config}\n{capacity}\n{text}"))
 }
 
-fn read(draft: &str) -> Option<(String, Settings)> {
+fn read(draft: &str) -> Option<(String, SettingsTexts)> {
     let mut parts = draft.splitn(4, '\n').map(str::to_owned);
     let (title, config, capacity) = (parts.next()?, parts.next()?, parts.next()?);
-    Some((parts.next()?, Settings { title, config, capacity }))
+    Some((parts.next()?, SettingsTexts { title, config, capacity }))
 }
 
 #[cfg(test)]

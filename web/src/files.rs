@@ -12,9 +12,9 @@ use web_sys::File;
 use crate::browser;
 use crate::commands::sentence;
 use crate::jobs::{self, JobFailure};
+use crate::ptr_eq::PtrEq;
 use crate::run::Run;
-use crate::session::{Opened, Session};
-use crate::shared::Shared;
+use crate::session::{OpenedFile, Session};
 
 /// A recording that comes with the page.
 #[derive(Clone, Copy, Debug)]
@@ -134,7 +134,7 @@ fn open_bytes(session: Session, name: String, bytes: Vec<u8>) {
         move |result| {
             session.work.set(None);
             match result {
-                Ok(product) => session.open(Opened { name, run: Shared::new(Run::new(product)) }),
+                Ok(product) => session.open(OpenedFile { name, run: PtrEq::new(Run::new(product)) }),
                 Err(failure) => {
                     let why = match failure {
                         JobFailure::Job(JobError::File { message, .. }) => message,

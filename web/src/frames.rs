@@ -18,16 +18,16 @@ pub(crate) enum Slot {
     Play,
 }
 
-type Action = Box<dyn FnOnce()>;
+type EditAction = Box<dyn FnOnce()>;
 
 #[derive(Default)]
-struct Plan {
-    actions: Vec<(Slot, Action)>,
+struct FrameActions {
+    actions: Vec<(Slot, EditAction)>,
     is_requested: bool,
 }
 
 thread_local! {
-    static PLAN: RefCell<Plan> = RefCell::default();
+    static PLAN: RefCell<FrameActions> = RefCell::default();
 }
 
 /// Runs `action` at the start of the next frame.

@@ -1,13 +1,13 @@
 //! The texts that the workload has had, for undo and redo: typed edits and what the hand did, in one line.
 
-use crate::session::Settings;
+use crate::session::SettingsTexts;
 
 /// A text with its past and its future.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct History {
-    past: Vec<(String, Settings)>,
+    past: Vec<(String, SettingsTexts)>,
     present: String,
-    future: Vec<(String, Settings)>,
+    future: Vec<(String, SettingsTexts)>,
     typed_millis: Option<f64>,
 }
 
@@ -36,13 +36,13 @@ impl History {
     /// A new text, a step of its own.
     ///
     /// `settings` are those of the text before, and come back with it.
-    pub(crate) fn replace(&mut self, text: String, settings: &Settings) {
+    pub(crate) fn replace(&mut self, text: String, settings: &SettingsTexts) {
         self.typed_millis = None;
         self.push(text, settings);
     }
 
     /// A text typed at this time: keystrokes without a pause between them make one step.
-    pub(crate) fn type_text(&mut self, text: String, now_millis: f64, settings: &Settings) {
+    pub(crate) fn type_text(&mut self, text: String, now_millis: f64, settings: &SettingsTexts) {
         let goes_on = self.typed_millis.is_some_and(|last| now_millis - last < TYPING_PAUSE_MILLIS);
         self.typed_millis = Some(now_millis);
         if goes_on {
@@ -54,7 +54,7 @@ impl History {
     }
 
     /// Goes back one step; returns the settings that belong to the text, for those of now.
-    pub(crate) fn undo(&mut self, settings: &Settings) -> Option<Settings> {
+    pub(crate) fn undo(&mut self, settings: &SettingsTexts) -> Option<SettingsTexts> {
         let (text, then) = self.past.pop()?;
         self.future.push((std::mem::replace(&mut self.present, text), settings.clone()));
         self.typed_millis = None;
@@ -62,14 +62,14 @@ impl History {
     }
 
     /// Takes back one [`History::undo`].
-    pub(crate) fn redo(&mut self, settings: &Settings) -> Option<Settings> {
+    pub(crate) fn redo(&mut self, settings: &SettingsTexts) -> Option<SettingsTexts> {
         let (text, then) = self.future.pop()?;
         self.past.push((std::mem::replace(&mut self.present, text), settings.clone()));
         self.typed_millis = None;
         Some(then)
     }
 
-    fn push(&mut self, text: String, settings: &Settings) {
+    fn push(&mut self, text: String, settings: &SettingsTexts) {
         if text == self.present {
             return;
         }
@@ -89,12 +89,12 @@ mod tests {
     #[test]
     fn keystrokes_without_a_pause_are_undone_together() {
         let mut history = History::new("a".to_owned());
-        history.type_text("ab".to_owned(), 1000.0, &Settings::default());
-        history.type_text("abc".to_owned(), 1200.0, &Settings::default());
-        history.type_text("abcd".to_owned(), 5000.0, &Settings::default());
-        history.undo(&Settings::default());
+        history.type_text("ab".to_owned(), 1000.0, &SettingsTexts::default());
+        history.type_text("abc".to_owned(), 1200.0, &SettingsTexts::default());
+        history.type_text("abcd".to_owned(), 5000.0, &SettingsTexts::default());
+        history.undo(&SettingsTexts::default());
         assert_eq!(history.text(), "abc");
-        history.undo(&Settings::default());
+        history.undo(&SettingsTexts::default());
         assert_eq!(history.text(), "a");
         assert!(!history.can_undo());
     }
@@ -102,32 +102,32 @@ mod tests {
     #[test]
     fn what_the_hand_did_is_a_step_of_its_own_even_while_typing() {
         let mut history = History::new(String::new());
-        history.type_text("x".to_owned(), 0.0, &Settings::default());
-        history.replace("x\ny".to_owned(), &Settings::default());
-        history.type_text("x\nyz".to_owned(), 10.0, &Settings::default());
-        history.undo(&Settings::default());
+        history.type_text("x".to_owned(), 0.0, &SettingsTexts::default());
+        history.replace("x\ny".to_owned(), &SettingsTexts::default());
+        history.type_text("x\nyz".to_owned(), 10.0, &SettingsTexts::default());
+        history.undo(&SettingsTexts::default());
         assert_eq!(history.text(), "x\ny");
-        history.undo(&Settings::default());
+        history.undo(&SettingsTexts::default());
         assert_eq!(history.text(), "x");
     }
 
     #[test]
     fn redo_comes_back_until_something_new_is_done() {
         let mut history = History::new("1".to_owned());
-        history.replace("2".to_owned(), &Settings::default());
-        history.undo(&Settings::default());
+        history.replace("2".to_owned(), &SettingsTexts::default());
+        history.undo(&SettingsTexts::default());
         assert!(history.can_redo());
-        history.redo(&Settings::default());
+        history.redo(&SettingsTexts::default());
         assert_eq!(history.text(), "2");
-        history.undo(&Settings::default());
-        history.replace("3".to_owned(), &Settings::default());
+        history.undo(&SettingsTexts::default());
+        history.replace("3".to_owned(), &SettingsTexts::default());
         assert!(!history.can_redo());
     }
 
     #[test]
     fn settings_come_back_with_the_text_that_they_belong_to() {
-        let small = Settings { capacity: "64 MiB".to_owned(), ..Settings::default() };
-        let large = Settings { capacity: "80 GiB".to_owned(), ..Settings::default() };
+        let small = SettingsTexts { capacity: "64 MiB".to_owned(), ..SettingsTexts::default() };
+        let large = SettingsTexts { capacity: "80 GiB".to_owned(), ..SettingsTexts::default() };
         let mut history = History::new("1".to_owned());
         history.replace("2".to_owned(), &small);
         assert_eq!(history.undo(&large), Some(small.clone()));
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn the_same_text_again_is_no_step() {
         let mut history = History::new("1".to_owned());
-        history.replace("1".to_owned(), &Settings::default());
+        history.replace("1".to_owned(), &SettingsTexts::default());
         assert!(!history.can_undo());
     }
 }

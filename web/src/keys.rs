@@ -10,7 +10,7 @@ use crate::browser;
 use crate::session::Session;
 use crate::view::{Help, TEXT_ID};
 
-/// How far one key press zooms and moves the river.
+/// How far one key press zooms and moves the timeline.
 const ZOOM: f64 = 1.6;
 const PAN: f64 = 0.2;
 
@@ -75,10 +75,10 @@ fn plain_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
         "Home" => PlayerAction::Start,
         "End" => PlayerAction::End,
         " " => PlayerAction::Toggle,
-        "[" => PlayerAction::PreviousSegmentCall,
-        "]" => PlayerAction::NextSegmentCall,
-        "{" => PlayerAction::PreviousTrouble,
-        "}" => PlayerAction::NextTrouble,
+        "[" => PlayerAction::PreviousDeviceCall,
+        "]" => PlayerAction::NextDeviceCall,
+        "{" => PlayerAction::PreviousFailedStep,
+        "}" => PlayerAction::NextFailedStep,
         "<" => PlayerAction::PreviousLabel,
         ">" => PlayerAction::NextLabel,
         "n" | "N" => match of_block(PlayerAction::NextOfBlock) {
@@ -97,11 +97,11 @@ fn plain_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
 
 fn other_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
     match event.key().as_str() {
-        "w" | "W" | "+" | "=" => session.zoom_river_at_cursor(ZOOM),
-        "s" | "S" | "-" | "_" => session.zoom_river_at_cursor(1.0 / ZOOM),
-        "a" | "A" => session.pan_river(-PAN),
-        "d" | "D" => session.pan_river(PAN),
-        "0" => session.fit_river(),
+        "w" | "W" | "+" | "=" => session.zoom_timeline_at_cursor(ZOOM),
+        "s" | "S" | "-" | "_" => session.zoom_timeline_at_cursor(1.0 / ZOOM),
+        "a" | "A" => session.pan_timeline(-PAN),
+        "d" | "D" => session.pan_timeline(PAN),
+        "0" => session.fit_timeline(),
         "f" | "F" | "Delete" => match session.block_in_hand() {
             Some(block) => session.free_block(block),
             None => return false,

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use blockyard_figure::Series;
 use blockyard_record::{Bytes, Recorder, Recording, RunInfo};
-use blockyard_replay::StepContents;
-use blockyard_replay::job::{Job, JobError, Opened, Product, perform, read};
+use blockyard_replay::StepDataCheck;
+use blockyard_replay::job::{Job, JobError, OpenedRecording, Product, perform, read};
 use blockyard_workload::{Request, Workload, parse_size};
 
 use crate::jobs::JobFailure;
-use crate::shared::Shared;
+use crate::ptr_eq::PtrEq;
 
 /// What a workload is run with, as the reader typed it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,9 +29,9 @@ pub(crate) struct Run {
     pub(crate) workload: Workload,
     pub(crate) recording: Arc<Recording>,
     /// For an opened recording: what it says of itself, and how the replay compares.
-    pub(crate) opened: Option<Opened>,
+    pub(crate) opened: Option<OpenedRecording>,
     /// For a run on the reader's GPU: what was done to the contents of its memory, for each step.
-    pub(crate) contents: Option<Vec<StepContents>>,
+    pub(crate) data_checks: Option<Vec<StepDataCheck>>,
     pub(crate) series: Series,
     /// The most segments that there ever are, unless the peaks were reset.
     pub(crate) most_segments: usize,
@@ -46,7 +46,7 @@ impl Run {
             workload: product.workload,
             recording: Arc::new(product.recording),
             opened: product.opened,
-            contents: product.contents,
+            data_checks: product.data_checks,
             series,
             most_segments: usize::try_from(most_segments).unwrap_or(0),
         }
@@ -58,7 +58,7 @@ impl Run {
         // A recorder that was given no event has nothing to object to.
         let recording =
             Recorder::new(info).finish().unwrap_or_else(|error| wasm_bindgen::throw_str(&error.to_string()));
-        Self::new(Product { workload: Workload::default(), recording, opened: None, contents: None })
+        Self::new(Product { workload: Workload::default(), recording, opened: None, data_checks: None })
     }
 
     /// The line of the workload's text that made the step, counted from 1.
@@ -75,16 +75,16 @@ impl Run {
 /// What became of an input.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Attempt {
-    Ran(Shared<Run>),
+    Ran(PtrEq<Run>),
     /// It is wrong, or it failed; the last good run stays.
-    Failed(Failure),
+    Failed(InputError),
     /// It is too long to be run while the page waits, or it runs on the GPU.
     Long,
 }
 
 /// What is wrong with an input, by the place where the reader mends it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Failure {
+pub(crate) enum InputError {
     Text {
         message: String,
         /// Line, column (from 1) and number of characters.
@@ -98,7 +98,7 @@ pub(crate) enum Failure {
     Other(String),
 }
 
-impl From<JobError> for Failure {
+impl From<JobError> for InputError {
     fn from(error: JobError) -> Self {
         match error {
             JobError::Text { line, column, length, message } => {
@@ -111,7 +111,7 @@ impl From<JobError> for Failure {
     }
 }
 
-impl From<JobFailure> for Failure {
+impl From<JobFailure> for InputError {
     fn from(failure: JobFailure) -> Self {
         match failure {
             JobFailure::Job(error) => error.into(),
@@ -127,12 +127,12 @@ const SHORT: u64 = 2000;
 const MOST_BYTES: usize = 200_000;
 
 /// The job that runs the input.
-pub(crate) fn job(input: &Input) -> Result<Job, Failure> {
+pub(crate) fn job(input: &Input) -> Result<Job, InputError> {
     Ok(Job::Run {
         title: input.title.clone(),
         text: input.text.clone(),
         config: input.config.trim().to_owned(),
-        capacity: parse_size(&input.capacity).map_err(|error| Failure::Capacity(error.to_string()))?,
+        capacity: parse_size(&input.capacity).map_err(|error| InputError::Capacity(error.to_string()))?,
     })
 }
 
@@ -153,7 +153,7 @@ pub(crate) fn attempt(input: &Input) -> Attempt {
         };
     }
     match perform(&job, &mut |_| ControlFlow::Continue(())) {
-        Ok(product) => Attempt::Ran(Shared::new(Run::new(product))),
+        Ok(product) => Attempt::Ran(PtrEq::new(Run::new(product))),
         Err(error) => Attempt::Failed(error.into()),
     }
 }

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::ops::Deref;
 
 use blockyard_figure::{
-    Changes, MapView, Player, PlayerAction, RiverView, Scene, StateCursor, TargetId, reduce,
+    Changes, MapView, Player, PlayerAction, Scene, StateCursor, TargetId, TimelineView, reduce,
 };
 use blockyard_record::{BlockId, BlockState, Bytes, MemoryState};
 use blockyard_workload::presets::{Preset, presets};
@@ -17,20 +17,20 @@ use crate::canvas::Paints;
 use crate::draft;
 use crate::gpu::Presence;
 use crate::history::History;
+use crate::ptr_eq::PtrEq;
 use crate::run::{Attempt, Input, Run};
-use crate::shared::Shared;
 use crate::theme::ThemeChoice;
 
 /// A recording that was opened from a file.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedFile {
     pub(crate) name: String,
-    pub(crate) run: Shared<Run>,
+    pub(crate) run: PtrEq<Run>,
 }
 
 /// The fields beside the workload's text.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Settings {
+pub(crate) struct SettingsTexts {
     pub(crate) title: String,
     pub(crate) config: String,
     pub(crate) capacity: String,
@@ -45,7 +45,7 @@ pub(crate) struct Message {
 
 /// A job in the worker.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Work {
+pub(crate) struct RunningJob {
     pub(crate) title: String,
     pub(crate) phase: String,
     pub(crate) done: u64,
@@ -56,7 +56,7 @@ pub(crate) struct Work {
 
 /// What the worker said of an input.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Answer {
+pub(crate) struct WorkerAnswer {
     pub(crate) input: Input,
     pub(crate) attempt: Attempt,
 }
@@ -83,14 +83,14 @@ impl Deref for Session {
 pub(crate) struct Signals {
     /// The workload's texts.
     pub(crate) history: RwSignal<History>,
-    pub(crate) settings: RwSignal<Settings>,
-    pub(crate) opened: RwSignal<Option<Shared<Opened>>>,
+    pub(crate) settings: RwSignal<SettingsTexts>,
+    pub(crate) opened: RwSignal<Option<PtrEq<OpenedFile>>>,
     /// Whether the opened recording is shown, and not the workload.
     pub(crate) shows_opened: RwSignal<bool>,
-    pub(crate) answer: RwSignal<Option<Answer>>,
+    pub(crate) answer: RwSignal<Option<WorkerAnswer>>,
     pub(crate) player: RwSignal<Player>,
     /// The stretch shown, or `None` for all of it.
-    pub(crate) river_view: RwSignal<Option<RiverView>>,
+    pub(crate) timeline_view: RwSignal<Option<TimelineView>>,
     pub(crate) map_view: RwSignal<MapView>,
     /// Whether a click on an allocated block frees it, and does not pin it.
     pub(crate) click_frees: RwSignal<bool>,
@@ -99,7 +99,7 @@ pub(crate) struct Signals {
     /// What a screen reader is told, beside the step.
     pub(crate) spoken: RwSignal<String>,
     pub(crate) message: RwSignal<Option<Message>>,
-    pub(crate) work: RwSignal<Option<Work>>,
+    pub(crate) work: RwSignal<Option<RunningJob>>,
     pub(crate) theme: RwSignal<ThemeChoice>,
     /// Whether workloads run on the reader's GPU, and not on the virtual device.
     pub(crate) on_gpu: RwSignal<bool>,
@@ -109,7 +109,7 @@ pub(crate) struct Signals {
     pub(crate) input: Memo<Input>,
     pub(crate) attempt: Memo<Attempt>,
     /// What is drawn: the opened recording, or the last good run of the workload.
-    pub(crate) run: Memo<Shared<Run>>,
+    pub(crate) run: Memo<PtrEq<Run>>,
     /// What the running step changed.
     pub(crate) changes: Memo<Changes>,
     /// The player of what is not shown now.
@@ -125,7 +125,7 @@ fn first_preset() -> Preset {
     presets().first().copied().unwrap_or(NOTHING)
 }
 
-impl Settings {
+impl SettingsTexts {
     fn of(preset: &Preset) -> Self {
         Self {
             title: preset.title.to_owned(),
@@ -139,18 +139,18 @@ impl Session {
     pub(crate) fn new() -> Self {
         let (text, settings) = draft::recall().unwrap_or_else(|| {
             let preset = first_preset();
-            (preset.text.to_owned(), Settings::of(&preset))
+            (preset.text.to_owned(), SettingsTexts::of(&preset))
         });
         let history = RwSignal::new(History::new(text));
         let settings = RwSignal::new(settings);
-        let opened = RwSignal::new(None::<Shared<Opened>>);
+        let opened = RwSignal::new(None::<PtrEq<OpenedFile>>);
         let shows_opened = RwSignal::new(false);
-        let answer = RwSignal::new(None::<Answer>);
+        let answer = RwSignal::new(None::<WorkerAnswer>);
         let on_gpu = RwSignal::new(false);
         let player = RwSignal::new(Player::default());
 
         let input = Memo::new(move |_| {
-            let Settings { title, config, capacity } = settings.get();
+            let SettingsTexts { title, config, capacity } = settings.get();
             let text = history.with(|history| history.text().to_owned());
             Input { title, text, config, capacity, on_gpu: on_gpu.get() }
         });
@@ -160,10 +160,10 @@ impl Session {
                 _ => crate::run::attempt(input),
             })
         });
-        let of_hand = Memo::new(move |before: Option<&Shared<Run>>| match (attempt.get(), before) {
+        let of_hand = Memo::new(move |before: Option<&PtrEq<Run>>| match (attempt.get(), before) {
             (Attempt::Ran(run), _) => run,
             (_, Some(run)) => run.clone(),
-            (_, None) => Shared::new(Run::empty()),
+            (_, None) => PtrEq::new(Run::empty()),
         });
         let run = Memo::new(move |_| match opened.get() {
             Some(opened) if shows_opened.get() => opened.run.clone(),
@@ -181,7 +181,7 @@ impl Session {
             shows_opened,
             answer,
             player,
-            river_view: RwSignal::new(None),
+            timeline_view: RwSignal::new(None),
             map_view: RwSignal::new(MapView::default()),
             click_frees: RwSignal::new(true),
             follows: RwSignal::new(true),
@@ -208,11 +208,11 @@ impl Session {
         let before = self.player.get_untracked();
         let after = reduce(&before, action, &run.recording);
         if after != before {
-            // The cursor stays in sight of the river.
-            if let Some(view) = self.river_view.get_untracked()
+            // The cursor stays in sight of the timeline.
+            if let Some(view) = self.timeline_view.get_untracked()
                 && after.steps != before.steps
             {
-                self.river_view.set(Some(view.reveal(after.steps, run.recording.step_count())));
+                self.timeline_view.set(Some(view.reveal(after.steps, run.recording.step_count())));
             }
             self.player.set(after);
         }

@@ -1,5 +1,6 @@
 //! The page's parts.
 
+mod breakdown;
 mod editor;
 mod gpu;
 mod hand;
@@ -7,7 +8,6 @@ mod header;
 mod help;
 mod icon;
 pub(crate) mod kit;
-mod ledger;
 mod map;
 mod map_actions;
 mod messages;
@@ -15,11 +15,11 @@ mod numbers;
 mod opened;
 mod pinch;
 mod player;
-mod river;
 mod step;
 mod table;
 mod tabs;
 mod terms;
+mod timeline;
 mod tip;
 
 pub(crate) use editor::TEXT_ID;
@@ -73,8 +73,8 @@ fn page() -> impl IntoView {
             <main class="stage">
                 <div class="figures">
                     <div class="pair">
-                        {ledger::ledger(session)}
-                        {river::river(session)}
+                        {breakdown::breakdown(session)}
+                        {timeline::timeline(session)}
                     </div>
                     {player::player(session)}
                     {map::map(session)}

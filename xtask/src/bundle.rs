@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn two_files_of_one_name_are_told() {
+    fn two_files_of_one_name_are_reported() {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
         let mut files = Files::new();
         add_file(&mut files, &source, "a".into()).unwrap();

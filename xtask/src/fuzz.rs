@@ -26,10 +26,10 @@ pub(crate) fn run(workspace: &Workspace, only: Option<&str>, seconds: u64) -> Re
     }
     set_up(workspace)?;
     let chosen: Vec<_> = targets.iter().filter(|target| only.is_none_or(|only| only == *target)).collect();
-    let told: Vec<String> =
+    let lines: Vec<String> =
         chosen.iter().map(|target| Fuzzer::new(workspace, target)?.run(seconds)).collect::<Result<_>>()?;
     println!();
-    for line in told {
+    for line in lines {
         println!("    {line}");
     }
     Ok(())
@@ -196,8 +196,8 @@ impl<'a> Fuzzer<'a> {
 }
 
 fn host(workspace: &Workspace) -> Result<String> {
-    let told = workspace::read(&mut workspace.cargo(["-vV"]))?;
-    let host = told.lines().find_map(|line| line.strip_prefix("host: "));
+    let lines = workspace::read(&mut workspace.cargo(["-vV"]))?;
+    let host = lines.lines().find_map(|line| line.strip_prefix("host: "));
     host.map(ToOwned::to_owned).context("cargo does not say what it runs on")
 }
 

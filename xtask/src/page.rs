@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_told() {
+    fn what_is_not_understood_is_reported() {
         let cases = [
             (r#"<link data-trunk rel="sass" href="a.scss">"#, "rel=\"sass\" is not supported"),
             (r#"<script data-trunk src="a.js"></script>"#, "only <link data-trunk>"),
@@ -298,9 +298,9 @@ mod tests {
             (RUST, "exactly one"),
             (r#"<link data-trunk rel="rust" data-type="worker" href="a">"#, "data-bindgen-target"),
         ];
-        for (text, told) in cases {
+        for (text, wanted) in cases {
             let error = format!("{:#}", Page::read(&format!("{RUST}{text}")).unwrap_err());
-            assert!(error.contains(told), "{text}: {error}");
+            assert!(error.contains(wanted), "{text}: {error}");
         }
         assert!(Page::read("<html></html>").is_err());
     }

@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn systems_are_told_apart() {
+    fn systems_are_distinguished() {
         assert!(is_id("NAME=\"Ubuntu\"\nID=ubuntu\nID_LIKE=debian\n", "ubuntu"));
         assert!(is_id("ID=\"ubuntu\"\n", "ubuntu"));
         assert!(!is_id("ID=debian\nVERSION_ID=\"12\"\n", "ubuntu"));

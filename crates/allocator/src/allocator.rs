@@ -4,14 +4,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use blockyard_device::DeviceMemory;
 use blockyard_record::{
-    AllocationId, BlockState, Bytes, DeviceAddr, Event, EventSink, PoolId, SegmentId, Silent, Stats, StreamId,
+    AllocationId, BlockState, Bytes, DeviceAddr, Event, EventSink, NullSink, PoolId, SegmentId, Stats,
+    StreamId,
 };
 
 use crate::block::{BlockIndex, BlockTable};
 use crate::counters::Counters;
-use crate::expandable::Ranges;
-use crate::pool::{FreeSetIndex, FreeSets};
-use crate::private_pool::{Pool, Scope};
+use crate::expandable::ExpandableSegments;
+use crate::pool::{FreeListIndex, FreeLists};
+use crate::private_pool::{PrivatePool, Scope};
 use crate::stream::PendingFrees;
 use crate::{AllocError, AllocatorConfig, ConfigError, size};
 
@@ -19,14 +20,14 @@ use crate::{AllocError, AllocatorConfig, ConfigError, size};
 ///
 /// At every moment, in bytes: allocated ≤ active ≤ reserved, and reserved is the sum of all segments.
 #[derive(Debug)]
-pub struct CachingAllocator<D: DeviceMemory, S: EventSink = Silent> {
+pub struct CachingAllocator<D: DeviceMemory, S: EventSink = NullSink> {
     pub(crate) device: D,
     pub(crate) sink: S,
     pub(crate) config: AllocatorConfig,
     pub(crate) blocks: BlockTable,
-    pub(crate) free_sets: FreeSets,
+    pub(crate) free_lists: FreeLists,
     /// The default pool first, then pools of programs and captures in the order of their making.
-    pub(crate) pools: Vec<Pool>,
+    pub(crate) pools: Vec<PrivatePool>,
     /// Open scopes on pools, the one opened last at the end.
     pub(crate) scopes: Vec<Scope>,
     /// Frees that came while a scope was open and wait for other streams.
@@ -34,11 +35,11 @@ pub struct CachingAllocator<D: DeviceMemory, S: EventSink = Silent> {
     pub(crate) pending: PendingFrees<D::Event>,
     pub(crate) counters: Counters,
     /// The segments that get memory page by page.
-    pub(crate) ranges: Ranges,
+    pub(crate) expandable_segments: ExpandableSegments,
     /// Whether the rules for default settings are enough to choose a block.
-    pub(crate) is_plain: bool,
+    pub(crate) has_default_rules: bool,
     /// The free sets that requests of the default pool went to last, for either half.
-    pub(crate) default_sets: [Option<(StreamId, FreeSetIndex)>; 2],
+    pub(crate) default_lists: [Option<(StreamId, FreeListIndex)>; 2],
     /// Bytes of all segments (`total_allocated_memory`).
     pub(crate) reserved: Bytes,
     /// The most that may be reserved, if a memory fraction below 1 is set.
@@ -58,9 +59,9 @@ static NEXT_IDENTITY: AtomicU64 = AtomicU64::new(0);
 /// ```compile_fail,E0382
 /// # use blockyard_allocator::{AllocatorConfig, CachingAllocator};
 /// # use blockyard_device::VirtualDevice;
-/// # use blockyard_record::{Bytes, Silent, StreamId};
+/// # use blockyard_record::{Bytes, NullSink, StreamId};
 /// # let device = VirtualDevice::new(Bytes::gib(1));
-/// # let mut allocator = CachingAllocator::new(device, AllocatorConfig::default(), Silent);
+/// # let mut allocator = CachingAllocator::new(device, AllocatorConfig::default(), NullSink);
 /// let allocation = allocator.allocate(Bytes::mib(3), StreamId::DEFAULT)?;
 /// allocator.free(allocation)?;
 /// allocator.free(allocation)?;
@@ -92,22 +93,22 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// An allocator that holds nothing yet.
     pub fn new(device: D, config: AllocatorConfig, sink: S) -> Self {
         let mut counters = Counters::default();
-        counters.seldom.max_split_size = config.max_split_size_signed();
+        counters.infrequent.max_split_size = config.max_split_size_signed();
         let fraction = config.per_process_memory_fraction();
         let mut allocator = Self {
             device,
             sink,
             config,
             blocks: BlockTable::default(),
-            free_sets: FreeSets::default(),
-            pools: vec![Pool::new(PoolId::DEFAULT, 1)],
+            free_lists: FreeLists::default(),
+            pools: vec![PrivatePool::new(PoolId::DEFAULT, 1)],
             scopes: Vec::new(),
             deferred: Vec::new(),
             pending: PendingFrees::default(),
             counters,
-            ranges: Ranges::default(),
-            is_plain: false,
-            default_sets: [None; 2],
+            expandable_segments: ExpandableSegments::default(),
+            has_default_rules: false,
+            default_lists: [None; 2],
             reserved: Bytes::ZERO,
             limit: None,
             segments: 0,
@@ -167,7 +168,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Does so where no other stream used the block, and says whether that is the case.
     #[cfg_attr(
         not(target_arch = "wasm32"),
-        expect(clippy::inline_always, reason = "as for `allocate_plain`")
+        expect(clippy::inline_always, reason = "as for `allocate_fast_path`")
     )]
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     pub(crate) fn free_unshared(&mut self, index: BlockIndex) -> bool {
@@ -190,7 +191,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     fn note_oversize_free(&mut self, size: Bytes) -> bool {
         let is_oversize = self.is_oversize(size);
         if is_oversize {
-            self.counters.seldom.oversize_allocations.decrease(1);
+            self.counters.infrequent.oversize_allocations.decrease(1);
         }
         is_oversize
     }
@@ -234,7 +235,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let is_in_scope = !self.scopes.is_empty();
         let block = &self.blocks[index];
         let id = block.id;
-        if self.free_sets[block.set].stream == stream {
+        if self.free_lists[block.list].stream == stream {
             return;
         }
         let uses = self.blocks.uses_mut(index);
@@ -400,9 +401,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// Notes whether any setting, or memory that came with one, has a say in which block a request gets.
     pub(crate) fn note_settings(&mut self) {
-        self.is_plain = self.config.max_split_size() == size::UNLIMITED
+        self.has_default_rules = self.config.max_split_size() == size::UNLIMITED
             && !self.config.expandable_segments()
-            && self.ranges.is_empty()
+            && self.expandable_segments.is_empty()
             && self.config.roundup_table().iter().all(|divisions| *divisions <= 1)
             && !self.can_collect_garbage();
     }

@@ -2,7 +2,7 @@
 
 use blockyard_device::{DeviceError, DeviceMemory};
 use blockyard_record::{
-    AllocationId, Backend, Bytes, DeviceAddr, EventSink, PoolId, Silent, Snapshot, Stats, StreamId,
+    AllocationId, Backend, Bytes, DeviceAddr, EventSink, NullSink, PoolId, Snapshot, Stats, StreamId,
 };
 
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
 /// it.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a run has one of them, which never moves")]
-pub enum BackendAllocator<D: DeviceMemory, S: EventSink = Silent> {
+pub enum BackendAllocator<D: DeviceMemory, S: EventSink = NullSink> {
     /// `backend:native`.
     Native(CachingAllocator<D, S>),
     /// `backend:cudaMallocAsync`.

@@ -9,8 +9,8 @@ use blockyard_record::{BlockSnapshot, BlockState, EventSink, PoolId, SegmentSnap
 
 use crate::block::{Block, BlockIndex};
 use crate::counters::Counters;
-use crate::pool::FreeSetIndex;
-use crate::private_pool::{Pool, PoolIndex};
+use crate::pool::FreeListIndex;
+use crate::private_pool::{PoolIndex, PrivatePool};
 use crate::{AllocError, Allocation, AllocatorConfig, CachingAllocator, Corruption};
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
@@ -58,13 +58,13 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.reserved += segment.mapped();
         self.pools[owner].device_allocations += 1;
         self.skip_segments(segment.id);
-        let set = self.free_set(owner, segment.pool, segment.stream);
+        let list = self.free_list(owner, segment.pool, segment.stream);
         if segment.is_expandable {
-            self.adopt_range(segment);
+            self.adopt_expandable(segment);
         }
         let mut previous = None;
         for block in &segment.blocks {
-            let index = self.adopt_block(segment, block, set, previous);
+            let index = self.adopt_block(segment, block, list, previous);
             previous = Some(index);
             match block.state {
                 BlockState::Allocated => {
@@ -90,7 +90,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         if let Some(owner) = self.pools.iter().position(|pool| pool.id == id) {
             return owner;
         }
-        self.pools.push(Pool::new(id, 1));
+        self.pools.push(PrivatePool::new(id, 1));
         self.pools.len() - 1
     }
 
@@ -98,7 +98,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         &mut self,
         segment: &SegmentSnapshot,
         block: &BlockSnapshot,
-        set: FreeSetIndex,
+        list: FreeListIndex,
         previous: Option<BlockIndex>,
     ) -> BlockIndex {
         let whole = (block.addr, block.size);
@@ -107,7 +107,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             state: block.state,
             allocation: block.allocation.unwrap_or_default(),
             previous,
-            ..Block::of_segment(block.id, segment.id, whole, (set, segment.pool), segment.is_expandable)
+            ..Block::of_segment(block.id, segment.id, whole, (list, segment.pool), segment.is_expandable)
         });
         if !block.streams.is_empty() {
             self.blocks.uses_mut(index).streams.clone_from(&block.streams);

@@ -27,7 +27,7 @@ const LAST_BIN: usize = WORD * WORD - 1;
 #[derive(Clone, Debug)]
 pub(crate) struct SizeBins {
     /// The half that it is; which sizes share a bin follows from it.
-    pub(crate) half: PoolKind,
+    pub(crate) pool: PoolKind,
     latest: Option<BlockIndex>,
     /// Zero while there is none.
     latest_size: Bytes,
@@ -53,7 +53,7 @@ enum Bin {
 const EMPTY: Bin = Bin::Few([None; FEW]);
 
 /// A block in a bin.
-struct Filed {
+struct BinnedBlock {
     /// Of the bin.
     number: usize,
     index: BlockIndex,
@@ -63,9 +63,9 @@ struct Filed {
 
 impl SizeBins {
     /// No blocks yet, for either half of a pool.
-    pub(crate) fn new(half: PoolKind) -> Self {
+    pub(crate) fn new(pool: PoolKind) -> Self {
         Self {
-            half,
+            pool,
             latest: None,
             latest_size: Bytes::ZERO,
             latest_addr: DeviceAddr::new(0),
@@ -84,7 +84,7 @@ impl SizeBins {
     #[inline]
     pub(crate) fn insert(&mut self, index: BlockIndex, size: Bytes, addr: DeviceAddr, blocks: &BlockTable) {
         if let Some(before) = self.latest {
-            self.file(before, self.latest_size, self.latest_addr, blocks);
+            self.put_in_bin(before, self.latest_size, self.latest_addr, blocks);
         }
         self.latest = Some(index);
         self.latest_size = size;
@@ -92,9 +92,9 @@ impl SizeBins {
     }
 
     /// Puts the latest block into its bin, as walks expect it.
-    pub(crate) fn settle(&mut self, blocks: &BlockTable) {
+    pub(crate) fn put_latest_in_bin(&mut self, blocks: &BlockTable) {
         if let Some((latest, size)) = self.take_latest() {
-            self.file(latest, size, self.latest_addr, blocks);
+            self.put_in_bin(latest, size, self.latest_addr, blocks);
         }
     }
 
@@ -106,8 +106,8 @@ impl SizeBins {
 
     #[expect(clippy::inline_always, reason = "a call costs as much as what it does")]
     #[inline(always)]
-    fn file(&mut self, index: BlockIndex, size: Bytes, addr: DeviceAddr, blocks: &BlockTable) {
-        let number = bin_of(self.half, size);
+    fn put_in_bin(&mut self, index: BlockIndex, size: Bytes, addr: DeviceAddr, blocks: &BlockTable) {
+        let number = bin_of(self.pool, size);
         self.occupied_words |= 1 << (number / WORD);
         self.occupied[number / WORD % WORD] |= 1 << (number % WORD);
         match self.bins.get_mut(number) {
@@ -143,7 +143,7 @@ impl SizeBins {
         let list = match bin {
             Bin::Few(few) => {
                 let lists = (&mut self.lists, &mut self.vacant_lists);
-                let list = put_list(lists, few, holds_one_size(self.half, number), blocks);
+                let list = put_list(lists, few, holds_one_size(self.pool, number), blocks);
                 *bin = Bin::Many(list);
                 list
             }
@@ -158,7 +158,7 @@ impl SizeBins {
         if self.latest == Some(index) {
             self.take_latest();
         } else {
-            self.remove_from_bin(bin_of(self.half, size), &Key { size, addr, index });
+            self.remove_from_bin(bin_of(self.pool, size), &Key { size, addr, index });
         }
     }
 
@@ -221,7 +221,7 @@ impl SizeBins {
         if self.latest == Some(index) {
             return self.latest_size == block.size && self.latest_addr == block.addr;
         }
-        match self.bins.get(bin_of(self.half, block.size)) {
+        match self.bins.get(bin_of(self.pool, block.size)) {
             Some(Bin::Few(few)) => few.contains(&Some(index)),
             Some(Bin::Many(list)) => {
                 self.lists[*list as usize].contains(&Key { size: block.size, addr: block.addr, index })
@@ -233,38 +233,38 @@ impl SizeBins {
     /// Takes the smallest block of at least `size` out, the one at the lowest address among equals. Returns its size too.
     ///
     /// The caller says again for which half this is: where it is written there, half of this is left out.
-    #[expect(clippy::inline_always, reason = "to be made for either half")]
+    #[expect(clippy::inline_always, reason = "to be made for either pool")]
     #[inline(always)]
     pub(crate) fn take_first_fitting(
         &mut self,
-        half: PoolKind,
+        pool: PoolKind,
         size: Bytes,
         blocks: &BlockTable,
     ) -> Option<(BlockIndex, Bytes)> {
-        debug_assert_eq!(half, self.half, "the half that these bins are for");
-        let number = bin_of(half, size);
+        debug_assert_eq!(pool, self.pool, "the pool that these bins are for");
+        let number = bin_of(pool, size);
         let bit = self.occupied[number / WORD % WORD] >> (number % WORD) & 1;
         // Most often what was just freed is asked for again, and nothing else of its size is there.
         if self.latest_size == size && bit == 0 {
             return self.take_latest();
         }
-        let Some(filed) = self.first_filed(half, number, size, blocks) else {
+        let Some(binned) = self.first_binned(pool, number, size, blocks) else {
             return if self.latest_size >= size { self.take_latest() } else { None };
         };
-        let Filed { number, index, is_first } = filed;
+        let BinnedBlock { number, index, is_first } = binned;
         // The bins of one size know it before the block is there.
-        let filed_size =
-            if holds_one_size(half, number) { Bytes::new((number as u64) << 9) } else { blocks[index].size };
-        if self.latest_size >= size && self.latest_comes_before(filed_size, index, blocks) {
+        let binned_size =
+            if holds_one_size(pool, number) { Bytes::new((number as u64) << 9) } else { blocks[index].size };
+        if self.latest_size >= size && self.latest_comes_before(binned_size, index, blocks) {
             return self.take_latest();
         }
-        let key = Key { size: filed_size, addr: blocks[index].addr, index };
+        let key = Key { size: binned_size, addr: blocks[index].addr, index };
         if is_first {
             self.remove_first(number, &key);
         } else {
             self.remove_from_bin(number, &key);
         }
-        Some((index, filed_size))
+        Some((index, binned_size))
     }
 
     /// Whether the latest block comes before a filed one.
@@ -277,8 +277,8 @@ impl SizeBins {
     /// The smallest block of at least `size`, the one at the lowest address among equals.
     pub(crate) fn first_fitting(&self, size: Bytes, blocks: &BlockTable) -> Option<BlockIndex> {
         let latest = self.latest.filter(|_| self.latest_size >= size);
-        match self.first_filed(self.half, bin_of(self.half, size), size, blocks) {
-            Some(Filed { index, .. }) => {
+        match self.first_binned(self.pool, bin_of(self.pool, size), size, blocks) {
+            Some(BinnedBlock { index, .. }) => {
                 let comes_first =
                     |_: &BlockIndex| self.latest_comes_before(blocks[index].size, index, blocks);
                 latest.filter(comes_first).or(Some(index))
@@ -290,9 +290,15 @@ impl SizeBins {
     /// The first fitting block in the bins, given the bin of its size.
     #[expect(clippy::inline_always, reason = "as its caller")]
     #[inline(always)]
-    fn first_filed(&self, half: PoolKind, number: usize, size: Bytes, blocks: &BlockTable) -> Option<Filed> {
+    fn first_binned(
+        &self,
+        pool: PoolKind,
+        number: usize,
+        size: Bytes,
+        blocks: &BlockTable,
+    ) -> Option<BinnedBlock> {
         let from = self.occupied[number / WORD % WORD] >> (number % WORD);
-        if holds_one_size(half, number) {
+        if holds_one_size(pool, number) {
             // Whatever is in a bin of one size fits.
             return self.first_above(number, from);
         }
@@ -302,7 +308,7 @@ impl SizeBins {
                 Bin::Many(list) => self.lists[*list as usize].first_fitting(size),
             };
             if let Some(index) = found {
-                return Some(Filed { number, index, is_first: false });
+                return Some(BinnedBlock { number, index, is_first: false });
             }
         }
         self.first_above(number, from & !1)
@@ -310,7 +316,7 @@ impl SizeBins {
 
     /// The first block from this bin on, given the bits of its word from its own on.
     #[inline]
-    fn first_above(&self, number: usize, from: u64) -> Option<Filed> {
+    fn first_above(&self, number: usize, from: u64) -> Option<BinnedBlock> {
         let number = if from == 0 {
             let later = self.occupied_words & (u64::MAX << (number / WORD) << 1);
             let word = later.trailing_zeros() as usize;
@@ -322,12 +328,12 @@ impl SizeBins {
             Bin::Few(few) => few[0],
             Bin::Many(list) => self.lists[*list as usize].first(),
         };
-        first.map(|index| Filed { number, index, is_first: true })
+        first.map(|index| BinnedBlock { number, index, is_first: true })
     }
 
     /// The block behind this one in the order; settled first.
     pub(crate) fn next_after(&self, index: BlockIndex, block: &Block) -> Option<BlockIndex> {
-        let number = bin_of(self.half, block.size);
+        let number = bin_of(self.pool, block.size);
         let next = match self.bins.get(number)? {
             Bin::Few(few) => {
                 let place = few.iter().position(|place| *place == Some(index));
@@ -338,12 +344,12 @@ impl SizeBins {
             }
         };
         let from = self.occupied[number / WORD % WORD] >> (number % WORD) & !1;
-        next.or_else(|| self.first_above(number, from).map(|filed| filed.index))
+        next.or_else(|| self.first_above(number, from).map(|binned| binned.index))
     }
 
     /// All blocks in order; settled first.
     pub(crate) fn iter<'a>(&'a self, blocks: &'a BlockTable) -> impl Iterator<Item = BlockIndex> + 'a {
-        let first = self.first_above(0, self.occupied[0]).map(|filed| filed.index);
+        let first = self.first_above(0, self.occupied[0]).map(|binned| binned.index);
         std::iter::successors(first, |index| self.next_after(*index, &blocks[*index]))
     }
 
@@ -356,9 +362,9 @@ impl SizeBins {
 /// The bin of blocks of this size. In the small half, whose segments are of 2 MiB, that is the size itself in units of 512 bytes; in
 /// the large half its octave and the seven bits after the leading one; the last bin is for what is larger than all of these.
 #[inline]
-fn bin_of(half: PoolKind, size: Bytes) -> usize {
+fn bin_of(pool: PoolKind, size: Bytes) -> usize {
     let units = size.get() >> 9;
-    let bin = match half {
+    let bin = match pool {
         PoolKind::Small => units,
         PoolKind::Large => {
             let octave = (units | 1 << FINE_BITS).ilog2() - FINE_BITS;
@@ -371,8 +377,8 @@ fn bin_of(half: PoolKind, size: Bytes) -> usize {
 
 /// Whether all blocks of a bin are of the same size.
 #[inline]
-fn holds_one_size(half: PoolKind, number: usize) -> bool {
-    half == PoolKind::Small && number < LAST_BIN
+fn holds_one_size(pool: PoolKind, number: usize) -> bool {
+    pool == PoolKind::Small && number < LAST_BIN
 }
 
 /// Puts a block among up to two others.

@@ -5,7 +5,7 @@ use std::ops::{Index, IndexMut};
 
 use blockyard_record::{AllocationId, BlockId, BlockState, Bytes, DeviceAddr, PoolKind, SegmentId, StreamId};
 
-use crate::pool::FreeSetIndex;
+use crate::pool::FreeListIndex;
 
 /// Where a block stands in its table. Places are used again after a block is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,7 +54,7 @@ pub(crate) struct Block {
     pub(crate) id: BlockId,
     pub(crate) segment: SegmentId,
     /// Where it waits when it is free, which also says its stream and whose memory it is.
-    pub(crate) set: FreeSetIndex,
+    pub(crate) list: FreeListIndex,
     /// Whom it serves or, while pending, served; stale in other states.
     pub(crate) allocation: AllocationId,
     /// Which of the table's records of streams is its own.
@@ -74,7 +74,7 @@ const VACANT: Block = Block {
     next: None,
     id: BlockId::new(0),
     segment: SegmentId::new(0),
-    set: FreeSetIndex::FIRST,
+    list: FreeListIndex::FIRST,
     allocation: AllocationId::new(0),
     uses: None,
     pool: PoolKind::Small,
@@ -89,11 +89,11 @@ impl Block {
         id: BlockId,
         segment: SegmentId,
         (addr, size): (DeviceAddr, Bytes),
-        (set, pool): (FreeSetIndex, PoolKind),
+        (list, pool): (FreeListIndex, PoolKind),
         is_expandable: bool,
     ) -> Self {
         let state = if is_expandable { BlockState::Unmapped } else { BlockState::Inactive };
-        Self { addr, size, id, segment, set, pool, state, is_expandable, ..VACANT }
+        Self { addr, size, id, segment, list, pool, state, is_expandable, ..VACANT }
     }
 
     /// A new object for a part of this block's memory, not linked to others yet.

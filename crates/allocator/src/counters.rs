@@ -28,10 +28,10 @@ pub(crate) struct Counters {
     /// Active blocks and bytes when the accumulated counts were last reset.
     active_start: [[i64; 2]; 2],
     /// Inactive blocks of segments with other blocks: number and bytes.
-    rests: [[Tally; 2]; 2],
-    rests_all: [Level; 2],
-    /// What changes seldom, as PyTorch keeps it; its other parts are not used.
-    pub(crate) seldom: Stats,
+    inactive_splits: [[Tally; 2]; 2],
+    inactive_splits_all: [Level; 2],
+    /// What changes infrequent, as PyTorch keeps it; its other parts are not used.
+    pub(crate) infrequent: Stats,
 }
 
 /// A quantity in one half of the pool.
@@ -110,7 +110,7 @@ impl Tally {
 }
 
 #[inline]
-fn half(pool: PoolKind) -> usize {
+fn pool_index(pool: PoolKind) -> usize {
     match pool {
         PoolKind::Small => 0,
         PoolKind::Large => 1,
@@ -124,8 +124,8 @@ fn signed(size: Bytes) -> i64 {
 }
 
 /// Both halves as PyTorch shows them; the peak of all is not the sum of theirs.
-fn array(halves: [Stat; 2], peak: i64) -> StatArray {
-    let [small_pool, large_pool] = halves;
+fn array(by_pool: [Stat; 2], peak: i64) -> StatArray {
+    let [small_pool, large_pool] = by_pool;
     let sum = |part: fn(&Stat) -> i64| part(&small_pool).wrapping_add(part(&large_pool));
     let all = Stat {
         current: sum(|stat| stat.current),
@@ -139,21 +139,23 @@ fn array(halves: [Stat; 2], peak: i64) -> StatArray {
 impl Counters {
     /// Counters that show these statistics, whose peaks are their current values and which have counted nothing yet.
     pub(crate) fn beginning_with(stats: &Stats) -> Self {
-        let mut counters = Self { seldom: *stats, ..Self::default() };
-        let halves = |stat: &StatArray| [stat.small_pool.current, stat.large_pool.current];
-        let (active, active_bytes) = (halves(&stats.active), halves(&stats.active_bytes));
-        let (count, bytes) = (halves(&stats.allocation), halves(&stats.allocated_bytes));
-        let requested = halves(&stats.requested_bytes);
-        let (rests, rest_bytes) = (halves(&stats.inactive_split), halves(&stats.inactive_split_bytes));
-        for half in [0, 1] {
-            counters.live[half] = [count[half], bytes[half], requested[half]].map(Tally::beginning_with);
-            counters.rests[half] = [rests[half], rest_bytes[half]].map(Tally::beginning_with);
-            counters.pending[half] = [active[half] - count[half], active_bytes[half] - bytes[half]];
-            counters.pending_blocks += counters.pending[half][COUNT];
+        let mut counters = Self { infrequent: *stats, ..Self::default() };
+        let by_pool = |stat: &StatArray| [stat.small_pool.current, stat.large_pool.current];
+        let (active, active_bytes) = (by_pool(&stats.active), by_pool(&stats.active_bytes));
+        let (count, bytes) = (by_pool(&stats.allocation), by_pool(&stats.allocated_bytes));
+        let requested = by_pool(&stats.requested_bytes);
+        let (inactive_splits, split_bytes) =
+            (by_pool(&stats.inactive_split), by_pool(&stats.inactive_split_bytes));
+        for pool in [0, 1] {
+            counters.live[pool] = [count[pool], bytes[pool], requested[pool]].map(Tally::beginning_with);
+            counters.inactive_splits[pool] =
+                [inactive_splits[pool], split_bytes[pool]].map(Tally::beginning_with);
+            counters.pending[pool] = [active[pool] - count[pool], active_bytes[pool] - bytes[pool]];
+            counters.pending_blocks += counters.pending[pool][COUNT];
         }
-        let sum = |halves: [i64; 2]| Level::beginning_with(halves[0].wrapping_add(halves[1]));
+        let sum = |by_pool: [i64; 2]| Level::beginning_with(by_pool[0].wrapping_add(by_pool[1]));
         counters.live_all = [count, bytes, requested].map(sum);
-        counters.rests_all = [rests, rest_bytes].map(sum);
+        counters.inactive_splits_all = [inactive_splits, split_bytes].map(sum);
         counters.reset_peak();
         counters.active_start = counters.actives();
         counters
@@ -162,7 +164,7 @@ impl Counters {
     /// A block of `size` was handed out for a request of `requested`.
     #[inline]
     pub(crate) fn allocated(&mut self, pool: PoolKind, size: Bytes, requested: Bytes) {
-        let live = &mut self.live[half(pool)];
+        let live = &mut self.live[pool_index(pool)];
         let mut least = 0;
         for (quantity, amount) in [(COUNT, 1), (BYTES, signed(size)), (REQUESTED, signed(requested))] {
             // The sign of either is the sign of both.
@@ -187,23 +189,23 @@ impl Counters {
     fn note_pending_peaks(&mut self) {
         for quantity in [COUNT, BYTES] {
             let mut all = 0_i64;
-            for half in [0, 1] {
-                let active = self.active(half, quantity);
-                self.pending_peak[half][quantity] = self.pending_peak[half][quantity].max(active);
+            for pool in [0, 1] {
+                let active = self.active(pool, quantity);
+                self.pending_peak[pool][quantity] = self.pending_peak[pool][quantity].max(active);
                 all = all.wrapping_add(active);
             }
             self.pending_peak_all[quantity] = self.pending_peak_all[quantity].max(all);
         }
     }
 
-    fn active(&self, half: usize, quantity: usize) -> i64 {
-        self.live[half][quantity].level.current().wrapping_add(self.pending[half][quantity])
+    fn active(&self, pool: usize, quantity: usize) -> i64 {
+        self.live[pool][quantity].level.current().wrapping_add(self.pending[pool][quantity])
     }
 
     /// A block of `size` went from its caller's hands straight into the cache.
     #[inline]
     pub(crate) fn freed(&mut self, pool: PoolKind, size: Bytes, requested: Bytes) {
-        let live = &mut self.live[half(pool)];
+        let live = &mut self.live[pool_index(pool)];
         for (quantity, amount) in [(COUNT, 1), (BYTES, signed(size)), (REQUESTED, signed(requested))] {
             live[quantity].level.change(-amount);
             self.live_all[quantity].change(-amount);
@@ -214,7 +216,7 @@ impl Counters {
     pub(crate) fn free_requested(&mut self, pool: PoolKind, size: Bytes) {
         self.freed(pool, size, Bytes::ZERO);
         self.pending_blocks += 1;
-        let pending = &mut self.pending[half(pool)];
+        let pending = &mut self.pending[pool_index(pool)];
         pending[COUNT] += 1;
         pending[BYTES] = pending[BYTES].wrapping_add(signed(size));
     }
@@ -222,10 +224,10 @@ impl Counters {
     /// A pending block of `size`, handed out for `requested`, became reusable.
     pub(crate) fn pending_completed(&mut self, pool: PoolKind, size: Bytes, requested: Bytes) {
         self.pending_blocks -= 1;
-        let pending = &mut self.pending[half(pool)];
+        let pending = &mut self.pending[pool_index(pool)];
         pending[COUNT] -= 1;
         pending[BYTES] = pending[BYTES].wrapping_sub(signed(size));
-        self.live[half(pool)][REQUESTED].level.change(-signed(requested));
+        self.live[pool_index(pool)][REQUESTED].level.change(-signed(requested));
         self.live_all[REQUESTED].change(-signed(requested));
     }
 
@@ -234,18 +236,18 @@ impl Counters {
     /// Each request and each free counts as one net change, since peaks and accumulated counts tell one change from two.
     #[inline]
     pub(crate) fn rests_changed(&mut self, pool: PoolKind, blocks: i64, bytes: i64) {
-        let rests = &mut self.rests[half(pool)];
+        let inactive_splits = &mut self.inactive_splits[pool_index(pool)];
         let mut least = 0;
         for (quantity, change) in [(COUNT, blocks), (BYTES, bytes)] {
-            let tally = &mut rests[quantity];
+            let tally = &mut inactive_splits[quantity];
             tally.gained = tally.gained.wrapping_add(change.max(0));
-            least |= tally.level.change(change) | self.rests_all[quantity].change(change);
+            least |= tally.level.change(change) | self.inactive_splits_all[quantity].change(change);
         }
         if least < 0 {
-            for tally in rests {
+            for tally in inactive_splits {
                 tally.level.raise_peak();
             }
-            self.rests_all.iter_mut().for_each(Level::raise_peak);
+            self.inactive_splits_all.iter_mut().for_each(Level::raise_peak);
         }
     }
 
@@ -253,10 +255,10 @@ impl Counters {
     /// peak, the short form of [`Counters::rests_changed`].
     #[inline]
     pub(crate) fn rests_fell(&mut self, pool: PoolKind, blocks: i64, bytes: Bytes) {
-        let rests = &mut self.rests[half(pool)];
+        let inactive_splits = &mut self.inactive_splits[pool_index(pool)];
         for (quantity, amount) in [(COUNT, blocks), (BYTES, signed(bytes))] {
-            rests[quantity].level.change(-amount);
-            self.rests_all[quantity].change(-amount);
+            inactive_splits[quantity].level.change(-amount);
+            self.inactive_splits_all[quantity].change(-amount);
         }
     }
 
@@ -273,25 +275,25 @@ impl Counters {
     /// Sets every peak to its current value.
     pub(crate) fn reset_peak(&mut self) {
         self.tallies().for_each(|tally| tally.level.reset_peak());
-        self.live_all.iter_mut().chain(&mut self.rests_all).for_each(Level::reset_peak);
+        self.live_all.iter_mut().chain(&mut self.inactive_splits_all).for_each(Level::reset_peak);
         self.pending_peak = self.actives();
         self.pending_peak_all = [COUNT, BYTES].map(|quantity| self.active_all(quantity));
-        self.seldom.reset_peak();
+        self.infrequent.reset_peak();
     }
 
     /// Sets all accumulated counts and the `num_*` counters to zero.
     pub(crate) fn reset_accumulated(&mut self) {
         self.tallies().for_each(Tally::reset_accumulated);
         self.active_start = self.actives();
-        self.seldom.reset_accumulated();
+        self.infrequent.reset_accumulated();
     }
 
     fn tallies(&mut self) -> impl Iterator<Item = &mut Tally> {
-        self.live.iter_mut().flatten().chain(self.rests.iter_mut().flatten())
+        self.live.iter_mut().flatten().chain(self.inactive_splits.iter_mut().flatten())
     }
 
     fn actives(&self) -> [[i64; 2]; 2] {
-        [0, 1].map(|half| [COUNT, BYTES].map(|quantity| self.active(half, quantity)))
+        [0, 1].map(|pool| [COUNT, BYTES].map(|quantity| self.active(pool, quantity)))
     }
 
     fn active_all(&self, quantity: usize) -> i64 {
@@ -301,23 +303,26 @@ impl Counters {
     /// All of them, as PyTorch shows them.
     pub(crate) fn read(&self) -> Stats {
         let live = |quantity: usize| {
-            array([0, 1].map(|half| self.live[half][quantity].stat()), self.live_all[quantity].peak)
+            array([0, 1].map(|pool| self.live[pool][quantity].stat()), self.live_all[quantity].peak)
         };
-        let rests = |quantity: usize| {
-            array([0, 1].map(|half| self.rests[half][quantity].stat()), self.rests_all[quantity].peak)
+        let inactive_splits = |quantity: usize| {
+            array(
+                [0, 1].map(|pool| self.inactive_splits[pool][quantity].stat()),
+                self.inactive_splits_all[quantity].peak,
+            )
         };
         let active = |quantity: usize| {
-            let of_half = |half: usize| {
-                let current = self.active(half, quantity);
+            let of_pool = |pool: usize| {
+                let current = self.active(pool, quantity);
                 // What became active was handed out, so the increases are the same; and while nothing was pending, the
                 // peaks were the same too.
-                let allocated = self.live[half][quantity].gained;
-                let since_start = current.wrapping_sub(self.active_start[half][quantity]);
-                let peak = self.live[half][quantity].level.peak.max(self.pending_peak[half][quantity]);
+                let allocated = self.live[pool][quantity].gained;
+                let since_start = current.wrapping_sub(self.active_start[pool][quantity]);
+                let peak = self.live[pool][quantity].level.peak.max(self.pending_peak[pool][quantity]);
                 Stat { current, peak, allocated, freed: allocated.wrapping_sub(since_start) }
             };
             let peak = self.live_all[quantity].peak.max(self.pending_peak_all[quantity]);
-            array([0, 1].map(of_half), peak)
+            array([0, 1].map(of_pool), peak)
         };
         Stats {
             allocation: live(COUNT),
@@ -325,9 +330,9 @@ impl Counters {
             requested_bytes: live(REQUESTED),
             active: active(COUNT),
             active_bytes: active(BYTES),
-            inactive_split: rests(COUNT),
-            inactive_split_bytes: rests(BYTES),
-            ..self.seldom
+            inactive_split: inactive_splits(COUNT),
+            inactive_split_bytes: inactive_splits(BYTES),
+            ..self.infrequent
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use blockyard_device::{DeviceError, DeviceMemory};
 use blockyard_record::{
-    BlockState, Bytes, DeviceAddr, Event, EventSink, Refusal, SegmentId, SegmentSnapshot,
+    BlockState, Bytes, DeviceAddr, Event, EventSink, FailureCause, SegmentId, SegmentSnapshot,
 };
 use rustc_hash::FxHashMap;
 
@@ -15,19 +15,19 @@ use crate::{AllocError, CachingAllocator, size};
 
 /// Where an expandable segment's addresses begin, and the size of its pages.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Range {
+pub(crate) struct ExpandableSegment {
     base: DeviceAddr,
     page: Bytes,
 }
 
 /// The expandable segments there are.
-pub(crate) type Ranges = FxHashMap<SegmentId, Range>;
+pub(crate) type ExpandableSegments = FxHashMap<SegmentId, ExpandableSegment>;
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Takes over a segment that gets memory page by page, of the size that the settings give now.
-    pub(crate) fn adopt_range(&mut self, segment: &SegmentSnapshot) {
+    pub(crate) fn adopt_expandable(&mut self, segment: &SegmentSnapshot) {
         let page = size::page_size(segment.pool, &self.config);
-        self.ranges.insert(segment.id, Range { base: segment.addr, page });
+        self.expandable_segments.insert(segment.id, ExpandableSegment { base: segment.addr, page });
         self.note_settings();
     }
 
@@ -37,13 +37,13 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// reaches less far; while they do not, blocks of expandable segments are passed over.
     #[inline]
     pub(crate) fn best_fit(&mut self, search: &Search) -> Option<BlockIndex> {
-        let first = self.free_sets[search.set].cached.first_fitting(search.rounded, &self.blocks)?;
+        let first = self.free_lists[search.list].cached.first_fitting(search.rounded, &self.blocks)?;
         if self.blocks[first].is_expandable { self.best_fit_behind(search) } else { Some(first) }
     }
 
     fn best_fit_behind(&mut self, search: &Search) -> Option<BlockIndex> {
-        self.free_sets[search.set].cached.settle(&self.blocks);
-        let mut fitting = self.free_sets[search.set].fitting(search.rounded, &self.blocks);
+        self.free_lists[search.list].cached.put_latest_in_bin(&self.blocks);
+        let mut fitting = self.free_lists[search.list].fitting(search.rounded, &self.blocks);
         let mut chosen = fitting.next()?;
         if !search.expands {
             while self.blocks[chosen].is_expandable {
@@ -102,7 +102,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// The lowest place of the stream where mapped and unmapped blocks in a row are long enough (`find_expandable_block`).
     fn find_addresses(&self, search: &Search) -> Option<BlockIndex> {
-        let unmapped = self.free_sets[search.set].unmapped.iter().map(|(_, index)| *index);
+        let unmapped = self.free_lists[search.list].unmapped.iter().map(|(_, index)| *index);
         let is_available = |index: BlockIndex| self.blocks[index].is_available();
         let mut unmapped = unmapped;
         unmapped.find_map(|unmapped| {
@@ -125,8 +125,10 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let size = size::range_size(self.device.total_memory(), page);
         if size.is_zero() {
             // A device without memory: there is no range to speak of.
-            self.sink
-                .record(Event::SegmentRefused { size: self.segment_size(search), refusal: Refusal::Device });
+            self.sink.record(Event::SegmentFailed {
+                size: self.segment_size(search),
+                cause: FailureCause::Device,
+            });
             return Ok(None);
         }
         let Some(memory) = self.device.virtual_memory() else {
@@ -142,8 +144,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let (stream, owner, pool) = (search.stream, search.owner, search.pool);
         let pool_id = self.pools[owner].id;
         let index =
-            self.blocks.insert(Block::of_segment(id, segment, (addr, size), (search.set, pool), true));
-        self.ranges.insert(segment, Range { base: addr, page });
+            self.blocks.insert(Block::of_segment(id, segment, (addr, size), (search.list, pool), true));
+        self.expandable_segments.insert(segment, ExpandableSegment { base: addr, page });
         self.note_settings();
         self.put_in_pool(index);
         self.sink.record(Event::RangeReserved { segment, block: id, addr, size, stream, pool_id, pool });
@@ -154,7 +156,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     fn map(&mut self, index: BlockIndex, wanted: Bytes) -> Result<bool, AllocError> {
         let block = &self.blocks[index];
         let (id, addr, pool) = (block.id, block.addr, block.pool);
-        let Some(Range { page, .. }) = self.ranges.get(&block.segment).copied() else {
+        let Some(ExpandableSegment { page, .. }) = self.expandable_segments.get(&block.segment).copied()
+        else {
             return Ok(false);
         };
         let size = size::round_up(wanted, page).min(block.size);
@@ -164,21 +167,21 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         match memory.map(addr, size, page) {
             Ok(()) => {}
             Err(DeviceError::OutOfMemory { .. }) => {
-                self.sink.record(Event::SegmentRefused { size, refusal: Refusal::Device });
+                self.sink.record(Event::SegmentFailed { size, cause: FailureCause::Device });
                 return Ok(false);
             }
             Err(error) => return Err(error.into()),
         }
         self.take_from_pool(index);
-        let rest = (size < self.blocks[index].size).then(|| {
-            let rest = self.cut_above(index, size);
-            self.put_in_pool(rest);
-            self.blocks[rest].id
+        let remainder = (size < self.blocks[index].size).then(|| {
+            let remainder = self.cut_above(index, size);
+            self.put_in_pool(remainder);
+            self.blocks[remainder].id
         });
         self.blocks[index].state = BlockState::Inactive;
         self.reserved += size;
-        self.counters.seldom.mapped(pool, size);
-        self.sink.record(Event::Mapped { block: id, size, rest });
+        self.counters.infrequent.mapped(pool, size);
+        self.sink.record(Event::Mapped { block: id, size, remainder });
         self.merge_neighbors(index);
         self.put_in_pool(index);
         Ok(true)
@@ -187,8 +190,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Takes the memory of the whole pages inside a cached block away (`unmap_block`).
     pub(crate) fn unmap(&mut self, index: BlockIndex) -> Result<(), AllocError> {
         let block = &self.blocks[index];
-        let (id, pool, owner) = (block.id, block.pool, self.free_sets[block.set].owner);
-        let Some(Range { base, page }) = self.ranges.get(&block.segment).copied() else {
+        let (id, pool, owner) = (block.id, block.pool, self.free_lists[block.list].owner);
+        let Some(ExpandableSegment { base, page }) = self.expandable_segments.get(&block.segment).copied()
+        else {
             return Ok(());
         };
         let start = size::round_up(block.addr.offset_from(base), page);
@@ -219,7 +223,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.blocks[index].state = BlockState::Unmapped;
         self.reserved -= size;
         self.pools[owner].device_allocations -= 1;
-        self.counters.seldom.unmapped(pool, size);
+        self.counters.infrequent.unmapped(pool, size);
         self.sink.record(Event::Unmapped { block: id, before, after });
         self.merge_neighbors(index);
         self.put_in_pool(index);
@@ -237,7 +241,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         }
         self.take_from_pool(index);
         self.blocks.remove(index);
-        self.ranges.remove(&segment);
+        self.expandable_segments.remove(&segment);
         self.note_settings();
         self.sink.record(Event::RangeReleased { segment });
         Ok(())
@@ -248,15 +252,15 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let id = self.blocks.mint();
         let old = &self.blocks[index];
         let next = old.next;
-        let rest = old.part(id, old.addr.offset(size), old.size - size);
-        let rest = Block { previous: Some(index), next, ..rest };
-        let rest = self.blocks.insert(rest);
+        let remainder = old.part(id, old.addr.offset(size), old.size - size);
+        let remainder = Block { previous: Some(index), next, ..remainder };
+        let remainder = self.blocks.insert(remainder);
         if let Some(next) = next {
-            self.blocks[next].previous = Some(rest);
+            self.blocks[next].previous = Some(remainder);
         }
         let block = &mut self.blocks[index];
         block.size = size;
-        block.next = Some(rest);
-        rest
+        block.next = Some(remainder);
+        remainder
     }
 }

@@ -139,12 +139,12 @@ impl<H: HostMemory> HostAllocator<H> {
             self.process_events()?;
         }
         if let Some(addr) = self.take_cached(exponent) {
-            return Ok(self.hand_out(addr, exponent));
+            return Ok(self.allocate_found_block(addr, exponent));
         }
         if self.config.use_background_threads {
             self.process_events_of(exponent)?;
             if let Some(addr) = self.take_cached(exponent) {
-                return Ok(self.hand_out(addr, exponent));
+                return Ok(self.allocate_found_block(addr, exponent));
             }
         }
         let size = Bytes::new(1 << exponent);
@@ -162,7 +162,7 @@ impl<H: HostMemory> HostAllocator<H> {
         };
         self.blocks.insert(addr, block);
         self.counters.block_made(size);
-        Ok(self.hand_out(addr, exponent))
+        Ok(self.allocate_found_block(addr, exponent))
     }
 
     /// Takes a block back. If streams used it, it can be reused once their work so far is done.
@@ -323,7 +323,7 @@ impl<H: HostMemory> HostAllocator<H> {
         self.cached.get_mut(exponent).and_then(Vec::pop)
     }
 
-    fn hand_out(&mut self, addr: HostAddr, exponent: usize) -> HostAllocation {
+    fn allocate_found_block(&mut self, addr: HostAddr, exponent: usize) -> HostAllocation {
         let number = self.minted;
         self.minted += 1;
         if let Some(block) = self.blocks.get_mut(&addr) {

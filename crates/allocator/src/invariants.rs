@@ -24,7 +24,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let mut end = head.addr;
         let mut before = None;
         for block in self.blocks.chain(head) {
-            if block.segment != head.segment || block.addr != end || block.set != head.set {
+            if block.segment != head.segment || block.addr != end || block.list != head.list {
                 return Err(Corruption::Coverage(head.segment));
             }
             let size = block.size.get();
@@ -43,13 +43,13 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     fn check_pools(&self) -> Result<(), Corruption> {
         let mut inactive = 0_usize;
         for (index, block) in self.blocks.iter() {
-            let set = &self.free_sets[block.set];
+            let list = &self.free_lists[block.list];
             let is_inactive = block.state == BlockState::Inactive;
             inactive += usize::from(is_inactive);
             let is_unmapped = block.state == BlockState::Unmapped;
-            if set.cached.half != block.pool
-                || set.cached.contains(index, block) != is_inactive
-                || set.contains_unmapped(index, block) != is_unmapped
+            if list.cached.pool != block.pool
+                || list.cached.contains(index, block) != is_inactive
+                || list.contains_unmapped(index, block) != is_unmapped
             {
                 return Err(Corruption::Pool(block.segment));
             }
@@ -68,7 +68,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
                 return Err(Corruption::Lookup(block.allocation));
             }
         }
-        if inactive != self.free_sets.iter().map(|set| set.cached.count(&self.blocks)).sum::<usize>() {
+        if inactive != self.free_lists.iter().map(|list| list.cached.count(&self.blocks)).sum::<usize>() {
             return Err(Corruption::Statistic("free blocks"));
         }
         Ok(())
@@ -91,7 +91,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let when = |is_so: bool, amount: Bytes| if is_so { amount } else { Bytes::ZERO };
         let stats = self.stats();
         let is_allocated = |block: &Block| block.state == BlockState::Allocated;
-        let is_rest = |block: &Block| block.is_available() && block.is_split() && !block.is_expandable;
+        let is_remainder = |block: &Block| block.is_available() && block.is_split() && !block.is_expandable;
         let is_whole_segment = |block: &Block| block.previous.is_none() && !block.is_expandable;
         let is_mapped = |block: &Block| block.state != BlockState::Unmapped;
         count("allocation", &stats.allocation, &|block| when(is_allocated(block), one))?;
@@ -103,9 +103,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         })?;
         count("segment", &stats.segment, &|block| when(is_whole_segment(block), one))?;
         count("reserved_bytes", &stats.reserved_bytes, &|block| when(is_mapped(block), block.size))?;
-        count("inactive_split", &stats.inactive_split, &|block| when(is_rest(block), one))?;
+        count("inactive_split", &stats.inactive_split, &|block| when(is_remainder(block), one))?;
         count("inactive_split_bytes", &stats.inactive_split_bytes, &|block| {
-            when(is_rest(block), block.size)
+            when(is_remainder(block), block.size)
         })?;
         if self.reserved.signed() != stats.reserved_bytes.all.current {
             return Err(Corruption::Statistic("total reserved"));

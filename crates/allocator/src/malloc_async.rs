@@ -25,8 +25,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use blockyard_device::DeviceMemory;
 use blockyard_record::{
-    AllocationId, Backend, BlockSnapshot, BlockState, Bytes, DeviceAddr, Event, EventSink, PoolId, PoolKind,
-    Refusal, SegmentSnapshot, Silent, Snapshot, Stats, StreamId,
+    AllocationId, Backend, BlockSnapshot, BlockState, Bytes, DeviceAddr, Event, EventSink, FailureCause,
+    NullSink, PoolId, PoolKind, SegmentSnapshot, Snapshot, Stats, StreamId,
 };
 
 use crate::error::MallocAsyncOutOfMemory;
@@ -46,7 +46,7 @@ const UNIFYING_STREAM: StreamId = StreamId::new(u64::MAX);
 /// `allocated_bytes.all` and `active_bytes.all`, both the requested bytes that are in use, and `reserved_bytes.all`, each with
 /// its peak; see [`Stats::reported_by`].
 #[derive(Debug)]
-pub struct AsyncAllocator<D: DeviceMemory, S: EventSink = Silent> {
+pub struct AsyncAllocator<D: DeviceMemory, S: EventSink = NullSink> {
     device: D,
     sink: S,
     config: AllocatorConfig,
@@ -123,12 +123,12 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         }
         let rounded = size::round_up(requested, size::MIN_BLOCK_SIZE);
         if self.limit.is_some_and(|limit| self.used().saturating_add(requested) > limit) {
-            self.sink.record(Event::SegmentRefused { size: rounded, refusal: Refusal::Fraction });
+            self.sink.record(Event::SegmentFailed { size: rounded, cause: FailureCause::Fraction });
             return Err(self.out_of_memory(requested, rounded, stream));
         }
         // The driver cannot have more than the device, so there is no need to look for a place.
         if rounded > self.device.total_memory().min(memory::LARGEST_RANGE) {
-            self.sink.record(Event::SegmentRefused { size: rounded, refusal: Refusal::Device });
+            self.sink.record(Event::SegmentFailed { size: rounded, cause: FailureCause::Device });
             return Err(self.out_of_memory(requested, rounded, stream));
         }
         let Some(addr) = self.place(rounded, stream, request)? else {
@@ -138,7 +138,7 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
             return Err(self.out_of_memory(requested, rounded, stream));
         }
         self.free.take(addr, rounded);
-        Ok(self.hand_out(addr, requested, stream))
+        Ok(self.allocate_found_block(addr, requested, stream))
     }
 
     /// Where the block goes: where the recording has it, if those addresses are free, or by the rule.
@@ -174,7 +174,12 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         is_inside && first.into_iter().chain(others).all(|(_, block)| !block.state.is_active())
     }
 
-    fn hand_out(&mut self, addr: DeviceAddr, requested: Bytes, stream: StreamId) -> AsyncAllocation {
+    fn allocate_found_block(
+        &mut self,
+        addr: DeviceAddr,
+        requested: Bytes,
+        stream: StreamId,
+    ) -> AsyncAllocation {
         let allocation = AllocationId::new(self.allocations);
         self.allocations = self.allocations.wrapping_add(1);
         if let Some(block) = self.memory.blocks.get_mut(&addr) {

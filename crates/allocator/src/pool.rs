@@ -13,9 +13,9 @@ use crate::private_pool::PoolIndex;
 
 /// Which of the allocator's free sets. Sets are never removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FreeSetIndex(u32);
+pub(crate) struct FreeListIndex(u32);
 
-impl FreeSetIndex {
+impl FreeListIndex {
     pub(crate) const FIRST: Self = Self(0);
 
     fn place(self) -> usize {
@@ -27,7 +27,7 @@ impl FreeSetIndex {
 // As large as it is aligned: then a shift finds it in the list of all, and nothing waits for a multiplication.
 #[derive(Clone, Debug)]
 #[repr(align(1024))]
-pub(crate) struct FreeSet {
+pub(crate) struct FreeList {
     pub(crate) stream: StreamId,
     pub(crate) owner: PoolIndex,
     /// Cached blocks.
@@ -40,7 +40,7 @@ pub(crate) struct FreeSet {
     pub(crate) unmapped: BTreeSet<(DeviceAddr, BlockIndex)>,
 }
 
-impl FreeSet {
+impl FreeList {
     /// Whether it holds neither cached nor unmapped blocks.
     pub(crate) fn is_empty(&self) -> bool {
         self.cached.is_empty() && self.unmapped.is_empty()
@@ -71,14 +71,14 @@ impl FreeSet {
 
 /// One half of a memory pool (`BlockPool`): its free sets by ascending stream handle.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Half {
-    sets: Vec<(StreamId, FreeSetIndex)>,
+pub(crate) struct BlockPool {
+    lists: Vec<(StreamId, FreeListIndex)>,
     /// Searches so far, counted only while garbage collection is possible (`get_free_blocks_call_count`).
     calls: u64,
     never_splits: bool,
 }
 
-impl Half {
+impl BlockPool {
     pub(crate) fn new(never_splits: bool) -> Self {
         Self { never_splits, ..Self::default() }
     }
@@ -89,74 +89,74 @@ impl Half {
     }
 
     #[inline]
-    pub(crate) fn set_of(&self, stream: StreamId) -> Option<FreeSetIndex> {
+    pub(crate) fn list_of(&self, stream: StreamId) -> Option<FreeListIndex> {
         // Most programs have one stream, and of several the lowest is the default stream.
-        match self.sets.first() {
-            Some((first, set)) if *first == stream => Some(*set),
-            _ => self.position(stream).ok().map(|position| self.sets[position].1),
+        match self.lists.first() {
+            Some((first, list)) if *first == stream => Some(*list),
+            _ => self.position(stream).ok().map(|position| self.lists[position].1),
         }
     }
 
-    pub(crate) fn sets(&self) -> impl Iterator<Item = FreeSetIndex> + '_ {
-        self.sets.iter().map(|(_, set)| *set)
+    pub(crate) fn lists(&self) -> impl Iterator<Item = FreeListIndex> + '_ {
+        self.lists.iter().map(|(_, list)| *list)
     }
 
     fn position(&self, stream: StreamId) -> Result<usize, usize> {
-        self.sets.binary_search_by_key(&stream, |(other, _)| *other)
+        self.lists.binary_search_by_key(&stream, |(other, _)| *other)
     }
 }
 
 /// All free sets of an allocator.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct FreeSets {
-    sets: Vec<FreeSet>,
+pub(crate) struct FreeLists {
+    lists: Vec<FreeList>,
 }
 
-impl FreeSets {
+impl FreeLists {
     /// A new set for a stream that has none in this half of the pool yet.
     pub(crate) fn add(
         &mut self,
-        half: &mut Half,
+        block_pool: &mut BlockPool,
         (stream, owner, pool): (StreamId, PoolIndex, PoolKind),
-    ) -> FreeSetIndex {
+    ) -> FreeListIndex {
         // As many sets as blocks would need 2^32 streams.
-        let set = FreeSetIndex(u32::try_from(self.sets.len()).unwrap_or(u32::MAX));
+        let list = FreeListIndex(u32::try_from(self.lists.len()).unwrap_or(u32::MAX));
         let (cached, unmapped) = (SizeBins::new(pool), BTreeSet::new());
-        let Half { calls, never_splits, .. } = *half;
-        self.sets.push(FreeSet { stream, owner, cached, calls, never_splits, unmapped });
-        if let Err(position) = half.position(stream) {
-            half.sets.insert(position, (stream, set));
+        let BlockPool { calls, never_splits, .. } = *block_pool;
+        self.lists.push(FreeList { stream, owner, cached, calls, never_splits, unmapped });
+        if let Err(position) = block_pool.position(stream) {
+            block_pool.lists.insert(position, (stream, list));
         }
-        set
+        list
     }
 
     /// Counts one more search in this half of a pool.
-    pub(crate) fn count_call(&mut self, half: &mut Half) {
-        half.calls += 1;
-        for (_, set) in &half.sets {
-            self.sets[set.place()].calls = half.calls;
+    pub(crate) fn count_call(&mut self, block_pool: &mut BlockPool) {
+        block_pool.calls += 1;
+        for (_, list) in &block_pool.lists {
+            self.lists[list.place()].calls = block_pool.calls;
         }
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &FreeSet> {
-        self.sets.iter()
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &FreeList> {
+        self.lists.iter()
     }
 }
 
 // Indexing is fine since sets are never removed.
-impl std::ops::Index<FreeSetIndex> for FreeSets {
-    type Output = FreeSet;
+impl std::ops::Index<FreeListIndex> for FreeLists {
+    type Output = FreeList;
 
     #[inline]
-    fn index(&self, set: FreeSetIndex) -> &FreeSet {
-        &self.sets[set.place()]
+    fn index(&self, list: FreeListIndex) -> &FreeList {
+        &self.lists[list.place()]
     }
 }
 
-impl std::ops::IndexMut<FreeSetIndex> for FreeSets {
+impl std::ops::IndexMut<FreeListIndex> for FreeLists {
     #[inline]
-    fn index_mut(&mut self, set: FreeSetIndex) -> &mut FreeSet {
-        &mut self.sets[set.place()]
+    fn index_mut(&mut self, list: FreeListIndex) -> &mut FreeList {
+        &mut self.lists[list.place()]
     }
 }
 
@@ -166,6 +166,6 @@ mod tests {
 
     #[test]
     fn a_set_is_as_large_as_it_is_aligned() {
-        assert_eq!(size_of::<FreeSet>(), align_of::<FreeSet>());
+        assert_eq!(size_of::<FreeList>(), align_of::<FreeList>());
     }
 }

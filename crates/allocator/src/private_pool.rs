@@ -9,7 +9,7 @@ use blockyard_device::DeviceMemory;
 use blockyard_record::{BlockState, Bytes, EventSink, PoolId, PoolKind, StreamId};
 
 use crate::block::BlockIndex;
-use crate::pool::{FreeSets, Half};
+use crate::pool::{BlockPool, FreeLists};
 use crate::{AllocError, CachingAllocator};
 
 /// Where a pool stands among the allocator's; 0 is the default pool, which is always there.
@@ -28,10 +28,10 @@ pub struct PoolOptions {
 
 /// The segments' free blocks of one memory pool (`PrivatePool`).
 #[derive(Clone, Debug)]
-pub(crate) struct Pool {
+pub(crate) struct PrivatePool {
     pub(crate) id: PoolId,
-    small: Half,
-    large: Half,
+    small: BlockPool,
+    large: BlockPool,
     pub(crate) options: PoolOptions,
     /// Who still wants it: its owner and open scopes. At 0 its cache may be released.
     uses: u32,
@@ -75,12 +75,12 @@ impl Scope {
     }
 }
 
-impl Pool {
+impl PrivatePool {
     pub(crate) fn new(id: PoolId, uses: u32) -> Self {
         Self {
             id,
-            small: Half::default(),
-            large: Half::default(),
+            small: BlockPool::default(),
+            large: BlockPool::default(),
             options: PoolOptions::default(),
             uses,
             device_allocations: 0,
@@ -88,14 +88,14 @@ impl Pool {
         }
     }
 
-    pub(crate) fn half(&self, kind: PoolKind) -> &Half {
+    pub(crate) fn block_pool(&self, kind: PoolKind) -> &BlockPool {
         match kind {
             PoolKind::Small => &self.small,
             PoolKind::Large => &self.large,
         }
     }
 
-    pub(crate) fn half_mut(&mut self, kind: PoolKind) -> &mut Half {
+    pub(crate) fn block_pool_mut(&mut self, kind: PoolKind) -> &mut BlockPool {
         match kind {
             PoolKind::Small => &mut self.small,
             PoolKind::Large => &mut self.large,
@@ -103,8 +103,8 @@ impl Pool {
     }
 
     /// Whether none of its blocks is cached or unmapped.
-    fn is_drained(&self, sets: &FreeSets) -> bool {
-        self.small.sets().chain(self.large.sets()).all(|set| sets[set].is_empty())
+    fn is_drained(&self, lists: &FreeLists) -> bool {
+        self.small.lists().chain(self.large.lists()).all(|list| lists[list].is_empty())
     }
 }
 
@@ -117,8 +117,13 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let next = most.checked_add(1).or_else(|| (1..most).find(|user| !taken(*user)));
         let user = next.unwrap_or(most);
         let id = PoolId { capture: 0, user };
-        let halves = Half::new(options.never_splits);
-        self.pools.push(Pool { options, small: halves.clone(), large: halves, ..Pool::new(id, 1) });
+        let block_pool = BlockPool::new(options.never_splits);
+        self.pools.push(PrivatePool {
+            options,
+            small: block_pool.clone(),
+            large: block_pool,
+            ..PrivatePool::new(id, 1)
+        });
         id
     }
 
@@ -151,7 +156,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     fn open_scope(&mut self, id: PoolId, accepts: Accepts) -> Result<(), AllocError> {
         let pool =
             self.pools.iter().position(|pool| pool.id == id && !pool.is_deleted).unwrap_or_else(|| {
-                self.pools.push(Pool::new(id, 0));
+                self.pools.push(PrivatePool::new(id, 0));
                 self.pools.len() - 1
             });
         if pool == DEFAULT_POOL || self.scopes.iter().any(|scope| self.pools[scope.pool].id == id) {
@@ -239,7 +244,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             // Requests of an open scope would otherwise get memory that nothing releases.
             let is_open = self.scopes.iter().any(|scope| scope.pool == index);
             let pool = &mut self.pools[index];
-            pool.is_deleted = !is_open && pool.device_allocations == 0 && pool.is_drained(&self.free_sets);
+            pool.is_deleted = !is_open && pool.device_allocations == 0 && pool.is_drained(&self.free_lists);
         }
         Ok(())
     }
@@ -248,7 +253,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     pub(crate) fn private_cached(&self) -> Bytes {
         let cached = |(_, block): (BlockIndex, &crate::block::Block)| {
             let is_private =
-                self.free_sets[block.set].owner != DEFAULT_POOL && block.state == BlockState::Inactive;
+                self.free_lists[block.list].owner != DEFAULT_POOL && block.state == BlockState::Inactive;
             if is_private { block.size } else { Bytes::ZERO }
         };
         self.blocks.iter().map(cached).sum()

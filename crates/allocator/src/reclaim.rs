@@ -21,9 +21,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         if search.owner == DEFAULT_POOL {
             for pool in self.pools_on_oom() {
                 // Their blocks are only lent: nothing grows, and expandable ones are passed over.
-                let set = self.free_set(pool, search.pool, search.stream);
-                let lent = Search { owner: pool, set, expands: false, ..*search };
-                if let Some(block) = self.find_free_block(&lent) {
+                let list = self.free_list(pool, search.pool, search.stream);
+                let from_other_pool = Search { owner: pool, list, expands: false, ..*search };
+                if let Some(block) = self.find_free_block(&from_other_pool) {
                     return Ok(Some(block));
                 }
             }
@@ -62,7 +62,10 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let target = self.reserved - threshold;
         let age = |allocator: &Self, index: BlockIndex| {
             let block = &allocator.blocks[index];
-            allocator.pools[DEFAULT_POOL].half(PoolKind::Large).calls().saturating_sub(block.calls_when_freed)
+            allocator.pools[DEFAULT_POOL]
+                .block_pool(PoolKind::Large)
+                .calls()
+                .saturating_sub(block.calls_when_freed)
         };
         let mut unsplit = self.cached_blocks(DEFAULT_POOL, PoolKind::Large);
         unsplit.retain(|index| !self.blocks[*index].is_split() && !self.blocks[*index].is_expandable);
@@ -101,14 +104,14 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         // A limit that was set while there were larger blocks may find divided ones: parts of a segment cannot be released.
         let is_whole =
             |index: BlockIndex| !self.blocks[index].is_expandable && !self.blocks[index].is_split();
-        let first = self.free_sets[search.set].cached.first_fitting(wanted, &self.blocks);
+        let first = self.free_lists[search.list].cached.first_fitting(wanted, &self.blocks);
         if let Some(index) = first.filter(|index| is_whole(*index)) {
             self.release_segment(index)?;
             return Ok(true);
         }
         let mut released = Bytes::ZERO;
-        self.free_sets[search.set].cached.settle(&self.blocks);
-        let smaller = self.free_sets[search.set].smaller_than(wanted, &self.blocks);
+        self.free_lists[search.list].cached.put_latest_in_bin(&self.blocks);
+        let smaller = self.free_lists[search.list].smaller_than(wanted, &self.blocks);
         for index in smaller {
             let size = self.blocks[index].size;
             if released >= wanted || size < limit {
@@ -154,10 +157,10 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// The cached blocks of one half of a pool, by ascending stream, size and address.
     fn cached_blocks(&mut self, pool: PoolIndex, kind: PoolKind) -> Vec<BlockIndex> {
         let mut cached = Vec::new();
-        for set in self.pools[pool].half(kind).sets() {
-            let set = &mut self.free_sets[set].cached;
-            set.settle(&self.blocks);
-            cached.extend(set.iter(&self.blocks));
+        for list in self.pools[pool].block_pool(kind).lists() {
+            let list = &mut self.free_lists[list].cached;
+            list.put_latest_in_bin(&self.blocks);
+            cached.extend(list.iter(&self.blocks));
         }
         cached
     }
@@ -166,14 +169,14 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     fn release_segment(&mut self, index: BlockIndex) -> Result<(), AllocError> {
         let block = &self.blocks[index];
         let (segment, addr, size, pool, owner) =
-            (block.segment, block.addr, block.size, block.pool, self.free_sets[block.set].owner);
+            (block.segment, block.addr, block.size, block.pool, self.free_lists[block.list].owner);
         self.device.release_segment(addr)?;
         let is_oversize = self.is_oversize(size);
         self.take_from_pool(index);
         self.blocks.remove(index);
         self.reserved -= size;
         self.pools[owner].device_allocations -= 1;
-        self.counters.seldom.segment_released(pool, size, is_oversize);
+        self.counters.infrequent.segment_released(pool, size, is_oversize);
         self.sink.record(Event::SegmentReleased { segment, is_oversize });
         Ok(())
     }

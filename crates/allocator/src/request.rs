@@ -2,11 +2,11 @@
 
 use blockyard_device::{DeviceError, DeviceMemory};
 use blockyard_record::{
-    AllocationId, BlockId, BlockState, Bytes, Event, EventSink, PoolKind, Refusal, StreamId,
+    AllocationId, BlockId, BlockState, Bytes, Event, EventSink, FailureCause, PoolKind, StreamId,
 };
 
 use crate::block::{Block, BlockIndex};
-use crate::pool::FreeSetIndex;
+use crate::pool::FreeListIndex;
 use crate::private_pool::{DEFAULT_POOL, PoolIndex};
 use crate::{AllocError, CachingAllocator, OutOfMemory, size};
 
@@ -20,7 +20,7 @@ pub(crate) struct Search {
     pub(crate) owner: PoolIndex,
     pub(crate) pool: PoolKind,
     /// Where free blocks for it wait.
-    pub(crate) set: FreeSetIndex,
+    pub(crate) list: FreeListIndex,
     /// Whether new memory comes page by page, and blocks are cut as finely as those of such segments.
     pub(crate) expands: bool,
 }
@@ -32,14 +32,14 @@ struct Found {
     /// The request after rounding.
     rounded: Bytes,
     /// Where the block waited.
-    set: FreeSetIndex,
+    list: FreeListIndex,
     pool: PoolKind,
     /// Whether the request gets only the front of the block.
     splits: bool,
 }
 
 /// What a request got.
-struct Taken {
+struct AllocatedBlock {
     index: BlockIndex,
     id: BlockId,
     size: Bytes,
@@ -53,9 +53,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         requested: Bytes,
         stream: StreamId,
     ) -> Result<BlockIndex, AllocError> {
-        match self.allocate_plain(requested, stream) {
+        match self.allocate_fast_path(requested, stream) {
             Some(index) => Ok(index),
-            None => self.allocate_with_care(requested, stream),
+            None => self.allocate_slow_path(requested, stream),
         }
     }
 
@@ -68,64 +68,64 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         )
     )]
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
-    pub(crate) fn allocate_plain(&mut self, requested: Bytes, stream: StreamId) -> Option<BlockIndex> {
-        if self.needs_care() || requested >= size::LARGEST_REQUEST {
+    pub(crate) fn allocate_fast_path(&mut self, requested: Bytes, stream: StreamId) -> Option<BlockIndex> {
+        if self.needs_slow_path() || requested >= size::LARGEST_REQUEST {
             return None;
         }
         let rounded = size::round_up(requested, size::MIN_BLOCK_SIZE);
         // A branch, not a choice between two free sets: a processor that foresees it need not wait for the size to go on.
         match size::pool_kind(rounded) {
-            PoolKind::Small => self.allocate_in_half(requested, rounded, stream, PoolKind::Small),
-            PoolKind::Large => self.allocate_in_half(requested, rounded, stream, PoolKind::Large),
+            PoolKind::Small => self.allocate_in_pool(requested, rounded, stream, PoolKind::Small),
+            PoolKind::Large => self.allocate_in_pool(requested, rounded, stream, PoolKind::Large),
         }
     }
 
-    /// As [`CachingAllocator::allocate_plain`], given the half of the pool.
-    #[expect(clippy::inline_always, reason = "what is known of either half leaves much of it out")]
+    /// As [`CachingAllocator::allocate_fast_path`], given the half of the pool.
+    #[expect(clippy::inline_always, reason = "what is known of either pool leaves much of it out")]
     #[inline(always)]
-    fn allocate_in_half(
+    fn allocate_in_pool(
         &mut self,
         requested: Bytes,
         rounded: Bytes,
         stream: StreamId,
         pool: PoolKind,
     ) -> Option<BlockIndex> {
-        let found = self.find_plain(rounded, stream, pool)?;
+        let found = self.find_fast_path(rounded, stream, pool)?;
         Some(if self.sink.is_closed() {
-            self.hand_out::<true, false>(requested, &found)
+            self.allocate_found_block::<true, false>(requested, &found)
         } else {
-            self.hand_out::<true, true>(requested, &found)
+            self.allocate_found_block::<true, true>(requested, &found)
         })
     }
 
     /// Whether settings, open scopes or pending frees have a say in which block a request gets.
     #[inline]
-    fn needs_care(&self) -> bool {
+    fn needs_slow_path(&self) -> bool {
         // Not `||`: one question to all of them.
-        !self.is_plain | !self.scopes.is_empty() | self.has_pending_frees()
+        !self.has_default_rules | !self.scopes.is_empty() | self.has_pending_frees()
     }
 
     /// Takes a cached block of the default pool by the rules for default settings.
     #[expect(clippy::inline_always, reason = "as its callers")]
     #[inline(always)]
-    fn find_plain(&mut self, rounded: Bytes, stream: StreamId, pool: PoolKind) -> Option<Found> {
-        let set = self.default_set(pool, stream);
-        let (index, size) = self.free_sets[set].cached.take_first_fitting(pool, rounded, &self.blocks)?;
-        let splits = size::should_split_plain(size, rounded, pool);
-        Some(Found { index, rounded, set, pool, splits })
+    fn find_fast_path(&mut self, rounded: Bytes, stream: StreamId, pool: PoolKind) -> Option<Found> {
+        let list = self.default_list(pool, stream);
+        let (index, size) = self.free_lists[list].cached.take_first_fitting(pool, rounded, &self.blocks)?;
+        let splits = size::should_split_by_default(size, rounded, pool);
+        Some(Found { index, rounded, list, pool, splits })
     }
 
     #[inline(never)]
-    fn allocate_with_care(&mut self, requested: Bytes, stream: StreamId) -> Result<BlockIndex, AllocError> {
+    fn allocate_slow_path(&mut self, requested: Bytes, stream: StreamId) -> Result<BlockIndex, AllocError> {
         if requested >= size::LARGEST_REQUEST {
             return Err(AllocError::TooLarge { requested });
         }
-        let found = self.find_with_care(requested, stream)?;
-        Ok(self.hand_out::<false, true>(requested, &found))
+        let found = self.find_slow_path(requested, stream)?;
+        Ok(self.allocate_found_block::<false, true>(requested, &found))
     }
 
     /// Finds a block as PyTorch does it step by step, with pending frees, scopes and settings (`malloc`).
-    fn find_with_care(&mut self, requested: Bytes, stream: StreamId) -> Result<Found, AllocError> {
+    fn find_slow_path(&mut self, requested: Bytes, stream: StreamId) -> Result<Found, AllocError> {
         // Before anything is collected or released for a segment that could not be made.
         if self.config.expandable_segments() && self.device.virtual_memory().is_none() {
             return Err(AllocError::NoVirtualMemory);
@@ -135,9 +135,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             self.process_events()?;
         }
         // Only frees were pending: all else is as where nothing needs care.
-        if self.is_plain && !is_in_scope {
+        if self.has_default_rules && !is_in_scope {
             let rounded = size::round_up(requested, size::MIN_BLOCK_SIZE);
-            if let Some(found) = self.find_plain(rounded, stream, size::pool_kind(rounded)) {
+            if let Some(found) = self.find_fast_path(rounded, stream, size::pool_kind(rounded)) {
                 return Ok(found);
             }
         }
@@ -150,7 +150,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             stream,
             owner,
             pool,
-            set: self.free_set(owner, pool, stream),
+            list: self.free_list(owner, pool, stream),
             expands: self.config.expandable_segments(),
         };
         let found = match self.find_free_block(&search) {
@@ -162,33 +162,33 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         };
         let block = &self.blocks[index];
         // A block that another pool lends is split as if segments did not expand, which is how it was found.
-        let expands = search.expands && block.set == search.set;
+        let expands = search.expands && block.list == search.list;
         let splits = size::should_split(block.size, rounded, block.pool, expands, &self.config)
-            && !self.free_sets[block.set].never_splits;
-        Ok(Found { index, rounded, set: block.set, pool: block.pool, splits })
+            && !self.free_lists[block.list].never_splits;
+        Ok(Found { index, rounded, list: block.list, pool: block.pool, splits })
     }
 
     /// Where free blocks of the stream wait in this half of the pool.
     #[inline]
-    pub(crate) fn free_set(&mut self, owner: PoolIndex, pool: PoolKind, stream: StreamId) -> FreeSetIndex {
-        let half = self.pools[owner].half_mut(pool);
-        match half.set_of(stream) {
-            Some(set) => set,
-            None => self.free_sets.add(half, (stream, owner, pool)),
+    pub(crate) fn free_list(&mut self, owner: PoolIndex, pool: PoolKind, stream: StreamId) -> FreeListIndex {
+        let block_pool = self.pools[owner].block_pool_mut(pool);
+        match block_pool.list_of(stream) {
+            Some(list) => list,
+            None => self.free_lists.add(block_pool, (stream, owner, pool)),
         }
     }
 
     /// The same for the default pool, which most requests go to with the stream of the request before.
     #[inline]
-    fn default_set(&mut self, pool: PoolKind, stream: StreamId) -> FreeSetIndex {
-        if let Some((of, set)) = self.default_sets[pool as usize]
+    fn default_list(&mut self, pool: PoolKind, stream: StreamId) -> FreeListIndex {
+        if let Some((of, list)) = self.default_lists[pool as usize]
             && of == stream
         {
-            return set;
+            return list;
         }
-        let set = self.free_set(DEFAULT_POOL, pool, stream);
-        self.default_sets[pool as usize] = Some((stream, set));
-        set
+        let list = self.free_list(DEFAULT_POOL, pool, stream);
+        self.default_lists[pool as usize] = Some((stream, list));
+        list
     }
 
     /// The segment that would be made for the request.
@@ -199,7 +199,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Best fit among cached blocks of the stream (`get_free_block`).
     pub(crate) fn find_free_block(&mut self, search: &Search) -> Option<BlockIndex> {
         if self.can_collect_garbage() {
-            self.free_sets.count_call(self.pools[search.owner].half_mut(search.pool));
+            self.free_lists.count_call(self.pools[search.owner].block_pool_mut(search.pool));
         }
         let (limit, rounding) = (self.config.max_split_size(), self.config.max_non_split_rounding());
         let index = self.best_fit(search)?;
@@ -222,13 +222,13 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         is_retry: bool,
     ) -> Result<Option<BlockIndex>, AllocError> {
         if is_retry {
-            self.counters.seldom.num_alloc_retries += 1;
+            self.counters.infrequent.num_alloc_retries += 1;
             self.sink.record(Event::RetryStarted);
         }
         let size = self.segment_size(search);
         // The limit is held against a whole segment even where a few pages would do, as in PyTorch.
         if self.limit.is_some_and(|limit| self.reserved.saturating_add(size) > limit) {
-            self.sink.record(Event::SegmentRefused { size, refusal: Refusal::Fraction });
+            self.sink.record(Event::SegmentFailed { size, cause: FailureCause::Fraction });
             return Ok(None);
         }
         if search.expands {
@@ -237,7 +237,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let addr = match self.device.allocate_segment(size) {
             Ok(addr) => addr,
             Err(DeviceError::OutOfMemory { .. }) => {
-                self.sink.record(Event::SegmentRefused { size, refusal: Refusal::Device });
+                self.sink.record(Event::SegmentFailed { size, cause: FailureCause::Device });
                 return Ok(None);
             }
             Err(error) => return Err(error.into()),
@@ -249,9 +249,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.pools[owner].device_allocations += 1;
         let id = self.blocks.mint();
         let index =
-            self.blocks.insert(Block::of_segment(id, segment, (addr, size), (search.set, pool), false));
+            self.blocks.insert(Block::of_segment(id, segment, (addr, size), (search.list, pool), false));
         self.reserved += size;
-        self.counters.seldom.segment_allocated(pool, size, is_oversize);
+        self.counters.infrequent.segment_allocated(pool, size, is_oversize);
         self.sink.record(Event::SegmentAllocated {
             segment,
             block: id,
@@ -267,31 +267,31 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// Makes the block the caller's, or the front of it (`alloc_found_block`).
     ///
-    /// `IS_TOLD` says whether the sink hears of it. Where only the rules for default settings have a say (`IS_PLAIN`), no block is
+    /// `IS_RECORDED` says whether the sink hears of it. Where only the rules for default settings have a say (`IS_FAST_PATH`), no block is
     /// oversize, or of a segment that expands, and no free is pending.
     #[expect(clippy::inline_always, reason = "as its callers")]
     #[inline(always)]
-    fn hand_out<const IS_PLAIN: bool, const IS_TOLD: bool>(
+    fn allocate_found_block<const IS_FAST_PATH: bool, const IS_RECORDED: bool>(
         &mut self,
         requested: Bytes,
         found: &Found,
     ) -> BlockIndex {
         let allocation = AllocationId::new(self.allocations);
         self.allocations = self.allocations.wrapping_add(1);
-        let Taken { index, id, size } = if found.splits {
-            self.take_front::<IS_PLAIN, IS_TOLD>(requested, found, allocation)
+        let AllocatedBlock { index, id, size } = if found.splits {
+            self.take_front::<IS_FAST_PATH, IS_RECORDED>(requested, found, allocation)
         } else {
-            self.take_whole::<IS_PLAIN>(requested, found, allocation)
+            self.take_whole::<IS_FAST_PATH>(requested, found, allocation)
         };
         self.counters.allocated(found.pool, size, requested);
-        if !IS_PLAIN {
+        if !IS_FAST_PATH {
             self.counters.note_pending();
         }
-        let is_oversize = !IS_PLAIN && self.is_oversize(size);
+        let is_oversize = !IS_FAST_PATH && self.is_oversize(size);
         if is_oversize {
-            self.counters.seldom.oversize_allocations.increase(1);
+            self.counters.infrequent.oversize_allocations.increase(1);
         }
-        if IS_TOLD {
+        if IS_RECORDED {
             self.sink.record(Event::Allocated { block: id, allocation, requested, is_oversize });
         }
         index
@@ -299,47 +299,47 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     #[expect(clippy::inline_always, reason = "as its caller")]
     #[inline(always)]
-    fn take_whole<const IS_PLAIN: bool>(
+    fn take_whole<const IS_FAST_PATH: bool>(
         &mut self,
         requested: Bytes,
         found: &Found,
         allocation: AllocationId,
-    ) -> Taken {
+    ) -> AllocatedBlock {
         let Found { index, pool, .. } = *found;
         let block = &mut self.blocks[index];
         block.state = BlockState::Allocated;
         block.requested = requested;
         block.allocation = allocation;
         let Block { id, size, .. } = *block;
-        let was_rest = block.is_split() && (IS_PLAIN || !block.is_expandable);
-        if was_rest {
+        let was_remainder = block.is_split() && (IS_FAST_PATH || !block.is_expandable);
+        if was_remainder {
             self.counters.rests_fell(pool, 1, size);
         }
-        Taken { index, id, size }
+        AllocatedBlock { index, id, size }
     }
 
     #[expect(clippy::inline_always, reason = "as its caller")]
     #[inline(always)]
-    fn take_front<const IS_PLAIN: bool, const IS_TOLD: bool>(
+    fn take_front<const IS_FAST_PATH: bool, const IS_RECORDED: bool>(
         &mut self,
         requested: Bytes,
         found: &Found,
         allocation: AllocationId,
-    ) -> Taken {
-        let Found { index: rest_index, rounded, set, pool, .. } = *found;
+    ) -> AllocatedBlock {
+        let Found { index: remainder_index, rounded, list, pool, .. } = *found;
         let index = self.blocks.claim();
         let id = self.blocks.mint();
         let (places, _) = self.blocks.places();
-        let rest = &mut places[rest_index.place()];
-        let was_split = rest.is_split();
-        let Block { id: rest_id, segment, previous, addr, .. } = *rest;
-        let is_expandable = !IS_PLAIN && rest.is_expandable;
-        let (rest_addr, rest_size) = (addr.offset(rounded), rest.size - rounded);
-        let free_set = &mut self.free_sets[set];
-        rest.addr = rest_addr;
-        rest.size = rest_size;
-        rest.previous = Some(index);
-        rest.calls_when_freed = free_set.calls;
+        let remainder = &mut places[remainder_index.place()];
+        let was_split = remainder.is_split();
+        let Block { id: remainder_id, segment, previous, addr, .. } = *remainder;
+        let is_expandable = !IS_FAST_PATH && remainder.is_expandable;
+        let (remainder_addr, remainder_size) = (addr.offset(rounded), remainder.size - rounded);
+        let free_list = &mut self.free_lists[list];
+        remainder.addr = remainder_addr;
+        remainder.size = remainder_size;
+        remainder.previous = Some(index);
+        remainder.calls_when_freed = free_list.calls;
         places[BlockIndex::place_of(previous)].next = Some(index);
         // Not as a copy with changes, which would be read in pieces that do not fit what was written.
         places[index.place()] = Block {
@@ -348,27 +348,27 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             requested,
             calls_when_freed: 0,
             previous,
-            next: Some(rest_index),
+            next: Some(remainder_index),
             id,
             segment,
-            set,
+            list,
             allocation,
             uses: None,
             pool,
             state: BlockState::Allocated,
             is_expandable,
         };
-        free_set.cached.insert(rest_index, rest_size, rest_addr, &self.blocks);
-        if IS_TOLD {
-            self.sink.record(Event::Split { block: rest_id, front: id, size: rounded });
+        free_list.cached.insert(remainder_index, remainder_size, remainder_addr, &self.blocks);
+        if IS_RECORDED {
+            self.sink.record(Event::Split { block: remainder_id, front: id, size: rounded });
         }
         // What was cut off a rest, or a rest that was not one before.
         if was_split && !is_expandable {
             self.counters.rests_fell(pool, 0, rounded);
         } else if !is_expandable {
-            self.counters.rests_changed(pool, 1, rest_size.signed());
+            self.counters.rests_changed(pool, 1, remainder_size.signed());
         }
-        Taken { index, id, size: rounded }
+        AllocatedBlock { index, id, size: rounded }
     }
 
     #[cold]
@@ -377,7 +377,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             Ok(info) => info,
             Err(error) => return error.into(),
         };
-        self.counters.seldom.num_ooms += 1;
+        self.counters.infrequent.num_ooms += 1;
         self.sink.record(Event::OutOfMemory {
             requested: search.requested,
             rounded: search.rounded,

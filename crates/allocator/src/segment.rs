@@ -17,26 +17,26 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         if let Some(previous) = previous {
             self.blocks[previous].next = Some(front);
         }
-        let rest = &mut self.blocks[index];
-        rest.previous = Some(front);
-        rest.addr = rest.addr.offset(size);
-        rest.size -= size;
+        let remainder = &mut self.blocks[index];
+        remainder.previous = Some(front);
+        remainder.addr = remainder.addr.offset(size);
+        remainder.size -= size;
         front
     }
 
-    /// Makes a block reusable and merges it with cached neighbors, first the lower one (`free_block`). `IS_TOLD` says whether the sink
+    /// Makes a block reusable and merges it with cached neighbors, first the lower one (`free_block`). `IS_RECORDED` says whether the sink
     /// hears of it.
     #[expect(clippy::inline_always, reason = "most frees complete at once")]
     #[inline(always)]
-    pub(crate) fn complete_free<const IS_TOLD: bool>(&mut self, index: BlockIndex) {
+    pub(crate) fn complete_free<const IS_RECORDED: bool>(&mut self, index: BlockIndex) {
         // Single fields are read and written, never the whole block: a wide load that follows narrow stores waits for them.
         let (places, vacant) = self.blocks.places();
         let block = &places[index.place()];
-        let Block { id, pool, is_expandable, set, previous, next, size: own, .. } = *block;
+        let Block { id, pool, is_expandable, list, previous, next, size: own, .. } = *block;
         let (mut addr, mut size, mut before, mut behind) = (block.addr, own, previous, next);
         // Blocks of one segment have one free set.
-        let set = &mut self.free_sets[set];
-        if IS_TOLD {
+        let list = &mut self.free_lists[list];
+        if IS_RECORDED {
             self.sink.record(Event::FreeCompleted { block: id });
         }
         let mut absorbed = 0_i64;
@@ -44,12 +44,12 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         if lower.state == BlockState::Inactive {
             // There is one, since the first place is never inactive.
             let lower_index = previous.unwrap_or(BlockIndex::LOWEST);
-            set.cached.remove(lower_index, lower.size, lower.addr);
+            list.cached.remove(lower_index, lower.size, lower.addr);
             addr = lower.addr;
             size += lower.size;
             before = lower.previous;
             absorbed += 1;
-            if IS_TOLD {
+            if IS_RECORDED {
                 self.sink.record(Event::Merged { block: id, absorbed: lower.id });
             }
             lower.vacate(lower_index, vacant);
@@ -58,11 +58,11 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let upper = &mut places[BlockIndex::place_of(next)];
         if upper.state == BlockState::Inactive {
             let upper_index = next.unwrap_or(BlockIndex::LOWEST);
-            set.cached.remove(upper_index, upper.size, upper.addr);
+            list.cached.remove(upper_index, upper.size, upper.addr);
             size += upper.size;
             behind = upper.next;
             absorbed += 1;
-            if IS_TOLD {
+            if IS_RECORDED {
                 self.sink.record(Event::Merged { block: id, absorbed: upper.id });
             }
             upper.vacate(upper_index, vacant);
@@ -74,9 +74,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         block.size = size;
         block.previous = before;
         block.next = behind;
-        block.calls_when_freed = set.calls;
+        block.calls_when_freed = list.calls;
         let is_split = before.is_some() | behind.is_some();
-        set.cached.insert(index, size, addr, &self.blocks);
+        list.cached.insert(index, size, addr, &self.blocks);
         if !is_expandable {
             // All that was absorbed counted before; what is whole again does not.
             let kept = if is_split { size.get() } else { 0 };
@@ -130,23 +130,23 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     #[inline]
     pub(crate) fn put_in_pool(&mut self, index: BlockIndex) {
         let block = &mut self.blocks[index];
-        let set = &mut self.free_sets[block.set];
-        block.calls_when_freed = set.calls;
+        let list = &mut self.free_lists[block.list];
+        block.calls_when_freed = list.calls;
         let (size, addr) = (block.size, block.addr);
         if block.state == BlockState::Unmapped {
-            set.unmapped.insert((addr, index));
+            list.unmapped.insert((addr, index));
         } else {
-            set.cached.insert(index, size, addr, &self.blocks);
+            list.cached.insert(index, size, addr, &self.blocks);
         }
     }
 
     pub(crate) fn take_from_pool(&mut self, index: BlockIndex) {
         let block = &self.blocks[index];
-        let set = &mut self.free_sets[block.set];
+        let list = &mut self.free_lists[block.list];
         if block.state == BlockState::Unmapped {
-            set.unmapped.remove(&(block.addr, index));
+            list.unmapped.remove(&(block.addr, index));
         } else {
-            set.cached.remove(index, block.size, block.addr);
+            list.cached.remove(index, block.size, block.addr);
         }
     }
 }

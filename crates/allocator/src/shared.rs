@@ -2,7 +2,7 @@
 
 use blockyard_device::DeviceMemory;
 use blockyard_lock::BiasedMutex;
-use blockyard_record::{Bytes, DeviceAddr, EventSink, Silent, StreamId};
+use blockyard_record::{Bytes, DeviceAddr, EventSink, NullSink, StreamId};
 
 use crate::addr_table::AddrTable;
 use crate::block::BlockIndex;
@@ -13,7 +13,7 @@ use crate::{AllocError, CachingAllocator};
 /// One lock for all streams, like PyTorch's: requests of different threads come one after the other. It is held for some
 /// tens of nanoseconds, or for a call of the device; who waits gives the processor away between tries.
 #[derive(Debug)]
-pub struct SharedAllocator<D: DeviceMemory, S: EventSink = Silent> {
+pub struct SharedAllocator<D: DeviceMemory, S: EventSink = NullSink> {
     inner: BiasedMutex<Inner<D, S>>,
 }
 
@@ -40,7 +40,7 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
             return Ok(DeviceAddr::default());
         }
         // Apart from the rest, since an answer without an error comes in registers.
-        match self.inner.with_as_owner(|inner| inner.allocate_plain(requested, stream)) {
+        match self.inner.with_as_owner(|inner| inner.allocate_fast_path(requested, stream)) {
             Some(Some(addr)) => Ok(addr),
             _ => self.allocate_as_anybody(requested, stream),
         }
@@ -109,8 +109,8 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
 
 impl<D: DeviceMemory, S: EventSink> Inner<D, S> {
     #[inline]
-    fn allocate_plain(&mut self, requested: Bytes, stream: StreamId) -> Option<DeviceAddr> {
-        let index = self.allocator.allocate_plain(requested, stream)?;
+    fn allocate_fast_path(&mut self, requested: Bytes, stream: StreamId) -> Option<DeviceAddr> {
+        let index = self.allocator.allocate_fast_path(requested, stream)?;
         Some(self.note(index))
     }
 
@@ -155,7 +155,8 @@ mod tests {
     fn threads_do_not_get_in_each_others_way() {
         let rounds = if cfg!(miri) { 8 } else { 2000 };
         let device = VirtualDevice::new(Bytes::gib(1));
-        let shared = SharedAllocator::new(CachingAllocator::new(device, AllocatorConfig::default(), Silent));
+        let shared =
+            SharedAllocator::new(CachingAllocator::new(device, AllocatorConfig::default(), NullSink));
         std::thread::scope(|scope| {
             for thread in 0..3 {
                 let shared = &shared;

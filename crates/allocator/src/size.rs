@@ -77,22 +77,22 @@ pub fn should_split(
     expands: bool,
     config: &AllocatorConfig,
 ) -> bool {
-    let rest = size.saturating_sub(rounded);
+    let remainder = size.saturating_sub(rounded);
     if pool == PoolKind::Small || expands {
-        rest >= MIN_BLOCK_SIZE
+        remainder >= MIN_BLOCK_SIZE
     } else {
-        rounded < config.max_split_size() && rest > SMALL_SIZE
+        rounded < config.max_split_size() && remainder > SMALL_SIZE
     }
 }
 
 /// [`should_split`] for default settings.
 #[inline]
-pub(crate) fn should_split_plain(size: Bytes, rounded: Bytes, pool: PoolKind) -> bool {
-    let least_rest = match pool {
+pub(crate) fn should_split_by_default(size: Bytes, rounded: Bytes, pool: PoolKind) -> bool {
+    let least_remainder = match pool {
         PoolKind::Small => MIN_BLOCK_SIZE,
         PoolKind::Large => Bytes::new(SMALL_SIZE.get() + 1),
     };
-    size >= rounded.saturating_add(least_rest)
+    size >= rounded.saturating_add(least_remainder)
 }
 
 /// The pages of an expandable segment, by its pool.

@@ -16,13 +16,13 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             .map(|head| {
                 let blocks: Vec<BlockSnapshot> =
                     self.blocks.chain(head).map(|block| self.copy(block)).collect();
-                let set = &self.free_sets[head.set];
+                let list = &self.free_lists[head.list];
                 SegmentSnapshot {
                     id: head.segment,
                     addr: head.addr,
                     size: blocks.iter().map(|block| block.size).sum(),
-                    stream: set.stream,
-                    pool_id: self.pools.get(set.owner).map_or(PoolId::DEFAULT, |pool| pool.id),
+                    stream: list.stream,
+                    pool_id: self.pools.get(list.owner).map_or(PoolId::DEFAULT, |pool| pool.id),
                     pool: head.pool,
                     is_expandable: head.is_expandable,
                     blocks,

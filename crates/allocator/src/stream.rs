@@ -110,7 +110,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// Waits for every event, or every one of a pool's blocks, and completes their frees (`synchronize_and_free_events`).
     pub(crate) fn synchronize_streams(&mut self, only: Option<PoolIndex>) -> Result<(), AllocError> {
-        self.counters.seldom.num_sync_all_streams += 1;
+        self.counters.infrequent.num_sync_all_streams += 1;
         self.sink.record(Event::StreamsSynchronized);
         if self.scopes.is_empty() {
             self.undefer_frees()?;
@@ -121,7 +121,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
                 (position, place) = (position + 1, 0);
                 continue;
             };
-            let owner = self.free_sets[self.blocks[*index].set].owner;
+            let owner = self.free_lists[self.blocks[*index].list].owner;
             if only.is_some_and(|only| owner != only) {
                 place += 1;
                 continue;

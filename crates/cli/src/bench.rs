@@ -15,7 +15,7 @@ use blockyard_device::VirtualDevice;
 use blockyard_record::Bytes;
 
 use crate::bench::report::{Machine, Report};
-use crate::bench::sections::Plan;
+use crate::bench::sections::BenchPlan;
 use crate::bench::trace::Trace;
 use crate::device::{DeviceName, open_cuda};
 use crate::options::BenchOptions;
@@ -33,7 +33,7 @@ pub(crate) fn bench(options: &BenchOptions) -> anyhow::Result<ExitCode> {
         .iter()
         .map(|path| Trace::read(path).with_context(|| path.display().to_string()))
         .collect::<anyhow::Result<Vec<_>>>()?;
-    let plan = Plan { rounds: options.rounds, traces };
+    let plan = BenchPlan { rounds: options.rounds, traces };
     let bar = Bar::new("bench");
     let rows = match device {
         DeviceName::Virtual => sections::measure(&plan, &|| Ok(VirtualDevice::new(VIRTUAL_MEMORY)), &bar)?,

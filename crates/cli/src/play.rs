@@ -3,10 +3,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow, bail};
 use blockyard_device::DeviceMemory;
-use blockyard_figure::{StateCursor, describe_step, ledger_text, map_text};
+use blockyard_figure::{StateCursor, breakdown_text, describe_step, map_text};
 use blockyard_pytorch::{RecordedRun, is_recording};
 use blockyard_record::{Bytes, Outcome, Recording};
-use blockyard_replay::{AllocatorConfig, Settings, run, run_on, verify};
+use blockyard_replay::{AllocatorConfig, RunSettings, run, run_on, verify};
 use blockyard_workload::Workload;
 use blockyard_workload::presets::presets;
 use serde_json::json;
@@ -35,7 +35,7 @@ pub(crate) fn play(options: &PlayOptions) -> anyhow::Result<ExitCode> {
         }
     };
     let config = options.conf.clone().unwrap_or(config);
-    let settings = Settings {
+    let settings = RunSettings {
         title: name.clone(),
         config: config.parse::<AllocatorConfig>().context("settings")?,
         capacity: options.total_memory.unwrap_or(capacity),
@@ -47,7 +47,7 @@ pub(crate) fn play(options: &PlayOptions) -> anyhow::Result<ExitCode> {
         DeviceName::Virtual => run(&workload, &settings, on_progress)?,
         DeviceName::Cuda(index) => {
             let device = open_cuda(index)?.with_budget(settings.capacity);
-            let settings = Settings { capacity: device.total_memory(), ..settings };
+            let settings = RunSettings { capacity: device.total_memory(), ..settings };
             run_on(device, &workload, &settings, on_progress)?
         }
     };
@@ -88,7 +88,7 @@ fn write_steps(recording: Recording, options: &PlayOptions) -> anyhow::Result<()
         output::line(&mut out, "0. before the recording")?;
         let state = cursor.at(0)?;
         output::line(&mut out, &map_text(state, &recording))?;
-        output::line(&mut out, &format!("{}\n", ledger_text(state)))?;
+        output::line(&mut out, &format!("{}\n", breakdown_text(state)))?;
     }
     for index in first..count {
         while let Some(label) = labels.next_if(|label| label.step as usize <= index) {
@@ -106,7 +106,7 @@ fn write_steps(recording: Recording, options: &PlayOptions) -> anyhow::Result<()
         output::line(&mut out, &format!("{}. {}", index + 1, words.title))?;
         output::line(&mut out, &format!("   {}", words.sentence))?;
         output::line(&mut out, &map_text(state, &recording))?;
-        output::line(&mut out, &format!("{}\n", ledger_text(state)))?;
+        output::line(&mut out, &format!("{}\n", breakdown_text(state)))?;
     }
     out.flush()?;
     Ok(())
@@ -114,7 +114,7 @@ fn write_steps(recording: Recording, options: &PlayOptions) -> anyhow::Result<()
 
 fn json_step(recording: &Recording, index: usize) -> String {
     let words = describe_step(recording, index);
-    let ledger = recording.ledger_after(index).unwrap_or_default();
+    let breakdown = recording.breakdown_after(index).unwrap_or_default();
     let (outcome, message) = match recording.outcome(index) {
         Outcome::Done => ("done", None),
         Outcome::OutOfMemory(text) => ("out_of_memory", Some(text)),
@@ -127,12 +127,12 @@ fn json_step(recording: &Recording, index: usize) -> String {
         "words": words.sentence,
         "outcome": outcome,
         "message": message,
-        "requested": ledger.requested.get(),
-        "allocated": ledger.allocated().get(),
-        "pending": ledger.pending.get(),
-        "cached": ledger.cached.get(),
-        "reserved": ledger.reserved().get(),
-        "free": ledger.free.get(),
+        "requested": breakdown.requested.get(),
+        "allocated": breakdown.allocated().get(),
+        "pending": breakdown.pending.get(),
+        "cached": breakdown.cached.get(),
+        "reserved": breakdown.reserved().get(),
+        "free": breakdown.free.get(),
     })
     .to_string()
 }

@@ -4,10 +4,10 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use blockyard_device::{Advance, DeviceMemory, VirtualDevice};
 use blockyard_pytorch::{
-    Inferred, Operation, OperationKind, RecordedRun, log, memory_summary, requests, stat_values,
+    Inferred, OperationKind, RecordedOperation, RecordedRun, log, memory_summary, requests, stat_values,
 };
 use blockyard_record::{Backend, Snapshot};
-use blockyard_replay::{AllocatorConfig, Environment, Progress, Runner, Settings, device_of};
+use blockyard_replay::{AllocatorConfig, Environment, Progress, RunSettings, Runner, device_of};
 use blockyard_workload::{Request, Workload};
 
 use crate::device::{DeviceName, open_cuda};
@@ -27,7 +27,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
     if run.operations.is_empty() {
         make_operations(&mut run, &mut inferred).with_context(|| name.clone())?;
     }
-    let settings = Settings { title: run.meta.name.clone(), config, capacity: run.meta.total_memory };
+    let settings = RunSettings { title: run.meta.name.clone(), config, capacity: run.meta.total_memory };
     let bar = Bar::new(&name);
     match options.device {
         DeviceName::Cuda(index) => {
@@ -52,10 +52,10 @@ fn write_on<D: DeviceMemory + Advance>(
     device: D,
     run: &RecordedRun,
     inferred: &Inferred,
-    settings: Settings,
+    settings: RunSettings,
     bar: &Bar,
 ) -> anyhow::Result<()> {
-    let settings = Settings { capacity: device.total_memory(), ..settings };
+    let settings = RunSettings { capacity: device.total_memory(), ..settings };
     write_run(run, inferred, Runner::new(device, &settings, &inferred.workload).with_trace(), bar)
 }
 
@@ -157,7 +157,7 @@ fn make_operations(run: &mut RecordedRun, inferred: &mut Inferred) -> anyhow::Re
             ),
         };
         inferred.operations.push(run.operations.len());
-        run.operations.push(Operation { line: index + 1, kind, stats: Vec::new() });
+        run.operations.push(RecordedOperation { line: index + 1, kind, stats: Vec::new() });
     }
     Ok(())
 }

@@ -1,27 +1,27 @@
 use std::sync::{Mutex, PoisonError};
 
 use crate::driver;
-use crate::error::Failure;
+use crate::error::DriverError;
 
 /// What a device and its events hold together: the primary context, and events that are not in use.
 #[derive(Debug)]
-pub(crate) struct Context {
-    raw: driver::Context,
+pub(crate) struct DeviceContext {
+    raw: driver::PrimaryContext,
     pub(crate) device: driver::Device,
     // Making an event costs several times as much as recording one.
     idle: Mutex<Vec<driver::Event>>,
 }
 
-impl Context {
-    pub(crate) fn retain(device: driver::Device) -> Result<Self, Failure> {
-        Ok(Self { raw: driver::Context::retain(device)?, device, idle: Mutex::new(Vec::new()) })
+impl DeviceContext {
+    pub(crate) fn retain(device: driver::Device) -> Result<Self, DriverError> {
+        Ok(Self { raw: driver::PrimaryContext::retain(device)?, device, idle: Mutex::new(Vec::new()) })
     }
 
-    pub(crate) fn enter(&self) -> Result<driver::Current, Failure> {
+    pub(crate) fn enter(&self) -> Result<driver::Current, DriverError> {
         self.raw.enter()
     }
 
-    pub(crate) fn take_event(&self, current: &driver::Current) -> Result<driver::Event, Failure> {
+    pub(crate) fn take_event(&self, current: &driver::Current) -> Result<driver::Event, DriverError> {
         match self.idle().pop() {
             Some(event) => Ok(event),
             None => driver::Event::create(current),
@@ -38,7 +38,7 @@ impl Context {
     }
 }
 
-impl Drop for Context {
+impl Drop for DeviceContext {
     fn drop(&mut self) {
         let events = std::mem::take(&mut *self.idle());
         if let Ok(current) = self.raw.enter() {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use blockyard_device::{Advance, DeviceError, DeviceMemory, MemoryInfo, VirtualMemory};
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
-use crate::context::Context;
+use crate::context::DeviceContext;
 use crate::driver::{self, Current, Stream};
-use crate::error::{Failure, OpenError};
-use crate::pages::{Ranges, is_within};
+use crate::error::{CudaOpenError, DriverError};
+use crate::pages::{ReservedRanges, is_within};
 use crate::streams::Streams;
 
 /// A device of the CUDA driver.
@@ -21,7 +21,7 @@ use crate::streams::Streams;
 /// made when it is first used and does not wait for the default one.
 #[derive(Debug)]
 pub struct CudaDevice {
-    pub(crate) context: Arc<Context>,
+    pub(crate) context: Arc<DeviceContext>,
     pub(crate) streams: Streams,
     index: u32,
     name: String,
@@ -31,9 +31,9 @@ pub struct CudaDevice {
     used: Bytes,
     has_virtual_memory: bool,
     segments: BTreeMap<DeviceAddr, Bytes>,
-    ranges: Ranges,
+    ranges: ReservedRanges,
     /// What went wrong where nobody could be told.
-    failure: Option<Failure>,
+    failure: Option<DriverError>,
 }
 
 /// A point in the work of a stream of a [`CudaDevice`].
@@ -41,7 +41,7 @@ pub struct CudaDevice {
 pub struct CudaEvent {
     // `None` only while it is dropped.
     event: Option<driver::Event>,
-    context: Arc<Context>,
+    context: Arc<DeviceContext>,
 }
 
 impl Drop for CudaEvent {
@@ -56,25 +56,25 @@ impl Drop for CudaEvent {
 ///
 /// # Errors
 ///
-/// [`OpenError::NoDriver`], [`OpenError::NoDevice`] and [`OpenError::Driver`].
-pub fn device_count() -> Result<u32, OpenError> {
+/// [`CudaOpenError::NoDriver`], [`CudaOpenError::NoDevice`] and [`CudaOpenError::Driver`].
+pub fn device_count() -> Result<u32, CudaOpenError> {
     if !driver::is_present() {
-        return Err(OpenError::NoDriver { library: driver::LIBRARY });
+        return Err(CudaOpenError::NoDriver { library: driver::LIBRARY });
     }
-    let count = driver::init().and_then(|()| driver::device_count()).map_err(Failure::of_open)?;
-    if count == 0 { Err(OpenError::NoDevice { source: None }) } else { Ok(count) }
+    let count = driver::init().and_then(|()| driver::device_count()).map_err(DriverError::of_open)?;
+    if count == 0 { Err(CudaOpenError::NoDevice { source: None }) } else { Ok(count) }
 }
 
 /// The newest CUDA that the driver supports, 13020 for 13.2.
 ///
 /// # Errors
 ///
-/// [`OpenError::NoDriver`] and [`OpenError::Driver`].
-pub fn driver_version() -> Result<u32, OpenError> {
+/// [`CudaOpenError::NoDriver`] and [`CudaOpenError::Driver`].
+pub fn driver_version() -> Result<u32, CudaOpenError> {
     if !driver::is_present() {
-        return Err(OpenError::NoDriver { library: driver::LIBRARY });
+        return Err(CudaOpenError::NoDriver { library: driver::LIBRARY });
     }
-    driver::version().map_err(Failure::of_open)
+    driver::version().map_err(DriverError::of_open)
 }
 
 impl CudaDevice {
@@ -82,19 +82,19 @@ impl CudaDevice {
     ///
     /// # Errors
     ///
-    /// [`OpenError`] says which of the things that it takes is missing.
-    pub fn open(index: u32) -> Result<Self, OpenError> {
+    /// [`CudaOpenError`] says which of the things that it takes is missing.
+    pub fn open(index: u32) -> Result<Self, CudaOpenError> {
         let count = device_count()?;
         if index >= count {
-            return Err(OpenError::NoSuchDevice { index, count });
+            return Err(CudaOpenError::NoSuchDevice { index, count });
         }
-        Self::open_known(index).map_err(Failure::of_open)
+        Self::open_known(index).map_err(DriverError::of_open)
     }
 
-    fn open_known(index: u32) -> Result<Self, Failure> {
+    fn open_known(index: u32) -> Result<Self, DriverError> {
         let device = driver::Device::get(index)?;
         Ok(Self {
-            context: Arc::new(Context::retain(device)?),
+            context: Arc::new(DeviceContext::retain(device)?),
             streams: Streams::new(),
             index,
             name: device.name()?,
@@ -104,7 +104,7 @@ impl CudaDevice {
             used: Bytes::ZERO,
             has_virtual_memory: device.has_virtual_memory()?,
             segments: BTreeMap::new(),
-            ranges: Ranges::default(),
+            ranges: ReservedRanges::default(),
             failure: None,
         })
     }
@@ -174,7 +174,7 @@ impl CudaDevice {
     }
 
     /// The driver's stream for a number.
-    pub(crate) fn stream(&mut self, current: &Current, id: StreamId) -> Result<&Stream, Failure> {
+    pub(crate) fn stream(&mut self, current: &Current, id: StreamId) -> Result<&Stream, DriverError> {
         if self.streams.numbers_are_handles && !self.streams.knows(id) {
             let handle = std::ptr::with_exposed_provenance_mut(usize::try_from(id.get()).unwrap_or_default());
             #[expect(unsafe_code, reason = "see `use_handles_as_streams`")]
@@ -192,7 +192,7 @@ impl CudaDevice {
         used.map(|_| ()).ok_or(DeviceError::OutOfMemory { requested: size })
     }
 
-    fn synchronize_stream(&mut self, stream: Option<StreamId>) -> Result<(), Failure> {
+    fn synchronize_stream(&mut self, stream: Option<StreamId>) -> Result<(), DriverError> {
         let current = self.context.enter()?;
         match stream {
             Some(stream) => self.stream(&current, stream)?.synchronize(&current),

@@ -15,12 +15,12 @@ use std::sync::OnceLock;
 use blockyard_record::{Bytes, DeviceAddr};
 use cudarc::driver::sys;
 
-use crate::error::{CudaError, Failure};
+use crate::error::{CudaError, DriverError};
 
 pub(crate) use code::{Function, Module, SharedWord, copy_to_host, set_words};
 pub(crate) use processes::processes;
 
-type Answer<T> = Result<T, Failure>;
+type DriverResult<T> = Result<T, DriverError>;
 
 /// What the driver library is called here.
 pub(crate) const LIBRARY: &str = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
@@ -31,7 +31,7 @@ pub(crate) struct Device(sys::CUdevice);
 
 /// A device's primary context, which was retained and not yet released.
 #[derive(Debug)]
-pub(crate) struct Context {
+pub(crate) struct PrimaryContext {
     raw: sys::CUcontext,
     device: Device,
 }
@@ -50,9 +50,9 @@ pub(crate) struct Page(sys::CUmemGenericAllocationHandle);
 
 // SAFETY: the driver's handles may be used from any thread, which its reference promises for all calls here; only
 // which context is current belongs to a thread, and every call is made under a `Current` of the calling one.
-unsafe impl Send for Context {}
+unsafe impl Send for PrimaryContext {}
 // SAFETY: as above.
-unsafe impl Sync for Context {}
+unsafe impl Sync for PrimaryContext {}
 // SAFETY: as above.
 unsafe impl Send for Stream {}
 // SAFETY: as above.
@@ -68,20 +68,20 @@ pub(crate) fn is_present() -> bool {
     *PRESENT.get_or_init(|| unsafe { sys::is_culib_present() })
 }
 
-pub(crate) fn init() -> Answer<()> {
+pub(crate) fn init() -> DriverResult<()> {
     // SAFETY: needs nothing but the library.
     answer("cuInit", unsafe { sys::cuInit(0) })
 }
 
 /// The newest CUDA that the driver supports, 13020 for 13.2.
-pub(crate) fn version() -> Answer<u32> {
+pub(crate) fn version() -> DriverResult<u32> {
     let mut version = 0;
     // SAFETY: writes one number.
     answer("cuDriverGetVersion", unsafe { sys::cuDriverGetVersion(&raw mut version) })?;
     Ok(version.unsigned_abs())
 }
 
-pub(crate) fn device_count() -> Answer<u32> {
+pub(crate) fn device_count() -> DriverResult<u32> {
     let mut count = 0;
     // SAFETY: writes one number.
     answer("cuDeviceGetCount", unsafe { sys::cuDeviceGetCount(&raw mut count) })?;
@@ -89,14 +89,14 @@ pub(crate) fn device_count() -> Answer<u32> {
 }
 
 impl Device {
-    pub(crate) fn get(index: u32) -> Answer<Self> {
+    pub(crate) fn get(index: u32) -> DriverResult<Self> {
         let (mut device, index) = (0, c_int::try_from(index).unwrap_or(c_int::MAX));
         // SAFETY: writes one number.
         answer("cuDeviceGet", unsafe { sys::cuDeviceGet(&raw mut device, index) })?;
         Ok(Self(device))
     }
 
-    pub(crate) fn name(self) -> Answer<String> {
+    pub(crate) fn name(self) -> DriverResult<String> {
         let mut text = [0; 256];
         // SAFETY: writes at most so many characters, with a zero at the end.
         answer("cuDeviceGetName", unsafe { sys::cuDeviceGetName(text.as_mut_ptr(), 255, self.0) })?;
@@ -104,7 +104,7 @@ impl Device {
         Ok(unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned())
     }
 
-    pub(crate) fn total_memory(self) -> Answer<Bytes> {
+    pub(crate) fn total_memory(self) -> DriverResult<Bytes> {
         let mut size = 0;
         // SAFETY: writes one number.
         answer("cuDeviceTotalMem", unsafe { sys::cuDeviceTotalMem_v2(&raw mut size, self.0) })?;
@@ -112,7 +112,7 @@ impl Device {
     }
 
     /// Where it is on the PCI bus, by which NVML knows it.
-    pub(crate) fn bus_address(self) -> Answer<CString> {
+    pub(crate) fn bus_address(self) -> DriverResult<CString> {
         let mut text = [0; 32];
         // SAFETY: writes at most so many characters, with a zero at the end.
         answer("cuDeviceGetPCIBusId", unsafe { sys::cuDeviceGetPCIBusId(text.as_mut_ptr(), 31, self.0) })?;
@@ -120,7 +120,7 @@ impl Device {
         Ok(unsafe { CStr::from_ptr(text.as_ptr()) }.to_owned())
     }
 
-    pub(crate) fn has_virtual_memory(self) -> Answer<bool> {
+    pub(crate) fn has_virtual_memory(self) -> DriverResult<bool> {
         let attribute = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED;
         let mut value = 0;
         // SAFETY: writes one number.
@@ -130,8 +130,8 @@ impl Device {
     }
 }
 
-impl Context {
-    pub(crate) fn retain(device: Device) -> Answer<Self> {
+impl PrimaryContext {
+    pub(crate) fn retain(device: Device) -> DriverResult<Self> {
         let mut raw = ptr::null_mut();
         // SAFETY: writes one handle.
         answer("cuDevicePrimaryCtxRetain", unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut raw, device.0) })?;
@@ -139,7 +139,7 @@ impl Context {
     }
 
     /// Makes the context the calling thread's current one until the guard goes.
-    pub(crate) fn enter(&self) -> Answer<Current> {
+    pub(crate) fn enter(&self) -> DriverResult<Current> {
         let mut before = ptr::null_mut();
         // SAFETY: writes one handle.
         answer("cuCtxGetCurrent", unsafe { sys::cuCtxGetCurrent(&raw mut before) })?;
@@ -152,7 +152,7 @@ impl Context {
     }
 }
 
-impl Drop for Context {
+impl Drop for PrimaryContext {
     fn drop(&mut self) {
         // SAFETY: releases what `retain` retained, once. Nobody can be told if it fails.
         let _ = unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device.0) };
@@ -176,13 +176,13 @@ impl Drop for Current {
 
 // The functions below need a current context; each takes the guard as the proof of it.
 
-pub(crate) fn synchronize(_: &Current) -> Answer<()> {
+pub(crate) fn synchronize(_: &Current) -> DriverResult<()> {
     // SAFETY: needs a current context.
     answer("cuCtxSynchronize", unsafe { sys::cuCtxSynchronize() })
 }
 
 /// Free and total bytes.
-pub(crate) fn memory_info(_: &Current) -> Answer<(Bytes, Bytes)> {
+pub(crate) fn memory_info(_: &Current) -> DriverResult<(Bytes, Bytes)> {
     let (mut free, mut total) = (0, 0);
     // SAFETY: writes two numbers.
     answer("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&raw mut free, &raw mut total) })?;
@@ -213,19 +213,19 @@ impl Drop for Relaxed {
     }
 }
 
-pub(crate) fn allocate(_: &Current, size: Bytes) -> Answer<DeviceAddr> {
+pub(crate) fn allocate(_: &Current, size: Bytes) -> DriverResult<DeviceAddr> {
     let mut addr = 0;
     // SAFETY: writes one address.
     answer("cuMemAlloc", unsafe { sys::cuMemAlloc_v2(&raw mut addr, length(size)) })?;
     Ok(DeviceAddr::new(addr))
 }
 
-pub(crate) fn free(_: &Current, addr: DeviceAddr) -> Answer<()> {
+pub(crate) fn free(_: &Current, addr: DeviceAddr) -> DriverResult<()> {
     // SAFETY: the driver refuses what it did not allocate, and waits for work that uses it.
     answer("cuMemFree", unsafe { sys::cuMemFree_v2(addr.get()) })
 }
 
-pub(crate) fn allocate_on(_: &Current, size: Bytes, stream: &Stream) -> Answer<DeviceAddr> {
+pub(crate) fn allocate_on(_: &Current, size: Bytes, stream: &Stream) -> DriverResult<DeviceAddr> {
     let mut addr = 0;
     // SAFETY: writes one address; the stream is alive.
     let code = unsafe { sys::cuMemAllocAsync(&raw mut addr, length(size), stream.0) };
@@ -233,13 +233,13 @@ pub(crate) fn allocate_on(_: &Current, size: Bytes, stream: &Stream) -> Answer<D
     Ok(DeviceAddr::new(addr))
 }
 
-pub(crate) fn free_on(_: &Current, addr: DeviceAddr, stream: &Stream) -> Answer<()> {
+pub(crate) fn free_on(_: &Current, addr: DeviceAddr, stream: &Stream) -> DriverResult<()> {
     // SAFETY: the driver refuses what it did not allocate; the stream is alive.
     answer("cuMemFreeAsync", unsafe { sys::cuMemFreeAsync(addr.get(), stream.0) })
 }
 
 /// Lets the device's pool of stream-ordered memory keep everything, or give all that is free back.
-pub(crate) fn keep_pool(_: &Current, device: Device, keeps: bool) -> Answer<()> {
+pub(crate) fn keep_pool(_: &Current, device: Device, keeps: bool) -> DriverResult<()> {
     let mut pool = ptr::null_mut();
     // SAFETY: writes one handle.
     let code = unsafe { sys::cuDeviceGetDefaultMemPool(&raw mut pool, device.0) };
@@ -256,7 +256,7 @@ pub(crate) fn keep_pool(_: &Current, device: Device, keeps: bool) -> Answer<()> 
     answer("cuMemPoolTrimTo", unsafe { sys::cuMemPoolTrimTo(pool, 0) })
 }
 
-pub(crate) fn reserve(_: &Current, size: Bytes) -> Answer<DeviceAddr> {
+pub(crate) fn reserve(_: &Current, size: Bytes) -> DriverResult<DeviceAddr> {
     let mut addr = 0;
     // SAFETY: writes one address.
     let code = unsafe { sys::cuMemAddressReserve(&raw mut addr, length(size), 0, 0, 0) };
@@ -264,12 +264,12 @@ pub(crate) fn reserve(_: &Current, size: Bytes) -> Answer<DeviceAddr> {
     Ok(DeviceAddr::new(addr))
 }
 
-pub(crate) fn free_range(_: &Current, addr: DeviceAddr, size: Bytes) -> Answer<()> {
+pub(crate) fn free_range(_: &Current, addr: DeviceAddr, size: Bytes) -> DriverResult<()> {
     // SAFETY: the driver refuses what it did not reserve or what has memory.
     answer("cuMemAddressFree", unsafe { sys::cuMemAddressFree(addr.get(), length(size)) })
 }
 
-pub(crate) fn create_page(_: &Current, device: Device, size: Bytes) -> Answer<Page> {
+pub(crate) fn create_page(_: &Current, device: Device, size: Bytes) -> DriverResult<Page> {
     let properties = sys::CUmemAllocationProp {
         type_: sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
         requestedHandleTypes: sys::CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE,
@@ -291,22 +291,22 @@ pub(crate) fn create_page(_: &Current, device: Device, size: Bytes) -> Answer<Pa
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the page is gone with this call")]
-pub(crate) fn release_page(_: &Current, page: Page) -> Answer<()> {
+pub(crate) fn release_page(_: &Current, page: Page) -> DriverResult<()> {
     // SAFETY: the page is alive, and gone with this call.
     answer("cuMemRelease", unsafe { sys::cuMemRelease(page.0) })
 }
 
-pub(crate) fn map(_: &Current, addr: DeviceAddr, size: Bytes, page: &Page) -> Answer<()> {
+pub(crate) fn map(_: &Current, addr: DeviceAddr, size: Bytes, page: &Page) -> DriverResult<()> {
     // SAFETY: the page is alive; the driver refuses addresses that are not reserved.
     answer("cuMemMap", unsafe { sys::cuMemMap(addr.get(), length(size), 0, page.0, 0) })
 }
 
-pub(crate) fn unmap(_: &Current, addr: DeviceAddr, size: Bytes) -> Answer<()> {
+pub(crate) fn unmap(_: &Current, addr: DeviceAddr, size: Bytes) -> DriverResult<()> {
     // SAFETY: the driver refuses addresses that are not mapped.
     answer("cuMemUnmap", unsafe { sys::cuMemUnmap(addr.get(), length(size)) })
 }
 
-pub(crate) fn allow_access(_: &Current, device: Device, addr: DeviceAddr, size: Bytes) -> Answer<()> {
+pub(crate) fn allow_access(_: &Current, device: Device, addr: DeviceAddr, size: Bytes) -> DriverResult<()> {
     let access = sys::CUmemAccessDesc {
         location: location(device),
         flags: sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
@@ -329,7 +329,7 @@ impl Stream {
     }
 
     /// A stream that does not wait for the default one.
-    pub(crate) fn create(_: &Current) -> Answer<Self> {
+    pub(crate) fn create(_: &Current) -> DriverResult<Self> {
         let mut stream = ptr::null_mut();
         let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as c_uint;
         // SAFETY: writes one handle.
@@ -345,7 +345,7 @@ impl Stream {
         }
     }
 
-    pub(crate) fn synchronize(&self, _: &Current) -> Answer<()> {
+    pub(crate) fn synchronize(&self, _: &Current) -> DriverResult<()> {
         // SAFETY: the stream is alive.
         answer("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.0) })
     }
@@ -353,7 +353,7 @@ impl Stream {
 
 impl Event {
     /// An event without a time, which is cheaper to record and to ask.
-    pub(crate) fn create(_: &Current) -> Answer<Self> {
+    pub(crate) fn create(_: &Current) -> DriverResult<Self> {
         let mut event = ptr::null_mut();
         let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as c_uint;
         // SAFETY: writes one handle.
@@ -361,13 +361,13 @@ impl Event {
         Ok(Self(event))
     }
 
-    pub(crate) fn record(&self, _: &Current, stream: &Stream) -> Answer<()> {
+    pub(crate) fn record(&self, _: &Current, stream: &Stream) -> DriverResult<()> {
         // SAFETY: both are alive.
         answer("cuEventRecord", unsafe { sys::cuEventRecord(self.0, stream.0) })
     }
 
     /// Never blocks.
-    pub(crate) fn is_complete(&self, _: &Current) -> Answer<bool> {
+    pub(crate) fn is_complete(&self, _: &Current) -> DriverResult<bool> {
         // SAFETY: the event is alive.
         match unsafe { sys::cuEventQuery(self.0) } {
             sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
@@ -375,7 +375,7 @@ impl Event {
         }
     }
 
-    pub(crate) fn wait(&self, _: &Current) -> Answer<()> {
+    pub(crate) fn wait(&self, _: &Current) -> DriverResult<()> {
         // SAFETY: the event is alive.
         answer("cuEventSynchronize", unsafe { sys::cuEventSynchronize(self.0) })
     }
@@ -395,7 +395,7 @@ fn length(size: Bytes) -> usize {
     usize::try_from(size.get()).unwrap_or(usize::MAX)
 }
 
-fn answer(operation: &'static str, code: sys::CUresult) -> Answer<()> {
+fn answer(operation: &'static str, code: sys::CUresult) -> DriverResult<()> {
     if code == sys::CUresult::CUDA_SUCCESS {
         return Ok(());
     }
@@ -412,5 +412,5 @@ fn answer(operation: &'static str, code: sys::CUresult) -> Answer<()> {
         unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
     };
     let error = CudaError::new(code as u32, text(codes[0], name), text(codes[1], description));
-    Err(Failure { operation, error })
+    Err(DriverError { operation, error })
 }

@@ -54,7 +54,7 @@ impl std::error::Error for CudaError {}
 /// Why a CUDA device could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum OpenError {
+pub enum CudaOpenError {
     /// There is no CUDA driver on this machine.
     #[error("there is no CUDA driver here: the library {library} could not be loaded")]
     NoDriver {
@@ -107,7 +107,7 @@ impl fmt::Display for Devices {
 
 /// A call that failed.
 #[derive(Clone, Debug)]
-pub(crate) struct Failure {
+pub(crate) struct DriverError {
     pub(crate) operation: &'static str,
     pub(crate) error: CudaError,
 }
@@ -122,26 +122,26 @@ const STICKY: &[u32] = &[214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 
 /// The driver was shut down, the device is gone, the context was destroyed or reset by somebody else.
 const LOST: &[u32] = &[4, 46, 201, 709];
 
-impl Failure {
+impl DriverError {
     /// For a call that asks for memory.
     pub(crate) fn of_request(self, requested: Bytes) -> DeviceError {
         if self.error.is_out_of_memory() { DeviceError::OutOfMemory { requested } } else { self.into() }
     }
 
-    pub(crate) fn of_open(self) -> OpenError {
+    pub(crate) fn of_open(self) -> CudaOpenError {
         let Self { operation, error: source } = self;
         if source.is_no_device() {
-            OpenError::NoDevice { source: Some(source) }
+            CudaOpenError::NoDevice { source: Some(source) }
         } else if source.is_out_of_memory() {
-            OpenError::OutOfMemory { source }
+            CudaOpenError::OutOfMemory { source }
         } else {
-            OpenError::Driver { operation, source }
+            CudaOpenError::Driver { operation, source }
         }
     }
 }
 
-impl From<Failure> for DeviceError {
-    fn from(Failure { operation, error }: Failure) -> Self {
+impl From<DriverError> for DeviceError {
+    fn from(DriverError { operation, error }: DriverError) -> Self {
         let (code, source) = (error.code, Box::new(error));
         if STICKY.contains(&code) {
             Self::Sticky { operation, source }
@@ -157,8 +157,11 @@ impl From<Failure> for DeviceError {
 mod tests {
     use super::*;
 
-    fn failure(code: u32) -> Failure {
-        Failure { operation: "cuCall", error: CudaError::new(code, "NAME".to_owned(), "words".to_owned()) }
+    fn failure(code: u32) -> DriverError {
+        DriverError {
+            operation: "cuCall",
+            error: CudaError::new(code, "NAME".to_owned(), "words".to_owned()),
+        }
     }
 
     #[test]
@@ -174,9 +177,9 @@ mod tests {
         assert!(matches!(failure(719).into(), DeviceError::Sticky { .. }));
         assert!(matches!(failure(709).into(), DeviceError::Lost { .. }));
         assert!(matches!(failure(1).into(), DeviceError::Driver { operation: "cuCall", .. }));
-        assert!(matches!(failure(100).of_open(), OpenError::NoDevice { source: Some(_) }));
-        assert!(matches!(failure(2).of_open(), OpenError::OutOfMemory { .. }));
-        assert!(matches!(failure(999).of_open(), OpenError::Driver { .. }));
+        assert!(matches!(failure(100).of_open(), CudaOpenError::NoDevice { source: Some(_) }));
+        assert!(matches!(failure(2).of_open(), CudaOpenError::OutOfMemory { .. }));
+        assert!(matches!(failure(999).of_open(), CudaOpenError::Driver { .. }));
     }
 
     #[test]
@@ -185,9 +188,9 @@ mod tests {
         let error: DeviceError = failure(1).into();
         assert_eq!(error.to_string(), "cuCall failed");
         assert_eq!(error.source().unwrap().to_string(), "NAME (1): words");
-        let none = OpenError::NoSuchDevice { index: 3, count: 1 };
+        let none = CudaOpenError::NoSuchDevice { index: 3, count: 1 };
         assert_eq!(none.to_string(), "there is no CUDA device 3: the driver has 1 device, number 0");
-        let none = OpenError::NoSuchDevice { index: 3, count: 2 };
+        let none = CudaOpenError::NoSuchDevice { index: 3, count: 2 };
         assert_eq!(none.to_string(), "there is no CUDA device 3: the driver has 2 devices, numbers 0 to 1");
     }
 }

@@ -6,24 +6,24 @@ use blockyard_device::DeviceError;
 use blockyard_record::{Bytes, DeviceAddr};
 
 use crate::driver::{self, Current, Device, Page};
-use crate::error::Failure;
+use crate::error::DriverError;
 
 #[derive(Debug, Default)]
-pub(crate) struct Ranges {
-    ranges: BTreeMap<DeviceAddr, Range>,
+pub(crate) struct ReservedRanges {
+    ranges: BTreeMap<DeviceAddr, ReservedRange>,
 }
 
 #[derive(Debug)]
-struct Range {
+struct ReservedRange {
     size: Bytes,
     /// Pages by their address; none overlap.
     pages: BTreeMap<DeviceAddr, (Bytes, Page)>,
 }
 
-impl Ranges {
+impl ReservedRanges {
     pub(crate) fn reserve(&mut self, current: &Current, size: Bytes) -> Result<DeviceAddr, DeviceError> {
         let base = driver::reserve(current, size).map_err(|failure| failure.of_request(size))?;
-        self.ranges.insert(base, Range { size, pages: BTreeMap::new() });
+        self.ranges.insert(base, ReservedRange { size, pages: BTreeMap::new() });
         Ok(base)
     }
 
@@ -125,7 +125,7 @@ impl Ranges {
             .is_some_and(|(base, range)| is_within(*base, range.size, addr, size))
     }
 
-    fn range_of(&mut self, addr: DeviceAddr, size: Bytes) -> Result<&mut Range, DeviceError> {
+    fn range_of(&mut self, addr: DeviceAddr, size: Bytes) -> Result<&mut ReservedRange, DeviceError> {
         let before = self.ranges.range_mut(..=addr).next_back();
         let range = before.filter(|(base, range)| is_within(**base, range.size, addr, size));
         range.map(|(_, range)| range).ok_or(DeviceError::UnknownSegment(addr))
@@ -143,7 +143,7 @@ fn map_pages(
     addrs: std::ops::Range<DeviceAddr>,
     page: Bytes,
     mapped: &mut Vec<(DeviceAddr, Bytes, Page)>,
-) -> Result<(), Failure> {
+) -> Result<(), DriverError> {
     let mut at = addrs.start;
     while at < addrs.end {
         let length = page.min(addrs.end.offset_from(at));

@@ -7,21 +7,21 @@ use blockyard_device::DeviceError;
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
 use crate::CudaDevice;
-use crate::context::Context;
+use crate::context::DeviceContext;
 use crate::driver::{self, Current, Function, Module, SharedWord};
-use crate::error::Failure;
+use crate::error::DriverError;
 
 /// Fills and checks memory of a [`CudaDevice`] with patterns, on its streams.
 ///
 /// The i-th word of 4 bytes of a pattern `p` is `p + i * 0x9e3779b1`, modulo 2^32. It holds 64 KiB of device memory of its own.
 #[derive(Debug)]
 pub struct Patterns {
-    context: Arc<Context>,
+    context: Arc<DeviceContext>,
     // `None` only while it is dropped.
     code: Option<Code>,
     results: DeviceAddr,
     checks: Vec<Check>,
-    found: Vec<Mismatch>,
+    found: Vec<CudaMismatch>,
     /// How often a stream was held, and the number up to which they may go on.
     held: u32,
     gate: Option<SharedWord>,
@@ -44,7 +44,7 @@ struct Check {
 
 /// Memory that does not hold the pattern that was written to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mismatch {
+pub struct CudaMismatch {
     /// Where the check began.
     pub addr: DeviceAddr,
     /// How many bytes were checked.
@@ -190,7 +190,7 @@ impl Patterns {
     /// # Errors
     ///
     /// As the driver reports.
-    pub fn mismatches(&mut self, device: &mut CudaDevice) -> Result<Vec<Mismatch>, DeviceError> {
+    pub fn mismatches(&mut self, device: &mut CudaDevice) -> Result<Vec<CudaMismatch>, DeviceError> {
         self.collect(device)?;
         Ok(std::mem::take(&mut self.found))
     }
@@ -208,14 +208,14 @@ impl Patterns {
             let Check { addr, size, pattern } = check;
             if wrong != 0 {
                 let at = DeviceAddr::new(result[1]);
-                self.found.push(Mismatch { addr, size, pattern, wrong, at, found });
+                self.found.push(CudaMismatch { addr, size, pattern, wrong, at, found });
             }
         }
         self.clear_results(&current)?;
         Ok(driver::synchronize(&current)?)
     }
 
-    fn clear_results(&self, current: &Current) -> Result<(), Failure> {
+    fn clear_results(&self, current: &Current) -> Result<(), DriverError> {
         let words = RESULT.get() / 4 * MOST_CHECKS as u64;
         driver::set_words(current, self.results, 0, words, &driver::Stream::default())
     }

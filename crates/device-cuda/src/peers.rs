@@ -6,13 +6,13 @@ use blockyard_device::DeviceError;
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
 use crate::CudaDevice;
-use crate::context::Context;
+use crate::context::DeviceContext;
 use crate::driver;
 
 /// The driver's stream-ordered allocator (`cuMemAllocAsync`), which keeps what is given back until this value is dropped.
 #[derive(Debug)]
 pub struct StreamOrdered {
-    context: Arc<Context>,
+    context: Arc<DeviceContext>,
 }
 
 impl StreamOrdered {

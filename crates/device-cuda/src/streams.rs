@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use blockyard_record::StreamId;
 
 use crate::driver::{Current, Stream};
-use crate::error::Failure;
+use crate::error::DriverError;
 
 #[derive(Debug)]
 pub(crate) struct Streams {
@@ -37,7 +37,7 @@ impl Streams {
         id == StreamId::DEFAULT || self.foreign.contains_key(&id) || self.own.contains_key(&id)
     }
 
-    pub(crate) fn get(&mut self, current: &Current, id: StreamId) -> Result<&Stream, Failure> {
+    pub(crate) fn get(&mut self, current: &Current, id: StreamId) -> Result<&Stream, DriverError> {
         if id == StreamId::DEFAULT {
             return Ok(&self.default);
         }

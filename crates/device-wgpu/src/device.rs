@@ -6,7 +6,7 @@ use blockyard_device::{DeviceError, DeviceMemory, MemoryInfo, VirtualDevice};
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
 use crate::gpu::Gpu;
-use crate::work::Work;
+use crate::work::PendingWork;
 
 /// A point in the queue's work; all streams share the one queue.
 ///
@@ -23,7 +23,7 @@ pub struct WgpuDevice {
     /// Decides on addresses and on the budget.
     plan: VirtualDevice,
     segments: BTreeMap<DeviceAddr, wgpu::Buffer>,
-    pub(crate) work: Work,
+    pub(crate) work: PendingWork,
     /// The last event and how much had been submitted by then.
     last_event: (u64, u64),
     completed: Arc<AtomicU64>,
@@ -37,7 +37,7 @@ impl WgpuDevice {
             gpu: gpu.clone(),
             plan: VirtualDevice::new(budget),
             segments: BTreeMap::new(),
-            work: Work::default(),
+            work: PendingWork::default(),
             last_event: (0, 0),
             completed: Arc::default(),
         }

@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use blockyard_record::Bytes;
 
-use crate::contents::Passes;
 use crate::health::Health;
+use crate::patterns::Passes;
 
 /// An open adapter; a handle that is cloned freely.
 ///
@@ -37,7 +37,7 @@ pub struct GpuInfo {
 /// Why there is no [`Gpu`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum OpenError {
+pub enum WgpuOpenError {
     /// Nothing here draws or computes: no driver, or a browser without WebGPU.
     #[error("no adapter was found")]
     NoAdapter(#[source] wgpu::RequestAdapterError),
@@ -57,8 +57,8 @@ impl Gpu {
     ///
     /// # Errors
     ///
-    /// [`OpenError::NoAdapter`] where there is none, [`OpenError::Refused`] with the driver's word.
-    pub async fn open() -> Result<Self, OpenError> {
+    /// [`WgpuOpenError::NoAdapter`] where there is none, [`WgpuOpenError::Refused`] with the driver's word.
+    pub async fn open() -> Result<Self, WgpuOpenError> {
         let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
         descriptor.backends = wgpu::Backends::VULKAN | wgpu::Backends::BROWSER_WEBGPU;
         let instance = wgpu::Instance::new(descriptor);
@@ -66,7 +66,7 @@ impl Gpu {
             power_preference: wgpu::PowerPreference::HighPerformance,
             ..wgpu::RequestAdapterOptions::default()
         };
-        let adapter = instance.request_adapter(&options).await.map_err(OpenError::NoAdapter)?;
+        let adapter = instance.request_adapter(&options).await.map_err(WgpuOpenError::NoAdapter)?;
         let limits = adapter.limits();
         let descriptor = wgpu::DeviceDescriptor {
             required_limits: limits.clone(),
@@ -77,7 +77,7 @@ impl Gpu {
         let adapter_info = adapter.get_info();
         let (device, queue) = match adapter.request_device(&descriptor).await {
             Ok(opened) => opened,
-            Err(source) => return Err(OpenError::Refused { name: adapter_info.name, source }),
+            Err(source) => return Err(WgpuOpenError::Refused { name: adapter_info.name, source }),
         };
         let info = GpuInfo {
             name: name(&device, &adapter_info),

@@ -20,15 +20,15 @@
 //!
 //! There are no addresses without memory here, so no expandable segments.
 
-mod contents;
 mod device;
 mod gpu;
 mod health;
+mod patterns;
 mod streamed;
 mod work;
 
-pub use contents::PATTERN_ALIGNMENT;
 pub use device::{QueueEvent, WgpuDevice};
-pub use gpu::{Gpu, GpuInfo, OpenError};
+pub use gpu::{Gpu, GpuInfo, WgpuOpenError};
+pub use patterns::PATTERN_ALIGNMENT;
 pub use streamed::StreamedWgpu;
-pub use work::{Filled, Mismatch};
+pub use work::{Filled, WgpuMismatch};

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, VecDeque};
 use blockyard_device::{Advance, DeviceError, DeviceMemory, MemoryInfo, StreamEvent};
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
-use crate::{Filled, Mismatch, WgpuDevice};
+use crate::{Filled, WgpuDevice, WgpuMismatch};
 
 /// A [`WgpuDevice`] with streams that its user advances.
 ///
@@ -55,8 +55,8 @@ impl StreamedWgpu {
     /// # Errors
     ///
     /// As [`WgpuDevice::fill`], for ranges that were given earlier.
-    pub fn hand_on(&mut self) -> Result<(), DeviceError> {
-        self.told()?;
+    pub fn submit_work(&mut self) -> Result<(), DeviceError> {
+        self.take_late_error()?;
         let free = self.streams.iter().filter(|(_, stream)| stream.done == stream.recorded);
         for stream in free.map(|(stream, _)| *stream).collect::<Vec<_>>() {
             self.work_off(stream, u64::MAX)?;
@@ -69,8 +69,8 @@ impl StreamedWgpu {
     /// # Errors
     ///
     /// As [`WgpuDevice::mismatches`].
-    pub async fn mismatches(&mut self) -> Result<Vec<Mismatch>, DeviceError> {
-        self.told()?;
+    pub async fn mismatches(&mut self) -> Result<Vec<WgpuMismatch>, DeviceError> {
+        self.take_late_error()?;
         self.device.mismatches().await
     }
 
@@ -80,8 +80,8 @@ impl StreamedWgpu {
     ///
     /// As [`WgpuDevice::mismatches_now`].
     #[cfg(not(target_arch = "wasm32"))]
-    pub fn mismatches_now(&mut self) -> Result<Vec<Mismatch>, DeviceError> {
-        self.told()?;
+    pub fn mismatches_now(&mut self) -> Result<Vec<WgpuMismatch>, DeviceError> {
+        self.take_late_error()?;
         self.device.mismatches_now()
     }
 
@@ -116,7 +116,7 @@ impl StreamedWgpu {
         self.device.wait(&event)
     }
 
-    fn told(&mut self) -> Result<(), DeviceError> {
+    fn take_late_error(&mut self) -> Result<(), DeviceError> {
         self.late.take().map_or(Ok(()), Err)
     }
 }
@@ -137,18 +137,18 @@ impl DeviceMemory for StreamedWgpu {
     }
 
     fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError> {
-        self.told()?;
+        self.take_late_error()?;
         self.device.memory_info()
     }
 
     fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
-        self.told()?;
+        self.take_late_error()?;
         self.device.allocate_segment(size)
     }
 
     /// Does all work of all streams first, as drivers do.
     fn release_segment(&mut self, base: DeviceAddr) -> Result<(), DeviceError> {
-        self.told()?;
+        self.take_late_error()?;
         let streams: Vec<_> = self.streams.keys().copied().collect();
         for stream in streams {
             self.work_off(stream, u64::MAX)?;
@@ -157,7 +157,7 @@ impl DeviceMemory for StreamedWgpu {
     }
 
     fn record_event(&mut self, stream: StreamId) -> Result<StreamEvent, DeviceError> {
-        self.told()?;
+        self.take_late_error()?;
         let recorded = self.streams.entry(stream).or_default();
         recorded.recorded += 1;
         let number = recorded.recorded;
@@ -170,7 +170,7 @@ impl DeviceMemory for StreamedWgpu {
     }
 
     fn wait(&mut self, event: &StreamEvent) -> Result<(), DeviceError> {
-        self.told()?;
+        self.take_late_error()?;
         if self.is_complete(event)? {
             return Ok(());
         }

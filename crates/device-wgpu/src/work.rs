@@ -23,7 +23,7 @@ pub struct Filled {
 
 /// A range that did not hold its pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mismatch {
+pub struct WgpuMismatch {
     /// What was checked.
     pub range: Filled,
     /// What the one who asked for the check calls it.
@@ -51,7 +51,7 @@ pub(crate) struct Pass {
 
 /// What is to be submitted and what is to be read.
 #[derive(Debug, Default)]
-pub(crate) struct Work {
+pub(crate) struct PendingWork {
     passes: Vec<Pass>,
     checks: Vec<(Filled, u32)>,
     submitted: u64,
@@ -61,7 +61,7 @@ pub(crate) struct Work {
 /// So many passes are submitted together: often enough to keep the adapter busy, rarely enough to cost little.
 const MOST_PASSES: usize = 256;
 
-impl Work {
+impl PendingWork {
     pub(crate) fn submitted(&self) -> u64 {
         self.submitted
     }
@@ -104,11 +104,11 @@ impl WgpuDevice {
     /// # Errors
     ///
     /// [`DeviceError::Lost`] where the adapter stopped working, [`DeviceError::Driver`] where it cannot be read.
-    pub async fn mismatches(&mut self) -> Result<Vec<Mismatch>, DeviceError> {
+    pub async fn mismatches(&mut self) -> Result<Vec<WgpuMismatch>, DeviceError> {
         self.submit()?;
         let mut asked = Vec::new();
         for (buffer, checks) in std::mem::take(&mut self.work.unread) {
-            let answer = Answer::default();
+            let answer = MapResult::default();
             let given = answer.clone();
             buffer.map_async(wgpu::MapMode::Read, .., move |result| given.give(result));
             asked.push((buffer, checks, answer));
@@ -134,7 +134,7 @@ impl WgpuDevice {
     ///
     /// As [`WgpuDevice::mismatches`].
     #[cfg(not(target_arch = "wasm32"))]
-    pub fn mismatches_now(&mut self) -> Result<Vec<Mismatch>, DeviceError> {
+    pub fn mismatches_now(&mut self) -> Result<Vec<WgpuMismatch>, DeviceError> {
         now(self.mismatches())
             .unwrap_or_else(|| Err(DeviceError::Lost { source: "the adapter does not answer".into() }))
     }
@@ -144,7 +144,7 @@ impl WgpuDevice {
 fn read(
     buffer: &wgpu::Buffer,
     checks: &[(Filled, u32)],
-    mismatches: &mut Vec<Mismatch>,
+    mismatches: &mut Vec<WgpuMismatch>,
 ) -> Result<(), DeviceError> {
     let bytes = buffer.get_mapped_range(..).map_err(failed)?;
     let words: Vec<u32> = bytes
@@ -155,7 +155,7 @@ fn read(
         let [wrong, index, found] = *found else { continue };
         if wrong > 0 {
             let at = range.addr.offset(Bytes::new(u64::from(index) * 4));
-            mismatches.push(Mismatch { range: *range, tag: *tag, wrong, at, found });
+            mismatches.push(WgpuMismatch { range: *range, tag: *tag, wrong, at, found });
         }
     }
     Ok(())
@@ -177,9 +177,9 @@ type Mapped = Result<(), wgpu::BufferAsyncError>;
 
 /// The answer to one request, given once.
 #[derive(Clone, Default)]
-struct Answer(Arc<Mutex<(Option<Mapped>, Option<Waker>)>>);
+struct MapResult(Arc<Mutex<(Option<Mapped>, Option<Waker>)>>);
 
-impl Answer {
+impl MapResult {
     fn give(&self, mapped: Mapped) {
         let waker = {
             let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -19,7 +19,7 @@ pub enum Pinning {
 
 /// Pinned memory, and how long it took to get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct PinnedAllocation {
     /// Where it starts.
     pub addr: HostAddr,
     /// The time in microseconds.
@@ -36,7 +36,7 @@ pub trait HostMemory {
     /// # Errors
     ///
     /// [`DeviceError::OutOfMemory`] when the host has not that much to pin, the others as the driver reports.
-    fn allocate(&mut self, size: Bytes, pinning: Pinning) -> Result<Taken, DeviceError>;
+    fn allocate(&mut self, size: Bytes, pinning: Pinning) -> Result<PinnedAllocation, DeviceError>;
 
     /// Gives memory back, in the way that fits how it was pinned; returns the time in microseconds.
     ///
@@ -123,7 +123,7 @@ impl VirtualHostMemory {
 impl HostMemory for VirtualHostMemory {
     type Event = StreamEvent;
 
-    fn allocate(&mut self, size: Bytes, pinning: Pinning) -> Result<Taken, DeviceError> {
+    fn allocate(&mut self, size: Bytes, pinning: Pinning) -> Result<PinnedAllocation, DeviceError> {
         let none = || DeviceError::OutOfMemory { requested: size };
         // PyTorch's statistics are signed: a host of 8 EiB and more stops there.
         let most = self.total.min(Bytes::new(i64::MAX.unsigned_abs()));
@@ -134,7 +134,7 @@ impl HostMemory for VirtualHostMemory {
         self.used = used;
         self.next = HostAddr::new(next);
         self.taken.insert(addr, (size, pinning));
-        Ok(Taken { addr, micros: self.call_micros })
+        Ok(PinnedAllocation { addr, micros: self.call_micros })
     }
 
     fn release(&mut self, addr: HostAddr, pinning: Pinning) -> Result<i64, DeviceError> {

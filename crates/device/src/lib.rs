@@ -21,9 +21,9 @@ use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
 pub use boxed::AnyDevice;
 pub use error::DeviceError;
-pub use host::{HostMemory, Pinning, Taken, VirtualHostMemory};
+pub use host::{HostMemory, PinnedAllocation, Pinning, VirtualHostMemory};
 pub use mirrored::{MirroredDevice, MirroredEvent};
-pub use recorded::{Held, RecordedDevice, RecordedFailure, RecordedRefusal};
+pub use recorded::{InitialMemory, RecordedDevice, RecordedDeviceFailure, RecordedOom};
 pub use streams::StreamEvent;
 pub use virtual_device::VirtualDevice;
 

@@ -16,16 +16,16 @@ pub struct RecordedDevice {
     device: VirtualDevice,
     segments: VecDeque<(DeviceAddr, Bytes)>,
     ranges: VecDeque<DeviceAddr>,
-    failures: VecDeque<RecordedFailure>,
-    refusals: HashMap<(usize, usize), RecordedRefusal>,
-    counts: Counts,
+    failures: VecDeque<RecordedOom>,
+    device_failures: HashMap<(usize, usize), RecordedDeviceFailure>,
+    counts: CallCounts,
     placements: Vec<Option<DeviceAddr>>,
     has_left: bool,
 }
 
 /// What happened so far.
 #[derive(Clone, Copy, Debug, Default)]
-struct Counts {
+struct CallCounts {
     given: usize,
     released: usize,
     failed: usize,
@@ -33,7 +33,7 @@ struct Counts {
 
 /// What the driver said when a request of the recording failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RecordedFailure {
+pub struct RecordedOom {
     /// Bytes that no process held.
     pub free: Bytes,
     /// What each process held.
@@ -42,7 +42,7 @@ pub struct RecordedFailure {
 
 /// A moment of the recording at which the driver gave no memory, whatever it had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RecordedRefusal {
+pub struct RecordedDeviceFailure {
     /// How many times it had given memory: segments, and pages of expandable segments once for each mapping.
     pub given: usize,
     /// How many requests had failed.
@@ -53,7 +53,7 @@ pub struct RecordedRefusal {
 
 /// Memory that a program held already when its recording begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Held {
+pub enum InitialMemory {
     /// A segment.
     Segment {
         /// Where it starts.
@@ -62,7 +62,7 @@ pub enum Held {
         size: Bytes,
     },
     /// Addresses of an expandable segment.
-    Range {
+    Reservation {
         /// Where they start.
         base: DeviceAddr,
         /// How many there are.
@@ -80,7 +80,7 @@ impl RecordedDevice {
         total: Bytes,
         segments: impl IntoIterator<Item = (DeviceAddr, Bytes)>,
         ranges: impl IntoIterator<Item = DeviceAddr>,
-        failures: impl IntoIterator<Item = RecordedFailure>,
+        failures: impl IntoIterator<Item = RecordedOom>,
     ) -> Self {
         let segments: VecDeque<_> = segments.into_iter().collect();
         let ranges: VecDeque<_> = ranges.into_iter().collect();
@@ -95,8 +95,8 @@ impl RecordedDevice {
             segments,
             ranges,
             failures: failures.into_iter().collect(),
-            refusals: HashMap::new(),
-            counts: Counts::default(),
+            device_failures: HashMap::new(),
+            counts: CallCounts::default(),
             placements: Vec::new(),
             has_left: false,
         }
@@ -105,7 +105,7 @@ impl RecordedDevice {
     /// Lets the device have given this memory before the recording begins. What would be more than all of its memory
     /// counts as all of it.
     #[must_use]
-    pub fn holding(mut self, held: impl IntoIterator<Item = Held>) -> Self {
+    pub fn holding(mut self, held: impl IntoIterator<Item = InitialMemory>) -> Self {
         for held in held {
             self.device.hold(held);
         }
@@ -114,17 +114,17 @@ impl RecordedDevice {
 
     /// Lets the driver give nothing at these moments, until the run leaves the recording.
     #[must_use]
-    pub fn refusing(mut self, refusals: impl IntoIterator<Item = RecordedRefusal>) -> Self {
-        let moments = refusals.into_iter();
-        self.refusals = moments.map(|moment| ((moment.given, moment.failed), moment)).collect();
+    pub fn failing_at(mut self, device_failures: impl IntoIterator<Item = RecordedDeviceFailure>) -> Self {
+        let moments = device_failures.into_iter();
+        self.device_failures = moments.map(|moment| ((moment.given, moment.failed), moment)).collect();
         self
     }
 
-    fn refusal(&self) -> Option<RecordedRefusal> {
-        let Counts { given, released, failed } = self.counts;
-        let refusal = self.refusals.get(&(given, failed)).filter(|_| !self.has_left)?;
-        let until = refusal.until_released;
-        until.is_none_or(|until| released < until).then_some(*refusal)
+    fn device_failure(&self) -> Option<RecordedDeviceFailure> {
+        let CallCounts { given, released, failed } = self.counts;
+        let device_failure = self.device_failures.get(&(given, failed)).filter(|_| !self.has_left)?;
+        let until = device_failure.until_released;
+        until.is_none_or(|until| released < until).then_some(*device_failure)
     }
 
     /// The same device, whose memory pool puts requests where the recording has them, in the order of the requests.
@@ -177,7 +177,7 @@ impl DeviceMemory for RecordedDevice {
     }
 
     fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
-        if self.refusal().is_some() {
+        if self.device_failure().is_some() {
             return Err(DeviceError::OutOfMemory { requested: size });
         }
         let base = match self.segments.front() {
@@ -226,7 +226,7 @@ impl DeviceMemory for RecordedDevice {
 impl VirtualMemory for RecordedDevice {
     fn reserve(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
         // Addresses for a request that failed got no memory, so the recording does not show them.
-        if self.refusal().is_some_and(|refusal| refusal.until_released.is_none()) {
+        if self.device_failure().is_some_and(|device_failure| device_failure.until_released.is_none()) {
             return self.device.reserve(size);
         }
         match self.ranges.pop_front() {
@@ -245,7 +245,7 @@ impl VirtualMemory for RecordedDevice {
     }
 
     fn map(&mut self, addr: DeviceAddr, size: Bytes, page: Bytes) -> Result<(), DeviceError> {
-        if self.refusal().is_some() {
+        if self.device_failure().is_some() {
             return Err(DeviceError::OutOfMemory { requested: size });
         }
         self.device.map(addr, size, page)?;
@@ -280,7 +280,7 @@ mod tests {
     fn memory_that_was_held_before_is_taken_back_and_counts() {
         let base = DeviceAddr::new(0x7000_0000);
         let mut device = RecordedDevice::new(Bytes::mib(64), [], [], [])
-            .holding([Held::Segment { base, size: Bytes::mib(40) }]);
+            .holding([InitialMemory::Segment { base, size: Bytes::mib(40) }]);
         assert_eq!(device.memory_info().unwrap().free, Bytes::mib(24));
         device.release_segment(base).unwrap();
         assert_eq!(device.memory_info().unwrap().free, Bytes::mib(64));
@@ -290,11 +290,11 @@ mod tests {
     fn the_driver_refuses_where_the_recording_says_so() {
         let base = |mib: u64| DeviceAddr::new(mib << 20);
         let recorded = [(base(100), Bytes::mib(2)), (base(200), Bytes::mib(4))];
-        let refusals = [
-            RecordedRefusal { given: 1, failed: 0, until_released: None },
-            RecordedRefusal { given: 1, failed: 1, until_released: Some(1) },
+        let device_failures = [
+            RecordedDeviceFailure { given: 1, failed: 0, until_released: None },
+            RecordedDeviceFailure { given: 1, failed: 1, until_released: Some(1) },
         ];
-        let mut device = RecordedDevice::new(Bytes::gib(1), recorded, [], []).refusing(refusals);
+        let mut device = RecordedDevice::new(Bytes::gib(1), recorded, [], []).failing_at(device_failures);
         assert!(device.allocate_segment(Bytes::mib(2)).is_ok());
         assert!(device.allocate_segment(Bytes::mib(30)).is_err());
         device.memory_info().unwrap();

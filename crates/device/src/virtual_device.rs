@@ -4,7 +4,7 @@ use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
 use crate::mapped::Mapped;
 use crate::streams::Streams;
-use crate::{Advance, DeviceError, DeviceMemory, Held, MemoryInfo, StreamEvent, VirtualMemory};
+use crate::{Advance, DeviceError, DeviceMemory, InitialMemory, MemoryInfo, StreamEvent, VirtualMemory};
 
 /// A device of so many bytes, without hardware.
 ///
@@ -17,13 +17,13 @@ pub struct VirtualDevice {
     used: Bytes,
     next: DeviceAddr,
     segments: BTreeMap<DeviceAddr, Bytes>,
-    ranges: BTreeMap<DeviceAddr, Range>,
+    ranges: BTreeMap<DeviceAddr, Reservation>,
     streams: Streams,
 }
 
 /// Reserved addresses, and which of them have memory.
 #[derive(Clone, Debug)]
-struct Range {
+struct Reservation {
     size: Bytes,
     mapped: Mapped,
 }
@@ -61,14 +61,14 @@ impl VirtualDevice {
         self.streams.advance_all();
     }
 
-    pub(crate) fn hold(&mut self, held: Held) {
+    pub(crate) fn hold(&mut self, held: InitialMemory) {
         let (end, taken) = match held {
-            Held::Segment { base, size } => {
+            InitialMemory::Segment { base, size } => {
                 self.segments.insert(base, size);
                 (base.offset(size), size)
             }
-            Held::Range { base, size, mapped } => {
-                let mut range = Range { size, mapped: Mapped::default() };
+            InitialMemory::Reservation { base, size, mapped } => {
+                let mut range = Reservation { size, mapped: Mapped::default() };
                 for (start, size) in &mapped {
                     range.mapped.add(start.get(), start.offset(*size).get());
                 }
@@ -91,7 +91,7 @@ impl VirtualDevice {
     }
 
     pub(crate) fn reserve_at(&mut self, base: DeviceAddr, size: Bytes) -> DeviceAddr {
-        self.ranges.insert(base, Range { size, mapped: Mapped::default() });
+        self.ranges.insert(base, Reservation { size, mapped: Mapped::default() });
         base
     }
 
@@ -105,7 +105,7 @@ impl VirtualDevice {
     }
 
     /// The range that holds all of `size` bytes from `addr` on.
-    fn range_of(&mut self, addr: DeviceAddr, size: Bytes) -> Result<&mut Range, DeviceError> {
+    fn range_of(&mut self, addr: DeviceAddr, size: Bytes) -> Result<&mut Reservation, DeviceError> {
         let (base, range) =
             self.ranges.range_mut(..=addr).next_back().ok_or(DeviceError::UnknownSegment(addr))?;
         let end = addr.offset_from(*base).checked_add(size);

@@ -1,4 +1,4 @@
-use crate::role::{LedgerClass, Role};
+use crate::role::{BreakdownClass, Role};
 
 /// How an inside is filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,13 +18,13 @@ impl Fill {
 
     /// How figures fill the class.
     #[must_use]
-    pub fn of(class: LedgerClass) -> Self {
+    pub fn of(class: BreakdownClass) -> Self {
         let pattern = match class {
-            LedgerClass::Requested => Pattern::Solid,
-            LedgerClass::Rounding => Pattern::BackHatch,
-            LedgerClass::Pending => Pattern::Hatch,
-            LedgerClass::Cached => Pattern::Dots,
-            LedgerClass::Free => Pattern::Faint,
+            BreakdownClass::Requested => Pattern::Solid,
+            BreakdownClass::Rounding => Pattern::BackHatch,
+            BreakdownClass::Pending => Pattern::Hatch,
+            BreakdownClass::Cached => Pattern::Dots,
+            BreakdownClass::Free => Pattern::Faint,
         };
         Self { role: class.role(), pattern }
     }

@@ -3,8 +3,8 @@
 //! A [`Scene`] is a list of marks in CSS pixels with the targets that a pointer or the keyboard can reach. Whoever draws
 //! it (SVG, canvas, a GPU) needs to know nothing about memory; whoever lays it out knows nothing about a screen.
 //!
-//! * [`ledger_bar`]: the capacity as one bar in which every byte is in exactly one class.
-//! * [`river`]: the same over all steps of a recording, from a [`Series`] that makes it cost pixels and not steps.
+//! * [`breakdown_bar`]: the capacity as one bar in which every byte is in exactly one class.
+//! * [`timeline`]: the same over all steps of a recording, from a [`Series`] that makes it cost pixels and not steps.
 //! * [`Stage`]: the device as one bar with nested brackets, the segments below it on the same ruler, and the moments between two.
 //! * [`segment_map`]: every segment a row, blocks to scale, with the [`Changes`] of the running step emphasized.
 //! * [`Player`] and [`reduce`]: where the reader is in the recording.
@@ -17,15 +17,14 @@
 #![forbid(unsafe_code)]
 
 mod apportion;
+mod breakdown_bar;
 mod changes;
 mod fill;
 mod geometry;
 mod labels;
-mod ledger_bar;
 mod map;
 mod numbers;
 mod player;
-mod river;
 mod role;
 mod scene;
 mod scene_text;
@@ -35,22 +34,19 @@ mod svg;
 mod term;
 mod text_width;
 mod theme;
+mod timeline;
 mod words;
 
+pub use breakdown_bar::{breakdown_bar, breakdown_bar_height};
 pub use changes::{Changes, Ghost};
 pub use fill::{Fill, Pattern, Tile};
 pub use geometry::{Point, Rect, Size};
-pub use ledger_bar::{ledger_bar, ledger_bar_height};
 pub use map::{
     Direction, MapOrder, MapScale, MapView, RowHeight, SegmentZoom, next_block, pan_segment, scroll_to,
     segment_map, segment_map_height, zoom_segment,
 };
 pub use player::{MANY, Player, PlayerAction, SPEEDS, Unit, reduce};
-pub use river::{
-    RiverView, Series, river, river_cursor, river_plot, river_step_at, timeline_strip, timeline_strip_cursor,
-    timeline_strip_step_at,
-};
-pub use role::{LedgerClass, Role};
+pub use role::{BreakdownClass, Role};
 pub use scene::{Anchor, Dash, Mark, Scene, Target, TargetId, Weight};
 pub use stage::{Stage, StageView, stage_height};
 pub use state_cursor::StateCursor;
@@ -58,7 +54,11 @@ pub use svg::FONT_FAMILY;
 pub use term::Term;
 pub use text_width::text_width_px;
 pub use theme::{Theme, theme_css};
+pub use timeline::{
+    Series, TimelineView, timeline, timeline_cursor, timeline_plot, timeline_step_at, timeline_strip,
+    timeline_strip_cursor, timeline_strip_step_at,
+};
 pub use words::{
-    BlockRow, SegmentRow, StepWords, block_age_steps, block_facts, describe_event, describe_step,
-    describe_target, ledger_text, map_table, map_text, river_text,
+    BlockRow, SegmentRow, StepWords, block_age_steps, block_facts, breakdown_text, describe_event,
+    describe_step, describe_target, map_table, map_text, timeline_text,
 };

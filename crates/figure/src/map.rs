@@ -6,12 +6,12 @@ mod blocks;
 mod draw;
 mod emphasis;
 mod gutter;
+mod keyboard;
 mod pieces;
 mod rows;
 mod view;
-mod walk;
 
 pub use draw::segment_map;
+pub use keyboard::next_block;
 pub use rows::{scroll_to, segment_map_height};
 pub use view::{Direction, MapOrder, MapScale, MapView, RowHeight, SegmentZoom, pan_segment, zoom_segment};
-pub use walk::next_block;

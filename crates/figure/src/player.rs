@@ -6,7 +6,8 @@ use blockyard_record::{BlockId, Recording};
 
 use crate::numbers::{count_f64, floor_count};
 use crate::player::jumps::{
-    Way, is_segment_call, names, next_label, next_trouble, previous_label, previous_trouble, search,
+    SearchDirection, is_device_call, names, next_failed_step, next_label, previous_failed_step,
+    previous_label, search,
 };
 
 /// Where the reader is and how it plays.
@@ -63,13 +64,13 @@ pub enum PlayerAction {
     /// To the label before.
     PreviousLabel,
     /// To the end of the next step that did not simply work.
-    NextTrouble,
+    NextFailedStep,
     /// To the end of the last such step before this moment.
-    PreviousTrouble,
+    PreviousFailedStep,
     /// To the end of the next step (or event) in which a segment was taken, refused or released.
-    NextSegmentCall,
+    NextDeviceCall,
     /// To the end of the last such step (or event) before this moment.
-    PreviousSegmentCall,
+    PreviousDeviceCall,
     /// To the next step (or event) that names the block.
     NextOfBlock(BlockId),
     /// To the last such step (or event) before this moment.
@@ -173,15 +174,15 @@ pub fn reduce(player: &Player, action: PlayerAction, recording: &Recording) -> P
         PlayerAction::SeekEvent(events) => seek_event(player, events, recording),
         PlayerAction::NextLabel => next_label(player, recording),
         PlayerAction::PreviousLabel => previous_label(player, recording),
-        PlayerAction::NextTrouble => next_trouble(player, recording),
-        PlayerAction::PreviousTrouble => previous_trouble(player, recording),
-        PlayerAction::NextSegmentCall => search(player, recording, Way::Forward, is_segment_call),
-        PlayerAction::PreviousSegmentCall => search(player, recording, Way::Back, is_segment_call),
+        PlayerAction::NextFailedStep => next_failed_step(player, recording),
+        PlayerAction::PreviousFailedStep => previous_failed_step(player, recording),
+        PlayerAction::NextDeviceCall => search(player, recording, SearchDirection::Forward, is_device_call),
+        PlayerAction::PreviousDeviceCall => search(player, recording, SearchDirection::Back, is_device_call),
         PlayerAction::NextOfBlock(block) => {
-            search(player, recording, Way::Forward, |event| names(event, block))
+            search(player, recording, SearchDirection::Forward, |event| names(event, block))
         }
         PlayerAction::PreviousOfBlock(block) => {
-            search(player, recording, Way::Back, |event| names(event, block))
+            search(player, recording, SearchDirection::Back, |event| names(event, block))
         }
         PlayerAction::Tick { elapsed_millis } => return tick(player, elapsed_millis, recording),
         PlayerAction::Loaded { keep_at_end } => return loaded(player, keep_at_end, recording),
@@ -200,7 +201,7 @@ pub fn reduce(player: &Player, action: PlayerAction, recording: &Recording) -> P
             return Player { speed, ..player.clone() };
         }
         PlayerAction::SetUnit(unit) => {
-            return settle(&Player { unit, earned: 0.0, ..player.clone() }, recording);
+            return to_whole_step(&Player { unit, earned: 0.0, ..player.clone() }, recording);
         }
     };
     // A hand on the controls takes over from playing.
@@ -217,7 +218,7 @@ fn pause(player: &Player) -> Player {
 }
 
 /// By whole steps, an unfinished step counts as nothing done: a mid-step place goes to the step's end.
-fn settle(player: &Player, recording: &Recording) -> Player {
+fn to_whole_step(player: &Player, recording: &Recording) -> Player {
     match (player.unit, player.current_step(recording)) {
         (Unit::Step, Some(step)) => seek_step(player, step + 1, recording),
         _ => player.clone(),

@@ -1,9 +1,9 @@
-use blockyard_record::{Bytes, Ledger};
+use blockyard_record::{Breakdown, Bytes};
 use serde::{Deserialize, Serialize};
 
 /// One of the classes that share out the capacity: every byte is in exactly one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum LedgerClass {
+pub enum BreakdownClass {
     /// In callers' hands and asked for.
     Requested,
     /// In callers' hands beyond what was asked for.
@@ -16,19 +16,19 @@ pub enum LedgerClass {
     Free,
 }
 
-impl LedgerClass {
+impl BreakdownClass {
     /// All classes, in the order in which figures stack them.
     pub const ALL: [Self; 5] = [Self::Requested, Self::Rounding, Self::Pending, Self::Cached, Self::Free];
 
-    /// How many bytes of the ledger are in this class.
+    /// How many bytes of the breakdown are in this class.
     #[must_use]
-    pub fn bytes(self, ledger: &Ledger) -> Bytes {
+    pub fn bytes(self, breakdown: &Breakdown) -> Bytes {
         match self {
-            Self::Requested => ledger.requested,
-            Self::Rounding => ledger.rounding,
-            Self::Pending => ledger.pending,
-            Self::Cached => ledger.cached,
-            Self::Free => ledger.free,
+            Self::Requested => breakdown.requested,
+            Self::Rounding => breakdown.rounding,
+            Self::Pending => breakdown.pending,
+            Self::Cached => breakdown.cached,
+            Self::Free => breakdown.free,
         }
     }
 
@@ -97,7 +97,7 @@ pub enum Role {
     /// The most bytes that may be reserved, or all bytes of the device.
     Limit,
     /// A request that failed.
-    Trouble,
+    Failure,
     /// Where the reader is.
     Cursor,
     /// What the reader has chosen.
@@ -139,7 +139,7 @@ impl Role {
         Self::PeakAllocated,
         Self::PeakReserved,
         Self::Limit,
-        Self::Trouble,
+        Self::Failure,
         Self::Cursor,
         Self::Selection,
         Self::Hover,
@@ -172,7 +172,7 @@ impl Role {
             Self::PeakAllocated => "--role-peak-allocated",
             Self::PeakReserved => "--role-peak-reserved",
             Self::Limit => "--role-limit",
-            Self::Trouble => "--role-trouble",
+            Self::Failure => "--role-failure",
             Self::Cursor => "--role-cursor",
             Self::Selection => "--role-selection",
             Self::Hover => "--role-hover",

@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fill::Fill;
 use crate::geometry::{Point, Rect};
-use crate::role::{LedgerClass, Role};
+use crate::role::{BreakdownClass, Role};
 
 /// A picture: marks to draw in order, and what in it can be reached.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -176,12 +176,12 @@ pub enum TargetId {
     Overview(SegmentId),
     /// A term, where it stands for no class alone.
     Term(crate::term::Term),
-    /// A class of the ledger.
-    Class(LedgerClass),
+    /// A class of the breakdown.
+    Class(BreakdownClass),
     /// A step label, by its step.
     Label(u32),
     /// A step that failed, by its index.
-    Trouble(u32),
+    FailedStep(u32),
     /// The mark of the most bytes allocated.
     PeakAllocated,
     /// The mark of the most bytes reserved.

@@ -11,10 +11,10 @@ use blockyard_record::{
     SegmentId, SegmentSnapshot, StreamId,
 };
 
+use crate::breakdown_bar::shown_bytes;
 use crate::changes::Changes;
-use crate::ledger_bar::shown_bytes;
 use crate::numbers::bytes_f64;
-use crate::role::LedgerClass;
+use crate::role::BreakdownClass;
 use crate::term::Term;
 
 pub use draw::stage_height;
@@ -27,7 +27,7 @@ pub struct Stage {
     capacity: Bytes,
     /// What the ruler's width stands for: the capacity, or a round first part of it.
     shown: Bytes,
-    /// In [`LedgerClass::ALL`]'s order.
+    /// In [`BreakdownClass::ALL`]'s order.
     classes: [f64; 5],
     max_allocated: f64,
     max_reserved: f64,
@@ -110,14 +110,14 @@ impl Stage {
         step: Option<usize>,
         pool_name: &dyn Fn(PoolId) -> Option<String>,
     ) -> Self {
-        let ledger = state.ledger();
+        let breakdown = state.breakdown();
         let peak = |count: i64| bytes_f64(Bytes::new(u64::try_from(count).unwrap_or(0)));
         let max_reserved = state.stats().reserved_bytes.all.peak;
-        let highest = Bytes::new(u64::try_from(max_reserved).unwrap_or(0)).max(ledger.reserved());
+        let highest = Bytes::new(u64::try_from(max_reserved).unwrap_or(0)).max(breakdown.reserved());
         let mut made = Self {
-            capacity: ledger.capacity(),
-            shown: shown_bytes(ledger.capacity(), highest),
-            classes: LedgerClass::ALL.map(|class| bytes_f64(class.bytes(&ledger))),
+            capacity: breakdown.capacity(),
+            shown: shown_bytes(breakdown.capacity(), highest),
+            classes: BreakdownClass::ALL.map(|class| bytes_f64(class.bytes(&breakdown))),
             max_allocated: peak(state.stats().allocated_bytes.all.peak),
             max_reserved: peak(max_reserved),
             limit: state.limit(),
@@ -301,7 +301,7 @@ fn change_of(block: &BlockSnapshot, changes: &Changes) -> Option<Change> {
 }
 
 fn has_failures(recording: &Recording) -> bool {
-    recording.troubles().iter().any(|(_, outcome)| matches!(outcome, Outcome::OutOfMemory(_)))
+    recording.failed_steps().iter().any(|(_, outcome)| matches!(outcome, Outcome::OutOfMemory(_)))
 }
 
 /// The step's request that failed, with the largest cached block that its stream may use.

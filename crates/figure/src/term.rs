@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use crate::role::{LedgerClass, Role};
+use crate::role::{BreakdownClass, Role};
 
 /// A word for memory that has a number, a name in PyTorch's API and a place in the figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -113,27 +113,27 @@ impl Term {
 
     /// The term of a class of bytes.
     #[must_use]
-    pub fn of_class(class: LedgerClass) -> Self {
+    pub fn of_class(class: BreakdownClass) -> Self {
         match class {
-            LedgerClass::Requested => Self::Requested,
-            LedgerClass::Rounding => Self::Rounding,
-            LedgerClass::Pending => Self::Pending,
-            LedgerClass::Cached => Self::Cached,
-            LedgerClass::Free => Self::Free,
+            BreakdownClass::Requested => Self::Requested,
+            BreakdownClass::Rounding => Self::Rounding,
+            BreakdownClass::Pending => Self::Pending,
+            BreakdownClass::Cached => Self::Cached,
+            BreakdownClass::Free => Self::Free,
         }
     }
 
     /// The first and the last class that the term covers in a figure; the peaks cover what they measure.
     #[must_use]
-    pub fn classes(self) -> (LedgerClass, LedgerClass) {
+    pub fn classes(self) -> (BreakdownClass, BreakdownClass) {
         match self {
-            Self::Allocated | Self::MaxAllocated => (LedgerClass::Requested, LedgerClass::Rounding),
-            Self::Reserved | Self::MaxReserved => (LedgerClass::Requested, LedgerClass::Cached),
-            Self::Cached => (LedgerClass::Cached, LedgerClass::Cached),
-            Self::Free => (LedgerClass::Free, LedgerClass::Free),
-            Self::Requested => (LedgerClass::Requested, LedgerClass::Requested),
-            Self::Rounding => (LedgerClass::Rounding, LedgerClass::Rounding),
-            Self::Pending => (LedgerClass::Pending, LedgerClass::Pending),
+            Self::Allocated | Self::MaxAllocated => (BreakdownClass::Requested, BreakdownClass::Rounding),
+            Self::Reserved | Self::MaxReserved => (BreakdownClass::Requested, BreakdownClass::Cached),
+            Self::Cached => (BreakdownClass::Cached, BreakdownClass::Cached),
+            Self::Free => (BreakdownClass::Free, BreakdownClass::Free),
+            Self::Requested => (BreakdownClass::Requested, BreakdownClass::Requested),
+            Self::Rounding => (BreakdownClass::Rounding, BreakdownClass::Rounding),
+            Self::Pending => (BreakdownClass::Pending, BreakdownClass::Pending),
         }
     }
 }

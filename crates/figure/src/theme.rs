@@ -60,7 +60,7 @@ const COLORS: [(Role, &str, &str); Role::ALL.len()] = [
     (Role::PeakAllocated, "#00476f", "#9bd4f5"),
     (Role::PeakReserved, "#00573f", "#7fe0c0"),
     (Role::Limit, "#8a3300", "#ffb37a"),
-    (Role::Trouble, "#b00020", "#ff6b7d"),
+    (Role::Failure, "#b00020", "#ff6b7d"),
     (Role::Cursor, "#1b1f24", "#f2f4f6"),
     (Role::Selection, "#000000", "#ffffff"),
     (Role::Hover, "#4a525b", "#b9c0c8"),
@@ -130,7 +130,7 @@ mod tests {
             let background = theme.color(Role::Background);
             for ground in [Role::Background, Role::PoolSmall, Role::PoolLarge] {
                 for text in
-                    [Role::Text, Role::TextMuted, Role::Trouble, Role::PeakAllocated, Role::PeakReserved]
+                    [Role::Text, Role::TextMuted, Role::Failure, Role::PeakAllocated, Role::PeakReserved]
                 {
                     let ratio = contrast(&theme.color(text), &theme.color(ground));
                     assert!(ratio >= 4.5, "{text:?} on {ground:?} has {ratio:.2}:1 in {theme:?}");
@@ -138,7 +138,7 @@ mod tests {
             }
             let ratio = contrast(&theme.color(Role::TextOnRequested), &theme.color(Role::Requested));
             assert!(ratio >= 4.5, "text on requested has {ratio:.2}:1 in {theme:?}");
-            for class in crate::LedgerClass::ALL {
+            for class in crate::BreakdownClass::ALL {
                 let fill = crate::Fill::of(class);
                 let tint = f64::from(fill.pattern.tile().tint);
                 if tint < 1.0 {

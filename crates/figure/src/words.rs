@@ -5,14 +5,14 @@
 mod event;
 mod facts;
 mod names;
+mod oom;
 mod step;
 mod story;
 mod target;
 mod text;
-mod trouble;
 
 pub use event::describe_event;
 pub use facts::{block_age_steps, block_facts};
 pub use step::{StepWords, describe_step};
 pub use target::describe_target;
-pub use text::{BlockRow, SegmentRow, ledger_text, map_table, map_text, river_text};
+pub use text::{BlockRow, SegmentRow, breakdown_text, map_table, map_text, timeline_text};

@@ -99,7 +99,7 @@ fn words(event: &Event) -> String {
         Event::RangeReleased { .. } => "a range of addresses is given up".to_owned(),
         Event::Mapped { size, .. } => format!("{size} are mapped"),
         Event::Unmapped { .. } => "whole pages of a block are unmapped".to_owned(),
-        Event::SegmentRefused { size, .. } => format!("a segment of {size} is refused"),
+        Event::SegmentFailed { size, .. } => format!("a segment of {size} is refused"),
         Event::Split { size, .. } => format!("a block is split, {size} for the request"),
         Event::Allocated { requested, block, .. } => format!("block {block} serves {requested}"),
         Event::StreamRecorded { stream, .. } => format!("stream {stream} is recorded"),

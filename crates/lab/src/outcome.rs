@@ -1,7 +1,7 @@
 use std::ops::ControlFlow;
 
 use blockyard_device::VirtualDevice;
-use blockyard_record::{Bytes, Silent, Stats};
+use blockyard_record::{Bytes, NullSink, Stats};
 use blockyard_replay::{AllocatorConfig, Replayer, StepResult};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
@@ -123,7 +123,7 @@ pub(crate) fn outcome(
     let config: AllocatorConfig = conditions.conf.parse()?;
     let mut replay = Replay {
         run,
-        replayer: conditions.replayer(run, &config, Silent)?,
+        replayer: conditions.replayer(run, &config, NullSink)?,
         outcome: Outcome { warnings: config.warnings().to_vec(), ..Outcome::default() },
         has_ended: false,
     };
@@ -155,7 +155,7 @@ pub(crate) fn outcome(
 
 struct Replay<'a> {
     run: &'a Run,
-    replayer: Replayer<'a, VirtualDevice, Silent>,
+    replayer: Replayer<'a, VirtualDevice, NullSink>,
     outcome: Outcome,
     has_ended: bool,
 }

@@ -2,7 +2,7 @@ use std::collections::HashMap;
 
 use blockyard_pytorch::{Allocated, Inferred, OperationKind, RecordedRun};
 use blockyard_record::{BlockState, Bytes, PoolId, Snapshot, TraceAction};
-use blockyard_replay::{OnProgress, Plan, Settings, open};
+use blockyard_replay::{OnProgress, PreparedWorkload, RunSettings, open};
 use blockyard_workload::{Request, TensorId, Workload};
 
 use crate::{Conditions, LabError};
@@ -19,7 +19,7 @@ pub struct Run {
     /// The most that might be reserved, if a memory fraction limited it and is known.
     pub limit: Option<Bytes>,
     workload: Workload,
-    plan: Plan,
+    plan: PreparedWorkload,
     /// How many of the first requests stand for memory from before the recording.
     from_before: usize,
     resets: Vec<usize>,
@@ -36,7 +36,7 @@ impl Run {
     /// [`LabError::Config`] where its settings are wrong, [`LabError::Run`] where its requests cannot be found,
     /// [`LabError::Cancelled`].
     pub fn from_recorded(recorded: &RecordedRun, on_progress: OnProgress) -> Result<Self, LabError> {
-        let settings = Settings {
+        let settings = RunSettings {
             title: recorded.meta.name.clone(),
             config: recorded.meta.config.parse()?,
             capacity: recorded.meta.total_memory,
@@ -81,7 +81,7 @@ impl Run {
             config: config.to_owned(),
             capacity,
             limit: None,
-            plan: Plan::new(&workload),
+            plan: PreparedWorkload::new(&workload),
             workload,
             from_before: 0,
             resets,
@@ -127,7 +127,7 @@ impl Run {
         &self.notes
     }
 
-    pub(crate) fn plan(&self) -> &Plan {
+    pub(crate) fn plan(&self) -> &PreparedWorkload {
         &self.plan
     }
 

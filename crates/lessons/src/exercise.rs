@@ -2,7 +2,7 @@ use std::fmt;
 use std::ops::{ControlFlow, Range};
 
 use blockyard_record::{Bytes, Recording};
-use blockyard_replay::{AllocatorConfig, RunError, Settings, run};
+use blockyard_replay::{AllocatorConfig, RunError, RunSettings, run};
 use blockyard_workload::{ParseError, Request, Workload};
 use thiserror::Error;
 
@@ -251,7 +251,7 @@ impl Exercise {
         self.check_locked(text)?;
         let workload = Workload::parse(text).map_err(GradeError::Text)?;
         let settings =
-            Settings { title: String::new(), config: self.config.clone(), capacity: self.capacity };
+            RunSettings { title: String::new(), config: self.config.clone(), capacity: self.capacity };
         let recording = run(&workload, &settings, &mut |_| ControlFlow::Continue(()))?;
         let stretch =
             Stretch { workload: &workload, recording: &recording, from: 0, to: recording.step_count() };

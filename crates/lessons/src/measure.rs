@@ -240,25 +240,31 @@ fn of_state(quantity: Quantity, recording: &Recording, step: usize) -> Result<An
     let step = step.min(recording.step_count());
     let events = step.checked_sub(1).and_then(|last| recording.step(last)).map_or(0, |step| step.end);
     let state = recording.state_at(events).map_err(|_| MeasureError::Damaged)?;
-    let ledger = state.ledger();
+    let breakdown = state.breakdown();
     let bytes = match quantity {
-        Quantity::Requested => ledger.requested,
-        Quantity::Rounding => ledger.rounding,
-        Quantity::Allocated => ledger.allocated(),
-        Quantity::Pending => ledger.pending,
-        Quantity::Active => ledger.active(),
-        Quantity::Cached => ledger.cached,
-        Quantity::Reserved => ledger.reserved(),
-        Quantity::Free => ledger.free,
-        Quantity::Capacity => ledger.capacity(),
+        Quantity::Requested => breakdown.requested,
+        Quantity::Rounding => breakdown.rounding,
+        Quantity::Allocated => breakdown.allocated(),
+        Quantity::Pending => breakdown.pending,
+        Quantity::Active => breakdown.active(),
+        Quantity::Cached => breakdown.cached,
+        Quantity::Reserved => breakdown.reserved(),
+        Quantity::Free => breakdown.free,
+        Quantity::Capacity => breakdown.capacity(),
         Quantity::PeakAllocated => unsigned(state.stats().allocated_bytes.all.peak),
         Quantity::PeakReserved => unsigned(state.stats().reserved_bytes.all.peak),
-        Quantity::MostAllocated => {
-            recording.ledgers_from(0).take(step).map(|ledger| ledger.allocated()).max().unwrap_or_default()
-        }
-        Quantity::MostReserved => {
-            recording.ledgers_from(0).take(step).map(|ledger| ledger.reserved()).max().unwrap_or_default()
-        }
+        Quantity::MostAllocated => recording
+            .breakdowns_from(0)
+            .take(step)
+            .map(|breakdown| breakdown.allocated())
+            .max()
+            .unwrap_or_default(),
+        Quantity::MostReserved => recording
+            .breakdowns_from(0)
+            .take(step)
+            .map(|breakdown| breakdown.reserved())
+            .max()
+            .unwrap_or_default(),
         Quantity::LargestCached => cached_blocks(&state).max().unwrap_or_default(),
         _ => return Ok(Answer::Count(count(quantity, &state, recording, step, events))),
     };

@@ -1,7 +1,7 @@
 use std::ops::{ControlFlow, Range};
 
 use blockyard_record::{Bytes, Recording};
-use blockyard_replay::{Settings, run};
+use blockyard_replay::{RunSettings, run};
 use blockyard_workload::Workload;
 
 use crate::error::{LessonError, LessonErrorKind, Position};
@@ -96,7 +96,7 @@ impl Lesson {
 
 fn play(title: &str, script: &Script) -> Result<PlayedRun, LessonError> {
     let settings =
-        Settings { title: title.to_owned(), config: script.config.clone(), capacity: script.capacity };
+        RunSettings { title: title.to_owned(), config: script.config.clone(), capacity: script.capacity };
     let recording = run(&script.workload, &settings, &mut |_| ControlFlow::Continue(()))
         .map_err(|error| Position { line: 1, column: 1 }.at(LessonErrorKind::Run(error)))?;
     Ok(PlayedRun {

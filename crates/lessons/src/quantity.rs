@@ -1,6 +1,6 @@
 use std::fmt;
 
-use blockyard_figure::LedgerClass;
+use blockyard_figure::BreakdownClass;
 
 /// What a lesson asks the allocator for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -171,8 +171,8 @@ impl Quantity {
 
     /// The classes of bytes that add up to it, for figures that point at it; empty where it is no sum of classes.
     #[must_use]
-    pub fn classes(self) -> &'static [LedgerClass] {
-        use LedgerClass::{Cached, Free, Pending, Requested, Rounding};
+    pub fn classes(self) -> &'static [BreakdownClass] {
+        use BreakdownClass::{Cached, Free, Pending, Requested, Rounding};
         match self {
             Self::Requested => &[Requested],
             Self::Rounding => &[Rounding],

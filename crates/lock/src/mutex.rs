@@ -52,10 +52,10 @@ unsafe impl<T: Send> Sync for BiasedMutex<T> {}
 impl<T> BiasedMutex<T> {
     /// A lock that nobody holds.
     pub fn new(value: T) -> Self {
-        Self::with_patience(value, ENOUGH, ENOUGH_AT_MOST)
+        Self::with_thresholds(value, ENOUGH, ENOUGH_AT_MOST)
     }
 
-    fn with_patience(value: T, enough: u32, enough_at_most: u32) -> Self {
+    fn with_thresholds(value: T, enough: u32, enough_at_most: u32) -> Self {
         let places = [NOBODY; PLACES];
         let others = SpinMutex::new(Others { last: NOBODY, streak: 0, enough, enough_at_most, places });
         let is_inside = [const { AtomicBool::new(false) }; PLACES];
@@ -232,7 +232,7 @@ mod tests {
     fn one_thread_at_a_time_is_inside_however_often_the_owner_changes() {
         let (threads, rounds) = if cfg!(miri) { (2, 30) } else { (3, 150_000) };
         // Who came twice is the owner.
-        let mutex = BiasedMutex::with_patience(Pair::default(), 1, 1);
+        let mutex = BiasedMutex::with_thresholds(Pair::default(), 1, 1);
         std::thread::scope(|scope| {
             for thread in 0..threads {
                 let mutex = &mutex;
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn each_owner_has_a_place_of_its_own() {
-        let mutex = BiasedMutex::with_patience(Pair::default(), 1, 1);
+        let mutex = BiasedMutex::with_thresholds(Pair::default(), 1, 1);
         let is_inside =
             || mutex.is_inside.iter().map(|place| place.load(Ordering::Relaxed)).collect::<Vec<_>>();
         let own = |place: usize| {
@@ -271,8 +271,8 @@ mod tests {
     }
 
     #[test]
-    fn patience_grows_with_every_owner_that_was_disturbed() {
-        let mutex = BiasedMutex::with_patience(Pair::default(), 1, 4);
+    fn thresholds_grow_with_every_owner_that_was_disturbed() {
+        let mutex = BiasedMutex::with_thresholds(Pair::default(), 1, 4);
         for patience in [1, 2, 4, 4] {
             assert_eq!(mutex.others.lock().enough, patience);
             for _ in 0..=patience + 1 {

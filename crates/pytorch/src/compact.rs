@@ -48,7 +48,7 @@ const OLDEST: usize = 65_536;
 
 /// What both directions know of the entries so far.
 #[derive(Default)]
-struct Past {
+struct EntryHistory {
     /// Address, size and stream of live blocks, oldest first.
     live: Vec<(u64, u64, u64)>,
     freed: HashMap<u64, Vec<u64>>,
@@ -56,7 +56,7 @@ struct Past {
     end: u64,
 }
 
-impl Past {
+impl EntryHistory {
     fn takes_in(&mut self, entry: &TraceEntry) {
         // Blocks are multiples of 512.
         let size = entry.size.get().checked_next_multiple_of(512).unwrap_or_default();
@@ -73,16 +73,16 @@ impl CompactTrace {
     pub fn of(trace: &[TraceEntry]) -> Self {
         let mut columns = Self::default();
         let mut indices = HashMap::new();
-        let mut past = Past::default();
+        let mut history = EntryHistory::default();
         let mut rest = trace;
         while let [entry, behind @ ..] = rest {
             rest = behind;
             columns.add_stream(entry.stream.get());
-            if let Some(age) = age_of_free(entry, behind, &past) {
+            if let Some(age) = age_of_free(entry, behind, &history) {
                 columns.actions.push(FREE);
                 columns.ages.push(u32::try_from(age).unwrap_or(u32::MAX));
-                past.live.remove(past.live.len() - 1 - age);
-                past.freed.entry(entry.size.get()).or_default().push(entry.addr);
+                history.live.remove(history.live.len() - 1 - age);
+                history.freed.entry(entry.size.get()).or_default().push(entry.addr);
                 rest = &behind[1..];
                 columns.add_stream(entry.stream.get());
                 continue;
@@ -95,7 +95,7 @@ impl CompactTrace {
                 columns.sizes.push(entry.size.get());
                 next
             }));
-            columns.add_place(entry, &mut past);
+            columns.add_place(entry, &mut history);
         }
         columns
     }
@@ -107,19 +107,19 @@ impl CompactTrace {
         }
     }
 
-    fn add_place(&mut self, entry: &TraceEntry, past: &mut Past) {
+    fn add_place(&mut self, entry: &TraceEntry, history: &mut EntryHistory) {
         if entry.action == TraceAction::Alloc {
-            let freed = past.freed.entry(entry.size.get()).or_default();
+            let freed = history.freed.entry(entry.size.get()).or_default();
             let place = freed.iter().rev().take(OLDEST).position(|addr| *addr == entry.addr);
             let place = place.map_or(0, |younger| younger + 1);
             self.places.push(u32::try_from(place).unwrap_or(u32::MAX));
             if place > 0 {
                 freed.remove(freed.len() - place);
-                return past.takes_in(entry);
+                return history.takes_in(entry);
             }
         }
-        self.steps.push(entry.addr.wrapping_sub(past.end).cast_signed());
-        past.takes_in(entry);
+        self.steps.push(entry.addr.wrapping_sub(history.end).cast_signed());
+        history.takes_in(entry);
     }
 
     /// The trace entry by entry.
@@ -128,13 +128,13 @@ impl CompactTrace {
     ///
     /// What does not fit, in words.
     pub(crate) fn entries(self) -> Result<Vec<TraceEntry>, String> {
-        let mut left = Left {
+        let mut left = RemainingColumns {
             ages: self.ages.into_iter(),
             sizes: self.sizes,
             size: self.size.into_iter(),
             places: self.places.into_iter(),
             steps: self.steps.into_iter(),
-            past: Past::default(),
+            history: EntryHistory::default(),
         };
         let mut streams = self.streams.into_iter().flat_map(|(stream, count)| {
             std::iter::repeat_n(StreamId::new(stream), usize::try_from(count).unwrap_or(0))
@@ -154,7 +154,7 @@ impl CompactTrace {
             let size = left.size.next().and_then(|index| left.sizes.get(index as usize));
             let size = Bytes::new(*size.ok_or("there are fewer sizes than actions")?);
             let entry = TraceEntry { action, addr: left.place(action, size)?, size, stream };
-            left.past.takes_in(&entry);
+            left.history.takes_in(&entry);
             entries.push(entry);
         }
         Ok(entries)
@@ -162,23 +162,23 @@ impl CompactTrace {
 }
 
 /// What is left of the columns.
-struct Left {
+struct RemainingColumns {
     ages: IntoIter<u32>,
     sizes: Vec<u64>,
     size: IntoIter<u32>,
     places: IntoIter<u32>,
     steps: IntoIter<i64>,
-    past: Past,
+    history: EntryHistory,
 }
 
-impl Left {
+impl RemainingColumns {
     /// Where the block is that the next free gives back, and its size.
     fn free(&mut self) -> Result<(u64, Bytes), String> {
         let age = self.ages.next().ok_or("there are fewer ages than frees")? as usize;
-        let index = self.past.live.len().checked_sub(age + 1).filter(|_| age < OLDEST);
+        let index = self.history.live.len().checked_sub(age + 1).filter(|_| age < OLDEST);
         let index = index.ok_or_else(|| format!("a free of a block that is not there, of age {age}"))?;
-        let (addr, size, _) = self.past.live.remove(index);
-        self.past.freed.entry(size).or_default().push(addr);
+        let (addr, size, _) = self.history.live.remove(index);
+        self.history.freed.entry(size).or_default().push(addr);
         Ok((addr, Bytes::new(size)))
     }
 
@@ -191,9 +191,9 @@ impl Left {
         };
         if place == 0 {
             let step = self.steps.next().ok_or("there are fewer steps than places")?;
-            return Ok(self.past.end.wrapping_add_signed(step));
+            return Ok(self.history.end.wrapping_add_signed(step));
         }
-        let freed = self.past.freed.entry(size.get()).or_default();
+        let freed = self.history.freed.entry(size.get()).or_default();
         let index = freed.len().checked_sub(place).filter(|_| place <= OLDEST);
         Ok(freed.remove(index.ok_or("a place that was not freed")?))
     }
@@ -201,13 +201,13 @@ impl Left {
 
 /// How many blocks are younger than the one that is freed, if `entry` and the one behind it are a free that completes at
 /// once.
-fn age_of_free(entry: &TraceEntry, behind: &[TraceEntry], past: &Past) -> Option<usize> {
+fn age_of_free(entry: &TraceEntry, behind: &[TraceEntry], history: &EntryHistory) -> Option<usize> {
     let completed = TraceEntry { action: TraceAction::FreeCompleted, ..*entry };
     if entry.action != TraceAction::FreeRequested || behind.first() != Some(&completed) {
         return None;
     }
     let block = (entry.addr, entry.size.get(), entry.stream.get());
-    past.live.iter().rev().take(OLDEST).position(|live| *live == block)
+    history.live.iter().rev().take(OLDEST).position(|live| *live == block)
 }
 
 #[cfg(test)]
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_that_do_not_fit_are_told() {
+    fn columns_that_do_not_fit_are_reported() {
         let good = CompactTrace::of(&[
             entry(TraceAction::Alloc, 512, 512, 0),
             entry(TraceAction::FreeRequested, 512, 512, 0),

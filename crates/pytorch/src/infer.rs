@@ -4,17 +4,17 @@ use blockyard_record::{Backend, Bytes, DeviceAddr, PoolId, Snapshot, StreamId, T
 use blockyard_workload::{Request, TensorId, Workload};
 
 use crate::ReadError;
-use crate::recorded::{Allocated, Operation, OperationKind, RecordedRun};
+use crate::recorded::{Allocated, OperationKind, RecordedOperation, RecordedRun};
 
 mod driver;
 mod from_trace;
-mod ladder;
+mod reclaims;
 
 use driver::{failures, ranges};
 use from_trace::FromTrace;
-use ladder::ladder;
+use reclaims::find_reclaims;
 
-pub use ladder::DriverRefusal;
+pub use reclaims::DeviceFailure;
 
 /// A recorded run as requests, and what the device did meanwhile.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,9 +30,9 @@ pub struct Inferred {
     /// Where the driver's pool put each allocation, in order, of a run under `backend:cudaMallocAsync`; else empty.
     pub placements: Vec<Option<DeviceAddr>>,
     /// What the driver said at each out-of-memory error, in order.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<OomReport>,
     /// When the driver gave no memory, as far as the trace shows it; empty for recordings with operations.
-    pub refusals: Vec<DriverRefusal>,
+    pub device_failures: Vec<DeviceFailure>,
     /// What was there before the first request: the allocated blocks are the first tensors, by ascending address.
     pub start: Snapshot,
     /// What was guessed and what is left out, in sentences.
@@ -41,7 +41,7 @@ pub struct Inferred {
 
 /// What the driver said when a request failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Failure {
+pub struct OomReport {
     /// Bytes free on the device.
     pub free: Bytes,
     /// What processes held, in the order of the message: the process (`None` for the recorded one) and bytes as exact as
@@ -75,11 +75,11 @@ pub fn requests_after(run: &RecordedRun, start: Snapshot) -> Result<Inferred, Re
     let trace = run.trace.as_deref().unwrap_or_default();
     let mut inferred = if run.operations.is_empty() {
         let pools = private_segments(run, trace);
-        let ladder = ladder(run, trace, &start, &pools);
-        let mut inferred = FromTrace::new(trace, pools, start, &ladder).run()?;
+        let reclaims = find_reclaims(run, trace, &start, &pools);
+        let mut inferred = FromTrace::new(trace, pools, start, &reclaims).run()?;
         inferred.workload.set_labels(labels(run, trace, &inferred));
-        inferred.refusals = ladder.refusals;
-        inferred.notes.extend(ladder.notes);
+        inferred.device_failures = reclaims.device_failures;
+        inferred.notes.extend(reclaims.notes);
         inferred
     } else {
         from_operations(run)?
@@ -169,7 +169,11 @@ fn from_operations(run: &RecordedRun) -> Result<Inferred, ReadError> {
     Ok(Inferred { workload: Workload::from_requests(requests), operations, ..Inferred::default() })
 }
 
-fn stream_handle(run: &RecordedRun, operation: &Operation, index: u64) -> Result<StreamId, ReadError> {
+fn stream_handle(
+    run: &RecordedRun,
+    operation: &RecordedOperation,
+    index: u64,
+) -> Result<StreamId, ReadError> {
     if index == 0 {
         return Ok(StreamId::DEFAULT);
     }

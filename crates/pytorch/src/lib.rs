@@ -25,10 +25,11 @@ mod summary;
 pub use compact::CompactTrace;
 pub use error::ReadError;
 pub use host_stats::host_memory_stats;
-pub use infer::{DriverRefusal, Failure, Inferred, requests, requests_after};
+pub use infer::{DeviceFailure, Inferred, OomReport, requests, requests_after};
 pub use read::{is_recording, unpack};
 pub use recorded::{
-    Allocated, Meta, Operation, OperationKind, RecordedBlock, RecordedRun, RecordedSegment, StatChange,
+    Allocated, Meta, OperationKind, RecordedBlock, RecordedOperation, RecordedRun, RecordedSegment,
+    StatChange,
 };
 pub use stats::{STAT_COUNT, memory_stats, stat_index, stat_keys, stat_values};
 pub use summary::memory_summary;

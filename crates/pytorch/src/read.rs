@@ -7,7 +7,8 @@ use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use crate::compact::CompactTrace;
 use crate::gzip::gunzip;
 use crate::recorded::{
-    Allocated, Meta, Operation, OperationKind, RecordedBlock, RecordedRun, RecordedSegment, StatChange,
+    Allocated, Meta, OperationKind, RecordedBlock, RecordedOperation, RecordedRun, RecordedSegment,
+    StatChange,
 };
 use crate::{ReadError, stat_index};
 
@@ -182,7 +183,7 @@ struct Line {
 }
 
 impl Line {
-    fn operation(self, line: usize) -> Result<Operation, ReadError> {
+    fn operation(self, line: usize) -> Result<RecordedOperation, ReadError> {
         let missing =
             |what: &str| ReadError::Line { line, message: format!("the operation has no \"{what}\"") };
         let id = self.id.ok_or_else(|| missing("id"));
@@ -214,7 +215,7 @@ impl Line {
                 return Err(ReadError::Line { line, message });
             }
         };
-        Ok(Operation { line, kind, stats: self.stats.map(|stats| stats.0).unwrap_or_default() })
+        Ok(RecordedOperation { line, kind, stats: self.stats.map(|stats| stats.0).unwrap_or_default() })
     }
 }
 
@@ -251,7 +252,7 @@ impl From<MetaLine> for Meta {
 
 /// Action, address, size, stream.
 #[derive(Deserialize)]
-struct TraceLine(Action, u64, u64, u64);
+struct TraceLine(ActionName, u64, u64, u64);
 
 impl From<TraceLine> for TraceEntry {
     fn from(TraceLine(action, addr, size, stream): TraceLine) -> Self {
@@ -263,9 +264,9 @@ impl From<TraceLine> for TraceEntry {
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-struct Action(TraceAction);
+struct ActionName(TraceAction);
 
-impl<'de> Deserialize<'de> for Action {
+impl<'de> Deserialize<'de> for ActionName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Text(name) = Text::deserialize(deserializer)?;
         TraceAction::from_name(&name)

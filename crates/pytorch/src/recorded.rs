@@ -6,7 +6,7 @@ pub struct RecordedRun {
     /// What was recorded, and where.
     pub meta: Meta,
     /// The operations in order, if the recording has them; else they are in the trace.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<RecordedOperation>,
     /// PyTorch's trace in order; `None` if it was not recorded.
     pub trace: Option<Vec<TraceEntry>>,
     /// The final segments by ascending address; `None` if they were not recorded.
@@ -59,7 +59,7 @@ pub struct StatChange {
 
 /// One operation and what PyTorch did.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Operation {
+pub struct RecordedOperation {
     /// The line it stands on, counted from 1.
     pub line: usize,
     /// What was asked.

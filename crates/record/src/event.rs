@@ -64,7 +64,7 @@ pub enum Event {
         /// How many bytes got memory, in whole pages.
         size: Bytes,
         /// The block that covers the rest.
-        rest: Option<BlockId>,
+        remainder: Option<BlockId>,
     },
     /// The whole pages inside an inactive block of an expandable segment gave their memory back; `block` covers just
     /// them, and inactive leftovers of partial pages are new blocks. Merges with unmapped neighbors follow as events of their own.
@@ -77,11 +77,11 @@ pub enum Event {
         after: Option<(BlockId, Bytes)>,
     },
     /// A new segment was wanted and not given.
-    SegmentRefused {
+    SegmentFailed {
         /// The size of the segment.
         size: Bytes,
         /// Who refused it.
-        refusal: Refusal,
+        cause: FailureCause,
     },
     /// A block that nobody uses was cut: its low `size` bytes became the new block `front`, `block` keeps the rest.
     Split {
@@ -164,7 +164,7 @@ pub enum Event {
 
 /// Who refused a new segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Refusal {
+pub enum FailureCause {
     /// The device has not that much free.
     Device,
     /// The memory fraction does not allow it; the device was not asked.
@@ -173,7 +173,7 @@ pub enum Refusal {
 
 /// Receives what happens inside an allocator, in order.
 ///
-/// A type parameter of the allocator, so that [`Silent`] costs nothing.
+/// A type parameter of the allocator, so that [`NullSink`] costs nothing.
 pub trait EventSink {
     /// Takes the next event.
     fn record(&mut self, event: Event);
@@ -189,9 +189,9 @@ pub trait EventSink {
 
 /// The sink that keeps nothing.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Silent;
+pub struct NullSink;
 
-impl EventSink for Silent {
+impl EventSink for NullSink {
     fn record(&mut self, _event: Event) {}
 
     #[inline]

@@ -9,18 +9,18 @@
 //!
 //! * allocated ≤ active ≤ reserved ≤ capacity
 //! * requested (of allocated blocks) ≤ allocated
-//! * capacity = requested + rounding + pending + cached + free on the device (see [`Ledger`])
+//! * capacity = requested + rounding + pending + cached + free on the device (see [`Breakdown`])
 //!
 //! This crate must not know a policy: it applies events and never decides one. It knows no file format either.
 
 #![forbid(unsafe_code)]
 
 mod backend;
+mod breakdown;
 mod event;
 mod host_stats;
 mod id;
 mod intern;
-mod ledger;
 mod packed_events;
 mod packed_steps;
 mod packed_times;
@@ -34,11 +34,11 @@ mod units;
 mod varint;
 
 pub use backend::Backend;
-pub use event::{Event, EventSink, Refusal, Silent};
+pub use breakdown::Breakdown;
+pub use event::{Event, EventSink, FailureCause, NullSink};
 pub use host_stats::{DurationStat, HostStats};
 pub use id::{AllocationId, BlockId, FrameId, PoolId, PoolKind, SegmentId, StackId, StreamId, TextId};
 pub use intern::Texts;
-pub use ledger::Ledger;
 pub use recording::{
     Label, Marker, Note, OpenSize, Outcome, Recorder, Recording, RecordingError, RecordingSize, RunInfo, Step,
 };

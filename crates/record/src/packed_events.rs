@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::varint::{self, Reader};
-use crate::{AllocationId, BlockId, Bytes, Event, Refusal, SegmentId, StreamId};
+use crate::{AllocationId, BlockId, Bytes, Event, FailureCause, SegmentId, StreamId};
 
 /// Events as bytes, about five each: every event says how it differs from what the one before makes likely.
 ///
@@ -17,7 +17,7 @@ pub(crate) struct PackedEvents {
     wide: Vec<Event>,
     /// What the event before left, for the next one.
     #[serde(skip)]
-    context: Context,
+    prediction: EventPrediction,
 }
 
 /// What came over a border.
@@ -37,7 +37,7 @@ impl TryFrom<Unchecked> for PackedEvents {
         if count > bytes.len() || groups.len() != count.div_ceil(GROUP) {
             return Err("events that are not there");
         }
-        Ok(Self { count, bytes, groups, wide, context: Context::default() })
+        Ok(Self { count, bytes, groups, wide, prediction: EventPrediction::default() })
     }
 }
 
@@ -46,7 +46,7 @@ const GROUP: usize = 64;
 
 /// What makes the next event likely.
 #[derive(Clone, Copy, Debug, Default)]
-struct Context {
+struct EventPrediction {
     /// The block that the event before was about.
     block: u32,
     /// The block that was made last.
@@ -54,7 +54,7 @@ struct Context {
     allocation: u32,
 }
 
-impl Context {
+impl EventPrediction {
     /// A segment of one new block came.
     fn follow_wide(&mut self, event: &Event) {
         if let Event::SegmentAllocated { block, .. } | Event::RangeReserved { block, .. } = event {
@@ -123,7 +123,7 @@ impl PackedEvents {
     pub(crate) fn push(&mut self, event: &Event) {
         if self.count.is_multiple_of(GROUP) {
             self.groups.push(self.bytes.len() as u64);
-            self.context = Context::default();
+            self.prediction = EventPrediction::default();
         }
         self.count += 1;
         match *event {
@@ -133,34 +133,36 @@ impl PackedEvents {
             | Event::OutOfMemory { .. } => {
                 self.numbered(kind::WIDE, self.wide.len() as u64);
                 self.wide.push(*event);
-                self.context.follow_wide(event);
+                self.prediction.follow_wide(event);
             }
             Event::SegmentReleased { segment, is_oversize } => {
                 self.numbered(kind::SEGMENT_RELEASED | oversize(is_oversize), segment.get().into());
             }
             Event::RangeReleased { segment } => self.numbered(kind::RANGE_RELEASED, segment.get().into()),
-            Event::Mapped { block, size, rest: None } => self.about(kind::MAPPED, block, Some(size.get())),
-            Event::Mapped { block, size, rest: Some(rest) } => {
-                self.about(kind::MAPPED_IN_PART, block, Some(size.get()));
-                self.new_block(rest);
+            Event::Mapped { block, size, remainder: None } => {
+                self.about(kind::MAPPED, block, Some(size.get()))
             }
-            Event::SegmentRefused { size, refusal: Refusal::Device } => {
+            Event::Mapped { block, size, remainder: Some(remainder) } => {
+                self.about(kind::MAPPED_IN_PART, block, Some(size.get()));
+                self.new_block(remainder);
+            }
+            Event::SegmentFailed { size, cause: FailureCause::Device } => {
                 self.amount(kind::SEGMENT_REFUSED_BY_DEVICE, size.get());
             }
-            Event::SegmentRefused { size, refusal: Refusal::Fraction } => {
+            Event::SegmentFailed { size, cause: FailureCause::Fraction } => {
                 self.amount(kind::SEGMENT_REFUSED_BY_FRACTION, size.get());
             }
             Event::Split { block, front, size } => {
                 self.about(kind::SPLIT, block, Some(size.get()));
                 self.new_block(front);
                 // It is handed out next.
-                self.context.block = front.get();
+                self.prediction.block = front.get();
             }
             Event::Allocated { block, allocation, requested, is_oversize } => {
                 self.about(kind::ALLOCATED | oversize(is_oversize), block, Some(requested.get()));
-                let next = u64::from(self.context.allocation) + 1;
+                let next = u64::from(self.prediction.allocation) + 1;
                 varint::push_step(&mut self.bytes, next, allocation.get().into());
-                self.context.allocation = allocation.get();
+                self.prediction.allocation = allocation.get();
             }
             Event::StreamRecorded { block, stream } => {
                 self.about(kind::STREAM_RECORDED, block, Some(stream.get()));
@@ -197,7 +199,7 @@ impl PackedEvents {
     }
 
     fn about(&mut self, tag: u8, block: BlockId, amount: Option<u64>) {
-        let before = self.context.block;
+        let before = self.prediction.block;
         let tag = tag | if block.get() == before { SAME_BLOCK } else { 0 };
         match amount {
             Some(amount) => self.amount(tag, amount),
@@ -206,13 +208,13 @@ impl PackedEvents {
         if block.get() != before {
             varint::push_step(&mut self.bytes, before.into(), block.get().into());
         }
-        self.context.block = block.get();
+        self.prediction.block = block.get();
     }
 
     fn new_block(&mut self, block: BlockId) {
-        let next = u64::from(self.context.newest) + 1;
+        let next = u64::from(self.prediction.newest) + 1;
         varint::push_step(&mut self.bytes, next, block.get().into());
-        self.context.newest = block.get();
+        self.prediction.newest = block.get();
     }
 
     /// The event with this index; `None` also for bytes that no event packs into, so that a damaged file cannot do harm.
@@ -226,7 +228,8 @@ impl PackedEvents {
             return None;
         }
         let at = index - index % GROUP;
-        let mut events = Events { packed: self, at, rest: Reader(&[]), context: Context::default() };
+        let mut events =
+            Events { packed: self, at, reader: Reader(&[]), prediction: EventPrediction::default() };
         for _ in at..index {
             events.next()?;
         }
@@ -239,8 +242,8 @@ impl PackedEvents {
 pub(crate) struct Events<'a> {
     packed: &'a PackedEvents,
     at: usize,
-    rest: Reader<'a>,
-    context: Context,
+    reader: Reader<'a>,
+    prediction: EventPrediction,
 }
 
 impl Iterator for Events<'_> {
@@ -252,8 +255,8 @@ impl Iterator for Events<'_> {
         }
         if self.at.is_multiple_of(GROUP) {
             let start = usize::try_from(*self.packed.groups.get(self.at / GROUP)?).ok()?;
-            self.rest = Reader(self.packed.bytes.get(start..)?);
-            self.context = Context::default();
+            self.reader = Reader(self.packed.bytes.get(start..)?);
+            self.prediction = EventPrediction::default();
         }
         self.at += 1;
         self.read()
@@ -262,42 +265,42 @@ impl Iterator for Events<'_> {
 
 impl Events<'_> {
     fn read(&mut self) -> Option<Event> {
-        let tag = self.rest.byte()?;
+        let tag = self.reader.byte()?;
         let is_oversize = tag & OVERSIZE != 0;
         Some(match tag & kind::MASK {
             kind::WIDE => {
-                let event = *self.packed.wide.get(self.rest.small()? as usize)?;
-                self.context.follow_wide(&event);
+                let event = *self.packed.wide.get(self.reader.small()? as usize)?;
+                self.prediction.follow_wide(&event);
                 event
             }
             kind::SEGMENT_RELEASED => {
-                Event::SegmentReleased { segment: SegmentId::new(self.rest.small()?), is_oversize }
+                Event::SegmentReleased { segment: SegmentId::new(self.reader.small()?), is_oversize }
             }
-            kind::RANGE_RELEASED => Event::RangeReleased { segment: SegmentId::new(self.rest.small()?) },
+            kind::RANGE_RELEASED => Event::RangeReleased { segment: SegmentId::new(self.reader.small()?) },
             kind::MAPPED => {
                 let (size, block) = (self.amount(tag)?, self.block(tag)?);
-                Event::Mapped { block, size, rest: None }
+                Event::Mapped { block, size, remainder: None }
             }
             kind::MAPPED_IN_PART => {
                 let (size, block) = (self.amount(tag)?, self.block(tag)?);
-                Event::Mapped { block, size, rest: Some(self.new_block()?) }
+                Event::Mapped { block, size, remainder: Some(self.new_block()?) }
             }
             kind::SEGMENT_REFUSED_BY_DEVICE => {
-                Event::SegmentRefused { size: self.amount(tag)?, refusal: Refusal::Device }
+                Event::SegmentFailed { size: self.amount(tag)?, cause: FailureCause::Device }
             }
             kind::SEGMENT_REFUSED_BY_FRACTION => {
-                Event::SegmentRefused { size: self.amount(tag)?, refusal: Refusal::Fraction }
+                Event::SegmentFailed { size: self.amount(tag)?, cause: FailureCause::Fraction }
             }
             kind::SPLIT => {
                 let (size, block, front) = (self.amount(tag)?, self.block(tag)?, self.new_block()?);
-                self.context.block = front.get();
+                self.prediction.block = front.get();
                 Event::Split { block, front, size }
             }
             kind::ALLOCATED => {
                 let (requested, block) = (self.amount(tag)?, self.block(tag)?);
-                let next = u64::from(self.context.allocation) + 1;
-                self.context.allocation = u32::try_from(self.rest.step(next)?).ok()?;
-                let allocation = AllocationId::new(self.context.allocation);
+                let next = u64::from(self.prediction.allocation) + 1;
+                self.prediction.allocation = u32::try_from(self.reader.step(next)?).ok()?;
+                let allocation = AllocationId::new(self.prediction.allocation);
                 Event::Allocated { block, allocation, requested, is_oversize }
             }
             kind::STREAM_RECORDED => {
@@ -308,7 +311,7 @@ impl Events<'_> {
             kind::FREE_COMPLETED => Event::FreeCompleted { block: self.block(tag)? },
             kind::MERGED => {
                 let block = self.block(tag)?;
-                Event::Merged { block, absorbed: BlockId::new(self.rest.small_step(block.get())?) }
+                Event::Merged { block, absorbed: BlockId::new(self.reader.small_step(block.get())?) }
             }
             kind::RETRY_STARTED => Event::RetryStarted,
             kind::STREAMS_SYNCHRONIZED => Event::StreamsSynchronized,
@@ -322,22 +325,22 @@ impl Events<'_> {
     }
 
     fn amount(&mut self, tag: u8) -> Option<Bytes> {
-        let amount = self.rest.number()?;
+        let amount = self.reader.number()?;
         let amount = if tag & IN_UNITS == 0 { Some(amount) } else { amount.checked_mul(UNIT) };
         amount.map(Bytes::new)
     }
 
     fn block(&mut self, tag: u8) -> Option<BlockId> {
         if tag & SAME_BLOCK == 0 {
-            self.context.block = self.rest.small_step(self.context.block)?;
+            self.prediction.block = self.reader.small_step(self.prediction.block)?;
         }
-        Some(BlockId::new(self.context.block))
+        Some(BlockId::new(self.prediction.block))
     }
 
     fn new_block(&mut self) -> Option<BlockId> {
-        let next = u64::from(self.context.newest) + 1;
-        self.context.newest = u32::try_from(self.rest.step(next)?).ok()?;
-        Some(BlockId::new(self.context.newest))
+        let next = u64::from(self.prediction.newest) + 1;
+        self.prediction.newest = u32::try_from(self.reader.step(next)?).ok()?;
+        Some(BlockId::new(self.prediction.newest))
     }
 }
 
@@ -372,12 +375,12 @@ mod tests {
             Event::FreeRequested { block: front, is_oversize: false },
             Event::FreeCompleted { block: front },
             Event::Merged { block: front, absorbed: block },
-            Event::SegmentRefused { size, refusal: Refusal::Device },
-            Event::SegmentRefused { size: odd, refusal: Refusal::Fraction },
+            Event::SegmentFailed { size, cause: FailureCause::Device },
+            Event::SegmentFailed { size: odd, cause: FailureCause::Fraction },
             Event::SegmentReleased { segment, is_oversize: true },
             Event::RangeReserved { segment, block, addr, size, stream, pool_id, pool },
-            Event::Mapped { block, size, rest: Some(front) },
-            Event::Mapped { block: front, size, rest: None },
+            Event::Mapped { block, size, remainder: Some(front) },
+            Event::Mapped { block: front, size, remainder: None },
             Event::Unmapped { block, before: Some((front, size)), after: None },
             Event::RangeReleased { segment },
             Event::RetryStarted,

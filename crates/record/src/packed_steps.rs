@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::varint::{self, Reader};
-use crate::{Bytes, Ledger};
+use crate::{Breakdown, Bytes};
 
 /// For each step, how many events there are after it and where every byte is then; as what changed since the step before.
 ///
@@ -14,7 +14,7 @@ pub(crate) struct PackedSteps {
     groups: Vec<Group>,
     /// What the last step left.
     #[serde(skip)]
-    last: Moment,
+    last: StepEnd,
 }
 
 /// What came over a border.
@@ -45,12 +45,12 @@ struct Group {
     /// Where it starts in the bytes.
     start: u64,
     /// What the step before it left.
-    before: Moment,
+    before: StepEnd,
 }
 
 /// What a step leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Moment {
+struct StepEnd {
     /// The number of events until then.
     end: u32,
     /// Requested, rounding, pending and reserved bytes: of these, most steps change few.
@@ -60,34 +60,34 @@ struct Moment {
 // A step's first byte: its number of events, or `MANY`, and above it a bit for each of the four that changed.
 const MANY: u8 = 0x0f;
 
-impl Moment {
-    fn new(end: u32, ledger: &Ledger) -> Self {
-        let Ledger { requested, rounding, pending, cached, free: _ } = *ledger;
+impl StepEnd {
+    fn new(end: u32, breakdown: &Breakdown) -> Self {
+        let Breakdown { requested, rounding, pending, cached, free: _ } = *breakdown;
         let parts = [requested, rounding, pending].map(Bytes::get);
         let reserved = parts.iter().fold(cached.get(), |sum, part| sum.wrapping_add(*part));
         Self { end, bytes: [parts[0], parts[1], parts[2], reserved] }
     }
 
-    fn ledger(&self, capacity: Bytes) -> Ledger {
+    fn breakdown(&self, capacity: Bytes) -> Breakdown {
         let [requested, rounding, pending, reserved] = self.bytes;
         let cached = reserved.wrapping_sub(requested).wrapping_sub(rounding).wrapping_sub(pending);
         let [requested, rounding, pending, cached] = [requested, rounding, pending, cached].map(Bytes::new);
-        let mut ledger = Ledger { requested, rounding, pending, cached, free: Bytes::ZERO };
-        ledger.free = capacity.saturating_sub(ledger.reserved());
-        ledger
+        let mut breakdown = Breakdown { requested, rounding, pending, cached, free: Bytes::ZERO };
+        breakdown.free = capacity.saturating_sub(breakdown.reserved());
+        breakdown
     }
 
-    fn read(self, rest: &mut Reader<'_>) -> Option<Self> {
-        let tag = rest.byte()?;
+    fn read(self, reader: &mut Reader<'_>) -> Option<Self> {
+        let tag = reader.byte()?;
         let mut next = self;
         let events = match tag & MANY {
-            MANY => rest.small()?,
+            MANY => reader.small()?,
             events => u32::from(events),
         };
         next.end = next.end.checked_add(events)?;
         for (place, bytes) in next.bytes.iter_mut().enumerate() {
             if tag & 0x10 << place != 0 {
-                *bytes = rest.step(*bytes)?;
+                *bytes = reader.step(*bytes)?;
             }
         }
         Some(next)
@@ -99,11 +99,11 @@ impl PackedSteps {
         self.count
     }
 
-    /// Bytes of memory: for the ends of steps, and for ledgers.
+    /// Bytes of memory: for the ends of steps, and for breakdowns.
     pub(crate) fn sizes(&self) -> (usize, usize) {
         let all = self.bytes.capacity() + self.groups.capacity() * size_of::<Group>();
         let groups = (0..self.groups.len()).filter_map(|index| self.group(index));
-        let steps: usize = groups.flat_map(Moments::end_sizes).sum();
+        let steps: usize = groups.flat_map(StepEnds::end_sizes).sum();
         let steps = steps + self.groups.capacity() * (size_of::<Group>() - size_of::<[u64; 4]>());
         (steps, all.saturating_sub(steps))
     }
@@ -115,12 +115,12 @@ impl PackedSteps {
     }
 
     /// Adds a step that ends after `end` events, not before the last one.
-    pub(crate) fn push(&mut self, end: u32, ledger: &Ledger) {
+    pub(crate) fn push(&mut self, end: u32, breakdown: &Breakdown) {
         if self.count.is_multiple_of(GROUP) {
             self.groups.push(Group { start: self.bytes.len() as u64, before: self.last });
         }
         self.count += 1;
-        let next = Moment::new(end, ledger);
+        let next = StepEnd::new(end, breakdown);
         let events = end.saturating_sub(self.last.end);
         let inline = u8::try_from(events).ok().filter(|events| *events < MANY);
         let tag = self.bytes.len();
@@ -148,16 +148,16 @@ impl PackedSteps {
         (step < self.count).then_some((start as usize, end as usize))
     }
 
-    pub(crate) fn ledger(&self, step: usize, capacity: Bytes) -> Option<Ledger> {
+    pub(crate) fn breakdown(&self, step: usize, capacity: Bytes) -> Option<Breakdown> {
         let moment = self.group(step / GROUP)?.nth(step % GROUP)?;
-        (step < self.count).then(|| moment.ledger(capacity))
+        (step < self.count).then(|| moment.breakdown(capacity))
     }
 
-    /// The ledgers after the steps from `step` on.
-    pub(crate) fn ledgers(&self, step: usize, capacity: Bytes) -> impl Iterator<Item = Ledger> + '_ {
+    /// The breakdowns after the steps from `step` on.
+    pub(crate) fn breakdowns(&self, step: usize, capacity: Bytes) -> impl Iterator<Item = Breakdown> + '_ {
         let groups = step / GROUP..self.groups.len();
         let moments = groups.filter_map(|index| self.group(index)).flatten();
-        moments.skip(step % GROUP).map(move |moment| moment.ledger(capacity))
+        moments.skip(step % GROUP).map(move |moment| moment.breakdown(capacity))
     }
 
     /// How many steps end at or before `events` events.
@@ -168,43 +168,43 @@ impl PackedSteps {
         group * GROUP + moments.take_while(|moment| moment.end as usize <= events).count()
     }
 
-    fn group(&self, index: usize) -> Option<Moments<'_>> {
+    fn group(&self, index: usize) -> Option<StepEnds<'_>> {
         let group = self.groups.get(index)?;
         let bytes = self.bytes.get(usize::try_from(group.start).ok()?..)?;
         let left = self.count.checked_sub(index * GROUP)?.min(GROUP);
-        Some(Moments { rest: Reader(bytes), now: group.before, left })
+        Some(StepEnds { reader: Reader(bytes), now: group.before, left })
     }
 }
 
 /// The moments after the steps of a group.
-struct Moments<'a> {
-    rest: Reader<'a>,
-    now: Moment,
+struct StepEnds<'a> {
+    reader: Reader<'a>,
+    now: StepEnd,
     left: usize,
 }
 
-impl Moments<'_> {
+impl StepEnds<'_> {
     /// How many bytes the end of each step takes.
     fn end_sizes(mut self) -> impl Iterator<Item = usize> {
         std::iter::from_fn(move || {
-            let before = self.rest;
+            let before = self.reader;
             self.next()?;
-            let mut rest = before;
-            let has_more = rest.byte()? & MANY == MANY;
+            let mut reader = before;
+            let has_more = reader.byte()? & MANY == MANY;
             if has_more {
-                rest.small()?;
+                reader.small()?;
             }
-            Some(before.0.len() - rest.0.len())
+            Some(before.0.len() - reader.0.len())
         })
     }
 }
 
-impl Iterator for Moments<'_> {
-    type Item = Moment;
+impl Iterator for StepEnds<'_> {
+    type Item = StepEnd;
 
-    fn next(&mut self) -> Option<Moment> {
+    fn next(&mut self) -> Option<StepEnd> {
         self.left = self.left.checked_sub(1)?;
-        self.now = self.now.read(&mut self.rest)?;
+        self.now = self.now.read(&mut self.reader)?;
         Some(self.now)
     }
 }
@@ -215,24 +215,24 @@ mod tests {
 
     const CAPACITY: Bytes = Bytes::gib(64);
 
-    fn steps() -> Vec<(u32, Ledger)> {
+    fn steps() -> Vec<(u32, Breakdown)> {
         let mut end = 0;
         let step = |index: u32| {
             end += [900, 0, 1, 3, 14, 15][index as usize % 6];
             let index = u64::from(index);
             let [requested, rounding, pending, cached] =
                 [index * 700, index % 3 * 512, index / 50 * 4096, (200 - index) << 20].map(Bytes::new);
-            let mut ledger = Ledger { requested, rounding, pending, cached, free: Bytes::ZERO };
-            ledger.free = CAPACITY - ledger.reserved();
-            (end, ledger)
+            let mut breakdown = Breakdown { requested, rounding, pending, cached, free: Bytes::ZERO };
+            breakdown.free = CAPACITY - breakdown.reserved();
+            (end, breakdown)
         };
         (0..200).map(step).collect()
     }
 
     fn packed() -> PackedSteps {
         let mut packed = PackedSteps::default();
-        for (end, ledger) in steps() {
-            packed.push(end, &ledger);
+        for (end, breakdown) in steps() {
+            packed.push(end, &breakdown);
         }
         packed
     }
@@ -241,30 +241,30 @@ mod tests {
     fn every_step_comes_back() {
         let (packed, steps) = (packed(), steps());
         let mut before = 0;
-        for (index, (end, ledger)) in steps.iter().enumerate() {
+        for (index, (end, breakdown)) in steps.iter().enumerate() {
             assert_eq!(packed.span(index), Some((before, *end as usize)), "step {index}");
-            assert_eq!(packed.ledger(index, CAPACITY), Some(*ledger), "step {index}");
+            assert_eq!(packed.breakdown(index, CAPACITY), Some(*breakdown), "step {index}");
             before = *end as usize;
         }
-        assert_eq!((packed.span(200), packed.ledger(200, CAPACITY)), (None, None));
+        assert_eq!((packed.span(200), packed.breakdown(200, CAPACITY)), (None, None));
         for from in [0, 1, 31, 32, 33, 199, 200] {
-            let ledgers: Vec<_> = packed.ledgers(from, CAPACITY).collect();
-            let expected: Vec<_> = steps[from..].iter().map(|(_, ledger)| *ledger).collect();
-            assert_eq!(ledgers, expected, "from step {from}");
+            let breakdowns: Vec<_> = packed.breakdowns(from, CAPACITY).collect();
+            let expected: Vec<_> = steps[from..].iter().map(|(_, breakdown)| *breakdown).collect();
+            assert_eq!(breakdowns, expected, "from step {from}");
         }
     }
 
     #[test]
-    fn memory_is_told_apart() {
+    fn memory_is_distinguished() {
         let mut packed = packed();
         packed.shrink();
-        let (ends, ledgers) = packed.sizes();
+        let (ends, breakdowns) = packed.sizes();
         // A byte each, two for a third of them, which have many events, and three for a few.
         let groups = packed.groups.len() * (size_of::<Group>() - size_of::<[u64; 4]>());
         assert!((250 + groups..350 + groups).contains(&ends), "{ends}");
-        assert_eq!(ends + ledgers, packed.bytes.len() + packed.groups.len() * size_of::<Group>());
+        assert_eq!(ends + breakdowns, packed.bytes.len() + packed.groups.len() * size_of::<Group>());
         let again: PackedSteps = postcard::from_bytes(&postcard::to_allocvec(&packed).unwrap()).unwrap();
-        assert_eq!(again.sizes(), (ends, ledgers));
+        assert_eq!(again.sizes(), (ends, breakdowns));
     }
 
     #[test]
@@ -283,7 +283,7 @@ mod tests {
             let mut damaged = packed.clone();
             damaged.bytes[place] = damaged.bytes[place].wrapping_add(0x8f);
             for step in [0, 40, 199, 200] {
-                let _ = (damaged.span(step), damaged.ledger(step, CAPACITY), damaged.done(step));
+                let _ = (damaged.span(step), damaged.breakdown(step, CAPACITY), damaged.done(step));
             }
         }
     }

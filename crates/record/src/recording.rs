@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::packed_events::PackedEvents;
 use crate::packed_steps::PackedSteps;
-use crate::{AllocationId, Backend, Bytes, Event, Ledger, MemoryState, StateError, StreamId, TraceEntry};
+use crate::{AllocationId, Backend, Breakdown, Bytes, Event, MemoryState, StateError, StreamId, TraceEntry};
 
 use self::annotations::Annotations;
 
@@ -135,7 +135,7 @@ pub struct RecordingSize {
     /// Where each step ends.
     pub steps: usize,
     /// Where every byte is after each step.
-    pub ledgers: usize,
+    pub breakdowns: usize,
     /// When each allocation was made, and which have names.
     pub allocations: usize,
     /// The saved states.
@@ -148,7 +148,7 @@ impl RecordingSize {
     /// All of it.
     #[must_use]
     pub fn total(&self) -> usize {
-        self.events + self.steps + self.ledgers + self.allocations + self.saved_states + self.annotations
+        self.events + self.steps + self.breakdowns + self.allocations + self.saved_states + self.annotations
     }
 }
 
@@ -229,7 +229,7 @@ impl Recording {
 
     /// The steps that did not simply work, ascending.
     #[must_use]
-    pub fn troubles(&self) -> &[(u32, Outcome)] {
+    pub fn failed_steps(&self) -> &[(u32, Outcome)] {
         &self.outcomes
     }
 
@@ -243,13 +243,13 @@ impl Recording {
 
     /// Where every byte was after the step.
     #[must_use]
-    pub fn ledger_after(&self, step: usize) -> Option<Ledger> {
-        self.steps.ledger(step, self.info.capacity)
+    pub fn breakdown_after(&self, step: usize) -> Option<Breakdown> {
+        self.steps.breakdown(step, self.info.capacity)
     }
 
     /// The same for all steps from `step` on, in order: quicker than one by one.
-    pub fn ledgers_from(&self, step: usize) -> impl Iterator<Item = Ledger> + '_ {
-        self.steps.ledgers(step, self.info.capacity)
+    pub fn breakdowns_from(&self, step: usize) -> impl Iterator<Item = Breakdown> + '_ {
+        self.steps.breakdowns(step, self.info.capacity)
     }
 
     /// The names of stretches of steps, by ascending step.
@@ -269,7 +269,7 @@ impl Recording {
 
     /// The step that made the allocation; `None` where it was there before the first one.
     #[must_use]
-    pub fn born(&self, allocation: AllocationId) -> Option<usize> {
+    pub fn allocated_at(&self, allocation: AllocationId) -> Option<usize> {
         let step = *self.allocation_steps.get(allocation.get() as usize)?;
         (step != NO_STEP).then_some(step as usize)
     }
@@ -364,12 +364,12 @@ impl Recording {
     /// How much memory the recording takes.
     #[must_use]
     pub fn size(&self) -> RecordingSize {
-        let (steps, ledgers) = self.steps.sizes();
+        let (steps, breakdowns) = self.steps.sizes();
         let saved = self.checkpoints.iter().map(|checkpoint| checkpoint.state.capacity());
         RecordingSize {
             events: self.events.size(),
             steps,
-            ledgers,
+            breakdowns,
             allocations: self.allocation_steps.capacity() * size_of::<u32>()
                 + self.allocation_names.capacity() * size_of::<(u32, u32)>(),
             saved_states: saved.sum::<usize>() + self.checkpoints.capacity() * size_of::<Checkpoint>(),

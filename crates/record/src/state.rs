@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use serde::Deserialize;
 
 use crate::{
-    AllocationId, Backend, BlockId, BlockSnapshot, BlockState, Bytes, DeviceAddr, Event, Ledger, PoolId,
+    AllocationId, Backend, BlockId, BlockSnapshot, BlockState, Breakdown, Bytes, DeviceAddr, Event, PoolId,
     PoolKind, SegmentId, SegmentInfo, SegmentSnapshot, Snapshot, Stats, StreamId, TraceAction, TraceEntry,
 };
 
@@ -130,12 +130,12 @@ impl MemoryState {
 
     /// Where every byte is.
     #[must_use]
-    pub fn ledger(&self) -> Ledger {
+    pub fn breakdown(&self) -> Breakdown {
         let unsigned = |count: i64| Bytes::new(u64::try_from(count).unwrap_or(0));
         let allocated = unsigned(self.stats.allocated_bytes.all.current);
         let active = unsigned(self.stats.active_bytes.all.current);
         let reserved = unsigned(self.stats.reserved_bytes.all.current);
-        Ledger {
+        Breakdown {
             requested: self.requested,
             rounding: allocated.saturating_sub(self.requested),
             pending: active.saturating_sub(allocated),
@@ -301,7 +301,7 @@ impl MemoryState {
             Event::RangeReleased { segment } => {
                 self.remove_segment(segment, BlockState::Unmapped)?;
             }
-            Event::Mapped { block, size, rest } => self.map(block, size, rest)?,
+            Event::Mapped { block, size, remainder } => self.map(block, size, remainder)?,
             Event::Unmapped { block, before, after } => self.unmap(block, before, after)?,
             Event::Split { block, front, size } => self.split(block, front, size)?,
             Event::Allocated { block, allocation, requested, is_oversize } => {
@@ -322,7 +322,7 @@ impl MemoryState {
             Event::PeakReset => self.stats.reset_peak(),
             Event::AccumulatedReset => self.stats.reset_accumulated(),
             Event::FractionSet { limit } => self.limit = limit,
-            Event::SegmentRefused { .. } | Event::SnapshotTaken { .. } => {}
+            Event::SegmentFailed { .. } | Event::SnapshotTaken { .. } => {}
         }
         Ok(())
     }

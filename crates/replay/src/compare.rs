@@ -51,12 +51,12 @@ impl Comparison {
     #[must_use]
     pub fn headline(&self) -> String {
         let differing = self.counts.iter().find(|count| count.identical != count.total);
-        let told = |count: &Count| {
+        let text = |count: &Count| {
             format!("{} of {} {} identical", grouped(count.identical), grouped(count.total), count.kind)
         };
         match (differing, self.counts.first()) {
-            (Some(count), _) => format!("differs: {}", told(count)),
-            (None, Some(count)) => told(count),
+            (Some(count), _) => format!("differs: {}", text(count)),
+            (None, Some(count)) => text(count),
             (None, None) => "nothing to compare".to_owned(),
         }
     }

@@ -10,7 +10,7 @@ use blockyard_pytorch::{Inferred, RecordedRun};
 use blockyard_record::{Bytes, TraceAction, TraceEntry};
 use blockyard_workload::{Request, Workload};
 
-use crate::{OnProgress, Progress, RunError, Runner, Settings, device_of, progress};
+use crate::{OnProgress, Progress, RunError, RunSettings, Runner, device_of, progress};
 
 const MOST_ATTEMPTS: usize = 48;
 
@@ -20,7 +20,7 @@ const MOST_ATTEMPTS: usize = 48;
 /// than the replay without one.
 pub(crate) fn infer_fraction(
     run: &RecordedRun,
-    settings: &Settings,
+    settings: &RunSettings,
     inferred: &mut Inferred,
     on_progress: OnProgress,
 ) -> Result<(), RunError> {
@@ -102,7 +102,7 @@ struct Attempt {
 
 fn attempt(
     run: &RecordedRun,
-    settings: &Settings,
+    settings: &RunSettings,
     inferred: &Inferred,
     on_progress: OnProgress,
 ) -> Result<Attempt, RunError> {

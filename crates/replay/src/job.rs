@@ -9,7 +9,7 @@ use blockyard_workload::{ParseError, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AllocatorConfig, Comparison, OnProgress, Progress, RunError, Settings, StepContents, run, verify,
+    AllocatorConfig, Comparison, OnProgress, Progress, RunError, RunSettings, StepDataCheck, run, verify,
 };
 
 /// What to do.
@@ -43,14 +43,14 @@ pub struct Product {
     /// What the allocator did with them.
     pub recording: Recording,
     /// For an opened recording: what it is, and what is the same.
-    pub opened: Option<Opened>,
+    pub opened: Option<OpenedRecording>,
     /// For a run on a device with contents: what was done to them, for each step.
-    pub contents: Option<Vec<StepContents>>,
+    pub data_checks: Option<Vec<StepDataCheck>>,
 }
 
 /// What a recording says of itself, and how the replay compares with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Opened {
+pub struct OpenedRecording {
     /// The release of PyTorch.
     pub torch: String,
     /// `PYTORCH_CUDA_ALLOC_CONF` of the run.
@@ -111,7 +111,7 @@ pub fn perform(job: &Job, on_progress: OnProgress) -> Result<Product, JobError> 
             }
             let (workload, settings) = read(title, text, config, *capacity)?;
             let recording = run(&workload, &settings, on_progress)?;
-            Ok(Product { workload, recording, opened: None, contents: None })
+            Ok(Product { workload, recording, opened: None, data_checks: None })
         }
         Job::Open { name, bytes } => {
             if on_progress(Progress::new("reading", 0, 0)).is_break() {
@@ -119,7 +119,7 @@ pub fn perform(job: &Job, on_progress: OnProgress) -> Result<Product, JobError> 
             }
             let recorded = RecordedRun::read(bytes).map_err(|error| job_error(error.into(), name))?;
             let verified = verify(&recorded, on_progress).map_err(|error| job_error(error, name))?;
-            let opened = Opened {
+            let opened = OpenedRecording {
                 torch: recorded.meta.torch,
                 config: recorded.meta.config,
                 device: recorded.meta.device,
@@ -129,7 +129,7 @@ pub fn perform(job: &Job, on_progress: OnProgress) -> Result<Product, JobError> 
                 workload: verified.workload,
                 recording: verified.recording,
                 opened: Some(opened),
-                contents: None,
+                data_checks: None,
             })
         }
     }
@@ -145,10 +145,10 @@ pub fn read(
     text: &str,
     config: &str,
     capacity: Bytes,
-) -> Result<(Workload, Settings), JobError> {
+) -> Result<(Workload, RunSettings), JobError> {
     let config: AllocatorConfig = config.parse().map_err(RunError::Config)?;
     let workload = Workload::parse(text).map_err(|error| text_error(&error))?;
-    Ok((workload, Settings { title: title.to_owned(), config, capacity }))
+    Ok((workload, RunSettings { title: title.to_owned(), config, capacity }))
 }
 
 impl From<RunError> for JobError {

@@ -10,13 +10,13 @@
 #![forbid(unsafe_code)]
 
 mod arrange;
+mod baseline;
 mod compare;
-mod contents;
+mod data_check;
+mod dispatch;
 mod error;
-mod feeder;
 mod fraction;
 pub mod job;
-mod past;
 mod progress;
 mod replayable;
 mod replayer;
@@ -28,14 +28,14 @@ mod verify;
 pub use blockyard_allocator::{AllocatorConfig, ConfigError, Environment, EnvironmentError};
 pub use blockyard_device::Advance;
 pub use compare::{Comparison, Count, Difference};
-pub use contents::{CheckedRun, Contents, Range, StepContents};
+pub use data_check::{CheckedRun, DataCheck, PatternedBlock, StepDataCheck};
 pub use error::RunError;
 pub use progress::{OnProgress, Progress};
 pub use replayable::{Replayable, device_of, open};
 pub use replayer::{FailedRequest, Replayer};
 pub use rewind::{OpenSize, RewindError, Rewound, SizeSources, rewind};
 pub use runner::{Runner, StepResult, TraceRecorder};
-pub use totals::{Plan, Totals, sweep, totals, totals_into};
+pub use totals::{PreparedWorkload, Totals, sweep, totals, totals_into};
 pub use verify::{Verified, verify, verify_on};
 
 use std::ops::ControlFlow;
@@ -46,7 +46,7 @@ use blockyard_workload::Workload;
 
 /// What to run a workload with.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub struct RunSettings {
     /// What to call the run.
     pub title: String,
     /// The allocator's settings.
@@ -63,7 +63,11 @@ pub struct Settings {
 /// # Errors
 ///
 /// [`RunError::Cancelled`] when `on_progress` breaks off, [`RunError::Recording`] when the run is too long to record.
-pub fn run(workload: &Workload, settings: &Settings, on_progress: OnProgress) -> Result<Recording, RunError> {
+pub fn run(
+    workload: &Workload,
+    settings: &RunSettings,
+    on_progress: OnProgress,
+) -> Result<Recording, RunError> {
     run_on(AnyDevice::new(VirtualDevice::new(settings.capacity)), workload, settings, on_progress)
 }
 
@@ -75,7 +79,7 @@ pub fn run(workload: &Workload, settings: &Settings, on_progress: OnProgress) ->
 pub fn run_on<D: DeviceMemory + Advance>(
     device: D,
     workload: &Workload,
-    settings: &Settings,
+    settings: &RunSettings,
     on_progress: OnProgress,
 ) -> Result<Recording, RunError> {
     let mut runner = Runner::new(device, settings, workload);

@@ -1,13 +1,13 @@
 use std::borrow::Cow;
 
 use blockyard_allocator::{AllocatorConfig, size};
-use blockyard_device::{Held, ProcessMemory, RecordedDevice, RecordedFailure, RecordedRefusal};
+use blockyard_device::{InitialMemory, ProcessMemory, RecordedDevice, RecordedDeviceFailure, RecordedOom};
 use blockyard_pytorch::{Inferred, ReadError, RecordedRun, requests, requests_after};
 use blockyard_record::{BlockState, PoolKind, SegmentSnapshot, TraceAction, TraceEntry};
 
 use crate::fraction::infer_fraction;
 use crate::rewind::{RewindError, Rewound, decide, rewind};
-use crate::{OnProgress, RunError, Settings};
+use crate::{OnProgress, RunError, RunSettings};
 
 /// A recorded run, ready to be replayed.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub struct Replayable<'a> {
 /// segments contradict its trace, [`RunError::Cancelled`] when `on_progress` breaks off.
 pub fn open<'a>(
     run: &'a RecordedRun,
-    settings: &Settings,
+    settings: &RunSettings,
     on_progress: OnProgress,
 ) -> Result<Replayable<'a>, RunError> {
     if !run.operations.is_empty() || run.trace.is_none() || run.segments.is_none() {
@@ -42,7 +42,7 @@ pub fn open<'a>(
 
 fn open_rewound<'a>(
     run: &'a RecordedRun,
-    settings: &Settings,
+    settings: &RunSettings,
     on_progress: OnProgress,
 ) -> Result<Replayable<'a>, RunError> {
     let (whole, mut rewound) = match rewind_whole_requests(run, &settings.config) {
@@ -145,7 +145,7 @@ fn takes_new_memory(entry: &TraceEntry, rewound: &Rewound, config: &AllocatorCon
 /// The device that a recording was made on, as far as the recording shows it.
 #[must_use]
 pub fn device_of(run: &RecordedRun, inferred: &Inferred) -> RecordedDevice {
-    let failures = inferred.failures.iter().map(|failure| RecordedFailure {
+    let failures = inferred.failures.iter().map(|failure| RecordedOom {
         free: failure.free,
         processes: failure
             .processes
@@ -160,21 +160,25 @@ pub fn device_of(run: &RecordedRun, inferred: &Inferred) -> RecordedDevice {
         failures,
     )
     .with_placements(inferred.placements.iter().copied())
-    .holding(inferred.start.segments.iter().map(held))
-    .refusing(inferred.refusals.iter().map(|refusal| RecordedRefusal {
-        given: refusal.given,
-        failed: refusal.failed,
-        until_released: refusal.until_released,
+    .holding(inferred.start.segments.iter().map(initial_memory))
+    .failing_at(inferred.device_failures.iter().map(|device_failure| RecordedDeviceFailure {
+        given: device_failure.given,
+        failed: device_failure.failed,
+        until_released: device_failure.until_released,
     }))
     .with_placements(inferred.placements.iter().copied())
 }
 
-fn held(segment: &SegmentSnapshot) -> Held {
+fn initial_memory(segment: &SegmentSnapshot) -> InitialMemory {
     let (base, size) = (segment.addr, segment.size);
     if segment.is_expandable {
         let runs = segment.mapped_runs();
-        Held::Range { base, size, mapped: runs.iter().map(|run| (run.addr, run.size)).collect() }
+        InitialMemory::Reservation {
+            base,
+            size,
+            mapped: runs.iter().map(|run| (run.addr, run.size)).collect(),
+        }
     } else {
-        Held::Segment { base, size }
+        InitialMemory::Segment { base, size }
     }
 }

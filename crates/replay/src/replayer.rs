@@ -4,15 +4,15 @@ use blockyard_allocator::{AllocatorConfig, BackendAllocator};
 use blockyard_device::{Advance, DeviceMemory};
 use blockyard_record::{EventSink, Snapshot, Stats};
 
-use crate::feeder::{Fed, Feeder, Unfed};
+use crate::dispatch::{DispatchError, Dispatched, Dispatcher};
 use crate::runner::failure;
-use crate::{Plan, RunError, StepResult};
+use crate::{PreparedWorkload, RunError, StepResult};
 
-/// Feeds a [`Plan`] to an allocator, and stops where its caller wants to look.
+/// Feeds a [`PreparedWorkload`] to an allocator, and stops where its caller wants to look.
 #[derive(Debug)]
 pub struct Replayer<'a, D: DeviceMemory, S: EventSink> {
-    plan: &'a Plan,
-    feeder: Feeder<D, S>,
+    plan: &'a PreparedWorkload,
+    dispatcher: Dispatcher<D, S>,
     next: usize,
     skipped: u64,
 }
@@ -32,7 +32,12 @@ impl<'a, D: DeviceMemory + Advance, S: EventSink> Replayer<'a, D, S> {
     /// # Errors
     ///
     /// [`RunError::Allocator`] when the device cannot have given what the plan begins with.
-    pub fn new(plan: &'a Plan, config: &AllocatorConfig, device: D, sink: S) -> Result<Self, RunError> {
+    pub fn new(
+        plan: &'a PreparedWorkload,
+        config: &AllocatorConfig,
+        device: D,
+        sink: S,
+    ) -> Result<Self, RunError> {
         let mut live = Vec::with_capacity(plan.places);
         let allocator = if plan.start.segments.is_empty() {
             BackendAllocator::new(device, config.clone(), sink)
@@ -43,7 +48,7 @@ impl<'a, D: DeviceMemory + Advance, S: EventSink> Replayer<'a, D, S> {
             allocator
         };
         live.resize_with(plan.places, || None);
-        Ok(Self { plan, feeder: Feeder::new(allocator, live), next: 0, skipped: 0 })
+        Ok(Self { plan, dispatcher: Dispatcher::new(allocator, live), next: 0, skipped: 0 })
     }
 
     /// Does the requests before `end`, or those up to and including the first that fails, which is returned.
@@ -57,9 +62,9 @@ impl<'a, D: DeviceMemory + Advance, S: EventSink> Replayer<'a, D, S> {
         let plan = self.plan;
         let requests = plan.requests.get(self.next..end.min(plan.requests.len())).unwrap_or_default();
         for (index, request) in requests.iter().enumerate() {
-            match self.feeder.perform(request, |number| plan.settings(number)) {
-                Ok(Fed::Allocated(_) | Fed::Done) => {}
-                Ok(Fed::Skipped(_)) => self.skipped += 1,
+            match self.dispatcher.perform(request, |number| plan.settings(number)) {
+                Ok(Dispatched::Allocated(_) | Dispatched::Done) => {}
+                Ok(Dispatched::Skipped(_)) => self.skipped += 1,
                 Err(error) => {
                     let request = self.next + index;
                     self.next = request + 1;
@@ -89,33 +94,33 @@ impl<'a, D: DeviceMemory + Advance, S: EventSink> Replayer<'a, D, S> {
     ///
     /// [`RunError::Allocator`] for a share outside of 0 to 1.
     pub fn set_memory_fraction(&mut self, fraction: f64) -> Result<(), RunError> {
-        self.feeder.allocator.set_memory_fraction(fraction).map_err(RunError::Allocator)
+        self.dispatcher.allocator.set_memory_fraction(fraction).map_err(RunError::Allocator)
     }
 
     /// The allocator's counters at this moment, as PyTorch reports them.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        self.feeder.allocator.stats()
+        self.dispatcher.allocator.stats()
     }
 
     /// Sets every peak to its current value.
     pub fn reset_peaks(&mut self) {
-        self.feeder.allocator.reset_peak_stats();
+        self.dispatcher.allocator.reset_peak_stats();
     }
 
     /// The allocator's own snapshot at this moment.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        self.feeder.allocator.snapshot()
+        self.dispatcher.allocator.snapshot()
     }
 
     /// The receiver of events.
     pub fn sink_mut(&mut self) -> &mut S {
-        self.feeder.allocator.sink_mut()
+        self.dispatcher.allocator.sink_mut()
     }
 }
 
 #[cold]
-fn failed(request: usize, error: Unfed) -> Result<FailedRequest, RunError> {
+fn failed(request: usize, error: DispatchError) -> Result<FailedRequest, RunError> {
     Ok(FailedRequest { request, result: failure(error)? })
 }

@@ -122,12 +122,12 @@ pub enum RewindError {
 pub fn rewind(run: &RecordedRun, config: &AllocatorConfig) -> Result<Rewound, RewindError> {
     let trace = run.trace.as_deref().unwrap_or_default();
     let segments = run.segments.as_deref().unwrap_or_default();
-    let remains = geometry::rewind(trace, segments)?;
-    if remains.is_empty() {
+    let at_start = geometry::rewind(trace, segments)?;
+    if at_start.is_empty() {
         return Ok(Rewound::default());
     }
-    let layout = ranges::layout(&remains, trace, segments, run.meta.total_memory, config);
-    sizes::resolve(&remains, &layout, trace, config)
+    let layout = ranges::layout(&at_start, trace, segments, run.meta.total_memory, config);
+    sizes::resolve(&at_start, &layout, trace, config)
 }
 
 fn misfit(trace: &[TraceEntry], entry: usize, why: &'static str) -> RewindError {
@@ -139,7 +139,7 @@ fn misfit(trace: &[TraceEntry], entry: usize, why: &'static str) -> RewindError 
 
 /// A block that was in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Old {
+struct BlockAtStart {
     requested: Bytes,
     /// Its size, where the final segments show it.
     size: Option<Bytes>,

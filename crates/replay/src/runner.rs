@@ -8,8 +8,8 @@ use blockyard_record::{
 use blockyard_workload::{Request, TensorId, Workload};
 
 use crate::arrange::words;
-use crate::feeder::{Fed, Feeder, Unfed};
-use crate::{RunError, Settings};
+use crate::dispatch::{DispatchError, Dispatched, Dispatcher};
+use crate::{RunError, RunSettings};
 
 /// What a request came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl StepResult {
 /// Feeds a workload to an allocator, one request at a time, and records the run.
 #[derive(Debug)]
 pub struct Runner<'a, D: DeviceMemory> {
-    feeder: Feeder<D, TraceRecorder>,
+    dispatcher: Dispatcher<D, TraceRecorder>,
     workload: &'a Workload,
     next: usize,
     next_label: usize,
@@ -70,7 +70,7 @@ impl EventSink for TraceRecorder {
 
 impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
     /// A runner before the first request.
-    pub fn new(device: D, settings: &Settings, workload: &'a Workload) -> Self {
+    pub fn new(device: D, settings: &RunSettings, workload: &'a Workload) -> Self {
         let sink = TraceRecorder { recorder: recorder(settings, workload), trace: None, handed_out: None };
         Self::over(BackendAllocator::new(device, settings.config.clone(), sink), Vec::new(), workload)
     }
@@ -84,7 +84,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
     /// [`RunError::Recording`] and [`RunError::Allocator`] for memory that no allocator can hold like this.
     pub fn beginning_with(
         device: D,
-        settings: &Settings,
+        settings: &RunSettings,
         workload: &'a Workload,
         start: &Snapshot,
     ) -> Result<Self, RunError> {
@@ -105,7 +105,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         live: Vec<Option<BackendAllocation>>,
         workload: &'a Workload,
     ) -> Self {
-        Self { feeder: Feeder::new(allocator, live), workload, next: 0, next_label: 0 }
+        Self { dispatcher: Dispatcher::new(allocator, live), workload, next: 0, next_label: 0 }
     }
 
     /// Does the next request; `None` after the last one.
@@ -119,7 +119,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         };
         self.set_labels();
         self.next += 1;
-        self.feeder.allocator.sink_mut().handed_out = None;
+        self.dispatcher.allocator.sink_mut().handed_out = None;
         let result = self.perform(request)?;
         let outcome = match &result {
             StepResult::Allocated(_) | StepResult::Done => Outcome::Done,
@@ -127,52 +127,52 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
             StepResult::Refused(text) => Outcome::Refused(self.refused(request, text)),
             StepResult::Skipped(text) => Outcome::Skipped(text.clone()),
         };
-        self.feeder.allocator.sink_mut().recorder.finish_step(outcome);
+        self.dispatcher.allocator.sink_mut().recorder.finish_step(outcome);
         Ok(Some(result))
     }
 
     /// The block that the last request took, if it did.
     #[must_use]
     pub fn handed_out(&self) -> Option<BlockSnapshot> {
-        let sink = self.feeder.allocator.sink();
+        let sink = self.dispatcher.allocator.sink();
         sink.recorder.state().block(sink.handed_out?)
     }
 
     /// The counters of the allocator at this moment.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        self.feeder.allocator.stats()
+        self.dispatcher.allocator.stats()
     }
 
     /// The allocator's own snapshot at this moment.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        self.feeder.allocator.snapshot()
+        self.dispatcher.allocator.snapshot()
     }
 
     /// The allocator, to test its invariants.
     #[must_use]
     pub fn allocator(&self) -> &BackendAllocator<D, TraceRecorder> {
-        &self.feeder.allocator
+        &self.dispatcher.allocator
     }
 
     /// Keeps PyTorch's trace too, which a recording can also tell afterwards ([`Recording::trace`]).
     #[must_use]
     pub fn with_trace(mut self) -> Self {
-        self.feeder.allocator.sink_mut().trace.get_or_insert_default();
+        self.dispatcher.allocator.sink_mut().trace.get_or_insert_default();
         self
     }
 
     /// PyTorch's trace so far; empty without [`Runner::with_trace`].
     #[must_use]
     pub fn trace(&self) -> &[TraceEntry] {
-        self.feeder.allocator.sink().trace.as_deref().unwrap_or_default()
+        self.dispatcher.allocator.sink().trace.as_deref().unwrap_or_default()
     }
 
     /// The recorder, which holds the state that the events so far add up to.
     #[must_use]
     pub fn recorder(&self) -> &Recorder {
-        &self.feeder.allocator.sink().recorder
+        &self.dispatcher.allocator.sink().recorder
     }
 
     /// The whole run, and PyTorch's trace of it; the trace is empty without [`Runner::with_trace`].
@@ -182,7 +182,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
     /// [`RunError::Recording`] when the run is too long to record.
     pub fn finish(mut self) -> Result<(Recording, Vec<TraceEntry>), RunError> {
         self.set_labels();
-        let sink = self.feeder.allocator.into_sink();
+        let sink = self.dispatcher.allocator.into_sink();
         Ok((sink.recorder.finish()?, sink.trace.unwrap_or_default()))
     }
 
@@ -203,13 +203,13 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
             if *at as usize > self.next {
                 break;
             }
-            self.feeder.allocator.sink_mut().recorder.label(text);
+            self.dispatcher.allocator.sink_mut().recorder.label(text);
             self.next_label += 1;
         }
     }
 
     fn perform(&mut self, request: Request) -> Result<StepResult, RunError> {
-        let recorder = &mut self.feeder.allocator.sink_mut().recorder;
+        let recorder = &mut self.dispatcher.allocator.sink_mut().recorder;
         if let Request::Allocate { tensor, .. } = request {
             recorder.name_next_allocation(self.workload.tensor_name(tensor).as_deref());
         }
@@ -217,10 +217,10 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         if let Some((title, sentence)) = words(self.workload, request) {
             recorder.note(title, sentence);
         }
-        match self.feeder.perform(&request, |number| self.workload.settings(number)) {
-            Ok(Fed::Allocated(addr)) => Ok(StepResult::Allocated(addr)),
-            Ok(Fed::Done) => Ok(StepResult::Done),
-            Ok(Fed::Skipped(tensor)) => Ok(self.skipped(tensor)),
+        match self.dispatcher.perform(&request, |number| self.workload.settings(number)) {
+            Ok(Dispatched::Allocated(addr)) => Ok(StepResult::Allocated(addr)),
+            Ok(Dispatched::Done) => Ok(StepResult::Done),
+            Ok(Dispatched::Skipped(tensor)) => Ok(self.skipped(tensor)),
             Err(error) => failure(error),
         }
     }
@@ -232,7 +232,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
     }
 }
 
-fn recorder(settings: &Settings, workload: &Workload) -> Recorder {
+fn recorder(settings: &RunSettings, workload: &Workload) -> Recorder {
     let info = RunInfo {
         title: settings.title.clone(),
         config: settings.config.text().to_owned(),
@@ -248,10 +248,10 @@ fn recorder(settings: &Settings, workload: &Workload) -> Recorder {
 }
 
 // Want of memory and bad requests belong to the run; a device that fails ends it.
-pub(crate) fn failure(error: Unfed) -> Result<StepResult, RunError> {
+pub(crate) fn failure(error: DispatchError) -> Result<StepResult, RunError> {
     let error = match error {
-        Unfed::Settings(error) => return Ok(StepResult::Refused(error.to_string())),
-        Unfed::Allocator(error) => error,
+        DispatchError::RunSettings(error) => return Ok(StepResult::Refused(error.to_string())),
+        DispatchError::Allocator(error) => error,
     };
     match error {
         AllocError::OutOfMemory(out_of_memory) => Ok(StepResult::OutOfMemory(out_of_memory.to_string())),

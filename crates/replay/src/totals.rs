@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use blockyard_allocator::AllocatorConfig;
 use blockyard_device::{Advance, DeviceMemory};
-use blockyard_record::{BlockState, EventSink, Silent, Snapshot, Stats};
+use blockyard_record::{BlockState, EventSink, NullSink, Snapshot, Stats};
 use blockyard_workload::{Request, TensorId, Workload};
 
 use crate::{OnProgress, Progress, Replayer, RunError, StepResult, progress};
@@ -27,7 +27,7 @@ pub struct Totals {
 ///
 /// Its tensors take turns on as few places as are in use at a time, so that a run touches little memory.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct PreparedWorkload {
     // The tensors of these are places; `NOWHERE` for those that are not there.
     pub(crate) requests: Vec<Request>,
     pub(crate) places: usize,
@@ -37,7 +37,7 @@ pub struct Plan {
 
 const NOWHERE: TensorId = TensorId::new(u32::MAX);
 
-impl Plan {
+impl PreparedWorkload {
     /// The plan of a workload.
     #[must_use]
     pub fn new(workload: &Workload) -> Self {
@@ -123,13 +123,15 @@ impl Places {
 /// [`RunError::Cancelled`] when `on_progress` breaks off, [`RunError::Allocator`] when the device fails in another way than
 /// for want of memory, or cannot have given what the plan begins with.
 pub fn totals<D: DeviceMemory + Advance>(
-    plan: &Plan,
+    plan: &PreparedWorkload,
     config: &AllocatorConfig,
     device: D,
     on_progress: OnProgress,
 ) -> Result<Totals, RunError> {
     let total = plan.len();
-    totals_into(plan, config, device, Silent, &mut |done| on_progress(Progress::new("running", done, total)))
+    totals_into(plan, config, device, NullSink, &mut |done| {
+        on_progress(Progress::new("running", done, total))
+    })
 }
 
 /// Runs a plan under each of `configs`, on a device of its own each; the totals come in the same order.
@@ -138,14 +140,14 @@ pub fn totals<D: DeviceMemory + Advance>(
 ///
 /// As [`totals`], of the first run that fails.
 pub fn sweep<D: DeviceMemory + Advance>(
-    plan: &Plan,
+    plan: &PreparedWorkload,
     configs: &[AllocatorConfig],
     mut device: impl FnMut() -> D,
     on_progress: OnProgress,
 ) -> Result<Vec<Totals>, RunError> {
     let total = plan.len() * configs.len();
     let run = |(index, config): (usize, &AllocatorConfig)| {
-        totals_into(plan, config, device(), Silent, &mut |done| {
+        totals_into(plan, config, device(), NullSink, &mut |done| {
             on_progress(Progress::new("running", index * plan.len() + done, total))
         })
     };
@@ -158,7 +160,7 @@ pub fn sweep<D: DeviceMemory + Advance>(
 ///
 /// As [`totals`].
 pub fn totals_into<D: DeviceMemory + Advance, S: EventSink>(
-    plan: &Plan,
+    plan: &PreparedWorkload,
     config: &AllocatorConfig,
     device: D,
     sink: S,

@@ -12,10 +12,10 @@ use blockyard_record::{
 };
 use blockyard_workload::Workload;
 
-use crate::past::Past;
+use crate::baseline::StatsBaseline;
 use crate::replayable::{Replayable, device_of, open};
 use crate::rewind::Rewound;
-use crate::{Comparison, OnProgress, Progress, RunError, Runner, Settings, StepResult, progress};
+use crate::{Comparison, OnProgress, Progress, RunError, RunSettings, Runner, StepResult, progress};
 
 /// A recorded run, replayed and compared.
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ pub fn verify_on<D: DeviceMemory + Advance>(
     on_progress: OnProgress,
 ) -> Result<Verified, RunError> {
     let config: AllocatorConfig = run.meta.config.parse()?;
-    let settings = Settings { title: run.meta.name.clone(), config, capacity: run.meta.total_memory };
+    let settings = RunSettings { title: run.meta.name.clone(), config, capacity: run.meta.total_memory };
     let Replayable { run, inferred, rewound } = open(run, &settings, on_progress)?;
     let run = run.as_ref();
     let device = device_for(device_of(run, &inferred));
@@ -86,7 +86,7 @@ pub fn verify_on<D: DeviceMemory + Advance>(
     let stats = runner.stats();
     let snapshot = runner.snapshot();
     follower.at_end(&stats, &mut comparison);
-    comparison.notes.extend(follower.past.as_ref().and_then(Past::words));
+    comparison.notes.extend(follower.baseline.as_ref().and_then(StatsBaseline::words));
     comparison.notes.extend(pool_note(runner.allocator()));
     let (recording, trace) = runner.finish()?;
     if let Some(expected) = run.trace.as_ref().filter(|_| is_native) {
@@ -131,16 +131,24 @@ struct Follower<'a> {
     operations: usize,
     checkpoints: usize,
     /// What statistics counted before the recording, where it begins late.
-    past: Option<Past>,
+    baseline: Option<StatsBaseline>,
     // Whether blocks were put where the recording has them, so that comparing addresses would prove nothing.
     is_placed: bool,
 }
 
 impl<'a> Follower<'a> {
     fn new(run: &'a RecordedRun, inferred: &'a Inferred, rewound: Option<&Rewound>) -> Self {
-        let past = rewound.map(|rewound| Past::new(rewound.sizes.open > 0));
+        let baseline = rewound.map(|rewound| StatsBaseline::new(rewound.sizes.open > 0));
         let is_placed = !inferred.placements.is_empty();
-        Self { run, inferred, expected: vec![0; STAT_COUNT], operations: 0, checkpoints: 0, past, is_placed }
+        Self {
+            run,
+            inferred,
+            expected: vec![0; STAT_COUNT],
+            operations: 0,
+            checkpoints: 0,
+            baseline,
+            is_placed,
+        }
     }
 
     // The operations before the first request: `start`.
@@ -225,8 +233,8 @@ impl<'a> Follower<'a> {
 
     fn compare_stats(&mut self, kind: &str, stats: &Stats, step: Option<usize>, comparison: &mut Comparison) {
         let mut found = stat_values(stats);
-        if let Some(past) = &mut self.past {
-            past.add_to(&mut found, &self.expected);
+        if let Some(baseline) = &mut self.baseline {
+            baseline.add_to(&mut found, &self.expected);
         }
         comparison.fact(kind, &self.expected, &found, step, || {
             let pairs = self.expected.iter().zip(&found).zip(stat_keys());
@@ -361,16 +369,16 @@ fn compare_segments(
 
 fn recorded_segment_words(segment: &RecordedSegment) -> String {
     let RecordedSegment { addr, size, stream, pool_id, pool, is_expandable, sums, .. } = segment;
-    told_segment(*addr, *size, *stream, (*pool_id, *pool, *is_expandable), *sums)
+    segment_text(*addr, *size, *stream, (*pool_id, *pool, *is_expandable), *sums)
 }
 
 fn segment_words(segment: &SegmentSnapshot) -> String {
     let SegmentSnapshot { addr, size, stream, pool_id, pool, is_expandable, .. } = segment;
     let sums = [segment.allocated(), segment.active(), segment.requested()];
-    told_segment(addr.get(), *size, *stream, (*pool_id, *pool, *is_expandable), sums)
+    segment_text(addr.get(), *size, *stream, (*pool_id, *pool, *is_expandable), sums)
 }
 
-fn told_segment(
+fn segment_text(
     addr: u64,
     size: Bytes,
     stream: StreamId,
@@ -389,15 +397,15 @@ fn told_segment(
 }
 
 fn recorded_block_words(block: &RecordedBlock, tells_requested: bool) -> String {
-    told_block(block.addr, block.size, tells_requested.then_some(block.requested), &block.state)
+    block_text(block.addr, block.size, tells_requested.then_some(block.requested), &block.state)
 }
 
 fn block_words(block: &BlockSnapshot, tells_requested: bool) -> String {
     let requested = tells_requested.then_some(block.requested);
-    told_block(block.addr.get(), block.size, requested, block.state.name())
+    block_text(block.addr.get(), block.size, requested, block.state.name())
 }
 
-fn told_block(addr: u64, size: Bytes, requested: Option<Bytes>, state: &str) -> String {
+fn block_text(addr: u64, size: Bytes, requested: Option<Bytes>, state: &str) -> String {
     let requested =
         requested.map_or_else(String::new, |requested| format!(", {} requested", requested.get()));
     format!("{state} block of {} bytes at {addr:#x}{requested}", size.get())

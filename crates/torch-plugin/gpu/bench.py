@@ -161,7 +161,7 @@ def measure(allocator, shim_path, recordings):
 
 
 def machine():
-    def told(*command):
+    def output_of(*command):
         try:
             return subprocess.run(command, capture_output=True, text=True, timeout=20).stdout.strip()
         except (OSError, subprocess.TimeoutExpired):
@@ -169,7 +169,7 @@ def machine():
 
     import torch
 
-    gpu = told("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")
+    gpu = output_of("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")
     cpu = [line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")]
     return {
         "date": time.strftime("%Y-%m-%d", time.gmtime()),

@@ -9,7 +9,7 @@ use blockyard_allocator::{AllocatorConfig, CachingAllocator, SharedAllocator};
 use blockyard_device_cuda::CudaDevice;
 
 use crate::error::PluginError;
-use crate::history::Tap;
+use crate::history::HistorySink;
 
 /// More than PyTorch is built for.
 const MOST_DEVICES: usize = 128;
@@ -18,13 +18,13 @@ const MOST_DEVICES: usize = 128;
 const VARIABLES: [&str; 2] = ["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"];
 
 /// What works on a device.
-pub(crate) type Allocator = CachingAllocator<CudaDevice, Tap>;
+pub(crate) type Allocator = CachingAllocator<CudaDevice, HistorySink>;
 
 /// A device in use.
 #[derive(Debug)]
 pub(crate) struct Device {
     pub(crate) index: c_int,
-    pub(crate) allocator: SharedAllocator<CudaDevice, Tap>,
+    pub(crate) allocator: SharedAllocator<CudaDevice, HistorySink>,
     // The bits of a float; 1 for no limit.
     fraction: AtomicU64,
 }
@@ -74,7 +74,7 @@ impl Device {
         unsafe {
             device.use_handles_as_streams();
         }
-        let allocator = SharedAllocator::new(CachingAllocator::new(device, config, Tap::default()));
+        let allocator = SharedAllocator::new(CachingAllocator::new(device, config, HistorySink::default()));
         let fraction = AtomicU64::new(fraction.to_bits());
         Ok(place.get_or_init(|| Self { index, allocator, fraction }))
     }
@@ -110,5 +110,5 @@ pub(crate) fn settings() -> Result<AllocatorConfig, PluginError> {
     let Some((variable, text)) = found else {
         return Ok(AllocatorConfig::default());
     };
-    text.to_string_lossy().parse().map_err(|source| PluginError::Settings { variable, source })
+    text.to_string_lossy().parse().map_err(|source| PluginError::RunSettings { variable, source })
 }

@@ -3,7 +3,7 @@ use std::io;
 use std::path::PathBuf;
 
 use blockyard_allocator::{AllocError, ConfigError};
-use blockyard_device_cuda::OpenError;
+use blockyard_device_cuda::CudaOpenError;
 use blockyard_record::{DeviceAddr, StateError};
 
 use crate::cause::cause;
@@ -15,7 +15,7 @@ use crate::devices::Device;
 pub(crate) enum PluginError {
     /// The environment has settings that PyTorch would refuse, or that this allocator does not know.
     #[error("{variable} cannot be used")]
-    Settings {
+    RunSettings {
         /// Where they stand.
         variable: &'static str,
         #[source]
@@ -26,7 +26,7 @@ pub(crate) enum PluginError {
     Open {
         device: i32,
         #[source]
-        source: OpenError,
+        source: CudaOpenError,
     },
     /// A number that no device has.
     #[error("there is no CUDA device {0}")]

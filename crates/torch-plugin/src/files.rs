@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::devices::{Device, settings};
 use crate::error::PluginError;
-use crate::history::{History, Noted};
+use crate::history::{History, TimedEntry};
 
 /// A recording at its end.
 #[derive(Debug)]
@@ -93,9 +93,9 @@ pub(crate) fn snapshot() -> Result<String, PluginError> {
     Ok(format!(r#"{{"segments":{segments},"traces":[{traces}],"settings":{config}}}"#))
 }
 
-fn trace(noted: &VecDeque<Noted>) -> String {
+fn trace(noted: &VecDeque<TimedEntry>) -> String {
     let mut text = String::from("[");
-    for (index, Noted { entry, micros }) in noted.iter().enumerate() {
+    for (index, TimedEntry { entry, micros }) in noted.iter().enumerate() {
         let separator = if index == 0 { "" } else { "," };
         let (action, addr, size, stream) = (entry.action, entry.addr, entry.size.get(), entry.stream);
         let _ = write!(text, r#"{separator}["{action}",{addr},{size},{stream},{micros}]"#);

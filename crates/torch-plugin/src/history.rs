@@ -8,7 +8,7 @@ use blockyard_record::{Bytes, Event, EventSink, MemoryState, Snapshot, StateErro
 
 /// The receiver of an allocator's events. One branch for each where nobody wants to know.
 #[derive(Debug, Default)]
-pub(crate) struct Tap {
+pub(crate) struct HistorySink {
     /// For snapshots.
     trace: Option<Box<History>>,
     /// For a recording.
@@ -16,7 +16,7 @@ pub(crate) struct Tap {
     is_open: bool,
 }
 
-impl Tap {
+impl HistorySink {
     pub(crate) fn trace(&self) -> Option<&History> {
         self.trace.as_deref()
     }
@@ -48,7 +48,7 @@ impl Tap {
     }
 }
 
-impl EventSink for Tap {
+impl EventSink for HistorySink {
     #[inline]
     fn record(&mut self, event: Event) {
         if self.is_open {
@@ -64,7 +64,7 @@ impl EventSink for Tap {
 
 /// A trace entry and when it happened, in microseconds since 1970.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Noted {
+pub(crate) struct TimedEntry {
     pub(crate) entry: TraceEntry,
     pub(crate) micros: u64,
 }
@@ -72,7 +72,7 @@ pub(crate) struct Noted {
 /// The trace from some moment on, with the memory that it leads to.
 #[derive(Debug)]
 pub(crate) struct History {
-    entries: VecDeque<Noted>,
+    entries: VecDeque<TimedEntry>,
     most: usize,
     state: MemoryState,
     checkpoints: Vec<(String, usize, Vec<i64>)>,
@@ -100,7 +100,7 @@ impl History {
         })
     }
 
-    pub(crate) fn entries(&self) -> &VecDeque<Noted> {
+    pub(crate) fn entries(&self) -> &VecDeque<TimedEntry> {
         &self.entries
     }
 
@@ -147,7 +147,7 @@ impl History {
             if self.entries.len() >= self.most {
                 self.entries.pop_front();
             }
-            self.entries.push_back(Noted { entry, micros: micros() });
+            self.entries.push_back(TimedEntry { entry, micros: micros() });
         }
         self.apply(event);
     }

@@ -18,7 +18,7 @@ use statement::{declaration, write};
 
 /// What a person did.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Action {
+pub enum EditAction {
     /// Allocates a tensor under a name that the text does not use yet.
     Allocate {
         /// The size asked for.
@@ -147,7 +147,7 @@ pub enum EditError {
 /// [`EditError::Text`] and [`EditError::Stale`] when `text` and `workload` do not belong together,
 /// [`EditError::InsideLoop`] where the text has no place for a statement, [`EditError::Conflict`] when a later line
 /// that cannot be adapted needs the tensor; the others when the action makes no sense at that point.
-pub fn insert(text: &str, workload: &Workload, done: usize, action: Action) -> Result<Edit, EditError> {
+pub fn insert(text: &str, workload: &Workload, done: usize, action: EditAction) -> Result<Edit, EditError> {
     let outline = Outline::new(text)?;
     if outline.workload.requests() != workload.requests() {
         return Err(EditError::Stale);
@@ -166,7 +166,7 @@ pub fn insert(text: &str, workload: &Workload, done: usize, action: Action) -> R
 
     // What lies later in the text changes first, so that the offsets before it stay true.
     let (text, removed) = match action {
-        Action::Free { tensor } => outline.without_later_free(text, done, tensor)?,
+        EditAction::Free { tensor } => outline.without_later_free(text, done, tensor)?,
         _ => (text.to_owned(), None),
     };
     let (text, line) = splice::insert_line(&text, place, &statement);
@@ -190,20 +190,22 @@ fn declare_stream(text: &str, outline: &Outline, done: usize) -> Result<Edit, Ed
     Ok(Edit { text, request: done, added: 0, line, tensor: None })
 }
 
-fn stream_of(action: Action) -> Option<StreamId> {
+fn stream_of(action: EditAction) -> Option<StreamId> {
     match action {
-        Action::Allocate { stream, .. } | Action::RecordStream { stream, .. } => Some(stream),
-        Action::Advance { stream } => stream,
+        EditAction::Allocate { stream, .. } | EditAction::RecordStream { stream, .. } => Some(stream),
+        EditAction::Advance { stream } => stream,
         _ => None,
     }
 }
 
-fn check_action(workload: &Workload, done: usize, action: Action) -> Result<(), EditError> {
+fn check_action(workload: &Workload, done: usize, action: EditAction) -> Result<(), EditError> {
     match action {
-        Action::Free { tensor } | Action::RecordStream { tensor, .. } if !is_live(workload, done, tensor) => {
+        EditAction::Free { tensor } | EditAction::RecordStream { tensor, .. }
+            if !is_live(workload, done, tensor) =>
+        {
             return Err(EditError::NotAllocated { tensor });
         }
-        Action::SetFraction { fraction } if !(0.0..=1.0).contains(&fraction) => {
+        EditAction::SetFraction { fraction } if !(0.0..=1.0).contains(&fraction) => {
             return Err(EditError::FractionOutOfRange);
         }
         _ => {}
@@ -224,22 +226,22 @@ fn is_live(workload: &Workload, done: usize, wanted: TensorId) -> bool {
 }
 
 /// The request of an action after the first `done` requests, if it makes one.
-fn request_of(workload: &Workload, done: usize, action: Action) -> Option<Request> {
+fn request_of(workload: &Workload, done: usize, action: EditAction) -> Option<Request> {
     Some(match action {
-        Action::Allocate { size, stream } => {
+        EditAction::Allocate { size, stream } => {
             let before = workload.requests().iter().take(done);
             let tensors = before.filter(|request| matches!(request, Request::Allocate { .. })).count();
             let tensor = TensorId::new(u32::try_from(tensors).unwrap_or(u32::MAX));
             Request::Allocate { tensor, size, stream }
         }
-        Action::Free { tensor } => Request::Free { tensor },
-        Action::RecordStream { tensor, stream } => Request::RecordStream { tensor, stream },
-        Action::Advance { stream } => Request::Advance { stream },
-        Action::EmptyCache => Request::EmptyCache,
-        Action::ResetPeak => Request::ResetPeak,
-        Action::ResetAccumulated => Request::ResetAccumulated,
-        Action::SetFraction { fraction } => Request::SetFraction { fraction },
-        Action::DeclareStream => return None,
+        EditAction::Free { tensor } => Request::Free { tensor },
+        EditAction::RecordStream { tensor, stream } => Request::RecordStream { tensor, stream },
+        EditAction::Advance { stream } => Request::Advance { stream },
+        EditAction::EmptyCache => Request::EmptyCache,
+        EditAction::ResetPeak => Request::ResetPeak,
+        EditAction::ResetAccumulated => Request::ResetAccumulated,
+        EditAction::SetFraction { fraction } => Request::SetFraction { fraction },
+        EditAction::DeclareStream => return None,
     })
 }
 

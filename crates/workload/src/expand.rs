@@ -9,7 +9,7 @@ use crate::error::{ParseError, ParseErrorKind};
 use crate::names::{TensorName, shorten};
 use crate::parse::Parser;
 use crate::request::{Request, TensorId};
-use crate::syntax::{BaseRef, Body, Cost, Index, NameRef, Piece, Statement, StatementKind, Target};
+use crate::syntax::{BaseRef, Body, Cost, FreeTarget, Index, NameRef, Piece, Statement, StatementKind};
 use crate::token::Span;
 use crate::workload::Workload;
 use crate::{MAX_LABEL_BYTES, MAX_REQUESTS};
@@ -165,9 +165,9 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    fn free(&mut self, target: &Target, span: Span) -> Result<(), ParseError> {
+    fn free(&mut self, target: &FreeTarget, span: Span) -> Result<(), ParseError> {
         match target {
-            Target::Name(name) => {
+            FreeTarget::Name(name) => {
                 let tensor = self.find(name)?;
                 let resolved = self.resolve(name);
                 if let Some(live) = self.live.get_mut(resolved.base as usize) {
@@ -179,7 +179,7 @@ impl Expansion<'_> {
                 }
                 self.push(Request::Free { tensor }, span)
             }
-            Target::Elements { base, span: named } => {
+            FreeTarget::Elements { base, span: named } => {
                 let base = self.resolve_base(*base);
                 let live = self.live.get_mut(base.base as usize);
                 let elements = live.map(|live| std::mem::take(&mut live.elements)).unwrap_or_default();

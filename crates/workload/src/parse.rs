@@ -10,7 +10,7 @@ use blockyard_record::StreamId;
 
 use crate::error::{ParseError, ParseErrorKind};
 use crate::request::Request;
-use crate::syntax::{NameRef, Statement, StatementKind, Target};
+use crate::syntax::{FreeTarget, NameRef, Statement, StatementKind};
 use crate::token::{Lexer, Span, Token, TokenKind};
 
 const STATEMENT: &str = "a statement such as \"a = alloc 3 MiB\" or \"free a\"";
@@ -270,14 +270,14 @@ impl<'t> Parser<'t> {
         Ok(items)
     }
 
-    fn target(&mut self) -> Result<Target, ParseError> {
+    fn target(&mut self) -> Result<FreeTarget, ParseError> {
         self.name_or_elements(true)
     }
 
     fn name(&mut self) -> Result<NameRef, ParseError> {
         match self.name_or_elements(false)? {
-            Target::Name(name) => Ok(name),
-            Target::Elements { .. } => Err(self.unexpected("a name")),
+            FreeTarget::Name(name) => Ok(name),
+            FreeTarget::Elements { .. } => Err(self.unexpected("a name")),
         }
     }
 

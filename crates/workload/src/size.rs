@@ -4,7 +4,7 @@ use blockyard_record::Bytes;
 
 /// Why a number is not a size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotASize {
+pub(crate) enum SizeError {
     TooLarge,
     NotWhole,
 }
@@ -44,15 +44,15 @@ pub(crate) fn whole_number(number: &str) -> Option<u64> {
 }
 
 /// `number` times `2^shift`, exactly.
-pub(crate) fn scaled_number(number: &str, shift: u32) -> Result<u64, NotASize> {
+pub(crate) fn scaled_number(number: &str, shift: u32) -> Result<u64, SizeError> {
     let (whole, decimals) = number.split_once('.').unwrap_or((number, ""));
     let decimals = decimals.replace('_', "");
     let decimals = decimals.trim_end_matches('0');
-    let whole = parse_digits(whole).ok_or(NotASize::TooLarge)?;
+    let whole = parse_digits(whole).ok_or(SizeError::TooLarge)?;
     let part =
-        if decimals.is_empty() { 0 } else { scaled_decimals(decimals, shift).ok_or(NotASize::NotWhole)? };
+        if decimals.is_empty() { 0 } else { scaled_decimals(decimals, shift).ok_or(SizeError::NotWhole)? };
     let scaled = whole.checked_mul(1_u128 << shift).and_then(|whole| whole.checked_add(part));
-    scaled.and_then(|bytes| u64::try_from(bytes).ok()).ok_or(NotASize::TooLarge)
+    scaled.and_then(|bytes| u64::try_from(bytes).ok()).ok_or(SizeError::TooLarge)
 }
 
 /// `0.decimals` times `2^shift` if that is whole.
@@ -105,17 +105,17 @@ mod tests {
             ("1.5", 10, Ok(1536)),
             ("1.50", 10, Ok(1536)),
             ("2.000", 0, Ok(2)),
-            ("0.1", 10, Err(NotASize::NotWhole)),
-            ("1.5", 0, Err(NotASize::NotWhole)),
+            ("0.1", 10, Err(SizeError::NotWhole)),
+            ("1.5", 0, Err(SizeError::NotWhole)),
             ("0.0009765625", 10, Ok(1)),
-            ("0.00048828125", 10, Err(NotASize::NotWhole)),
+            ("0.00048828125", 10, Err(SizeError::NotWhole)),
             ("1048576", 40, Ok(1 << 60)),
             ("18446744073709551615", 0, Ok(u64::MAX)),
-            ("18446744073709551616", 0, Err(NotASize::TooLarge)),
-            ("16", 60, Err(NotASize::TooLarge)),
+            ("18446744073709551616", 0, Err(SizeError::TooLarge)),
+            ("16", 60, Err(SizeError::TooLarge)),
             ("15.5", 60, Ok((15 << 60) + (1 << 59))),
-            ("99999999999999999999999999999999999999999999", 60, Err(NotASize::TooLarge)),
-            ("0.99999999999999999999999999999999999999999999", 60, Err(NotASize::NotWhole)),
+            ("99999999999999999999999999999999999999999999", 60, Err(SizeError::TooLarge)),
+            ("0.99999999999999999999999999999999999999999999", 60, Err(SizeError::NotWhole)),
         ];
         for (number, shift, expected) in cases {
             assert_eq!(scaled_number(number, shift), expected, "{number} << {shift}");

@@ -20,7 +20,7 @@ pub(crate) enum StatementKind {
         size: Bytes,
         stream: StreamId,
     },
-    Free(Vec<Target>),
+    Free(Vec<FreeTarget>),
     RecordStream {
         names: Vec<NameRef>,
         stream: StreamId,
@@ -58,7 +58,7 @@ pub(crate) struct Body {
 
 /// What can be freed.
 #[derive(Clone, Debug)]
-pub(crate) enum Target {
+pub(crate) enum FreeTarget {
     Name(NameRef),
     /// `x[*]`: all live elements of the base, in ascending order.
     Elements {
@@ -140,7 +140,7 @@ impl StatementKind {
         match self {
             Self::Allocate { .. } | Self::Plain(_) | Self::Pool { .. } => requests(1),
             Self::Free(targets) => {
-                let names = targets.iter().filter(|target| matches!(target, Target::Name(_))).count();
+                let names = targets.iter().filter(|target| matches!(target, FreeTarget::Name(_))).count();
                 Cost { rounds: (targets.len() - names) as u64, ..requests(names) }
             }
             Self::RecordStream { names, .. } => requests(names.len()),

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_words_and_shapes_are_told_apart() {
+    fn numbers_words_and_shapes_are_distinguished() {
         check(
             "x=alloc 10_0x2 x3 MiB #c\nfc.0.w[1.5 \"a\\\"b\" \"open",
             &expect![[r#"

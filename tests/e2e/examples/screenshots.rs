@@ -31,7 +31,7 @@ fn main() -> Result<()> {
             seek(page, 0.45)?;
             shot(page, "training")?;
             choose(page, "fragmentation")?;
-            page.click("[data-testid='next-trouble']")?;
+            page.click("[data-testid='next-failed-step']")?;
             shot(page, "fragmentation")?;
             choose(page, "streams")?;
             seek(page, 0.6)?;

@@ -59,8 +59,8 @@ impl Page {
     pub fn check_accessible(&self) -> Result<()> {
         let violations = self.accessibility()?;
         if !violations.is_empty() {
-            let told: Vec<_> = violations.iter().map(ToString::to_string).collect();
-            bail!("not accessible:\n{}", told.join("\n"));
+            let texts: Vec<_> = violations.iter().map(ToString::to_string).collect();
+            bail!("not accessible:\n{}", texts.join("\n"));
         }
         Ok(())
     }

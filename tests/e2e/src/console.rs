@@ -9,7 +9,7 @@ use crate::page::Page;
 
 /// A request that the page made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct NetworkRequest {
     /// `GET`, `POST`, ...
     pub method: String,
     /// The whole address.
@@ -47,7 +47,7 @@ impl Page {
     ///
     /// # Errors
     /// What the browser says.
-    pub fn requests(&self) -> Result<Vec<Request>> {
+    pub fn requests(&self) -> Result<Vec<NetworkRequest>> {
         let entries = answer(self.driver.session()?.get_log("performance"))?;
         let mut requests = Vec::new();
         for entry in entries {
@@ -56,7 +56,7 @@ impl Page {
             if event["method"] == "Network.requestWillBeSent" {
                 let request = &event["params"]["request"];
                 let word = |name: &str| request[name].as_str().unwrap_or_default().to_owned();
-                let request = Request { method: word("method"), url: word("url") };
+                let request = NetworkRequest { method: word("method"), url: word("url") };
                 // The browser's own start page is no affair of ours, and neither is what stays inside the page.
                 if ["http:", "https:", "ws:", "wss:"].iter().any(|scheme| request.url.starts_with(scheme)) {
                     requests.push(request);

@@ -16,7 +16,7 @@ use thirtyfour::{
     TimeoutConfiguration, WebDriver,
 };
 
-use crate::page::{Gpu, Window};
+use crate::page::{GpuChoice, Window};
 use crate::{PATIENCE, output};
 
 /// Browsers that run at a time in one test program.
@@ -121,7 +121,7 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn start(window: Window, gpu: Gpu) -> Result<Self> {
+    pub(crate) fn start(window: Window, gpu: GpuChoice) -> Result<Self> {
         let permit = Permit::wait();
         let profile = Profile::new()?;
         let process = Process::start()?;
@@ -170,7 +170,7 @@ fn readable(error: &WebDriverError) -> anyhow::Error {
 const SOFTWARE_GPU: [&str; 3] =
     ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--enable-unsafe-swiftshader"];
 
-fn capabilities(window: Window, gpu: Gpu, profile: &Profile) -> WebDriverResult<ChromeCapabilities> {
+fn capabilities(window: Window, gpu: GpuChoice, profile: &Profile) -> WebDriverResult<ChromeCapabilities> {
     let mut capabilities = DesiredCapabilities::chrome();
     for argument in [
         "--headless",
@@ -191,7 +191,7 @@ fn capabilities(window: Window, gpu: Gpu, profile: &Profile) -> WebDriverResult<
     ] {
         capabilities.add_arg(argument)?;
     }
-    if gpu == Gpu::Software {
+    if gpu == GpuChoice::Software {
         SOFTWARE_GPU.iter().try_for_each(|argument| capabilities.add_arg(argument))?;
     }
     if let Some(browser) = std::env::var_os("CHROME") {

@@ -34,8 +34,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 pub use axe::Violation;
-pub use console::Request;
-pub use page::{Gpu, Page, Rect, Window};
+pub use console::NetworkRequest;
+pub use page::{ElementRect, GpuChoice, Page, Window};
 pub use thirtyfour::{BrowserLogEntry, Key};
 
 /// How long anything is waited for.
@@ -48,7 +48,7 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 /// # Errors
 /// What the test says; else the errors that the page wrote to its console.
 pub fn drive(test: impl FnOnce(&mut Page) -> Result<()>) -> Result<()> {
-    drive_in(Window::default(), Gpu::None, test)
+    drive_in(Window::default(), GpuChoice::None, test)
 }
 
 /// As [`drive`], in a browser with an adapter for WebGPU.
@@ -56,14 +56,14 @@ pub fn drive(test: impl FnOnce(&mut Page) -> Result<()>) -> Result<()> {
 /// # Errors
 /// As [`drive`].
 pub fn drive_on_gpu(test: impl FnOnce(&mut Page) -> Result<()>) -> Result<()> {
-    drive_in(Window::default(), Gpu::Software, test)
+    drive_in(Window::default(), GpuChoice::Software, test)
 }
 
 /// As [`drive`], in a window of another size or with settings made before the page loads.
 ///
 /// # Errors
 /// As [`drive`].
-pub fn drive_in(window: Window, gpu: Gpu, test: impl FnOnce(&mut Page) -> Result<()>) -> Result<()> {
+pub fn drive_in(window: Window, gpu: GpuChoice, test: impl FnOnce(&mut Page) -> Result<()>) -> Result<()> {
     let mut page = Page::blank(window, gpu)?;
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         page.goto("/")?;

@@ -22,7 +22,7 @@ pub struct Window {
 
 /// What the browser has for WebGPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Gpu {
+pub enum GpuChoice {
     /// Nothing: WebGPU is there, without an adapter.
     #[default]
     None,
@@ -38,7 +38,7 @@ impl Default for Window {
 
 /// Where an element is in the viewport.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-pub struct Rect {
+pub struct ElementRect {
     /// From the left edge of the viewport.
     pub x: f64,
     /// From the top edge of the viewport.
@@ -71,7 +71,7 @@ impl Page {
     ///
     /// # Errors
     /// Where the page was not built, or the browser does not start.
-    pub fn blank(window: Window, gpu: Gpu) -> Result<Self> {
+    pub fn blank(window: Window, gpu: GpuChoice) -> Result<Self> {
         let dist = root().join("dist");
         ensure!(dist.join("index.html").is_file(), "there is no page: run `cargo xtask build`");
         Self::of(&dist, window, gpu)
@@ -81,7 +81,7 @@ impl Page {
     ///
     /// # Errors
     /// Where the folder is missing, or the browser does not start.
-    pub fn of(folder: &Path, window: Window, gpu: Gpu) -> Result<Self> {
+    pub fn of(folder: &Path, window: Window, gpu: GpuChoice) -> Result<Self> {
         let server = Server::start(folder, Port::take(0)?)?;
         let url = server.url();
         let driver = Driver::start(window, gpu)?;
@@ -218,7 +218,7 @@ impl Page {
     ///
     /// # Errors
     /// Where no displayed element matches.
-    pub fn rect(&self, css: &str) -> Result<Rect> {
+    pub fn rect(&self, css: &str) -> Result<ElementRect> {
         self.wait_for(css)?;
         let script = "
             const element = document.querySelector(arguments[0]);

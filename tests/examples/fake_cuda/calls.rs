@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::model::{
-    Answer, Driver, INVALID_CONTEXT, INVALID_HANDLE, INVALID_VALUE, NOT_READY, SUCCESS, Work, low,
+    CudaResult, Driver, INVALID_CONTEXT, INVALID_HANDLE, INVALID_VALUE, NOT_READY, SUCCESS, StreamWork, low,
 };
 
 struct Process {
@@ -48,7 +48,7 @@ fn is_sticky(code: u32) -> bool {
 }
 
 /// Answers a call that needs no context.
-fn answer(name: &'static str, act: impl FnOnce(&mut Driver) -> Answer) -> u32 {
+fn answer(name: &'static str, act: impl FnOnce(&mut Driver) -> CudaResult) -> u32 {
     let process = &mut *process();
     let count = process.counts.entry(name).or_insert(0);
     *count += 1;
@@ -70,7 +70,7 @@ fn answer(name: &'static str, act: impl FnOnce(&mut Driver) -> Answer) -> u32 {
 }
 
 /// Answers a call that needs a current context.
-fn within(name: &'static str, act: impl FnOnce(&mut Driver) -> Answer) -> u32 {
+fn within(name: &'static str, act: impl FnOnce(&mut Driver) -> CudaResult) -> u32 {
     answer(name, |driver| {
         if CURRENT.get() != CONTEXT || driver.retained == 0 {
             return Err(INVALID_CONTEXT);
@@ -412,11 +412,14 @@ extern "C" fn cuLaunchKernel(
             return Err(INVALID_VALUE);
         }
         let work = match function {
-            1 => Work::Fill { addr: number(0), words: number(1), pattern: low(number(2)) },
-            2 => {
-                Work::Check { addr: number(0), words: number(1), pattern: low(number(2)), result: number(3) }
-            }
-            3 => Work::Gate {
+            1 => StreamWork::Fill { addr: number(0), words: number(1), pattern: low(number(2)) },
+            2 => StreamWork::Check {
+                addr: number(0),
+                words: number(1),
+                pattern: low(number(2)),
+                result: number(3),
+            },
+            3 => StreamWork::Gate {
                 flag: number(0),
                 number: low(number(1)),
                 longest: Duration::from_nanos(number(2)),
@@ -430,7 +433,9 @@ extern "C" fn cuLaunchKernel(
 
 #[unsafe(no_mangle)]
 extern "C" fn cuMemsetD32Async(addr: u64, value: c_uint, words: usize, stream: u64) -> u32 {
-    within("cuMemsetD32Async", |driver| driver.give(stream, Work::Words { addr, words: words as u64, value }))
+    within("cuMemsetD32Async", |driver| {
+        driver.give(stream, StreamWork::Words { addr, words: words as u64, value })
+    })
 }
 
 #[unsafe(no_mangle)]

@@ -15,7 +15,7 @@ pub(crate) const ILLEGAL_ADDRESS: u32 = 700;
 
 const MIB_2: u64 = 2 << 20;
 
-pub(crate) type Answer<T = ()> = Result<T, u32>;
+pub(crate) type CudaResult<T = ()> = Result<T, u32>;
 
 /// The one driver of the process. All devices share its memory, as far as this matters here.
 #[derive(Debug)]
@@ -31,8 +31,8 @@ pub(crate) struct Driver {
     /// Page, and whether it may be reached; by address and with the size.
     mapped: BTreeMap<u64, (u64, u64)>,
     reachable: Extents<()>,
-    contents: Extents<Written>,
-    streams: BTreeMap<u64, VecDeque<Work>>,
+    data: Extents<Written>,
+    streams: BTreeMap<u64, VecDeque<StreamWork>>,
     events: BTreeMap<u64, (u64, u64)>,
     modules: BTreeSet<u64>,
     host: BTreeSet<u64>,
@@ -48,7 +48,7 @@ enum Written {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Work {
+pub(crate) enum StreamWork {
     Fill { addr: u64, words: u64, pattern: u32 },
     Check { addr: u64, words: u64, pattern: u32, result: u64 },
     Gate { flag: u64, number: u32, longest: Duration, since: Option<Instant> },
@@ -69,7 +69,7 @@ impl Driver {
             pages: BTreeMap::new(),
             mapped: BTreeMap::new(),
             reachable: Extents::default(),
-            contents: Extents::default(),
+            data: Extents::default(),
             streams: BTreeMap::from([(0, VecDeque::new())]),
             events: BTreeMap::new(),
             modules: BTreeSet::new(),
@@ -105,7 +105,7 @@ impl Driver {
         number
     }
 
-    fn take(&mut self, size: u64) -> Answer {
+    fn take(&mut self, size: u64) -> CudaResult {
         if size == 0 {
             return Err(INVALID_VALUE);
         }
@@ -115,7 +115,7 @@ impl Driver {
         Ok(())
     }
 
-    pub(crate) fn allocate(&mut self, size: u64) -> Answer<u64> {
+    pub(crate) fn allocate(&mut self, size: u64) -> CudaResult<u64> {
         self.take(size)?;
         let addr = self.mint(size);
         self.segments.insert(addr, size);
@@ -123,7 +123,7 @@ impl Driver {
         Ok(addr)
     }
 
-    pub(crate) fn free(&mut self, addr: u64) -> Answer {
+    pub(crate) fn free(&mut self, addr: u64) -> CudaResult {
         self.synchronize()?;
         let size = self.segments.remove(&addr).ok_or(INVALID_VALUE)?;
         self.used -= size.next_multiple_of(MIB_2);
@@ -133,10 +133,10 @@ impl Driver {
 
     fn forget(&mut self, addr: u64, size: u64) {
         self.reachable.clear(addr, addr + size);
-        self.contents.clear(addr, addr + size);
+        self.data.clear(addr, addr + size);
     }
 
-    pub(crate) fn reserve(&mut self, size: u64) -> Answer<u64> {
+    pub(crate) fn reserve(&mut self, size: u64) -> CudaResult<u64> {
         if size == 0 || !size.is_multiple_of(MIB_2) {
             return Err(INVALID_VALUE);
         }
@@ -145,7 +145,7 @@ impl Driver {
         Ok(addr)
     }
 
-    pub(crate) fn free_range(&mut self, addr: u64, size: u64) -> Answer {
+    pub(crate) fn free_range(&mut self, addr: u64, size: u64) -> CudaResult {
         let has_memory = self.mapped.range(addr..addr.saturating_add(size)).next().is_some();
         if self.ranges.get(&addr) != Some(&size) || has_memory {
             return Err(INVALID_VALUE);
@@ -154,7 +154,7 @@ impl Driver {
         Ok(())
     }
 
-    pub(crate) fn create_page(&mut self, size: u64) -> Answer<u64> {
+    pub(crate) fn create_page(&mut self, size: u64) -> CudaResult<u64> {
         if !size.is_multiple_of(MIB_2) {
             return Err(INVALID_VALUE);
         }
@@ -165,7 +165,7 @@ impl Driver {
     }
 
     /// A page's memory goes when it is neither held nor mapped.
-    pub(crate) fn release_page(&mut self, page: u64) -> Answer {
+    pub(crate) fn release_page(&mut self, page: u64) -> CudaResult {
         let size = self.pages.remove(&page).ok_or(INVALID_VALUE)?;
         if self.mapped.values().any(|(mapped, _)| *mapped == page) {
             // Nobody does that here, and the account would be more than it is worth.
@@ -175,7 +175,7 @@ impl Driver {
         Ok(())
     }
 
-    pub(crate) fn map(&mut self, addr: u64, size: u64, page: u64) -> Answer {
+    pub(crate) fn map(&mut self, addr: u64, size: u64, page: u64) -> CudaResult {
         let end = addr.checked_add(size).ok_or(INVALID_VALUE)?;
         let is_reserved =
             self.ranges.range(..=addr).next_back().is_some_and(|(base, length)| end <= base + length);
@@ -188,7 +188,7 @@ impl Driver {
         Ok(())
     }
 
-    pub(crate) fn allow_access(&mut self, addr: u64, size: u64) -> Answer {
+    pub(crate) fn allow_access(&mut self, addr: u64, size: u64) -> CudaResult {
         let mut at = addr;
         for (start, (_, length)) in self.mapped.range(addr..addr + size) {
             if *start == at {
@@ -203,7 +203,7 @@ impl Driver {
     }
 
     // Unlike `free` it waits for nothing: work that still uses the memory breaks the device.
-    pub(crate) fn unmap(&mut self, addr: u64, size: u64) -> Answer {
+    pub(crate) fn unmap(&mut self, addr: u64, size: u64) -> CudaResult {
         if self.mapped.get(&addr).is_none_or(|(_, length)| *length != size) {
             return Err(INVALID_VALUE);
         }
@@ -218,7 +218,7 @@ impl Driver {
         stream
     }
 
-    pub(crate) fn destroy_stream(&mut self, stream: u64) -> Answer {
+    pub(crate) fn destroy_stream(&mut self, stream: u64) -> CudaResult {
         self.finish(stream)?;
         if stream == 0 || self.streams.remove(&stream).is_none() {
             return Err(INVALID_HANDLE);
@@ -226,7 +226,7 @@ impl Driver {
         Ok(())
     }
 
-    pub(crate) fn give(&mut self, stream: u64, work: Work) -> Answer {
+    pub(crate) fn give(&mut self, stream: u64, work: StreamWork) -> CudaResult {
         self.streams.get_mut(&stream).ok_or(INVALID_HANDLE)?.push_back(work);
         Ok(())
     }
@@ -237,18 +237,18 @@ impl Driver {
         event
     }
 
-    pub(crate) fn destroy_event(&mut self, event: u64) -> Answer {
+    pub(crate) fn destroy_event(&mut self, event: u64) -> CudaResult {
         self.events.remove(&event).map(|_| ()).ok_or(INVALID_HANDLE)
     }
 
-    pub(crate) fn record(&mut self, event: u64, stream: u64) -> Answer {
+    pub(crate) fn record(&mut self, event: u64, stream: u64) -> CudaResult {
         let (recorded, _) = self.events.get_mut(&event).ok_or(INVALID_HANDLE)?;
         *recorded += 1;
         let number = *recorded;
-        self.give(stream, Work::Event { event, number })
+        self.give(stream, StreamWork::Event { event, number })
     }
 
-    pub(crate) fn query(&mut self, event: u64) -> Answer {
+    pub(crate) fn query(&mut self, event: u64) -> CudaResult {
         let streams: Vec<u64> = self.streams.keys().copied().collect();
         for stream in streams {
             self.go_on(stream)?;
@@ -257,7 +257,7 @@ impl Driver {
         if done < recorded { Err(NOT_READY) } else { Ok(()) }
     }
 
-    pub(crate) fn wait(&mut self, event: u64) -> Answer {
+    pub(crate) fn wait(&mut self, event: u64) -> CudaResult {
         loop {
             match self.query(event) {
                 Err(NOT_READY) => std::thread::yield_now(),
@@ -266,7 +266,7 @@ impl Driver {
         }
     }
 
-    pub(crate) fn finish(&mut self, stream: u64) -> Answer {
+    pub(crate) fn finish(&mut self, stream: u64) -> CudaResult {
         while !self.streams.get(&stream).ok_or(INVALID_HANDLE)?.is_empty() {
             self.go_on(stream)?;
             std::thread::yield_now();
@@ -274,19 +274,19 @@ impl Driver {
         Ok(())
     }
 
-    pub(crate) fn synchronize(&mut self) -> Answer {
+    pub(crate) fn synchronize(&mut self) -> CudaResult {
         let streams: Vec<u64> = self.streams.keys().copied().collect();
         streams.into_iter().try_for_each(|stream| self.finish(stream))
     }
 
     /// Does the work of a stream up to a gate that is closed.
-    fn go_on(&mut self, stream: u64) -> Answer {
+    fn go_on(&mut self, stream: u64) -> CudaResult {
         while let Some(work) = self.streams.get(&stream).and_then(|queue| queue.front()).copied() {
-            if let Work::Gate { flag, number, longest, since } = work {
+            if let StreamWork::Gate { flag, number, longest, since } = work {
                 let begun = since.unwrap_or_else(Instant::now);
                 if super::calls::read(flag) < number && begun.elapsed() < longest {
                     if let Some(first) = self.streams.get_mut(&stream).and_then(VecDeque::front_mut) {
-                        *first = Work::Gate { flag, number, longest, since: Some(begun) };
+                        *first = StreamWork::Gate { flag, number, longest, since: Some(begun) };
                     }
                     return Ok(());
                 }
@@ -302,23 +302,23 @@ impl Driver {
         Ok(())
     }
 
-    fn perform(&mut self, work: Work) -> Answer {
+    fn perform(&mut self, work: StreamWork) -> CudaResult {
         match work {
-            Work::Gate { .. } => {}
-            Work::Event { event, number } => {
+            StreamWork::Gate { .. } => {}
+            StreamWork::Event { event, number } => {
                 if let Some((_, done)) = self.events.get_mut(&event) {
                     *done = (*done).max(number);
                 }
             }
-            Work::Fill { addr, words, pattern } => {
+            StreamWork::Fill { addr, words, pattern } => {
                 self.reach(addr, words)?;
-                self.contents.set(addr, addr + words * 4, Written::Pattern { pattern, base: addr });
+                self.data.set(addr, addr + words * 4, Written::Pattern { pattern, base: addr });
             }
-            Work::Words { addr, words, value } => {
+            StreamWork::Words { addr, words, value } => {
                 self.reach(addr, words)?;
-                self.contents.set(addr, addr + words * 4, Written::Words(value));
+                self.data.set(addr, addr + words * 4, Written::Words(value));
             }
-            Work::Check { addr, words, pattern, result } => {
+            StreamWork::Check { addr, words, pattern, result } => {
                 self.reach(addr, words)?;
                 self.reach(result, 4)?;
                 self.check(addr, words, pattern, result);
@@ -327,14 +327,14 @@ impl Driver {
         Ok(())
     }
 
-    fn reach(&self, addr: u64, words: u64) -> Answer {
+    fn reach(&self, addr: u64, words: u64) -> CudaResult {
         let pieces = self.reachable.pieces(addr, addr + words * 4);
         if pieces.iter().any(|(.., reachable)| reachable.is_none()) { Err(ILLEGAL_ADDRESS) } else { Ok(()) }
     }
 
     fn check(&mut self, addr: u64, words: u64, pattern: u32, result: u64) {
         let (mut wrong, mut first) = (0, None);
-        for (from, to, written) in self.contents.pieces(addr, addr + words * 4) {
+        for (from, to, written) in self.data.pieces(addr, addr + words * 4) {
             let is_same = |at: u64| value(written, at) == word_at(pattern, low((at - addr) / 4));
             // A pattern is right everywhere or nowhere, numbers of the same value hardly twice.
             let same = match written {
@@ -351,15 +351,15 @@ impl Driver {
             let words = [low(wrong), found, low(at), low(at >> 32)];
             for (index, word) in words.into_iter().enumerate() {
                 let place = result + 4 * index as u64;
-                self.contents.set(place, place + 4, Written::Words(word));
+                self.data.set(place, place + 4, Written::Words(word));
             }
         }
     }
 
-    pub(crate) fn read_words(&mut self, addr: u64, count: usize) -> Answer<Vec<u32>> {
+    pub(crate) fn read_words(&mut self, addr: u64, count: usize) -> CudaResult<Vec<u32>> {
         self.finish(0)?;
         self.reach(addr, count as u64)?;
-        let words = self.contents.pieces(addr, addr + count as u64 * 4).into_iter();
+        let words = self.data.pieces(addr, addr + count as u64 * 4).into_iter();
         Ok(words
             .flat_map(|(from, to, written)| (from..to).step_by(4).map(move |at| (written, at)))
             .map(|(written, at)| value(written, at))
@@ -376,7 +376,7 @@ impl Driver {
         self.modules.contains(&module)
     }
 
-    pub(crate) fn unload_module(&mut self, module: u64) -> Answer {
+    pub(crate) fn unload_module(&mut self, module: u64) -> CudaResult {
         if self.modules.remove(&module) { Ok(()) } else { Err(INVALID_HANDLE) }
     }
 
@@ -384,7 +384,7 @@ impl Driver {
         self.host.insert(addr);
     }
 
-    pub(crate) fn remove_host(&mut self, addr: u64) -> Answer {
+    pub(crate) fn remove_host(&mut self, addr: u64) -> CudaResult {
         if self.host.remove(&addr) { Ok(()) } else { Err(INVALID_VALUE) }
     }
 }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use blockyard_device::{
-    DeviceError, DeviceMemory, HostMemory, MemoryInfo, Pinning, StreamEvent, Taken, VirtualDevice,
+    DeviceError, DeviceMemory, HostMemory, MemoryInfo, PinnedAllocation, Pinning, StreamEvent, VirtualDevice,
     VirtualHostMemory, VirtualMemory,
 };
 use blockyard_record::{Bytes, DeviceAddr, HostAddr, StreamId};
@@ -12,8 +12,8 @@ use crate::input::Input;
 
 /// Failures to come, and how many there were.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Failures {
-    armed: Cell<Option<Armed>>,
+pub(crate) struct FailureInjector {
+    armed: Cell<Option<PlannedFailure>>,
     failed: Cell<u32>,
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct Failures {
 #[derive(Clone, Debug)]
 pub(crate) struct FailingDevice {
     pub(crate) inner: VirtualDevice,
-    pub(crate) failures: Failures,
+    pub(crate) failures: FailureInjector,
     /// Whether it has memory that comes page by page.
     has_pages: bool,
 }
@@ -30,15 +30,15 @@ pub(crate) struct FailingDevice {
 #[derive(Clone, Debug)]
 pub(crate) struct FailingHost {
     pub(crate) inner: VirtualHostMemory,
-    pub(crate) failures: Failures,
+    pub(crate) failures: FailureInjector,
 }
 
 /// A failure to come, after so many calls of its kind that work.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Armed {
+pub(crate) struct PlannedFailure {
     pub(crate) call: Call,
     pub(crate) working: u8,
-    pub(crate) failure: Failure,
+    pub(crate) failure: InjectedFailure,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Call {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Failure {
+pub(crate) enum InjectedFailure {
     OutOfMemory,
     Unknown,
     Lost,
@@ -81,7 +81,7 @@ pub(crate) enum Failure {
     Driver,
 }
 
-impl Failure {
+impl InjectedFailure {
     pub(crate) const ALL: [Self; 5] =
         [Self::OutOfMemory, Self::Unknown, Self::Lost, Self::Sticky, Self::Driver];
 
@@ -97,18 +97,18 @@ impl Failure {
     }
 }
 
-impl Failures {
+impl FailureInjector {
     /// Plans a failure in place of the one that was planned.
-    pub(crate) fn arm(&self, armed: Option<Armed>) {
+    pub(crate) fn arm(&self, armed: Option<PlannedFailure>) {
         self.armed.set(armed);
     }
 
     /// Plans what the input says, or nothing.
     pub(crate) fn arm_by(&self, input: &mut Input<'_>) {
-        self.arm(input.chance().then(|| Armed {
+        self.arm(input.chance().then(|| PlannedFailure {
             call: input.of(&Call::ALL),
             working: input.byte() % 4,
-            failure: input.of(&Failure::ALL),
+            failure: input.of(&InjectedFailure::ALL),
         }));
     }
 
@@ -123,11 +123,11 @@ impl Failures {
             return Ok(());
         };
         if let Some(working) = armed.working.checked_sub(1) {
-            self.armed.set(Some(Armed { working, ..armed }));
+            self.armed.set(Some(PlannedFailure { working, ..armed }));
             return Ok(());
         }
         // What broke a device breaks its later calls too.
-        if !matches!(armed.failure, Failure::Sticky) {
+        if !matches!(armed.failure, InjectedFailure::Sticky) {
             self.armed.set(None);
         }
         self.failed.set(self.failed.get() + 1);
@@ -137,14 +137,14 @@ impl Failures {
 
 impl FailingDevice {
     pub(crate) fn new(total: Bytes, has_pages: bool) -> Self {
-        Self { inner: VirtualDevice::new(total), failures: Failures::default(), has_pages }
+        Self { inner: VirtualDevice::new(total), failures: FailureInjector::default(), has_pages }
     }
 }
 
 impl HostMemory for FailingHost {
     type Event = StreamEvent;
 
-    fn allocate(&mut self, size: Bytes, pinning: Pinning) -> Result<Taken, DeviceError> {
+    fn allocate(&mut self, size: Bytes, pinning: Pinning) -> Result<PinnedAllocation, DeviceError> {
         self.failures.pass(Call::Allocate)?;
         self.inner.allocate(size, pinning)
     }

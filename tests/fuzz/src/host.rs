@@ -4,7 +4,7 @@ use blockyard_allocator::{HostAllocation, HostAllocator, HostError, PinnedConfig
 use blockyard_device::VirtualHostMemory;
 use blockyard_record::{Bytes, HostStats};
 
-use crate::failing::{FailingHost, Failures};
+use crate::failing::{FailingHost, FailureInjector};
 use crate::input::Input;
 
 /// More would only be slow.
@@ -43,8 +43,10 @@ struct World {
 
 impl World {
     fn new(input: &mut Input<'_>) -> Self {
-        let memory =
-            FailingHost { inner: VirtualHostMemory::new(input.capacity()), failures: Failures::default() };
+        let memory = FailingHost {
+            inner: VirtualHostMemory::new(input.capacity()),
+            failures: FailureInjector::default(),
+        };
         let config = config(input);
         let other = HostAllocator::new(VirtualHostMemory::new(Bytes::gib(1)), PinnedConfig::default());
         let has_reserve = !config.reserve_segment_size.is_zero();

@@ -30,10 +30,10 @@ pub use recording::recording;
 pub use workload::workload;
 
 /// A function that must not panic, whatever the bytes.
-pub type Target = fn(&[u8]);
+pub type FuzzTarget = fn(&[u8]);
 
 /// All targets by their names.
-pub const TARGETS: [(&str, Target); 6] = [
+pub const TARGETS: [(&str, FuzzTarget); 6] = [
     ("operations", operations),
     ("malloc_async", malloc_async),
     ("host", host),
@@ -47,7 +47,7 @@ pub const TARGETS: [(&str, Target); 6] = [
 /// # Errors
 ///
 /// When a file cannot be read.
-pub fn on_named_files(target: Target) -> std::io::Result<()> {
+pub fn on_named_files(target: FuzzTarget) -> std::io::Result<()> {
     for path in std::env::args_os().skip(1) {
         println!("{}", path.display());
         target(&std::fs::read(&path)?);

@@ -110,9 +110,9 @@ impl World {
     fn check(&mut self) -> (Snapshot, Stats, usize) {
         self.allocator.check().unwrap();
         let (snapshot, stats) = (self.allocator.snapshot(), self.allocator.counted_stats());
-        let told = self.allocator.sink().state();
-        assert_eq!(told.snapshot(), snapshot, "events give the snapshot");
-        assert_eq!(*told.stats(), stats, "events give the statistics");
+        let followed = self.allocator.sink().state();
+        assert_eq!(followed.snapshot(), snapshot, "events give the snapshot");
+        assert_eq!(*followed.stats(), stats, "events give the statistics");
         let events = self.allocator.sink().events();
         assert_eq!(allocated(&snapshot), self.allocations(), "what callers hold is what is allocated");
         let free = self.allocator.device_mut().inner.memory_info().unwrap().free;

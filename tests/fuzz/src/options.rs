@@ -2,7 +2,7 @@
 
 use blockyard_allocator::{AllocatorConfig, BackendAllocator, Environment};
 use blockyard_device::VirtualDevice;
-use blockyard_record::{Bytes, Silent, StreamId};
+use blockyard_record::{Bytes, NullSink, StreamId};
 
 const MIB: u64 = 1 << 20;
 
@@ -98,7 +98,7 @@ fn check_environment(text: &str) {
 }
 
 fn check_use(config: AllocatorConfig) {
-    let mut allocator = BackendAllocator::new(VirtualDevice::new(Bytes::mib(256)), config, Silent);
+    let mut allocator = BackendAllocator::new(VirtualDevice::new(Bytes::mib(256)), config, NullSink);
     let mut live = Vec::new();
     for size in [1, 513, MIB, MIB + 1, 3 * MIB + 7, 10 * MIB, 21 * MIB, 33 * MIB, (1 << 60) - 1] {
         live.extend(allocator.allocate(Bytes::new(size), StreamId::DEFAULT));

@@ -24,17 +24,17 @@ pub fn recording(data: &[u8]) {
 /// Asks for everything that a recording tells.
 fn visit(recording: &Recording) {
     for step in 0..=recording.step_count().min(1000) {
-        let _ = (recording.step(step), recording.outcome(step), recording.ledger_after(step));
+        let _ = (recording.step(step), recording.outcome(step), recording.breakdown_after(step));
     }
     let events = recording.event_count();
     for event in [0, 1, events / 2, events, events + 1] {
         let _ = (recording.event(event), recording.step_of_event(event), recording.steps_done(event));
         if let Ok(state) = recording.state_at(event) {
-            let _ = (state.snapshot(), state.ledger());
+            let _ = (state.snapshot(), state.breakdown());
         }
     }
     for allocation in [0, 1, u32::MAX].map(AllocationId::new) {
-        let _ = (recording.name(allocation), recording.born(allocation));
+        let _ = (recording.name(allocation), recording.allocated_at(allocation));
     }
-    let _ = (recording.trace(), recording.labels(), recording.streams(), recording.troubles());
+    let _ = (recording.trace(), recording.labels(), recording.streams(), recording.failed_steps());
 }

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use blockyard_record::{Bytes, StreamId};
-use blockyard_replay::{Settings, run};
-use blockyard_workload::edit::{Action, EditError, insert};
+use blockyard_replay::{RunSettings, run};
+use blockyard_workload::edit::{EditAction, EditError, insert};
 use blockyard_workload::{Request, TensorId, Workload, parse_size};
 
 /// Longer workloads would only be slow.
@@ -45,7 +45,7 @@ fn check_names(workload: &Workload) {
 }
 
 fn check_run(workload: &Workload) {
-    let settings = Settings {
+    let settings = RunSettings {
         title: String::new(),
         config: "expandable_segments:False".parse().unwrap(),
         capacity: Bytes::mib(100),
@@ -63,16 +63,16 @@ fn check_edits(text: &str, workload: &Workload, data: &[u8]) {
     let tensor = TensorId::new(u32::try_from(seed / 7 % 8).unwrap());
     let stream = StreamId::new((seed / 3 % 3) as u64);
     for action in [
-        Action::Allocate { size: Bytes::mib(3), stream },
-        Action::Free { tensor },
-        Action::RecordStream { tensor, stream },
-        Action::Advance { stream: None },
-        Action::DeclareStream,
+        EditAction::Allocate { size: Bytes::mib(3), stream },
+        EditAction::Free { tensor },
+        EditAction::RecordStream { tensor, stream },
+        EditAction::Advance { stream: None },
+        EditAction::DeclareStream,
     ] {
         match insert(text, workload, done, action) {
             Ok(edit) => {
                 let after = Workload::parse(&edit.text).unwrap();
-                let removed = usize::from(matches!(action, Action::Free { .. }));
+                let removed = usize::from(matches!(action, EditAction::Free { .. }));
                 let (before, after) = (workload.requests().len(), after.requests().len());
                 assert!(after <= before + edit.added && after + removed >= before + edit.added);
             }

@@ -12,9 +12,9 @@ fn lines(lines: &[&str]) -> String {
 }
 
 /// How the steps ended that did not simply work.
-fn troubles(product: &Product) -> Vec<String> {
-    let troubles = product.recording.troubles().iter();
-    let texts = troubles.map(|(step, outcome)| match outcome {
+fn failed_steps(product: &Product) -> Vec<String> {
+    let failed_steps = product.recording.failed_steps().iter();
+    let texts = failed_steps.map(|(step, outcome)| match outcome {
         Outcome::Done => format!("{step}: done"),
         Outcome::OutOfMemory(_) => format!("{step}: out of memory"),
         Outcome::Refused(text) | Outcome::Skipped(text) => format!("{step}: {text}"),
@@ -105,7 +105,7 @@ fn sizes_of_all_kinds_get_an_answer() {
     let product = open(lines(&operations)).unwrap();
     let too_large = "CUDA out of memory. Tried to allocate more than 1EB memory.";
     assert_eq!(
-        troubles(&product),
+        failed_steps(&product),
         [
             "4: out of memory".to_owned(),
             "5: tensor 2 was never allocated: its request failed".to_owned(),
@@ -123,9 +123,9 @@ fn a_device_of_any_size_gets_an_answer() {
         for (total, is_enough) in [(0, false), (1, false), (u64::MAX, conf.is_empty())] {
             let meta = format!(r#"{{"meta":{{"total_memory":{total},"conf":"{conf}"}}}}"#);
             let product = open(format!("{meta}\n{}", r#"{"op":"alloc","id":7,"size":5}"#)).unwrap();
-            assert_eq!(troubles(&product).is_empty(), is_enough, "{total} bytes, {conf:?}");
-            let ledger = product.recording.ledger_after(0).unwrap();
-            assert_eq!(ledger.capacity(), Bytes::new(total));
+            assert_eq!(failed_steps(&product).is_empty(), is_enough, "{total} bytes, {conf:?}");
+            let breakdown = product.recording.breakdown_after(0).unwrap();
+            assert_eq!(breakdown.capacity(), Bytes::new(total));
         }
     }
 }
@@ -145,33 +145,40 @@ fn a_device_of_16_eib_counts_on_without_overflow() {
     let meta = format!(r#"{{"meta":{{"total_memory":{}}}}}"#, u64::MAX);
     let product = open(format!("{meta}\n{}", operations.join("\n"))).unwrap();
     for step in 0..product.recording.step_count() {
-        let ledger = product.recording.ledger_after(step).unwrap();
-        let held = ledger.requested.get().div_ceil(most);
-        assert_eq!((ledger.capacity().get(), ledger.rounding.get()), (u64::MAX, held), "after step {step}");
+        let breakdown = product.recording.breakdown_after(step).unwrap();
+        let held = breakdown.requested.get().div_ceil(most);
+        assert_eq!(
+            (breakdown.capacity().get(), breakdown.rounding.get()),
+            (u64::MAX, held),
+            "after step {step}"
+        );
     }
 }
 
 #[test]
 fn absurd_streams_and_pools_get_an_answer() {
     let alloc = format!(r#"{{"op":"alloc","id":7,"size":5,"stream":{}}}"#, u64::MAX);
-    assert!(troubles(&open(lines(&[&alloc])).unwrap()).is_empty(), "without a list the number is the handle");
+    assert!(
+        failed_steps(&open(lines(&[&alloc])).unwrap()).is_empty(),
+        "without a list the number is the handle"
+    );
     let listed = r#"{"meta":{"total_memory":1073741824,"streams":[0,5]}}"#;
     check_refused(
         format!("{listed}\n{alloc}"),
         "line 2: stream 18446744073709551615 is not in the list of streams of the first line",
     );
     let pool = format!(r#"{{"op":"alloc","id":7,"size":5,"pool":{}}}"#, u32::MAX);
-    assert!(troubles(&open(lines(&[&pool])).unwrap()).is_empty());
+    assert!(failed_steps(&open(lines(&[&pool])).unwrap()).is_empty());
     let segment = r#"{"segments":[{"address":2097152,"total_size":2097152,"segment_type":"small","segment_pool_id":[0,4294967295],"blocks":[]}]}"#;
     let trace = r#"{"trace":[["segment_alloc",2097152,2097152,0],["alloc",2097152,5,0]]}"#;
-    assert!(troubles(&open(lines(&[trace, segment])).unwrap()).is_empty());
+    assert!(failed_steps(&open(lines(&[trace, segment])).unwrap()).is_empty());
 }
 
 #[test]
 fn fractions_outside_of_0_to_1_are_refused_in_their_step() {
     for fraction in ["-0.5", "1.01", "1e3"] {
         let product = open(lines(&[&format!(r#"{{"op":"set_fraction","fraction":{fraction}}}"#)])).unwrap();
-        let text = &troubles(&product)[0];
+        let text = &failed_steps(&product)[0];
         assert!(
             text.starts_with("0: invalid fraction:") && text.ends_with("Please set within [0, 1]."),
             "{text}"

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use blockyard_device::VirtualDevice;
 use blockyard_pytorch::{Meta, OperationKind, log, memory_summary, stat_values};
 use blockyard_record::Bytes;
-use blockyard_replay::{Runner, Settings, job};
+use blockyard_replay::{RunSettings, Runner, job};
 use blockyard_workload::{Request, Workload};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -37,7 +37,7 @@ fn operations(config: &str) -> String {
     let workload = Workload::parse(text).unwrap();
     let meta = Meta { config: config.to_owned(), total_memory: Bytes::mib(64), ..Meta::default() };
     let settings =
-        Settings { title: String::new(), config: config.parse().unwrap(), capacity: meta.total_memory };
+        RunSettings { title: String::new(), config: config.parse().unwrap(), capacity: meta.total_memory };
     let mut runner = Runner::new(VirtualDevice::new(settings.capacity), &settings, &workload).with_trace();
     let all = |values: &[i64]| values.iter().copied().enumerate().collect::<Vec<_>>();
     let mut lines = vec![
@@ -272,7 +272,7 @@ fn check_answer(bytes: &[u8]) {
         Ok(product) => {
             let recording = &product.recording;
             let end = recording.state_at(recording.event_count()).unwrap();
-            assert_eq!(end.ledger().capacity(), recording.capacity());
+            assert_eq!(end.breakdown().capacity(), recording.capacity());
             let again = job::Job::Open { name: String::new(), bytes: bytes.to_vec() };
             let again = job::perform(&again, &mut |_| ControlFlow::Continue(())).unwrap();
             assert_eq!(again.recording.to_bytes().unwrap(), recording.to_bytes().unwrap());

@@ -36,8 +36,8 @@ fn a_million_steps_run_and_report_their_progress() {
     let product = result.unwrap();
     assert_eq!(product.recording.step_count(), 1_000_000);
     assert_eq!(product.recording.event_count(), 1 + 500_000 * 5);
-    let ledger = product.recording.ledger_after(999_999).unwrap();
-    assert_eq!((ledger.cached, ledger.allocated()), (Bytes::mib(20), Bytes::ZERO));
+    let breakdown = product.recording.breakdown_after(999_999).unwrap();
+    assert_eq!((breakdown.cached, breakdown.allocated()), (Bytes::mib(20), Bytes::ZERO));
 
     assert!(reports.len() > 10, "{} reports", reports.len());
     let running: Vec<&Progress> = reports.iter().filter(|progress| progress.phase == "running").collect();

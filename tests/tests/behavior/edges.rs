@@ -2,7 +2,7 @@
 
 use blockyard_allocator::{AllocError, AllocatorConfig, CachingAllocator};
 use blockyard_device::VirtualDevice;
-use blockyard_record::{Bytes, Event, Silent, StreamId};
+use blockyard_record::{Bytes, Event, NullSink, StreamId};
 use expect_test::expect;
 
 use crate::picture::{DEVICE, check};
@@ -17,10 +17,10 @@ fn zero_bytes_are_allocated_without_a_trace() {
 #[test]
 fn an_exbibyte_is_refused_before_anything_is_counted() {
     let played = check("a = alloc 1152921504606846976; b = alloc 18446744073709551615", &expect![[""]]);
-    let told = "CUDA out of memory. Tried to allocate more than 1EB memory.";
+    let message = "CUDA out of memory. Tried to allocate more than 1EB memory.";
     let wanted = [
-        format!("a = alloc 1152921504606846976 B: {told}"),
-        format!("b = alloc 18446744073709551615 B: {told}"),
+        format!("a = alloc 1152921504606846976 B: {message}"),
+        format!("b = alloc 18446744073709551615 B: {message}"),
     ];
     assert_eq!(played.messages(), wanted);
     assert_eq!(played.recording.event_count(), 0);
@@ -88,7 +88,7 @@ fn a_limit_set_later_does_not_release_parts_of_a_segment() {
 fn a_part_of_a_divided_segment_is_never_released_by_itself() {
     // PyTorch asks the device to release it here, which the device refuses.
     let device = VirtualDevice::new(Bytes::mib(64));
-    let mut allocator = CachingAllocator::new(device, AllocatorConfig::default(), Silent);
+    let mut allocator = CachingAllocator::new(device, AllocatorConfig::default(), NullSink);
     let whole = allocator.allocate(Bytes::mib(50), StreamId::DEFAULT).unwrap();
     allocator.free(whole).unwrap();
     let _front = allocator.allocate(Bytes::mib(10), StreamId::DEFAULT).unwrap();

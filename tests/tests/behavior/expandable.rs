@@ -86,9 +86,9 @@ fn w10_the_lowest_hole_is_mapped_again() {
         requested_bytes 46137344/62914560/67108864/20971520
         num_sync_all_streams 1, num_device_alloc 4, num_device_free 1
     "#]]);
-    let [first, rest, ..] = &played.segments[0].blocks[..] else { panic!("two blocks and more") };
+    let [first, remainder, ..] = &played.segments[0].blocks[..] else { panic!("two blocks and more") };
     assert_eq!(
-        (first.size.get(), rest.size.get(), rest.requested.get()),
+        (first.size.get(), remainder.size.get(), remainder.requested.get()),
         (4_194_304, 16_777_216, 20_971_520)
     );
 }
@@ -124,6 +124,6 @@ fn w10_a_hole_that_fits_is_taken_before_anything_grows() {
             requested_bytes 87031808/87031808/128974848/41943040
             num_sync_all_streams 1, num_device_alloc 5, num_device_free 1
         "#]]);
-    let [_, hole, rest, ..] = &played.segments[0].blocks[..] else { panic!("three blocks and more") };
-    assert_eq!((hole.requested.get(), rest.size.get()), (29 << 20, 7_340_032));
+    let [_, hole, remainder, ..] = &played.segments[0].blocks[..] else { panic!("three blocks and more") };
+    assert_eq!((hole.requested.get(), remainder.size.get()), (29 << 20, 7_340_032));
 }

@@ -53,15 +53,15 @@ impl DeviceMemory for Strict {
     }
 }
 
-type Shared = SharedAllocator<Strict, Vec<Event>>;
+type StrictAllocator = SharedAllocator<Strict, Vec<Event>>;
 
-fn shared() -> Shared {
+fn shared() -> StrictAllocator {
     let device = Strict { memory: VirtualDevice::new(Bytes::gib(1)), streams: BTreeSet::from([MAIN, SIDE]) };
     SharedAllocator::new(CachingAllocator::new(device, AllocatorConfig::default(), Vec::new()))
 }
 
 /// All that can be seen of the allocator.
-fn moment(shared: &Shared) -> (Snapshot, Stats, Vec<Event>) {
+fn moment(shared: &StrictAllocator) -> (Snapshot, Stats, Vec<Event>) {
     shared.with(|allocator| {
         allocator.check().unwrap();
         (allocator.snapshot(), allocator.stats(), allocator.sink().clone())
@@ -70,10 +70,13 @@ fn moment(shared: &Shared) -> (Snapshot, Stats, Vec<Event>) {
 
 /// Neither can the address be freed nor noted for a stream, and nothing changes.
 #[track_caller]
-fn check_refused(shared: &Shared, addr: DeviceAddr) {
+fn check_refused(shared: &StrictAllocator, addr: DeviceAddr) {
     let before = moment(shared);
     for refused in [shared.free(addr), shared.record_stream(addr, SIDE)] {
-        assert!(matches!(refused, Err(AllocError::InvalidPointer(told)) if told == addr), "{refused:?}");
+        assert!(
+            matches!(refused, Err(AllocError::InvalidPointer(reported)) if reported == addr),
+            "{refused:?}"
+        );
     }
     assert_eq!(moment(shared), before);
 }

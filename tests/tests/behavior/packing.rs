@@ -163,8 +163,8 @@ fn w2_best_fit_takes_the_hole_and_not_the_tail() {
         num_device_alloc 1
     "#]],
     );
-    let rest = &played.segments[0].blocks[1];
-    assert_eq!((rest.size.get(), rest.requested.get()), (512, 1));
+    let remainder = &played.segments[0].blocks[1];
+    assert_eq!((remainder.size.get(), remainder.requested.get()), (512, 1));
 }
 
 #[test]
@@ -279,7 +279,7 @@ fn w4_equal_blocks_are_taken_from_the_lowest_address_on() {
     "#]],
     );
     let taken = &played.segments[0].blocks;
-    assert_eq!((taken.len(), taken[0].size.get()), (1, 20_971_520), "a rest of 1 MiB is not split off");
+    assert_eq!((taken.len(), taken[0].size.get()), (1, 20_971_520), "a remainder of 1 MiB is not split off");
 }
 
 #[test]
@@ -302,8 +302,8 @@ fn w4_a_rest_of_more_than_a_mebibyte_is_split_off() {
         num_device_alloc 2
     "#]],
     );
-    let rest = &played.segments[0].blocks[1];
-    assert_eq!((rest.size.get(), rest.requested.get()), (1_049_088, 19_922_944));
+    let remainder = &played.segments[0].blocks[1];
+    assert_eq!((remainder.size.get(), remainder.requested.get()), (1_049_088, 19_922_944));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use blockyard_record::{
     BlockSnapshot, BlockState, Bytes, Outcome, Recording, SegmentSnapshot, Stat, Stats, TraceEntry,
 };
-use blockyard_replay::{Settings, run};
+use blockyard_replay::{RunSettings, run};
 use blockyard_workload::Workload;
 use expect_test::Expect;
 
@@ -31,8 +31,11 @@ impl Device {
     #[track_caller]
     pub(crate) fn play(self, text: &str) -> Played {
         let workload = Workload::parse(text).unwrap();
-        let settings =
-            Settings { title: String::new(), config: self.config.parse().unwrap(), capacity: self.capacity };
+        let settings = RunSettings {
+            title: String::new(),
+            config: self.config.parse().unwrap(),
+            capacity: self.capacity,
+        };
         let recording = run(&workload, &settings, &mut |_| ControlFlow::Continue(())).unwrap();
         let state = recording.state_at(recording.event_count()).unwrap();
         Played { stats: *state.stats(), segments: state.snapshot().segments, recording }
@@ -87,8 +90,8 @@ impl Played {
 
     /// The messages of steps that did not simply work.
     pub(crate) fn messages(&self) -> Vec<&str> {
-        let troubles = self.recording.troubles().iter();
-        let messages = troubles.map(|(_, outcome)| match outcome {
+        let failed_steps = self.recording.failed_steps().iter();
+        let messages = failed_steps.map(|(_, outcome)| match outcome {
             Outcome::Done => "",
             Outcome::OutOfMemory(text) | Outcome::Refused(text) | Outcome::Skipped(text) => text,
         });

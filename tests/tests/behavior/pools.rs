@@ -200,14 +200,14 @@ fn settings_change_in_the_middle_of_a_run() {
 }
 
 #[test]
-fn steps_that_have_no_events_are_told_too() {
+fn steps_that_have_no_events_are_reported_too() {
     let played = DEVICE.play("pool p use_on_oom; enter p; leave p; destroy p; set max_split_size_mb:64");
-    let told: Vec<String> = (0..5)
+    let reported: Vec<String> = (0..5)
         .map(|step| describe_step(&played.recording, step))
         .map(|words| format!("{}: {}", words.title, words.sentence))
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             "pool p use_on_oom: makes a memory pool; requests elsewhere that would fail may take what it has cached",
             "enter p: what follows comes from the memory pool p",

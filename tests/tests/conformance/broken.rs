@@ -4,9 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use blockyard_allocator::{AllocError, Allocation, CachingAllocator};
 use blockyard_device::{Advance, DeviceError, DeviceMemory, MemoryInfo, VirtualMemory};
-use blockyard_record::{Bytes, DeviceAddr, Silent, StreamId};
-use blockyard_tests::workload::{Blocks, Report, check_reuse_waits, run};
-use blockyard_tests::{Contents, Fault, SimulatedMemory, conformance};
+use blockyard_record::{Bytes, DeviceAddr, NullSink, StreamId};
+use blockyard_tests::workload::{Blocks, WorkloadReport, check_reuse_waits, run};
+use blockyard_tests::{Fault, PatternMemory, SimulatedMemory, conformance};
 
 use crate::simulated::PLAN;
 
@@ -52,7 +52,7 @@ impl Advance for Broken {
     }
 }
 
-impl Contents for Broken {
+impl PatternMemory for Broken {
     fn fill(
         &mut self,
         stream: StreamId,
@@ -149,7 +149,7 @@ struct Mistaken {
 impl Mistaken {
     fn new(mistake: Mistake) -> Self {
         let device = Memory::new(Bytes::gib(4));
-        Self { allocator: CachingAllocator::new(device, "".parse().unwrap(), Silent), mistake, calls: 0 }
+        Self { allocator: CachingAllocator::new(device, "".parse().unwrap(), NullSink), mistake, calls: 0 }
     }
 }
 
@@ -188,8 +188,8 @@ impl Blocks for Mistaken {
     }
 }
 
-fn over(defect: Defect, conf: &str) -> Report {
-    let mut allocator = CachingAllocator::new(Broken::new(defect), conf.parse().unwrap(), Silent);
+fn over(defect: Defect, conf: &str) -> WorkloadReport {
+    let mut allocator = CachingAllocator::new(Broken::new(defect), conf.parse().unwrap(), NullSink);
     run(&mut allocator, PLAN).unwrap()
 }
 
@@ -203,14 +203,15 @@ fn what_is_not_broken_passes() {
     assert_eq!(over(Defect::Nothing, "").faults, []);
     assert!(!fails(conformance::check_segments, Defect::Nothing));
     assert!(!fails(conformance::check_events, Defect::Nothing));
-    assert!(!fails(conformance::check_contents, Defect::Nothing));
+    assert!(!fails(conformance::check_data, Defect::Nothing));
 }
 
 #[test]
 fn events_that_complete_too_early_are_found() {
     assert!(over(Defect::EarlyEvents, "").faults.len() > 10);
     assert!(fails(conformance::check_events, Defect::EarlyEvents));
-    let mut allocator = CachingAllocator::new(Broken::new(Defect::EarlyEvents), "".parse().unwrap(), Silent);
+    let mut allocator =
+        CachingAllocator::new(Broken::new(Defect::EarlyEvents), "".parse().unwrap(), NullSink);
     let held = catch_unwind(AssertUnwindSafe(|| check_reuse_waits(&mut allocator)));
     assert!(held.is_err() || held.is_ok_and(|faults| !faults.unwrap().is_empty()));
 }
@@ -218,7 +219,7 @@ fn events_that_complete_too_early_are_found() {
 #[test]
 fn segments_that_overlap_are_found() {
     assert!(fails(conformance::check_segments, Defect::Overlap));
-    assert!(fails(conformance::check_contents, Defect::Overlap));
+    assert!(fails(conformance::check_data, Defect::Overlap));
 }
 
 #[test]

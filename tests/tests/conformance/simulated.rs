@@ -3,19 +3,24 @@
 use blockyard_allocator::CachingAllocator;
 use blockyard_device::{DeviceMemory, VirtualDevice};
 use blockyard_record::Bytes;
-use blockyard_tests::workload::{Counts, Plan, check_reuse_waits, run};
+use blockyard_tests::workload::{EventCounts, RandomWorkload, check_reuse_waits, run};
 use blockyard_tests::{SimulatedMemory, conformance};
 
-pub(crate) const PLAN: Plan =
-    Plan { seed: 1, requests: 3000, streams: 3, largest: Bytes::mib(96), most_live: Bytes::mib(512) };
+pub(crate) const PLAN: RandomWorkload = RandomWorkload {
+    seed: 1,
+    requests: 3000,
+    streams: 3,
+    largest: Bytes::mib(96),
+    most_live: Bytes::mib(512),
+};
 
-fn allocator(conf: &str) -> CachingAllocator<SimulatedMemory, Counts> {
+fn allocator(conf: &str) -> CachingAllocator<SimulatedMemory, EventCounts> {
     let device = SimulatedMemory::new(Bytes::gib(4));
-    CachingAllocator::new(device, conf.parse().unwrap(), Counts::default())
+    CachingAllocator::new(device, conf.parse().unwrap(), EventCounts::default())
 }
 
 /// Runs a few workloads and returns what the allocator did.
-fn counted(conf: &str) -> Counts {
+fn counted(conf: &str) -> EventCounts {
     let mut allocator = allocator(conf);
     for seed in 1..=4 {
         let report = run(&mut allocator, PLAN.with_seed(seed)).unwrap();
@@ -44,17 +49,17 @@ fn a_device_with_contents_does_what_the_trait_says() {
     conformance::check_out_of_memory(&mut device);
     conformance::check_events(&mut device);
     conformance::check_virtual_memory(&mut device);
-    conformance::check_contents(&mut device);
+    conformance::check_data(&mut device);
 }
 
 #[test]
-fn blocks_keep_their_contents_under_default_settings() {
+fn blocks_keep_their_data_under_default_settings() {
     let counts = counted("");
     assert!(counts.splits > 1000 && counts.merges > 1000 && counts.released > 100, "{counts:?}");
 }
 
 #[test]
-fn blocks_keep_their_contents_under_split_limits_and_garbage_collection() {
+fn blocks_keep_their_data_under_split_limits_and_garbage_collection() {
     let counts = counted(
         "max_split_size_mb:32,garbage_collection_threshold:0.6,per_process_memory_fraction:0.2,\
          roundup_power2_divisions:4",
@@ -63,7 +68,7 @@ fn blocks_keep_their_contents_under_split_limits_and_garbage_collection() {
 }
 
 #[test]
-fn blocks_keep_their_contents_when_memory_is_mapped_anew() {
+fn blocks_keep_their_data_when_memory_is_mapped_anew() {
     let counts = counted("expandable_segments:True");
     assert!(counts.splits > 1000 && counts.mapped > 100 && counts.unmapped > 100, "{counts:?}");
 }

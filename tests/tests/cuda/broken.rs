@@ -6,26 +6,26 @@ use std::process::Command;
 use blockyard_device::{DeviceError, DeviceMemory};
 use blockyard_device_cuda::{CudaDevice, CudaError};
 use blockyard_record::{Bytes, StreamId};
-use blockyard_tests::Contents;
+use blockyard_tests::PatternMemory;
 use blockyard_tests::cuda::{CudaMemory, on_cuda};
 
 const IS_CHILD: &str = "BLOCKYARD_BREAKS_ITS_DEVICE";
 
 #[test]
-fn work_that_breaks_the_device_is_told_as_such_from_then_on() {
+fn work_that_breaks_the_device_is_reported_as_such_from_then_on() {
     if std::env::var_os(IS_CHILD).is_some() {
         break_the_device();
         return;
     }
     on_cuda(|_| {
-        let name = "broken::work_that_breaks_the_device_is_told_as_such_from_then_on";
+        let name = "broken::work_that_breaks_the_device_is_reported_as_such_from_then_on";
         let this = std::env::current_exe().unwrap();
         let child =
             Command::new(this).args(["--exact", name, "--nocapture"]).env(IS_CHILD, "1").output().unwrap();
-        let told = String::from_utf8_lossy(&child.stdout);
-        assert!(child.status.success(), "{told}\n{}", String::from_utf8_lossy(&child.stderr));
-        assert!(told.contains("broken as it should be"), "{told}");
-        println!("{told}");
+        let output = String::from_utf8_lossy(&child.stdout);
+        assert!(child.status.success(), "{output}\n{}", String::from_utf8_lossy(&child.stderr));
+        assert!(output.contains("broken as it should be"), "{output}");
+        println!("{output}");
     });
 }
 

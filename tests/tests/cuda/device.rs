@@ -5,8 +5,8 @@ use std::thread;
 
 use blockyard_allocator::{CachingAllocator, SharedAllocator};
 use blockyard_device::{DeviceError, DeviceMemory};
-use blockyard_device_cuda::{CudaDevice, OpenError, device_count, driver_version};
-use blockyard_record::{Bytes, Silent, StreamId};
+use blockyard_device_cuda::{CudaDevice, CudaOpenError, device_count, driver_version};
+use blockyard_record::{Bytes, NullSink, StreamId};
 use blockyard_tests::conformance;
 use blockyard_tests::cuda::{CudaMemory, on_cuda};
 
@@ -34,8 +34,8 @@ fn virtual_memory_is_as_the_trait_says() {
 }
 
 #[test]
-fn contents_are_as_the_trait_says() {
-    on_cuda(|device| conformance::check_contents(&mut CudaMemory::new(device)));
+fn data_is_as_the_trait_says() {
+    on_cuda(|device| conformance::check_data(&mut CudaMemory::new(device)));
 }
 
 #[test]
@@ -56,11 +56,11 @@ fn a_device_tells_what_it_is() {
 }
 
 #[test]
-fn a_number_that_no_device_has_is_told_with_those_that_exist() {
+fn a_number_that_no_device_has_is_reported_with_those_that_exist() {
     on_cuda(|_| {
         let count = device_count().unwrap();
         match CudaDevice::open(count) {
-            Err(OpenError::NoSuchDevice { index, count: found }) => {
+            Err(CudaOpenError::NoSuchDevice { index, count: found }) => {
                 assert_eq!((index, found), (count, count));
             }
             other => panic!("{other:?}"),
@@ -97,7 +97,7 @@ fn what_is_dropped_gives_everything_back() {
 #[test]
 fn calls_work_from_any_thread() {
     on_cuda(|device| {
-        let allocator = CachingAllocator::new(device, "".parse().unwrap(), Silent);
+        let allocator = CachingAllocator::new(device, "".parse().unwrap(), NullSink);
         let shared = Arc::new(SharedAllocator::new(allocator));
         thread::scope(|scope| {
             for stream in 0..4 {

@@ -7,7 +7,7 @@ use blockyard_device::{DeviceMemory, MirroredDevice, RecordedDevice};
 use blockyard_device_cuda::CudaDevice;
 use blockyard_pytorch::{RecordedRun, requests};
 use blockyard_record::{Bytes, DeviceAddr, Recording, TraceAction, TraceEntry};
-use blockyard_replay::{Settings, run_on, verify_on};
+use blockyard_replay::{RunSettings, run_on, verify_on};
 use blockyard_tests::cuda::on_cuda;
 
 const DEFAULT: &[&str] = &["mix", "small", "large", "pow", "tight", "streams"];
@@ -82,8 +82,8 @@ fn run_where_the_driver_likes(run: &RecordedRun, device: CudaDevice) -> Recordin
     run_on(device, &inferred.workload, &settings, &mut |_| ControlFlow::Continue(())).unwrap()
 }
 
-fn settings(run: &RecordedRun, capacity: Bytes) -> Settings {
-    Settings { title: run.meta.name.clone(), config: run.meta.config.parse().unwrap(), capacity }
+fn settings(run: &RecordedRun, capacity: Bytes) -> RunSettings {
+    RunSettings { title: run.meta.name.clone(), config: run.meta.config.parse().unwrap(), capacity }
 }
 
 /// The trace, but for what the driver reported free when memory ran out: a context and other programs have some of it.

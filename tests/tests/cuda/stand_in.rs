@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 
 use blockyard_allocator::CachingAllocator;
 use blockyard_device::{DeviceError, DeviceMemory};
-use blockyard_device_cuda::{CudaDevice, CudaError, OpenError, Patterns};
-use blockyard_record::{Bytes, Silent, StreamId};
+use blockyard_device_cuda::{CudaDevice, CudaError, CudaOpenError, Patterns};
+use blockyard_record::{Bytes, NullSink, StreamId};
 
 /// What the device of the recordings has.
 const RECORDED_MEMORY: &str = "150109880320";
@@ -60,9 +60,9 @@ fn on_stand_in(name: &str, settings: &[(&str, &str)], act: impl FnOnce()) {
         .envs(settings.iter().copied())
         .output()
         .unwrap();
-    let told =
+    let output =
         format!("{}\n{}", String::from_utf8_lossy(&child.stdout), String::from_utf8_lossy(&child.stderr));
-    assert!(child.status.success() && told.contains("done as it should be"), "{told}");
+    assert!(child.status.success() && output.contains("done as it should be"), "{output}");
 }
 
 fn open() -> CudaDevice {
@@ -102,17 +102,19 @@ fn the_whole_suite_passes() {
 }
 
 #[test]
-fn a_driver_without_devices_is_told() {
-    on_stand_in("a_driver_without_devices_is_told", &[("FAKE_CUDA_DEVICES", "0")], || {
-        assert!(matches!(CudaDevice::open(0), Err(OpenError::NoDevice { source: None })));
+fn a_driver_without_devices_is_reported() {
+    on_stand_in("a_driver_without_devices_is_reported", &[("FAKE_CUDA_DEVICES", "0")], || {
+        assert!(matches!(CudaDevice::open(0), Err(CudaOpenError::NoDevice { source: None })));
     });
 }
 
 #[test]
-fn a_driver_that_starts_with_no_device_is_told() {
-    let name = "a_driver_that_starts_with_no_device_is_told";
+fn a_driver_that_starts_with_no_device_is_reported() {
+    let name = "a_driver_that_starts_with_no_device_is_reported";
     on_stand_in(name, &[("FAKE_CUDA_FAIL", "cuInit:1:100")], || match CudaDevice::open(0) {
-        Err(OpenError::NoDevice { source: Some(word) }) => assert_eq!(word.name(), "CUDA_ERROR_NO_DEVICE"),
+        Err(CudaOpenError::NoDevice { source: Some(word) }) => {
+            assert_eq!(word.name(), "CUDA_ERROR_NO_DEVICE")
+        }
         other => panic!("{other:?}"),
     });
 }
@@ -122,18 +124,18 @@ fn a_device_number_is_held_against_the_devices() {
     let name = "a_device_number_is_held_against_the_devices";
     on_stand_in(name, &[("FAKE_CUDA_DEVICES", "2")], || {
         assert!(CudaDevice::open(1).is_ok());
-        assert!(matches!(CudaDevice::open(2), Err(OpenError::NoSuchDevice { index: 2, count: 2 })));
+        assert!(matches!(CudaDevice::open(2), Err(CudaOpenError::NoSuchDevice { index: 2, count: 2 })));
     });
 }
 
 #[test]
-fn a_context_that_does_not_fit_is_told() {
-    let name = "a_context_that_does_not_fit_is_told";
+fn a_context_that_does_not_fit_is_reported() {
+    let name = "a_context_that_does_not_fit_is_reported";
     on_stand_in(name, &[("FAKE_CUDA_FAIL", "cuDevicePrimaryCtxRetain:1:2,cuDeviceTotalMem:1:400")], || {
-        assert!(matches!(CudaDevice::open(0), Err(OpenError::OutOfMemory { .. })));
+        assert!(matches!(CudaDevice::open(0), Err(CudaOpenError::OutOfMemory { .. })));
         // The second try fails with its context retained, which is released again.
         match CudaDevice::open(0) {
-            Err(OpenError::Driver { operation: "cuDeviceTotalMem", source }) => {
+            Err(CudaOpenError::Driver { operation: "cuDeviceTotalMem", source }) => {
                 assert_eq!(source.code(), 400);
             }
             other => panic!("{other:?}"),
@@ -167,19 +169,19 @@ fn pages_are_mapped_all_or_none() {
 
 /// Ten processes are more than the first call has room for; what NVML does not know is left out.
 #[test]
-fn memory_that_runs_out_is_told_with_who_has_it() {
-    let name = "memory_that_runs_out_is_told_with_who_has_it";
+fn memory_that_runs_out_is_reported_with_who_has_it() {
+    let name = "memory_that_runs_out_is_reported_with_who_has_it";
     let mut held: Vec<String> = (1..=8).map(|id| format!("{}:{}", 700 + id, id << 20)).collect();
     held.push(format!("0:{}", 3u64 << 30));
     held.push(format!("999:{}", u64::MAX));
     let settings = [("FAKE_CUDA_MEMORY", "4294967296"), ("FAKE_CUDA_PROCESSES", &held.join(","))];
     on_stand_in(name, &settings, || {
         let mut device = open();
-        let told = device.memory_info().unwrap().processes;
-        assert_eq!(told.len(), 9);
-        assert_eq!((told[1].process, told[1].used), (Some(702), Bytes::mib(2)));
-        assert_eq!((told[8].process, told[8].used), (None, Bytes::gib(3)));
-        let mut allocator = CachingAllocator::new(device, "".parse().unwrap(), Silent);
+        let processes = device.memory_info().unwrap().processes;
+        assert_eq!(processes.len(), 9);
+        assert_eq!((processes[1].process, processes[1].used), (Some(702), Bytes::mib(2)));
+        assert_eq!((processes[8].process, processes[8].used), (None, Bytes::gib(3)));
+        let mut allocator = CachingAllocator::new(device, "".parse().unwrap(), NullSink);
         let error = allocator.allocate(Bytes::gib(5), StreamId::DEFAULT).unwrap_err().to_string();
         let words = "Process 708 has 8.00 MiB memory in use. \
                      Including non-PyTorch memory, this process has 3.00 GiB memory in use. Of the allocated";
@@ -188,8 +190,8 @@ fn memory_that_runs_out_is_told_with_who_has_it() {
 }
 
 #[test]
-fn a_sticky_error_is_told_by_every_later_call() {
-    let name = "a_sticky_error_is_told_by_every_later_call";
+fn a_sticky_error_is_reported_by_every_later_call() {
+    let name = "a_sticky_error_is_reported_by_every_later_call";
     on_stand_in(name, &[("FAKE_CUDA_FAIL", "cuEventRecord:1:719")], || {
         let mut device = open();
         let error = device.record_event(StreamId::DEFAULT).unwrap_err();
@@ -201,8 +203,8 @@ fn a_sticky_error_is_told_by_every_later_call() {
 }
 
 #[test]
-fn a_lost_device_is_told() {
-    on_stand_in("a_lost_device_is_told", &[("FAKE_CUDA_FAIL", "cuMemAlloc:1:709")], || {
+fn a_lost_device_is_reported() {
+    on_stand_in("a_lost_device_is_reported", &[("FAKE_CUDA_FAIL", "cuMemAlloc:1:709")], || {
         let error = open().allocate_segment(Bytes::mib(2)).unwrap_err();
         assert!(matches!(error, DeviceError::Lost { .. }), "{error:?}");
         assert_eq!(word(&error), "CUDA_ERROR_CONTEXT_IS_DESTROYED");
@@ -210,8 +212,8 @@ fn a_lost_device_is_told() {
 }
 
 #[test]
-fn what_goes_wrong_while_streams_go_on_is_told_by_the_next_call() {
-    let name = "what_goes_wrong_while_streams_go_on_is_told_by_the_next_call";
+fn what_goes_wrong_while_streams_go_on_is_reported_by_the_next_call() {
+    let name = "what_goes_wrong_while_streams_go_on_is_reported_by_the_next_call";
     on_stand_in(name, &[("FAKE_CUDA_FAIL", "cuStreamSynchronize:1:1")], || {
         use blockyard_device::Advance as _;
         let mut device = open();

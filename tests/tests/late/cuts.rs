@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use blockyard_pytorch::RecordedRun;
-use blockyard_replay::{Replayable, Settings, open, verify};
+use blockyard_replay::{Replayable, RunSettings, open, verify};
 
-use crate::truth::{Moment, moments};
+use crate::truth::{MemoryAtCut, moments};
 
 fn read(name: &str) -> RecordedRun {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(format!("{name}.jsonl.gz"));
@@ -28,7 +28,7 @@ fn cut_at(run: &RecordedRun, cut: usize) -> RecordedRun {
 }
 
 fn open_late(late: &RecordedRun) -> Replayable<'_> {
-    let settings = Settings {
+    let settings = RunSettings {
         title: String::new(),
         config: late.meta.config.parse().unwrap(),
         capacity: late.meta.total_memory,
@@ -73,8 +73,8 @@ fn check(name: &str, every: usize) -> Seen {
     seen
 }
 
-fn check_beginning(what: &str, opened: &Replayable<'_>, truth: &Moment, seen: &mut Seen) {
-    let found = Moment::of(&opened.inferred.start);
+fn check_beginning(what: &str, opened: &Replayable<'_>, truth: &MemoryAtCut, seen: &mut Seen) {
+    let found = MemoryAtCut::of(&opened.inferred.start);
     assert_eq!(found.segments, truth.segments, "{what}");
     let open = opened.rewound.iter().flat_map(|rewound| &rewound.open).filter(|open| !open.is_decided);
     let open: Vec<u64> = open.map(|open| open.addr).collect();

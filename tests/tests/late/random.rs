@@ -13,7 +13,7 @@ use proptest::sample::Index;
 use proptest::test_runner::Config;
 
 use crate::cases::{Case, cases};
-use crate::truth::{Moment, moments};
+use crate::truth::{MemoryAtCut, moments};
 
 fn config(cases: u32) -> Config {
     Config { cases, failure_persistence: None, max_shrink_iters: 4096, ..Config::default() }
@@ -59,7 +59,7 @@ fn without_head(run: &RecordedRun, cut: usize) -> RecordedRun {
 
 /// Settings under which a trace shows all that decides what happens: no ages of cached blocks, and no space that is released
 /// because a limit on splitting hides it from best fit.
-fn is_told(config: &str) -> bool {
+fn is_in_a_trace(config: &str) -> bool {
     let has = |option: &str| config.contains(option);
     let hides_space = has("expandable_segments") && has("max_split_size");
     !has("garbage_collection") && !hides_space
@@ -67,7 +67,7 @@ fn is_told(config: &str) -> bool {
 
 /// Requests that a trace shows. Whether a wait ended by itself or because somebody released the cache does not show, so there
 /// is either one or the other.
-fn is_told_request(request: &Request, waits: bool) -> bool {
+fn is_request_in_a_trace(request: &Request, waits: bool) -> bool {
     match request {
         Request::EnterPool { .. }
         | Request::LeavePool { .. }
@@ -109,7 +109,7 @@ proptest! {
                 continue;
             }
             let rewound = rewind(&without_head(&run, *cut), &settings.config).unwrap();
-            let found = Moment::of(&rewound.start);
+            let found = MemoryAtCut::of(&rewound.start);
             prop_assert!(*cut > 0 || rewound.start.segments.is_empty());
             prop_assert_eq!(found.where_segments_are(), truth.where_segments_are(), "cut at {}", cut);
             prop_assert_eq!(found.blocks.len(), truth.blocks.len());
@@ -127,9 +127,9 @@ proptest! {
     #[test]
     fn what_follows_is_replayed(case in cases(20..300), waits in any::<bool>(), cuts in vec(any::<Index>(), 3)) {
         let requests = case.requests[..case.drained_from].iter();
-        let requests = requests.filter(|request| is_told_request(request, waits)).copied().collect();
+        let requests = requests.filter(|request| is_request_in_a_trace(request, waits)).copied().collect();
         let (run, recording) = record(&case, requests);
-        if !is_told(&case.config) || hides_something(&recording) {
+        if !is_in_a_trace(&case.config) || hides_something(&recording) {
             return Ok(());
         }
         let length = run.trace.as_ref().unwrap().len();

@@ -6,13 +6,13 @@ use blockyard_record::{BlockState, Bytes, Recording, SegmentSnapshot, Snapshot, 
 
 /// Segments and active blocks by address, in what a rewound state can know.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Moment {
+pub(crate) struct MemoryAtCut {
     pub(crate) segments: BTreeMap<u64, (Bytes, StreamId, String)>,
     /// Size, requested size and whether the free waits.
     pub(crate) blocks: BTreeMap<u64, (Bytes, Bytes, bool)>,
 }
 
-impl Moment {
+impl MemoryAtCut {
     pub(crate) fn of(snapshot: &Snapshot) -> Self {
         let mut moment = Self::default();
         for segment in snapshot.segments.iter().flat_map(SegmentSnapshot::mapped_runs) {
@@ -27,14 +27,14 @@ impl Moment {
     }
 }
 
-impl Moment {
+impl MemoryAtCut {
     /// Segments without their kind, which a trace does not always tell.
     pub(crate) fn where_segments_are(&self) -> Vec<(u64, Bytes, StreamId)> {
         self.segments.iter().map(|(addr, (size, stream, _))| (*addr, *size, *stream)).collect()
     }
 }
 
-impl Moment {
+impl MemoryAtCut {
     pub(crate) fn has_touching_ranges(&self) -> bool {
         let mut expandable = self.segments.iter().filter(|(_, (.., kind))| kind.ends_with("true"));
         let mut end = None;
@@ -43,7 +43,7 @@ impl Moment {
 }
 
 /// The moments of a recording after so many trace entries each; `cuts` ascend.
-pub(crate) fn moments(recording: &Recording, cuts: &[usize]) -> Vec<Moment> {
+pub(crate) fn moments(recording: &Recording, cuts: &[usize]) -> Vec<MemoryAtCut> {
     let mut state = recording.initial_state();
     let mut moments = Vec::new();
     let mut entries = 0;
@@ -52,7 +52,7 @@ pub(crate) fn moments(recording: &Recording, cuts: &[usize]) -> Vec<Moment> {
         let event = recording.event(index);
         let is_entry = event.is_none_or(|event| state.trace_entry(&event).is_some());
         while is_entry && cuts.next_if(|cut| **cut == entries).is_some() {
-            moments.push(Moment::of(&state.snapshot()));
+            moments.push(MemoryAtCut::of(&state.snapshot()));
         }
         if let Some(event) = event {
             state.apply(&event).unwrap();

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use blockyard_record::{Bytes, PoolId, StreamId};
-use blockyard_replay::Settings;
+use blockyard_replay::RunSettings;
 use blockyard_workload::{Request, TensorId, Workload};
 use proptest::collection::{SizeRange, vec};
 use proptest::option;
@@ -34,8 +34,8 @@ impl fmt::Debug for Case {
 }
 
 impl Case {
-    pub(crate) fn settings(&self) -> Settings {
-        Settings {
+    pub(crate) fn settings(&self) -> RunSettings {
+        RunSettings {
             title: "random".to_owned(),
             config: self.config.parse().expect("the strategy draws settings that are modeled"),
             capacity: self.capacity,

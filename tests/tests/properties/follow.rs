@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use blockyard_device::VirtualDevice;
 use blockyard_record::{
-    Backend, BlockState, Bytes, DeviceAddr, Ledger, PoolId, SegmentSnapshot, Snapshot, StreamId,
+    Backend, BlockState, Breakdown, Bytes, DeviceAddr, PoolId, SegmentSnapshot, Snapshot, StreamId,
 };
 use blockyard_replay::{Runner, StepResult};
 use blockyard_workload::{Request, TensorId};
@@ -55,12 +55,12 @@ fn with_own_pool(mut case: Case, [never_splits, serves_on_oom]: [bool; 2], ends:
 }
 
 /// What callers hold, as they know it: address, bytes asked for, stream.
-type Held = BTreeMap<TensorId, (DeviceAddr, Bytes, StreamId)>;
+type LiveAllocations = BTreeMap<TensorId, (DeviceAddr, Bytes, StreamId)>;
 
 fn follow(case: &Case) {
     let workload = case.workload();
     let mut runner = Runner::new(VirtualDevice::new(case.capacity), &case.settings(), &workload);
-    let mut held = Held::new();
+    let mut held = LiveAllocations::new();
     for request in &case.requests {
         let result = runner.step().expect("a virtual device does not fail").expect("a request is left");
         update(&mut held, request, &result);
@@ -77,7 +77,7 @@ fn follow(case: &Case) {
     assert_eq!(runner.stats().reserved_bytes.all.current, reserved.signed());
 }
 
-fn update(held: &mut Held, request: &Request, result: &StepResult) {
+fn update(held: &mut LiveAllocations, request: &Request, result: &StepResult) {
     match *request {
         Request::Allocate { tensor, size, stream } => match result {
             StepResult::Allocated(addr) if size.is_zero() => assert_eq!(addr.get(), 0),
@@ -100,7 +100,7 @@ fn update(held: &mut Held, request: &Request, result: &StepResult) {
     }
 }
 
-fn check(runner: &Runner<'_, VirtualDevice>, held: &Held, capacity: Bytes) {
+fn check(runner: &Runner<'_, VirtualDevice>, held: &LiveAllocations, capacity: Bytes) {
     runner.allocator().check().unwrap();
     let snapshot = runner.snapshot();
     let state = runner.recorder().state();
@@ -108,9 +108,9 @@ fn check(runner: &Runner<'_, VirtualDevice>, held: &Held, capacity: Bytes) {
     assert_eq!(state.reported_stats(), runner.stats(), "events give the statistics");
     check_segments(&snapshot);
 
-    let ledger = state.ledger();
-    assert_eq!(ledger, counted(&snapshot, capacity), "the classes are what the blocks add up to");
-    assert_eq!(ledger.capacity(), capacity, "every byte is in one class");
+    let breakdown = state.breakdown();
+    assert_eq!(breakdown, counted(&snapshot, capacity), "the classes are what the blocks add up to");
+    assert_eq!(breakdown.capacity(), capacity, "every byte is in one class");
     for segment in state.segments() {
         let with_blocks = state.segment(segment.id).expect("a listed segment is there");
         assert_eq!((with_blocks.addr, with_blocks.size), (segment.addr, segment.size));
@@ -140,23 +140,23 @@ fn check_segments(snapshot: &Snapshot) {
     }
 }
 
-fn counted(snapshot: &Snapshot, capacity: Bytes) -> Ledger {
-    let mut ledger = Ledger { free: capacity, ..Ledger::default() };
+fn counted(snapshot: &Snapshot, capacity: Bytes) -> Breakdown {
+    let mut breakdown = Breakdown { free: capacity, ..Breakdown::default() };
     for segment in &snapshot.segments {
-        ledger.free -= segment.mapped();
+        breakdown.free -= segment.mapped();
         for block in &segment.blocks {
             match block.state {
                 BlockState::Allocated => {
-                    ledger.requested += block.requested;
-                    ledger.rounding += block.size - block.requested;
+                    breakdown.requested += block.requested;
+                    breakdown.rounding += block.size - block.requested;
                 }
-                BlockState::PendingFree => ledger.pending += block.size,
-                BlockState::Inactive => ledger.cached += block.size,
+                BlockState::PendingFree => breakdown.pending += block.size,
+                BlockState::Inactive => breakdown.cached += block.size,
                 BlockState::Unmapped => assert!(segment.is_expandable),
             }
         }
     }
-    ledger
+    breakdown
 }
 
 fn allocated(snapshot: &Snapshot) -> Vec<(DeviceAddr, Bytes, StreamId)> {

@@ -27,7 +27,7 @@ proptest! {
         let again = Recording::from_bytes(&bytes).unwrap();
         prop_assert_eq!(again.to_bytes().unwrap(), bytes);
         prop_assert_eq!(again.info(), recording.info());
-        prop_assert_eq!(again.troubles(), recording.troubles());
+        prop_assert_eq!(again.failed_steps(), recording.failed_steps());
         let events = |recording: &Recording| -> Vec<_> {
             (0..recording.event_count()).map(|index| recording.event(index).unwrap()).collect()
         };
@@ -131,15 +131,15 @@ fn check_moments(recording: &Recording, moments: &[Index]) {
         assert_eq!(state.snapshot(), folded.snapshot(), "after {moment} events");
         assert_eq!(state.stats(), folded.stats(), "after {moment} events");
         assert_eq!(state.limit(), folded.limit(), "after {moment} events");
-        check_ledger(recording, moment, &folded);
+        check_breakdown(recording, moment, &folded);
     }
 }
 
-fn check_ledger(recording: &Recording, moment: usize, state: &MemoryState) {
+fn check_breakdown(recording: &Recording, moment: usize, state: &MemoryState) {
     let steps = recording.steps_done(moment);
     let Some(step) = steps.checked_sub(1) else { return };
     if recording.step(step).unwrap().end == moment {
-        assert_eq!(recording.ledger_after(step), Some(state.ledger()), "after step {step}");
+        assert_eq!(recording.breakdown_after(step), Some(state.breakdown()), "after step {step}");
     }
 }
 
@@ -148,12 +148,12 @@ fn look_around(recording: &Recording, moments: &[Index]) {
     for moment in moments {
         let moment = moment.index(recording.event_count() + 2);
         if let Ok(state) = recording.state_at(moment) {
-            let _ = (state.snapshot(), state.ledger(), state.segments().count());
+            let _ = (state.snapshot(), state.breakdown(), state.segments().count());
         }
         let _ = (recording.step_of_event(moment), recording.steps_done(moment), recording.event(moment));
     }
     for step in 0..recording.step_count() {
-        let _ = (recording.step(step), recording.ledger_after(step), recording.outcome(step));
+        let _ = (recording.step(step), recording.breakdown_after(step), recording.outcome(step));
     }
     let _ = recording.trace();
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use blockyard_device::VirtualDevice;
-use blockyard_record::{Event, Outcome, PoolId, Recording, Refusal};
+use blockyard_record::{Event, FailureCause, Outcome, PoolId, Recording};
 use blockyard_replay::Runner;
 use blockyard_workload::Request;
 use proptest::strategy::{Strategy, ValueTree};
@@ -126,8 +126,10 @@ impl Tally {
                 }
             }
             Event::SegmentReleased { .. } => self.count("segment released"),
-            Event::SegmentRefused { refusal: Refusal::Device, .. } => self.count("refused by the device"),
-            Event::SegmentRefused { refusal: Refusal::Fraction, .. } => self.count("refused by the fraction"),
+            Event::SegmentFailed { cause: FailureCause::Device, .. } => self.count("refused by the device"),
+            Event::SegmentFailed { cause: FailureCause::Fraction, .. } => {
+                self.count("refused by the fraction")
+            }
             Event::RangeReserved { .. } => self.count("range reserved"),
             Event::RangeReleased { .. } => self.count("range released"),
             Event::Mapped { .. } => self.count("mapped"),
@@ -150,7 +152,7 @@ impl Tally {
         let waited = position(|event| matches!(event, Event::StreamsSynchronized));
         let completed = position(|event| matches!(event, Event::FreeCompleted { .. }));
         let released = position(|event| matches!(event, Event::SegmentReleased { .. }));
-        let refused = position(|event| matches!(event, Event::SegmentRefused { .. }));
+        let refused = position(|event| matches!(event, Event::SegmentFailed { .. }));
         let has_failed = events.iter().any(|event| matches!(event, Event::OutOfMemory { .. }));
         let is_before = |first: Option<usize>, second: Option<usize>| {
             first.is_some_and(|first| second.is_none_or(|second| first < second))

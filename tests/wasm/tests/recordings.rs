@@ -41,7 +41,7 @@ fn a_recording_crosses_a_border_as_bytes() {
     let again = Recording::from_bytes(&bytes).expect("it decodes");
     let end = again.event_count();
     let state = again.state_at(end).expect("it adds up");
-    assert_eq!(state.ledger().reserved(), Bytes::new(6_589_251_584));
+    assert_eq!(state.breakdown().reserved(), Bytes::new(6_589_251_584));
     assert_eq!(state.snapshot(), product.recording.state_at(end).expect("it adds up").snapshot());
 }
 
@@ -54,8 +54,8 @@ fn sizes_beyond_32_bits_keep_their_value() {
         capacity: Bytes::gib(80),
     };
     let product = perform(&job, &mut |_| ControlFlow::Continue(())).expect("it runs");
-    let ledger = product.recording.ledger_after(3).expect("four steps");
-    assert_eq!(ledger.allocated(), Bytes::gib(17));
-    assert_eq!(ledger.cached, Bytes::gib(62));
-    assert_eq!(ledger.capacity(), Bytes::gib(80));
+    let breakdown = product.recording.breakdown_after(3).expect("four steps");
+    assert_eq!(breakdown.allocated(), Bytes::gib(17));
+    assert_eq!(breakdown.cached, Bytes::gib(62));
+    assert_eq!(breakdown.capacity(), Bytes::gib(80));
 }

@@ -32,7 +32,7 @@ pub async fn open() -> Result<Gpu, JsValue> {
 }
 
 #[wasm_bindgen]
-#[allow(clippy::missing_errors_doc, reason = "the module says how errors are told")]
+#[allow(clippy::missing_errors_doc, reason = "the module says how errors are reported")]
 impl Gpu {
     /// The adapter's name.
     #[must_use]
@@ -65,33 +65,33 @@ impl Gpu {
 
     /// Bytes of the budget that are free.
     pub fn free_bytes(&mut self) -> Result<u64, JsValue> {
-        self.device.memory_info().map(|info| info.free.get()).map_err(|error| told(&error))
+        self.device.memory_info().map(|info| info.free.get()).map_err(|error| js_error(&error))
     }
 
     /// A new segment's address.
     pub fn allocate(&mut self, size: u64) -> Result<u64, JsValue> {
-        self.device.allocate_segment(Bytes::new(size)).map(DeviceAddr::get).map_err(|error| told(&error))
+        self.device.allocate_segment(Bytes::new(size)).map(DeviceAddr::get).map_err(|error| js_error(&error))
     }
 
     /// Gives a segment back.
     pub fn release(&mut self, base: u64) -> Result<(), JsValue> {
-        self.device.release_segment(DeviceAddr::new(base)).map_err(|error| told(&error))
+        self.device.release_segment(DeviceAddr::new(base)).map_err(|error| js_error(&error))
     }
 
     /// The number of a new event of the stream.
     pub fn record(&mut self, stream: u64) -> Result<u64, JsValue> {
         let event = self.device.record_event(StreamId::new(stream));
-        event.map(|event| event.number()).map_err(|error| told(&error))
+        event.map(|event| event.number()).map_err(|error| js_error(&error))
     }
 
     /// Whether the stream has reached the event.
     pub fn is_complete(&self, stream: u64, number: u64) -> Result<bool, JsValue> {
-        self.device.is_complete(&event(stream, number)).map_err(|error| told(&error))
+        self.device.is_complete(&event(stream, number)).map_err(|error| js_error(&error))
     }
 
     /// Lets the stream work up to the event.
     pub fn wait(&mut self, stream: u64, number: u64) -> Result<(), JsValue> {
-        self.device.wait(&event(stream, number)).map_err(|error| told(&error))
+        self.device.wait(&event(stream, number)).map_err(|error| js_error(&error))
     }
 
     /// Lets a stream, or all of them, do all of their work.
@@ -100,8 +100,8 @@ impl Gpu {
     }
 
     /// Lets the streams work that wait for nothing.
-    pub fn hand_on(&mut self) -> Result<(), JsValue> {
-        self.device.hand_on().map_err(|error| told(&error))
+    pub fn submit_work(&mut self) -> Result<(), JsValue> {
+        self.device.submit_work().map_err(|error| js_error(&error))
     }
 
     /// Fills a range with a pattern.
@@ -116,7 +116,7 @@ impl Gpu {
 
     /// What the checks since the last call found: the step and the number of wrong words, one pair after the other.
     pub async fn mismatches(&mut self) -> Result<Vec<u32>, JsValue> {
-        let found = self.device.mismatches().await.map_err(|error| told(&error))?;
+        let found = self.device.mismatches().await.map_err(|error| js_error(&error))?;
         Ok(found.iter().flat_map(|mismatch| [mismatch.tag, mismatch.wrong]).collect())
     }
 }
@@ -129,7 +129,7 @@ fn range(addr: u64, size: u64, pattern: u32) -> Filled {
     Filled { addr: DeviceAddr::new(addr), size: Bytes::new(size), pattern }
 }
 
-fn told(error: &DeviceError) -> JsValue {
+fn js_error(error: &DeviceError) -> JsValue {
     match error {
         DeviceError::OutOfMemory { .. } => thrown("OutOfMemory", error),
         DeviceError::UnknownSegment(_) => thrown("UnknownSegment", error),

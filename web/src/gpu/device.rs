@@ -1,6 +1,6 @@
 use blockyard_device::{Advance, DeviceError, DeviceMemory, MemoryInfo, StreamEvent};
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
-use blockyard_replay::{Contents, Range};
+use blockyard_replay::{DataCheck, PatternedBlock};
 use wasm_bindgen::prelude::*;
 
 use crate::gpu::Adapter;
@@ -40,7 +40,7 @@ extern "C" {
     #[wasm_bindgen(method)]
     fn advance(this: &Gpu, stream: Option<u64>);
     #[wasm_bindgen(method, catch)]
-    fn hand_on(this: &Gpu) -> Result<(), JsValue>;
+    fn submit_work(this: &Gpu) -> Result<(), JsValue>;
     #[wasm_bindgen(method)]
     fn fill(this: &Gpu, stream: u64, addr: u64, size: u64, pattern: u32);
     #[wasm_bindgen(method)]
@@ -65,7 +65,7 @@ impl PageDevice {
 
     /// What the checks since the last call found: steps and how many words of each were wrong.
     pub(super) async fn mismatches(&self) -> Result<Vec<(u32, u32)>, DeviceError> {
-        let words = self.gpu.mismatches().await.map_err(|thrown| told(&thrown, Bytes::ZERO))?;
+        let words = self.gpu.mismatches().await.map_err(|thrown| device_error(&thrown, Bytes::ZERO))?;
         let words = js_sys::Uint32Array::new(&words).to_vec();
         Ok(words.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect())
     }
@@ -82,7 +82,7 @@ pub(super) fn adapter(gpu: &Gpu) -> Adapter {
 }
 
 /// The error that was thrown; `size` is what was asked for.
-pub(super) fn told(thrown: &JsValue, size: Bytes) -> DeviceError {
+pub(super) fn device_error(thrown: &JsValue, size: Bytes) -> DeviceError {
     let text = |name: &str| {
         let value = js_sys::Reflect::get(thrown, &name.into()).ok();
         value.and_then(|value| value.as_string()).unwrap_or_default()
@@ -101,7 +101,7 @@ impl DeviceMemory for PageDevice {
     }
 
     fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError> {
-        let free = self.gpu.free_bytes().map_err(|thrown| told(&thrown, Bytes::ZERO))?;
+        let free = self.gpu.free_bytes().map_err(|thrown| device_error(&thrown, Bytes::ZERO))?;
         Ok(MemoryInfo { index: 0, free: Bytes::new(free), total: self.total, processes: Vec::new() })
     }
 
@@ -110,26 +110,26 @@ impl DeviceMemory for PageDevice {
         if size > largest && size <= self.memory_info()?.free {
             return Err(DeviceError::TooLarge { requested: size, largest });
         }
-        self.gpu.allocate(size.get()).map(DeviceAddr::new).map_err(|thrown| told(&thrown, size))
+        self.gpu.allocate(size.get()).map(DeviceAddr::new).map_err(|thrown| device_error(&thrown, size))
     }
 
     fn release_segment(&mut self, base: DeviceAddr) -> Result<(), DeviceError> {
-        self.gpu.release(base.get()).map_err(|thrown| told(&thrown, Bytes::ZERO))
+        self.gpu.release(base.get()).map_err(|thrown| device_error(&thrown, Bytes::ZERO))
     }
 
     fn record_event(&mut self, stream: StreamId) -> Result<StreamEvent, DeviceError> {
-        let number = self.gpu.record(stream.get()).map_err(|thrown| told(&thrown, Bytes::ZERO))?;
+        let number = self.gpu.record(stream.get()).map_err(|thrown| device_error(&thrown, Bytes::ZERO))?;
         Ok(StreamEvent::new(stream, number))
     }
 
     fn is_complete(&self, event: &StreamEvent) -> Result<bool, DeviceError> {
         let is_complete = self.gpu.is_complete(event.stream().get(), event.number());
-        is_complete.map_err(|thrown| told(&thrown, Bytes::ZERO))
+        is_complete.map_err(|thrown| device_error(&thrown, Bytes::ZERO))
     }
 
     fn wait(&mut self, event: &StreamEvent) -> Result<(), DeviceError> {
         let waited = self.gpu.wait(event.stream().get(), event.number());
-        waited.map_err(|thrown| told(&thrown, Bytes::ZERO))
+        waited.map_err(|thrown| device_error(&thrown, Bytes::ZERO))
     }
 }
 
@@ -139,19 +139,19 @@ impl Advance for PageDevice {
     }
 }
 
-impl Contents for PageDevice {
-    fn fill(&mut self, stream: StreamId, range: Range) -> Result<(), DeviceError> {
+impl DataCheck for PageDevice {
+    fn fill(&mut self, stream: StreamId, range: PatternedBlock) -> Result<(), DeviceError> {
         self.gpu.fill(stream.get(), range.addr.get(), range.size.get(), range.pattern);
         Ok(())
     }
 
-    fn check(&mut self, stream: StreamId, range: Range, step: u32) -> Result<(), DeviceError> {
+    fn check(&mut self, stream: StreamId, range: PatternedBlock, step: u32) -> Result<(), DeviceError> {
         self.gpu.check(stream.get(), range.addr.get(), range.size.get(), range.pattern, step);
         Ok(())
     }
 
-    fn hand_on(&mut self) -> Result<(), DeviceError> {
-        self.gpu.hand_on().map_err(|thrown| told(&thrown, Bytes::ZERO))
+    fn submit_work(&mut self) -> Result<(), DeviceError> {
+        self.gpu.submit_work().map_err(|thrown| device_error(&thrown, Bytes::ZERO))
     }
 
     fn finish(&mut self) -> Result<(), DeviceError> {

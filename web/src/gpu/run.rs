@@ -7,7 +7,7 @@ use blockyard_replay::{CheckedRun, Progress, RunError};
 use wasm_bindgen::prelude::*;
 
 use crate::gpu::Adapter;
-use crate::gpu::device::{Gpu, PageDevice, adapter, open_gpu, told};
+use crate::gpu::device::{Gpu, PageDevice, adapter, device_error, open_gpu};
 
 /// The GPU gets so much work before the worker looks up: a moment that nobody notices.
 const TURN_MILLIS: f64 = 30.0;
@@ -26,7 +26,7 @@ async fn open(script: &JsValue, wasm: &JsValue) -> Result<Gpu, DeviceError> {
     if let Some(gpu) = OPEN.with_borrow(Clone::clone) {
         return Ok(gpu);
     }
-    let opened = open_gpu(script, wasm).await.map_err(|thrown| told(&thrown, Bytes::ZERO))?;
+    let opened = open_gpu(script, wasm).await.map_err(|thrown| device_error(&thrown, Bytes::ZERO))?;
     let gpu: Gpu = opened.unchecked_into();
     OPEN.with_borrow_mut(|open| *open = Some(gpu.clone()));
     Ok(gpu)
@@ -75,7 +75,7 @@ pub(crate) async fn run(
     .await;
     match result {
         Ok((recording, contents)) => {
-            Ok(Product { workload, recording, opened: None, contents: Some(contents) })
+            Ok(Product { workload, recording, opened: None, data_checks: Some(contents) })
         }
         Err(error) => {
             // An adapter that failed is not asked again.

@@ -4,8 +4,8 @@ use blockyard_figure::{MapView, Player, PlayerAction};
 use blockyard_workload::presets::Preset;
 use leptos::prelude::*;
 
-use super::{NOTHING, Opened, Session, Settings};
-use crate::shared::Shared;
+use super::{NOTHING, OpenedFile, Session, SettingsTexts};
+use crate::ptr_eq::PtrEq;
 
 impl Session {
     /// Shows the opened recording or the workload; each keeps its place.
@@ -23,7 +23,7 @@ impl Session {
     }
 
     /// Takes in another recording: at its first difference, or at its end where it is identical.
-    pub(crate) fn open(self, opened: Opened) {
+    pub(crate) fn open(self, opened: OpenedFile) {
         if !self.shows_opened.get_untracked() {
             let player = self.player.get_untracked();
             self.other_player.set_value(Player { is_playing: false, ..player });
@@ -31,7 +31,7 @@ impl Session {
         let recording = opened.run.recording.clone();
         let said = opened.run.opened.as_ref();
         let difference = said.and_then(|said| said.comparison.first_difference.as_ref()?.step);
-        self.opened.set(Some(Shared::new(opened)));
+        self.opened.set(Some(PtrEq::new(opened)));
         self.shows_opened.set(true);
         self.player.set(Player { speed: 60.0, ..Player::at_end(&recording) });
         if let Some(step) = difference {
@@ -43,16 +43,16 @@ impl Session {
 
     /// Starts another workload, from its start.
     pub(crate) fn load_preset(self, preset: &Preset) {
-        self.load(preset.text.to_owned(), Settings::of(preset));
+        self.load(preset.text.to_owned(), SettingsTexts::of(preset));
     }
 
     /// Starts the workload of a file, with the allocator's settings and on the device of the one before.
     pub(crate) fn load_text(self, title: String, text: String) {
         let settings = self.settings.get_untracked();
-        self.load(text, Settings { title, ..settings });
+        self.load(text, SettingsTexts { title, ..settings });
     }
 
-    fn load(self, text: String, settings: Settings) {
+    fn load(self, text: String, settings: SettingsTexts) {
         self.show_opened(false);
         let before = self.settings.get_untracked();
         self.history.update(|history| history.replace(text, &before));
@@ -69,7 +69,7 @@ impl Session {
     }
 
     fn forget_views(self) {
-        self.river_view.set(None);
+        self.timeline_view.set(None);
         self.map_view
             .update(|view| *view = MapView { scale: view.scale, order: view.order, ..MapView::default() });
     }

@@ -9,7 +9,7 @@ use crate::browser;
 use crate::commands::sentence;
 use crate::files::save_workload;
 use crate::frames::{self, Slot};
-use crate::run::{Attempt, Failure};
+use crate::run::{Attempt, InputError};
 use crate::session::Session;
 use crate::view::icon::Icon;
 use crate::view::kit::{click, effect, flag, icon_button, limited_button, on, text};
@@ -56,7 +56,7 @@ fn bar(session: Session) -> AnyView {
 /// The error in the text, with its place.
 fn flaw(session: Session) -> Option<(String, (u32, u32, u32))> {
     session.attempt.with(|attempt| match attempt {
-        Attempt::Failed(Failure::Text { message, place }) => Some((message.clone(), *place)),
+        Attempt::Failed(InputError::Text { message, place }) => Some((message.clone(), *place)),
         _ => None,
     })
 }
@@ -153,7 +153,7 @@ fn verdict(session: Session) -> AnyView {
     let content = move || match session.attempt.get() {
         Attempt::Ran(run) => {
             let count = run.recording.step_count();
-            let failed = run.recording.troubles().len();
+            let failed = run.recording.failed_steps().len();
             let steps = if count == 1 {
                 "1 step".to_owned()
             } else {
@@ -176,12 +176,12 @@ fn verdict(session: Session) -> AnyView {
         }
         Attempt::Failed(failure) => {
             let words = match failure {
-                Failure::Text { message, place: (line, column, _) } => {
+                InputError::Text { message, place: (line, column, _) } => {
                     format!("Error in line {line}, column {column}: {}.", message.trim_end_matches('.'))
                 }
-                Failure::Device(message) | Failure::Other(message) => sentence(&message),
-                Failure::Config(_) => "PYTORCH_CUDA_ALLOC_CONF is wrong: see above.".to_owned(),
-                Failure::Capacity(_) => "The capacity is wrong: see above.".to_owned(),
+                InputError::Device(message) | InputError::Other(message) => sentence(&message),
+                InputError::Config(_) => "PYTORCH_CUDA_ALLOC_CONF is wrong: see above.".to_owned(),
+                InputError::Capacity(_) => "The capacity is wrong: see above.".to_owned(),
             };
             view! {
                 <span class="error" data-testid="text-error">{words}</span>

@@ -1,7 +1,7 @@
 //! The switch between the virtual device and the reader's GPU, and what was found in that one's memory.
 
 use blockyard_record::Bytes;
-use blockyard_replay::StepContents;
+use blockyard_replay::StepDataCheck;
 use leptos::prelude::*;
 
 use crate::commands::sentence;
@@ -19,7 +19,7 @@ pub(crate) fn switch(session: Session) -> AnyView {
     let found = text(move || found(session));
     view! {
         <div class="runs-on">
-            <span class="segmented" role="group" aria-label="What the workload runs on" aria-describedby="gpu-told">
+            <span class="segmented" role="group" aria-label="What the workload runs on" aria-describedby="gpu-status">
                 {side("device-virtual", "Virtual", "No hardware: only the allocator", never, flag(move || !on_gpu.get()), pick(false))}
                 {side(
                     "device-gpu",
@@ -30,7 +30,7 @@ pub(crate) fn switch(session: Session) -> AnyView {
                     pick(true),
                 )}
             </span>
-            <span class="quiet" id="gpu-told" data-testid="gpu-told">{text(move || told(session))}</span>
+            <span class="quiet" id="gpu-status" data-testid="gpu-status">{text(move || status(session))}</span>
             <p class="quiet" data-testid="gpu-found" hidden=flag(move || found.get().is_empty())>{found}</p>
         </div>
     }
@@ -55,7 +55,7 @@ fn side(
 }
 
 /// Which GPU it is, or why there is none.
-fn told(session: Session) -> String {
+fn status(session: Session) -> String {
     match session.gpu.get() {
         Presence::Absent(why) => sentence(&why),
         Presence::Open(adapter) if session.on_gpu.get() => {
@@ -71,7 +71,7 @@ fn found(session: Session) -> String {
     match session.gpu.get() {
         Presence::Open(adapter) if session.on_gpu.get() => {
             let found = session.attempt.with(|attempt| match attempt {
-                Attempt::Ran(run) => run.contents.as_deref().map(whole),
+                Attempt::Ran(run) => run.data_checks.as_deref().map(whole),
                 _ => None,
             });
             format!("{} {}", limits(&adapter), found.unwrap_or_default())
@@ -86,7 +86,7 @@ fn limits(adapter: &Adapter) -> String {
 }
 
 /// What was found in the whole run.
-fn whole(contents: &[StepContents]) -> String {
+fn whole(contents: &[StepDataCheck]) -> String {
     let checked = contents.iter().fold(Bytes::ZERO, |sum, step| sum.saturating_add(step.checked));
     let wrong = contents.iter().filter(|step| step.wrong > 0).count();
     let found = match wrong {
@@ -94,26 +94,26 @@ fn whole(contents: &[StepContents]) -> String {
         1 => "damaged in 1 step".to_owned(),
         many => format!("damaged in {} steps", grouped_count(many)),
     };
-    format!("{checked} of contents checked: {found}.")
+    format!("{checked} of block data checked: {found}.")
 }
 
 /// What was done to the contents of the memory in the step under the cursor.
-pub(crate) fn contents(session: Session) -> AnyView {
+pub(crate) fn data_check(session: Session) -> AnyView {
     let step = Memo::new(move |_| {
         let run = session.run.get();
         let step = session.player.with(|player| player.current_step(&run.recording))?;
-        run.contents.as_ref()?.get(step).copied()
+        run.data_checks.as_ref()?.get(step).copied()
     });
     let line = move || {
         step.get().map(|step| {
-            let class = if step.wrong > 0 { "trouble" } else { "contents" };
-            view! { <p class=class data-testid="contents">{words(&step)}</p> }.into_any()
+            let class = if step.wrong > 0 { "failure" } else { "data-check" };
+            view! { <p class=class data-testid="data-check">{words(&step)}</p> }.into_any()
         })
     };
     view! { {line} }.into_any()
 }
 
-fn words(step: &StepContents) -> String {
+fn words(step: &StepDataCheck) -> String {
     let filled = if step.filled.is_zero() {
         String::new()
     } else {

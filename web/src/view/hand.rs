@@ -1,15 +1,15 @@
 //! Play by hand: requests at the push of a button, and what they are run with.
 
 use blockyard_record::StreamId;
-use blockyard_workload::edit::Action;
+use blockyard_workload::edit::EditAction;
 use blockyard_workload::parse_size;
 use leptos::ev;
 use leptos::prelude::*;
 
 use crate::browser;
 use crate::commands::sentence;
-use crate::run::{Attempt, Failure};
-use crate::session::{Session, Settings};
+use crate::run::{Attempt, InputError};
+use crate::session::{Session, SettingsTexts};
 use crate::view::gpu;
 use crate::view::kit::{button, click, flag, on, select, text};
 
@@ -43,7 +43,7 @@ fn allocate(session: Session, stream: RwSignal<StreamId>) -> AnyView {
         match parse_size(&size.get_untracked()) {
             Ok(bytes) => {
                 error.set(None);
-                session.act(Action::Allocate { size: bytes, stream: known(session, stream) });
+                session.act(EditAction::Allocate { size: bytes, stream: known(session, stream) });
             }
             Err(why) => error.set(Some(sentence(&why.to_string()))),
         }
@@ -56,7 +56,7 @@ fn allocate(session: Session, stream: RwSignal<StreamId>) -> AnyView {
         .map(|(label, id, title)| {
             let act = click(move || {
                 if let Ok(size) = parse_size(label) {
-                    session.act(Action::Allocate { size, stream: known(session, stream) });
+                    session.act(EditAction::Allocate { size, stream: known(session, stream) });
                 }
             });
             button("", id, label, title, act)
@@ -119,7 +119,7 @@ fn others(session: Session, stream: RwSignal<StreamId>) -> AnyView {
     let streams = move || session.run.get_untracked().workload.streams().map(|(id, _)| id).last();
     let declare = click(move || {
         let before = streams();
-        session.act(Action::DeclareStream);
+        session.act(EditAction::DeclareStream);
         // The new stream is what the reader will want to use.
         if let Some(new) = streams()
             && Some(new) != before
@@ -127,9 +127,9 @@ fn others(session: Session, stream: RwSignal<StreamId>) -> AnyView {
             stream.set(new);
         }
     });
-    let advance = click(move || session.act(Action::Advance { stream: Some(known(session, stream)) }));
-    let empty = click(move || session.act(Action::EmptyCache));
-    let reset = click(move || session.act(Action::ResetPeak));
+    let advance = click(move || session.act(EditAction::Advance { stream: Some(known(session, stream)) }));
+    let empty = click(move || session.act(EditAction::EmptyCache));
+    let reset = click(move || session.act(EditAction::ResetPeak));
     view! {
         <div class="cluster sizes" role="group" aria-label="Other requests">
             {button("", "empty-cache", "Empty cache", "torch.cuda.empty_cache(): gives cached segments back", empty)}
@@ -151,11 +151,11 @@ const TYPING_PAUSE_MILLIS: i32 = 250;
 
 fn device(session: Session) -> AnyView {
     let capacity_error = Memo::new(move |_| match session.attempt.get() {
-        Attempt::Failed(Failure::Capacity(text)) => Some(sentence(&text)),
+        Attempt::Failed(InputError::Capacity(text)) => Some(sentence(&text)),
         _ => None,
     });
     let config_error = Memo::new(move |_| match session.attempt.get() {
-        Attempt::Failed(Failure::Config(text)) => Some(sentence(&text)),
+        Attempt::Failed(InputError::Config(text)) => Some(sentence(&text)),
         _ => None,
     });
     view! {
@@ -177,7 +177,7 @@ fn field(
     label: &'static str,
     hint: &'static str,
     error: Memo<Option<String>>,
-    get: fn(&Settings) -> &String,
+    get: fn(&SettingsTexts) -> &String,
     set: fn(Session, String),
 ) -> AnyView {
     let timer = StoredValue::new(None::<i32>);

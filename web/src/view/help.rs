@@ -25,7 +25,7 @@ const KEYS: [(&str, &[(&str, &str)]); 3] = [
         ],
     ),
     (
-        "River",
+        "Timeline",
         &[
             ("W  S", "zoom in, out"),
             ("A  D", "move left, right"),
@@ -37,7 +37,7 @@ const KEYS: [(&str, &[(&str, &str)]); 3] = [
     (
         "Segments and workload",
         &[
-            ("Arrows", "walk from block to block, when the map has the focus"),
+            ("Arrows", "move from block to block, when the map has the focus"),
             ("+ -", "zoom into the segment of the block that they are on, and out again"),
             ("Enter", "choose the block"),
             ("F  Delete", "free the chosen block"),

@@ -10,8 +10,8 @@ pub(crate) enum Icon {
     Pause,
     Forward,
     End,
-    PreviousTrouble,
-    NextTrouble,
+    PreviousFailedStep,
+    NextFailedStep,
     Undo,
     Redo,
     Save,
@@ -27,10 +27,10 @@ impl Icon {
             Self::Pause => "M3 2h3.6v12H3zM9.4 2H13v12H9.4z",
             Self::Forward => "M3.4 2v12l9.2-6z",
             Self::End => "M12.6 2H15v12h-2.4zM1 2v12l10.4-6z",
-            Self::PreviousTrouble => {
+            Self::PreviousFailedStep => {
                 "M6 2 0 8l6 6zM10.5 2h2.6l-.4 7.6h-1.8zM11.8 11a1.5 1.5 0 1 1 0 3 1.5 1.5 0 0 1 0-3z"
             }
-            Self::NextTrouble => {
+            Self::NextFailedStep => {
                 "M10 2l6 6-6 6zM2.9 2h2.6l-.4 7.6H3.3zM4.2 11a1.5 1.5 0 1 1 0 3 1.5 1.5 0 0 1 0-3z"
             }
             Self::Undo => "M6 1 1 5.5 6 10V7h4a2.5 2.5 0 0 1 0 5H5v2h5a4.5 4.5 0 0 0 0-9H6z",

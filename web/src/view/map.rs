@@ -55,7 +55,7 @@ pub(crate) fn map(session: Session) -> AnyView {
     });
     let label = text(move || {
         let count = session.with_state(|_, state| state.segments().count()).unwrap_or(0);
-        format!("Segment map, {count} segments. Arrow keys walk from block to block, Enter chooses, F frees.")
+        format!("Segment map, {count} segments. Arrow keys move from block to block, Enter chooses, F frees.")
     });
     let hint = text(move || {
         let does_free = session.click_frees.get() && !session.shows_opened.get();
@@ -99,7 +99,7 @@ fn toolbar(session: Session) -> AnyView {
         let summary = session.with_state(|_, state| {
             let count = state.segments().count();
             let noun = if count == 1 { "segment" } else { "segments" };
-            format!("{count} {noun}, {} reserved", state.ledger().reserved())
+            format!("{count} {noun}, {} reserved", state.breakdown().reserved())
         });
         summary.unwrap_or_default()
     });

@@ -11,7 +11,7 @@ use crate::frames::{self, Slot};
 use crate::session::Session;
 use crate::surface::{Drawn, pixels};
 use crate::view::map::{block_at, words};
-use crate::view::river::zoom_factor;
+use crate::view::timeline::zoom_factor;
 use crate::view::tip::Tip;
 
 /// The map's parts; a handle that is copied freely.

@@ -4,7 +4,7 @@ use blockyard_figure::PlayerAction;
 use blockyard_replay::Comparison;
 use leptos::prelude::*;
 
-use crate::session::{Opened, Session};
+use crate::session::{OpenedFile, Session};
 use crate::view::kit::{button, click, facts};
 use crate::view::numbers::{grouped, grouped_count};
 
@@ -16,7 +16,7 @@ pub(crate) fn card(session: Session) -> AnyView {
     view! { {content} }.into_any()
 }
 
-fn described(session: Session, opened: &Opened) -> AnyView {
+fn described(session: Session, opened: &OpenedFile) -> AnyView {
     let info = opened.run.recording.info();
     let recording = &opened.run.recording;
     let said = opened.run.opened.as_ref();
@@ -29,7 +29,7 @@ fn described(session: Session, opened: &Opened) -> AnyView {
         ("Capacity", format!("{} ({} bytes)", info.capacity, grouped(info.capacity.signed()))),
         ("Steps", grouped_count(recording.step_count())),
         ("Events", format!("{}, splits and merges included", grouped_count(recording.event_count()))),
-        ("Failed", grouped_count(recording.troubles().len())),
+        ("Failed", grouped_count(recording.failed_steps().len())),
     ];
     let rows = rows.map(|(label, value)| (label.to_owned(), value));
     let comparison = opened.run.opened.as_ref().map(|said| compared(session, &said.comparison));

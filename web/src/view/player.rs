@@ -24,7 +24,7 @@ pub(crate) fn player(session: Session) -> AnyView {
     let is_playing = Memo::new(move |_| session.player.with(|player| player.is_playing));
     let toggle_label =
         text(move || if is_playing.get() { "Pause (Space)" } else { "Play (Space)" }.to_owned());
-    let has_trouble = Memo::new(move |_| !session.run.get().recording.troubles().is_empty());
+    let has_failures = Memo::new(move |_| !session.run.get().recording.failed_steps().is_empty());
     view! {
         <section class="panel player" aria-label="Player">
             <span class="cluster">
@@ -46,9 +46,9 @@ pub(crate) fn player(session: Session) -> AnyView {
             <span class="scrub">{slider(session)}</span>
             <span class="position" data-testid="position">{text(move || position(session))}</span>
             {label_picker(session)}
-            <span class="cluster" hidden=flag(move || !has_trouble.get())>
-                {button(Icon::PreviousTrouble, "previous-trouble", "Previous failed step ({)", PlayerAction::PreviousTrouble)}
-                {button(Icon::NextTrouble, "next-trouble", "Next failed step (})", PlayerAction::NextTrouble)}
+            <span class="cluster" hidden=flag(move || !has_failures.get())>
+                {button(Icon::PreviousFailedStep, "previous-failed-step", "Previous failed step ({)", PlayerAction::PreviousFailedStep)}
+                {button(Icon::NextFailedStep, "next-failed-step", "Next failed step (})", PlayerAction::NextFailedStep)}
             </span>
             {pace(session)}
         </section>

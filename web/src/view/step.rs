@@ -15,14 +15,14 @@ const MOST_EVENTS: usize = 60;
 
 /// What there is to say about the moment under the cursor.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Told {
+struct StepDescription {
     words: StepWords,
-    trouble: Option<String>,
+    failure: Option<String>,
     /// Which of the step's events was applied last, while events are gone through one by one.
     current: Option<usize>,
 }
 
-fn tell(session: Session) -> Told {
+fn describe(session: Session) -> StepDescription {
     let run = session.run.get();
     let player: Player = session.player.get();
     let Some(step) = player.current_step(&run.recording) else {
@@ -32,9 +32,9 @@ fn tell(session: Session) -> Told {
         };
         let words =
             StepWords { title: "Start".to_owned(), sentence: sentence.to_owned(), events: Vec::new() };
-        return Told { words, ..Told::default() };
+        return StepDescription { words, ..StepDescription::default() };
     };
-    let trouble = match run.recording.outcome(step) {
+    let failure = match run.recording.outcome(step) {
         Outcome::Done => None,
         Outcome::OutOfMemory(text) | Outcome::Refused(text) | Outcome::Skipped(text) => Some(text.clone()),
     };
@@ -44,24 +44,25 @@ fn tell(session: Session) -> Told {
             run.recording.step(step).and_then(|bounds| player.cursor.checked_sub(bounds.start + 1))
         }
     };
-    Told { words: describe_step(&run.recording, step), trouble, current }
+    StepDescription { words: describe_step(&run.recording, step), failure, current }
 }
 
 pub(crate) fn step(session: Session) -> AnyView {
-    let told = Memo::new(move |_| tell(session));
-    let trouble = move || {
-        told.with(|told| told.trouble.clone())
-            .map(|text| view! { <p class="trouble" data-testid="trouble">{text}</p> }.into_any())
+    let description = Memo::new(move |_| describe(session));
+    let failure = move || {
+        description
+            .with(|description| description.failure.clone())
+            .map(|text| view! { <p class="failure" data-testid="failure">{text}</p> }.into_any())
     };
-    let events = move || told.with(events);
+    let events = move || description.with(events);
     view! {
         <section class="panel step" aria-label="This step" data-testid="step" tabindex="0">
-            <p class="title" data-testid="step-title">{text(move || told.with(|told| told.words.title.clone()))}</p>
+            <p class="title" data-testid="step-title">{text(move || description.with(|description| description.words.title.clone()))}</p>
             <p class="sentence" data-testid="step-sentence">
-                {text(move || told.with(|told| sentence(&told.words.sentence)))}
+                {text(move || description.with(|description| sentence(&description.words.sentence)))}
             </p>
-            {trouble}
-            {gpu::contents(session)}
+            {failure}
+            {gpu::data_check(session)}
             <ol class="events" data-testid="events">{events}</ol>
             {block(session)}
         </section>
@@ -69,12 +70,12 @@ pub(crate) fn step(session: Session) -> AnyView {
     .into_any()
 }
 
-fn events(told: &Told) -> Vec<AnyView> {
-    let hidden = told.words.events.len().saturating_sub(MOST_EVENTS);
-    let lines = told.words.events.iter().take(MOST_EVENTS).enumerate();
+fn events(description: &StepDescription) -> Vec<AnyView> {
+    let hidden = description.words.events.len().saturating_sub(MOST_EVENTS);
+    let lines = description.words.events.iter().take(MOST_EVENTS).enumerate();
     let mut lines: Vec<_> = lines
         .map(|(index, line)| {
-            let class = if told.current == Some(index) { "is-current" } else { "" };
+            let class = if description.current == Some(index) { "is-current" } else { "" };
             view! { <li class=class>{line.clone()}</li> }.into_any()
         })
         .collect();
@@ -86,8 +87,8 @@ fn events(told: &Told) -> Vec<AnyView> {
 
 /// The step's sentence, for those who listen.
 pub(crate) fn spoken(session: Session) -> String {
-    let told = tell(session);
-    format!("{}. {}", told.words.title, sentence(&told.words.sentence))
+    let description = describe(session);
+    format!("{}. {}", description.words.title, sentence(&description.words.sentence))
 }
 
 fn block(session: Session) -> AnyView {

@@ -1,6 +1,6 @@
 //! The segment map as a table, for those who do not see it or want to copy it.
 
-use blockyard_figure::{SegmentRow, ledger_text, map_table, river_text};
+use blockyard_figure::{SegmentRow, breakdown_text, map_table, timeline_text};
 use leptos::prelude::*;
 
 use crate::browser;
@@ -29,17 +29,17 @@ pub(crate) fn table(session: Session) -> AnyView {
         rests.track();
         session.with_state_now(|run, state| map_table(state, &run.recording)).unwrap_or_default()
     });
-    let ledger = text(move || session.with_state(|_, state| ledger_text(state)).unwrap_or_default());
-    let river = Memo::new(move |_| {
+    let breakdown = text(move || session.with_state(|_, state| breakdown_text(state)).unwrap_or_default());
+    let timeline = Memo::new(move |_| {
         let run = session.run.get();
-        river_text(&run.series, &run.recording)
+        timeline_text(&run.series, &run.recording)
     });
     view! {
         <div class="pad" data-testid="table">
             <h2>"Memory of the device"</h2>
-            <p>{ledger}</p>
+            <p>{breakdown}</p>
             <h2>"Over time"</h2>
-            <p>{text(move || river.get())}</p>
+            <p>{text(move || timeline.get())}</p>
             {move || rows.with(|rows| segments(rows))}
         </div>
     }

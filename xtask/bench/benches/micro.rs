@@ -21,7 +21,7 @@ fn main() {
 
 fn allocator() -> Allocator {
     let device = VirtualDevice::new(Bytes::gib(512));
-    CachingAllocator::new(device, AllocatorConfig::default(), blockyard_record::Silent)
+    CachingAllocator::new(device, AllocatorConfig::default(), blockyard_record::NullSink)
 }
 
 fn take(allocator: &mut Allocator, size: u64) -> Allocation {

@@ -36,7 +36,7 @@ struct Op {
   uint8_t padding;
 };
 
-struct Work {
+struct ReplayInput {
   const Op* ops;
   size_t count;
   // The handles of the trace's streams.
@@ -54,7 +54,7 @@ namespace {
 
 enum Kind : uint8_t { Allocate, Free, RecordStream, Advance, AdvanceAll, EmptyCache };
 
-inline bool replay(const Contender& contender, const Work& work, uint64_t& folded) {
+inline bool replay(const Contender& contender, const ReplayInput& work, uint64_t& folded) {
   void* const self = contender.self;
   const auto allocate = contender.allocate;
   const auto free = contender.free;
@@ -92,7 +92,7 @@ inline bool replay(const Contender& contender, const Work& work, uint64_t& folde
 
 thread_local std::string last_error;
 
-int guarded(const Contender* contender, const Work* work, uint32_t times, uint64_t* hash) {
+int guarded(const Contender* contender, const ReplayInput* work, uint32_t times, uint64_t* hash) {
   try {
     bool is_whole = true;
     for (uint32_t round = 0; round < times; ++round) is_whole &= replay(*contender, *work, *hash);
@@ -113,11 +113,11 @@ const char* replay_error() { return last_error.c_str(); }
 // 0 for success, 1 where an allocation failed, 2 where the contender threw. Two names for one loop: a profiler counts inside
 // the second one only.
 
-__attribute__((noinline)) int replay_warm(const Contender* contender, const Work* work, uint32_t times, uint64_t* hash) {
+__attribute__((noinline)) int replay_warm(const Contender* contender, const ReplayInput* work, uint32_t times, uint64_t* hash) {
   return guarded(contender, work, times, hash);
 }
 
-__attribute__((noinline)) int replay_timed(const Contender* contender, const Work* work, uint32_t times, uint64_t* hash) {
+__attribute__((noinline)) int replay_timed(const Contender* contender, const ReplayInput* work, uint32_t times, uint64_t* hash) {
   asm volatile("");
   return guarded(contender, work, times, hash);
 }

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail};
 use blockyard_bench::machine::{Machine, cores, pin};
 use blockyard_bench::native::Side;
 use blockyard_bench::report::{Report, Section, chart, into_readme, table};
-use blockyard_bench::sections::{self, Context};
+use blockyard_bench::sections::{self, BenchContext};
 use lexopt::prelude::*;
 
 const HELP: &str = "\
@@ -23,7 +23,7 @@ cargo xtask bench [SECTION..] [--rounds N] [--quick] [--readme]
 Sections (all, where none is named):
 ";
 
-type Measured = fn(&Context) -> Result<Section>;
+type Measured = fn(&BenchContext) -> Result<Section>;
 
 const SECTIONS: &[(&str, &str, Measured)] = &[
     ("pytorch", "PyTorch's own library, ns a pair", sections::pytorch),
@@ -102,7 +102,7 @@ fn run(command: &Command) -> Result<()> {
     let workspace = workspace()?;
     let target = target(&workspace)?;
     let cores = cores()?;
-    let context = |rounds| Context { workspace, target, rounds, cores: cores.clone() };
+    let context = |rounds| BenchContext { workspace, target, rounds, cores: cores.clone() };
     match command {
         Command::Help => {
             print!("{HELP}");
@@ -120,7 +120,7 @@ fn run(command: &Command) -> Result<()> {
     }
 }
 
-fn measure(context: &Context, wanted: &[String]) -> Result<Report> {
+fn measure(context: &BenchContext, wanted: &[String]) -> Result<Report> {
     let machine = Machine::here();
     println!("{}", machine.line());
     let mut report = Report {
@@ -158,7 +158,7 @@ fn measure(context: &Context, wanted: &[String]) -> Result<Report> {
     Ok(report)
 }
 
-fn write_readme(context: &Context, report: &Report) -> Result<()> {
+fn write_readme(context: &BenchContext, report: &Report) -> Result<()> {
     let path = context.workspace.join("README.md");
     let readme = std::fs::read_to_string(&path).context("cannot read README.md")?;
     std::fs::write(&path, into_readme(&readme, report)?).context("cannot write README.md")?;

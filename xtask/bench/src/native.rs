@@ -47,9 +47,9 @@ impl Functions {
     };
 }
 
-/// `Work` of `cpp/contenders.cpp`.
+/// `ReplayInput` of `cpp/contenders.cpp`.
 #[repr(C)]
-struct Work {
+struct ReplayInput {
     ops: *const Op,
     count: usize,
     streams: *const usize,
@@ -57,7 +57,7 @@ struct Work {
     base: usize,
 }
 
-type Loop = unsafe extern "C" fn(*const Functions, *const Work, u32, *mut u64) -> i32;
+type Loop = unsafe extern "C" fn(*const Functions, *const ReplayInput, u32, *mut u64) -> i32;
 
 /// The libraries, loaded.
 #[derive(Debug)]
@@ -299,7 +299,7 @@ impl<'a> Pass<'a> {
     }
 
     fn run(&mut self, run: Loop, times: u32) -> Result<(u64, Duration)> {
-        let work = Work {
+        let work = ReplayInput {
             ops: self.trace.ops.as_ptr(),
             count: self.trace.ops.len(),
             streams: self.streams.as_ptr(),

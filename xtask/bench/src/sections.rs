@@ -23,7 +23,7 @@ pub use wasm::wasm;
 
 /// What every section is told.
 #[derive(Clone, Debug)]
-pub struct Context {
+pub struct BenchContext {
     /// The root of the repository.
     pub workspace: PathBuf,
     /// Cargo's target folder.

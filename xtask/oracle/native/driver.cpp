@@ -60,10 +60,10 @@ enum Operation : uint64_t {
   kEnterPool,
   kLeavePool,
   kDestroyPool,
-  kTellSettings,
+  kReadSettings,
 };
 
-enum Answer : uint64_t { kDone, kAddress, kFailed, kSkipped, kTold };
+enum Answer : uint64_t { kDone, kAddress, kFailed, kSkipped, kText };
 
 class Reader {
  public:
@@ -262,8 +262,8 @@ class Run {
         allocator::releasePool(kDevice, pool_id(first));
         if ((first & 1) == 0) allocator::emptyCache(pool_id(first));
         break;
-      case kTellSettings:
-        response_.word(kTold);
+      case kReadSettings:
+        response_.word(kText);
         response_.text(settings());
         return;
       default:
@@ -281,15 +281,15 @@ class Run {
   /// `settings_words` in src/ours.rs writes the same.
   static std::string settings() {
     using Config = c10::CachingAllocator::AcceleratorAllocatorConfig;
-    std::ostringstream told;
-    told << "split " << Config::max_split_size() << " rounding " << Config::max_non_split_rounding_size() << " large "
+    std::ostringstream text;
+    text << "split " << Config::max_split_size() << " rounding " << Config::max_non_split_rounding_size() << " large "
          << Config::large_segment_size() << " collection "
          << bits(Config::garbage_collection_threshold()) << " fraction "
          << bits(allocator::CUDAAllocatorConfig::per_process_memory_fraction()) << " expandable "
          << Config::use_expandable_segments() << " divisions";
-    for (size_t divisions : Config::roundup_power2_divisions()) told << ' ' << divisions;
-    told << " last " << Config::last_allocator_settings();
-    return told.str();
+    for (size_t divisions : Config::roundup_power2_divisions()) text << ' ' << divisions;
+    text << " last " << Config::last_allocator_settings();
+    return text.str();
   }
 
   bool is_live(uint64_t tensor) const { return tensor < is_live_.size() && is_live_[tensor]; }

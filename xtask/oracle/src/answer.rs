@@ -97,7 +97,7 @@ pub struct Block {
 
 /// A fact that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
+pub struct AnswerDifference {
     /// The operation after which it shows, if it belongs to one.
     pub operation: Option<usize>,
     /// Which fact.
@@ -108,7 +108,7 @@ pub struct Difference {
     pub found: String,
 }
 
-impl fmt::Display for Difference {
+impl fmt::Display for AnswerDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(operation) = self.operation {
             write!(f, "operation {}: ", operation + 1)?;
@@ -119,7 +119,7 @@ impl fmt::Display for Difference {
 
 /// The first fact that differs: replies and statistics in order, then the trace, then segments with their blocks.
 #[must_use]
-pub fn first_difference(expected: &Answer, found: &Answer) -> Option<Difference> {
+pub fn first_difference(expected: &Answer, found: &Answer) -> Option<AnswerDifference> {
     let steps = expected.steps.len().max(found.steps.len());
     (0..steps)
         .find_map(|index| step_difference(index, expected.steps.get(index), found.steps.get(index)))
@@ -127,17 +127,17 @@ pub fn first_difference(expected: &Answer, found: &Answer) -> Option<Difference>
         .or_else(|| list_difference("final segment", &expected.segments, &found.segments, segment_words))
 }
 
-fn step_difference(index: usize, expected: Option<&Step>, found: Option<&Step>) -> Option<Difference> {
+fn step_difference(index: usize, expected: Option<&Step>, found: Option<&Step>) -> Option<AnswerDifference> {
     if expected == found {
         return None;
     }
     let differing = |what: &str, expected: String, found: String| {
-        Some(Difference { operation: Some(index), what: what.to_owned(), expected, found })
+        Some(AnswerDifference { operation: Some(index), what: what.to_owned(), expected, found })
     };
     let (Some(expected), Some(found)) = (expected, found) else {
-        let told =
+        let described =
             |step: Option<&Step>| step.map_or("has no answer".to_owned(), |step| step.reply.to_string());
-        return differing("answer", told(expected), told(found));
+        return differing("answer", described(expected), described(found));
     };
     if expected.reply != found.reply {
         return differing("answer", expected.reply.to_string(), found.reply.to_string());
@@ -156,15 +156,15 @@ fn list_difference<T: PartialEq>(
     expected: &[T],
     found: &[T],
     words: impl Fn(&T) -> String,
-) -> Option<Difference> {
+) -> Option<AnswerDifference> {
     let index =
         (0..expected.len().max(found.len())).find(|index| expected.get(*index) != found.get(*index))?;
-    let told = |item: Option<&T>| item.map_or("nothing".to_owned(), &words);
-    Some(Difference {
+    let described = |item: Option<&T>| item.map_or("nothing".to_owned(), &words);
+    Some(AnswerDifference {
         operation: None,
         what: format!("{what} {index}"),
-        expected: told(expected.get(index)),
-        found: told(found.get(index)),
+        expected: described(expected.get(index)),
+        found: described(found.get(index)),
     })
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use blockyard_record::{TraceAction, grouped};
 
-use crate::answer::{Answer, Difference, Paths, Reply, first_difference};
+use crate::answer::{Answer, AnswerDifference, Paths, Reply, first_difference};
 use crate::library::Library;
 use crate::ours::{self, Inside};
 use crate::sequence::{Operation, Sequence};
@@ -35,7 +35,7 @@ pub struct Bounds {
 
 /// What was done so far, and on what ways.
 #[derive(Clone, Debug, Default)]
-pub struct Summary {
+pub struct FuzzSummary {
     /// The number that all sequences follow from.
     pub seed: u64,
     /// Sequences run.
@@ -62,7 +62,7 @@ pub struct Summary {
 
 /// A sequence that does not come to the same on both.
 #[derive(Clone, Debug)]
-pub struct Failure {
+pub struct FailedSequence {
     /// The number that it follows from.
     pub seed: u64,
     /// The smallest sequence with a difference that was found.
@@ -70,7 +70,7 @@ pub struct Failure {
     /// What PyTorch answers to it, with digests; `None` if its library dies over it.
     pub expected: Option<Answer>,
     /// What differs, or what went wrong otherwise.
-    pub told: String,
+    pub description: String,
 }
 
 /// Runs random sequences; stops at the bounds, or when `on_progress` breaks off, which is called after each sequence.
@@ -84,11 +84,11 @@ pub fn fuzz(
     library: &mut Library,
     seed: u64,
     bounds: Bounds,
-    mut on_progress: impl FnMut(&Summary) -> ControlFlow<()>,
-    mut on_failure: impl FnMut(Failure) -> Result<()>,
-) -> Result<Summary> {
+    mut on_progress: impl FnMut(&FuzzSummary) -> ControlFlow<()>,
+    mut on_failure: impl FnMut(FailedSequence) -> Result<()>,
+) -> Result<FuzzSummary> {
     let begun = Instant::now();
-    let mut summary = Summary { seed, ..Summary::default() };
+    let mut summary = FuzzSummary { seed, ..FuzzSummary::default() };
     while summary.operations < bounds.operations && begun.elapsed() < bounds.time {
         let seed = sequence_seed(seed, summary.sequences);
         let sequence = generate::sequence(seed);
@@ -126,13 +126,17 @@ pub fn sequence_seed(seed: u64, index: u64) -> u64 {
 /// # Errors
 ///
 /// When the library dies over the sequence, or our allocator is not valid after it.
-pub fn compare(library: &mut Library, sequence: &Sequence, wants_all: bool) -> Result<Option<Difference>> {
+pub fn compare(
+    library: &mut Library,
+    sequence: &Sequence,
+    wants_all: bool,
+) -> Result<Option<AnswerDifference>> {
     let expected = library.run(sequence, wants_all)?;
     let (found, _) = ours::answer(sequence, wants_all)?;
     Ok(first_difference(&expected, &found))
 }
 
-fn reduce(library: &mut Library, seed: u64, sequence: &Sequence) -> Result<Failure> {
+fn reduce(library: &mut Library, seed: u64, sequence: &Sequence) -> Result<FailedSequence> {
     // A library that dies is another matter than an answer that differs.
     let dies = compare(library, sequence, false).is_err();
     let small = shrink::shrink(sequence, |candidate| {
@@ -141,16 +145,16 @@ fn reduce(library: &mut Library, seed: u64, sequence: &Sequence) -> Result<Failu
             Err(_) => dies,
         })
     })?;
-    let told = match compare(library, &small, true) {
+    let description = match compare(library, &small, true) {
         Ok(Some(difference)) => difference.to_string(),
         Ok(None) => "no difference when it was asked again".to_owned(),
         Err(error) => format!("{error:#}"),
     };
     let expected = library.run(&small, false).ok();
-    Ok(Failure { seed, sequence: small, expected, told })
+    Ok(FailedSequence { seed, sequence: small, expected, description })
 }
 
-impl Summary {
+impl FuzzSummary {
     fn begin(&mut self, sequence: &Sequence) {
         self.sequences += 1;
         self.operations += sequence.operations.len() as u64;
@@ -196,7 +200,7 @@ impl Summary {
         self.inside.splits += inside.splits;
         self.inside.merges += inside.merges;
         self.inside.in_pools += inside.in_pools;
-        self.inside.lent += inside.lent;
+        self.inside.served_by_pool += inside.served_by_pool;
         debug_assert!(
             answer.steps.iter().all(|step| !matches!(&step.reply, Reply::Failed(text) if text.is_empty()))
         );
@@ -215,7 +219,7 @@ impl Summary {
     }
 }
 
-impl fmt::Display for Summary {
+impl fmt::Display for FuzzSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
@@ -260,7 +264,7 @@ impl fmt::Display for Summary {
         row("splits", self.inside.splits)?;
         row("merges", self.inside.merges)?;
         row("requests served in memory pools", self.inside.in_pools)?;
-        row("requests lent to by use_on_oom pools", self.inside.lent)?;
+        row("requests served by use_on_oom pools", self.inside.served_by_pool)?;
         write!(f, "sequences with a difference: {}", grouped(self.differences))
     }
 }

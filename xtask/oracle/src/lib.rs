@@ -25,10 +25,10 @@ mod wheel;
 mod wire;
 
 pub use answer::{
-    Answer, Block, Difference, Paths, Reply, Segment, StatsAfter, Step, entry_words, first_difference,
+    Answer, AnswerDifference, Block, Paths, Reply, Segment, StatsAfter, Step, entry_words, first_difference,
     segment_words,
 };
-pub use fuzz::{Bounds, Failure, Summary, compare, fuzz, sequence_seed};
+pub use fuzz::{Bounds, FailedSequence, FuzzSummary, compare, fuzz, sequence_seed};
 pub use library::{Asked, Library};
 pub use native::{build_cudart, compile};
 pub use ours::{Inside, answer};

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
 use blockyard_oracle::{
-    Bounds, Failure, Fixture, Library, Summary, compare, find_wheel, fuzz, generate, wheel,
+    Bounds, FailedSequence, Fixture, FuzzSummary, Library, compare, find_wheel, fuzz, generate, wheel,
 };
 use lexopt::prelude::*;
 
@@ -124,14 +124,14 @@ fn run_fuzz(library: &mut Library, seed: Option<u64>, bounds: Bounds) -> Result<
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
     let seed = seed.unwrap_or(now.as_secs());
     println!("    seed {seed}");
-    let mut told = Instant::now();
+    let mut reported_at = Instant::now();
     let summary = fuzz(
         library,
         seed,
         bounds,
         |summary| {
-            if told.elapsed() >= Duration::from_secs(5) {
-                told = Instant::now();
+            if reported_at.elapsed() >= Duration::from_secs(5) {
+                reported_at = Instant::now();
                 println!("    {}", progress(summary, bounds));
             }
             if summary.differences < MOST_FAILURES {
@@ -146,8 +146,8 @@ fn run_fuzz(library: &mut Library, seed: Option<u64>, bounds: Bounds) -> Result<
     Ok(summary.differences == 0)
 }
 
-fn progress(summary: &Summary, bounds: Bounds) -> String {
-    let Summary { operations, sequences, elapsed, differences, .. } = summary;
+fn progress(summary: &FuzzSummary, bounds: Bounds) -> String {
+    let FuzzSummary { operations, sequences, elapsed, differences, .. } = summary;
     let end = if bounds.operations == u64::MAX {
         format!("{:.0} of {:.0} s", elapsed.as_secs_f64(), bounds.time.as_secs_f64())
     } else {
@@ -158,8 +158,8 @@ fn progress(summary: &Summary, bounds: Bounds) -> String {
 }
 
 /// Keeps a failing sequence as a test that fails until the allocator is right.
-fn keep(failure: &Failure) -> Result<()> {
-    println!("    sequence {:#x}: {}", failure.seed, failure.told);
+fn keep(failure: &FailedSequence) -> Result<()> {
+    println!("    sequence {:#x}: {}", failure.seed, failure.description);
     let Some(expected) = &failure.expected else {
         println!("    PyTorch's library died over it; see target/oracle/driver.log\n{:#?}", failure.sequence);
         return Ok(());
@@ -169,7 +169,7 @@ fn keep(failure: &Failure) -> Result<()> {
             "Shrunk from sequence {:#x}, and what PyTorch 2.11.0 answered. Ours was different:",
             failure.seed
         ),
-        failure.told.replace('\n', " "),
+        failure.description.replace('\n', " "),
     ];
     let fixture = Fixture::new(notes, failure.sequence.clone(), expected);
     let file = fixtures().join(format!("difference-{:016x}.txt", failure.seed));

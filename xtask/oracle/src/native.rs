@@ -57,8 +57,8 @@ pub fn compile(files: &[PathBuf], options: &[&str], output: &Path) -> Result<Pat
         .output()
         .with_context(|| format!("no C++ compiler: `{compiler}` does not run; install g++ or clang"))?;
     if !result.status.success() {
-        let told = String::from_utf8_lossy(&result.stderr);
-        bail!("`{compiler}` cannot build {}:\n{told}", output.display());
+        let output_text = String::from_utf8_lossy(&result.stderr);
+        bail!("`{compiler}` cannot build {}:\n{output_text}", output.display());
     }
     fs::rename(&new, output)?;
     Ok(output.to_owned())

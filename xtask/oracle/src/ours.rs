@@ -23,7 +23,7 @@ pub struct Inside {
     /// Requests served inside of a memory pool.
     pub in_pools: u64,
     /// Requests of the default pool that a pool lent memory for.
-    pub lent: u64,
+    pub served_by_pool: u64,
 }
 
 /// Runs the sequence on `CachingAllocator` over a `VirtualDevice`; `wants_all` asks for all statistics instead of digests.
@@ -40,8 +40,8 @@ pub fn answer(sequence: &Sequence, wants_all: bool) -> Result<(Answer, Inside)> 
     for operation in &sequence.operations {
         let reply = match ours.perform(operation) {
             Ok(reply) => reply,
-            Err(Failure::Told(text)) => Reply::Failed(text),
-            Err(Failure::Device(error)) => return Err(error.into()),
+            Err(OperationError::Refused(text)) => Reply::Failed(text),
+            Err(OperationError::Device(error)) => return Err(error.into()),
         };
         let words = stats::words(&ours.allocator.stats());
         let stats = if wants_all {
@@ -69,24 +69,24 @@ struct Ours {
 }
 
 /// Why an operation failed.
-enum Failure {
+enum OperationError {
     /// As it may, with a text.
-    Told(String),
+    Refused(String),
     /// As it must not.
     Device(AllocError),
 }
 
-impl From<AllocError> for Failure {
+impl From<AllocError> for OperationError {
     fn from(error: AllocError) -> Self {
         match error {
             AllocError::Device(_) => Self::Device(error),
-            error => Self::Told(error.to_string()),
+            error => Self::Refused(error.to_string()),
         }
     }
 }
 
 impl Ours {
-    fn perform(&mut self, operation: &Operation) -> Result<Reply, Failure> {
+    fn perform(&mut self, operation: &Operation) -> Result<Reply, OperationError> {
         let allocator = &mut self.allocator;
         match operation {
             Operation::Allocate { size, stream, .. } => {
@@ -96,7 +96,11 @@ impl Ours {
                 let goes_to_pool = self.open.iter().any(|(_, only)| only.is_none_or(|only| only == *stream));
                 let sink = allocator.sink_mut();
                 if std::mem::take(&mut sink.served_privately) {
-                    let count = if goes_to_pool { &mut sink.inside.in_pools } else { &mut sink.inside.lent };
+                    let count = if goes_to_pool {
+                        &mut sink.inside.in_pools
+                    } else {
+                        &mut sink.inside.served_by_pool
+                    };
                     *count += 1;
                 }
                 if let Some(slot) = self.live.last_mut() {
@@ -123,8 +127,9 @@ impl Ours {
             Operation::ResetPeak => allocator.reset_peak_stats(),
             Operation::ResetAccumulated => allocator.reset_accumulated_stats(),
             Operation::ApplySettings { text } => {
-                let told = |error: ConfigError| Failure::Told(settings_error(&error.to_string()));
-                allocator.apply_settings(text).map_err(told)?;
+                let refused =
+                    |error: ConfigError| OperationError::Refused(settings_error(&error.to_string()));
+                allocator.apply_settings(text).map_err(refused)?;
             }
             Operation::TellSettings => return Ok(Reply::Told(settings_words(allocator.config()))),
             Operation::Snapshot => allocator.record_snapshot(),

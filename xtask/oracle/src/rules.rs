@@ -52,7 +52,7 @@ pub struct Rules {
     tensors: u32,
     /// Live tensors by their old numbers.
     live: BTreeMap<u32, Tensor>,
-    pools: BTreeMap<PoolId, Pool>,
+    pools: BTreeMap<PoolId, KnownPool>,
     user_pools: u32,
     capture_pools: u32,
     /// Open scopes, the one opened last at the end.
@@ -82,9 +82,9 @@ enum Uses {
 }
 
 #[derive(Debug)]
-struct Pool {
+struct KnownPool {
     number: PoolId,
-    is_lender: bool,
+    serves_on_oom: bool,
     uses: Uses,
     live: u32,
 }
@@ -156,7 +156,7 @@ impl Rules {
             }
             Operation::CreatePool { pool, options } => {
                 let is_second_lender =
-                    options.serves_on_oom && self.pools.values().any(|pool| pool.is_lender);
+                    options.serves_on_oom && self.pools.values().any(|pool| pool.serves_on_oom);
                 if self.pools.contains_key(pool) || is_second_lender {
                     return None;
                 }
@@ -229,7 +229,7 @@ impl Rules {
         Some(Operation::Free { tensor: live.number })
     }
 
-    fn make_pool(&mut self, pool: PoolId, is_lender: bool) -> PoolId {
+    fn make_pool(&mut self, pool: PoolId, serves_on_oom: bool) -> PoolId {
         let number = if pool.capture == 0 {
             self.user_pools += 1;
             PoolId { capture: 0, user: self.user_pools }
@@ -237,7 +237,7 @@ impl Rules {
             self.capture_pools += 1;
             PoolId { capture: self.capture_pools, user: 0 }
         };
-        self.pools.insert(pool, Pool { number, is_lender, uses: Uses::Owned, live: 0 });
+        self.pools.insert(pool, KnownPool { number, serves_on_oom, uses: Uses::Owned, live: 0 });
         number
     }
 
@@ -252,7 +252,7 @@ impl Rules {
         if is_known && (pool.capture > 0 || self.pools[&pool].uses != Uses::Owned) {
             return None;
         }
-        if stream.is_some() && is_known && self.pools[&pool].is_lender {
+        if stream.is_some() && is_known && self.pools[&pool].serves_on_oom {
             return None;
         }
         let number = if is_known { self.pools[&pool].number } else { self.make_pool(pool, false) };
@@ -266,7 +266,7 @@ impl Rules {
         if pool.uses != Uses::Owned || self.has_expandable || has_unused || !self.scopes.is_empty() {
             return None;
         }
-        let is_gone = id.capture == 0 && pool.live == 0 && !pool.is_lender && self.pending.is_empty();
+        let is_gone = id.capture == 0 && pool.live == 0 && !pool.serves_on_oom && self.pending.is_empty();
         pool.uses = if is_gone { Uses::Gone } else { Uses::Left };
         Some(Operation::DestroyPool { pool: pool.number })
     }

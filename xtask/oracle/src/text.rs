@@ -25,7 +25,7 @@ use blockyard_allocator::PoolOptions;
 use blockyard_record::{Bytes, PoolId, StreamId};
 use blockyard_workload::{Request, Workload};
 
-use crate::answer::{Answer, Difference, Reply, StatsAfter, entry_words, segment_words};
+use crate::answer::{Answer, AnswerDifference, Reply, StatsAfter, entry_words, segment_words};
 use crate::ours;
 use crate::sequence::{Operation, Sequence};
 
@@ -78,7 +78,7 @@ impl Fixture {
     /// # Errors
     ///
     /// When our allocator refuses the settings, or is not valid at the end.
-    pub fn check(&self) -> Result<Option<Difference>> {
+    pub fn check(&self) -> Result<Option<AnswerDifference>> {
         let (answer, _) = ours::answer(&self.sequence, false)?;
         let found = Self::new(Vec::new(), self.sequence.clone(), &answer);
         let lists = [
@@ -89,10 +89,11 @@ impl Fixture {
         Ok(lists.into_iter().find_map(|(what, expected, found)| {
             let longer = expected.len().max(found.len());
             let index = (0..longer).find(|index| expected.get(*index) != found.get(*index))?;
-            let told = |list: &[String]| list.get(index).cloned().unwrap_or_else(|| "nothing".to_owned());
+            let described =
+                |list: &[String]| list.get(index).cloned().unwrap_or_else(|| "nothing".to_owned());
             let operation = (what == "answer").then_some(index);
             let what = if operation.is_some() { what.to_owned() } else { format!("{what} {index}") };
-            Some(Difference { operation, what, expected: told(expected), found: told(found) })
+            Some(AnswerDifference { operation, what, expected: described(expected), found: described(found) })
         }))
     }
 
@@ -300,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_answer_is_told() {
+    fn a_wrong_answer_is_reported() {
         let sequence = generate::sequence(1);
         let (answer, _) = ours::answer(&sequence, false).unwrap();
         let mut fixture = Fixture::new(Vec::new(), sequence, &answer);

@@ -111,7 +111,7 @@ impl Reader<'_> {
         self.words = &self.words[count..];
         let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         bytes.truncate(length);
-        String::from_utf8(bytes).context("PyTorch told something that is not text")
+        String::from_utf8(bytes).context("PyTorch sent something that is not text")
     }
 
     fn list<T>(&mut self, item: impl Fn(&mut Self) -> Result<T>) -> Result<Vec<T>> {

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_taken_port_is_told() {
+    fn a_taken_port_is_reported() {
         let port = Port::take(0).unwrap();
         let taken = Port::take(port.address.port());
         assert!(
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_folder_is_told() {
+    fn a_missing_folder_is_reported() {
         let missing = Server::start(Path::new("no/such/folder"), Port::take(0).unwrap());
         assert!(matches!(missing, Err(ServeError::Folder { .. })));
     }

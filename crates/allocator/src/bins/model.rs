@@ -10,7 +10,7 @@ use proptest::test_runner::Config;
 
 use super::{Bin, List, SizeBins, bin_of};
 use crate::block::{Block, BlockIndex, BlockTable};
-use crate::pool::FreeSetIndex;
+use crate::pool::FreeListIndex;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -70,10 +70,10 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(half: PoolKind) -> Self {
+    fn new(pool: PoolKind) -> Self {
         Self {
             blocks: BlockTable::default(),
-            bins: SizeBins::new(half),
+            bins: SizeBins::new(pool),
             model: BTreeSet::new(),
             made: 0,
             turns: BTreeSet::new(),
@@ -86,15 +86,15 @@ impl Pair {
         let is_far = size == FAR_AWAY && self.made.is_multiple_of(16);
         let addr = DeviceAddr::new(if is_far { addr | 1 << 60 } else { addr });
         self.made += 1;
-        let (size, set) = (Bytes::new(size), FreeSetIndex::FIRST);
+        let (size, list) = (Bytes::new(size), FreeListIndex::FIRST);
         let whole = (addr, size);
         let block =
-            Block::of_segment(BlockId::new(0), SegmentId::new(0), whole, (set, self.bins.half), false);
+            Block::of_segment(BlockId::new(0), SegmentId::new(0), whole, (list, self.bins.pool), false);
         (self.blocks.insert(block), size, addr)
     }
 
     fn form(&self, size: Bytes) -> &'static str {
-        match self.bins.bins.get(bin_of(self.bins.half, size)) {
+        match self.bins.bins.get(bin_of(self.bins.pool, size)) {
             None => "none",
             Some(Bin::Few(_)) => "few",
             Some(Bin::Many(list)) => match self.bins.lists[*list as usize] {
@@ -114,8 +114,8 @@ impl Pair {
     fn insert(&mut self, size: u64) {
         let (index, size, addr) = self.block(size);
         // Filed is the one that came before it.
-        let filed = self.bins.latest.map_or(size, |_| self.bins.latest_size);
-        self.changed(filed, |pair| {
+        let binned = self.bins.latest.map_or(size, |_| self.bins.latest_size);
+        self.changed(binned, |pair| {
             pair.bins.insert(index, size, addr, &pair.blocks);
             pair.model.insert((size, addr, index));
         });
@@ -137,7 +137,7 @@ impl Pair {
         assert_eq!(self.bins.first_fitting(size, &self.blocks), expected.map(|(.., index)| index));
         let found = expected.map_or(size, |(size, ..)| size);
         self.changed(found, |pair| {
-            let taken = pair.bins.take_first_fitting(pair.bins.half, size, &pair.blocks);
+            let taken = pair.bins.take_first_fitting(pair.bins.pool, size, &pair.blocks);
             assert_eq!(taken, expected.map(|(size, _, index)| (index, size)));
             if let Some(key) = expected {
                 pair.model.remove(&key);
@@ -173,7 +173,7 @@ impl Pair {
             }
             Act::Take(sizes) => sizes.iter().for_each(|size| self.take(*size)),
             Act::Settle => {
-                self.bins.settle(&self.blocks);
+                self.bins.put_latest_in_bin(&self.blocks);
                 assert_eq!(self.bins.latest, None);
             }
         }
@@ -181,17 +181,17 @@ impl Pair {
 
     /// Everything that can be asked is answered as the ordered set does.
     fn check(&self) {
-        let mut settled = self.bins.clone();
-        settled.settle(&self.blocks);
+        let mut in_bins = self.bins.clone();
+        in_bins.put_latest_in_bin(&self.blocks);
         let expected: Vec<BlockIndex> = self.model.iter().map(|(.., index)| *index).collect();
         // One more at most, so that a walk in circles ends.
-        assert_eq!(settled.iter(&self.blocks).take(expected.len() + 1).collect::<Vec<_>>(), expected);
+        assert_eq!(in_bins.iter(&self.blocks).take(expected.len() + 1).collect::<Vec<_>>(), expected);
         assert_eq!(self.bins.count(&self.blocks), expected.len());
         for (size, addr, index) in &self.model {
             assert!(self.bins.contains(*index, &self.blocks[*index]));
-            assert!(settled.contains(*index, &self.blocks[*index]));
+            assert!(in_bins.contains(*index, &self.blocks[*index]));
             let next = self.model.range((*size, *addr, *index)..).nth(1).map(|(.., index)| *index);
-            assert_eq!(settled.next_after(*index, &self.blocks[*index]), next);
+            assert_eq!(in_bins.next_after(*index, &self.blocks[*index]), next);
         }
         for size in [
             1,
@@ -214,12 +214,12 @@ impl Pair {
     }
 }
 
-fn halves() -> impl Strategy<Value = PoolKind> {
+fn pools() -> impl Strategy<Value = PoolKind> {
     select(vec![PoolKind::Small, PoolKind::Large])
 }
 
-fn follow(half: PoolKind, acts: &[Act]) -> Pair {
-    let mut pair = Pair::new(half);
+fn follow(pool: PoolKind, acts: &[Act]) -> Pair {
+    let mut pair = Pair::new(pool);
     for act in acts {
         pair.act(act);
         pair.check();
@@ -231,8 +231,8 @@ proptest! {
     #![proptest_config(Config { failure_persistence: None, max_shrink_iters: 1024, ..Config::with_cases(if cfg!(miri) { 4 } else { 256 }) })]
 
     #[test]
-    fn bins_answer_as_an_ordered_set(half in halves(), acts in acts()) {
-        follow(half, &acts);
+    fn bins_answer_as_an_ordered_set(pool in pools(), acts in acts()) {
+        follow(pool, &acts);
     }
 }
 
@@ -243,14 +243,14 @@ fn random_runs_lead_a_bin_through_all_its_forms() {
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;
 
-    for half in [PoolKind::Small, PoolKind::Large] {
+    for pool in [PoolKind::Small, PoolKind::Large] {
         let mut runner = TestRunner::deterministic();
         let mut turns = BTreeSet::new();
         for _ in 0..64 {
-            turns.extend(follow(half, &acts().new_tree(&mut runner).unwrap().current()).turns);
+            turns.extend(follow(pool, &acts().new_tree(&mut runner).unwrap().current()).turns);
         }
         for turn in [("few", "list"), ("list", "few"), ("list", "wide"), ("wide", "wide"), ("wide", "few")] {
-            assert!(turns.contains(&turn), "{turn:?} is not among {turns:?} in the {half:?} half");
+            assert!(turns.contains(&turn), "{turn:?} is not among {turns:?} in the {pool:?} pool");
         }
     }
 }

@@ -54,7 +54,7 @@ struct Pair {
     live: Vec<(PoolKind, Bytes, Bytes)>,
     pending: Vec<(PoolKind, Bytes, Bytes)>,
     /// Inactive blocks of divided segments, in either half.
-    rests: [Vec<u64>; 2],
+    inactive_splits: [Vec<u64>; 2],
 }
 
 impl Pair {
@@ -87,10 +87,10 @@ impl Pair {
             Act::Segment(pool, size, comes) => {
                 let size = Bytes::new(size);
                 if comes {
-                    self.counters.seldom.segment_allocated(pool, size, true);
+                    self.counters.infrequent.segment_allocated(pool, size, true);
                     self.stats.segment_allocated(pool, size, true);
                 } else {
-                    self.counters.seldom.segment_released(pool, size, true);
+                    self.counters.infrequent.segment_released(pool, size, true);
                     self.stats.segment_released(pool, size, true);
                 }
             }
@@ -109,44 +109,46 @@ impl Pair {
                 self.counters = Counters::beginning_with(&self.stats);
             }
             Act::Free(_) | Act::RequestFree(_) | Act::Complete(_) => {}
-            act => self.change_rests(act),
+            act => self.change_inactive_splits(act),
         }
     }
 
-    fn change_rests(&mut self, act: Act) {
+    fn change_inactive_splits(&mut self, act: Act) {
         let (counters, stats) = (&mut self.counters, &mut self.stats);
         match act {
             Act::RestTaken(pool) => {
-                if let Some(size) = self.rests[pool as usize].pop() {
+                if let Some(size) = self.inactive_splits[pool as usize].pop() {
                     counters.rests_changed(pool, -1, -size.cast_signed());
                     stats.inactive_split_changed(pool, -1, -size.cast_signed());
                 }
             }
             Act::RestCut(pool, size) => {
-                if let Some(rest) = self.rests[pool as usize].last_mut().filter(|rest| **rest > size) {
-                    *rest -= size;
+                if let Some(remainder) =
+                    self.inactive_splits[pool as usize].last_mut().filter(|remainder| **remainder > size)
+                {
+                    *remainder -= size;
                     counters.rests_changed(pool, 0, -size.cast_signed());
                     stats.inactive_split_changed(pool, 0, -size.cast_signed());
                 }
             }
             Act::RestLeft(pool, size) => {
-                self.rests[pool as usize].push(size);
+                self.inactive_splits[pool as usize].push(size);
                 counters.rests_changed(pool, 1, size.cast_signed());
                 stats.inactive_split_changed(pool, 1, size.cast_signed());
             }
             Act::RestGrown(pool, absorbed, size) => {
-                let rests = &mut self.rests[pool as usize];
-                if let Some(kept) = rests.len().checked_sub(usize::from(absorbed)) {
-                    let whole = rests.drain(kept..).sum::<u64>() + size;
-                    rests.push(whole);
+                let inactive_splits = &mut self.inactive_splits[pool as usize];
+                if let Some(kept) = inactive_splits.len().checked_sub(usize::from(absorbed)) {
+                    let whole = inactive_splits.drain(kept..).sum::<u64>() + size;
+                    inactive_splits.push(whole);
                     counters.rests_changed(pool, 1 - i64::from(absorbed), size.cast_signed());
                     stats.inactive_split_changed(pool, 1 - i64::from(absorbed), size.cast_signed());
                 }
             }
             Act::RestsLost(pool, blocks) => {
-                let rests = &mut self.rests[pool as usize];
-                if let Some(kept) = rests.len().checked_sub(usize::from(blocks)) {
-                    let size = rests.drain(kept..).sum::<u64>();
+                let inactive_splits = &mut self.inactive_splits[pool as usize];
+                if let Some(kept) = inactive_splits.len().checked_sub(usize::from(blocks)) {
+                    let size = inactive_splits.drain(kept..).sum::<u64>();
                     counters.rests_changed(pool, -i64::from(blocks), -size.cast_signed());
                     stats.inactive_split_changed(pool, -i64::from(blocks), -size.cast_signed());
                 }

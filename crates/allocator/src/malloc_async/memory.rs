@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use blockyard_device::{DeviceError, DeviceMemory, VirtualMemory};
 use blockyard_record::{
-    AllocationId, BlockId, BlockState, Bytes, DeviceAddr, Event, EventSink, PoolId, PoolKind, Refusal,
+    AllocationId, BlockId, BlockState, Bytes, DeviceAddr, Event, EventSink, FailureCause, PoolId, PoolKind,
     SegmentId, StreamId,
 };
 
@@ -74,11 +74,11 @@ impl Memory {
     /// Moves the low `size` bytes to a new block; the old one keeps the rest.
     fn cut_below(&mut self, start: DeviceAddr, size: Bytes) -> Option<(BlockId, BlockId)> {
         let id = self.mint();
-        let mut rest = self.blocks.remove(&start)?;
-        let below = Block { id, size, requested: Bytes::ZERO, ..rest.clone() };
-        rest.size -= size;
-        let old = rest.id;
-        self.blocks.insert(start.offset(size), rest);
+        let mut remainder = self.blocks.remove(&start)?;
+        let below = Block { id, size, requested: Bytes::ZERO, ..remainder.clone() };
+        remainder.size -= size;
+        let old = remainder.id;
+        self.blocks.insert(start.offset(size), remainder);
         self.blocks.insert(start, below);
         Some((old, id))
     }
@@ -87,9 +87,9 @@ impl Memory {
     fn cut_above(&mut self, start: DeviceAddr, size: Bytes) -> Option<BlockId> {
         let id = self.mint();
         let block = self.blocks.get_mut(&start)?;
-        let rest = Block { id, size: block.size - size, requested: Bytes::ZERO, ..block.clone() };
+        let remainder = Block { id, size: block.size - size, requested: Bytes::ZERO, ..block.clone() };
         block.size = size;
-        self.blocks.insert(start.offset(size), rest);
+        self.blocks.insert(start.offset(size), remainder);
         Some(id)
     }
 }
@@ -219,7 +219,7 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         match self.virtual_memory()?.map(addr, size, GRANULE) {
             Ok(()) => {}
             Err(DeviceError::OutOfMemory { .. }) => {
-                self.sink.record(Event::SegmentRefused { size, refusal: Refusal::Device });
+                self.sink.record(Event::SegmentFailed { size, cause: FailureCause::Device });
                 return Ok(false);
             }
             Err(error) => return Err(error.into()),
@@ -228,7 +228,7 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
             self.split(start, addr.offset_from(start));
         }
         let whole = self.memory.blocks.get(&addr).map_or(size, |block| block.size);
-        let rest = if whole > size { self.memory.cut_above(addr, size) } else { None };
+        let remainder = if whole > size { self.memory.cut_above(addr, size) } else { None };
         let Some(block) = self.memory.blocks.get_mut(&addr) else {
             return Ok(false);
         };
@@ -238,7 +238,7 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
             self.memory.granules.insert(granule, 0);
         }
         self.stats.mapped(PoolKind::Large, size);
-        self.sink.record(Event::Mapped { block: id, size, rest });
+        self.sink.record(Event::Mapped { block: id, size, remainder });
         self.merge_around(addr);
         Ok(true)
     }

@@ -104,13 +104,13 @@ impl Scale {
                  <text x=\"{x:.1}\" y=\"{}\" fill=\"#777777\" font-size=\"10\" text-anchor=\"middle\">{}</text>",
                 y + height,
                 y - 3.0,
-                told(power)
+                tick_text(power)
             );
         }
     }
 }
 
-fn told(power: i32) -> String {
+fn tick_text(power: i32) -> String {
     match power {
         ..3 => format!("{} ns", 10_f64.powi(power)),
         3..6 => format!("{} µs", 10_f64.powi(power - 3)),

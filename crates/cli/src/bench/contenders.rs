@@ -5,7 +5,7 @@ use anyhow::{Context as _, anyhow};
 use blockyard_allocator::{Allocation, AllocatorConfig, CachingAllocator, SharedAllocator};
 use blockyard_device::{Advance, DeviceMemory, VirtualDevice};
 use blockyard_device_cuda::{CudaDevice, StreamOrdered};
-use blockyard_record::{Bytes, DeviceAddr, Silent, StreamId};
+use blockyard_record::{Bytes, DeviceAddr, NullSink, StreamId};
 
 use crate::bench::trace::{Step, Trace};
 
@@ -100,7 +100,7 @@ pub(crate) fn all<D: Device>(
     let mut contenders: Vec<Box<dyn Contender>> = vec![
         Box::new(Ours::new(open()?, false)?),
         Box::new(Ours::new(open()?, true)?),
-        Box::new(Shared::new(open()?)?),
+        Box::new(LockedAllocator::new(open()?)?),
     ];
     contenders.extend(open()?.peers()?);
     Ok(contenders)
@@ -116,7 +116,7 @@ impl<D: DeviceMemory> Ours<D> {
     fn new(device: D, expands: bool) -> anyhow::Result<Self> {
         let conf = if expands { "expandable_segments:True" } else { "" };
         let config: AllocatorConfig = conf.parse()?;
-        Ok(Self { allocator: CachingAllocator::new(device, config, Silent), live: Vec::new(), expands })
+        Ok(Self { allocator: CachingAllocator::new(device, config, NullSink), live: Vec::new(), expands })
     }
 }
 
@@ -160,19 +160,19 @@ impl<D: Device> Contender for Ours<D> {
 }
 
 /// Ours behind its lock, with blocks known by address, as a program of several threads calls it.
-struct Shared<D: DeviceMemory> {
+struct LockedAllocator<D: DeviceMemory> {
     allocator: SharedAllocator<D>,
     live: Vec<DeviceAddr>,
 }
 
-impl<D: DeviceMemory> Shared<D> {
+impl<D: DeviceMemory> LockedAllocator<D> {
     fn new(device: D) -> anyhow::Result<Self> {
-        let allocator = CachingAllocator::new(device, "".parse()?, Silent);
+        let allocator = CachingAllocator::new(device, "".parse()?, NullSink);
         Ok(Self { allocator: SharedAllocator::new(allocator), live: Vec::new() })
     }
 }
 
-impl<D: Device> Contender for Shared<D> {
+impl<D: Device> Contender for LockedAllocator<D> {
     fn name(&self) -> &'static str {
         "blockyard, shared"
     }

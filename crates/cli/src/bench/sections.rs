@@ -12,7 +12,7 @@ use crate::bench::trace::Trace;
 use crate::progress::Bar;
 
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct BenchPlan {
     pub(crate) rounds: u32,
     pub(crate) traces: Vec<Trace>,
 }
@@ -34,7 +34,7 @@ const LONG_REPLAY: Duration = Duration::from_secs(1);
 const LONG_REPLAY_TURNS: u32 = 2;
 
 pub(crate) fn measure<D: Device>(
-    plan: &Plan,
+    plan: &BenchPlan,
     open: &dyn Fn() -> anyhow::Result<D>,
     bar: &Bar,
 ) -> anyhow::Result<Vec<Row>> {

@@ -30,7 +30,7 @@ fn contenders_are_measured_and_written_down() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_told() {
+fn what_cannot_be_measured_is_reported() {
     let called = blockyard(["bench", &fixture("programs/cudagraph_mlp")]);
     assert_eq!(called.status, 2);
     assert!(called.err.contains("memory pools"), "{}", called.err);

@@ -22,7 +22,7 @@ fn a_device_that_is_not_there_is_one_error() {
 }
 
 #[test]
-fn what_is_no_device_is_told() {
+fn what_is_no_device_is_reported() {
     let called = blockyard(["play", "--device", "gpu", "terms"]);
     assert_eq!(called.status, 2);
     assert!(called.err.contains("expected `virtual`, or `cuda:` and a device number"), "{}", called.err);

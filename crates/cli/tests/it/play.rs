@@ -90,7 +90,7 @@ fn settings_and_total_memory_are_the_command_lines() {
 }
 
 #[test]
-fn an_error_in_the_text_is_told_with_its_place() {
+fn an_error_in_the_text_is_reported_with_its_place() {
     let path = file("broken.workload", "a = alloc 3 MiB\nfree b\n");
     let called = blockyard(["play", &path]);
     assert_eq!((called.status, called.out.as_str()), (2, ""));
@@ -108,7 +108,7 @@ fn an_error_in_the_text_is_told_with_its_place() {
 }
 
 #[test]
-fn what_is_neither_a_file_nor_a_preset_is_told_so() {
+fn what_is_neither_a_file_nor_a_preset_is_reported_so() {
     let called = blockyard(["play", "no-such-thing"]);
     assert_eq!((called.status, called.out.as_str()), (2, ""));
     assert!(called.err.starts_with(

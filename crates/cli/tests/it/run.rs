@@ -208,7 +208,7 @@ fn settings_come_from_the_option_then_the_environment_then_the_file() {
 }
 
 #[test]
-fn settings_that_pytorch_refuses_or_warns_of_are_told() {
+fn settings_that_pytorch_refuses_or_warns_of_are_reported() {
     let cuda = "PYTORCH_CUDA_ALLOC_CONF";
     let (conf, error) = settings_under(&[(cuda, "max_split_size_mb"), ("A", "1"), ("B", "2")], &[]);
     assert_eq!(conf, "nothing");

@@ -7,7 +7,7 @@ use std::ptr;
 use blockyard_record::DeviceAddr;
 use cudarc::driver::sys;
 
-use super::{Answer, Current, Stream, answer};
+use super::{Current, DriverResult, Stream, answer};
 
 /// Code on the device.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct Function(sys::CUfunction);
 #[derive(Debug)]
 pub(crate) struct SharedWord(*mut u32);
 
-// SAFETY: the driver's handles may be used from any thread, see `Context`.
+// SAFETY: the driver's handles may be used from any thread, see `PrimaryContext`.
 unsafe impl Send for Module {}
 // SAFETY: as above.
 unsafe impl Sync for Module {}
@@ -36,14 +36,14 @@ unsafe impl Sync for SharedWord {}
 
 impl Module {
     /// Compiles PTX for the device.
-    pub(crate) fn load(_: &Current, ptx: &CStr) -> Answer<Self> {
+    pub(crate) fn load(_: &Current, ptx: &CStr) -> DriverResult<Self> {
         let mut module = ptr::null_mut();
         // SAFETY: reads the text up to its zero, and writes one handle.
         answer("cuModuleLoadData", unsafe { sys::cuModuleLoadData(&raw mut module, ptx.as_ptr().cast()) })?;
         Ok(Self(module))
     }
 
-    pub(crate) fn function(&self, _: &Current, name: &CStr) -> Answer<Function> {
+    pub(crate) fn function(&self, _: &Current, name: &CStr) -> DriverResult<Function> {
         let mut function = ptr::null_mut();
         // SAFETY: the module is alive; reads the name up to its zero, and writes one handle.
         let code = unsafe { sys::cuModuleGetFunction(&raw mut function, self.0, name.as_ptr()) };
@@ -69,7 +69,7 @@ impl Function {
         stream: &Stream,
         (blocks, threads): (u32, u32),
         parameters: &mut [u64],
-    ) -> Answer<()> {
+    ) -> DriverResult<()> {
         let mut pointers: Vec<*mut c_void> =
             parameters.iter_mut().map(|parameter| (&raw mut *parameter).cast()).collect();
         // SAFETY: the module and the stream are alive; the driver copies the parameters before it returns, and the caller
@@ -100,14 +100,14 @@ pub(crate) fn set_words(
     value: u32,
     words: u64,
     stream: &Stream,
-) -> Answer<()> {
+) -> DriverResult<()> {
     let words = usize::try_from(words).unwrap_or(usize::MAX);
     // SAFETY: device memory only, which the driver or the device checks; the stream is alive.
     answer("cuMemsetD32Async", unsafe { sys::cuMemsetD32Async(addr.get(), value, words, stream.0) })
 }
 
 /// Copies from the device, after all work that was given to the default stream.
-pub(crate) fn copy_to_host(_: &Current, words: &mut [u64], addr: DeviceAddr) -> Answer<()> {
+pub(crate) fn copy_to_host(_: &Current, words: &mut [u64], addr: DeviceAddr) -> DriverResult<()> {
     // SAFETY: writes as many bytes as the slice has; any bits are a valid number.
     let code = unsafe { sys::cuMemcpyDtoH_v2(words.as_mut_ptr().cast(), addr.get(), size_of_val(words)) };
     answer("cuMemcpyDtoH", code)
@@ -115,7 +115,7 @@ pub(crate) fn copy_to_host(_: &Current, words: &mut [u64], addr: DeviceAddr) -> 
 
 impl SharedWord {
     /// A word that is zero.
-    pub(crate) fn allocate(_: &Current) -> Answer<Self> {
+    pub(crate) fn allocate(_: &Current) -> DriverResult<Self> {
         let mut raw = ptr::null_mut();
         // SAFETY: writes one pointer, to at least as many bytes as were asked for.
         answer("cuMemHostAlloc", unsafe { sys::cuMemHostAlloc(&raw mut raw, size_of::<u32>(), 0) })?;

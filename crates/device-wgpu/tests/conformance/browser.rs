@@ -3,7 +3,7 @@
 use blockyard_allocator::{AllocatorConfig, CachingAllocator};
 use blockyard_device::{DeviceError, DeviceMemory, VirtualDevice};
 use blockyard_device_wgpu::{Gpu, WgpuDevice};
-use blockyard_record::{Bytes, Silent, StreamId};
+use blockyard_record::{Bytes, NullSink, StreamId};
 use blockyard_tests::conformance;
 use blockyard_tests::workload::{check_reuse_waits, run};
 use wasm_bindgen_test::{console_log, wasm_bindgen_test, wasm_bindgen_test_configure};
@@ -53,11 +53,11 @@ async fn what_is_overwritten_is_found() {
 }
 
 #[wasm_bindgen_test]
-async fn blocks_keep_their_contents_under_the_allocator() {
+async fn blocks_keep_their_data_under_the_allocator() {
     let gpu = open().await;
     for seed in 1..=2 {
         let device = Streamed::new(&gpu, BUDGET);
-        let mut blocks = CachingAllocator::new(device, AllocatorConfig::default(), Silent);
+        let mut blocks = CachingAllocator::new(device, AllocatorConfig::default(), NullSink);
         let report = run(&mut blocks, PLAN.with_seed(seed)).unwrap();
         assert!(report.blocks > 100 && report.crossings > 10 && report.reused > 10, "{report:?}");
         assert_eq!(blocks.device_mut().0.mismatches().await.unwrap(), []);
@@ -68,7 +68,7 @@ async fn blocks_keep_their_contents_under_the_allocator() {
 async fn a_block_waits_for_the_streams_that_use_it() {
     let gpu = open().await;
     let device = Streamed::new(&gpu, Bytes::mib(256));
-    let mut blocks = CachingAllocator::new(device, AllocatorConfig::default(), Silent);
+    let mut blocks = CachingAllocator::new(device, AllocatorConfig::default(), NullSink);
     check_reuse_waits(&mut blocks).unwrap();
     assert_eq!(blocks.device_mut().0.mismatches().await.unwrap(), []);
 }
@@ -80,7 +80,10 @@ async fn a_segment_beyond_the_largest_buffer_is_refused_with_the_limit() {
     let mut device = WgpuDevice::new(&gpu, Bytes::new(u64::MAX));
     let mut planned = VirtualDevice::new(Bytes::mib(64));
     let error = device.allocate_segment(largest + Bytes::mib(2)).unwrap_err();
-    assert!(matches!(error, DeviceError::TooLarge { largest: told, .. } if told == largest), "{error}");
+    assert!(
+        matches!(error, DeviceError::TooLarge { largest: reported, .. } if reported == largest),
+        "{error}"
+    );
     let size = Bytes::mib(2);
     assert_eq!(device.allocate_segment(size).unwrap(), planned.allocate_segment(size).unwrap());
 }
@@ -104,7 +107,7 @@ async fn waiting_does_not_block_and_awaiting_completes_events() {
 }
 
 #[wasm_bindgen_test]
-async fn an_error_that_comes_late_is_told_by_the_next_call() {
+async fn an_error_that_comes_late_is_reported_by_the_next_call() {
     let gpu = open().await;
     let mut device = WgpuDevice::new(&gpu, Bytes::mib(64));
     let base = device.allocate_segment(Bytes::mib(2)).unwrap();

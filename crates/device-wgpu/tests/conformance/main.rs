@@ -17,11 +17,11 @@ mod vulkan;
 
 use blockyard_device_wgpu::Filled;
 use blockyard_record::{Bytes, DeviceAddr};
-use blockyard_tests::workload::Plan;
+use blockyard_tests::workload::RandomWorkload;
 
 /// A random workload that both software adapters get through in seconds.
-const PLAN: Plan =
-    Plan { seed: 1, requests: 400, streams: 3, largest: Bytes::mib(8), most_live: Bytes::mib(48) };
+const PLAN: RandomWorkload =
+    RandomWorkload { seed: 1, requests: 400, streams: 3, largest: Bytes::mib(8), most_live: Bytes::mib(48) };
 
 /// The device of that workload: too small for all that the workload would cache.
 const BUDGET: Bytes = Bytes::mib(96);

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use blockyard_device::{Advance, AnyDevice, DeviceError, DeviceMemory, MemoryInfo, StreamEvent};
 use blockyard_device_wgpu::{Gpu, StreamedWgpu, WgpuDevice};
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
-use blockyard_replay::{CheckedRun, Contents, Range, Settings, run};
+use blockyard_replay::{CheckedRun, DataCheck, PatternedBlock, RunSettings, run};
 use blockyard_workload::Workload;
 use blockyard_workload::presets::presets;
 
@@ -18,27 +18,27 @@ const SWEPT: Bytes = Bytes::mib(512);
 
 /// The device for the allocator and its contents for the run.
 #[derive(Clone, Debug)]
-struct Shared(Rc<RefCell<StreamedWgpu>>);
+struct SharedDevice(Rc<RefCell<StreamedWgpu>>);
 
-impl Shared {
+impl SharedDevice {
     fn new(gpu: &Gpu, budget: Bytes) -> Self {
         Self(Rc::new(RefCell::new(StreamedWgpu::new(WgpuDevice::new(gpu, budget)))))
     }
 }
 
-impl Contents for Shared {
-    fn fill(&mut self, stream: StreamId, it: Range) -> Result<(), DeviceError> {
+impl DataCheck for SharedDevice {
+    fn fill(&mut self, stream: StreamId, it: PatternedBlock) -> Result<(), DeviceError> {
         self.0.borrow_mut().fill(stream, range(it.addr, it.size, it.pattern));
         Ok(())
     }
 
-    fn check(&mut self, stream: StreamId, it: Range, step: u32) -> Result<(), DeviceError> {
+    fn check(&mut self, stream: StreamId, it: PatternedBlock, step: u32) -> Result<(), DeviceError> {
         self.0.borrow_mut().check(stream, range(it.addr, it.size, it.pattern), step);
         Ok(())
     }
 
-    fn hand_on(&mut self) -> Result<(), DeviceError> {
-        self.0.borrow_mut().hand_on()
+    fn submit_work(&mut self) -> Result<(), DeviceError> {
+        self.0.borrow_mut().submit_work()
     }
 
     fn finish(&mut self) -> Result<(), DeviceError> {
@@ -47,13 +47,13 @@ impl Contents for Shared {
     }
 }
 
-impl Advance for Shared {
+impl Advance for SharedDevice {
     fn advance_streams(&mut self, stream: Option<StreamId>) {
         self.0.borrow_mut().advance_streams(stream);
     }
 }
 
-impl DeviceMemory for Shared {
+impl DeviceMemory for SharedDevice {
     type Event = StreamEvent;
 
     fn total_memory(&self) -> Bytes {
@@ -86,16 +86,16 @@ impl DeviceMemory for Shared {
 }
 
 #[test]
-fn presets_run_as_on_the_virtual_device_and_keep_their_contents() {
+fn presets_run_as_on_the_virtual_device_and_keep_their_data() {
     let gpu = open();
     for preset in presets().iter().filter(|preset| preset.id != "two-tensors") {
         let workload = Workload::parse(preset.text).unwrap();
-        let settings = Settings {
+        let settings = RunSettings {
             title: preset.title.to_owned(),
             config: preset.config.parse().unwrap(),
             capacity: preset.capacity,
         };
-        let shared = Shared::new(&gpu, preset.capacity);
+        let shared = SharedDevice::new(&gpu, preset.capacity);
         let mut checked =
             CheckedRun::new(AnyDevice::new(shared.clone()), shared.clone(), SWEPT, &settings, &workload);
         while checked.step().unwrap() {}
@@ -115,8 +115,9 @@ fn presets_run_as_on_the_virtual_device_and_keep_their_contents() {
 fn a_block_that_is_damaged_is_found_in_its_step() {
     let gpu = open();
     let workload = Workload::parse("a = alloc 3 MiB\nb = alloc 1 MiB\nfree a\nfree b").unwrap();
-    let settings = Settings { title: String::new(), config: "".parse().unwrap(), capacity: Bytes::mib(64) };
-    let shared = Shared::new(&gpu, Bytes::mib(64));
+    let settings =
+        RunSettings { title: String::new(), config: "".parse().unwrap(), capacity: Bytes::mib(64) };
+    let shared = SharedDevice::new(&gpu, Bytes::mib(64));
     let mut checked =
         CheckedRun::new(AnyDevice::new(shared.clone()), shared.clone(), SWEPT, &settings, &workload);
     checked.step().unwrap();

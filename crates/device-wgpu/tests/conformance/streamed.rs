@@ -2,10 +2,10 @@
 
 use blockyard_device::{Advance, DeviceError, DeviceMemory, MemoryInfo, StreamEvent};
 #[cfg(not(target_arch = "wasm32"))]
-use blockyard_device_wgpu::Mismatch;
+use blockyard_device_wgpu::WgpuMismatch;
 use blockyard_device_wgpu::{Gpu, StreamedWgpu, WgpuDevice};
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
-use blockyard_tests::{Contents, Fault};
+use blockyard_tests::{Fault, PatternMemory};
 
 use crate::range;
 
@@ -19,13 +19,13 @@ impl Streamed {
 }
 
 #[cfg(not(target_arch = "wasm32"))]
-fn fault(mismatch: Mismatch) -> Fault {
-    let Mismatch { range, wrong, at, found, .. } = mismatch;
+fn fault(mismatch: WgpuMismatch) -> Fault {
+    let WgpuMismatch { range, wrong, at, found, .. } = mismatch;
     let (addr, size, pattern) = (range.addr, range.size, range.pattern);
     Fault { addr, size, pattern, wrong: wrong.into(), first: at, found: Some(found) }
 }
 
-impl Contents for Streamed {
+impl PatternMemory for Streamed {
     fn fill(
         &mut self,
         stream: StreamId,

@@ -5,9 +5,9 @@ use std::task::{Context, Poll, Waker};
 use blockyard_allocator::{AllocatorConfig, CachingAllocator};
 use blockyard_device::{DeviceError, DeviceMemory, VirtualDevice};
 use blockyard_device_wgpu::{Gpu, PATTERN_ALIGNMENT, WgpuDevice};
-use blockyard_record::{Bytes, Silent, StreamId};
+use blockyard_record::{Bytes, NullSink, StreamId};
 use blockyard_tests::conformance;
-use blockyard_tests::workload::{Plan, check_reuse_waits, run};
+use blockyard_tests::workload::{RandomWorkload, check_reuse_waits, run};
 
 use crate::streamed::Streamed;
 use crate::{BUDGET, PLAN, range};
@@ -30,11 +30,14 @@ fn is_gpu_required() -> bool {
 }
 
 /// The random workload and its device, larger where the adapter is no software.
-fn workload(gpu: &Gpu) -> (Plan, Bytes) {
+fn workload(gpu: &Gpu) -> (RandomWorkload, Bytes) {
     if gpu.info().is_software {
         return (PLAN, BUDGET);
     }
-    (Plan { requests: 4000, largest: Bytes::mib(64), most_live: Bytes::gib(1), ..PLAN }, Bytes::gib(2))
+    (
+        RandomWorkload { requests: 4000, largest: Bytes::mib(64), most_live: Bytes::gib(1), ..PLAN },
+        Bytes::gib(2),
+    )
 }
 
 #[test]
@@ -55,16 +58,16 @@ fn the_device_does_what_every_device_does() {
     conformance::check_out_of_memory(&mut Streamed::new(&gpu, Bytes::mib(256)));
     conformance::check_events(&mut Streamed::new(&gpu, Bytes::mib(64)));
     conformance::check_virtual_memory(&mut Streamed::new(&gpu, Bytes::mib(64)));
-    conformance::check_contents(&mut Streamed::new(&gpu, Bytes::mib(64)));
+    conformance::check_data(&mut Streamed::new(&gpu, Bytes::mib(64)));
 }
 
 #[test]
-fn blocks_keep_their_contents_under_the_allocator() {
+fn blocks_keep_their_data_under_the_allocator() {
     let gpu = open();
     let (plan, budget) = workload(&gpu);
     for seed in 1..=2 {
         let device = Streamed::new(&gpu, budget);
-        let mut blocks = CachingAllocator::new(device, AllocatorConfig::default(), Silent);
+        let mut blocks = CachingAllocator::new(device, AllocatorConfig::default(), NullSink);
         let report = run(&mut blocks, plan.with_seed(seed)).unwrap();
         println!(
             "seed {seed}: {} blocks, {} filled, {} on two streams",
@@ -78,7 +81,7 @@ fn blocks_keep_their_contents_under_the_allocator() {
 #[test]
 fn a_block_waits_for_the_streams_that_use_it() {
     let device = Streamed::new(&open(), Bytes::mib(256));
-    let mut blocks = CachingAllocator::new(device, AllocatorConfig::default(), Silent);
+    let mut blocks = CachingAllocator::new(device, AllocatorConfig::default(), NullSink);
     assert_eq!(check_reuse_waits(&mut blocks).unwrap(), []);
 }
 
@@ -108,12 +111,15 @@ fn a_segment_beyond_the_largest_buffer_is_refused_with_the_limit() {
     let largest = gpu.info().largest_buffer;
     let mut device = WgpuDevice::new(&gpu, Bytes::new(u64::MAX));
     let error = device.allocate_segment(largest + Bytes::mib(2)).unwrap_err();
-    assert!(matches!(error, DeviceError::TooLarge { largest: told, .. } if told == largest), "{error}");
+    assert!(
+        matches!(error, DeviceError::TooLarge { largest: reported, .. } if reported == largest),
+        "{error}"
+    );
     device.allocate_segment(Bytes::mib(2)).unwrap();
 }
 
 #[test]
-fn contents_stay_until_something_else_is_written() {
+fn data_stays_until_something_else_is_written() {
     let mut device = WgpuDevice::new(&open(), Bytes::mib(64));
     let base = device.allocate_segment(Bytes::mib(20)).unwrap();
     let other = device.allocate_segment(Bytes::mib(2)).unwrap();
@@ -216,7 +222,7 @@ fn is_lost<T>(result: Result<T, DeviceError>) -> bool {
 }
 
 #[test]
-fn a_lost_adapter_is_told_by_every_later_call() {
+fn a_lost_adapter_is_reported_by_every_later_call() {
     let gpu = open();
     let mut device = WgpuDevice::new(&gpu, Bytes::mib(64));
     let base = device.allocate_segment(Bytes::mib(2)).unwrap();

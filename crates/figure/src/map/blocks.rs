@@ -7,7 +7,7 @@ use crate::labels::baseline;
 use crate::map::gutter::TEXT_PX;
 use crate::map::pieces::{BarScale, Piece, pieces, sums};
 use crate::numbers::{count_px, floor_count, px, share, step_u32};
-use crate::role::{LedgerClass, Role};
+use crate::role::{BreakdownClass, Role};
 use crate::scene::{Mark, Scene, TargetId, TextStyle, Weight};
 use crate::text_width::{fitted, text_width_px};
 
@@ -56,17 +56,17 @@ pub(super) fn draw_blocks(
 }
 
 /// The classes of a block's bytes and how many pixels each has, from left to right.
-fn classes_px(block: &BlockSnapshot, width_px: f32) -> Vec<(LedgerClass, f32)> {
+fn classes_px(block: &BlockSnapshot, width_px: f32) -> Vec<(BreakdownClass, f32)> {
     match block.state {
-        BlockState::PendingFree => vec![(LedgerClass::Pending, width_px)],
-        BlockState::Inactive => vec![(LedgerClass::Cached, width_px)],
+        BlockState::PendingFree => vec![(BreakdownClass::Pending, width_px)],
+        BlockState::Inactive => vec![(BreakdownClass::Cached, width_px)],
         // Addresses without memory: what could be there is free on the device.
-        BlockState::Unmapped => vec![(LedgerClass::Free, width_px)],
+        BlockState::Unmapped => vec![(BreakdownClass::Free, width_px)],
         BlockState::Allocated => {
             let requested = block.requested.min(block.size);
             let parts = [requested, block.size.saturating_sub(requested)];
             let widths = apportion(&parts, floor_count(f64::from(width_px)));
-            let classes = [LedgerClass::Requested, LedgerClass::Rounding].into_iter();
+            let classes = [BreakdownClass::Requested, BreakdownClass::Rounding].into_iter();
             classes
                 .zip(widths)
                 .filter(|(_, width)| *width > 0)
@@ -81,7 +81,7 @@ fn draw_block(scene: &mut Scene, block: &BlockSnapshot, rect: &Rect) {
     for (class, width) in classes_px(block, rect.width_px) {
         let part = Rect::new(left, rect.y_px, width, rect.height_px);
         scene.rect(part, Fill::of(class), None);
-        if class == LedgerClass::Rounding && width >= 3.0 {
+        if class == BreakdownClass::Rounding && width >= 3.0 {
             let x = left + 0.5;
             scene.hairline(Point::new(x, rect.y_px), Point::new(x, rect.bottom_px()), Role::Background);
         }
@@ -96,8 +96,8 @@ pub(super) fn draw_run(scene: &mut Scene, blocks: &[BlockSnapshot], rect: &Rect)
     let mut bottom = rect.bottom_px();
     let fills = [
         Fill { role: Role::Requested, pattern: Pattern::Bars },
-        Fill::of(LedgerClass::Pending),
-        Fill::of(LedgerClass::Cached),
+        Fill::of(BreakdownClass::Pending),
+        Fill::of(BreakdownClass::Cached),
     ];
     for (fill, height) in fills.into_iter().zip(heights).filter(|(_, height)| *height > 0) {
         let height = count_px(height);

@@ -196,7 +196,7 @@ impl Map<'_> {
     fn draw_scale(&self, scene: &mut Scene, height_px: f32) {
         let room = self.bars.1 - self.bars.0;
         let most = u64::try_from(floor_count(f64::from(room / 64.0))).unwrap_or(1).clamp(1, 8);
-        let distance = crate::river::tick_step(self.largest, most);
+        let distance = crate::timeline::tick_step(self.largest, most);
         let mut offset = Bytes::ZERO;
         while offset <= self.largest {
             let x = self.bars.0 + (px(share(offset, self.largest)) * room).round();

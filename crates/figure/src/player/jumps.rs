@@ -20,25 +20,25 @@ pub(super) fn previous_label(player: &Player, recording: &Recording) -> Player {
     seek_step(player, before.unwrap_or(0), recording)
 }
 
-pub(super) fn next_trouble(player: &Player, recording: &Recording) -> Player {
-    let troubles = recording.troubles();
-    let index = troubles.partition_point(|(step, _)| (*step as usize) < player.steps);
-    let found = troubles.get(index..).unwrap_or_default().iter().find(|(_, outcome)| is_trouble(outcome));
+pub(super) fn next_failed_step(player: &Player, recording: &Recording) -> Player {
+    let failed_steps = recording.failed_steps();
+    let index = failed_steps.partition_point(|(step, _)| (*step as usize) < player.steps);
+    let found = failed_steps.get(index..).unwrap_or_default().iter().find(|(_, outcome)| is_failure(outcome));
     found.map_or_else(|| player.clone(), |(step, _)| seek_step(player, *step as usize + 1, recording))
 }
 
-pub(super) fn previous_trouble(player: &Player, recording: &Recording) -> Player {
-    let troubles = recording.troubles();
+pub(super) fn previous_failed_step(player: &Player, recording: &Recording) -> Player {
+    let failed_steps = recording.failed_steps();
     let is_partial = player.cursor > end_of(recording, player.steps);
     let done = if is_partial { player.steps } else { player.steps.saturating_sub(1) };
-    let index = troubles.partition_point(|(step, _)| (*step as usize) < done);
+    let index = failed_steps.partition_point(|(step, _)| (*step as usize) < done);
     let found =
-        troubles.get(..index).unwrap_or_default().iter().rev().find(|(_, outcome)| is_trouble(outcome));
+        failed_steps.get(..index).unwrap_or_default().iter().rev().find(|(_, outcome)| is_failure(outcome));
     found.map_or_else(|| player.clone(), |(step, _)| seek_step(player, *step as usize + 1, recording))
 }
 
-/// Steps that were skipped only repeat an earlier trouble.
-fn is_trouble(outcome: &Outcome) -> bool {
+/// Steps that were skipped only repeat an earlier failure.
+fn is_failure(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::OutOfMemory(_) | Outcome::Refused(_))
 }
 
@@ -46,7 +46,7 @@ fn is_trouble(outcome: &Outcome) -> bool {
 const STRIDE: usize = 1024;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum SearchDirection {
     Forward,
     Back,
 }
@@ -55,16 +55,16 @@ pub(super) enum Way {
 pub(super) fn search(
     player: &Player,
     recording: &Recording,
-    way: Way,
+    direction: SearchDirection,
     is_wanted: impl Fn(&Event) -> bool,
 ) -> Player {
     let hits = |from: usize, to: usize| {
         let events = (from..to).zip(recording.events_from(from));
         events.filter(|(_, event)| is_wanted(event)).map(|(index, _)| index)
     };
-    let found = match way {
-        Way::Forward => hits(player.cursor, recording.event_count()).next(),
-        Way::Back => {
+    let found = match direction {
+        SearchDirection::Forward => hits(player.cursor, recording.event_count()).next(),
+        SearchDirection::Back => {
             // What made the present moment does not count as before it.
             let (from, _) = player.changed_events(recording);
             // Events are read forward, so the way back is a row of short ways forward.
@@ -78,12 +78,12 @@ pub(super) fn search(
     }
 }
 
-pub(super) fn is_segment_call(event: &Event) -> bool {
+pub(super) fn is_device_call(event: &Event) -> bool {
     matches!(
         event,
         Event::SegmentAllocated { .. }
             | Event::SegmentReleased { .. }
-            | Event::SegmentRefused { .. }
+            | Event::SegmentFailed { .. }
             | Event::Mapped { .. }
             | Event::Unmapped { .. }
     )

@@ -8,7 +8,7 @@ use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect};
 use crate::labels::{LabelRows, baseline};
 use crate::numbers::{bytes_f64, count_px, round_bytes};
-use crate::role::{LedgerClass, Role};
+use crate::role::{BreakdownClass, Role};
 use crate::scene::{Anchor, Dash, Mark, Scene, TargetId, TextStyle, Weight};
 use crate::term::Term;
 use crate::text_width::text_width_px;
@@ -84,10 +84,10 @@ pub fn stage_height(width_px: f32, has_failures: bool, is_compact: bool) -> f32 
 }
 
 /// How the stage fills a class: plain colors, with patterns where colors do not do.
-pub(super) fn fill_of(class: LedgerClass, view: &StageView) -> Fill {
+pub(super) fn fill_of(class: BreakdownClass, view: &StageView) -> Fill {
     let fill = Fill::of(class);
     match class {
-        LedgerClass::Cached if !view.is_patterned => Fill { pattern: Pattern::Tint, ..fill },
+        BreakdownClass::Cached if !view.is_patterned => Fill { pattern: Pattern::Tint, ..fill },
         _ => fill,
     }
 }
@@ -179,7 +179,7 @@ impl Painter<'_> {
         let Metrics { bar_px, .. } = self.metrics;
         let y = self.metrics.bar_y_px();
         let mut at = 0.0;
-        for (class, bytes) in LedgerClass::ALL.into_iter().zip(self.stage.classes) {
+        for (class, bytes) in BreakdownClass::ALL.into_iter().zip(self.stage.classes) {
             let (left, right) = (self.ruler.x_px(at).round(), self.ruler.x_px(at + bytes).round());
             at += bytes;
             if bytes <= 0.0 {
@@ -196,13 +196,13 @@ impl Painter<'_> {
     }
 
     /// The class and its bytes, as large as they fit.
-    fn draw_class_text(&mut self, class: LedgerClass, bytes: f64, rect: &Rect) {
+    fn draw_class_text(&mut self, class: BreakdownClass, bytes: f64, rect: &Rect) {
         let Metrics { text_px, numeral_px, .. } = self.metrics;
-        let is_pure = class == LedgerClass::Requested && self.stage.classes[1] < 1.0;
+        let is_pure = class == BreakdownClass::Requested && self.stage.classes[1] < 1.0;
         let word = match class {
-            LedgerClass::Requested if is_pure => "allocated",
-            LedgerClass::Free if self.stage.is_enlarged() => "free on the device, in all",
-            LedgerClass::Free => "free on the device",
+            BreakdownClass::Requested if is_pure => "allocated",
+            BreakdownClass::Free if self.stage.is_enlarged() => "free on the device, in all",
+            BreakdownClass::Free => "free on the device",
             other => other.name(),
         };
         let words = [word, class.name()];
@@ -215,7 +215,7 @@ impl Painter<'_> {
         let is_high = rect.height_px >= text_px * 1.7 + size;
         let word = word.filter(|_| is_high);
         let Point { x_px, y_px } = rect.center();
-        let role = if class == LedgerClass::Requested { Role::TextOnRequested } else { Role::Text };
+        let role = if class == BreakdownClass::Requested { Role::TextOnRequested } else { Role::Text };
         let is_plain =
             matches!(fill_of(class, self.view).pattern, Pattern::Solid | Pattern::Faint | Pattern::Tint);
         let value_y = if word.is_some() { y_px + text_px * 0.65 } else { y_px };
@@ -307,7 +307,7 @@ impl Painter<'_> {
             return frame(self, 0.0, peak);
         }
         let (first, last) = term.classes();
-        let place = |class| LedgerClass::ALL.iter().position(|other| *other == class).unwrap_or(0);
+        let place = |class| BreakdownClass::ALL.iter().position(|other| *other == class).unwrap_or(0);
         let from: f64 = self.stage.classes[..place(first)].iter().sum();
         let to: f64 = self.stage.classes[..=place(last)].iter().sum();
         frame(self, from, to.min(bytes_f64(self.stage.shown)));

@@ -8,7 +8,7 @@ use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect};
 use crate::labels::baseline;
 use crate::numbers::{bytes_f64, px};
-use crate::role::{LedgerClass, Role};
+use crate::role::{BreakdownClass, Role};
 use crate::scene::{Anchor, Dash, Scene, TargetId, TextStyle, Weight};
 use crate::term::Term;
 use crate::text_width::{first_fitting, fitted, text_width_px};
@@ -17,12 +17,12 @@ use crate::text_width::{first_fitting, fitted, text_width_px};
 const NARROW_PX: f32 = 2.0;
 const CHANGED_PX: f32 = 4.0;
 
-fn class_of(state: BlockState) -> LedgerClass {
+fn class_of(state: BlockState) -> BreakdownClass {
     match state {
-        BlockState::Allocated => LedgerClass::Requested,
-        BlockState::PendingFree => LedgerClass::Pending,
-        BlockState::Inactive => LedgerClass::Cached,
-        BlockState::Unmapped => LedgerClass::Free,
+        BlockState::Allocated => BreakdownClass::Requested,
+        BlockState::PendingFree => BreakdownClass::Pending,
+        BlockState::Inactive => BreakdownClass::Cached,
+        BlockState::Unmapped => BreakdownClass::Free,
     }
 }
 
@@ -100,7 +100,7 @@ impl Painter<'_> {
             let width = (rect.width_px * px(beyond / block.size)).round();
             if width >= 1.0 {
                 let part = Rect::new(rect.right_px() - width, rect.y_px, width, rect.height_px);
-                self.scene.rounded(part, fill_of(LedgerClass::Rounding, self.view), 2.0);
+                self.scene.rounded(part, fill_of(BreakdownClass::Rounding, self.view), 2.0);
             }
         }
     }
@@ -218,20 +218,20 @@ impl Painter<'_> {
         let width = (self.ruler.x_px(needed)).max(8.0);
         let left = self.ruler.x_px(start).round().min(width_px - width.min(width_px)).max(0.0);
         let rect = Rect::new(left, top, width.min(width_px - left), height);
-        self.scene.rect(rect, Fill { role: Role::Trouble, pattern: Pattern::Faint }, None);
+        self.scene.rect(rect, Fill { role: Role::Failure, pattern: Pattern::Faint }, None);
         // Its end stands at the end of what is free: what hangs over at the front is missing.
         let missing = self.ruler.x_px(start).round() - rect.x_px;
         if missing >= 1.0 && missing < rect.width_px {
             let part = Rect::new(rect.x_px, rect.y_px, missing, rect.height_px);
-            self.scene.rect(part, Fill { role: Role::Trouble, pattern: Pattern::Hatch }, None);
+            self.scene.rect(part, Fill { role: Role::Failure, pattern: Pattern::Hatch }, None);
         }
-        self.scene.frame(rect, Role::Trouble, Dash::Dashed, 2.0);
+        self.scene.frame(rect, Role::Failure, Dash::Dashed, 2.0);
         let words = [
             format!("{} needed: a segment of {}", failed.rounded, failed.segment_size),
             format!("{} needed", failed.segment_size),
             failed.segment_size.to_string(),
         ];
-        let style = TextStyle::new(Role::Trouble, text_px);
+        let style = TextStyle::new(Role::Failure, text_px);
         let middle = baseline(rect.center().y_px, text_px);
         if let Some(text) = first_fitting(&words, text_px, Weight::Bold, rect.width_px - 12.0) {
             let at = Point::new(rect.center().x_px, middle);

@@ -1,4 +1,4 @@
-use blockyard_record::{BlockId, Bytes, Event, MemoryState, Recording, Refusal};
+use blockyard_record::{BlockId, Bytes, Event, FailureCause, MemoryState, Recording};
 
 use crate::words::names::{block_name, name_of, numbered, stream_phrase, streams_phrase};
 
@@ -31,10 +31,10 @@ pub fn describe_event(event: &Event, before: &MemoryState, recording: &Recording
             let size = whole.saturating_sub(leftover(below)).saturating_sub(leftover(after));
             format!("{size} of memory, the whole pages of a cached block of {whole}, go back to the device")
         }
-        Event::SegmentRefused { size, refusal: Refusal::Device } => {
-            format!("the device refuses a segment of {size}: it has {} free", before.ledger().free)
+        Event::SegmentFailed { size, cause: FailureCause::Device } => {
+            format!("the device refuses a segment of {size}: it has {} free", before.breakdown().free)
         }
-        Event::SegmentRefused { size, refusal: Refusal::Fraction } => refused_by_fraction(before, size),
+        Event::SegmentFailed { size, cause: FailureCause::Fraction } => refused_by_fraction(before, size),
         Event::Split { block, front, size } => split(before, block, front, size),
         Event::Allocated { block, requested, allocation, .. } => {
             let size = before.block(block).map_or(requested, |block| block.size);
@@ -69,7 +69,7 @@ pub fn describe_event(event: &Event, before: &MemoryState, recording: &Recording
 }
 
 fn refused_by_fraction(before: &MemoryState, size: Bytes) -> String {
-    let room = before.limit().map(|limit| limit.saturating_sub(before.ledger().reserved()));
+    let room = before.limit().map(|limit| limit.saturating_sub(before.breakdown().reserved()));
     let room = room.map(|room| format!(" leaves only {room}")).unwrap_or_default();
     format!("the memory fraction{room}: a segment of {size} is refused without asking the device")
 }

@@ -41,9 +41,9 @@ pub fn block_facts(
         facts.push((label, names.join(", ")));
     }
     if let Some(allocation) = found.allocation.filter(|_| found.state.is_active()) {
-        facts.push(match recording.born(allocation) {
-            Some(step) => ("born at step", grouped_count(step + 1)),
-            None => ("born", "before the recording".to_owned()),
+        facts.push(match recording.allocated_at(allocation) {
+            Some(step) => ("allocated at step", grouped_count(step + 1)),
+            None => ("allocated", "before the recording".to_owned()),
         });
     }
     facts.push(("block", format!("#{block} of segment #{segment_id}")));
@@ -60,6 +60,6 @@ pub fn block_age_steps(
     steps: usize,
 ) -> Option<usize> {
     let found = state.block(block).filter(|found| found.state.is_active())?;
-    let born = found.allocation.and_then(|id| recording.born(id))?;
-    Some(steps.saturating_sub(born + 1))
+    let allocated_at = found.allocation.and_then(|id| recording.allocated_at(id))?;
+    Some(steps.saturating_sub(allocated_at + 1))
 }

@@ -48,7 +48,7 @@ pub fn describe_step(recording: &Recording, step: usize) -> StepWords {
     let note = recording.note(step);
     if words.title.is_empty() {
         let noted = note.map(|note| note.title.clone());
-        words.title = noted.unwrap_or_else(|| untold_title(&story, recording.outcome(step)));
+        words.title = noted.unwrap_or_else(|| default_title(&story, recording.outcome(step)));
     }
     let noted = note.map(|note| &note.sentence).filter(|sentence| !sentence.is_empty());
     words.sentence = match recording.outcome(step) {
@@ -101,7 +101,7 @@ fn title(event: &Event, before: &MemoryState, recording: &Recording) -> Option<S
 }
 
 /// The request of a step whose events do not name it.
-fn untold_title(story: &Story, outcome: &Outcome) -> String {
+fn default_title(story: &Story, outcome: &Outcome) -> String {
     match outcome {
         Outcome::Refused(_) => "refused request",
         Outcome::Skipped(_) => "skipped request",

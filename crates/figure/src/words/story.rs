@@ -1,18 +1,18 @@
 use std::collections::BTreeMap;
 
 use blockyard_record::{
-    BlockId, BlockState, Bytes, Event, Ledger, MemoryState, PoolId, Recording, Refusal, SegmentId, StreamId,
-    grouped,
+    BlockId, BlockState, Breakdown, Bytes, Event, FailureCause, MemoryState, PoolId, Recording, SegmentId,
+    StreamId, grouped,
 };
 
 use crate::words::names::{counted, joined, name_of, stream_phrase, streams_phrase};
+use crate::words::oom::why_no_memory;
 use crate::words::step::for_stream;
-use crate::words::trouble::why_no_memory;
 
 /// What a step did, gathered from its events so that it can be told as one sentence.
 #[derive(Debug)]
 pub(super) struct Story {
-    before: Ledger,
+    before: Breakdown,
     // Clauses in the order in which things happened.
     clauses: Vec<String>,
     new_segment: Option<SegmentId>,
@@ -24,9 +24,9 @@ pub(super) struct Story {
     completed: Vec<Completed>,
     // Blocks whose free was asked for in this step.
     own_frees: Vec<BlockId>,
-    refused: Option<Refusal>,
-    // Whether the last clause tells of a refusal.
-    ends_with_refusal: bool,
+    failed: Option<FailureCause>,
+    // Whether the last clause tells of a cause.
+    ends_with_failure: bool,
     has_synchronized: bool,
 }
 
@@ -40,7 +40,7 @@ fn has_cached_pool(state: &MemoryState) -> bool {
 struct Split {
     front: BlockId,
     whole: Bytes,
-    rest: Bytes,
+    remainder: Bytes,
 }
 
 /// A block that became reusable, with the neighbors that it merged with.
@@ -56,7 +56,7 @@ struct Completed {
 impl Story {
     pub(super) fn new(before: &MemoryState) -> Self {
         Self {
-            before: before.ledger(),
+            before: before.breakdown(),
             clauses: Vec::new(),
             new_segment: None,
             mapped: Bytes::ZERO,
@@ -65,8 +65,8 @@ impl Story {
             released: Vec::new(),
             completed: Vec::new(),
             own_frees: Vec::new(),
-            refused: None,
-            ends_with_refusal: false,
+            failed: None,
+            ends_with_failure: false,
             has_synchronized: false,
         }
     }
@@ -82,7 +82,7 @@ impl Story {
     /// Takes the next event; `before` is the memory that it applies to.
     pub(super) fn hear(&mut self, event: &Event, before: &MemoryState, recording: &Recording) {
         if !matches!(event, Event::OutOfMemory { .. }) {
-            self.ends_with_refusal = false;
+            self.ends_with_failure = false;
         }
         match *event {
             Event::SegmentAllocated { segment, .. } => self.new_segment = Some(segment),
@@ -100,13 +100,13 @@ impl Story {
             Event::SegmentReleased { segment, .. } => {
                 self.released.push(before.segment(segment).map_or(Bytes::ZERO, |found| found.size));
             }
-            Event::SegmentRefused { size, refusal } => {
+            Event::SegmentFailed { size, cause } => {
                 self.flush(recording);
-                self.refuse(size, refusal, before);
+                self.fail(size, cause, before);
             }
             Event::Split { block, front, size } => {
                 let whole = before.block(block).map_or(size, |found| found.size);
-                self.split = Some(Split { front, whole, rest: whole.saturating_sub(size) });
+                self.split = Some(Split { front, whole, remainder: whole.saturating_sub(size) });
             }
             Event::Allocated { block, requested, .. } => {
                 self.flush(recording);
@@ -129,7 +129,7 @@ impl Story {
             }
             Event::StreamsSynchronized => {
                 self.has_synchronized = true;
-                self.clauses.extend(self.refused.map(|_| "waits until all streams are done".to_owned()));
+                self.clauses.extend(self.failed.map(|_| "waits until all streams are done".to_owned()));
             }
             Event::RetryStarted => {
                 self.flush(recording);
@@ -137,11 +137,11 @@ impl Story {
             }
             Event::OutOfMemory { .. } => {
                 self.flush(recording);
-                // The last refusal is told as the reason.
-                if self.ends_with_refusal {
+                // The last cause is told as the reason.
+                if self.ends_with_failure {
                     self.clauses.pop();
                 }
-                self.clauses.push(why_no_memory(event, self.refused, before, recording));
+                self.clauses.push(why_no_memory(event, self.failed, before, recording));
             }
             Event::SnapshotTaken { .. } => {
                 self.clauses.push("a snapshot of all segments is taken".to_owned());
@@ -160,11 +160,11 @@ impl Story {
     /// The sentence; `after` is the memory after the step.
     pub(super) fn tell(mut self, after: &MemoryState, recording: &Recording) -> String {
         self.tell_frees(after, recording);
-        let cleaned = self.has_cleanup() && self.refused.is_none();
+        let cleaned = self.has_cleanup() && self.failed.is_none();
         let was_idle = self.released.is_empty() && self.unmapped.is_zero();
         self.flush(recording);
         if cleaned {
-            let cached = after.ledger().cached;
+            let cached = after.breakdown().cached;
             if was_idle {
                 self.clauses.push(if self.before.reserved().is_zero() {
                     "nothing is reserved, so nothing goes back to the device".to_owned()
@@ -185,20 +185,22 @@ impl Story {
         self.clauses.join("; ")
     }
 
-    fn refuse(&mut self, size: Bytes, refusal: Refusal, before: &MemoryState) {
-        let again = if self.refused.is_some() { " again" } else { "" };
-        let free = before.ledger().free;
-        self.clauses.push(match (refusal, before.limit()) {
-            (Refusal::Fraction, Some(limit)) => {
+    fn fail(&mut self, size: Bytes, cause: FailureCause, before: &MemoryState) {
+        let again = if self.failed.is_some() { " again" } else { "" };
+        let free = before.breakdown().free;
+        self.clauses.push(match (cause, before.limit()) {
+            (FailureCause::Fraction, Some(limit)) => {
                 format!("a new {size} segment would go beyond the limit of {limit}{again}")
             }
-            (Refusal::Fraction, None) => format!("a new {size} segment would go beyond the limit{again}"),
-            (Refusal::Device, _) => {
+            (FailureCause::Fraction, None) => {
+                format!("a new {size} segment would go beyond the limit{again}")
+            }
+            (FailureCause::Device, _) => {
                 format!("the device refuses a new {size} segment{again}, it has {free} free")
             }
         });
-        self.refused = Some(refusal);
-        self.ends_with_refusal = true;
+        self.failed = Some(cause);
+        self.ends_with_failure = true;
     }
 
     /// Where the bytes of an allocation came from.
@@ -231,7 +233,8 @@ impl Story {
         };
         self.clauses.push(match split {
             Some(split) => {
-                format!("{source} and splits {} off", found.size) + &format!("; {} stay cached", split.rest)
+                format!("{source} and splits {} off", found.size)
+                    + &format!("; {} stay cached", split.remainder)
             }
             None if beyond.is_zero() => format!("{source}, all of it"),
             None => format!("{source}, all of it: {beyond} more than asked for, not enough to split off"),

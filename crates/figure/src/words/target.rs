@@ -15,9 +15,9 @@ pub fn describe_target(target: TargetId, state: &MemoryState, recording: &Record
             let title =
                 format!("{}, {}: {}", block_name(recording, &block), state_word(block.state), block.size);
             let facts = block_facts(recording, state, id)?;
-            let told =
+            let facts =
                 facts.iter().filter(|(label, _)| !matches!(*label, "name" | "state" | "size" | "block"));
-            let lines: Vec<_> = told.map(|(label, value)| format!("{label}: {value}")).collect();
+            let lines: Vec<_> = facts.map(|(label, value)| format!("{label}: {value}")).collect();
             [&[title], &lines[..]].concat().join("\n")
         }
         TargetId::SmallBlocks { count, bytes, .. } => {
@@ -28,16 +28,16 @@ pub fn describe_target(target: TargetId, state: &MemoryState, recording: &Record
         TargetId::Overview(id) => format!("the whole of segment #{id}; the frame is what the row shows"),
         TargetId::Term(term) => format!("{}: {}\ntorch.cuda: {}", term.name(), term.meaning(), term.api()),
         TargetId::Class(class) => {
-            let ledger = state.ledger();
-            let bytes = class.bytes(&ledger);
-            let share = percent(bytes, ledger.capacity());
+            let breakdown = state.breakdown();
+            let bytes = class.bytes(&breakdown);
+            let share = percent(bytes, breakdown.capacity());
             format!("{}: {bytes}, {share} of the device. {}", class.name(), class.meaning())
         }
         TargetId::Label(step) => {
             let label = recording.labels().iter().rev().find(|label| label.step == step)?;
             format!("{}: from step {} on", label.text, grouped_count(step as usize + 1))
         }
-        TargetId::Trouble(step) => {
+        TargetId::FailedStep(step) => {
             let text = match recording.outcome(step as usize) {
                 Outcome::OutOfMemory(text) | Outcome::Refused(text) | Outcome::Skipped(text) => text,
                 Outcome::Done => return None,

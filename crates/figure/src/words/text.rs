@@ -9,8 +9,8 @@ use blockyard_record::{
 
 use crate::apportion::apportion;
 use crate::numbers::{grouped_count, percent};
-use crate::river::Series;
-use crate::role::LedgerClass;
+use crate::role::BreakdownClass;
+use crate::timeline::Series;
 use crate::words::names::{block_name, counted, state_word};
 
 /// A segment as a row of a table.
@@ -53,15 +53,15 @@ pub struct BlockRow {
     pub requested: Bytes,
 }
 
-/// The ledger as two sentences: every class, then the sums and peaks.
+/// The breakdown as two sentences: every class, then the sums and peaks.
 #[must_use]
-pub fn ledger_text(state: &MemoryState) -> String {
-    let ledger = state.ledger();
-    let capacity = ledger.capacity();
-    let classes: Vec<_> = LedgerClass::ALL
+pub fn breakdown_text(state: &MemoryState) -> String {
+    let breakdown = state.breakdown();
+    let capacity = breakdown.capacity();
+    let classes: Vec<_> = BreakdownClass::ALL
         .iter()
         .map(|class| {
-            let bytes = class.bytes(&ledger);
+            let bytes = class.bytes(&breakdown);
             format!("{} {bytes} ({})", class.name(), percent(bytes, capacity))
         })
         .collect();
@@ -69,9 +69,9 @@ pub fn ledger_text(state: &MemoryState) -> String {
     let mut text = format!(
         "Of {capacity}: {}. Allocated {} (peak {}), reserved {} (peak {}).",
         classes.join(", "),
-        ledger.allocated(),
+        breakdown.allocated(),
         peak(state.stats().allocated_bytes.all.peak),
-        ledger.reserved(),
+        breakdown.reserved(),
         peak(state.stats().reserved_bytes.all.peak),
     );
     if let Some(limit) = state.limit() {
@@ -211,11 +211,11 @@ fn dense_bar(segment: &SegmentSnapshot) -> String {
         .collect()
 }
 
-/// The river as text: how long it is, where it ends, its highest points, its labels and failures.
+/// The timeline as text: how long it is, where it ends, its highest points, its labels and failures.
 #[must_use]
-pub fn river_text(series: &Series, recording: &Recording) -> String {
+pub fn timeline_text(series: &Series, recording: &Recording) -> String {
     let steps = series.step_count();
-    let Some(last) = steps.checked_sub(1).and_then(|step| recording.ledger_after(step)) else {
+    let Some(last) = steps.checked_sub(1).and_then(|step| recording.breakdown_after(step)) else {
         return "No steps.".to_owned();
     };
     let mut text = format!(
@@ -231,24 +231,24 @@ pub fn river_text(series: &Series, recording: &Recording) -> String {
     }
     let labels = recording.labels();
     if !labels.is_empty() {
-        let told: Vec<_> = labels
+        let shown: Vec<_> = labels
             .iter()
             .take(20)
             .map(|label| format!("{} from step {}", label.text, grouped_count(label.step as usize + 1)))
             .collect();
-        let more = labels.len() - told.len();
+        let more = labels.len() - shown.len();
         let more = if more > 0 { format!(" and {} more", grouped_count(more)) } else { String::new() };
-        let _ = write!(text, " Labels: {}{more}.", told.join(", "));
+        let _ = write!(text, " Labels: {}{more}.", shown.join(", "));
     }
     let failures: Vec<_> = recording
-        .troubles()
+        .failed_steps()
         .iter()
         .filter(|(_, outcome)| matches!(outcome, Outcome::OutOfMemory(_)))
         .map(|(step, _)| grouped_count(*step as usize + 1))
         .collect();
     if !failures.is_empty() {
-        let told = failures.iter().take(20).cloned().collect::<Vec<_>>().join(", ");
-        let _ = write!(text, " Out of memory {}: at step {told}.", counted(failures.len(), "time"));
+        let shown = failures.iter().take(20).cloned().collect::<Vec<_>>().join(", ");
+        let _ = write!(text, " Out of memory {}: at step {shown}.", counted(failures.len(), "time"));
     }
     text
 }

@@ -17,10 +17,10 @@
 )]
 #![allow(clippy::float_cmp, reason = "edges on whole pixels are equal or wrong")]
 
-mod ledger_bar;
+mod breakdown_bar;
 mod map;
 mod player;
 mod program;
-mod river;
 mod stage;
+mod timeline;
 mod words;

@@ -14,8 +14,8 @@ fn steps(recording: &Recording, actions: &[PlayerAction]) -> usize {
 }
 
 use PlayerAction::{
-    Back, BackMany, End, Faster, Forward, ForwardMany, Loaded, NextLabel, NextOfBlock, NextSegmentCall,
-    NextTrouble, Pause, Play, PreviousLabel, PreviousOfBlock, PreviousSegmentCall, PreviousTrouble,
+    Back, BackMany, End, Faster, Forward, ForwardMany, Loaded, NextDeviceCall, NextFailedStep, NextLabel,
+    NextOfBlock, Pause, Play, PreviousDeviceCall, PreviousFailedStep, PreviousLabel, PreviousOfBlock,
     SeekEvent, SeekStep, SetUnit, Slower, Start, Tick, Toggle,
 };
 
@@ -54,11 +54,11 @@ fn failures_are_shown_after_their_step() {
         .alloc("c", Bytes::mib(1))
         .alloc("d", Bytes::gib(2));
     let recording = program.recording();
-    assert_eq!(steps(&recording, &[NextTrouble]), 2);
-    assert_eq!(steps(&recording, &[NextTrouble, NextTrouble]), 4);
-    assert_eq!(steps(&recording, &[NextTrouble, NextTrouble, NextTrouble]), 4);
-    assert_eq!(steps(&recording, &[End, PreviousTrouble]), 2);
-    assert_eq!(steps(&recording, &[End, PreviousTrouble, PreviousTrouble]), 2);
+    assert_eq!(steps(&recording, &[NextFailedStep]), 2);
+    assert_eq!(steps(&recording, &[NextFailedStep, NextFailedStep]), 4);
+    assert_eq!(steps(&recording, &[NextFailedStep, NextFailedStep, NextFailedStep]), 4);
+    assert_eq!(steps(&recording, &[End, PreviousFailedStep]), 2);
+    assert_eq!(steps(&recording, &[End, PreviousFailedStep, PreviousFailedStep]), 2);
 }
 
 #[test]
@@ -66,8 +66,8 @@ fn segment_calls_and_the_life_of_a_block_are_found() {
     let program = story();
     let hidden = program.block("weights");
     let recording = program.recording();
-    assert_eq!(steps(&recording, &[NextSegmentCall, NextSegmentCall, NextSegmentCall]), 3);
-    assert_eq!(steps(&recording, &[End, PreviousSegmentCall]), 15);
+    assert_eq!(steps(&recording, &[NextDeviceCall, NextDeviceCall, NextDeviceCall]), 3);
+    assert_eq!(steps(&recording, &[End, PreviousDeviceCall]), 15);
     assert_eq!(steps(&recording, &[NextOfBlock(hidden)]), 1);
     assert_eq!(steps(&recording, &[NextOfBlock(hidden), NextOfBlock(hidden)]), 1);
     assert_eq!(steps(&recording, &[End, PreviousOfBlock(hidden)]), 1);
@@ -151,10 +151,10 @@ fn action() -> impl Strategy<Value = PlayerAction> {
             End,
             NextLabel,
             PreviousLabel,
-            NextTrouble,
-            PreviousTrouble,
-            NextSegmentCall,
-            PreviousSegmentCall,
+            NextFailedStep,
+            PreviousFailedStep,
+            NextDeviceCall,
+            PreviousDeviceCall,
             Play,
             Pause,
             Toggle,

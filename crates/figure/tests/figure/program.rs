@@ -2,8 +2,8 @@
 //! without the real one.
 
 use blockyard_record::{
-    AllocationId, BlockId, BlockSnapshot, BlockState, Bytes, DeviceAddr, Event, EventSink, MemoryState,
-    Outcome, PoolKind, Recorder, Recording, Refusal, RunInfo, SegmentId, SegmentSnapshot, StreamId,
+    AllocationId, BlockId, BlockSnapshot, BlockState, Bytes, DeviceAddr, Event, EventSink, FailureCause,
+    MemoryState, Outcome, PoolKind, Recorder, Recording, RunInfo, SegmentId, SegmentSnapshot, StreamId,
 };
 use proptest::prelude::*;
 
@@ -87,7 +87,7 @@ impl Program {
             self.best_fit(rounded, pool, stream)
         });
         let Some(found) = found else {
-            let device_free = self.state().ledger().free;
+            let device_free = self.state().breakdown().free;
             self.event(Event::OutOfMemory { requested: size, rounded, segment_size, stream, device_free });
             self.recorder
                 .finish_step(Outcome::OutOfMemory(format!("CUDA out of memory. Tried to allocate {size}.")));
@@ -105,14 +105,14 @@ impl Program {
     /// A new segment filled with blocks of `block_size`, every one allocated, in one step.
     pub(crate) fn full_segment(&mut self, size: Bytes, block_size: Bytes) -> &mut Self {
         assert!(self.reserve(size, PoolKind::Small, StreamId::DEFAULT), "the device has room");
-        let rest = BlockId::new(self.blocks - 1);
+        let remainder = BlockId::new(self.blocks - 1);
         let count = size.get() / block_size.get();
         for index in 0..count {
             let block = if index + 1 == count {
-                rest
+                remainder
             } else {
                 let front = self.new_block();
-                self.event(Event::Split { block: rest, front, size: block_size });
+                self.event(Event::Split { block: remainder, front, size: block_size });
                 front
             };
             let allocation = AllocationId::new(self.allocations);
@@ -173,11 +173,11 @@ impl Program {
     }
 
     fn reserve(&mut self, size: Bytes, pool: PoolKind, stream: StreamId) -> bool {
-        let ledger = self.state().ledger();
-        let is_beyond = self.state().limit().is_some_and(|limit| ledger.reserved() + size > limit);
-        if is_beyond || size > ledger.free {
-            let refusal = if is_beyond { Refusal::Fraction } else { Refusal::Device };
-            self.event(Event::SegmentRefused { size, refusal });
+        let breakdown = self.state().breakdown();
+        let is_beyond = self.state().limit().is_some_and(|limit| breakdown.reserved() + size > limit);
+        if is_beyond || size > breakdown.free {
+            let cause = if is_beyond { FailureCause::Fraction } else { FailureCause::Device };
+            self.event(Event::SegmentFailed { size, cause });
             return false;
         }
         let (segment, block) = (SegmentId::new(self.segments), self.new_block());

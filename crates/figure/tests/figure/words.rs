@@ -1,8 +1,8 @@
 use std::fmt::Write as _;
 
 use blockyard_figure::{
-    LedgerClass, Series, TargetId, block_age_steps, block_facts, describe_step, describe_target, ledger_text,
-    map_table, map_text, river_text,
+    BreakdownClass, Series, TargetId, block_age_steps, block_facts, breakdown_text, describe_step,
+    describe_target, map_table, map_text, timeline_text,
 };
 use blockyard_record::{Bytes, MemoryState, Recording};
 use expect_test::{Expect, expect};
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use crate::program::{Program, SIDE, ops, random, story};
 
-fn told(recording: &Recording) -> String {
+fn described(recording: &Recording) -> String {
     let mut text = String::new();
     for step in 0..recording.step_count() {
         let words = describe_step(recording, step);
@@ -20,11 +20,11 @@ fn told(recording: &Recording) -> String {
 }
 
 fn check(program: Program, expected: &Expect) {
-    expected.assert_eq(&told(&program.recording()));
+    expected.assert_eq(&described(&program.recording()));
 }
 
 #[test]
-fn every_step_of_a_story_is_told() {
+fn every_step_of_a_story_is_reported() {
     check(
         story(),
         &expect![[r#"
@@ -106,7 +106,7 @@ fn a_failure_by_the_limit_says_so() {
 }
 
 #[test]
-fn blocks_that_come_back_late_are_told_with_their_neighbors() {
+fn blocks_that_come_back_late_are_reported_with_their_neighbors() {
     let mut program = Program::new(Bytes::mib(64));
     program.alloc("a", Bytes::mib(3)).alloc("b", Bytes::mib(4)).alloc("c", Bytes::mib(5));
     program
@@ -137,7 +137,7 @@ fn blocks_that_come_back_late_are_told_with_their_neighbors() {
 }
 
 #[test]
-fn requests_that_did_not_reach_the_allocator_are_told() {
+fn requests_that_did_not_reach_the_allocator_are_reported() {
     let mut program = Program::new(Bytes::mib(64));
     program.refused("a is not allocated").done();
     check(
@@ -185,7 +185,7 @@ fn all_facts_of_a_pending_block() {
         segment: 20 MiB (20,971,520 bytes) at 0x7f0000e00000, large pool
         stream: default
         waits for: side
-        born at step: 4
+        allocated at step: 4
         block: #5 of segment #2
     "#]]
     .assert_eq(&text);
@@ -198,7 +198,7 @@ fn all_facts_of_a_pending_block() {
 }
 
 #[test]
-fn targets_are_told_in_a_sentence() {
+fn targets_are_reported_in_a_sentence() {
     let recording = story().recording();
     let state = after(&recording, 7);
     let segment = &state.snapshot().segments[2];
@@ -206,7 +206,7 @@ fn targets_are_told_in_a_sentence() {
         TargetId::Block(segment.blocks[0].id),
         TargetId::Block(segment.blocks[1].id),
         TargetId::Segment(segment.id),
-        TargetId::Class(LedgerClass::Pending),
+        TargetId::Class(BreakdownClass::Pending),
         TargetId::Label(2),
         TargetId::PeakAllocated,
         TargetId::PeakReserved,
@@ -229,7 +229,7 @@ fn targets_are_told_in_a_sentence() {
         segment: 20 MiB (20,971,520 bytes) at 0x7f0000e00000, large pool
         stream: default
         waits for: side
-        born at step: 4
+        allocated at step: 4
         segment of 20 MiB at 0x7f0000e00000, large pool, the default stream: 0 B allocated in 3 blocks
         pending: 5 MiB, 5.2% of the device. Bytes given back by the program that wait until another stream is done with them.
         forward: from step 3 on
@@ -237,7 +237,7 @@ fn targets_are_told_in_a_sentence() {
         peak reserved: at most 54 MiB were held at once since the peaks were last reset
     "#]].assert_eq(&text);
     assert_eq!(describe_target(TargetId::Limit, &state, &recording), None);
-    assert_eq!(describe_target(TargetId::Trouble(3), &state, &recording), None);
+    assert_eq!(describe_target(TargetId::FailedStep(3), &state, &recording), None);
 }
 
 #[test]
@@ -248,9 +248,9 @@ fn the_figures_as_text() {
     let state = after(&recording, 7);
     let text = format!(
         "{}\n\n{}\n{}\n",
-        ledger_text(&state),
+        breakdown_text(&state),
         map_text(&state, &recording),
-        river_text(&Series::new(&recording), &recording)
+        timeline_text(&Series::new(&recording), &recording)
     );
     expect![[r#"
         Of 96 MiB: requested 15 MiB (16%), rounding 96 B (<0.1%), pending 5 MiB (5.2%), cached 33.99 MiB (35%), free 42 MiB (44%). Allocated 15 MiB (peak 22.86 MiB), reserved 54 MiB (peak 54 MiB).
@@ -282,12 +282,12 @@ fn a_crowded_segment_as_text_shows_what_most_bytes_are() {
 }
 
 #[test]
-fn nothing_is_told_too() {
+fn nothing_is_reported_too() {
     let recording = Program::new(Bytes::gib(1)).recording();
     let state = recording.initial_state();
     assert_eq!(describe_step(&recording, 0).title, "");
     assert_eq!(map_text(&state, &recording), "no segments\n");
-    assert_eq!(river_text(&Series::new(&recording), &recording), "No steps.");
+    assert_eq!(timeline_text(&Series::new(&recording), &recording), "No steps.");
 }
 
 proptest! {
@@ -308,10 +308,10 @@ proptest! {
         let recording = random(&ops).recording();
         let state = recording.state_at(recording.event_count()).unwrap();
         let table = map_table(&state, &recording);
-        let ledger = state.ledger();
-        prop_assert_eq!(table.iter().map(|row| row.size).sum::<Bytes>(), ledger.reserved());
-        prop_assert_eq!(table.iter().map(|row| row.allocated).sum::<Bytes>(), ledger.allocated());
-        prop_assert_eq!(table.iter().map(|row| row.cached).sum::<Bytes>(), ledger.cached);
+        let breakdown = state.breakdown();
+        prop_assert_eq!(table.iter().map(|row| row.size).sum::<Bytes>(), breakdown.reserved());
+        prop_assert_eq!(table.iter().map(|row| row.allocated).sum::<Bytes>(), breakdown.allocated());
+        prop_assert_eq!(table.iter().map(|row| row.cached).sum::<Bytes>(), breakdown.cached);
         for row in &table {
             prop_assert_eq!(row.blocks.iter().map(|block| block.size).sum::<Bytes>(), row.size);
         }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use blockyard_record::{Bytes, DeviceAddr, Snapshot, TraceAction, TraceEntry};
 
-use super::Failure;
+use super::OomReport;
 use crate::recorded::{Allocated, OperationKind, RecordedRun};
 
 /// Addresses of an expandable segment that has memory.
-struct Range {
+struct MappedRange {
     mapped: u64,
     /// How many addresses it has at most.
     reach: u64,
@@ -20,10 +20,10 @@ pub(super) fn ranges(trace: &[TraceEntry], total: Bytes, start: &Snapshot) -> Ve
     let reach = total.saturating_add(Bytes::new(total.get() / 8)).get();
     let there = start.segments.iter().filter(|segment| segment.is_expandable);
     let there = there.map(|segment| {
-        let range = Range { mapped: segment.mapped().get(), reach: segment.size.get().min(reach) };
+        let range = MappedRange { mapped: segment.mapped().get(), reach: segment.size.get().min(reach) };
         (segment.addr.get(), range)
     });
-    let mut live: BTreeMap<u64, Range> = there.collect();
+    let mut live: BTreeMap<u64, MappedRange> = there.collect();
     let mut starts = Vec::new();
     for entry in trace {
         let below = live.range_mut(..=entry.addr).next_back();
@@ -36,7 +36,7 @@ pub(super) fn ranges(trace: &[TraceEntry], total: Bytes, start: &Snapshot) -> Ve
             }
             (TraceAction::SegmentMap, None) => {
                 starts.push(DeviceAddr::new(entry.addr));
-                live.insert(entry.addr, Range { mapped: entry.size.get(), reach });
+                live.insert(entry.addr, MappedRange { mapped: entry.size.get(), reach });
             }
             (TraceAction::SegmentUnmap, Some((start, range))) => {
                 range.mapped = range.mapped.saturating_sub(entry.size.get());
@@ -50,7 +50,7 @@ pub(super) fn ranges(trace: &[TraceEntry], total: Bytes, start: &Snapshot) -> Ve
     starts
 }
 
-pub(super) fn failures(run: &RecordedRun, trace: &[TraceEntry]) -> Vec<Failure> {
+pub(super) fn failures(run: &RecordedRun, trace: &[TraceEntry]) -> Vec<OomReport> {
     let texts: Vec<&str> = run
         .operations
         .iter()
@@ -65,7 +65,7 @@ pub(super) fn failures(run: &RecordedRun, trace: &[TraceEntry]) -> Vec<Failure> 
         .map(|entry| Bytes::new(entry.addr));
     let texts = texts.into_iter().map(Some).chain(std::iter::repeat(None));
     free.zip(texts)
-        .map(|(free, text)| Failure { free, processes: text.map(processes).unwrap_or_default() })
+        .map(|(free, text)| OomReport { free, processes: text.map(processes).unwrap_or_default() })
         .collect()
 }
 

@@ -8,7 +8,7 @@ use blockyard_record::{
 use blockyard_workload::{Request, TensorId, Workload};
 
 use super::Inferred;
-use super::ladder::Ladder;
+use super::reclaims::Reclaims;
 use crate::ReadError;
 
 /// Larger requests are refused before anything is traced; rounding may make it one byte more.
@@ -19,7 +19,7 @@ const FIRST_INFERRED_STREAM: u64 = 1 << 60;
 /// The way through a trace, with what is live at each point.
 pub(super) struct FromTrace<'a> {
     trace: &'a [TraceEntry],
-    ladder: &'a Ladder,
+    reclaims: &'a Reclaims,
     start: Snapshot,
     /// The private pools of segments that live to the end, by the entry that made them.
     pools: HashMap<usize, PoolId>,
@@ -41,11 +41,11 @@ impl<'a> FromTrace<'a> {
         trace: &'a [TraceEntry],
         pools: HashMap<usize, PoolId>,
         start: Snapshot,
-        ladder: &'a Ladder,
+        reclaims: &'a Reclaims,
     ) -> Self {
         let mut from = Self {
             trace,
-            ladder,
+            reclaims,
             start: Snapshot::default(),
             pools,
             pool_of: HashMap::new(),
@@ -99,7 +99,7 @@ impl<'a> FromTrace<'a> {
                     let next = self.trace.get(index + 1);
                     let completes = next.is_some_and(|next| {
                         next.action == TraceAction::FreeCompleted && next.addr == entry.addr
-                    }) && !self.ladder.holds(index + 1);
+                    }) && !self.reclaims.holds(index + 1);
                     if completes {
                         index += 1;
                     } else {
@@ -113,7 +113,7 @@ impl<'a> FromTrace<'a> {
                 }
                 TraceAction::FreeCompleted => {
                     let stream = self.waiting.remove(&entry.addr).ok_or_else(late)?;
-                    if !self.ladder.holds(index) {
+                    if !self.reclaims.holds(index) {
                         self.requests.push(Request::Advance { stream: Some(stream) });
                         if !self.is_collected_by_allocation(index + 1) {
                             self.release();
@@ -127,7 +127,7 @@ impl<'a> FromTrace<'a> {
                     let is_release =
                         |action| matches!(action, TraceAction::SegmentFree | TraceAction::SegmentUnmap);
                     let is_burst = index > 0 && is_release(self.trace[index - 1].action);
-                    if !is_burst && !self.ladder.holds(index) {
+                    if !is_burst && !self.reclaims.holds(index) {
                         self.release();
                     }
                 }

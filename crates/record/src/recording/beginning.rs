@@ -1,7 +1,7 @@
 //! Recordings of runs that began earlier.
 
 use super::{NO_STEP, Recorder, Recording, RecordingError};
-use crate::{Ledger, MemoryState, Snapshot};
+use crate::{Breakdown, MemoryState, Snapshot};
 
 impl Recording {
     /// Whether there was memory in use or cached before the first event: the run began earlier than its recording.
@@ -12,9 +12,9 @@ impl Recording {
 
     /// Where every byte was before the first step.
     #[must_use]
-    pub fn ledger_before(&self) -> Ledger {
-        let empty = Ledger { free: self.info.capacity, ..Ledger::default() };
-        self.start.as_ref().map_or(empty, |start| start.ledger())
+    pub fn breakdown_before(&self) -> Breakdown {
+        let empty = Breakdown { free: self.info.capacity, ..Breakdown::default() };
+        self.start.as_ref().map_or(empty, |start| start.breakdown())
     }
 }
 

@@ -104,7 +104,7 @@ impl Recorder {
             self.error.get_or_insert(RecordingError::TooLong);
             return;
         };
-        self.recording.steps.push(end, &self.state.ledger());
+        self.recording.steps.push(end, &self.state.breakdown());
         if outcome != Outcome::Done {
             self.recording.outcomes.push((step, outcome));
         }

@@ -41,7 +41,7 @@ struct PackedSegment {
 /// Bytes that no state packs into.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("a saved state that does not add up")]
-pub(super) struct Unfit;
+pub(super) struct PackedStateError;
 
 // A block's first byte: its state, and what it has.
 const STATES: [BlockState; 4] =
@@ -57,7 +57,7 @@ const UNIT: u64 = 512;
 
 /// What the next block is told apart from.
 #[derive(Clone, Copy, Default)]
-struct Context {
+struct PreviousBlock {
     id: u32,
     allocation: u32,
 }
@@ -71,12 +71,12 @@ impl Serialize for MemoryState {
 impl From<&MemoryState> for PackedState {
     fn from(state: &MemoryState) -> Self {
         let mut bytes = Vec::new();
-        let mut context = Context::default();
+        let mut previous_block = PreviousBlock::default();
         let mut segments = Vec::with_capacity(state.segments.len());
         for (addr, segment) in &state.segments {
             let mut blocks = 0;
             for block in state.chain(segment) {
-                context.write(block, &mut bytes);
+                previous_block.write(block, &mut bytes);
                 blocks += 1;
             }
             let SegmentEntry { id, size, stream, pool_id, pool, is_expandable, first: _ } = *segment;
@@ -97,23 +97,26 @@ impl From<&MemoryState> for PackedState {
 }
 
 impl TryFrom<PackedState> for MemoryState {
-    type Error = Unfit;
+    type Error = PackedStateError;
 
-    fn try_from(packed: PackedState) -> Result<Self, Unfit> {
-        let mut rest = Reader(&packed.blocks);
-        let mut context = Context::default();
+    fn try_from(packed: PackedState) -> Result<Self, PackedStateError> {
+        let mut reader = Reader(&packed.blocks);
+        let mut previous_block = PreviousBlock::default();
         let count: u64 = packed.segments.iter().map(|segment| u64::from(segment.blocks)).sum();
         // A block takes three bytes at least.
-        let count = usize::try_from(count).ok().filter(|count| *count <= packed.blocks.len()).ok_or(Unfit)?;
+        let count = usize::try_from(count)
+            .ok()
+            .filter(|count| *count <= packed.blocks.len())
+            .ok_or(PackedStateError)?;
         let mut slots: Vec<BlockEntry> = Vec::with_capacity(count);
         let mut segments = BTreeMap::new();
         let mut segment_addrs = FxHashMap::default();
         for segment in &packed.segments {
-            let first = u32::try_from(slots.len()).map_err(|_| Unfit)?;
+            let first = u32::try_from(slots.len()).map_err(|_| PackedStateError)?;
             let mut addr = segment.addr;
             for place in 0..segment.blocks {
                 let slot = first + place;
-                let mut block = context.read(&mut rest).ok_or(Unfit)?;
+                let mut block = previous_block.read(&mut reader).ok_or(PackedStateError)?;
                 block.segment = segment.addr;
                 block.addr = addr;
                 block.previous = (place > 0).then(|| slot - 1);
@@ -122,7 +125,7 @@ impl TryFrom<PackedState> for MemoryState {
                 slots.push(block);
             }
             if segment.blocks == 0 || addr != segment.addr.offset(segment.size) {
-                return Err(Unfit);
+                return Err(PackedStateError);
             }
             let PackedSegment { id, addr, size, stream, pool_id, pool, is_expandable, blocks: _ } = *segment;
             segments.insert(addr, SegmentEntry { id, size, stream, pool_id, pool, is_expandable, first });
@@ -148,7 +151,7 @@ impl TryFrom<PackedState> for MemoryState {
     }
 }
 
-impl Context {
+impl PreviousBlock {
     fn write(&mut self, block: &BlockEntry, bytes: &mut Vec<u8>) {
         let size = block.size.get();
         let state = STATES.iter().position(|state| *state == block.state);
@@ -178,27 +181,27 @@ impl Context {
     }
 
     /// The next block, with places that are still to be filled in.
-    fn read(&mut self, rest: &mut Reader<'_>) -> Option<BlockEntry> {
-        let tag = rest.byte()?;
-        self.id = rest.small_step(self.id)?;
-        let size = rest.number()?;
+    fn read(&mut self, reader: &mut Reader<'_>) -> Option<BlockEntry> {
+        let tag = reader.byte()?;
+        self.id = reader.small_step(self.id)?;
+        let size = reader.number()?;
         let size = if tag & IN_UNITS == 0 { size } else { size.checked_mul(UNIT)? };
         let requested = if tag & HAS_REQUESTED == 0 {
             0
         } else {
             // Told as the way from it to the size.
-            size.wrapping_sub(rest.step(0)?)
+            size.wrapping_sub(reader.step(0)?)
         };
         let allocation = if tag & HAS_ALLOCATION == 0 {
             None
         } else {
-            self.allocation = rest.small_step(self.allocation)?;
+            self.allocation = reader.small_step(self.allocation)?;
             Some(AllocationId::new(self.allocation))
         };
         let mut streams = Vec::new();
         if tag & HAS_STREAMS != 0 {
-            for _ in 0..rest.small()? {
-                streams.push(StreamId::new(rest.number()?));
+            for _ in 0..reader.small()? {
+                streams.push(StreamId::new(reader.number()?));
             }
         }
         Some(BlockEntry {

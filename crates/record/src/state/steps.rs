@@ -52,15 +52,20 @@ impl MemoryState {
         self.segments.get(&block.segment).is_some_and(|segment| segment.is_expandable)
     }
 
-    pub(super) fn map(&mut self, id: BlockId, size: Bytes, rest: Option<BlockId>) -> Result<(), StateError> {
+    pub(super) fn map(
+        &mut self,
+        id: BlockId,
+        size: Bytes,
+        remainder: Option<BlockId>,
+    ) -> Result<(), StateError> {
         let block = self.find(id)?;
-        let fits = if rest.is_some() { size < block.size } else { size == block.size };
+        let fits = if remainder.is_some() { size < block.size } else { size == block.size };
         if block.state != BlockState::Unmapped || size.is_zero() || !fits {
             return Err(StateError::Unfitting(id));
         }
         let pool = self.pool_of(block);
-        if let Some(rest) = rest {
-            self.cut_above(id, rest, size, BlockState::Unmapped)?;
+        if let Some(remainder) = remainder {
+            self.cut_above(id, remainder, size, BlockState::Unmapped)?;
         }
         self.find_mut(id)?.state = BlockState::Inactive;
         self.stats.mapped(pool, size);
@@ -135,10 +140,10 @@ impl MemoryState {
             streams: Vec::new(),
             ..old
         });
-        let rest = self.find_mut(id)?;
-        rest.addr = old.addr.offset(size);
-        rest.size = old.size - size;
-        rest.previous = Some(below_slot);
+        let remainder = self.find_mut(id)?;
+        remainder.addr = old.addr.offset(size);
+        remainder.size = old.size - size;
+        remainder.previous = Some(below_slot);
         match old.previous.and_then(|slot| self.slots.get_mut(slot as usize)) {
             Some(previous) => previous.next = Some(below_slot),
             None => {
@@ -157,12 +162,12 @@ impl MemoryState {
         }
         let (pool, was_whole, is_expandable) =
             (self.pool_of(block), block.is_whole(), self.is_expandable(block));
-        let rest = block.size - size;
+        let remainder = block.size - size;
         self.cut_below(id, front, size)?;
         if is_expandable {
             // PyTorch counts divided segments only where the driver allocated them whole.
         } else if was_whole {
-            self.stats.inactive_split_changed(pool, 1, rest.signed());
+            self.stats.inactive_split_changed(pool, 1, remainder.signed());
         } else {
             self.stats.inactive_split_changed(pool, 0, -size.signed());
         }

@@ -8,7 +8,7 @@ use blockyard_pytorch::{RecordedRun, StatChange, requests_after, stat_index};
 use blockyard_record::{BlockState, Bytes, Snapshot, TraceAction, TraceEntry};
 
 use super::{OpenSize, Rewound};
-use crate::{OnProgress, Progress, RunError, Runner, Settings, device_of, progress};
+use crate::{OnProgress, Progress, RunError, RunSettings, Runner, device_of, progress};
 
 /// Each attempt fixes one size at least; more than this many would take longer than they are worth.
 const MOST_ATTEMPTS: usize = 256;
@@ -16,7 +16,7 @@ const MOST_ATTEMPTS: usize = 256;
 /// Replays the trace until the open sizes agree with all of it, as far as that can be had.
 pub(crate) fn decide(
     run: &RecordedRun,
-    settings: &Settings,
+    settings: &RunSettings,
     mut rewound: Rewound,
     on_progress: OnProgress,
 ) -> Result<Rewound, RunError> {
@@ -77,7 +77,7 @@ impl Rewound {
 /// One replay, up to the first thing that a size explains; `None` when there is none.
 fn attempt(
     run: &RecordedRun,
-    settings: &Settings,
+    settings: &RunSettings,
     rewound: &mut Rewound,
     on_progress: OnProgress,
 ) -> Result<Option<Change>, RunError> {
@@ -101,7 +101,7 @@ fn attempt(
         index += 1;
         let found = runner.trace();
         let differing = (compared..found.len()).find(|place| expected.get(*place) != found.get(*place));
-        if let Some(change) = heed_snapshots(rewound, expected, found, compared) {
+        if let Some(change) = check_snapshots(rewound, expected, found, compared) {
             return Ok(Some(change));
         }
         // Completions in another order are no difference.
@@ -121,7 +121,7 @@ fn attempt(
 }
 
 /// A snapshot notes how many bytes are in use.
-fn heed_snapshots(
+fn check_snapshots(
     rewound: &mut Rewound,
     expected: &[TraceEntry],
     found: &[TraceEntry],
@@ -134,7 +134,7 @@ fn heed_snapshots(
     snapshots.find_map(|(place, (expected, found))| {
         let in_use: Vec<usize> =
             (0..rewound.open.len()).filter(|index| rewound.open[*index].gone >= place).collect();
-        settle(rewound, &in_use, expected.size.signed().wrapping_sub(found.size.signed()))
+        explain_missing(rewound, &in_use, expected.size.signed().wrapping_sub(found.size.signed()))
     })
 }
 
@@ -144,7 +144,7 @@ fn passed_by(
     found: &TraceEntry,
     place: usize,
     after: &Snapshot,
-    settings: &Settings,
+    settings: &RunSettings,
 ) -> Option<Change> {
     if found.action != TraceAction::Alloc {
         return None;
@@ -157,8 +157,8 @@ fn passed_by(
         let index = blocks.binary_search_by_key(&found.addr, |block| block.addr.get()).ok()?;
         Some((blocks, index))
     })?;
-    let rest = blocks.get(index + 1).filter(|next| next.state == BlockState::Inactive);
-    let free = blocks[index].size + rest.map_or(Bytes::ZERO, |rest| rest.size);
+    let remainder = blocks.get(index + 1).filter(|next| next.state == BlockState::Inactive);
+    let free = blocks[index].size + remainder.map_or(Bytes::ZERO, |remainder| remainder.size);
     let too_much = free.saturating_sub(size::rounded(found.size, &settings.config));
     Some(Change { open, by: too_much + size::MIN_BLOCK_SIZE, decides: false, is_guess: false })
 }
@@ -195,7 +195,7 @@ impl<'a> Accounts<'a> {
         let (current, freed) = (current?, freed?);
         let ours = &stats.allocated_bytes.large_pool;
         let live: Vec<usize> = rewound.open_at(*at).collect();
-        let change = settle(rewound, &live, current - ours.current);
+        let change = explain_missing(rewound, &live, current - ours.current);
         if change.is_some() {
             return change;
         }
@@ -203,7 +203,7 @@ impl<'a> Accounts<'a> {
             let gone: Vec<usize> =
                 rewound.open_at(from).filter(|open| rewound.open[*open].freed < *at).collect();
             let missing = (freed - theirs_before) - (ours.freed - ours_before);
-            let change = settle(rewound, &gone, missing);
+            let change = explain_missing(rewound, &gone, missing);
             if change.is_some() {
                 return change;
             }
@@ -218,7 +218,7 @@ fn value(values: &[StatChange], key: usize) -> Option<i64> {
 }
 
 /// Sizes are taken as small as they can be: if nothing is missing, all are right; else the first that can be larger is.
-fn settle(rewound: &mut Rewound, among: &[usize], missing: i64) -> Option<Change> {
+fn explain_missing(rewound: &mut Rewound, among: &[usize], missing: i64) -> Option<Change> {
     let missing = Bytes::new(u64::try_from(missing).ok()?);
     if missing.is_zero() {
         if among.iter().any(|open| rewound.open[*open].is_guess) {

@@ -5,24 +5,24 @@ use std::collections::BTreeMap;
 use blockyard_pytorch::RecordedSegment;
 use blockyard_record::{BlockState, Bytes, PoolId, PoolKind, StreamId, TraceAction, TraceEntry};
 
-use super::{Old, RewindError, misfit};
+use super::{BlockAtStart, RewindError, misfit};
 
 /// The only size of segments of the small pool, which no segment of the large pool has.
 const SMALL_SEGMENT: Bytes = blockyard_allocator::size::SMALL_SEGMENT_SIZE;
 
 /// What is left at the first entry.
 #[derive(Debug, Default)]
-pub(super) struct Remains {
+pub(super) struct MemoryAtStart {
     /// Segments that the driver gave whole, by address.
-    pub(super) segments: BTreeMap<u64, Whole>,
+    pub(super) segments: BTreeMap<u64, SegmentAtStart>,
     /// Memory of expandable segments, by address, in pieces that touch only where their streams differ.
-    pub(super) pages: BTreeMap<u64, Pages>,
+    pub(super) pages: BTreeMap<u64, ExpandableAtStart>,
     /// Blocks in use, by address.
-    pub(super) blocks: BTreeMap<u64, Old>,
+    pub(super) blocks: BTreeMap<u64, BlockAtStart>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Whole {
+pub(super) struct SegmentAtStart {
     pub(super) size: Bytes,
     pub(super) stream: StreamId,
     pub(super) pool: PoolKind,
@@ -30,12 +30,12 @@ pub(super) struct Whole {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pages {
+pub(super) struct ExpandableAtStart {
     pub(super) size: Bytes,
     pub(super) stream: StreamId,
 }
 
-impl Remains {
+impl MemoryAtStart {
     pub(super) fn is_empty(&self) -> bool {
         self.segments.is_empty() && self.pages.is_empty()
     }
@@ -45,22 +45,25 @@ impl Remains {
     }
 }
 
-pub(super) fn rewind(trace: &[TraceEntry], segments: &[RecordedSegment]) -> Result<Remains, RewindError> {
-    let mut remains = at_end(segments)?;
+pub(super) fn rewind(
+    trace: &[TraceEntry],
+    segments: &[RecordedSegment],
+) -> Result<MemoryAtStart, RewindError> {
+    let mut at_start = at_end(segments)?;
     for (index, entry) in trace.iter().enumerate().rev() {
-        undo(&mut remains, entry).map_err(|why| misfit(trace, index, why))?;
+        undo(&mut at_start, entry).map_err(|why| misfit(trace, index, why))?;
     }
-    Ok(remains)
+    Ok(at_start)
 }
 
-fn at_end(segments: &[RecordedSegment]) -> Result<Remains, RewindError> {
-    let mut remains = Remains::default();
+fn at_end(segments: &[RecordedSegment]) -> Result<MemoryAtStart, RewindError> {
+    let mut at_start = MemoryAtStart::default();
     for segment in segments {
         let RecordedSegment { addr, size, stream, pool, pool_id, is_expandable, .. } = *segment;
         if is_expandable {
-            remains.add_pages(addr, Pages { size, stream });
+            at_start.add_pages(addr, ExpandableAtStart { size, stream });
         } else {
-            remains.segments.insert(addr, Whole { size, stream, pool, pool_id });
+            at_start.segments.insert(addr, SegmentAtStart { size, stream, pool, pool_id });
         }
         for block in &segment.blocks {
             let is_pending = block.state == BlockState::PendingFree.name();
@@ -70,71 +73,71 @@ fn at_end(segments: &[RecordedSegment]) -> Result<Remains, RewindError> {
                 return Err(RewindError::Block { addr: block.addr });
             }
             if is_pending || block.state == BlockState::Allocated.name() {
-                let old = Old { requested: block.requested, size: Some(block.size), is_pending };
-                remains.blocks.insert(block.addr, old);
+                let old = BlockAtStart { requested: block.requested, size: Some(block.size), is_pending };
+                at_start.blocks.insert(block.addr, old);
             }
         }
     }
-    Ok(remains)
+    Ok(at_start)
 }
 
-fn undo(remains: &mut Remains, entry: &TraceEntry) -> Result<(), &'static str> {
+fn undo(at_start: &mut MemoryAtStart, entry: &TraceEntry) -> Result<(), &'static str> {
     let TraceEntry { action, addr, size, stream } = *entry;
     match action {
-        TraceAction::Alloc => match remains.blocks.remove(&addr) {
+        TraceAction::Alloc => match at_start.blocks.remove(&addr) {
             Some(old) if old.requested == size && !old.is_pending => {}
             Some(_) => return Err("the block there was handed out for something else"),
             None => return Err("no block in use is there"),
         },
         TraceAction::FreeCompleted => {
-            let old = Old { requested: size, size: None, is_pending: true };
-            if remains.blocks.insert(addr, old).is_some() {
+            let old = BlockAtStart { requested: size, size: None, is_pending: true };
+            if at_start.blocks.insert(addr, old).is_some() {
                 return Err("a block in use is there");
             }
         }
-        TraceAction::FreeRequested => match remains.blocks.get_mut(&addr) {
+        TraceAction::FreeRequested => match at_start.blocks.get_mut(&addr) {
             Some(old) if old.is_pending && old.requested == size => old.is_pending = false,
             _ => return Err("no pending block is there"),
         },
         TraceAction::SegmentAlloc => {
-            if remains.segments.remove(&addr).is_none_or(|segment| segment.size != size) {
+            if at_start.segments.remove(&addr).is_none_or(|segment| segment.size != size) {
                 return Err("no segment of this size is there");
             }
-            if remains.has_blocks_in(addr, size) {
+            if at_start.has_blocks_in(addr, size) {
                 return Err("blocks in use are older than their segment");
             }
         }
         TraceAction::SegmentFree => {
             // Which private pool a segment belonged to is told only at the end.
             let pool = if size == SMALL_SEGMENT { PoolKind::Small } else { PoolKind::Large };
-            let whole = Whole { size, stream, pool, pool_id: PoolId::DEFAULT };
-            if remains.segments.insert(addr, whole).is_some() || remains.has_blocks_in(addr, size) {
+            let whole = SegmentAtStart { size, stream, pool, pool_id: PoolId::DEFAULT };
+            if at_start.segments.insert(addr, whole).is_some() || at_start.has_blocks_in(addr, size) {
                 return Err("there is a segment or a block already");
             }
         }
         TraceAction::SegmentMap => {
-            if !remains.remove_pages(addr, size) {
+            if !at_start.remove_pages(addr, size) {
                 return Err("not all of these pages have memory");
             }
-            if remains.has_blocks_in(addr, size) {
+            if at_start.has_blocks_in(addr, size) {
                 return Err("blocks in use are older than their pages");
             }
         }
         TraceAction::SegmentUnmap => {
-            if remains.has_blocks_in(addr, size) {
+            if at_start.has_blocks_in(addr, size) {
                 return Err("a block is there");
             }
-            remains.add_pages(addr, Pages { size, stream });
+            at_start.add_pages(addr, ExpandableAtStart { size, stream });
         }
         TraceAction::Snapshot | TraceAction::OutOfMemory => {}
     }
     Ok(())
 }
 
-impl Remains {
+impl MemoryAtStart {
     /// Adds memory, joined with that of the same stream on both sides.
-    fn add_pages(&mut self, addr: u64, pages: Pages) {
-        let Pages { mut size, stream } = pages;
+    fn add_pages(&mut self, addr: u64, pages: ExpandableAtStart) {
+        let ExpandableAtStart { mut size, stream } = pages;
         let mut start = addr;
         let above = addr.saturating_add(size.get());
         if let Some(next) = self.pages.get(&above).filter(|next| next.stream == stream).copied() {
@@ -149,7 +152,7 @@ impl Remains {
             start = base;
             size = size.saturating_add(below.size);
         }
-        self.pages.insert(start, Pages { size, stream });
+        self.pages.insert(start, ExpandableAtStart { size, stream });
     }
 
     /// Takes memory away, out of the middle of a piece if need be; says whether all of it was there.
@@ -165,10 +168,10 @@ impl Remains {
         }
         self.pages.remove(&base);
         if base < addr {
-            self.pages.insert(base, Pages { size: Bytes::new(addr - base), ..pages });
+            self.pages.insert(base, ExpandableAtStart { size: Bytes::new(addr - base), ..pages });
         }
         if end < piece_end {
-            self.pages.insert(end, Pages { size: Bytes::new(piece_end - end), ..pages });
+            self.pages.insert(end, ExpandableAtStart { size: Bytes::new(piece_end - end), ..pages });
         }
         true
     }

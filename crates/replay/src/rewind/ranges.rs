@@ -4,7 +4,7 @@ use blockyard_allocator::{AllocatorConfig, size};
 use blockyard_pytorch::RecordedSegment;
 use blockyard_record::{Bytes, PoolId, PoolKind, StreamId, TraceAction, TraceEntry};
 
-use super::geometry::{Pages, Remains};
+use super::geometry::{ExpandableAtStart, MemoryAtStart};
 
 /// A segment and its memory.
 #[derive(Clone, Debug)]
@@ -21,13 +21,13 @@ pub(super) struct Region {
 
 /// All segments, by ascending address.
 pub(super) fn layout(
-    remains: &Remains,
+    at_start: &MemoryAtStart,
     trace: &[TraceEntry],
     segments: &[RecordedSegment],
     total: Bytes,
     config: &AllocatorConfig,
 ) -> Vec<Region> {
-    let whole = remains.segments.iter().map(|(addr, whole)| Region {
+    let whole = at_start.segments.iter().map(|(addr, whole)| Region {
         addr: *addr,
         size: whole.size,
         stream: whole.stream,
@@ -38,7 +38,7 @@ pub(super) fn layout(
     });
     let mut regions: Vec<Region> = whole.collect();
     let reach = |pool| size::range_size(total, size::page_size(pool, config));
-    let mut ranges = grouped(remains, segments, config, &reach);
+    let mut ranges = grouped(at_start, segments, config, &reach);
     find_bases(&mut ranges, trace, config, &reach);
     regions.extend(ranges);
     regions.sort_by_key(|region| region.addr);
@@ -55,15 +55,15 @@ pub(super) fn layout(
 
 /// Memory of one stream and kind within the reach of one range.
 fn grouped(
-    remains: &Remains,
+    at_start: &MemoryAtStart,
     segments: &[RecordedSegment],
     config: &AllocatorConfig,
     reach: &dyn Fn(PoolKind) -> Bytes,
 ) -> Vec<Region> {
     let mut ranges: Vec<Region> = Vec::new();
-    for (addr, pages) in &remains.pages {
+    for (addr, pages) in &at_start.pages {
         let at_end = segment_over(segments, *addr, pages.size);
-        let pool = pool_of(remains, at_end, *addr, *pages, config);
+        let pool = pool_of(at_start, at_end, *addr, *pages, config);
         let pool_id = at_end.map_or(PoolId::DEFAULT, |segment| segment.pool_id);
         let joins = |range: &&mut Region| {
             range.stream == pages.stream
@@ -98,15 +98,15 @@ fn segment_over(segments: &[RecordedSegment], addr: u64, size: Bytes) -> Option<
 
 /// The kind of the requests that pages serve: as at the end, else by a block that lives there, else by the size of pages.
 fn pool_of(
-    remains: &Remains,
+    at_start: &MemoryAtStart,
     at_end: Option<&RecordedSegment>,
     addr: u64,
-    pages: Pages,
+    pages: ExpandableAtStart,
     config: &AllocatorConfig,
 ) -> PoolKind {
     let page = size::page_size(PoolKind::Large, config).get();
-    let tenant = remains.blocks.range(addr..addr.saturating_add(pages.size.get())).next();
-    match (at_end, tenant) {
+    let block = at_start.blocks.range(addr..addr.saturating_add(pages.size.get())).next();
+    match (at_end, block) {
         (Some(segment), _) => segment.pool,
         (None, Some((_, block))) => size::pool_kind(size::rounded(block.requested, config)),
         (None, None) if pages.size.get().is_multiple_of(page) => PoolKind::Large,

@@ -14,9 +14,9 @@ use blockyard_record::{
     SegmentSnapshot, Snapshot, TraceAction, TraceEntry,
 };
 
-use super::geometry::Remains;
+use super::geometry::MemoryAtStart;
 use super::ranges::{Region, pieces};
-use super::{Old, RewindError, Rewound, SizeSources};
+use super::{BlockAtStart, RewindError, Rewound, SizeSources};
 
 /// A block that was there before the first entry and of which several sizes fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,14 +40,14 @@ pub struct OpenSize {
 }
 
 /// What a block's size is, before later allocations are asked.
-enum Size {
+enum FoundSize {
     AtEnd(Bytes),
     ByRule(Bytes),
     Open { least: Bytes, most: Bytes },
 }
 
 pub(super) fn resolve(
-    remains: &Remains,
+    at_start: &MemoryAtStart,
     regions: &[Region],
     trace: &[TraceEntry],
     config: &AllocatorConfig,
@@ -56,17 +56,17 @@ pub(super) fn resolve(
     let mut sizes: BTreeMap<u64, Bytes> = BTreeMap::new();
     let mut open: BTreeMap<u64, OpenSize> = BTreeMap::new();
     for region in regions {
-        for (addr, old, room) in tenants(remains, region)? {
+        for (addr, old, room) in blocks_in(at_start, region)? {
             let size = match size_of(addr, old, room, region, config) {
-                Some(Size::AtEnd(size)) => {
+                Some(FoundSize::AtEnd(size)) => {
                     sources.at_end += 1;
                     size
                 }
-                Some(Size::ByRule(size)) => {
+                Some(FoundSize::ByRule(size)) => {
                     sources.by_rule += 1;
                     size
                 }
-                Some(Size::Open { least, most }) => {
+                Some(FoundSize::Open { least, most }) => {
                     let (freed, gone) = (if old.is_pending { 0 } else { trace.len() }, trace.len());
                     open.insert(
                         addr,
@@ -88,7 +88,7 @@ pub(super) fn resolve(
             sizes.insert(addr, size);
         }
     }
-    ask_allocations(remains, trace, &mut open);
+    ask_allocations(at_start, trace, &mut open);
     for found in open.values() {
         sizes.insert(found.addr, found.size);
         sources.by_neighbor += usize::from(found.is_decided);
@@ -97,7 +97,7 @@ pub(super) fn resolve(
     let mut start = Snapshot::default();
     let mut ids = (0, 0);
     for (index, region) in (0..).zip(regions) {
-        start.segments.push(segment(SegmentId::new(index), region, remains, &sizes, &mut ids)?);
+        start.segments.push(segment(SegmentId::new(index), region, at_start, &sizes, &mut ids)?);
     }
     let placed: usize = start
         .segments
@@ -105,37 +105,46 @@ pub(super) fn resolve(
         .flat_map(|segment| &segment.blocks)
         .filter(|block| block.state.is_active())
         .count();
-    if let Some(addr) = (placed < remains.blocks.len()).then(|| homeless(remains, &sizes)).flatten() {
+    if let Some(addr) = (placed < at_start.blocks.len()).then(|| block_outside(at_start, &sizes)).flatten() {
         return Err(RewindError::Block { addr });
     }
     Ok(Rewound { start, sizes: sources, open: open.into_values().collect() })
 }
 
-fn homeless(remains: &Remains, sizes: &BTreeMap<u64, Bytes>) -> Option<u64> {
-    remains.blocks.keys().find(|addr| !sizes.contains_key(*addr)).copied()
+fn block_outside(at_start: &MemoryAtStart, sizes: &BTreeMap<u64, Bytes>) -> Option<u64> {
+    at_start.blocks.keys().find(|addr| !sizes.contains_key(*addr)).copied()
 }
 
 /// The blocks in use of a region, each with the space up to the next one or the end of its memory.
-fn tenants(remains: &Remains, region: &Region) -> Result<Vec<(u64, Old, Bytes)>, RewindError> {
-    let mut tenants = Vec::new();
+fn blocks_in(
+    at_start: &MemoryAtStart,
+    region: &Region,
+) -> Result<Vec<(u64, BlockAtStart, Bytes)>, RewindError> {
+    let mut blocks = Vec::new();
     for (start, size) in &region.runs {
         let end = start.saturating_add(size.get());
-        let mut blocks = remains.blocks.range(start..&end).peekable();
-        while let Some((addr, old)) = blocks.next() {
-            let next = blocks.peek().map_or(end, |(next, _)| **next);
+        let mut starts = at_start.blocks.range(start..&end).peekable();
+        while let Some((addr, old)) = starts.next() {
+            let next = starts.peek().map_or(end, |(next, _)| **next);
             let room = Bytes::new(next - addr);
             if room < size::MIN_BLOCK_SIZE {
                 return Err(RewindError::Block { addr: *addr });
             }
-            tenants.push((*addr, *old, room));
+            blocks.push((*addr, *old, room));
         }
     }
-    Ok(tenants)
+    Ok(blocks)
 }
 
-fn size_of(addr: u64, old: Old, room: Bytes, region: &Region, config: &AllocatorConfig) -> Option<Size> {
+fn size_of(
+    addr: u64,
+    old: BlockAtStart,
+    room: Bytes,
+    region: &Region,
+    config: &AllocatorConfig,
+) -> Option<FoundSize> {
     if let Some(size) = old.size {
-        return (size <= room).then_some(Size::AtEnd(size));
+        return (size <= room).then_some(FoundSize::AtEnd(size));
     }
     // A rounding that was set after the block was handed out may give more than there is room for.
     let rounded = size::rounded(old.requested.min(room), config);
@@ -144,27 +153,27 @@ fn size_of(addr: u64, old: Old, room: Bytes, region: &Region, config: &Allocator
     if least > room {
         return None;
     }
-    let rest = room - least;
+    let remainder = room - least;
     if region.pool == PoolKind::Small || (region.is_expandable && config.expandable_segments()) {
-        return Some(Size::ByRule(least));
+        return Some(FoundSize::ByRule(least));
     }
     let is_whole = addr == region.addr && room == region.size;
     if least >= config.max_split_size() {
-        return Some(if is_whole { Size::ByRule(room) } else { Size::ByRule(least) });
+        return Some(if is_whole { FoundSize::ByRule(room) } else { FoundSize::ByRule(least) });
     }
-    if rest <= size::SMALL_SIZE {
-        return Some(Size::ByRule(room));
+    if remainder <= size::SMALL_SIZE {
+        return Some(FoundSize::ByRule(room));
     }
     // What it leaves free is more than 1 MiB as well.
     let smallest_free = size::SMALL_SIZE + size::MIN_BLOCK_SIZE;
-    let most = least + size::SMALL_SIZE.min(rest - smallest_free);
-    Some(if most > least { Size::Open { least, most } } else { Size::ByRule(least) })
+    let most = least + size::SMALL_SIZE.min(remainder - smallest_free);
+    Some(if most > least { FoundSize::Open { least, most } } else { FoundSize::ByRule(least) })
 }
 
 /// The first allocation in the free space behind a block begins where the block ends.
-fn ask_allocations(remains: &Remains, trace: &[TraceEntry], open: &mut BTreeMap<u64, OpenSize>) {
+fn ask_allocations(at_start: &MemoryAtStart, trace: &[TraceEntry], open: &mut BTreeMap<u64, OpenSize>) {
     let mut watched: BTreeSet<u64> = open.keys().copied().collect();
-    let mut active: BTreeSet<u64> = remains.blocks.keys().copied().collect();
+    let mut active: BTreeSet<u64> = at_start.blocks.keys().copied().collect();
     for (index, entry) in trace.iter().enumerate() {
         if watched.is_empty() {
             break;
@@ -204,7 +213,7 @@ fn ask_allocations(remains: &Remains, trace: &[TraceEntry], open: &mut BTreeMap<
 fn segment(
     id: SegmentId,
     region: &Region,
-    remains: &Remains,
+    at_start: &MemoryAtStart,
     sizes: &BTreeMap<u64, Bytes>,
     (blocks_made, allocations_made): &mut (u32, u32),
 ) -> Result<SegmentSnapshot, RewindError> {
@@ -230,7 +239,7 @@ fn segment(
         }
         let end = addr.saturating_add(size.get());
         let mut free = addr;
-        for (addr, old) in remains.blocks.range(addr..end) {
+        for (addr, old) in at_start.blocks.range(addr..end) {
             let size = *sizes.get(addr).ok_or(RewindError::Block { addr: *addr })?;
             if *addr > free {
                 push(free, Bytes::new(addr - free), Bytes::ZERO, BlockState::Inactive);

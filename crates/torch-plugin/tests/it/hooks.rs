@@ -83,18 +83,18 @@ fn pools_take_what_their_filter_accepts() {
 }
 
 #[test]
-fn a_scope_that_is_not_open_is_told() {
+fn a_scope_that_is_not_open_is_reported() {
     if !is_child() {
-        let told = run_again("hooks::a_scope_that_is_not_open_is_told", &[]);
+        let output = run_again("hooks::a_scope_that_is_not_open_is_reported", &[]);
         assert!(
-            told.contains("blockyard: endAllocatePool: not currently recording to mempool_id (0, 4)"),
-            "{told}"
+            output.contains("blockyard: endAllocatePool: not currently recording to mempool_id (0, 4)"),
+            "{output}"
         );
         assert!(
-            told.contains("blockyard: beginAllocateToPool: already recording to mempool_id (0, 5)"),
-            "{told}"
+            output.contains("blockyard: beginAllocateToPool: already recording to mempool_id (0, 5)"),
+            "{output}"
         );
-        assert!(told.contains("no memory pool has the number (0, 18446744073709551615)"), "{told}");
+        assert!(output.contains("no memory pool has the number (0, 18446744073709551615)"), "{output}");
         return;
     }
     let plugin = Plugin::load();
@@ -110,8 +110,8 @@ fn bases_are_those_of_segments() {
     if !is_child() {
         run_again("hooks::bases_are_those_of_segments", &[]);
         let settings = [("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")];
-        let told = run_again("hooks::bases_are_those_of_segments", &settings);
-        assert!(told.contains("set expandable_segments:False"), "{told}");
+        let output = run_again("hooks::bases_are_those_of_segments", &settings);
+        assert!(output.contains("set expandable_segments:False"), "{output}");
         return;
     }
     let plugin = Plugin::load();
@@ -130,9 +130,9 @@ fn bases_are_those_of_segments() {
 fn a_memory_fraction_limits_what_is_reserved() {
     if !is_child() {
         let name = "hooks::a_memory_fraction_limits_what_is_reserved";
-        let told = run_again(name, &[("FAKE_CUDA_MEMORY", "1073741824")]);
-        assert!(told.contains("512.00 MiB allowed; "), "{told}");
-        assert!(told.contains("blockyard: invalid fraction:1.5. Please set within [0, 1]."), "{told}");
+        let output = run_again(name, &[("FAKE_CUDA_MEMORY", "1073741824")]);
+        assert!(output.contains("512.00 MiB allowed; "), "{output}");
+        assert!(output.contains("blockyard: invalid fraction:1.5. Please set within [0, 1]."), "{output}");
         return;
     }
     let plugin = Plugin::load();

@@ -54,11 +54,11 @@ pub(crate) fn is_child() -> bool {
     std::env::var_os(IS_CHILD).is_some()
 }
 
-/// Runs the test of that name again, in a process with these settings; what it told is the answer.
+/// Runs the test of that name again, in a process with these settings; what it output_text is the answer.
 pub(crate) fn run_again(name: &str, settings: &[(&str, &str)]) -> String {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", name, "--nocapture"]).env(IS_CHILD, "1");
-    told(&with_driver(&mut command, settings))
+    output_text(&with_driver(&mut command, settings))
 }
 
 /// Runs the command where the driver is the stand-in, without the settings of this process.
@@ -69,11 +69,11 @@ pub(crate) fn with_driver(command: &mut Command, settings: &[(&str, &str)]) -> O
 }
 
 /// What a process said that ended well.
-pub(crate) fn told(output: &Output) -> String {
+pub(crate) fn output_text(output: &Output) -> String {
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    let told = format!("{out}\n{err}");
-    assert!(output.status.success(), "{}: {told}", output.status);
-    told
+    let text = format!("{out}\n{err}");
+    assert!(output.status.success(), "{}: {text}", output.status);
+    text
 }
 
 /// The library's functions.

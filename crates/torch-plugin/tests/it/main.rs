@@ -2,9 +2,9 @@
 #![expect(unsafe_code, reason = "a C library is called")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
+mod errors;
 mod hooks;
 mod library;
 mod python;
 mod recorded;
-mod refusals;
 mod threads;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::library::{folder, path, told, with_driver};
+use crate::library::{folder, output_text, path, with_driver};
 use crate::recorded::{replayed_stats, value, verify};
 
 /// The script, ready to be run with its arguments; `None` where there is no Python.
@@ -22,8 +22,8 @@ fn run(name: &str, settings: &str) {
     let folder = folder(name);
     let Some(mut command) = script("module.py") else { return };
     command.arg(&folder).arg(settings);
-    let told = told(&with_driver(&mut command, &[]));
-    assert!(told.contains("done as it should be"), "{told}");
+    let output = output_text(&with_driver(&mut command, &[]));
+    assert!(output.contains("done as it should be"), "{output}");
     verify(&folder.join("late.jsonl"));
     let recording = folder.join("run.jsonl.gz");
     verify(&recording);
@@ -62,7 +62,7 @@ fn run_out_of_memory(part: &str) -> Option<Output> {
 #[test]
 fn an_out_of_memory_is_an_exception_that_can_be_caught() {
     let Some(output) = run_out_of_memory("throw") else { return };
-    assert!(told(&output).contains("done as it should be"));
+    assert!(output_text(&output).contains("done as it should be"));
 }
 
 #[test]

@@ -93,12 +93,12 @@ fn run(name: &str, settings: &[(&str, &str)]) {
     if is_child() {
         return in_child();
     }
-    let told = run_again(name, settings);
+    let output = run_again(name, settings);
     let path = folder("threads").join("run.jsonl");
     verify(&path);
     let stats = replayed_stats(&path);
-    assert!(told.contains(&format!("peak {}", value(&stats, "allocated_bytes.all.peak"))), "{told}");
-    assert!(told.contains(&format!("segments {}", value(&stats, "reserved_bytes.all.peak"))), "{told}");
+    assert!(output.contains(&format!("peak {}", value(&stats, "allocated_bytes.all.peak"))), "{output}");
+    assert!(output.contains(&format!("segments {}", value(&stats, "reserved_bytes.all.peak"))), "{output}");
 }
 
 #[test]

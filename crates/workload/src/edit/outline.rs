@@ -10,7 +10,7 @@ use crate::error::ParseError;
 use crate::expand::expand;
 use crate::names::TensorName;
 use crate::request::{Request, TensorId};
-use crate::syntax::{BaseRef, Index, NameRef, Statement, StatementKind, Target};
+use crate::syntax::{BaseRef, FreeTarget, Index, NameRef, Statement, StatementKind};
 use crate::token::Span;
 use crate::workload::Workload;
 
@@ -57,14 +57,16 @@ impl Item {
 
 impl Freed {
     /// Reads a name outside of loops, which has no variables.
-    fn new(target: &Target) -> Self {
+    fn new(target: &FreeTarget) -> Self {
         let plain = |base: BaseRef| match base {
             BaseRef::Base(base) => TensorName { base, ..TensorName::default() },
             BaseRef::Variable(_) => TensorName::default(),
         };
         match target {
-            Target::Elements { base, span } => Self { span: *span, name: plain(*base), is_elements: true },
-            Target::Name(NameRef { base, index, span }) => {
+            FreeTarget::Elements { base, span } => {
+                Self { span: *span, name: plain(*base), is_elements: true }
+            }
+            FreeTarget::Name(NameRef { base, index, span }) => {
                 let index = index.map(|index| match index {
                     Index::Number(number) => number.saturating_add(1),
                     Index::Absent | Index::Variable(_) => 0,

@@ -5,8 +5,8 @@ use blockyard_record::{Bytes, StreamId};
 use super::{Parser, ScopeKind};
 use crate::error::{ParseError, ParseErrorKind};
 use crate::names::{MAX_INDICES, shorten};
-use crate::size::{NotASize, dtype_size, scaled_number, unit_shift, whole_number};
-use crate::syntax::{BaseRef, Index, NameRef, Piece, Target};
+use crate::size::{SizeError, dtype_size, scaled_number, unit_shift, whole_number};
+use crate::syntax::{BaseRef, FreeTarget, Index, NameRef, Piece};
 use crate::token::{Span, TokenKind};
 
 /// How many dimensions a shape may have.
@@ -40,7 +40,7 @@ const RESERVED: [&str; 18] = [
 
 impl<'t> Parser<'t> {
     /// `a`, `x[3]`, `x[i][j]`; `x[*]` too where that is allowed.
-    pub(super) fn name_or_elements(&mut self, allows_elements: bool) -> Result<Target, ParseError> {
+    pub(super) fn name_or_elements(&mut self, allows_elements: bool) -> Result<FreeTarget, ParseError> {
         let word = self.token.span;
         let text = self.free_word(NAME)?;
         let (base, inner) = match self.scope(text) {
@@ -57,7 +57,7 @@ impl<'t> Parser<'t> {
                 }
                 self.take();
                 self.close_bracket()?;
-                return Ok(Target::Elements { base, span: word.to(self.last) });
+                return Ok(FreeTarget::Elements { base, span: word.to(self.last) });
             }
             if count == MAX_INDICES {
                 return Err(self.error(bracket, ParseErrorKind::TooManyIndices));
@@ -69,7 +69,7 @@ impl<'t> Parser<'t> {
             count += 1;
             self.close_bracket()?;
         }
-        Ok(Target::Name(NameRef { base, index, span: word.to(self.last) }))
+        Ok(FreeTarget::Name(NameRef { base, index, span: word.to(self.last) }))
     }
 
     fn close_bracket(&mut self) -> Result<(), ParseError> {
@@ -214,8 +214,8 @@ impl<'t> Parser<'t> {
         scaled_number(number.slice(self.text), shift).map(Bytes::new).map_err(|problem| {
             let found = self.quote(span);
             let kind = match problem {
-                NotASize::TooLarge => ParseErrorKind::SizeTooLarge { found },
-                NotASize::NotWhole => ParseErrorKind::NotWholeBytes { found },
+                SizeError::TooLarge => ParseErrorKind::SizeTooLarge { found },
+                SizeError::NotWhole => ParseErrorKind::NotWholeBytes { found },
             };
             self.error(span, kind)
         })

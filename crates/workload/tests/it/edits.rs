@@ -1,23 +1,23 @@
 use blockyard_record::{Bytes, StreamId};
-use blockyard_workload::edit::{Action, Edit, EditError, insert};
+use blockyard_workload::edit::{Edit, EditAction, EditError, insert};
 use blockyard_workload::{TensorId, Workload};
 
-const EMPTY_CACHE: Action = Action::EmptyCache;
+const EMPTY_CACHE: EditAction = EditAction::EmptyCache;
 
-fn try_insert(text: &str, done: usize, action: Action) -> Result<Edit, EditError> {
+fn try_insert(text: &str, done: usize, action: EditAction) -> Result<Edit, EditError> {
     insert(text, &Workload::parse(text).unwrap(), done, action)
 }
 
-fn free(tensor: u32) -> Action {
-    Action::Free { tensor: TensorId::new(tensor) }
+fn free(tensor: u32) -> EditAction {
+    EditAction::Free { tensor: TensorId::new(tensor) }
 }
 
-fn alloc(size: Bytes, stream: u64) -> Action {
-    Action::Allocate { size, stream: StreamId::new(stream) }
+fn alloc(size: Bytes, stream: u64) -> EditAction {
+    EditAction::Allocate { size, stream: StreamId::new(stream) }
 }
 
 /// Checks the new text, with an arrow at the start of the new line.
-fn check(text: &str, done: usize, action: Action, expected: &str) {
+fn check(text: &str, done: usize, action: EditAction, expected: &str) {
     let edit = try_insert(text, done, action).unwrap();
     let mut lines = edit.text.split('\n').map(str::to_owned).collect::<Vec<_>>();
     lines[edit.line as usize - 1].insert(0, '>');
@@ -43,13 +43,13 @@ fn a_statement_goes_on_a_line_of_its_own_in_the_middle() {
     check(
         "  a = alloc 1;\n  step \"b\"\n  free a",
         1,
-        Action::Advance { stream: None },
+        EditAction::Advance { stream: None },
         "  a = alloc 1;\n>  advance\n  step \"b\"\n  free a",
     );
     check(
         "\trepeat 2 {\n\t\tadvance\n\t}\r\nadvance\r\n",
         2,
-        Action::ResetPeak,
+        EditAction::ResetPeak,
         "\trepeat 2 {\n\t\tadvance\n\t}\r\n>\treset_peak\r\nadvance\r\n",
     );
 }
@@ -82,7 +82,7 @@ fn statements_that_share_a_line_make_room() {
     check(
         "repeat 2 { advance }; empty_cache",
         2,
-        Action::SetFraction { fraction: 0.25 },
+        EditAction::SetFraction { fraction: 0.25 },
         ">repeat 2 { advance }; set_fraction 0.25; empty_cache",
     );
 }
@@ -225,20 +225,20 @@ fn a_later_line_that_cannot_change_is_a_conflict() {
 
 #[test]
 fn streams_are_declared_behind_each_other_and_keep_their_handles() {
-    check("", 0, Action::DeclareStream, ">stream side\n");
+    check("", 0, EditAction::DeclareStream, ">stream side\n");
     check(
         "# title\na = alloc 1\nfree a\n",
         2,
-        Action::DeclareStream,
+        EditAction::DeclareStream,
         "# title\n>stream side\na = alloc 1\nfree a\n",
     );
     check(
         "stream side # one\nadvance\nstream t, side2\nadvance side",
         1,
-        Action::DeclareStream,
+        EditAction::DeclareStream,
         "stream side # one\nadvance\nstream t, side2\n>stream side3\nadvance side",
     );
-    let edit = try_insert("repeat 3 { advance }", 1, Action::DeclareStream).unwrap();
+    let edit = try_insert("repeat 3 { advance }", 1, EditAction::DeclareStream).unwrap();
     assert_eq!((edit.request, edit.added, edit.line), (1, 0, 1));
 }
 
@@ -248,10 +248,10 @@ fn a_stream_can_be_used_once_it_is_declared() {
     check(
         text,
         2,
-        Action::RecordStream { tensor: TensorId::new(0), stream: StreamId::new(1) },
+        EditAction::RecordStream { tensor: TensorId::new(0), stream: StreamId::new(1) },
         "a = alloc 1\nadvance\nstream s\n>record_stream a s\nadvance s",
     );
-    let late = try_insert(text, 1, Action::Advance { stream: Some(StreamId::new(1)) });
+    let late = try_insert(text, 1, EditAction::Advance { stream: Some(StreamId::new(1)) });
     assert_eq!(late, Err(EditError::StreamDeclaredLater { name: "s".to_owned(), line: 3 }));
     let unknown = try_insert(text, 1, alloc(Bytes::mib(1), 2));
     assert_eq!(unknown, Err(EditError::UnknownStream { stream: StreamId::new(2) }));
@@ -263,11 +263,11 @@ fn what_makes_no_sense_is_refused() {
     assert_eq!(try_insert(text, 3, EMPTY_CACHE), Err(EditError::OutOfRange { done: 3, requests: 2 }));
     for (done, tensor) in [(0, 0), (2, 0), (1, 1)] {
         let tensor = TensorId::new(tensor);
-        let refused = try_insert(text, done, Action::Free { tensor });
+        let refused = try_insert(text, done, EditAction::Free { tensor });
         assert_eq!(refused, Err(EditError::NotAllocated { tensor }));
     }
     for fraction in [-0.5, 1.5, f64::NAN] {
-        let refused = try_insert(text, 1, Action::SetFraction { fraction });
+        let refused = try_insert(text, 1, EditAction::SetFraction { fraction });
         assert_eq!(refused, Err(EditError::FractionOutOfRange));
     }
     let other = Workload::parse("a = alloc 2").unwrap();

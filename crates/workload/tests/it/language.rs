@@ -109,7 +109,7 @@ fn lists_make_one_request_for_each_item_in_order() {
 }
 
 #[test]
-fn loops_count_up_and_down_and_from_where_they_are_told() {
+fn loops_count_up_and_down_and_from_where_they_begin() {
     check(
         "repeat 2 as i { x[i] = alloc 1 }\n\
          repeat 2 as i from 1 {\n  y[i][0] = alloc 2; step \"round {i}\"\n}\n\

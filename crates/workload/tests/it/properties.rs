@@ -1,5 +1,5 @@
 use blockyard_record::{Bytes, StreamId};
-use blockyard_workload::edit::{Action, EditError, insert};
+use blockyard_workload::edit::{EditAction, EditError, insert};
 use blockyard_workload::presets::presets;
 use blockyard_workload::{Request, TensorId, Workload};
 use proptest::collection::vec;
@@ -152,7 +152,7 @@ fn start() -> impl Strategy<Value = (String, bool)> {
 }
 
 /// Something that makes sense after the first `done` requests.
-fn choose(workload: &Workload, done: usize, choice: u8, size: u64, pick: Index) -> Action {
+fn choose(workload: &Workload, done: usize, choice: u8, size: u64, pick: Index) -> EditAction {
     let mut live = Vec::new();
     for request in &workload.requests()[..done] {
         match request {
@@ -164,30 +164,30 @@ fn choose(workload: &Workload, done: usize, choice: u8, size: u64, pick: Index) 
     let stream = StreamId::new(pick.index(workload.streams().len() + 1) as u64);
     let tensor = (!live.is_empty()).then(|| live[pick.index(live.len())]);
     match (choice % 10, tensor) {
-        (0..=2, Some(tensor)) => Action::Free { tensor },
-        (3, Some(tensor)) => Action::RecordStream { tensor, stream },
-        (4, _) => Action::EmptyCache,
-        (5, _) => Action::Advance { stream: Some(stream).filter(|_| size.is_multiple_of(2)) },
-        (6, _) => Action::SetFraction { fraction: f64::from(choice) / 255.0 },
-        (7, _) => Action::DeclareStream,
-        _ => Action::Allocate { size: Bytes::new(size), stream },
+        (0..=2, Some(tensor)) => EditAction::Free { tensor },
+        (3, Some(tensor)) => EditAction::RecordStream { tensor, stream },
+        (4, _) => EditAction::EmptyCache,
+        (5, _) => EditAction::Advance { stream: Some(stream).filter(|_| size.is_multiple_of(2)) },
+        (6, _) => EditAction::SetFraction { fraction: f64::from(choice) / 255.0 },
+        (7, _) => EditAction::DeclareStream,
+        _ => EditAction::Allocate { size: Bytes::new(size), stream },
     }
 }
 
-fn check_request(request: Request, action: Action, created: Option<TensorId>) -> bool {
+fn check_request(request: Request, action: EditAction, created: Option<TensorId>) -> bool {
     let expected = match action {
-        Action::Allocate { size, stream } => {
+        EditAction::Allocate { size, stream } => {
             return matches!(request, Request::Allocate { tensor, size: asked, stream: on }
                 if Some(tensor) == created && asked == size && on == stream);
         }
-        Action::Free { tensor } => Request::Free { tensor },
-        Action::RecordStream { tensor, stream } => Request::RecordStream { tensor, stream },
-        Action::Advance { stream } => Request::Advance { stream },
-        Action::EmptyCache => Request::EmptyCache,
-        Action::ResetPeak => Request::ResetPeak,
-        Action::ResetAccumulated => Request::ResetAccumulated,
-        Action::SetFraction { fraction } => Request::SetFraction { fraction },
-        Action::DeclareStream => return false,
+        EditAction::Free { tensor } => Request::Free { tensor },
+        EditAction::RecordStream { tensor, stream } => Request::RecordStream { tensor, stream },
+        EditAction::Advance { stream } => Request::Advance { stream },
+        EditAction::EmptyCache => Request::EmptyCache,
+        EditAction::ResetPeak => Request::ResetPeak,
+        EditAction::ResetAccumulated => Request::ResetAccumulated,
+        EditAction::SetFraction { fraction } => Request::SetFraction { fraction },
+        EditAction::DeclareStream => return false,
     };
     request == expected
 }
@@ -207,7 +207,7 @@ proptest! {
             if let Err(EditError::InsideLoop { resume }) = outcome {
                 prop_assert!(!allows_everything && resume > done && resume <= workload.requests().len());
                 done = resume;
-                outcome = insert(&text, &workload, done, Action::EmptyCache);
+                outcome = insert(&text, &workload, done, EditAction::EmptyCache);
                 prop_assert!(outcome.is_ok(), "{outcome:?}");
                 continue;
             }
@@ -224,7 +224,7 @@ proptest! {
             let after = Workload::parse(&edit.text);
             prop_assert!(after.is_ok(), "{after:?}: {action:?} at {done} in\n{text}");
             let after = after.unwrap();
-            if action == Action::DeclareStream {
+            if action == EditAction::DeclareStream {
                 prop_assert_eq!(after.streams().len(), workload.streams().len() + 1);
                 prop_assert_eq!(after.requests(), workload.requests());
                 for (stream, name) in workload.streams() {

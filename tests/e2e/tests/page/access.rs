@@ -30,7 +30,7 @@ fn axe_finds_nothing_serious_in_light_and_dark() -> Result<()> {
 }
 
 #[test]
-fn the_page_follows_the_system_into_the_dark_and_can_be_told_otherwise() -> Result<()> {
+fn the_page_follows_the_system_into_the_dark_and_can_be_set_otherwise() -> Result<()> {
     drive(|page| {
         let background = "return getComputedStyle(document.documentElement).backgroundColor";
         page.dark(false)?;
@@ -85,12 +85,12 @@ fn everything_can_be_done_with_the_keyboard() -> Result<()> {
 fn the_figures_have_words_beside_them() -> Result<()> {
     drive(|page| {
         write_workload(page, "a = alloc 3 MiB")?;
-        let label = page.attribute(&id("ledger"), "aria-label")?.unwrap_or_default();
+        let label = page.attribute(&id("breakdown"), "aria-label")?.unwrap_or_default();
         ensure!(label.contains("3 MiB"), "the bar's label: {label}");
-        let label = page.execute("const river = document.querySelector(arguments[0]);
-                return (river.closest('[aria-label]') ?? river.querySelector('[aria-label]')).getAttribute('aria-label')",
-            &[json!(id("river"))])?.to_string();
-        ensure!(!label.is_empty(), "the river has no label");
+        let label = page.execute("const timeline = document.querySelector(arguments[0]);
+                return (timeline.closest('[aria-label]') ?? timeline.querySelector('[aria-label]')).getAttribute('aria-label')",
+            &[json!(id("timeline"))])?.to_string();
+        ensure!(!label.is_empty(), "the timeline has no label");
         page.click("#tab-table")?;
         page.wait_text(&id("table"), "20 MiB")?;
         page.wait_text(&id("table"), "a")

@@ -19,25 +19,25 @@ fn a_preset_runs_on_the_gpu_and_its_contents_are_checked() -> Result<()> {
         page.click(&id("end"))?;
         let (position, summary) = (page.text(&id("position"))?, page.text(&id("segments-summary"))?);
         switch_on(page)?;
-        page.wait_text(&id("gpu-told"), "swiftshader")?;
+        page.wait_text(&id("gpu-status"), "swiftshader")?;
         page.wait_text(&id("gpu-found"), "Segments up to")?;
         page.wait_text(&id("gpu-found"), "all as written")?;
         ensure!(page.text(&id("position"))? == position, "another number of steps");
         ensure!(page.text(&id("segments-summary"))? == summary, "other segments than on the virtual device");
         // Each step says what was checked.
         page.click(&id("start"))?;
-        page.wait_gone(&id("contents"))?;
+        page.wait_gone(&id("data-check"))?;
         page.click(&id("forward"))?;
-        page.wait_text(&id("contents"), "checked 1 block")?;
-        page.wait_text(&id("contents"), "all as written")?;
+        page.wait_text(&id("data-check"), "checked 1 block")?;
+        page.wait_text(&id("data-check"), "all as written")?;
         page.check_accessible()?;
         // Playing by hand goes on on the GPU.
         write_workload(page, "a = alloc 3 MiB")?;
-        page.wait_text(&id("contents"), "filled 3 MiB")?;
+        page.wait_text(&id("data-check"), "filled 3 MiB")?;
         page.click(&id("size-1-MiB"))?;
-        page.wait_text(&id("contents"), "checked 2 blocks, 4 MiB")?;
+        page.wait_text(&id("data-check"), "checked 2 blocks, 4 MiB")?;
         page.click(&id("device-virtual"))?;
-        page.wait_gone(&id("contents"))
+        page.wait_gone(&id("data-check"))
     })
 }
 
@@ -53,7 +53,7 @@ fn presets_run_on_the_gpu_as_on_the_virtual_device() -> Result<()> {
             let ended = |page: &Page| page.execute(text, &[json!(id("segments-summary"))]);
             let on_gpu = ended(page)?;
             page.click(&id("device-virtual"))?;
-            page.wait_gone(&id("contents"))?;
+            page.wait_gone(&id("data-check"))?;
             ensure!(ended(page)? == on_gpu, "{preset} ends otherwise on the GPU");
             page.click(&id("device-gpu"))?;
             page.wait_text(&id("gpu-found"), "all as written")?;
@@ -75,7 +75,7 @@ fn the_gpu_works_with_the_network_cut() -> Result<()> {
 }
 
 #[test]
-fn limits_and_errors_of_the_gpu_are_told() -> Result<()> {
+fn limits_and_errors_of_the_gpu_are_reported() -> Result<()> {
     drive_on_gpu(|page| {
         write_workload(page, "a = alloc 3 MiB")?;
         switch_on(page)?;
@@ -85,12 +85,12 @@ fn limits_and_errors_of_the_gpu_are_told() -> Result<()> {
         page.fill(&id("workload-text"), "a = alloc 3 MiB\nb = alloc 900 GiB\nc = alloc 1 MiB")?;
         page.wait_text(&id("position"), "of 3")?;
         page.click(&id("start"))?;
-        page.click(&id("next-trouble"))?;
-        page.wait_text(&id("trouble"), "more than the device gives at once")?;
+        page.click(&id("next-failed-step"))?;
+        page.wait_text(&id("failure"), "more than the device gives at once")?;
         page.click(&id("end"))?;
-        page.wait_text(&id("contents"), "checked 2 blocks, 4 MiB")?;
+        page.wait_text(&id("data-check"), "checked 2 blocks, 4 MiB")?;
         page.fill(&id("config"), "expandable_segments:True")?;
-        page.wait_text(&id("trouble"), "expandable")?;
+        page.wait_text(&id("failure"), "expandable")?;
         page.fill(&id("workload-text"), "a = alloc 3 MBB")?;
         page.wait_for(&id("text-error"))
     })
@@ -108,14 +108,14 @@ fn a_long_run_on_the_gpu_shows_progress_and_can_be_cancelled() -> Result<()> {
         page.wait_gone(&id("progress"))?;
         page.wait_text(&id("position"), "of 1")?;
         page.fill(&id("workload-text"), "a = alloc 2 MiB")?;
-        page.wait_text(&id("contents"), "checked 1 block, 2 MiB")
+        page.wait_text(&id("data-check"), "checked 1 block, 2 MiB")
     })
 }
 
 #[test]
 fn without_webgpu_the_switch_says_why() -> Result<()> {
     drive(|page| {
-        page.wait_text(&id("gpu-told"), "This browser has no")?;
+        page.wait_text(&id("gpu-status"), "This browser has no")?;
         ensure!(page.count(&format!("{}:disabled", id("device-gpu")))? == 1);
         page.check_accessible()
     })

@@ -34,7 +34,7 @@ fn a_click_on_a_block_frees_it_and_the_text_follows() -> Result<()> {
             "address: 0x7f0000000000",
             "offset in segment",
             "stream: default",
-            "born at step: 1",
+            "allocated at step: 1",
         ] {
             page.wait_text(".map [data-testid='tooltip']", fact)?;
         }
@@ -71,13 +71,13 @@ fn memory_is_allocated_by_form_and_given_back_by_button() -> Result<()> {
 }
 
 #[test]
-fn running_out_of_memory_is_told_in_pytorchs_words() -> Result<()> {
+fn running_out_of_memory_is_reported_in_pytorchs_words() -> Result<()> {
     drive(|page| {
         choose(page, "preset", "fragmentation")?;
         page.click(&id("start"))?;
-        page.click(&id("next-trouble"))?;
-        page.wait_text(&id("trouble"), "CUDA out of memory. Tried to allocate")?;
-        page.wait_text(&id("trouble"), "is reserved by PyTorch but unallocated")
+        page.click(&id("next-failed-step"))?;
+        page.wait_text(&id("failure"), "CUDA out of memory. Tried to allocate")?;
+        page.wait_text(&id("failure"), "is reserved by PyTorch but unallocated")
     })
 }
 
@@ -151,7 +151,7 @@ fn a_million_steps_run_beside_the_page_and_can_be_cancelled() -> Result<()> {
 }
 
 #[test]
-fn settings_change_the_run_and_bad_ones_are_told() -> Result<()> {
+fn settings_change_the_run_and_bad_ones_are_reported() -> Result<()> {
     drive(|page| {
         write_workload(page, "a = alloc 3 MiB\nb = alloc 30 MiB\nfree b\nc = alloc 3 MiB")?;
         page.wait_text(&id("segments-summary"), "2 segments, 50 MiB")?;

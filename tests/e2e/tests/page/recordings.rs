@@ -72,7 +72,7 @@ fn a_difference_is_shown_and_jumped_to() -> Result<()> {
 }
 
 #[test]
-fn bad_files_are_told_and_lose_nothing() -> Result<()> {
+fn bad_files_are_reported_and_lose_nothing() -> Result<()> {
     drive(|page| {
         write_workload(page, "a = alloc 3 MiB")?;
         let real = std::fs::read(fixture("programs/gnn_random")).context("the fixture")?;

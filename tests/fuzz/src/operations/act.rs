@@ -3,7 +3,7 @@
 use blockyard_allocator::{AllocError, CachingAllocator, PoolOptions};
 use blockyard_record::{Bytes, DeviceAddr};
 
-use super::world::{Held, World};
+use super::world::{LiveAllocation, World};
 use crate::input::Input;
 
 type Outcome = Result<(), AllocError>;
@@ -54,20 +54,20 @@ fn judge(rule: Rule, outcome: Outcome, device_failed: bool) -> Option<String> {
         }
         Err(error) => error,
     };
-    let told = format!("{rule:?}: {error}");
+    let text = format!("{rule:?}: {error}");
     match error {
         AllocError::Device(_) => {
-            assert!(device_failed, "the device did not fail: {told}");
-            assert_ne!(rule, Rule::Refused, "the device was asked: {told}");
-            (rule == Rule::WorksOrNothing).then_some(told)
+            assert!(device_failed, "the device did not fail: {text}");
+            assert_ne!(rule, Rule::Refused, "the device was asked: {text}");
+            (rule == Rule::WorksOrNothing).then_some(text)
         }
         AllocError::OutOfMemory(_) => {
-            assert_eq!(rule, Rule::MayRunOut, "{told}");
+            assert_eq!(rule, Rule::MayRunOut, "{text}");
             None
         }
         _ => {
-            assert_eq!(rule, Rule::Refused, "{told}");
-            Some(told)
+            assert_eq!(rule, Rule::Refused, "{text}");
+            Some(text)
         }
     }
 }
@@ -94,7 +94,7 @@ fn allocate_handle(world: &mut World, input: &mut Input<'_>) -> (Rule, Outcome) 
     let result = world.shared.with(|allocator| allocator.allocate(size, stream));
     let outcome = result.map(|handle| {
         assert_eq!(handle.id().is_none(), size.is_zero());
-        world.handles.push(Held { handle, size, stream });
+        world.handles.push(LiveAllocation { handle, size, stream });
     });
     (allocation_rule(world, size, &outcome), outcome)
 }
@@ -120,7 +120,7 @@ fn free_handle(world: &mut World, input: &mut Input<'_>) -> (Rule, Outcome) {
     let Some(index) = usize::from(input.byte()).checked_rem(world.handles.len()) else {
         return (Rule::ChangesNothing, Ok(()));
     };
-    let Held { handle, size, stream } = world.handles.swap_remove(index);
+    let LiveAllocation { handle, size, stream } = world.handles.swap_remove(index);
     let addr = handle.addr();
     let outcome = world.shared.with(|allocator| allocator.free(handle));
     if outcome.is_ok() {

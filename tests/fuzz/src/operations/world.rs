@@ -11,26 +11,26 @@ use crate::follower::Follower;
 use crate::input::Input;
 
 /// What can be seen of an allocator at one moment: its snapshot, its statistics, how many events it told.
-pub(super) type Moment = (Snapshot, Stats, usize);
+pub(super) type Observation = (Snapshot, Stats, usize);
 
-pub(super) type Shared = SharedAllocator<FailingDevice, Follower>;
+pub(super) type TestedAllocator = SharedAllocator<FailingDevice, Follower>;
 
 /// An allocation in a caller's hands.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct LiveAllocation {
     pub(super) handle: Allocation,
     pub(super) size: Bytes,
     pub(super) stream: StreamId,
 }
 
 pub(super) struct World {
-    pub(super) shared: Shared,
+    pub(super) shared: TestedAllocator,
     /// A second allocator, whose device gives the same addresses.
     pub(super) other: CachingAllocator<VirtualDevice>,
     /// What callers of the shared handle hold, by address: bytes asked for and stream.
     pub(super) addresses: BTreeMap<DeviceAddr, (Bytes, StreamId)>,
     /// What callers hold as allocations.
-    pub(super) handles: Vec<Held>,
+    pub(super) handles: Vec<LiveAllocation>,
     /// Blocks whose allocation is gone, since a device failure kept it from being freed.
     pub(super) lost: Vec<(DeviceAddr, Bytes, StreamId)>,
     /// The last addresses that were given back.
@@ -57,7 +57,7 @@ impl World {
         let other = CachingAllocator::new(
             VirtualDevice::new(capacity),
             AllocatorConfig::default(),
-            blockyard_record::Silent,
+            blockyard_record::NullSink,
         );
         Self {
             shared: SharedAllocator::new(allocator),
@@ -87,16 +87,16 @@ impl World {
     }
 
     /// The allocator is valid, and its events, its device and its callers agree with it; also what it is like now.
-    pub(super) fn check(&self) -> Moment {
+    pub(super) fn check(&self) -> Observation {
         self.other.check().unwrap();
         self.shared.with(|allocator| {
             allocator.check().unwrap();
             let snapshot = allocator.snapshot();
             let stats = allocator.stats();
-            let told = allocator.sink().state();
-            assert_eq!(told.snapshot(), snapshot, "events give the snapshot");
-            assert_eq!(*told.stats(), stats, "events give the statistics");
-            assert_eq!(told.ledger().capacity(), self.capacity, "every byte is in one class");
+            let followed = allocator.sink().state();
+            assert_eq!(followed.snapshot(), snapshot, "events give the snapshot");
+            assert_eq!(*followed.stats(), stats, "events give the statistics");
+            assert_eq!(followed.breakdown().capacity(), self.capacity, "every byte is in one class");
             // Not through the device itself, which may be about to fail.
             let free = allocator.device_mut().inner.memory_info().unwrap().free;
             let reserved = (self.capacity - free).signed();
@@ -121,7 +121,7 @@ impl World {
         let (device, config) =
             self.shared.with(|allocator| (allocator.device().clone(), allocator.config().clone()));
         device.failures.arm(None);
-        let silent = blockyard_record::Silent;
+        let silent = blockyard_record::NullSink;
         let (mut next, live) = CachingAllocator::beginning_with(device, config, silent, snapshot).unwrap();
         next.check().unwrap();
         assert_eq!(next.snapshot(), *snapshot);
@@ -149,7 +149,7 @@ impl World {
         for addr in std::mem::take(&mut self.addresses).into_keys() {
             self.shared.free(addr).unwrap();
         }
-        for Held { handle, .. } in std::mem::take(&mut self.handles) {
+        for LiveAllocation { handle, .. } in std::mem::take(&mut self.handles) {
             self.shared.with(|allocator| allocator.free(handle)).unwrap();
         }
         self.check();

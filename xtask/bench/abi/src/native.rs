@@ -4,18 +4,18 @@ use std::ptr;
 
 use blockyard_allocator::{AllocatorConfig, CachingAllocator, SharedAllocator};
 use blockyard_device::VirtualDevice;
-use blockyard_record::{Bytes, DeviceAddr, Silent, Stat, StatArray, StreamId};
+use blockyard_record::{Bytes, DeviceAddr, NullSink, Stat, StatArray, StreamId};
 
-type Shared = SharedAllocator<VirtualDevice, Silent>;
+type AbiAllocator = SharedAllocator<VirtualDevice, NullSink>;
 
 /// How many numbers `memory_stats()` has.
 const STATS: usize = 122;
 
 /// Makes an allocator with PyTorch's default settings on a virtual device of `capacity` bytes.
 #[unsafe(no_mangle)]
-pub extern "C" fn blockyard_create(capacity: u64) -> *mut Shared {
+pub extern "C" fn blockyard_create(capacity: u64) -> *mut AbiAllocator {
     let device = VirtualDevice::new(Bytes::new(capacity));
-    let allocator = CachingAllocator::new(device, AllocatorConfig::default(), Silent);
+    let allocator = CachingAllocator::new(device, AllocatorConfig::default(), NullSink);
     Box::into_raw(Box::new(SharedAllocator::new(allocator)))
 }
 
@@ -25,7 +25,7 @@ pub extern "C" fn blockyard_create(capacity: u64) -> *mut Shared {
 ///
 /// `shared` comes from [`blockyard_create`], is in no other use, and is not used again.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn blockyard_destroy(shared: *mut Shared) {
+pub unsafe extern "C" fn blockyard_destroy(shared: *mut AbiAllocator) {
     // SAFETY: the caller says that the box is whole and that this is its last use.
     drop(unsafe { Box::from_raw(shared) });
 }
@@ -36,7 +36,7 @@ pub unsafe extern "C" fn blockyard_destroy(shared: *mut Shared) {
 ///
 /// `shared` comes from [`blockyard_create`] and was not destroyed.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn blockyard_allocate(shared: &Shared, size: usize, stream: usize) -> usize {
+pub unsafe extern "C" fn blockyard_allocate(shared: &AbiAllocator, size: usize, stream: usize) -> usize {
     let addr = shared.allocate(Bytes::new(size as u64), StreamId::new(stream as u64));
     addr.map_or(0, |addr| usize::try_from(addr.get()).unwrap_or(0))
 }
@@ -47,7 +47,7 @@ pub unsafe extern "C" fn blockyard_allocate(shared: &Shared, size: usize, stream
 ///
 /// As [`blockyard_allocate`].
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn blockyard_free(shared: &Shared, addr: usize) {
+pub unsafe extern "C" fn blockyard_free(shared: &AbiAllocator, addr: usize) {
     // Where PyTorch throws, a wrong free shows in the statistics, which are compared.
     let _ = shared.free(DeviceAddr::new(addr as u64));
 }
@@ -58,7 +58,7 @@ pub unsafe extern "C" fn blockyard_free(shared: &Shared, addr: usize) {
 ///
 /// As [`blockyard_allocate`].
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn blockyard_record_stream(shared: &Shared, addr: usize, stream: usize) {
+pub unsafe extern "C" fn blockyard_record_stream(shared: &AbiAllocator, addr: usize, stream: usize) {
     let _ = shared.record_stream(DeviceAddr::new(addr as u64), StreamId::new(stream as u64));
 }
 
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn blockyard_record_stream(shared: &Shared, addr: usize, s
 ///
 /// As [`blockyard_allocate`].
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn blockyard_advance(shared: &Shared, stream: usize) {
+pub unsafe extern "C" fn blockyard_advance(shared: &AbiAllocator, stream: usize) {
     shared.with(|allocator| allocator.device_mut().advance(StreamId::new(stream as u64)));
 }
 
@@ -78,7 +78,7 @@ pub unsafe extern "C" fn blockyard_advance(shared: &Shared, stream: usize) {
 ///
 /// As [`blockyard_allocate`].
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn blockyard_advance_all(shared: &Shared) {
+pub unsafe extern "C" fn blockyard_advance_all(shared: &AbiAllocator) {
     shared.with(|allocator| allocator.device_mut().advance_all());
 }
 
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn blockyard_advance_all(shared: &Shared) {
 ///
 /// As [`blockyard_allocate`].
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn blockyard_empty_cache(shared: &Shared) {
+pub unsafe extern "C" fn blockyard_empty_cache(shared: &AbiAllocator) {
     let _ = shared.with(CachingAllocator::empty_cache);
 }
 
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn blockyard_empty_cache(shared: &Shared) {
 ///
 /// As [`blockyard_allocate`].
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn blockyard_reset_stats(shared: &Shared) {
+pub unsafe extern "C" fn blockyard_reset_stats(shared: &AbiAllocator) {
     shared.with(|allocator| {
         allocator.reset_peak_stats();
         allocator.reset_accumulated_stats();
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn blockyard_reset_stats(shared: &Shared) {
 ///
 /// As [`blockyard_allocate`]; `into` has room for 122 numbers.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn blockyard_stats(shared: &Shared, into: *mut i64) {
+pub unsafe extern "C" fn blockyard_stats(shared: &AbiAllocator, into: *mut i64) {
     let stats = shared.with(|allocator| allocator.stats());
     let arrays = [
         stats.allocation,

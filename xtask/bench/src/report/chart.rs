@@ -175,12 +175,12 @@ impl Goal {
 }
 
 fn description(panels: &[Panel<'_>]) -> String {
-    let told = |panel: &Panel<'_>| {
+    let panel_text = |panel: &Panel<'_>| {
         let rows: Vec<String> =
             panel.rows.iter().map(|(name, ratio)| format!("{name} {:.2}x", ratio.median)).collect();
         format!("{}, {}: {}.", panel.section.title, panel.axis(), rows.join(", "))
     };
-    panels.iter().map(told).collect::<Vec<_>>().join(" ")
+    panels.iter().map(panel_text).collect::<Vec<_>>().join(" ")
 }
 
 fn line(svg: &mut String, class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) {

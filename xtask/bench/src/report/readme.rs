@@ -46,7 +46,7 @@ fn results(report: &Report) -> String {
     }
     text.push('\n');
     for section in &report.sections {
-        let _ = writeln!(text, "- {}", told(section));
+        let _ = writeln!(text, "- {}", section_line(section));
     }
     let machine = report.machine.line();
     let _ = writeln!(text, "\n`{}`, {} rounds, on {machine}.\n", report.command, report.rounds);
@@ -66,8 +66,8 @@ fn line(row: &Row, instructions: Option<&Section>) -> String {
     if let Some(section) = instructions {
         let counted = section.rows.iter().find(|counted| counted.name == row.name);
         let ratio = counted.and_then(|counted| counted.ratio);
-        let told = ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{:.1}x", ratio.median));
-        let _ = write!(line, " {told} |");
+        let ratio = ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{:.1}x", ratio.median));
+        let _ = write!(line, " {ratio} |");
     }
     for other in 2..row.values.len() {
         let _ = write!(line, " {} |", value(other));
@@ -76,7 +76,7 @@ fn line(row: &Row, instructions: Option<&Section>) -> String {
 }
 
 /// The section in a line: its mean and goal, or else its median values.
-fn told(section: &Section) -> String {
+fn section_line(section: &Section) -> String {
     if let Some(verdict) = verdict(section).filter(|_| section.goal.is_some()) {
         return format!("{}: {verdict}.", section.title);
     }

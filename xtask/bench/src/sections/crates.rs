@@ -12,7 +12,7 @@ use vk_mem::{
     VirtualBlockCreateInfo,
 };
 
-use super::{Context, times_for};
+use super::{BenchContext, times_for};
 use crate::measure::{Measure, alternate};
 use crate::report::{Goal, Row, Section};
 use crate::suite::{CAPACITY, Suite};
@@ -25,7 +25,7 @@ const UNIT: u64 = 512;
 /// # Errors
 ///
 /// When an allocator fails.
-pub fn crates(context: &Context) -> Result<Section> {
+pub fn crates(context: &BenchContext) -> Result<Section> {
     let suite = Suite::load(&context.workspace)?;
     // The others know no streams.
     let traces: Vec<_> = suite.traces.iter().filter(|trace| trace.streams == 1).collect();

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context as _, Result, ensure};
 use blockyard_bench_trace::Trace;
 
-use super::Context;
+use super::BenchContext;
 use crate::machine::pin;
 use crate::measure::Measure;
 use crate::native::{Libraries, Pass, Side};
@@ -22,7 +22,7 @@ const MOST_PAIRS: usize = 50_000;
 /// # Errors
 ///
 /// When valgrind is not there, or a library does not load.
-pub fn instructions(context: &Context) -> Result<Section> {
+pub fn instructions(context: &BenchContext) -> Result<Section> {
     let version = Command::new("valgrind").arg("--version").output();
     ensure!(version.is_ok(), "instructions are counted by valgrind, which is not installed");
     // Loaded here so that everything is built before valgrind runs.
@@ -67,7 +67,7 @@ pub fn instructions(context: &Context) -> Result<Section> {
 }
 
 /// Both sides at a time, on a file of the trace: reading a recording under valgrind takes longer than replaying it.
-fn both(context: &Context, trace: &Trace) -> Result<[f64; 2]> {
+fn both(context: &BenchContext, trace: &Trace) -> Result<[f64; 2]> {
     let folder = context.target.join("bench");
     let file = folder.join("counted.trace");
     fs::write(&file, trace.to_bytes()).with_context(|| format!("cannot write {}", file.display()))?;
@@ -91,12 +91,13 @@ fn both(context: &Context, trace: &Trace) -> Result<[f64; 2]> {
 #[expect(clippy::cast_precision_loss, reason = "a count of operations")]
 fn counted(child: Child, trace: &Trace) -> Result<f64> {
     let output = child.wait_with_output()?;
-    let told = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "valgrind on {} failed:\n{told}", trace.name);
-    let collected = told.lines().find_map(|line| line.split_once("Collected :"));
+    let output_text = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "valgrind on {} failed:\n{output_text}", trace.name);
+    let collected = output_text.lines().find_map(|line| line.split_once("Collected :"));
     let count: Option<f64> = collected.and_then(|(_, count)| count.trim().parse().ok());
     let count = count.filter(|count| *count > 0.0);
-    let count = count.with_context(|| format!("valgrind on {} counted nothing:\n{told}", trace.name))?;
+    let count =
+        count.with_context(|| format!("valgrind on {} counted nothing:\n{output_text}", trace.name))?;
     Ok(count / trace.pairs().max(1) as f64)
 }
 
@@ -105,7 +106,7 @@ fn counted(child: Child, trace: &Trace) -> Result<f64> {
 /// # Errors
 ///
 /// When the file is no trace, or an allocation fails.
-pub fn count(context: &Context, side: Side, file: &Path) -> Result<()> {
+pub fn count(context: &BenchContext, side: Side, file: &Path) -> Result<()> {
     let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let trace = Trace::from_bytes("counted", &bytes)?;
     let libraries = Libraries::load(&context.target)?;

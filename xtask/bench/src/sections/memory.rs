@@ -9,7 +9,7 @@ use blockyard_bench_trace::{Kind, Replay, Trace};
 use blockyard_record::Bytes;
 use blockyard_replay::verify;
 
-use super::Context;
+use super::BenchContext;
 use crate::measure::Measure;
 use crate::report::{Row, Section};
 use crate::suite::{CAPACITY, PROGRAMS, Suite, recording};
@@ -19,7 +19,7 @@ use crate::suite::{CAPACITY, PROGRAMS, Suite, recording};
 /// # Errors
 ///
 /// When the program that counts is not there, or fails.
-pub fn heap(context: &Context) -> Result<Section> {
+pub fn heap(context: &BenchContext) -> Result<Section> {
     let mut suite = Suite::load(&context.workspace)?;
     suite.traces.retain(|trace| trace.most_live().1 > 100);
     suite.traces.push(many_blocks());
@@ -110,7 +110,7 @@ fn per(bytes: usize, count: usize) -> f64 {
 /// # Errors
 ///
 /// When a recording cannot be replayed.
-pub fn recordings(context: &Context) -> Result<Section> {
+pub fn recordings(context: &BenchContext) -> Result<Section> {
     let progress = super::progress("recordings", PROGRAMS.len())?;
     let (mut rows, mut notes) = (Vec::new(), Vec::new());
     let mut largest: f64 = 0.0;
@@ -125,7 +125,7 @@ pub fn recordings(context: &Context) -> Result<Section> {
         let events = recording.event_count();
         let size = recording.size();
         let parts =
-            [size.total(), size.events, size.ledgers, size.steps, size.allocations, size.saved_states];
+            [size.total(), size.events, size.breakdowns, size.steps, size.allocations, size.saved_states];
         largest = largest.max(per(size.total(), events));
         rows.push(Row {
             name: format!("{name}, {events} events"),
@@ -141,7 +141,7 @@ pub fn recordings(context: &Context) -> Result<Section> {
         name: "recordings".to_owned(),
         title: "A recording in memory".to_owned(),
         unit: "bytes an event".to_owned(),
-        contenders: ["in all", "events", "ledgers", "steps", "allocations", "saved states"]
+        contenders: ["in all", "events", "breakdowns", "steps", "allocations", "saved states"]
             .map(str::to_owned)
             .to_vec(),
         rows,

@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use blockyard_bench_trace::Trace;
 
-use super::{Context, FAKE_DEVICE, times_for};
+use super::{BenchContext, FAKE_DEVICE, times_for};
 use crate::measure::{Measure, alternate};
 use crate::native::{Libraries, Pass, Side};
 use crate::report::{Goal, Row, Section};
@@ -14,7 +14,7 @@ use crate::suite::Suite;
 /// # Errors
 ///
 /// When a library does not load, or the two do not hand out the same addresses or count the same.
-pub fn pytorch(context: &Context) -> Result<Section> {
+pub fn pytorch(context: &BenchContext) -> Result<Section> {
     let libraries = Libraries::load(&context.target)?;
     let suite = Suite::load(&context.workspace)?;
     let progress = super::progress("pytorch", suite.traces.len())?;

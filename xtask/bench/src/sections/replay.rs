@@ -8,9 +8,9 @@ use blockyard_allocator::AllocatorConfig;
 use blockyard_device::VirtualDevice;
 use blockyard_pytorch::requests;
 use blockyard_record::Bytes;
-use blockyard_replay::{Plan, Settings, run, sweep, totals};
+use blockyard_replay::{PreparedWorkload, RunSettings, run, sweep, totals};
 
-use super::Context;
+use super::BenchContext;
 use crate::measure::{Measure, alternate};
 use crate::report::{Row, Section};
 use crate::suite::{CAPACITY, PROGRAMS, recording};
@@ -23,7 +23,7 @@ const REQUESTS_A_TURN: usize = 200_000;
 /// # Errors
 ///
 /// When a recording cannot be replayed, or the ways to replay it come to different statistics.
-pub fn replay(context: &Context) -> Result<Section> {
+pub fn replay(context: &BenchContext) -> Result<Section> {
     let configs = configurations()?;
     let progress = super::progress("replay", PROGRAMS.len())?;
     let (mut rows, mut notes) = (Vec::new(), Vec::new());
@@ -66,8 +66,8 @@ fn row(
     rounds: usize,
 ) -> Result<Row> {
     let capacity = Bytes::new(CAPACITY);
-    let plan = Plan::new(workload);
-    let settings = Settings { title: name.to_owned(), config: AllocatorConfig::default(), capacity };
+    let plan = PreparedWorkload::new(workload);
+    let settings = RunSettings { title: name.to_owned(), config: AllocatorConfig::default(), capacity };
     let mut go_on = |_| ControlFlow::Continue(());
     let silent = totals(&plan, &settings.config, VirtualDevice::new(capacity), &mut go_on)?;
     let recorded = run(workload, &settings, &mut go_on)?;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, anyhow, ensure};
 use blockyard_bench_trace::Trace;
 
-use super::{Context, FAKE_DEVICE};
+use super::{BenchContext, FAKE_DEVICE};
 use crate::machine::pin;
 use crate::measure::{Measure, geometric_mean};
 use crate::native::{Libraries, Pass, Side};
@@ -22,7 +22,7 @@ const TIMES: u32 = 4;
 /// # Errors
 ///
 /// When a library does not load, there is only one core, or an allocation fails.
-pub fn threads(context: &Context) -> Result<Section> {
+pub fn threads(context: &BenchContext) -> Result<Section> {
     ensure!(context.cores.len() > 1, "two threads need two cores, and there is one");
     let libraries = Libraries::load(&context.target)?;
     let suite = Suite::programs(&context.workspace)?;
@@ -67,7 +67,7 @@ fn scaling(rows: &[Row], contender: usize) -> f64 {
     geometric_mean(&pairs.collect::<Vec<_>>())
 }
 
-fn row(libraries: &Libraries, trace: &Trace, count: u16, context: &Context) -> Result<Row> {
+fn row(libraries: &Libraries, trace: &Trace, count: u16, context: &BenchContext) -> Result<Row> {
     let traces: Vec<Trace> = (0..count).map(|stream| trace.on_stream(stream)).collect();
     let mut millions = [Vec::new(), Vec::new()];
     for side in Side::BOTH {

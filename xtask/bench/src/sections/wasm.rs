@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use blockyard_allocator::AllocatorConfig;
 use blockyard_bench_trace::{Replay, Trace};
-use blockyard_e2e::{Gpu, Page, Window};
+use blockyard_e2e::{GpuChoice, Page, Window};
 use blockyard_record::Bytes;
 use serde_json::json;
 
-use super::Context;
+use super::BenchContext;
 use crate::machine::pin;
 use crate::measure::{Measure, alternate, geometric_mean};
 use crate::report::{Goal, Row, Section};
@@ -36,7 +36,7 @@ const WARM: u32 = 8;
 /// # Errors
 ///
 /// When the target, Chromium or its driver is missing, or the addresses differ.
-pub fn wasm(context: &Context) -> Result<Section> {
+pub fn wasm(context: &BenchContext) -> Result<Section> {
     let folder = context.target.join("bench/wasm");
     fs::create_dir_all(&folder)?;
     fs::write(folder.join("index.html"), include_str!("wasm.html"))?;
@@ -48,7 +48,7 @@ pub fn wasm(context: &Context) -> Result<Section> {
     // The browser may use all cores; this thread goes back to its own.
     let own = crate::machine::cores()?;
     pin(&context.cores)?;
-    let page = Page::of(&folder, Window::default(), Gpu::None)?;
+    let page = Page::of(&folder, Window::default(), GpuChoice::None)?;
     page.goto("/")?;
     pin(&own)?;
     let mut rows = Vec::new();
@@ -86,7 +86,7 @@ fn as_the_page(row: &Row) -> Option<f64> {
     }
 }
 
-fn compile(context: &Context, profile: &str, folder: &Path) -> Result<()> {
+fn compile(context: &BenchContext, profile: &str, folder: &Path) -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
         .args([
@@ -156,7 +156,7 @@ fn row(page: &Page, folder: &Path, trace: &Trace, rounds: usize) -> Result<Row> 
 /// How long the page took, and what the addresses of its last replay fold into.
 fn in_page(page: &Page, build: &str, times: u32) -> Result<(Duration, u64)> {
     let answer = page.execute("return turn(...arguments)", &[json!(build), json!(times)])?;
-    let millis = answer[0].as_f64().context("the page told no time")?;
-    let hash = answer[1].as_str().and_then(|hash| hash.parse().ok()).context("the page told no hash")?;
+    let millis = answer[0].as_f64().context("the page returned no time")?;
+    let hash = answer[1].as_str().and_then(|hash| hash.parse().ok()).context("the page returned no hash")?;
     Ok((Duration::from_secs_f64(millis / 1e3), hash))
 }

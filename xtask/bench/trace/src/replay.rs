@@ -2,13 +2,13 @@
 
 use blockyard_allocator::{AllocError, Allocation, AllocatorConfig, CachingAllocator};
 use blockyard_device::VirtualDevice;
-use blockyard_record::{Bytes, EventSink, Silent, Stats, StreamId};
+use blockyard_record::{Bytes, EventSink, NullSink, Stats, StreamId};
 
 use crate::{Kind, Op, Trace, fold, stream_handle};
 
 /// Our allocator on a virtual device, with the allocations in a trace's slots.
 #[derive(Debug)]
-pub struct Replay<S: EventSink = Silent> {
+pub struct Replay<S: EventSink = NullSink> {
     allocator: CachingAllocator<VirtualDevice, S>,
     live: Vec<Option<Allocation>>,
     streams: Vec<StreamId>,
@@ -19,7 +19,7 @@ impl Replay {
     #[must_use]
     pub fn new(trace: &Trace, config: AllocatorConfig, capacity: Bytes) -> Self {
         Self {
-            allocator: CachingAllocator::new(VirtualDevice::new(capacity), config, Silent),
+            allocator: CachingAllocator::new(VirtualDevice::new(capacity), config, NullSink),
             live: (0..trace.slots).map(|_| None).collect(),
             streams: (0..trace.streams).map(|stream| StreamId::new(stream_handle(stream))).collect(),
         }

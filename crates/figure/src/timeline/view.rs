@@ -1,12 +1,12 @@
 use crate::geometry::{Rect, Size};
 use crate::numbers::{count_f64, floor_count, px};
 
-/// The stretch of a recording that a river shows.
+/// The stretch of a recording that a timeline shows.
 ///
 /// Positions count complete steps: the memory after `k` steps fills the column from `k` to `k + 1`, so a recording of
 /// `n` steps reaches from 0 to `n + 1`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RiverView {
+pub struct TimelineView {
     /// The left edge.
     pub first_step: f64,
     /// The right edge.
@@ -16,7 +16,7 @@ pub struct RiverView {
 /// The fewest columns that a view shows where the recording has so many.
 const FEWEST: f64 = 4.0;
 
-impl RiverView {
+impl TimelineView {
     /// The whole recording of `step_count` steps.
     #[must_use]
     pub fn fit(step_count: usize) -> Self {
@@ -78,9 +78,9 @@ impl RiverView {
     }
 }
 
-/// Where in a river of this size the curves are; the rest is axes and labels.
+/// Where in a timeline of this size the curves are; the rest is axes and labels.
 #[must_use]
-pub fn river_plot(size: Size) -> Rect {
+pub fn timeline_plot(size: Size) -> Rect {
     let size = size.tame();
     let left = if size.width_px < 420.0 { 50.0 } else { 62.0 };
     let (top, right, bottom) = (20.0, 12.0, if has_legend(size) { 44.0 } else { 22.0 });
@@ -94,8 +94,8 @@ pub(super) fn has_legend(size: Size) -> bool {
 
 /// How many steps are complete at the moment shown at `x_px`; the nearest one beyond the edges.
 #[must_use]
-pub fn river_step_at(view: &RiverView, size: Size, x_px: f32) -> usize {
-    let plot = river_plot(size);
+pub fn timeline_step_at(view: &TimelineView, size: Size, x_px: f32) -> usize {
+    let plot = timeline_plot(size);
     let fraction = f64::from((x_px - plot.x_px) / plot.width_px).clamp(0.0, 1.0);
     let last = floor_count((view.last_step.ceil() - 1.0).max(0.0));
     floor_count((view.first_step + fraction * view.span()).max(0.0)).min(last)
@@ -104,12 +104,12 @@ pub fn river_step_at(view: &RiverView, size: Size, x_px: f32) -> usize {
 /// From steps to pixels.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct XScale {
-    view: RiverView,
+    view: TimelineView,
     plot: Rect,
 }
 
 impl XScale {
-    pub(super) fn new(view: RiverView, plot: Rect) -> Self {
+    pub(super) fn new(view: TimelineView, plot: Rect) -> Self {
         Self { view, plot }
     }
 
@@ -131,25 +131,25 @@ mod tests {
 
     #[test]
     fn zooming_keeps_the_point_under_the_pointer() {
-        let view = RiverView::fit(999).zoom_at(0.25, 4.0, 999);
+        let view = TimelineView::fit(999).zoom_at(0.25, 4.0, 999);
         assert_eq!((view.first_step, view.last_step), (187.5, 437.5));
-        assert_eq!(view.zoom_at(0.25, 0.25, 999), RiverView::fit(999));
+        assert_eq!(view.zoom_at(0.25, 0.25, 999), TimelineView::fit(999));
     }
 
     #[test]
     fn panning_stops_at_the_edges() {
-        let view = RiverView { first_step: 0.0, last_step: 10.0 };
+        let view = TimelineView { first_step: 0.0, last_step: 10.0 };
         assert_eq!(view.pan(-1.0, 99), view);
-        assert_eq!(view.pan(0.5, 99), RiverView { first_step: 5.0, last_step: 15.0 });
-        assert_eq!(view.pan(1e9, 99), RiverView { first_step: 90.0, last_step: 100.0 });
+        assert_eq!(view.pan(0.5, 99), TimelineView { first_step: 5.0, last_step: 15.0 });
+        assert_eq!(view.pan(1e9, 99), TimelineView { first_step: 90.0, last_step: 100.0 });
     }
 
     #[test]
     fn a_hidden_step_comes_into_view_and_a_shown_one_moves_nothing() {
-        let view = RiverView { first_step: 20.0, last_step: 30.0 };
+        let view = TimelineView { first_step: 20.0, last_step: 30.0 };
         assert_eq!(view.reveal(25, 99), view);
-        assert_eq!(view.reveal(30, 99), RiverView { first_step: 21.0, last_step: 31.0 });
-        assert_eq!(view.reveal(3, 99), RiverView { first_step: 3.0, last_step: 13.0 });
+        assert_eq!(view.reveal(30, 99), TimelineView { first_step: 21.0, last_step: 31.0 });
+        assert_eq!(view.reveal(3, 99), TimelineView { first_step: 3.0, last_step: 13.0 });
     }
 
     proptest! {
@@ -160,14 +160,14 @@ mod tests {
             steps in 0_usize..100_000,
             x in -2000.0_f32..2000.0,
         ) {
-            let mut view = RiverView { first_step: edges.0, last_step: edges.1 };
+            let mut view = TimelineView { first_step: edges.0, last_step: edges.1 };
             for (one, other) in moves {
                 view = view.zoom_at(one, other, steps).pan(one, steps);
             }
             let view = view.clamp(steps);
             let total = count_f64(steps) + 1.0;
             prop_assert!(view.first_step >= 0.0 && view.last_step <= total + 1e-6 && view.span() > 0.0, "{:?}", view);
-            prop_assert!(river_step_at(&view, Size::new(800.0, 200.0), x) <= steps);
+            prop_assert!(timeline_step_at(&view, Size::new(800.0, 200.0), x) <= steps);
         }
     }
 }

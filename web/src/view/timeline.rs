@@ -1,8 +1,8 @@
-//! The ledger over time, with the cursor.
+//! The breakdown over time, with the cursor.
 
 use blockyard_figure::{
-    PlayerAction, RiverView, describe_target, river as river_scene, river_cursor, river_plot, river_step_at,
-    river_text,
+    PlayerAction, TimelineView, describe_target, timeline as timeline_scene, timeline_cursor, timeline_plot,
+    timeline_step_at, timeline_text,
 };
 use leptos::ev;
 use leptos::html;
@@ -19,43 +19,43 @@ use crate::view::tip::Tip;
 
 impl Session {
     /// The stretch of the recording that is shown, following.
-    fn river_view_or_fit(self) -> RiverView {
+    fn timeline_view_or_fit(self) -> TimelineView {
         let steps = self.run.get().recording.step_count();
-        self.river_view.get().map_or_else(|| RiverView::fit(steps), |view| view.clamp(steps))
+        self.timeline_view.get().map_or_else(|| TimelineView::fit(steps), |view| view.clamp(steps))
     }
 
-    fn change_river(self, change: impl FnOnce(RiverView, usize) -> RiverView) {
+    fn change_timeline(self, change: impl FnOnce(TimelineView, usize) -> TimelineView) {
         let steps = self.run.get_untracked().recording.step_count();
-        let view = self.river_view.get_untracked().unwrap_or_else(|| RiverView::fit(steps));
+        let view = self.timeline_view.get_untracked().unwrap_or_else(|| TimelineView::fit(steps));
         let changed = change(view, steps);
-        self.river_view.set((changed != RiverView::fit(steps)).then_some(changed));
+        self.timeline_view.set((changed != TimelineView::fit(steps)).then_some(changed));
     }
 
-    /// Zooms the river around a place in its width; above 1 goes in.
-    pub(crate) fn zoom_river(self, x_fraction: f64, factor: f64) {
-        self.change_river(move |view, steps| view.zoom_at(x_fraction, factor, steps));
+    /// Zooms the timeline around a place in its width; above 1 goes in.
+    pub(crate) fn zoom_timeline(self, x_fraction: f64, factor: f64) {
+        self.change_timeline(move |view, steps| view.zoom_at(x_fraction, factor, steps));
     }
 
-    /// Zooms the river around the cursor.
-    pub(crate) fn zoom_river_at_cursor(self, factor: f64) {
+    /// Zooms the timeline around the cursor.
+    pub(crate) fn zoom_timeline_at_cursor(self, factor: f64) {
         let step = self.player.with_untracked(|player| player.steps);
-        self.change_river(move |view, steps| {
+        self.change_timeline(move |view, steps| {
             let width = view.last_step - view.first_step;
             let place = (frames::count(step) + 0.5 - view.first_step) / width;
             view.zoom_at(if (0.0..=1.0).contains(&place) { place } else { 0.5 }, factor, steps)
         });
     }
 
-    pub(crate) fn pan_river(self, fraction: f64) {
-        self.change_river(move |view, steps| view.pan(fraction, steps));
+    pub(crate) fn pan_timeline(self, fraction: f64) {
+        self.change_timeline(move |view, steps| view.pan(fraction, steps));
     }
 
-    pub(crate) fn fit_river(self) {
-        self.change_river(|_, steps| RiverView::fit(steps));
+    pub(crate) fn fit_timeline(self) {
+        self.change_timeline(|_, steps| TimelineView::fit(steps));
     }
 }
 
-pub(crate) fn river(session: Session) -> AnyView {
+pub(crate) fn timeline(session: Session) -> AnyView {
     let area = NodeRef::<html::Div>::new();
     let base = NodeRef::<html::Canvas>::new();
     let overlay = NodeRef::<html::Canvas>::new();
@@ -67,34 +67,34 @@ pub(crate) fn river(session: Session) -> AnyView {
         if size.width_px < 1.0 {
             return;
         }
-        let (run, view) = (session.run.get(), session.river_view_or_fit());
-        let scene = river_scene(&run.series, &run.recording, &view, size);
+        let (run, view) = (session.run.get(), session.timeline_view_or_fit());
+        let scene = timeline_scene(&run.series, &run.recording, &view, size);
         surface::fit(&canvas, &scene);
         session.draw(&canvas, &scene);
         drawn.keep(scene);
     });
-    // The cursor lies on a canvas of its own, so that moving it leaves the river as it is.
+    // The cursor lies on a canvas of its own, so that moving it leaves the timeline as it is.
     let steps = Memo::new(move |_| session.player.with(|player| player.steps));
     effect(move || {
         let (Some(canvas), size) = (overlay.get(), size.get()) else { return };
         if size.width_px < 1.0 {
             return;
         }
-        let scene = river_cursor(&session.river_view_or_fit(), steps.get(), size);
+        let scene = timeline_cursor(&session.timeline_view_or_fit(), steps.get(), size);
         surface::fit(&canvas, &scene);
         session.draw(&canvas, &scene);
     });
     let seek = move |x_px: f32| {
         frames::plan(Slot::Seek, move || {
-            let view = untrack(|| session.river_view_or_fit());
-            let step = river_step_at(&view, size.get_untracked(), x_px);
+            let view = untrack(|| session.timeline_view_or_fit());
+            let step = timeline_step_at(&view, size.get_untracked(), x_px);
             session.dispatch(PlayerAction::Pause);
             session.dispatch(PlayerAction::SeekStep(step));
         });
     };
     let pinch = Pinch::new();
     let fraction = move |x_px: f32| {
-        let plot = river_plot(size.get_untracked());
+        let plot = timeline_plot(size.get_untracked());
         f64::from((x_px - plot.x_px) / plot.width_px.max(1.0))
     };
     let down = on(move |event: ev::PointerEvent| {
@@ -111,7 +111,7 @@ pub(crate) fn river(session: Session) -> AnyView {
     let moved = on(move |event: ev::PointerEvent| {
         let (x, y) = offset_px(&event);
         if let Some(Pinched { x_px, factor }) = pinch.moved(&event) {
-            return session.zoom_river(fraction(x_px), factor);
+            return session.zoom_timeline(fraction(x_px), factor);
         }
         if event.buttons() & 1 != 0 {
             return seek(x);
@@ -125,24 +125,24 @@ pub(crate) fn river(session: Session) -> AnyView {
     let wheel = on(move |event: ev::WheelEvent| {
         if event.ctrl_key() || event.meta_key() {
             event.prevent_default();
-            session.zoom_river(fraction(pixels(f64::from(event.offset_x()))), zoom_factor(&event));
+            session.zoom_timeline(fraction(pixels(f64::from(event.offset_x()))), zoom_factor(&event));
         } else if event.delta_x().abs() > event.delta_y().abs() {
             event.prevent_default();
-            session.pan_river(event.delta_x() / 600.0);
+            session.pan_timeline(event.delta_x() / 600.0);
         }
     });
     let label = Memo::new(move |_| {
         let run = session.run.get();
-        river_text(&run.series, &run.recording)
+        timeline_text(&run.series, &run.recording)
     });
     view! {
-        <section class="panel river" aria-label="Memory over time">
+        <section class="panel timeline" aria-label="Memory over time">
             <div class="canvas-box" node_ref=area on:pointerdown=down on:pointermove=moved
                 on:pointerup=on(move |event: ev::PointerEvent| pinch.up(&event))
                 on:pointercancel=on(move |event: ev::PointerEvent| pinch.up(&event))
-                on:pointerleave=on(move |_: ev::PointerEvent| tip.hide()) on:wheel=wheel on:dblclick=click(move || session.fit_river())
+                on:pointerleave=on(move |_: ev::PointerEvent| tip.hide()) on:wheel=wheel on:dblclick=click(move || session.fit_timeline())
             >
-                <canvas node_ref=base role="img" data-testid="river" aria-label=text(move || label.get())></canvas>
+                <canvas node_ref=base role="img" data-testid="timeline" aria-label=text(move || label.get())></canvas>
                 <canvas node_ref=overlay class="overlay" aria-hidden="true"></canvas>
             </div>
             {tip.view()}

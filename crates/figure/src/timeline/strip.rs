@@ -6,13 +6,13 @@ use crate::fill::Fill;
 use crate::geometry::{Point, Rect, Size};
 use crate::labels::LabelRows;
 use crate::numbers::{count_f64, floor_count, px};
-use crate::river::axis::YScale;
-use crate::river::draw::{columns, draw_areas};
-use crate::river::series::Series;
-use crate::river::view::{RiverView, XScale};
 use crate::role::Role;
 use crate::scene::{Dash, Mark, Scene, TargetId, TextStyle, Weight};
 use crate::text_width::{fitted, text_width_px};
+use crate::timeline::axis::YScale;
+use crate::timeline::draw::{columns, draw_areas};
+use crate::timeline::series::Series;
+use crate::timeline::view::{TimelineView, XScale};
 
 /// The height of the line with the chapters' names.
 const NAMES_PX: f32 = 20.0;
@@ -29,7 +29,7 @@ fn plot(size: Size) -> Rect {
 pub fn timeline_strip(series: &Series, recording: &Recording, size: Size) -> Scene {
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);
-    let view = RiverView::fit(series.step_count());
+    let view = TimelineView::fit(series.step_count());
     let plot = plot(size);
     let columns = columns(series, recording, &view, &plot);
     let highest = columns.iter().map(|column| column.extent.high[3]).max().unwrap_or_default();
@@ -77,7 +77,7 @@ fn draw_chapters(scene: &mut Scene, recording: &Recording, scale: &XScale, plot:
 
 fn draw_failures(scene: &mut Scene, recording: &Recording, scale: &XScale, plot: &Rect) {
     let mut before = f32::NEG_INFINITY;
-    for (step, outcome) in recording.troubles() {
+    for (step, outcome) in recording.failed_steps() {
         let x = scale.x_px(f64::from(*step) + 1.5);
         if x < before + NEAR_PX || !matches!(outcome, Outcome::OutOfMemory(_)) {
             continue;
@@ -88,8 +88,8 @@ fn draw_failures(scene: &mut Scene, recording: &Recording, scale: &XScale, plot:
             Point::new(x + 6.0, plot.y_px),
             Point::new(x, plot.y_px + 9.0),
         ];
-        scene.marks.push(Mark::Area { points: tip, fill: Fill::solid(Role::Trouble) });
-        scene.target(Rect::new(x - 6.0, plot.y_px, 12.0, 12.0), TargetId::Trouble(*step));
+        scene.marks.push(Mark::Area { points: tip, fill: Fill::solid(Role::Failure) });
+        scene.target(Rect::new(x - 6.0, plot.y_px, 12.0, 12.0), TargetId::FailedStep(*step));
     }
 }
 
@@ -99,7 +99,7 @@ pub fn timeline_strip_cursor(step_count: usize, step: usize, size: Size) -> Scen
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);
     let plot = plot(size);
-    let scale = XScale::new(RiverView::fit(step_count), plot);
+    let scale = XScale::new(TimelineView::fit(step_count), plot);
     let (left, right) = (scale.x_px(count_f64(step)), scale.x_px(count_f64(step) + 1.0));
     if right - left >= 4.0 {
         let column = Rect::new(left, plot.y_px, right - left, plot.height_px);

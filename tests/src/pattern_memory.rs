@@ -6,8 +6,8 @@ use blockyard_record::{Bytes, DeviceAddr, StreamId};
 /// A device whose memory can be written and read on its streams.
 ///
 /// Sizes and addresses are multiples of 4 bytes. All calls only give work to the stream; it is done in the order of the calls of
-/// that stream, and no later than [`Contents::faults`], a wait for an event behind it, or [`Advance`].
-pub trait Contents: DeviceMemory + Advance {
+/// that stream, and no later than [`PatternMemory::faults`], a wait for an event behind it, or [`Advance`].
+pub trait PatternMemory: DeviceMemory + Advance {
     /// Writes [`word_at`]`(pattern, i)` to the i-th word of `size` bytes from `addr` on.
     ///
     /// # Errors
@@ -21,8 +21,8 @@ pub trait Contents: DeviceMemory + Advance {
         pattern: u32,
     ) -> Result<(), DeviceError>;
 
-    /// Reads `size` bytes from `addr` on; every word that [`Contents::fill`] with these arguments would not have written is
-    /// wrong. What was found is kept for [`Contents::faults`].
+    /// Reads `size` bytes from `addr` on; every word that [`PatternMemory::fill`] with these arguments would not have written is
+    /// wrong. What was found is kept for [`PatternMemory::faults`].
     ///
     /// # Errors
     ///
@@ -35,7 +35,7 @@ pub trait Contents: DeviceMemory + Advance {
         pattern: u32,
     ) -> Result<(), DeviceError>;
 
-    /// Lets work that is given to the stream from now on wait for [`Contents::resume`]; no more than a few calls come between.
+    /// Lets work that is given to the stream from now on wait for [`PatternMemory::resume`]; no more than a few calls come between.
     ///
     /// # Errors
     ///

@@ -7,7 +7,7 @@ use blockyard_workload::{Request, TensorId};
 
 /// An allocator, and what its caller holds.
 #[derive(Debug)]
-pub(crate) struct Feeder<D: DeviceMemory, S: EventSink> {
+pub(crate) struct Dispatcher<D: DeviceMemory, S: EventSink> {
     pub(crate) allocator: BackendAllocator<D, S>,
     /// What each tensor has.
     live: Vec<Option<BackendAllocation>>,
@@ -17,7 +17,7 @@ pub(crate) struct Feeder<D: DeviceMemory, S: EventSink> {
 
 /// What a request came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fed {
+pub(crate) enum Dispatched {
     /// Memory at this address; 0 for a request of zero bytes.
     Allocated(DeviceAddr),
     Done,
@@ -27,18 +27,18 @@ pub(crate) enum Fed {
 
 /// Why nothing came of a request.
 #[derive(Debug)]
-pub(crate) enum Unfed {
+pub(crate) enum DispatchError {
     Allocator(AllocError),
-    Settings(ConfigError),
+    RunSettings(ConfigError),
 }
 
-impl From<AllocError> for Unfed {
+impl From<AllocError> for DispatchError {
     fn from(error: AllocError) -> Self {
         Self::Allocator(error)
     }
 }
 
-impl<D: DeviceMemory + Advance, S: EventSink> Feeder<D, S> {
+impl<D: DeviceMemory + Advance, S: EventSink> Dispatcher<D, S> {
     /// An allocator whose caller holds `live`: the first tensors, in order.
     pub(crate) fn new(allocator: BackendAllocator<D, S>, live: Vec<Option<BackendAllocation>>) -> Self {
         Self { allocator, live, user_pools: BTreeMap::new() }
@@ -50,39 +50,39 @@ impl<D: DeviceMemory + Advance, S: EventSink> Feeder<D, S> {
         &mut self,
         request: &Request,
         settings: impl FnOnce(u32) -> Option<&'a str>,
-    ) -> Result<Fed, Unfed> {
+    ) -> Result<Dispatched, DispatchError> {
         match *request {
             Request::Allocate { tensor, size, stream } => {
                 let allocation = self.allocator.allocate(size, stream)?;
                 let addr = allocation.addr();
                 self.keep(tensor, allocation);
-                Ok(Fed::Allocated(addr))
+                Ok(Dispatched::Allocated(addr))
             }
             Request::Free { tensor } => {
                 let place = self.live.get_mut(tensor.get() as usize);
                 let Some(allocation) = place.and_then(Option::take) else {
-                    return Ok(Fed::Skipped(tensor));
+                    return Ok(Dispatched::Skipped(tensor));
                 };
                 self.allocator.free(allocation)?;
-                Ok(Fed::Done)
+                Ok(Dispatched::Done)
             }
-            _ => self.perform_seldom(request, settings),
+            _ => self.dispatch_infrequent(request, settings),
         }
     }
 
     /// Does what is not an allocation or a free. Apart from these two, between which a branch decides better than a table.
     #[inline(never)]
-    fn perform_seldom<'a>(
+    fn dispatch_infrequent<'a>(
         &mut self,
         request: &Request,
         settings: impl FnOnce(u32) -> Option<&'a str>,
-    ) -> Result<Fed, Unfed> {
+    ) -> Result<Dispatched, DispatchError> {
         match *request {
             // Done by the caller.
             Request::Allocate { .. } | Request::Free { .. } => {}
             Request::RecordStream { tensor, stream } => {
                 let Some(Some(allocation)) = self.live.get(tensor.get() as usize) else {
-                    return Ok(Fed::Skipped(tensor));
+                    return Ok(Dispatched::Skipped(tensor));
                 };
                 self.allocator.record_stream(allocation, stream)?;
             }
@@ -95,13 +95,13 @@ impl<D: DeviceMemory + Advance, S: EventSink> Feeder<D, S> {
             | Request::DestroyPool { .. } => self.arrange(request)?,
             Request::Set { settings: number } => {
                 let text = settings(number).unwrap_or_default();
-                self.allocator.apply_settings(text).map_err(Unfed::Settings)?;
+                self.allocator.apply_settings(text).map_err(DispatchError::RunSettings)?;
             }
             Request::ResetPeak => self.allocator.reset_peak_stats(),
             Request::ResetAccumulated => self.allocator.reset_accumulated_stats(),
             Request::Snapshot => self.allocator.record_snapshot()?,
         }
-        Ok(Fed::Done)
+        Ok(Dispatched::Done)
     }
 
     /// Does a request about memory pools.

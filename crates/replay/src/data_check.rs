@@ -7,16 +7,16 @@ use blockyard_record::{Bytes, DeviceAddr, Recording, SegmentId, StreamId};
 use blockyard_workload::{Request, TensorId, Workload};
 use serde::{Deserialize, Serialize};
 
-use crate::{RunError, Runner, Settings, StepResult};
+use crate::{RunError, RunSettings, Runner, StepResult};
 
 /// Memory that can be filled with patterns and checked. All calls only give work to a stream, which does it in their order.
-pub trait Contents: fmt::Debug {
+pub trait DataCheck: fmt::Debug {
     /// Fills a range with a pattern.
     ///
     /// # Errors
     ///
     /// As the driver reports.
-    fn fill(&mut self, stream: StreamId, range: Range) -> Result<(), DeviceError>;
+    fn fill(&mut self, stream: StreamId, range: PatternedBlock) -> Result<(), DeviceError>;
 
     /// Compares a range with its pattern; the device's own way of reading back tells the step of a check that found
     /// something else.
@@ -24,14 +24,14 @@ pub trait Contents: fmt::Debug {
     /// # Errors
     ///
     /// As the driver reports.
-    fn check(&mut self, stream: StreamId, range: Range, step: u32) -> Result<(), DeviceError>;
+    fn check(&mut self, stream: StreamId, range: PatternedBlock, step: u32) -> Result<(), DeviceError>;
 
     /// Lets the streams work that wait for nothing.
     ///
     /// # Errors
     ///
     /// As the driver reports.
-    fn hand_on(&mut self) -> Result<(), DeviceError>;
+    fn submit_work(&mut self) -> Result<(), DeviceError>;
 
     /// Lets all streams do all of their work.
     ///
@@ -43,7 +43,7 @@ pub trait Contents: fmt::Debug {
 
 /// A block of memory and what it should hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Range {
+pub struct PatternedBlock {
     /// Where it starts.
     pub addr: DeviceAddr,
     /// Its size, a multiple of 512 bytes.
@@ -54,7 +54,7 @@ pub struct Range {
 
 /// What was done to the contents of the memory in one step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StepContents {
+pub struct StepDataCheck {
     /// Bytes of the new block that were filled.
     pub filled: Bytes,
     /// Blocks that were checked: those that are freed, and after the step live ones.
@@ -72,21 +72,21 @@ pub struct StepContents {
 #[derive(Debug)]
 pub struct CheckedRun<'a> {
     runner: Runner<'a, AnyDevice>,
-    contents: Box<dyn Contents>,
+    contents: Box<dyn DataCheck>,
     workload: &'a Workload,
-    held: Vec<Option<Held>>,
-    steps: Vec<StepContents>,
+    held: Vec<Option<LiveBlock>>,
+    steps: Vec<StepDataCheck>,
     blocks: u32,
     sweep_left: Bytes,
 }
 
 /// A block in the workload's hands.
 #[derive(Debug)]
-struct Held {
-    range: Range,
+struct LiveBlock {
+    range: PatternedBlock,
     segment: Option<SegmentId>,
     stream: StreamId,
-    lent_to: Vec<StreamId>,
+    used_on: Vec<StreamId>,
 }
 
 impl<'a> CheckedRun<'a> {
@@ -96,9 +96,9 @@ impl<'a> CheckedRun<'a> {
     /// those in the segment of a new block, which are all that filling it could damage.
     pub fn new(
         device: AnyDevice,
-        contents: impl Contents + 'static,
+        contents: impl DataCheck + 'static,
         most_swept: Bytes,
-        settings: &Settings,
+        settings: &RunSettings,
         workload: &'a Workload,
     ) -> Self {
         Self {
@@ -122,7 +122,7 @@ impl<'a> CheckedRun<'a> {
             self.contents.finish()?;
             return Ok(false);
         };
-        self.steps.push(StepContents::default());
+        self.steps.push(StepDataCheck::default());
         if let Request::Free { tensor } = request {
             self.check_before_free(tensor)?;
         }
@@ -134,13 +134,13 @@ impl<'a> CheckedRun<'a> {
             }
             (Request::RecordStream { tensor, stream }, Some(StepResult::Done)) => {
                 if let Some(Some(held)) = self.held.get_mut(tensor.get() as usize) {
-                    held.lent_to.push(stream);
+                    held.used_on.push(stream);
                 }
             }
             _ => {}
         }
         self.check_live(touched)?;
-        self.contents.hand_on()?;
+        self.contents.submit_work()?;
         Ok(true)
     }
 
@@ -162,7 +162,7 @@ impl<'a> CheckedRun<'a> {
     /// # Errors
     ///
     /// [`RunError::Recording`] when the run is too long to record.
-    pub fn finish(self) -> Result<(Recording, Vec<StepContents>), RunError> {
+    pub fn finish(self) -> Result<(Recording, Vec<StepDataCheck>), RunError> {
         let (recording, _) = self.runner.finish()?;
         Ok((recording, self.steps))
     }
@@ -174,14 +174,17 @@ impl<'a> CheckedRun<'a> {
         let segment = self.runner.recorder().state().segment_of(block.id);
         self.blocks = self.blocks.wrapping_add(1);
         // Neighboring numbers are far apart as patterns.
-        let range =
-            Range { addr: block.addr, size: block.size, pattern: self.blocks.wrapping_mul(0x85eb_ca6b) };
+        let range = PatternedBlock {
+            addr: block.addr,
+            size: block.size,
+            pattern: self.blocks.wrapping_mul(0x85eb_ca6b),
+        };
         self.contents.fill(stream, range)?;
         let index = tensor.get() as usize;
         if index >= self.held.len() {
             self.held.resize_with(index + 1, || None);
         }
-        self.held[index] = Some(Held { range, segment, stream, lent_to: Vec::new() });
+        self.held[index] = Some(LiveBlock { range, segment, stream, used_on: Vec::new() });
         if let Some(step) = self.steps.last_mut() {
             step.filled = range.size;
         }
@@ -192,7 +195,7 @@ impl<'a> CheckedRun<'a> {
         let held = self.held.get_mut(tensor.get() as usize).and_then(Option::take);
         let Some(held) = held else { return Ok(()) };
         let step = self.current_step();
-        for stream in std::iter::once(held.stream).chain(held.lent_to) {
+        for stream in std::iter::once(held.stream).chain(held.used_on) {
             self.contents.check(stream, held.range, step)?;
         }
         self.count(1, held.range.size);

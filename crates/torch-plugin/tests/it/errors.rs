@@ -7,7 +7,7 @@ use crate::library::{Plugin, is_child, run_again};
 const GIB: isize = 1 << 30;
 
 #[test]
-fn a_full_device_is_told_in_pytorchs_words() {
+fn a_full_device_is_reported_in_pytorchs_words() {
     if is_child() {
         let plugin = Plugin::load();
         let first = plugin.malloc(GIB / 2, 0);
@@ -21,20 +21,20 @@ fn a_full_device_is_told_in_pytorchs_words() {
         assert_eq!(plugin.stat("num_ooms"), 1);
         return;
     }
-    let name = "refusals::a_full_device_is_told_in_pytorchs_words";
-    let told = run_again(name, &[("FAKE_CUDA_MEMORY", "1073741824")]);
+    let name = "errors::a_full_device_is_reported_in_pytorchs_words";
+    let output = run_again(name, &[("FAKE_CUDA_MEMORY", "1073741824")]);
     assert!(
-        told.contains(
+        output.contains(
             "blockyard: CUDA out of memory. Tried to allocate 1024.00 MiB. GPU 0 has a total capacity of 1024.00 MiB of which \
              512.00 MiB is free. Of the allocated memory 512.00 MiB is allocated by PyTorch"
         ),
-        "{told}"
+        "{output}"
     );
     assert!(
-        told.contains("blockyard: CUDA out of memory. Tried to allocate more than 1EB memory."),
-        "{told}"
+        output.contains("blockyard: CUDA out of memory. Tried to allocate more than 1EB memory."),
+        "{output}"
     );
-    assert!(told.contains("blockyard: a request of -1 bytes"), "{told}");
+    assert!(output.contains("blockyard: a request of -1 bytes"), "{output}");
 }
 
 #[test]
@@ -48,27 +48,27 @@ fn another_device_is_named() {
         return;
     }
     let settings = [("FAKE_CUDA_MEMORY", "1073741824"), ("FAKE_CUDA_DEVICES", "2")];
-    let told = run_again("refusals::another_device_is_named", &settings);
-    assert!(told.contains("GPU 1 has a total capacity of 1024.00 MiB"), "{told}");
-    assert!(told.contains("CUDA device 2 cannot be used: there is no CUDA device 2"), "{told}");
-    assert!(told.contains("there is no CUDA device -3"), "{told}");
+    let output = run_again("errors::another_device_is_named", &settings);
+    assert!(output.contains("GPU 1 has a total capacity of 1024.00 MiB"), "{output}");
+    assert!(output.contains("CUDA device 2 cannot be used: there is no CUDA device 2"), "{output}");
+    assert!(output.contains("there is no CUDA device -3"), "{output}");
 }
 
 #[test]
-fn a_machine_without_a_device_is_told() {
+fn a_machine_without_a_device_is_reported() {
     if is_child() {
         assert_eq!(Plugin::load().malloc(512, 0), 0);
         return;
     }
-    let told = run_again("refusals::a_machine_without_a_device_is_told", &[("FAKE_CUDA_DEVICES", "0")]);
+    let output = run_again("errors::a_machine_without_a_device_is_reported", &[("FAKE_CUDA_DEVICES", "0")]);
     assert!(
-        told.contains("blockyard: CUDA device 0 cannot be used: the CUDA driver finds no device"),
-        "{told}"
+        output.contains("blockyard: CUDA device 0 cannot be used: the CUDA driver finds no device"),
+        "{output}"
     );
 }
 
 #[test]
-fn settings_that_pytorch_refuses_are_told() {
+fn settings_that_pytorch_refuses_are_reported() {
     if is_child() {
         let plugin = Plugin::load();
         plugin.function::<extern "C" fn(c_int)>("blockyard_init")(1);
@@ -78,13 +78,13 @@ fn settings_that_pytorch_refuses_are_told() {
         return;
     }
     let settings = [("PYTORCH_ALLOC_CONF", "max_split_size_mb:3")];
-    let told = run_again("refusals::settings_that_pytorch_refuses_are_told", &settings);
+    let output = run_again("errors::settings_that_pytorch_refuses_are_reported", &settings);
     let words = "PYTORCH_ALLOC_CONF cannot be used: CachingAllocator option max_split_size_mb too small, must be >= 20";
-    assert_eq!(told.matches(words).count(), 2, "{told}");
+    assert_eq!(output.matches(words).count(), 2, "{output}");
 }
 
 #[test]
-fn a_pointer_that_is_not_live_is_told() {
+fn a_pointer_that_is_not_live_is_reported() {
     if is_child() {
         let plugin = Plugin::load();
         plugin.free(0, 0);
@@ -95,9 +95,9 @@ fn a_pointer_that_is_not_live_is_told() {
         plugin.record_stream(block, 7);
         return;
     }
-    let told = run_again("refusals::a_pointer_that_is_not_live_is_told", &[]);
-    assert!(told.contains("nothing was allocated on CUDA device 0 yet"), "{told}");
-    assert_eq!(told.matches("invalid device pointer").count(), 1, "{told}");
+    let output = run_again("errors::a_pointer_that_is_not_live_is_reported", &[]);
+    assert!(output.contains("nothing was allocated on CUDA device 0 yet"), "{output}");
+    assert_eq!(output.matches("invalid device pointer").count(), 1, "{output}");
 }
 
 #[test]
@@ -113,6 +113,6 @@ fn a_driver_that_is_gone_at_the_end_is_no_crash() {
         return;
     }
     let settings = [("FAKE_CUDA_FAIL", "cuEventCreate:1:4,cuEventRecord:1:4")];
-    let told = run_again("refusals::a_driver_that_is_gone_at_the_end_is_no_crash", &settings);
-    assert!(!told.contains("blockyard:"), "{told}");
+    let output = run_again("errors::a_driver_that_is_gone_at_the_end_is_no_crash", &settings);
+    assert!(!output.contains("blockyard:"), "{output}");
 }

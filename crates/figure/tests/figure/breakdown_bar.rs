@@ -1,7 +1,7 @@
 use blockyard_figure::{
-    Fill, LedgerClass, Mark, Rect, Role, Scene, Size, TargetId, Theme, ledger_bar, ledger_bar_height,
+    BreakdownClass, Fill, Mark, Rect, Role, Scene, Size, TargetId, Theme, breakdown_bar, breakdown_bar_height,
 };
-use blockyard_record::{Bytes, Ledger, MemoryState};
+use blockyard_record::{Breakdown, Bytes, MemoryState};
 use expect_test::{expect, expect_file};
 use proptest::prelude::*;
 
@@ -13,12 +13,12 @@ fn state_after(step: usize) -> MemoryState {
 }
 
 fn draw(state: &MemoryState, width_px: f32) -> Scene {
-    ledger_bar(state, Size::new(width_px, 0.0))
+    breakdown_bar(state, Size::new(width_px, 0.0))
 }
 
 /// The rectangles of the classes in the bar that begins at `y_px`.
 fn class_rects(scene: &Scene, y_px: f32) -> Vec<(Role, Rect)> {
-    let fills = LedgerClass::ALL.map(Fill::of);
+    let fills = BreakdownClass::ALL.map(Fill::of);
     let rects = scene.marks.iter().filter_map(|mark| match mark {
         Mark::Rect { rect, fill, .. } if rect.y_px == y_px && fills.contains(fill) => {
             Some((fill.role, *rect))
@@ -125,8 +125,8 @@ fn a_little_on_a_large_device_is_enlarged_over_the_whole() {
     let mut program = Program::new(Bytes::gib(140));
     program.alloc("a", Bytes::mib(301)).alloc("b", Bytes::mib(3)).free("b").alloc("c", Bytes::kib(5));
     program.set_limit(Bytes::gib(70));
-    let svg = draw(program.state(), 900.0).to_svg(Theme::Light, "Memory", "The ledger of a device.");
-    expect_file!["./ledger-enlarged.svg"].assert_eq(&svg);
+    let svg = draw(program.state(), 900.0).to_svg(Theme::Light, "Memory", "The breakdown of a device.");
+    expect_file!["./breakdown-enlarged.svg"].assert_eq(&svg);
 }
 
 #[test]
@@ -143,10 +143,10 @@ fn a_point_of_the_bar_tells_its_class() {
     let classes: Vec<_> =
         (0..9).map(|x| scene.hit(x as f32 * 100.0 + 50.0, 70.0).map(|target| target.what)).collect();
     let class = |class| Some(TargetId::Class(class));
-    assert_eq!(classes[0], class(LedgerClass::Requested));
-    assert_eq!(classes[1], class(LedgerClass::Pending));
-    assert_eq!(classes[3], class(LedgerClass::Cached));
-    assert_eq!(classes[8], class(LedgerClass::Free));
+    assert_eq!(classes[0], class(BreakdownClass::Requested));
+    assert_eq!(classes[1], class(BreakdownClass::Pending));
+    assert_eq!(classes[3], class(BreakdownClass::Cached));
+    assert_eq!(classes[8], class(BreakdownClass::Free));
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn broken_sizes_are_drawn_in_some_size() {
     for width in [f32::NAN, f32::INFINITY, -5.0, 0.0, 1.0, 1e9] {
         let scene = draw(&state_after(7), width);
         assert!(scene.width_px >= 1.0 && scene.height_px.is_finite());
-        assert_eq!(scene.height_px, ledger_bar_height(width));
+        assert_eq!(scene.height_px, breakdown_bar_height(width));
     }
 }
 
@@ -168,10 +168,10 @@ proptest! {
         let width = f32::from(width);
         for step in 0..recording.step_count() {
             let state = recording.state_at(recording.step(step).unwrap().end).unwrap();
-            let ledger: Ledger = state.ledger();
-            let sum: Bytes = LedgerClass::ALL.iter().map(|class| class.bytes(&ledger)).sum();
+            let breakdown: Breakdown = state.breakdown();
+            let sum: Bytes = BreakdownClass::ALL.iter().map(|class| class.bytes(&breakdown)).sum();
             prop_assert_eq!(sum, recording.capacity());
-            prop_assert_eq!(Some(ledger), recording.ledger_after(step));
+            prop_assert_eq!(Some(breakdown), recording.breakdown_after(step));
             let scene = draw(&state, width);
             let rects = class_rects(&scene, 40.0);
             let mut x = 0.0;
@@ -180,9 +180,9 @@ proptest! {
                 x = rect.right_px();
             }
             prop_assert_eq!(x, width);
-            for class in LedgerClass::ALL {
+            for class in BreakdownClass::ALL {
                 let is_drawn = rects.iter().any(|(role, rect)| *role == class.role() && rect.width_px >= 1.0);
-                prop_assert_eq!(is_drawn, !class.bytes(&ledger).is_zero(), "{:?}", class);
+                prop_assert_eq!(is_drawn, !class.bytes(&breakdown).is_zero(), "{:?}", class);
             }
         }
     }

@@ -1,14 +1,14 @@
 mod overview;
 
-use blockyard_record::{Bytes, Ledger, MemoryState};
+use blockyard_record::{Breakdown, Bytes, MemoryState};
 
 use crate::apportion::apportion;
+use crate::breakdown_bar::overview::draw_legend;
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
 use crate::labels::{LabelRows, baseline, plated_text};
-use crate::ledger_bar::overview::draw_legend;
 use crate::numbers::{count_px, floor_count, percent, px, share};
-use crate::role::{LedgerClass, Role};
+use crate::role::{BreakdownClass, Role};
 use crate::scene::{Anchor, Dash, Scene, TargetId, TextStyle, Weight};
 use crate::text_width::{first_fitting, text_width_px};
 
@@ -24,9 +24,9 @@ const LEGEND_COLUMN_PX: f32 = 112.0;
 const SMALL_TEXT_PX: f32 = 11.0;
 const TEXT_PX: f32 = 12.0;
 
-/// The height that [`ledger_bar`] takes at this width; it does not depend on the state, so that nothing moves in playing.
+/// The height that [`breakdown_bar`] takes at this width; it does not depend on the state, so that nothing moves in playing.
 #[must_use]
-pub fn ledger_bar_height(width_px: f32) -> f32 {
+pub fn breakdown_bar_height(width_px: f32) -> f32 {
     let width_px = Size::new(width_px, 1.0).tame().width_px;
     legend_y_px(width_px) + legend_rows(width_px) * LEGEND_ROW_PX
 }
@@ -36,11 +36,11 @@ pub fn ledger_bar_height(width_px: f32) -> f32 {
 ///
 /// Brackets show the sums that PyTorch's terms mean, ticks the peaks and the limit. Where little of the device is ever
 /// reserved, the bar shows its first part enlarged and the whole device below. The scene is as high as
-/// [`ledger_bar_height`], whatever the height of `size`.
+/// [`breakdown_bar_height`], whatever the height of `size`.
 #[must_use]
-pub fn ledger_bar(state: &MemoryState, size: Size) -> Scene {
+pub fn breakdown_bar(state: &MemoryState, size: Size) -> Scene {
     let width_px = size.tame().width_px;
-    let mut scene = Scene::new(width_px, ledger_bar_height(width_px));
+    let mut scene = Scene::new(width_px, breakdown_bar_height(width_px));
     let bar = Bar::new(state, width_px);
     let rects = bar.draw_classes(&mut scene);
     bar.draw_brackets(&mut scene);
@@ -51,7 +51,7 @@ pub fn ledger_bar(state: &MemoryState, size: Size) -> Scene {
     if bar.is_enlarged() {
         bar.draw_overview(&mut scene);
     }
-    draw_legend(&mut scene, &bar.ledger);
+    draw_legend(&mut scene, &bar.breakdown);
     scene
 }
 
@@ -90,26 +90,26 @@ struct Tick {
 
 /// What one bar shows.
 struct Bar {
-    ledger: Ledger,
+    breakdown: Breakdown,
     peak_allocated: Bytes,
     peak_reserved: Bytes,
     limit: Option<Bytes>,
     /// The bytes that the width stands for: the capacity, or its first part.
     shown: Bytes,
     width_px: f32,
-    /// Where each class ends, in [`LedgerClass::ALL`]'s order.
+    /// Where each class ends, in [`BreakdownClass::ALL`]'s order.
     ends_px: [f32; 5],
 }
 
 impl Bar {
     fn new(state: &MemoryState, width_px: f32) -> Self {
-        let ledger = state.ledger();
+        let breakdown = state.breakdown();
         let peak = |count: i64| Bytes::new(u64::try_from(count).unwrap_or(0));
         let peak_reserved = peak(state.stats().reserved_bytes.all.peak);
-        let shown = shown_bytes(ledger.capacity(), peak_reserved.max(ledger.reserved()));
-        let ends_px = class_ends_px(&ledger, shown, width_px);
+        let shown = shown_bytes(breakdown.capacity(), peak_reserved.max(breakdown.reserved()));
+        let ends_px = class_ends_px(&breakdown, shown, width_px);
         Self {
-            ledger,
+            breakdown,
             peak_allocated: peak(state.stats().allocated_bytes.all.peak),
             peak_reserved,
             limit: state.limit(),
@@ -120,7 +120,7 @@ impl Bar {
     }
 
     fn is_enlarged(&self) -> bool {
-        self.shown < self.ledger.capacity()
+        self.shown < self.breakdown.capacity()
     }
 
     fn height_px(&self) -> f32 {
@@ -137,17 +137,17 @@ impl Bar {
     }
 
     /// Draws the classes and gives back where they are.
-    fn draw_classes(&self, scene: &mut Scene) -> Vec<(LedgerClass, Rect)> {
+    fn draw_classes(&self, scene: &mut Scene) -> Vec<(BreakdownClass, Rect)> {
         let mut rects = Vec::new();
         let mut left = 0.0;
-        for (class, end) in LedgerClass::ALL.into_iter().zip(self.ends_px) {
+        for (class, end) in BreakdownClass::ALL.into_iter().zip(self.ends_px) {
             let rect = Rect::new(left, BAR_Y_PX, end - left, self.height_px());
             left = end;
             if rect.width_px <= 0.0 {
                 continue;
             }
             scene.rect(rect, Fill::of(class), None);
-            if class != LedgerClass::Requested && rect.width_px > 2.0 {
+            if class != BreakdownClass::Requested && rect.width_px > 2.0 {
                 // The edge tells neighbors apart where patterns are cut short.
                 let x = rect.x_px + 0.5;
                 scene.hairline(Point::new(x, rect.y_px), Point::new(x, rect.bottom_px()), Role::Background);
@@ -171,22 +171,22 @@ impl Bar {
         parts.max_by(|one, other| one.width_px.total_cmp(&other.width_px)).unwrap_or(*rect)
     }
 
-    fn draw_class_label(&self, scene: &mut Scene, class: LedgerClass, rect: &Rect) {
+    fn draw_class_label(&self, scene: &mut Scene, class: BreakdownClass, rect: &Rect) {
         let part = self.widest_part(rect);
         let room = part.width_px - 14.0;
-        let bytes = class.bytes(&self.ledger);
-        let values = if class == LedgerClass::Free && self.is_enlarged() {
+        let bytes = class.bytes(&self.breakdown);
+        let values = if class == BreakdownClass::Free && self.is_enlarged() {
             // Only a little of it is in this bar.
             [format!("{bytes} in all"), "and more".to_owned()]
         } else {
-            [format!("{bytes} · {}", percent(bytes, self.ledger.capacity())), bytes.to_string()]
+            [format!("{bytes} · {}", percent(bytes, self.breakdown.capacity())), bytes.to_string()]
         };
         if text_width_px(class.name(), TEXT_PX, Weight::Bold) > room {
             return;
         }
         let Some(value) = first_fitting(&values, TEXT_PX, Weight::Normal, room) else { return };
         let Point { x_px, y_px } = part.center();
-        let role = if class == LedgerClass::Requested { Role::TextOnRequested } else { Role::Text };
+        let role = if class == BreakdownClass::Requested { Role::TextOnRequested } else { Role::Text };
         for (text, y, weight) in
             [(class.name(), y_px - 8.0, Weight::Bold), (value, y_px + 8.0, Weight::Normal)]
         {
@@ -200,8 +200,8 @@ impl Bar {
     }
 
     fn draw_brackets(&self, scene: &mut Scene) {
-        let reserved = ("reserved", self.ledger.reserved(), self.ends_px[3]);
-        let allocated = ("allocated", self.ledger.allocated(), self.ends_px[1]);
+        let reserved = ("reserved", self.breakdown.reserved(), self.ends_px[3]);
+        let allocated = ("allocated", self.breakdown.allocated(), self.ends_px[1]);
         for (tier, (name, bytes, end)) in [reserved, allocated].into_iter().enumerate() {
             let top = count_px(tier) * TIER_PX;
             let line_y = top + TIER_PX - 3.5;
@@ -299,9 +299,9 @@ pub(crate) fn shown_bytes(capacity: Bytes, peak: Bytes) -> Bytes {
     if round <= capacity.get() / 8 { Bytes::new(round) } else { capacity }
 }
 
-fn class_ends_px(ledger: &Ledger, shown: Bytes, width_px: f32) -> [f32; 5] {
-    let mut parts = LedgerClass::ALL.map(|class| class.bytes(ledger));
-    parts[4] = shown.saturating_sub(ledger.reserved());
+fn class_ends_px(breakdown: &Breakdown, shown: Bytes, width_px: f32) -> [f32; 5] {
+    let mut parts = BreakdownClass::ALL.map(|class| class.bytes(breakdown));
+    parts[4] = shown.saturating_sub(breakdown.reserved());
     let widths = apportion(&parts, floor_count(f64::from(width_px)));
     let mut end = 0;
     let mut ends = [0.0; 5];

@@ -1,6 +1,6 @@
 //! The device's capacity as one bar.
 
-use blockyard_figure::{Size, describe_target, ledger_bar, ledger_text};
+use blockyard_figure::{Size, breakdown_bar, breakdown_text, describe_target};
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
@@ -10,7 +10,7 @@ use crate::surface::{self, Drawn};
 use crate::view::kit::{effect, on, text};
 use crate::view::tip::Tip;
 
-pub(crate) fn ledger(session: Session) -> AnyView {
+pub(crate) fn breakdown(session: Session) -> AnyView {
     let area = NodeRef::<html::Div>::new();
     let canvas = NodeRef::<html::Canvas>::new();
     let size = surface::size_of(area);
@@ -21,14 +21,14 @@ pub(crate) fn ledger(session: Session) -> AnyView {
         if size.width_px < 1.0 {
             return;
         }
-        let scene = session.with_state(|_, state| ledger_bar(state, Size::new(size.width_px, 1.0)));
+        let scene = session.with_state(|_, state| breakdown_bar(state, Size::new(size.width_px, 1.0)));
         if let Some(scene) = scene {
             surface::fit(&canvas, &scene);
             session.draw(&canvas, &scene);
             drawn.keep(scene);
         }
     });
-    let label = text(move || session.with_state(|_, state| ledger_text(state)).unwrap_or_default());
+    let label = text(move || session.with_state(|_, state| breakdown_text(state)).unwrap_or_default());
     let hover = on(move |event: ev::PointerEvent| {
         let (x, y) =
             (surface::pixels(f64::from(event.offset_x())), surface::pixels(f64::from(event.offset_y())));
@@ -39,12 +39,12 @@ pub(crate) fn ledger(session: Session) -> AnyView {
         tip.show(words, &event);
     });
     view! {
-        <section class="panel ledger" aria-label="Memory of the device">
+        <section class="panel breakdown" aria-label="Memory of the device">
             <div class="canvas-box" node_ref=area>
                 <canvas
                     node_ref=canvas
                     role="img"
-                    data-testid="ledger"
+                    data-testid="breakdown"
                     aria-label=label
                     on:pointermove=hover
                     on:pointerleave=on(move |_: ev::PointerEvent| tip.hide())

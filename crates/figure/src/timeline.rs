@@ -1,4 +1,4 @@
-//! The ledger over time.
+//! The breakdown over time.
 //!
 //! Positions on the x axis count complete steps: the memory after `k` steps fills the column from `k` to `k + 1`. The
 //! cost of a drawing grows with its width and never with the length of the recording.
@@ -11,7 +11,7 @@ mod strip;
 mod view;
 
 pub(crate) use axis::tick_step;
-pub use draw::{river, river_cursor};
+pub use draw::{timeline, timeline_cursor};
 pub use series::Series;
 pub use strip::{timeline_strip, timeline_strip_cursor, timeline_strip_step_at};
-pub use view::{RiverView, river_plot, river_step_at};
+pub use view::{TimelineView, timeline_plot, timeline_step_at};

@@ -3,11 +3,11 @@ use blockyard_record::{Outcome, Recording};
 use crate::fill::Fill;
 use crate::geometry::{Point, Rect};
 use crate::numbers::count_f64;
-use crate::river::axis::TEXT_PX;
-use crate::river::view::{RiverView, XScale};
 use crate::role::Role;
 use crate::scene::{Dash, Mark, Scene, TargetId, TextStyle, Weight};
 use crate::text_width::{fitted, text_width_px};
+use crate::timeline::axis::TEXT_PX;
+use crate::timeline::view::{TimelineView, XScale};
 
 /// Marks closer than this are drawn as one.
 const NEAR_PX: f32 = 3.0;
@@ -16,7 +16,7 @@ const NEAR_PX: f32 = 3.0;
 pub(super) fn draw_labels(
     scene: &mut Scene,
     recording: &Recording,
-    view: &RiverView,
+    view: &TimelineView,
     scale: &XScale,
     plot: &Rect,
 ) {
@@ -72,35 +72,35 @@ pub(super) fn draw_labels(
 pub(super) fn draw_failures(
     scene: &mut Scene,
     recording: &Recording,
-    view: &RiverView,
+    view: &TimelineView,
     scale: &XScale,
     plot: &Rect,
 ) {
-    let troubles = recording.troubles();
+    let failed_steps = recording.failed_steps();
     let place = |step: u32| f64::from(step) + 1.0;
-    let from = troubles.partition_point(|(step, _)| place(*step) < view.first_step);
-    let to = troubles.partition_point(|(step, _)| place(*step) <= view.last_step);
+    let from = failed_steps.partition_point(|(step, _)| place(*step) < view.first_step);
+    let to = failed_steps.partition_point(|(step, _)| place(*step) <= view.last_step);
     let mut index = from;
-    while let Some((step, outcome)) = troubles.get(index).filter(|_| index < to) {
+    while let Some((step, outcome)) = failed_steps.get(index).filter(|_| index < to) {
         if !matches!(outcome, Outcome::OutOfMemory(_)) {
             index += 1;
             continue;
         }
         let x = scale.x_px(place(*step));
-        let ahead = troubles.get(index + 1..to).unwrap_or_default();
+        let ahead = failed_steps.get(index + 1..to).unwrap_or_default();
         let near = ahead.partition_point(|(step, _)| scale.x_px(place(*step)) < x + 2.0 * NEAR_PX);
         let x_line = x.floor() + 0.5;
         let top = plot.y_px;
         let line = (Point::new(x_line, top), Point::new(x_line, plot.bottom_px()));
         scene.line(line.0, line.1, Role::Background, Dash::Solid, 3.0);
-        scene.line(line.0, line.1, Role::Trouble, Dash::Dashed, 1.0);
+        scene.line(line.0, line.1, Role::Failure, Dash::Dashed, 1.0);
         let tip = vec![
             Point::new(x_line - 6.0, top),
             Point::new(x_line + 6.0, top),
             Point::new(x_line, top + 10.0),
         ];
-        scene.marks.push(Mark::Area { points: tip, fill: Fill::solid(Role::Trouble) });
-        scene.target(Rect::new(x_line - 6.0, top, 12.0, 14.0), TargetId::Trouble(*step));
+        scene.marks.push(Mark::Area { points: tip, fill: Fill::solid(Role::Failure) });
+        scene.target(Rect::new(x_line - 6.0, top, 12.0, 14.0), TargetId::FailedStep(*step));
         index += 1 + near;
     }
 }

@@ -5,27 +5,27 @@ use std::sync::Arc;
 
 /// A shared value; two are equal when they share.
 #[derive(Debug)]
-pub(crate) struct Shared<T>(Arc<T>);
+pub(crate) struct PtrEq<T>(Arc<T>);
 
-impl<T> Shared<T> {
+impl<T> PtrEq<T> {
     pub(crate) fn new(value: T) -> Self {
         Self(Arc::new(value))
     }
 }
 
-impl<T> Clone for Shared<T> {
+impl<T> Clone for PtrEq<T> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<T> PartialEq for Shared<T> {
+impl<T> PartialEq for PtrEq<T> {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-impl<T> Deref for Shared<T> {
+impl<T> Deref for PtrEq<T> {
     type Target = T;
 
     fn deref(&self) -> &T {

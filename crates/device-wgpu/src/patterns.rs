@@ -80,7 +80,7 @@ pub(crate) struct Passes {
 
 impl Passes {
     pub(crate) fn new(device: &wgpu::Device) -> Self {
-        let module = device.create_shader_module(wgpu::include_wgsl!("contents.wgsl"));
+        let module = device.create_shader_module(wgpu::include_wgsl!("patterns.wgsl"));
         let entry = |binding, ty| wgpu::BindGroupLayoutEntry {
             binding,
             visibility: wgpu::ShaderStages::COMPUTE,

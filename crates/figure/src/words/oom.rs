@@ -1,5 +1,5 @@
 use blockyard_record::{
-    BlockState, Bytes, Event, MemoryState, PoolKind, Recording, Refusal, StreamId, grouped,
+    BlockState, Bytes, Event, FailureCause, MemoryState, PoolKind, Recording, StreamId, grouped,
 };
 
 use crate::words::names::{exact, stream_phrase};
@@ -10,17 +10,17 @@ const SMALL: Bytes = Bytes::mib(1);
 /// Why a request failed: what it needed, what there was, and why that did not do.
 pub(super) fn why_no_memory(
     event: &Event,
-    refusal: Option<Refusal>,
+    cause: Option<FailureCause>,
     state: &MemoryState,
     recording: &Recording,
 ) -> String {
     let Event::OutOfMemory { rounded, segment_size, stream, device_free, .. } = *event else {
         return String::new();
     };
-    let ledger = state.ledger();
-    let room = match (refusal, state.limit()) {
-        (Some(Refusal::Fraction), Some(limit)) => {
-            format!("the limit of {limit} leaves {}", limit.saturating_sub(ledger.reserved()))
+    let breakdown = state.breakdown();
+    let room = match (cause, state.limit()) {
+        (Some(FailureCause::Fraction), Some(limit)) => {
+            format!("the limit of {limit} leaves {}", limit.saturating_sub(breakdown.reserved()))
         }
         _ => format!("the device has {device_free} free"),
     };
@@ -28,7 +28,7 @@ pub(super) fn why_no_memory(
     let mut parts = vec![format!("out of memory: {rounded} need a new segment{of}, and {room}")];
     let pool = if rounded <= SMALL { PoolKind::Small } else { PoolKind::Large };
     let cached = Cached::of(state, stream, pool);
-    let (total, user) = (ledger.cached, stream_phrase(recording, stream));
+    let (total, user) = (breakdown.cached, stream_phrase(recording, stream));
     // Exact where it reads as if it would do.
     let largest = if cached.largest.to_string() == rounded.to_string() {
         format!("{}, of {} bytes needed", exact(cached.largest), grouped(rounded.get()))
@@ -47,8 +47,8 @@ pub(super) fn why_no_memory(
             "{total} are cached ({others} for other streams), but the largest cached block that {user} may use is {largest}"
         )
     });
-    if !ledger.pending.is_zero() {
-        parts.push(format!("{} wait for a stream", ledger.pending));
+    if !breakdown.pending.is_zero() {
+        parts.push(format!("{} wait for a stream", breakdown.pending));
     }
     parts.join("; ")
 }

@@ -1,19 +1,19 @@
 use blockyard_figure::{
-    Dash, Mark, Point, RiverView, Role, Scene, Series, Size, TargetId, Theme, river, river_cursor,
-    river_plot, river_step_at,
+    Dash, Mark, Point, Role, Scene, Series, Size, TargetId, Theme, TimelineView, timeline, timeline_cursor,
+    timeline_plot, timeline_step_at,
 };
 use blockyard_record::{Bytes, Recording};
 use expect_test::expect_file;
 use proptest::prelude::*;
 
-use crate::ledger_bar::assert_texts_are_apart;
+use crate::breakdown_bar::assert_texts_are_apart;
 use crate::program::{Program, ops, random, story};
 
 const SIZE: Size = Size::new(900.0, 260.0);
 
 fn whole(recording: &Recording) -> Scene {
     let series = Series::new(recording);
-    river(&series, recording, &RiverView::fit(recording.step_count()), SIZE)
+    timeline(&series, recording, &TimelineView::fit(recording.step_count()), SIZE)
 }
 
 /// The line of allocated bytes.
@@ -44,13 +44,13 @@ fn quiet_but_for(steps: usize, spike: usize) -> Recording {
 }
 
 #[test]
-fn a_story_as_a_river() {
+fn a_story_as_a_timeline() {
     let recording = story().recording();
     let mut scene = whole(&recording);
-    scene.marks.extend(river_cursor(&RiverView::fit(recording.step_count()), 8, SIZE).marks);
+    scene.marks.extend(timeline_cursor(&TimelineView::fit(recording.step_count()), 8, SIZE).marks);
     assert_texts_are_apart(&whole(&recording));
-    let svg = scene.to_svg(Theme::Light, "Memory over time", "A river.");
-    expect_file!["./river-story.svg"].assert_eq(&svg);
+    let svg = scene.to_svg(Theme::Light, "Memory over time", "A timeline.");
+    expect_file!["./timeline-story.svg"].assert_eq(&svg);
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn failures_and_labels_can_be_reached() {
         .alloc("c", Bytes::mib(1));
     let scene = whole(&program.recording());
     let targets: Vec<_> = scene.targets.iter().map(|target| target.what).collect();
-    assert_eq!(targets, [TargetId::Label(0), TargetId::Label(1), TargetId::Trouble(1)]);
+    assert_eq!(targets, [TargetId::Label(0), TargetId::Label(1), TargetId::FailedStep(1)]);
 }
 
 #[test]
@@ -87,9 +87,9 @@ fn an_empty_recording_and_broken_sizes_are_drawn() {
     assert_texts_are_apart(&whole(&recording));
     let series = Series::new(&recording);
     for size in [Size::new(f32::NAN, -1.0), Size::new(1.0, 1.0), Size::new(60.0, 30.0)] {
-        let view = RiverView { first_step: f64::NAN, last_step: f64::INFINITY };
-        assert!(river(&series, &recording, &view, size).marks.len() < 1000);
-        let _ = (river_cursor(&view, 3, size), river_step_at(&view, size, f32::NAN));
+        let view = TimelineView { first_step: f64::NAN, last_step: f64::INFINITY };
+        assert!(timeline(&series, &recording, &view, size).marks.len() < 1000);
+        let _ = (timeline_cursor(&view, 3, size), timeline_step_at(&view, size, f32::NAN));
     }
 }
 
@@ -107,11 +107,11 @@ proptest! {
         let recording = quiet_but_for(steps, spike);
         let series = Series::new(&recording);
         let focus = (spike as f64 + 1.5) / (steps as f64 + 1.0);
-        let view = RiverView::fit(recording.step_count()).zoom_at(focus, zoom, recording.step_count());
-        let scene = river(&series, &recording, &view, SIZE);
+        let view = TimelineView::fit(recording.step_count()).zoom_at(focus, zoom, recording.step_count());
+        let scene = timeline(&series, &recording, &view, SIZE);
         let line = allocated_line(&scene);
         let top = line.iter().map(|point| point.y_px).fold(f32::MAX, f32::min);
-        let plot = river_plot(SIZE);
+        let plot = timeline_plot(SIZE);
         let share = (plot.bottom_px() - top) / plot.height_px;
         // The spike sets the range, with a margin above it.
         prop_assert!((0.85..=1.0).contains(&share), "the line rises to {share} of the height");
@@ -134,10 +134,10 @@ proptest! {
         let steps = recording.step_count();
         let series = Series::new(&recording);
         let size = Size::new(f32::from(width), 240.0);
-        let view = RiverView::fit(steps).zoom_at(zoom.0, zoom.1, steps);
-        let scene = river(&series, &recording, &view, size);
+        let view = TimelineView::fit(steps).zoom_at(zoom.0, zoom.1, steps);
+        let scene = timeline(&series, &recording, &view, size);
         assert_texts_are_apart(&scene);
-        let plot = river_plot(size).grown(2.5);
+        let plot = timeline_plot(size).grown(2.5);
         for mark in &scene.marks {
             if let Mark::Path { points, .. } = mark {
                 prop_assert!(points.iter().all(|point| plot.contains(point.x_px, point.y_px)), "{}", mark);
@@ -148,15 +148,15 @@ proptest! {
     #[test]
     fn a_click_and_the_cursor_agree(steps in 0_usize..2000, at in 0.0_f64..1.0, zoom in 1.0_f64..100.0) {
         let step = (at * steps as f64) as usize;
-        let view = RiverView::fit(steps).zoom_at(at, zoom, steps).reveal(step, steps);
-        let scene = river_cursor(&view, step, SIZE);
+        let view = TimelineView::fit(steps).zoom_at(at, zoom, steps).reveal(step, steps);
+        let scene = timeline_cursor(&view, step, SIZE);
         let line = scene.marks.iter().find_map(|mark| match mark {
             Mark::Line { from, role: Role::Cursor, .. } => Some(*from),
             _ => None,
         });
         // The line stands at the right edge of its step's column, and everything left of it has happened.
-        let found = river_step_at(&view, SIZE, line.expect("the cursor is in sight").x_px - 1.0);
-        let step_px = f64::from(river_plot(SIZE).width_px) / view.span();
+        let found = timeline_step_at(&view, SIZE, line.expect("the cursor is in sight").x_px - 1.0);
+        let step_px = f64::from(timeline_plot(SIZE).width_px) / view.span();
         let off = (found as f64 - step as f64).abs();
         prop_assert!(off <= (1.5 / step_px).ceil(), "{found} for {step} at {step_px} px a step");
     }

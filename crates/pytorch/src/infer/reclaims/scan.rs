@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use blockyard_record::{BlockState, Bytes, PoolId, SegmentSnapshot, Snapshot, TraceAction, TraceEntry};
 
-use super::{Burst, DriverRefusal};
+use super::{Burst, DeviceFailure};
 
 /// The size of every segment for small requests, and of no other.
 const SMALL_SEGMENT: Bytes = Bytes::mib(2);
@@ -32,7 +32,7 @@ pub(super) struct Scan<'a> {
     pub(super) failed: usize,
     released: usize,
     pub(super) bursts: Vec<Burst>,
-    pub(super) failures: Vec<DriverRefusal>,
+    pub(super) failures: Vec<DeviceFailure>,
     /// The least that the driver could not have given beyond.
     pub(super) ceiling: Option<Bytes>,
 }
@@ -98,7 +98,7 @@ impl<'a> Scan<'a> {
             }
             TraceAction::SegmentMap => self.give(entry.size),
             TraceAction::OutOfMemory => {
-                self.failures.push(DriverRefusal {
+                self.failures.push(DeviceFailure {
                     given: self.given,
                     failed: self.failed,
                     until_released: None,

@@ -7,7 +7,7 @@ use crate::Bytes;
 /// `requested + rounding + pending + cached + free = capacity`. PyTorch's terms are sums of classes: allocated =
 /// requested + rounding, active = allocated + pending, reserved = active + cached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ledger {
+pub struct Breakdown {
     /// In callers' hands and asked for.
     pub requested: Bytes,
     /// In callers' hands beyond what was asked for.
@@ -20,7 +20,7 @@ pub struct Ledger {
     pub free: Bytes,
 }
 
-impl Ledger {
+impl Breakdown {
     /// Bytes in callers' hands: `memory_allocated()`.
     #[must_use]
     pub fn allocated(&self) -> Bytes {

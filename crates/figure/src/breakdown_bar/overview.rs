@@ -1,21 +1,21 @@
 //! What stands below the bar: the whole device, and what the patterns mean.
 
-use blockyard_record::Ledger;
+use blockyard_record::Breakdown;
 
-use crate::fill::{Fill, Pattern};
-use crate::geometry::{Point, Rect};
-use crate::ledger_bar::{
+use crate::breakdown_bar::{
     Bar, LEGEND_ROW_PX, SMALL_TEXT_PX, TEXT_PX, class_ends_px, legend_columns, legend_y_px, overview_y_px,
 };
+use crate::fill::{Fill, Pattern};
+use crate::geometry::{Point, Rect};
 use crate::numbers::{count_px, percent, px, share};
-use crate::role::{LedgerClass, Role};
+use crate::role::{BreakdownClass, Role};
 use crate::scene::{Dash, Mark, Scene, TargetId, TextStyle, Weight};
 use crate::text_width::{first_fitting, text_width_px};
 
 impl Bar {
     /// The whole device as a thin bar, with guide lines from the part that is enlarged above.
     pub(super) fn draw_overview(&self, scene: &mut Scene) {
-        let capacity = self.ledger.capacity();
+        let capacity = self.breakdown.capacity();
         let (top, bar_top, bar_height) =
             (overview_y_px(self.width_px), overview_y_px(self.width_px) + 12.0, 12.0);
         let part = (px(share(self.shown, capacity)) * self.width_px).round().max(1.0);
@@ -31,9 +31,9 @@ impl Bar {
         });
         scene.hairline(corners[1], corners[2], Role::TextMuted);
         scene.hairline(corners[0], corners[3], Role::TextMuted);
-        let ends = class_ends_px(&self.ledger, capacity, self.width_px);
+        let ends = class_ends_px(&self.breakdown, capacity, self.width_px);
         let mut left = 0.0;
-        for (class, end) in LedgerClass::ALL.into_iter().zip(ends) {
+        for (class, end) in BreakdownClass::ALL.into_iter().zip(ends) {
             if end > left {
                 let rect = Rect::new(left, bar_top, end - left, bar_height);
                 scene.rect(rect, Fill::of(class), None);
@@ -43,7 +43,7 @@ impl Bar {
         }
         scene.frame(Rect::new(0.0, bar_top, self.width_px, bar_height), Role::Free, Dash::Solid, 1.0);
         let text_y = bar_top + bar_height + 14.0;
-        let reserved = percent(self.ledger.reserved(), capacity);
+        let reserved = percent(self.breakdown.reserved(), capacity);
         let texts = [
             format!(
                 "whole device: {capacity}, {reserved} of it reserved; above, its first {} enlarged",
@@ -74,11 +74,11 @@ impl Bar {
 }
 
 /// Every class with its swatch, size and share, in places that do not move.
-pub(super) fn draw_legend(scene: &mut Scene, ledger: &Ledger) {
+pub(super) fn draw_legend(scene: &mut Scene, breakdown: &Breakdown) {
     let columns = legend_columns(scene.width_px);
     let column_px = (scene.width_px / columns).floor();
     let top = legend_y_px(scene.width_px);
-    for (index, class) in LedgerClass::ALL.into_iter().enumerate() {
+    for (index, class) in BreakdownClass::ALL.into_iter().enumerate() {
         let (column, row) = (count_px(index) % columns, (count_px(index) / columns).floor());
         let (x, y) = (column * column_px, top + row * LEGEND_ROW_PX);
         let swatch = Rect::new(x, y + 1.0, 14.0, 14.0);
@@ -86,8 +86,8 @@ pub(super) fn draw_legend(scene: &mut Scene, ledger: &Ledger) {
         let clip = Rect::new(x, y, column_px - 4.0, LEGEND_ROW_PX);
         let name = TextStyle::new(Role::Text, TEXT_PX).bold().clipped(clip);
         scene.text(Point::new(x + 20.0, y + 12.0), class.name(), name);
-        let bytes = class.bytes(ledger);
-        let text = format!("{bytes} · {}", percent(bytes, ledger.capacity()));
+        let bytes = class.bytes(breakdown);
+        let text = format!("{bytes} · {}", percent(bytes, breakdown.capacity()));
         let value = TextStyle::new(Role::TextMuted, TEXT_PX).clipped(clip);
         scene.text(Point::new(x + 20.0, y + 27.0), text, value);
         scene.target(clip, TargetId::Class(class));

@@ -7,7 +7,7 @@ use blockyard_pytorch::stat_keys;
 /// Current values need no past. Of accumulated counts the differences since the first checkpoint are compared, and of a peak
 /// whether it grew as it must: it is the larger one of what it was at the checkpoint before and what the replay has seen since.
 #[derive(Clone, Debug)]
-pub(crate) struct Past {
+pub(crate) struct StatsBaseline {
     /// Whether sizes of blocks are not known, which some sums of bytes depend on.
     has_open_sizes: bool,
     // For each key, what the recording had counted before; for peaks, the value at the last checkpoint.
@@ -15,13 +15,13 @@ pub(crate) struct Past {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum StatKind {
     Current,
     Counted,
     Peak,
 }
 
-impl Past {
+impl StatsBaseline {
     pub(crate) fn new(has_open_sizes: bool) -> Self {
         Self { has_open_sizes, learned: None }
     }
@@ -50,15 +50,15 @@ impl Past {
             found.iter_mut().zip(expected).zip(learned).zip(kinds)
         {
             match kind {
-                Kind::Current => {}
+                StatKind::Current => {}
                 _ if *is_detail && self.has_open_sizes => *found = *expected,
-                Kind::Counted => {
+                StatKind::Counted => {
                     if is_first {
                         *learned = expected.wrapping_sub(*found);
                     }
                     *found = found.wrapping_add(*learned);
                 }
-                Kind::Peak => {
+                StatKind::Peak => {
                     if is_first {
                         *learned = *expected;
                     }
@@ -71,20 +71,20 @@ impl Past {
 }
 
 /// The kind of each key, and whether it depends on the size of each block rather than on sums at a moment.
-fn kinds() -> &'static [(Kind, bool)] {
-    static KINDS: OnceLock<Vec<(Kind, bool)>> = OnceLock::new();
+fn kinds() -> &'static [(StatKind, bool)] {
+    static KINDS: OnceLock<Vec<(StatKind, bool)>> = OnceLock::new();
     KINDS.get_or_init(|| {
         let kind = |key: &String| {
             let (name, member) =
                 (key.split('.').next().unwrap_or_default(), key.rsplit('.').next().unwrap_or_default());
             let kind = match member {
-                "current" | "max_split_size" => Kind::Current,
-                "peak" => Kind::Peak,
-                _ => Kind::Counted,
+                "current" | "max_split_size" => StatKind::Current,
+                "peak" => StatKind::Peak,
+                _ => StatKind::Counted,
             };
             let is_detail = match name {
                 "inactive_split_bytes" => true,
-                "allocated_bytes" | "active_bytes" => kind == Kind::Peak,
+                "allocated_bytes" | "active_bytes" => kind == StatKind::Peak,
                 _ => false,
             };
             (kind, is_detail && !key.contains("small_pool"))
@@ -110,14 +110,14 @@ mod tests {
             }
             values
         };
-        let mut past = Past::new(false);
+        let mut baseline = StatsBaseline::new(false);
         let mut found = values([(current, 5), (peak, 7), (freed, 3)]);
         let expected = values([(current, 5), (peak, 20), (freed, 103)]);
-        past.add_to(&mut found, &expected);
+        baseline.add_to(&mut found, &expected);
         assert_eq!(found, expected);
 
         let mut found = values([(current, 6), (peak, 22), (freed, 4)]);
-        past.add_to(&mut found, &values([(current, 6), (peak, 20), (freed, 103)]));
+        baseline.add_to(&mut found, &values([(current, 6), (peak, 20), (freed, 103)]));
         assert_eq!(found, values([(current, 6), (peak, 22), (freed, 104)]));
     }
 }

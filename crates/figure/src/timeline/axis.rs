@@ -2,10 +2,10 @@ use blockyard_record::Bytes;
 
 use crate::geometry::{Point, Rect};
 use crate::numbers::{bytes_f64, count_f64, floor_count, grouped_count, px};
-use crate::river::view::{RiverView, XScale};
 use crate::role::Role;
 use crate::scene::{Anchor, Scene, TextStyle, Weight};
 use crate::text_width::text_width_px;
+use crate::timeline::view::{TimelineView, XScale};
 
 pub(super) const TEXT_PX: f32 = 11.0;
 
@@ -71,7 +71,7 @@ fn step_distance(least: f64) -> usize {
     }
 }
 
-pub(super) fn draw_x_axis(scene: &mut Scene, scale: &XScale, view: &RiverView, plot: &Rect) {
+pub(super) fn draw_x_axis(scene: &mut Scene, scale: &XScale, view: &TimelineView, plot: &Rect) {
     let bottom = plot.bottom_px().round() + 0.5;
     scene.hairline(Point::new(plot.x_px, bottom), Point::new(plot.right_px(), bottom), Role::TextMuted);
     let widest = text_width_px(&grouped_count(floor_count(view.last_step)), TEXT_PX, Weight::Normal);

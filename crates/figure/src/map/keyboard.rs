@@ -16,30 +16,30 @@ pub fn next_block(
     from: Option<BlockId>,
     direction: Direction,
 ) -> Option<BlockId> {
-    let walk = Walk { state, rows: segments(state, view), scale: view.scale };
-    let place = from.and_then(|block| walk.place(block));
+    let navigation = BlockNavigation { state, rows: segments(state, view), scale: view.scale };
+    let place = from.and_then(|block| navigation.place(block));
     let Some((row, index)) = place else {
         return match direction {
-            Direction::Left | Direction::Up | Direction::End | Direction::Last => walk.last(),
-            Direction::Right | Direction::Down | Direction::Home | Direction::First => walk.first(),
+            Direction::Left | Direction::Up | Direction::End | Direction::Last => navigation.last(),
+            Direction::Right | Direction::Down | Direction::Home | Direction::First => navigation.first(),
         };
     };
-    let blocks = walk.blocks(row)?;
+    let blocks = navigation.blocks(row)?;
     let found = match direction {
         Direction::Left => match index.checked_sub(1) {
             Some(index) => blocks.blocks.get(index).map(|block| block.id),
-            None => row.checked_sub(1).and_then(|row| walk.blocks(row)).and_then(|row| last_of(&row)),
+            None => row.checked_sub(1).and_then(|row| navigation.blocks(row)).and_then(|row| last_of(&row)),
         },
         Direction::Right => match blocks.blocks.get(index + 1) {
             Some(block) => Some(block.id),
-            None => walk.blocks(row + 1).and_then(|row| first_of(&row)),
+            None => navigation.blocks(row + 1).and_then(|row| first_of(&row)),
         },
-        Direction::Up => row.checked_sub(1).and_then(|other| walk.nearest(&blocks, index, other)),
-        Direction::Down => walk.nearest(&blocks, index, row + 1),
+        Direction::Up => row.checked_sub(1).and_then(|other| navigation.nearest(&blocks, index, other)),
+        Direction::Down => navigation.nearest(&blocks, index, row + 1),
         Direction::Home => first_of(&blocks),
         Direction::End => last_of(&blocks),
-        Direction::First => walk.first(),
-        Direction::Last => walk.last(),
+        Direction::First => navigation.first(),
+        Direction::Last => navigation.last(),
     };
     found.or(from)
 }
@@ -57,13 +57,13 @@ fn last_of(segment: &SegmentSnapshot) -> Option<BlockId> {
     segment.blocks.last().map(|block| block.id)
 }
 
-struct Walk<'a> {
+struct BlockNavigation<'a> {
     state: &'a MemoryState,
     rows: Vec<SegmentInfo>,
     scale: MapScale,
 }
 
-impl Walk<'_> {
+impl BlockNavigation<'_> {
     fn blocks(&self, row: usize) -> Option<SegmentSnapshot> {
         self.rows.get(row).and_then(|info| self.state.segment(info.id))
     }

@@ -14,7 +14,7 @@ use scan::Scan;
 
 /// A moment at which the driver gave no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DriverRefusal {
+pub struct DeviceFailure {
     /// How many entries before it show memory that the driver gave.
     pub given: usize,
     /// How many requests had failed before it.
@@ -25,13 +25,13 @@ pub struct DriverRefusal {
 
 /// The releases and completed waits that happened inside of allocations, and the refusals that they came from.
 #[derive(Debug, Default)]
-pub(super) struct Ladder {
+pub(super) struct Reclaims {
     inside: HashSet<usize>,
-    pub(super) refusals: Vec<DriverRefusal>,
+    pub(super) device_failures: Vec<DeviceFailure>,
     pub(super) notes: Vec<String>,
 }
 
-impl Ladder {
+impl Reclaims {
     /// Whether the entry happened inside of an allocation, so that no request stands for it.
     pub(super) fn holds(&self, entry: usize) -> bool {
         self.inside.contains(&entry)
@@ -72,12 +72,12 @@ enum Reading {
     Apart,
 }
 
-pub(super) fn ladder(
+pub(super) fn find_reclaims(
     run: &RecordedRun,
     trace: &[TraceEntry],
     start: &Snapshot,
     private: &HashMap<usize, PoolId>,
-) -> Ladder {
+) -> Reclaims {
     let mut scan = Scan::new(trace, start, private);
     scan.limit = split_limit(&run.meta.config);
     let mut index = 0;
@@ -93,16 +93,17 @@ fn split_limit(config: &str) -> Option<Bytes> {
     Some(Bytes::new(digits.parse::<u64>().ok()?.checked_mul(1 << 20)?))
 }
 
-fn resolve(mut scan: Scan<'_>, run: &RecordedRun, is_whole: bool) -> Ladder {
+fn resolve(mut scan: Scan<'_>, run: &RecordedRun, is_whole: bool) -> Reclaims {
     let retries = Retries::new(run, scan.trace, &scan.bursts, is_whole);
     let limits = scan.limit.is_some();
     let collects = run.meta.config.contains("garbage_collection_threshold");
-    let mut ladder = Ladder { refusals: std::mem::take(&mut scan.failures), ..Ladder::default() };
+    let mut reclaims =
+        Reclaims { device_failures: std::mem::take(&mut scan.failures), ..Reclaims::default() };
     let (mut collected, mut refused, mut undecided) = (0, 0, 0);
     for (place, burst) in scan.bursts.iter().enumerate() {
         let next = &scan.trace[burst.end];
-        let refusal =
-            DriverRefusal { given: burst.given, failed: burst.failed, until_released: Some(burst.released) };
+        let device_failure =
+            DeviceFailure { given: burst.given, failed: burst.failed, until_released: Some(burst.released) };
         let wanted = burst.held.saturating_add(next.size);
         let exceeds = wanted > run.meta.total_memory || scan.ceiling.is_some_and(|most| wanted > most);
         let reading = if burst.is_mixed {
@@ -124,14 +125,14 @@ fn resolve(mut scan: Scan<'_>, run: &RecordedRun, is_whole: bool) -> Ladder {
         };
         match reading {
             Reading::Refused { from } => {
-                ladder.inside.extend(from..burst.end);
+                reclaims.inside.extend(from..burst.end);
                 if next.action != TraceAction::OutOfMemory {
-                    ladder.refusals.push(refusal);
+                    reclaims.device_failures.push(device_failure);
                     refused += 1;
                 }
             }
             Reading::Collected => {
-                ladder.inside.extend(burst.releases..burst.end);
+                reclaims.inside.extend(burst.releases..burst.end);
                 collected += 1;
             }
             Reading::Apart => undecided += usize::from(retries.is_one(place).is_none()),
@@ -139,7 +140,7 @@ fn resolve(mut scan: Scan<'_>, run: &RecordedRun, is_whole: bool) -> Ladder {
     }
     let mut note = |count: usize, text: &str| {
         if count > 0 {
-            ladder.notes.push(format!("{count} {text}"));
+            reclaims.notes.push(format!("{count} {text}"));
         }
     };
     note(scan.failed, "requests failed; what they asked for is in the trace only after rounding");
@@ -150,5 +151,5 @@ fn resolve(mut scan: Scan<'_>, run: &RecordedRun, is_whole: bool) -> Ladder {
         "releases right before new memory are taken for calls of empty_cache; allocations that were refused at first \
          would look the same",
     );
-    ladder
+    reclaims
 }

@@ -4,25 +4,25 @@ use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
 use crate::labels::baseline;
 use crate::numbers::{bytes_f64, count_f64, count_px, floor_count, grouped_count, round_bytes};
-use crate::river::axis::{TEXT_PX, YScale, draw_x_axis, draw_y_axis};
-use crate::river::marks::{column, draw_failures, draw_labels};
-use crate::river::series::{Extent, Series};
-use crate::river::view::{RiverView, XScale, has_legend, river_plot};
-use crate::role::{LedgerClass, Role};
+use crate::role::{BreakdownClass, Role};
 use crate::scene::{Anchor, Dash, Mark, Scene, TextStyle, Weight};
 use crate::text_width::text_width_px;
+use crate::timeline::axis::{TEXT_PX, YScale, draw_x_axis, draw_y_axis};
+use crate::timeline::marks::{column, draw_failures, draw_labels};
+use crate::timeline::series::{Extent, Series};
+use crate::timeline::view::{TimelineView, XScale, has_legend, timeline_plot};
 
-/// The classes of the ledger over time, stacked; with labels, failures, both running peaks and the limit.
+/// The classes of the breakdown over time, stacked; with labels, failures, both running peaks and the limit.
 ///
 /// Where a pixel stands for several moments, areas and lines show the highest values, so that a spike of one step is
 /// seen; what a class does not hold all of that time is drawn lighter. Without the cursor, so that it can be kept while
 /// only the cursor moves.
 #[must_use]
-pub fn river(series: &Series, recording: &Recording, view: &RiverView, size: Size) -> Scene {
+pub fn timeline(series: &Series, recording: &Recording, view: &TimelineView, size: Size) -> Scene {
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);
     let view = view.clamp(series.step_count());
-    let plot = river_plot(size);
+    let plot = timeline_plot(size);
     let columns = columns(series, recording, &view, &plot);
     let highest = columns.iter().map(|column| column.extent.high[3]).max().unwrap_or_default();
     let capacity = recording.capacity();
@@ -42,13 +42,13 @@ pub fn river(series: &Series, recording: &Recording, view: &RiverView, size: Siz
     scene
 }
 
-/// The line that marks the moment after `step` complete steps, to lie over a [`river`] of the same view and size: what
+/// The line that marks the moment after `step` complete steps, to lie over a [`timeline`] of the same view and size: what
 /// lies left of it has happened.
 #[must_use]
-pub fn river_cursor(view: &RiverView, step: usize, size: Size) -> Scene {
+pub fn timeline_cursor(view: &TimelineView, step: usize, size: Size) -> Scene {
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);
-    let plot = river_plot(size);
+    let plot = timeline_plot(size);
     let (left, right) = column(&XScale::new(*view, plot), step);
     if !(right >= plot.x_px - 0.5 && left <= plot.right_px()) {
         return scene;
@@ -80,7 +80,12 @@ pub(super) struct Column {
     pub(super) extent: Extent,
 }
 
-pub(super) fn columns(series: &Series, recording: &Recording, view: &RiverView, plot: &Rect) -> Vec<Column> {
+pub(super) fn columns(
+    series: &Series,
+    recording: &Recording,
+    view: &TimelineView,
+    plot: &Rect,
+) -> Vec<Column> {
     let scale = XScale::new(*view, *plot);
     let last = series.step_count() + 1;
     if scale.step_px() >= 1.0 {
@@ -141,7 +146,7 @@ fn band(upper: Vec<Point>, lower: Vec<Point>) -> Vec<Point> {
 
 pub(super) fn draw_areas(scene: &mut Scene, columns: &[Column], range: &YScale) {
     let has_spread = columns.iter().any(|column| column.extent.low != column.extent.high);
-    for (index, class) in LedgerClass::ALL.into_iter().take(4).enumerate() {
+    for (index, class) in BreakdownClass::ALL.into_iter().take(4).enumerate() {
         let floor = |column: &Column| match index {
             0 => Bytes::ZERO,
             _ => column.extent.high[index - 1],
@@ -154,7 +159,7 @@ pub(super) fn draw_areas(scene: &mut Scene, columns: &[Column], range: &YScale) 
         let lower = step_points(columns, range, floor);
         let upper = step_points(columns, range, top);
         // Only the first and the last border bound a stretch that is at times in another class altogether.
-        if has_spread && matches!(class, LedgerClass::Requested | LedgerClass::Cached) {
+        if has_spread && matches!(class, BreakdownClass::Requested | BreakdownClass::Cached) {
             let light = Fill { role: fill.role, pattern: Pattern::Lines };
             let always = |column: &Column| column.extent.low[index].max(floor(column));
             scene.marks.push(Mark::Area { points: band(upper, lower.clone()), fill: light });
@@ -249,7 +254,7 @@ fn draw_legend(scene: &mut Scene, far_capacity: Option<Bytes>) {
             x = end + 14.0;
         }
     };
-    for class in LedgerClass::ALL.into_iter().take(4) {
+    for class in BreakdownClass::ALL.into_iter().take(4) {
         entry(scene, class.name(), &|scene, x| {
             scene.rect(Rect::new(x, y - 10.0, 14.0, 11.0), Fill::of(class), Some(class.role()));
         });

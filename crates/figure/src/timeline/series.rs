@@ -1,11 +1,11 @@
-use blockyard_record::{Bytes, Event, Ledger, Recording};
+use blockyard_record::{Breakdown, Bytes, Event, Recording};
 
 use crate::numbers::step_u32;
 
 /// How many entries of one resolution make one of the next.
 const FAN: usize = 16;
 
-/// A recording's ledgers in several resolutions, built once, so that a river costs pixels and not steps.
+/// A recording's breakdowns in several resolutions, built once, so that a timeline costs pixels and not steps.
 #[derive(Clone, Debug)]
 pub struct Series {
     steps: usize,
@@ -26,8 +26,8 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    fn of(ledger: &Ledger) -> Self {
-        let borders = [ledger.requested, ledger.allocated(), ledger.active(), ledger.reserved()];
+    fn of(breakdown: &Breakdown) -> Self {
+        let borders = [breakdown.requested, breakdown.allocated(), breakdown.active(), breakdown.reserved()];
         Self { low: borders, high: borders }
     }
 
@@ -140,13 +140,13 @@ impl Series {
     }
 }
 
-/// The ledger after `moment` steps.
+/// The breakdown after `moment` steps.
 fn moment(recording: &Recording, moment: usize) -> Extent {
-    let ledger = match moment.checked_sub(1) {
-        Some(step) => recording.ledger_after(step).unwrap_or_default(),
-        None => recording.ledger_before(),
+    let breakdown = match moment.checked_sub(1) {
+        Some(step) => recording.breakdown_after(step).unwrap_or_default(),
+        None => recording.breakdown_before(),
     };
-    Extent::of(&ledger)
+    Extent::of(&breakdown)
 }
 
 fn levels(recording: &Recording) -> Vec<Vec<Extent>> {
@@ -157,11 +157,11 @@ fn levels(recording: &Recording) -> Vec<Vec<Extent>> {
             all
         })
     };
-    let moments = std::iter::once(Ledger::default()).chain(recording.ledgers_from(0));
+    let moments = std::iter::once(Breakdown::default()).chain(recording.breakdowns_from(0));
     // Only full entries: a query never asks for one that reaches beyond the end.
     let (mut first, mut entry) = (Vec::new(), Vec::with_capacity(FAN));
-    for ledger in moments {
-        entry.push(Extent::of(&ledger));
+    for breakdown in moments {
+        entry.push(Extent::of(&breakdown));
         if entry.len() == FAN {
             first.extend(joined(&entry));
             entry.clear();
@@ -176,18 +176,18 @@ fn levels(recording: &Recording) -> Vec<Vec<Extent>> {
 }
 
 fn peaks(recording: &Recording, resets: &[u32]) -> Vec<PeakChange> {
-    let before = recording.ledger_before();
+    let before = recording.breakdown_before();
     let mut now = PeakChange { moment: 0, allocated: before.allocated(), reserved: before.reserved() };
     let mut changes = vec![now];
     let mut resets = resets.iter().copied().peekable();
-    for (step, ledger) in recording.ledgers_from(0).enumerate() {
+    for (step, breakdown) in recording.breakdowns_from(0).enumerate() {
         let at = step_u32(step + 1);
         let mut next = PeakChange { moment: at, ..now };
         while resets.next_if(|reset| *reset <= at).is_some() {
             next = PeakChange { moment: at, ..PeakChange::default() };
         }
-        next.allocated = next.allocated.max(ledger.allocated());
-        next.reserved = next.reserved.max(ledger.reserved());
+        next.allocated = next.allocated.max(breakdown.allocated());
+        next.reserved = next.reserved.max(breakdown.reserved());
         if (next.allocated, next.reserved) != (now.allocated, now.reserved) {
             changes.push(next);
             now = next;
