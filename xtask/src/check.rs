@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::stages::{Outcome, Stages};
 use crate::workspace::{self, WASM, Workspace};
-use crate::{bundle, deps, fuzz, licenses, setup, size};
+use crate::{bundle, deps, fuzz, licenses, model, setup, size};
 
 /// Our packages that do nothing outside WebAssembly.
 const WASM_PACKAGES: [&str; 3] = ["blockyard-web", "blockyard-gpu", "blockyard-wasm-tests"];
@@ -55,6 +55,7 @@ pub(crate) fn ci(workspace: &Workspace, may_skip: Option<Vec<String>>) -> Result
         Ok(())
     });
     test_stages(workspace, &mut stages);
+    stages.run("model of the lock", || model::run(workspace));
     stages.run("size of the page", || size::check(workspace));
     stages.run_or_skip("page by Trunk", || bundle::build_with_trunk(workspace));
     stages.run_or_skip("oracle", || short_oracle(workspace));

@@ -13,6 +13,7 @@ mod gpu;
 mod licenses;
 mod metadata;
 mod miri;
+mod model;
 mod page;
 mod setup;
 mod size;
@@ -47,6 +48,7 @@ cargo xtask size             check the size of the page in dist/
 cargo xtask fuzz [TARGET] [--seconds N]
                              look for input that breaks a target of tests/fuzz, or each of them (60 s)
 cargo xtask miri             run the unit tests of the allocator and its lock in Miri
+cargo xtask model            run the lock's tests in loom: every order of the threads' steps
 cargo xtask oracle [...]     hold our allocator against PyTorch's own library; `cargo xtask oracle --help` tells more
 cargo xtask bench [...]      measure speed and memory; `cargo xtask bench --help` tells more
 cargo xtask gpu pack KIND    pack what a machine with a GPU and without a toolchain runs; KIND is cuda, torch or bench
@@ -66,6 +68,7 @@ enum Command {
     Size,
     Fuzz { target: Option<String>, seconds: u64 },
     Miri,
+    Model,
     Oracle { arguments: Vec<OsString> },
     Bench { arguments: Vec<OsString> },
     Gpu { arguments: Vec<OsString> },
@@ -98,6 +101,7 @@ fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
                     Some("size") => Command::Size,
                     Some("fuzz") => Command::Fuzz { target: None, seconds: 60 },
                     Some("miri") => Command::Miri,
+                    Some("model") => Command::Model,
                     // Their arguments are their own.
                     Some("oracle") => {
                         return Ok(Command::Oracle { arguments: arguments.raw_args()?.collect() });
@@ -155,6 +159,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Size => size::check(&workspace)?,
         Command::Fuzz { target, seconds } => fuzz::run(&workspace, target.as_deref(), *seconds)?,
         Command::Miri => miri::run(&workspace)?,
+        Command::Model => model::run(&workspace)?,
         Command::Oracle { arguments } => check::oracle(&workspace, arguments)?,
         Command::Bench { arguments } => bench::run(&workspace, arguments)?,
         Command::Gpu { arguments } => gpu::run(&workspace, arguments)?,

@@ -11,7 +11,7 @@ use crate::{AllocError, CachingAllocator};
 /// A [`CachingAllocator`] behind a lock, with memory given back by its address (`raw_alloc`, `raw_delete`).
 ///
 /// One lock for all streams, like PyTorch's: requests of different threads come one after the other. It is held for some
-/// tens of nanoseconds, or for a call of the device; who waits gives the processor away between tries.
+/// tens of nanoseconds, or for a call of the device; threads that wait sleep.
 #[derive(Debug)]
 pub struct SharedAllocator<D: DeviceMemory, S: EventSink = NullSink> {
     inner: BiasedMutex<Inner<D, S>>,

@@ -37,6 +37,7 @@ const SECTIONS: &[(&str, &str, Measured)] = &[
     ),
     ("heap", "the allocator's own memory, bytes a live block", sections::heap),
     ("recordings", "a recording in memory, bytes an event", sections::recordings),
+    ("lock", "the allocator's lock beside parking_lot's, ns a pair", sections::lock),
     ("threads", "two threads on two streams, ours and PyTorch's", sections::threads),
 ];
 

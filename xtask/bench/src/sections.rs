@@ -2,6 +2,7 @@
 
 mod crates;
 mod instructions;
+mod lock;
 mod memory;
 mod pytorch;
 mod replay;
@@ -15,6 +16,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 pub use crates::crates;
 pub use instructions::{count, instructions};
+pub use lock::lock;
 pub use memory::{Counted, heap, recordings};
 pub use pytorch::pytorch;
 pub use replay::replay;

@@ -86,8 +86,7 @@ pub fn recording(workspace: &Path, name: &str) -> Result<Option<RecordedRun>> {
 
 fn find(workspace: &Path, name: &str) -> Option<PathBuf> {
     let elsewhere = std::env::var_os("BLOCKYARD_RECORDINGS").map(PathBuf::from);
-    let beside = workspace.join("../shared/oracle/programs");
-    let folders = [Some(workspace.join("tests/fixtures/programs")), elsewhere, Some(beside)];
+    let folders = [Some(workspace.join("tests/fixtures/programs")), elsewhere];
     let file = format!("{name}.jsonl.gz");
     folders.into_iter().flatten().map(|folder| folder.join(&file)).find(|path| path.is_file())
 }
