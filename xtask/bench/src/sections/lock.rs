@@ -7,7 +7,7 @@ use blockyard_allocator::{AllocError, Allocation, AllocatorConfig, CachingAlloca
 use blockyard_bench_trace::{Kind, Trace, stream_handle};
 use blockyard_device::VirtualDevice;
 use blockyard_lock::BiasedMutex;
-use blockyard_record::{Bytes, Silent, StreamId};
+use blockyard_record::{Bytes, NullSink, StreamId};
 use parking_lot::Mutex;
 
 use super::{Context, times_for};
@@ -15,7 +15,7 @@ use crate::measure::{Measure, alternate};
 use crate::report::{Goal, Row, Section};
 use crate::suite::CAPACITY;
 
-type Allocator = CachingAllocator<VirtualDevice, Silent>;
+type Allocator = CachingAllocator<VirtualDevice, NullSink>;
 
 /// Nanoseconds a pair of allocation and free by one thread, with our lock and with `parking_lot`'s.
 ///
@@ -75,7 +75,7 @@ fn row(trace: &Trace, rounds: usize) -> Result<Row> {
 }
 
 fn allocator() -> Allocator {
-    CachingAllocator::new(VirtualDevice::new(Bytes::new(CAPACITY)), AllocatorConfig::default(), Silent)
+    CachingAllocator::new(VirtualDevice::new(Bytes::new(CAPACITY)), AllocatorConfig::default(), NullSink)
 }
 
 /// A lock around an allocator; `&mut` only so that no lock is one too.
