@@ -10,7 +10,7 @@ use blockyard_lock::BiasedMutex;
 use blockyard_record::{Bytes, NullSink, StreamId};
 use parking_lot::Mutex;
 
-use super::{Context, times_for};
+use super::{BenchContext, times_for};
 use crate::measure::{Measure, alternate};
 use crate::report::{Goal, Row, Section};
 use crate::suite::CAPACITY;
@@ -22,7 +22,7 @@ type Allocator = CachingAllocator<VirtualDevice, NullSink>;
 /// # Errors
 ///
 /// When an allocation fails.
-pub fn lock(context: &Context) -> Result<Section> {
+pub fn lock(context: &BenchContext) -> Result<Section> {
     let traces = [
         Trace::ping_pong("pingpong_1KiB", 1 << 10, 100_000),
         Trace::ping_pong("pingpong_64MiB", 64 << 20, 100_000),
