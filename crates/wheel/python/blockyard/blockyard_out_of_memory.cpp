@@ -1,0 +1,1 @@
+../../../torch-plugin/python/blockyard_out_of_memory.cpp

@@ -1,0 +1,24 @@
+//! The native half of the Python package `blockyard`.
+//!
+//! Python classes over the crates that do the work: `file` opens what PyTorch wrote, `command` is the `blockyard` command.
+//! The functions that PyTorch takes from the plug-in are exported from the same library.
+//! Answers cross the border as JSON texts, which `blockyard/answers.py` turns into dataclasses; events and allocations cross as Arrow
+//! streams. Long work releases Python's lock, and ends when a signal handler raises (Ctrl-C).
+
+#![allow(unsafe_code, reason = "Arrow's C interface and Python's border")]
+
+// Its C functions are exported with this library; nothing of it is called from here.
+use blockyard_torch_plugin as _;
+
+mod command;
+mod error;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::command::command;
+    #[pymodule_export]
+    use crate::error::BlockyardError;
+}
