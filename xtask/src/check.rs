@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::stages::{Outcome, Stages};
 use crate::workspace::{self, WASM, Workspace};
-use crate::{bundle, deps, fuzz, licenses, model, setup, size};
+use crate::{bundle, deps, fuzz, licenses, model, setup, size, wheel};
 
 /// Our packages that do nothing outside WebAssembly.
 const WASM_PACKAGES: [&str; 3] = ["blockyard-web", "blockyard-gpu", "blockyard-wasm-tests"];
@@ -134,6 +134,7 @@ fn test_stages(workspace: &Workspace, stages: &mut Stages) {
     stages.run("tests, page, no browser", || {
         workspace::run(&mut workspace.cargo(["test", "--package", "blockyard-web", "--lib"]))
     });
+    stages.run("tests, Python package", || wheel::test(workspace));
     stages.run("tests, Vulkan", || {
         setup::vulkan(workspace)?;
         let mut cargo = workspace.cargo(["test", "--no-fail-fast", "--package", WGPU_PACKAGE]);

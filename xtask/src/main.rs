@@ -18,6 +18,7 @@ mod page;
 mod setup;
 mod size;
 mod stages;
+mod wheel;
 mod workspace;
 
 use std::ffi::OsString;
@@ -42,6 +43,9 @@ cargo xtask ci [--may-skip STAGE,...]
                              test, and format, lints, docs, dependency rules, licenses, the size of the page; oracle,
                              fuzz, advisories and Trunk's build of the page where these have been set up, and
                              `skipped` where not; with the option only the stages that it names may be skipped
+cargo xtask wheel [--out DIR] [--sdist] [--test]
+                             build the Python package into target/wheels/, or DIR; the source package too; or build it
+                             without optimization and run its tests
 cargo xtask deps             check which of our crates depend on which, by the table of ARCHITECTURE.md
 cargo xtask licenses         check the licenses and sources of all packages, by deny.toml
 cargo xtask size             check the size of the page in dist/
@@ -63,6 +67,7 @@ enum Command {
     Build { out: Option<PathBuf>, profile: Option<String> },
     Test,
     Ci { may_skip: Option<Vec<String>> },
+    Wheel { out: Option<PathBuf>, sdist: bool, test: bool },
     Deps,
     Licenses,
     Size,
@@ -96,6 +101,7 @@ fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
                     Some("build") => Command::Build { out: None, profile: None },
                     Some("test") => Command::Test,
                     Some("ci") => Command::Ci { may_skip: None },
+                    Some("wheel") => Command::Wheel { out: None, sdist: false, test: false },
                     Some("deps") => Command::Deps,
                     Some("licenses") => Command::Licenses,
                     Some("size") => Command::Size,
@@ -119,6 +125,9 @@ fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
                 *port = arguments.value()?.parse().context("--port takes a number from 0 to 65535")?;
             }
             (Long("out"), Some(Command::Build { out, .. })) => *out = Some(arguments.value()?.into()),
+            (Long("out"), Some(Command::Wheel { out, .. })) => *out = Some(arguments.value()?.into()),
+            (Long("sdist"), Some(Command::Wheel { sdist, .. })) => *sdist = true,
+            (Long("test"), Some(Command::Wheel { test, .. })) => *test = true,
             (Long("profile"), Some(Command::Build { profile, .. })) => {
                 *profile = Some(arguments.value()?.string()?);
             }
@@ -154,6 +163,11 @@ fn run(command: &Command) -> Result<()> {
         )?,
         Command::Test => check::test(&workspace)?,
         Command::Ci { may_skip } => check::ci(&workspace, may_skip.clone())?,
+        Command::Wheel { test: true, .. } => wheel::test(&workspace)?,
+        Command::Wheel { out, sdist, .. } => {
+            let out = out.clone().unwrap_or_else(|| workspace.root().join("target/wheels"));
+            wheel::build(&workspace, &out, *sdist)?;
+        }
         Command::Deps => deps::check(&workspace)?,
         Command::Licenses => licenses::check(&workspace)?,
         Command::Size => size::check(&workspace)?,
@@ -178,6 +192,8 @@ fn play(workspace: &Workspace, port: u16) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn parsed(arguments: &[&str]) -> Result<Command> {
@@ -231,6 +247,15 @@ mod tests {
         assert!(
             matches!(command, Ok(Command::Bench { arguments }) if arguments == ["pytorch", "--rounds", "7"])
         );
+    }
+
+    #[test]
+    fn the_wheel_has_a_folder_and_a_source_package() {
+        let both = parsed(&["wheel", "--out", "here", "--sdist"]);
+        assert!(matches!(both, Ok(Command::Wheel { out: Some(out), sdist: true, test: false }) if out == Path::new("here")));
+        assert!(matches!(parsed(&["wheel"]), Ok(Command::Wheel { out: None, sdist: false, test: false })));
+        assert!(matches!(parsed(&["wheel", "--test"]), Ok(Command::Wheel { test: true, .. })));
+        assert!(parsed(&["play", "--sdist"]).is_err());
     }
 
     #[test]

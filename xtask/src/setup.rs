@@ -158,6 +158,16 @@ fn fetch_axe(workspace: &Workspace, folder: &Path) -> Result<PathBuf> {
     Ok(folder.join("axe_playwright_python/axe.min.js"))
 }
 
+/// Makes sure that Python can make virtual environments, which Debian packs apart from Python.
+pub(crate) fn python_venv(workspace: &Workspace) -> Result<()> {
+    let has_venv = || workspace::succeeds(workspace.program("python3").args(["-c", "import ensurepip, venv"]));
+    if has_venv() {
+        return Ok(());
+    }
+    apt_install(workspace, &["python3", "python3-venv"])?;
+    if has_venv() { Ok(()) } else { bail!("python3 has no module venv") }
+}
+
 /// Installs packages of the system where we may, else says which.
 fn apt_install(workspace: &Workspace, packages: &[&str]) -> Result<()> {
     let advice = format!("install this first: sudo apt-get install {}", packages.join(" "));
