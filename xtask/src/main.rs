@@ -252,7 +252,9 @@ mod tests {
     #[test]
     fn the_wheel_has_a_folder_and_a_source_package() {
         let both = parsed(&["wheel", "--out", "here", "--sdist"]);
-        assert!(matches!(both, Ok(Command::Wheel { out: Some(out), sdist: true, test: false }) if out == Path::new("here")));
+        assert!(
+            matches!(both, Ok(Command::Wheel { out: Some(out), sdist: true, test: false }) if out == Path::new("here"))
+        );
         assert!(matches!(parsed(&["wheel"]), Ok(Command::Wheel { out: None, sdist: false, test: false })));
         assert!(matches!(parsed(&["wheel", "--test"]), Ok(Command::Wheel { test: true, .. })));
         assert!(parsed(&["play", "--sdist"]).is_err());

@@ -160,7 +160,8 @@ fn fetch_axe(workspace: &Workspace, folder: &Path) -> Result<PathBuf> {
 
 /// Makes sure that Python can make virtual environments, which Debian packs apart from Python.
 pub(crate) fn python_venv(workspace: &Workspace) -> Result<()> {
-    let has_venv = || workspace::succeeds(workspace.program("python3").args(["-c", "import ensurepip, venv"]));
+    let has_venv =
+        || workspace::succeeds(workspace.program("python3").args(["-c", "import ensurepip, venv"]));
     if has_venv() {
         return Ok(());
     }

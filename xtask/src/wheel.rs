@@ -34,7 +34,8 @@ pub(crate) fn test(workspace: &Workspace) -> Result<()> {
         fs::remove_dir_all(&out)?;
     }
     run_maturin(workspace, &tools, &["build", "--profile", "dev"], &out)?;
-    let environment = virtual_environment(workspace, "python-tests", &[&TOOLS[1..], &TEST_PACKAGES].concat())?;
+    let environment =
+        virtual_environment(workspace, "python-tests", &[&TOOLS[1..], &TEST_PACKAGES].concat())?;
     let wheel = fs::read_dir(&out)?
         .filter_map(Result::ok)
         .map(|entry| entry.path())
