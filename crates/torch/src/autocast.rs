@@ -1,0 +1,171 @@
+//! Autocast: which operators cast their inputs to a lower precision, and the cache of cast parameters.
+
+use std::cell::{Cell, RefCell};
+
+use crate::ops::copy;
+use crate::{Device, Dtype, Result, Tensor, session};
+
+/// The state of `torch.autocast("cuda")`.
+#[derive(Debug)]
+pub struct Autocast {
+    dtype: Cell<Option<Dtype>>,
+    nesting: Cell<u32>,
+    is_cache_enabled: Cell<bool>,
+    is_excluded: Cell<bool>,
+    cache: RefCell<Vec<(Tensor, Tensor)>>,
+}
+
+impl Default for Autocast {
+    fn default() -> Self {
+        Self {
+            dtype: Cell::new(None),
+            nesting: Cell::new(0),
+            is_cache_enabled: Cell::new(true),
+            is_excluded: Cell::new(false),
+            cache: RefCell::default(),
+        }
+    }
+}
+
+/// What [`enter`] found, for [`exit`] to put back.
+#[derive(Clone, Copy, Debug)]
+pub struct Before {
+    dtype: Option<Dtype>,
+    is_cache_enabled: bool,
+}
+
+/// `autocast.__enter__`: `None` switches it off.
+pub fn enter(dtype: Option<Dtype>, is_cache_enabled: bool) -> Before {
+    let session = session();
+    let state = &session.autocast;
+    state.nesting.set(state.nesting.get() + 1);
+    Before {
+        dtype: state.dtype.replace(dtype),
+        is_cache_enabled: state.is_cache_enabled.replace(is_cache_enabled),
+    }
+}
+
+/// `autocast.__exit__`: the outermost one clears the cache.
+pub fn exit(before: Before) {
+    let session = session();
+    let state = &session.autocast;
+    let nesting = state.nesting.get().saturating_sub(1);
+    state.nesting.set(nesting);
+    if nesting == 0 {
+        clear_cache();
+    }
+    state.dtype.set(before.dtype);
+    state.is_cache_enabled.set(before.is_cache_enabled);
+}
+
+/// `torch.clear_autocast_cache`.
+pub fn clear_cache() {
+    let dropped = session().autocast.cache.take();
+    drop(dropped);
+}
+
+/// The type that autocast casts to, where it is on.
+#[must_use]
+pub fn dtype() -> Option<Dtype> {
+    let session = session();
+    if session.autocast.is_excluded.get() { None } else { session.autocast.dtype.get() }
+}
+
+/// Keeps autocast out of what an operator calls, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Excluded {
+    before: bool,
+}
+
+impl Drop for Excluded {
+    fn drop(&mut self) {
+        session().autocast.is_excluded.set(self.before);
+    }
+}
+
+fn exclude() -> Excluded {
+    Excluded { before: session().autocast.is_excluded.replace(true) }
+}
+
+fn is_eligible(tensor: &Tensor) -> bool {
+    tensor.device().is_cuda() && tensor.dtype().is_floating() && tensor.dtype() != Dtype::F64
+}
+
+/// `cached_cast`: casts of leaves that require a gradient are kept until the outermost exit.
+fn cached_cast(to: Dtype, tensor: &Tensor) -> Result<Tensor> {
+    if !is_eligible(tensor) || tensor.dtype() == to {
+        return Ok(tensor.clone());
+    }
+    let session = session();
+    let state = &session.autocast;
+    let lower = state.dtype.get().unwrap_or(Dtype::F16);
+    let can_cache = to == lower
+        && tensor.dtype() == Dtype::F32
+        && tensor.requires_grad()
+        && tensor.is_leaf()
+        && !tensor.is_view()
+        && state.is_cache_enabled.get();
+    if can_cache {
+        let cached =
+            state.cache.borrow().iter().find(|(from, _)| from.is_same(tensor)).map(|(_, cast)| cast.clone());
+        if let Some(cached) = cached {
+            return Ok(cached);
+        }
+    }
+    let cast = copy::to_dtype(tensor, to)?;
+    if can_cache {
+        state.cache.borrow_mut().push((tensor.clone(), cast.clone()));
+    }
+    Ok(cast)
+}
+
+/// Casts of one operator's arguments; nothing where autocast is off.
+#[derive(Debug)]
+pub(crate) struct Cast {
+    to: Option<Dtype>,
+    _excluded: Option<Excluded>,
+}
+
+impl Cast {
+    /// For operators that run in the lower precision.
+    pub(crate) fn lower(device: Device) -> Self {
+        let to = if device.is_cuda() { dtype() } else { None };
+        Self::new(to)
+    }
+
+    /// For operators that run in `float32`.
+    pub(crate) fn full(device: Device) -> Self {
+        let to = if device.is_cuda() && dtype().is_some() { Some(Dtype::F32) } else { None };
+        Self::new(to)
+    }
+
+    /// For operators that run in the widest type of their inputs.
+    pub(crate) fn widest(tensors: &[&Tensor]) -> Self {
+        let is_on = tensors.iter().any(|tensor| tensor.device().is_cuda()) && dtype().is_some();
+        let lower = dtype().unwrap_or(Dtype::F16);
+        let to = is_on.then(|| {
+            let is_full = tensors.iter().any(|tensor| is_eligible(tensor) && tensor.dtype() == Dtype::F32);
+            if is_full { Dtype::F32 } else { lower }
+        });
+        Self::new(to)
+    }
+
+    fn new(to: Option<Dtype>) -> Self {
+        Self { to, _excluded: to.map(|_| exclude()) }
+    }
+
+    pub(crate) fn is_on(&self) -> bool {
+        self.to.is_some()
+    }
+
+    pub(crate) fn apply(&self, tensor: &Tensor) -> Result<Tensor> {
+        match self.to {
+            Some(to) => cached_cast(to, tensor),
+            None => Ok(tensor.clone()),
+        }
+    }
+
+    pub(crate) fn apply_optional(&self, tensor: Option<&Tensor>) -> Result<Option<Tensor>> {
+        tensor.map(|tensor| self.apply(tensor)).transpose()
+    }
+}

@@ -1,0 +1,114 @@
+//! Automatic differentiation: nodes, what they save, and the engine that runs them backward.
+
+mod accumulate;
+mod engine;
+mod node;
+mod saved;
+mod variable;
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+
+pub use engine::{Gradients, backward, grad};
+pub use node::{BackwardCallback, Edge, Node, apply_custom};
+pub use saved::SavedTensorHooks;
+pub use variable::{AutogradMeta, HookId, PostAccumulateHook, TensorHook};
+
+pub(crate) use node::{Context, Grads, Save, needs_history, record};
+
+use crate::session;
+
+/// Flags that decide what operators note for the backward pass.
+pub struct Modes {
+    is_grad_enabled: Cell<bool>,
+    is_inference: Cell<bool>,
+    next_sequence: Cell<u64>,
+    saved_hooks: RefCell<Vec<Rc<dyn SavedTensorHooks>>>,
+}
+
+impl Default for Modes {
+    fn default() -> Self {
+        Self {
+            is_grad_enabled: Cell::new(true),
+            is_inference: Cell::new(false),
+            next_sequence: Cell::new(0),
+            saved_hooks: RefCell::default(),
+        }
+    }
+}
+
+impl fmt::Debug for Modes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Modes").field("is_grad_enabled", &self.is_grad_enabled).finish_non_exhaustive()
+    }
+}
+
+/// `torch.is_grad_enabled` and its setter.
+#[derive(Clone, Copy, Debug)]
+pub struct GradMode;
+
+impl GradMode {
+    /// Whether operators note what the backward pass needs.
+    #[must_use]
+    pub fn is_enabled() -> bool {
+        session().modes.is_grad_enabled.get()
+    }
+
+    /// Switches it; returns what it was.
+    pub fn set(is_enabled: bool) -> bool {
+        session().modes.is_grad_enabled.replace(is_enabled)
+    }
+
+    /// Whether `torch.inference_mode` is on.
+    #[must_use]
+    pub fn is_inference() -> bool {
+        session().modes.is_inference.get()
+    }
+
+    /// Switches inference mode; returns what it was. The caller switches the gradient mode beside it.
+    pub fn set_inference(is_inference: bool) -> bool {
+        session().modes.is_inference.replace(is_inference)
+    }
+}
+
+/// Keeps the gradient mode as set until it is dropped.
+#[derive(Debug)]
+pub struct GradModeGuard {
+    before: bool,
+}
+
+impl GradModeGuard {
+    /// Sets the mode.
+    #[must_use]
+    pub fn new(is_enabled: bool) -> Self {
+        Self { before: GradMode::set(is_enabled) }
+    }
+}
+
+impl Drop for GradModeGuard {
+    fn drop(&mut self) {
+        GradMode::set(self.before);
+    }
+}
+
+/// `torch.autograd.graph.saved_tensors_hooks.__enter__`.
+pub fn push_saved_tensor_hooks(hooks: Rc<dyn SavedTensorHooks>) {
+    session().modes.saved_hooks.borrow_mut().push(hooks);
+}
+
+/// `torch.autograd.graph.saved_tensors_hooks.__exit__`.
+pub fn pop_saved_tensor_hooks() -> Option<Rc<dyn SavedTensorHooks>> {
+    session().modes.saved_hooks.borrow_mut().pop()
+}
+
+pub(crate) fn next_sequence() -> u64 {
+    let session = session();
+    let number = session.modes.next_sequence.get();
+    session.modes.next_sequence.set(number + 1);
+    number
+}
+
+pub(crate) fn saved_tensor_hooks() -> Option<Rc<dyn SavedTensorHooks>> {
+    session().modes.saved_hooks.borrow().last().cloned()
+}

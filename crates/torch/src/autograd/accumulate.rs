@@ -1,0 +1,63 @@
+//! `AccumulateGrad`: how a leaf gets its gradient.
+
+use super::GradMode;
+use crate::ops::{copy, pointwise};
+use crate::{Result, Tensor};
+
+/// Adds a gradient to the leaf's: takes it over, copies it, or adds in place, as PyTorch decides.
+pub(super) fn accumulate(variable: &Tensor, grad: Tensor) -> Result<()> {
+    let hooks: Vec<_> =
+        variable.autograd().borrow().hooks.iter().map(|(_, hook)| std::rc::Rc::clone(hook)).collect();
+    let mut grad = grad;
+    for hook in hooks {
+        if let Some(replaced) = hook(&grad)? {
+            grad = replaced;
+        }
+    }
+    let has_post_hooks = !variable.autograd().borrow().post_hooks.is_empty();
+    match variable.grad() {
+        None => {
+            let expected = 1 + usize::from(has_post_hooks);
+            if !GradMode::is_enabled() && grad.use_count() <= expected && obeys_layout(&grad, variable) {
+                variable.set_grad(Some(grad.shallow_copy()));
+            } else {
+                variable.set_grad(Some(clone_obeying_layout(&grad, variable)?));
+            }
+        }
+        Some(before) if !GradMode::is_enabled() => {
+            pointwise::add_in_place(&before, &grad)?;
+        }
+        Some(before) => {
+            let sum = pointwise::add(&before, &grad)?;
+            variable.set_grad(Some(sum));
+        }
+    }
+    drop(grad);
+    let hooks: Vec<_> =
+        variable.autograd().borrow().post_hooks.iter().map(|(_, hook)| std::rc::Rc::clone(hook)).collect();
+    for hook in hooks {
+        hook(variable)?;
+    }
+    Ok(())
+}
+
+/// `obeys_layout_contract`: dense leaves want their own strides, others a gradient without gaps.
+fn obeys_layout(grad: &Tensor, variable: &Tensor) -> bool {
+    if variable.is_non_overlapping_and_dense() {
+        let (sizes, mine, theirs) = (grad.shape(), variable.strides(), grad.strides());
+        variable.shape() == sizes
+            && sizes.iter().zip(mine.iter().zip(theirs.iter())).all(|(size, (a, b))| *size == 1 || a == b)
+    } else {
+        grad.is_contiguous()
+    }
+}
+
+fn clone_obeying_layout(grad: &Tensor, variable: &Tensor) -> Result<Tensor> {
+    if variable.is_non_overlapping_and_dense() {
+        let new = copy::empty_strided(&variable.shape(), &variable.strides(), grad.dtype(), grad.device())?;
+        copy::copy_in_place(&new, grad)?;
+        Ok(new)
+    } else {
+        copy::clone(grad, crate::MemoryFormat::Contiguous)
+    }
+}

@@ -1,0 +1,459 @@
+//! The engine: which node runs when, and how long gradients live.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::rc::Rc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::node::{Body, Context, Edge, Grads, Node};
+use super::{GradMode, GradModeGuard, accumulate};
+use crate::error::runtime;
+use crate::memory::Phase;
+use crate::ops::{copy, creation, pointwise, reduce};
+use crate::session::Thread;
+use crate::{Result, Tensor, TorchError, session};
+
+/// What [`grad`] returns: one for each input, `None` for those the outputs do not depend on.
+pub type Gradients = Vec<Option<Tensor>>;
+
+type Key = *const Node;
+
+struct Task {
+    node: Rc<Node>,
+    inputs: Grads,
+    number: u64,
+}
+
+impl PartialEq for Task {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Task {}
+
+impl PartialOrd for Task {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Task {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.node.sequence().cmp(&other.node.sequence()).then_with(|| other.number.cmp(&self.number))
+    }
+}
+
+struct Capture {
+    node: Rc<Node>,
+    input: usize,
+    result: Option<Tensor>,
+}
+
+struct GraphTask {
+    keeps_graph: bool,
+    dependencies: FxHashMap<Key, usize>,
+    waiting: FxHashMap<Key, Grads>,
+    ready: BinaryHeap<Task>,
+    pushed: u64,
+    captures: Vec<Capture>,
+    /// With captures: the nodes that lead to one.
+    needed: Option<FxHashMap<Key, bool>>,
+}
+
+/// `Tensor.backward` and `torch.autograd.backward`.
+///
+/// # Errors
+///
+/// PyTorch's for tensors without history or gradients of another shape, and what a node fails with.
+pub fn backward(
+    tensors: &[Tensor],
+    grads: &[Option<Tensor>],
+    retain_graph: bool,
+    create_graph: bool,
+    inputs: &[Tensor],
+) -> Result<()> {
+    let grads = make_grads(tensors, grads)?;
+    let roots = roots(tensors)?;
+    if inputs.is_empty() {
+        run(&roots, &grads, retain_graph, create_graph, &[])?;
+        return Ok(());
+    }
+    // Only the given leaves get a gradient.
+    let edges = inputs.iter().map(Tensor::gradient_edge).collect::<Option<Vec<_>>>();
+    let Some(edges) = edges else {
+        return runtime("One of the differentiated Tensors does not require grad");
+    };
+    let results = run(&roots, &grads, retain_graph, create_graph, &edges)?;
+    for (input, grad) in inputs.iter().zip(results) {
+        if let Some(grad) = grad {
+            accumulate::accumulate(input, grad)?;
+        }
+    }
+    Ok(())
+}
+
+/// `torch.autograd.grad`.
+///
+/// # Errors
+///
+/// As [`backward`], and for inputs that the outputs do not depend on unless `allow_unused`.
+pub fn grad(
+    outputs: &[Tensor],
+    inputs: &[Tensor],
+    grads: &[Option<Tensor>],
+    retain_graph: bool,
+    create_graph: bool,
+    allow_unused: bool,
+) -> Result<Gradients> {
+    let grads = make_grads(outputs, grads)?;
+    let roots = roots(outputs)?;
+    let edges = inputs.iter().map(Tensor::gradient_edge).collect::<Option<Vec<_>>>();
+    let Some(edges) = edges else {
+        return runtime("One of the differentiated Tensors does not require grad");
+    };
+    let results = run(&roots, &grads, retain_graph, create_graph, &edges)?;
+    if !allow_unused && results.iter().any(Option::is_none) {
+        return runtime(
+            "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this \
+             is the desired behavior.",
+        );
+    }
+    Ok(results)
+}
+
+fn make_grads(tensors: &[Tensor], grads: &[Option<Tensor>]) -> Result<Vec<Tensor>> {
+    let mut made = Vec::with_capacity(tensors.len());
+    for (index, tensor) in tensors.iter().enumerate() {
+        if let Some(grad) = grads.get(index).and_then(Option::as_ref) {
+            if grad.shape() != tensor.shape() {
+                return runtime(format!(
+                    "Mismatch in shape: grad_output[{index}] has a shape of torch.Size({:?}) and output[{index}] has a \
+                     shape of torch.Size({:?}).",
+                    grad.shape(),
+                    tensor.shape()
+                ));
+            }
+            made.push(grad.clone());
+            continue;
+        }
+        if tensor.requires_grad() && tensor.numel() != 1 {
+            return runtime("grad can be implicitly created only for scalar outputs");
+        }
+        made.push(creation::ones_like(tensor)?);
+    }
+    Ok(made)
+}
+
+fn roots(tensors: &[Tensor]) -> Result<Vec<Edge>> {
+    let mut edges = Vec::with_capacity(tensors.len());
+    for (index, tensor) in tensors.iter().enumerate() {
+        match tensor.gradient_edge() {
+            Some(edge) => edges.push(edge),
+            None => {
+                return runtime(format!(
+                    "element {index} of tensors does not require grad and does not have a grad_fn"
+                ));
+            }
+        }
+    }
+    Ok(edges)
+}
+
+fn run(
+    roots: &[Edge],
+    grads: &[Tensor],
+    retain_graph: bool,
+    create_graph: bool,
+    captures: &[Edge],
+) -> Result<Gradients> {
+    let session = session();
+    let before_thread = session.thread();
+    let before_phase = session.set_phase(Phase::Backward);
+    let before_operator = session.notes.operator.get();
+    let mode = GradModeGuard::new(create_graph);
+    let mut task = GraphTask::new(roots, retain_graph || create_graph, captures);
+    let result = task.start(roots, grads).and_then(|()| task.work(captures.is_empty()));
+    // What is left after a failure dies as PyTorch's graph task does.
+    drop(mode);
+    session.notes.operator.set(before_operator);
+    session.set_phase(before_phase);
+    session.set_thread(before_thread);
+    result?;
+    Ok(task.captures.into_iter().map(|capture| capture.result).collect())
+}
+
+impl GraphTask {
+    fn new(roots: &[Edge], keeps_graph: bool, captures: &[Edge]) -> Self {
+        let mut dependencies: FxHashMap<Key, usize> = FxHashMap::default();
+        let mut seen: FxHashSet<Key> = FxHashSet::default();
+        let mut stack: Vec<Rc<Node>> = Vec::new();
+        let mut order: Vec<Rc<Node>> = Vec::new();
+        for root in roots {
+            if seen.insert(Rc::as_ptr(&root.node)) {
+                stack.push(Rc::clone(&root.node));
+            }
+        }
+        while let Some(node) = stack.pop() {
+            node.with_edges(|edges| {
+                for edge in edges.iter().flatten() {
+                    let key = Rc::as_ptr(&edge.node);
+                    *dependencies.entry(key).or_default() += 1;
+                    if seen.insert(key) {
+                        stack.push(Rc::clone(&edge.node));
+                    }
+                }
+            });
+            order.push(node);
+        }
+        let needed = (!captures.is_empty()).then(|| needed_nodes(&mut order, captures));
+        drop(order);
+        Self {
+            keeps_graph,
+            dependencies,
+            waiting: FxHashMap::default(),
+            ready: BinaryHeap::new(),
+            pushed: 0,
+            captures: captures
+                .iter()
+                .map(|edge| Capture { node: Rc::clone(&edge.node), input: edge.input, result: None })
+                .collect(),
+            needed,
+        }
+    }
+
+    fn start(&mut self, roots: &[Edge], grads: &[Tensor]) -> Result<()> {
+        // Roots are the outputs of a node before all others, which has one dependency for each of them.
+        for root in roots {
+            *self.dependencies.entry(Rc::as_ptr(&root.node)).or_default() += 1;
+        }
+        for (root, grad) in roots.iter().zip(grads) {
+            let mut grad = grad.clone();
+            validate(&root.node, root.input, &mut grad)?;
+            self.deliver(root, grad)?;
+        }
+        Ok(())
+    }
+
+    /// Gives a gradient to a node; the node is ready once all of them are there.
+    fn deliver(&mut self, edge: &Edge, grad: Tensor) -> Result<()> {
+        self.add(edge, Some(grad))
+    }
+
+    fn add(&mut self, edge: &Edge, grad: Option<Tensor>) -> Result<()> {
+        let key = Rc::as_ptr(&edge.node);
+        let left = self.dependencies.get_mut(&key).map_or(0, |left| {
+            *left = left.saturating_sub(1);
+            *left
+        });
+        let count = edge.node.inputs.borrow().len();
+        let mut inputs = self.waiting.remove(&key).unwrap_or_else(|| vec![None; count]);
+        if let (Some(grad), Some(slot)) = (grad, inputs.get_mut(edge.input)) {
+            match slot.take() {
+                None => *slot = Some(grad),
+                Some(old) => *slot = Some(add_up(old, grad)?),
+            }
+        }
+        if left == 0 {
+            self.pushed += 1;
+            self.ready.push(Task { node: Rc::clone(&edge.node), inputs, number: self.pushed });
+        } else {
+            self.waiting.insert(key, inputs);
+        }
+        Ok(())
+    }
+
+    fn work(&mut self, accumulates: bool) -> Result<()> {
+        while let Some(task) = self.ready.pop() {
+            self.evaluate(task, accumulates)?;
+        }
+        Ok(())
+    }
+
+    fn evaluate(&mut self, task: Task, accumulates: bool) -> Result<()> {
+        let Task { node, mut inputs, .. } = task;
+        let session = session();
+        session.notes.operator.set(node.name());
+        let stream = node.stream();
+        let mut before_stream = None;
+        if let Some((index, stream)) = stream {
+            session.set_thread(Thread::Backward(index));
+            let device = session.device(index)?;
+            before_stream = Some((index, device.set_current_stream(stream)));
+        }
+        let result = self.evaluate_on_stream(&node, &mut inputs, accumulates);
+        if let Some((index, stream)) = before_stream {
+            session.device(index)?.set_current_stream(stream);
+        }
+        let Some(outputs) = result? else { return Ok(()) };
+        if !self.keeps_graph {
+            node.release_variables();
+        }
+        let edges = node.edges();
+        for (edge, output) in edges.into_iter().zip(outputs) {
+            let Some(edge) = edge else { continue };
+            if self.needed.as_ref().is_some_and(|needed| !needed.contains_key(&Rc::as_ptr(&edge.node))) {
+                continue;
+            }
+            use_on_stream_of(&edge.node, stream, output.as_ref())?;
+            self.add(&edge, output)?;
+        }
+        Ok(())
+    }
+
+    /// The node's outputs; `None` for one that nothing flows on from.
+    fn evaluate_on_stream(
+        &mut self,
+        node: &Rc<Node>,
+        inputs: &mut Grads,
+        accumulates: bool,
+    ) -> Result<Option<Grads>> {
+        for (input, hook) in node.hooks() {
+            let Some(slot) = inputs.get_mut(input) else { continue };
+            if let Some(grad) = slot.clone()
+                && let Some(replaced) = hook(&grad)?
+            {
+                *slot = Some(replaced);
+            }
+        }
+        let mut is_captured = false;
+        for capture in self.captures.iter_mut().filter(|capture| Rc::ptr_eq(&capture.node, node)) {
+            capture.result = inputs.get(capture.input).cloned().flatten();
+            is_captured = true;
+        }
+        if let Some(needed) = &self.needed
+            && is_captured
+            && needed.get(&Rc::as_ptr(node)) != Some(&true)
+        {
+            return Ok(None);
+        }
+        if let Body::Accumulate(variable) = &node.body {
+            if let Some(grad) = inputs.get_mut(0).and_then(Option::take)
+                && accumulates
+            {
+                accumulate::accumulate(variable, grad)?;
+            }
+            return Ok(None);
+        }
+        let outputs = self.call(node, std::mem::take(inputs))?;
+        Ok(Some(outputs))
+    }
+
+    /// `call_function`: the gradients live until the outputs were validated.
+    fn call(&self, node: &Rc<Node>, inputs: Grads) -> Result<Grads> {
+        let wanted: Vec<bool> = node.with_edges(|edges| {
+            edges
+                .iter()
+                .map(|edge| match (edge, &self.needed) {
+                    (None, _) => false,
+                    (Some(edge), Some(needed)) => needed.contains_key(&Rc::as_ptr(&edge.node)),
+                    (Some(_), None) => true,
+                })
+                .collect()
+        });
+        let mut outputs = match &node.body {
+            Body::Function { .. } if inputs.iter().all(Option::is_none) => vec![None; wanted.len()],
+            Body::Function { backward, .. } => backward(&Context { node, wanted: &wanted }, &inputs)?,
+            Body::Custom(callback) => callback.backward(&inputs)?,
+            Body::Accumulate(_) => Vec::new(),
+        };
+        outputs.resize(wanted.len(), None);
+        let edges = node.edges();
+        for (edge, output) in edges.iter().zip(&mut outputs) {
+            match (edge, output) {
+                (Some(edge), Some(output)) => validate(&edge.node, edge.input, output)?,
+                (None, output) => *output = None,
+                _ => {}
+            }
+        }
+        drop(edges);
+        drop(inputs);
+        Ok(outputs)
+    }
+}
+
+/// Nodes from which a captured one can be reached; `true` for those that have to run.
+fn needed_nodes(order: &mut [Rc<Node>], captures: &[Edge]) -> FxHashMap<Key, bool> {
+    let mut needed: FxHashMap<Key, bool> = FxHashMap::default();
+    for edge in captures {
+        needed.insert(Rc::as_ptr(&edge.node), false);
+    }
+    // An edge always leads to an older node, so the oldest come first.
+    order.sort_by_key(|node| if node.is_accumulator() { 0 } else { node.sequence() + 1 });
+    for node in order.iter() {
+        let leads_there = node.with_edges(|edges| {
+            edges.iter().flatten().any(|edge| needed.contains_key(&Rc::as_ptr(&edge.node)))
+        });
+        if leads_there {
+            needed.insert(Rc::as_ptr(node), true);
+        }
+    }
+    needed
+}
+
+/// `InputBuffer::accumulate`: in place if this is the last reference to the older gradient and its memory.
+fn add_up(old: Tensor, grad: Tensor) -> Result<Tensor> {
+    let can_reuse = |tensor: &Tensor| {
+        tensor.is_non_overlapping_and_dense()
+            && tensor.use_count() == 1
+            && Rc::strong_count(&tensor.storage()) == 2
+    };
+    if !GradMode::is_enabled() && can_reuse(&old) {
+        pointwise::add_in_place(&old, &grad)?;
+        return Ok(old);
+    }
+    pointwise::add(&old, &grad)
+}
+
+/// Brings a gradient to the shape and type that the node expects, or says why it cannot be.
+fn validate(node: &Rc<Node>, input: usize, grad: &mut Tensor) -> Result<()> {
+    let Some(expected) = node.inputs.borrow().get(input).cloned() else { return Ok(()) };
+    if grad.shape() != expected.shape {
+        if !is_expandable(&expected.shape, &grad.shape()) {
+            return runtime(format!(
+                "Function {} returned an invalid gradient at index {input} - got {:?} but expected shape compatible \
+                 with {:?}",
+                node.name(),
+                grad.shape(),
+                expected.shape
+            ));
+        }
+        *grad = reduce::sum_to(grad, &expected.shape)?;
+    }
+    if grad.dtype() != expected.dtype && grad.dtype().is_differentiable() {
+        *grad = copy::to_dtype(grad, expected.dtype)?;
+    }
+    if grad.device() != expected.device {
+        if grad.dim() != 0 {
+            return Err(TorchError::Runtime(format!(
+                "Function {} returned an invalid gradient at index {input} - expected device {} but got {}",
+                node.name(),
+                expected.device,
+                grad.device()
+            )));
+        }
+        *grad = copy::to_device(grad, expected.device, false)?;
+    }
+    Ok(())
+}
+
+fn is_expandable(from: &[i64], to: &[i64]) -> bool {
+    from.len() <= to.len()
+        && from.iter().rev().zip(to.iter().rev()).all(|(size, target)| *size == 1 || size == target)
+}
+
+/// A gradient that is used on another stream than it was made on must not be handed out again too early.
+fn use_on_stream_of(
+    consumer: &Rc<Node>,
+    producer: Option<(u8, blockyard_record::StreamId)>,
+    grad: Option<&Tensor>,
+) -> Result<()> {
+    let (Some(grad), Some((index, from)), Some((other, to))) = (grad, producer, consumer.stream()) else {
+        return Ok(());
+    };
+    if index == other && from != to {
+        return grad.storage().with_block(|block| block.record_stream(to)).unwrap_or(Ok(()));
+    }
+    Ok(())
+}

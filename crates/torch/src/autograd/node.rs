@@ -1,0 +1,291 @@
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+
+use blockyard_record::StreamId;
+
+use super::saved::SavedVariable;
+use super::variable::TensorHook;
+use super::{GradMode, HookId, next_sequence};
+use crate::{Device, Dtype, Result, Tensor, session};
+
+/// Gradients by input or output; `None` where there is none.
+pub(crate) type Grads = Vec<Option<Tensor>>;
+
+type Backward = dyn Fn(&Context<'_>, &[Option<Tensor>]) -> Result<Grads>;
+
+/// Where a gradient flows to: an input of a node.
+#[derive(Clone, Debug)]
+pub struct Edge {
+    /// The node.
+    pub node: Rc<Node>,
+    /// Which of its inputs.
+    pub input: usize,
+}
+
+/// A backward function from outside: `torch.autograd.Function`.
+pub trait BackwardCallback {
+    /// Gradients of the inputs from those of the outputs.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the callback fails with.
+    fn backward(&self, grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>>;
+    /// The saved tensors are not needed any more.
+    fn release(&self) {}
+}
+
+pub(crate) enum Body {
+    Function { saved: RefCell<Vec<SavedVariable>>, backward: Box<Backward> },
+    Custom(Rc<dyn BackwardCallback>),
+    Accumulate(Tensor),
+}
+
+/// What a gradient of an output must look like.
+#[derive(Clone, Debug)]
+pub(crate) struct InputMetadata {
+    pub(crate) shape: Rc<[i64]>,
+    pub(crate) dtype: Dtype,
+    pub(crate) device: Device,
+}
+
+/// A function of the backward graph.
+pub struct Node {
+    name: &'static str,
+    sequence: u64,
+    edges: RefCell<Vec<Option<Edge>>>,
+    pub(crate) inputs: RefCell<Vec<InputMetadata>>,
+    pub(crate) body: Body,
+    hooks: RefCell<Vec<(usize, HookId, TensorHook)>>,
+    stream: Cell<Option<(u8, StreamId)>>,
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}(sequence {})", self.name, self.sequence)
+    }
+}
+
+/// What a backward function sees: its saved tensors and which gradients are wanted.
+pub(crate) struct Context<'a> {
+    pub(crate) node: &'a Rc<Node>,
+    pub(crate) wanted: &'a [bool],
+}
+
+impl Context<'_> {
+    /// Saved tensor number `index`.
+    pub(crate) fn saved(&self, index: usize) -> Result<Tensor> {
+        self.saved_optional(index)?
+            .ok_or_else(|| crate::TorchError::Runtime(format!("{} saved no tensor {index}", self.node.name)))
+    }
+
+    /// Saved tensor number `index`, where one was saved.
+    pub(crate) fn saved_optional(&self, index: usize) -> Result<Option<Tensor>> {
+        match &self.node.body {
+            Body::Function { saved, .. } => match saved.borrow().get(index) {
+                Some(saved) => saved.unpack(self.node),
+                None => Ok(None),
+            },
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether the gradient of input `index` is wanted.
+    pub(crate) fn wants(&self, index: usize) -> bool {
+        self.wanted.get(index).copied().unwrap_or(false)
+    }
+}
+
+impl Node {
+    pub(crate) fn accumulator(variable: &Tensor) -> Rc<Self> {
+        Rc::new(Self {
+            name: "AccumulateGrad",
+            sequence: u64::MAX,
+            edges: RefCell::default(),
+            inputs: RefCell::new(vec![metadata(variable)]),
+            stream: Cell::new(stream_of(variable.device())),
+            body: Body::Accumulate(variable.clone()),
+            hooks: RefCell::default(),
+        })
+    }
+
+    fn new(name: &'static str, inputs: &[&Tensor], outputs: &[&Tensor], body: Body) -> Rc<Self> {
+        let device = outputs.first().map(|output| output.device());
+        Rc::new(Self {
+            name,
+            sequence: next_sequence(),
+            edges: RefCell::new(inputs.iter().map(|input| input.gradient_edge()).collect()),
+            inputs: RefCell::new(outputs.iter().map(|output| metadata(output)).collect()),
+            stream: Cell::new(device.and_then(stream_of)),
+            body,
+            hooks: RefCell::default(),
+        })
+    }
+
+    /// The name that Python shows: `AddmmBackward0`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The later it was made, the earlier it runs.
+    #[must_use]
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// Where its results flow to, by input of the forward function (`next_functions`).
+    #[must_use]
+    pub fn edges(&self) -> Vec<Option<Edge>> {
+        self.edges.borrow().clone()
+    }
+
+    pub(crate) fn with_edges<T>(&self, look: impl FnOnce(&[Option<Edge>]) -> T) -> T {
+        look(&self.edges.borrow())
+    }
+
+    /// Whether it adds up a leaf's gradient.
+    #[must_use]
+    pub fn is_accumulator(&self) -> bool {
+        matches!(self.body, Body::Accumulate(_))
+    }
+
+    /// The stream that it runs on, that of its forward function.
+    pub(crate) fn stream(&self) -> Option<(u8, StreamId)> {
+        self.stream.get()
+    }
+
+    pub(crate) fn add_hook(&self, input: usize, id: HookId, hook: TensorHook) {
+        self.hooks.borrow_mut().push((input, id, hook));
+    }
+
+    pub(crate) fn remove_hook(&self, id: HookId) {
+        self.hooks.borrow_mut().retain(|(_, other, _)| *other != id);
+    }
+
+    pub(crate) fn hooks(&self) -> Vec<(usize, TensorHook)> {
+        self.hooks.borrow().iter().map(|(input, _, hook)| (*input, Rc::clone(hook))).collect()
+    }
+
+    /// Lets go of the saved tensors, in the order of the members.
+    pub(crate) fn release_variables(&self) {
+        match &self.body {
+            Body::Function { saved, .. } => {
+                let count = saved.borrow().len();
+                for index in 0..count {
+                    let released = saved.borrow_mut().get_mut(index).map(|saved| {
+                        let is_nothing = matches!(saved, SavedVariable::Nothing);
+                        let next = if is_nothing { SavedVariable::Nothing } else { SavedVariable::Released };
+                        std::mem::replace(saved, next)
+                    });
+                    drop(released);
+                }
+            }
+            Body::Custom(callback) => callback.release(),
+            Body::Accumulate(_) => {}
+        }
+    }
+}
+
+/// `deleteNode`: a long graph dies without recursion, and in PyTorch's order.
+impl Drop for Node {
+    fn drop(&mut self) {
+        let mut stack = Vec::new();
+        gather(self, &mut stack);
+        while let Some(node) = stack.pop() {
+            gather(&node, &mut stack);
+        }
+    }
+}
+
+fn gather(node: &Node, stack: &mut Vec<Rc<Node>>) {
+    if !matches!(node.body, Body::Custom(_)) {
+        node.release_variables();
+    }
+    for edge in node.edges.take().into_iter().flatten() {
+        if Rc::strong_count(&edge.node) == 1 {
+            stack.push(edge.node);
+        }
+    }
+}
+
+fn metadata(tensor: &Tensor) -> InputMetadata {
+    InputMetadata { shape: tensor.shape(), dtype: tensor.dtype(), device: tensor.device() }
+}
+
+fn stream_of(device: Device) -> Option<(u8, StreamId)> {
+    let Device::Cuda(index) = device else { return None };
+    session().device(index).ok().map(|device| (index, device.current_stream()))
+}
+
+/// What an operator saves, in the order in which the node lets go of it.
+pub(crate) enum Save<'a> {
+    /// An input, or nothing.
+    Input(Option<&'a Tensor>),
+    /// An input, only if the condition holds.
+    InputIf(bool, &'a Tensor),
+    /// Output number `.0`.
+    Output(usize),
+}
+
+/// Whether an operator with these inputs has to be noted.
+pub(crate) fn needs_history(inputs: &[&Tensor]) -> bool {
+    GradMode::is_enabled() && inputs.iter().any(|input| input.requires_grad())
+}
+
+/// Notes an operator for the backward pass, if one of its inputs requires a gradient.
+///
+/// `backward` gives a gradient for each of `inputs`. For an operator that works in place, `outputs` are the changed tensors.
+pub(crate) fn record(
+    name: &'static str,
+    inputs: &[&Tensor],
+    outputs: &[&Tensor],
+    saved: &[Save<'_>],
+    backward: impl Fn(&Context<'_>, &[Option<Tensor>]) -> Result<Grads> + 'static,
+) -> Result<()> {
+    if !needs_history(inputs) {
+        return Ok(());
+    }
+    let mut kept = Vec::with_capacity(saved.len());
+    for save in saved {
+        kept.push(match save {
+            Save::Input(Some(tensor)) | Save::InputIf(true, tensor) => {
+                // A tensor that was just changed in place is an output, too.
+                let output = outputs.iter().position(|output| output.is_same(tensor));
+                SavedVariable::new(tensor, output)?
+            }
+            Save::Input(None) | Save::InputIf(false, _) => SavedVariable::Nothing,
+            Save::Output(number) => match outputs.get(*number) {
+                Some(tensor) => SavedVariable::new(tensor, Some(*number))?,
+                None => SavedVariable::Nothing,
+            },
+        });
+    }
+    let body = Body::Function { saved: RefCell::new(kept), backward: Box::new(backward) };
+    let node = Node::new(name, inputs, outputs, body);
+    for (number, output) in outputs.iter().enumerate() {
+        if output.dtype().is_differentiable() {
+            output.set_history(&node, number);
+        }
+    }
+    Ok(())
+}
+
+/// Notes a `torch.autograd.Function`: `outputs` get `callback` as their backward function.
+pub fn apply_custom(
+    name: &'static str,
+    inputs: &[&Tensor],
+    outputs: &[&Tensor],
+    callback: Rc<dyn BackwardCallback>,
+) -> Option<Rc<Node>> {
+    if !needs_history(inputs) {
+        return None;
+    }
+    let node = Node::new(name, inputs, outputs, Body::Custom(callback));
+    for (number, output) in outputs.iter().enumerate() {
+        if output.dtype().is_differentiable() {
+            output.set_history(&node, number);
+        }
+    }
+    Some(node)
+}

@@ -1,0 +1,133 @@
+use std::any::Any;
+use std::fmt;
+use std::rc::Rc;
+
+use super::{GradModeGuard, Node, saved_tensor_hooks};
+use crate::error::runtime;
+use crate::memory::Category;
+use crate::{Result, Tensor};
+
+/// A pair of `pack` and `unpack` (`torch.autograd.graph.saved_tensors_hooks`).
+pub trait SavedTensorHooks {
+    /// Called when an operator saves a tensor; what it returns is kept in the tensor's place.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the callback fails with.
+    fn pack(&self, tensor: &Tensor) -> Result<Rc<dyn Any>>;
+    /// Called when the backward pass needs the tensor.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the callback fails with.
+    fn unpack(&self, packed: &Rc<dyn Any>) -> Result<Tensor>;
+}
+
+/// A tensor that a node keeps for the backward pass.
+pub(crate) enum SavedVariable {
+    /// The operator had no tensor to save here.
+    Nothing,
+    Kept {
+        tensor: Tensor,
+        version: u32,
+        /// An output holds its node, so only its memory is kept.
+        output: Option<usize>,
+    },
+    Packed {
+        packed: Rc<dyn Any>,
+        hooks: Rc<dyn SavedTensorHooks>,
+        requires_grad: bool,
+        output: Option<usize>,
+        /// Keeps the graph behind an input, which what was packed may not.
+        history: Option<(Rc<Node>, usize)>,
+    },
+    Released,
+}
+
+impl fmt::Debug for SavedVariable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => f.write_str("Nothing"),
+            Self::Kept { tensor, .. } => write!(f, "Kept({tensor:?})"),
+            Self::Packed { .. } => f.write_str("Packed"),
+            Self::Released => f.write_str("Released"),
+        }
+    }
+}
+
+const RELEASED: &str = "Trying to backward through the graph a second time (or directly access saved tensors after they \
+     have already been freed). Saved intermediate values of the graph are freed when you call .backward() or \
+     autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if you need \
+     to access saved tensors after calling backward.";
+
+impl SavedVariable {
+    pub(crate) fn new(tensor: &Tensor, output: Option<usize>) -> Result<Self> {
+        if let Some(hooks) = saved_tensor_hooks().filter(|_| !tensor.is_wrapped_number()) {
+            let _no_grad = GradModeGuard::new(false);
+            let packed = hooks.pack(tensor)?;
+            let history = match output {
+                Some(_) => None,
+                None => tensor.gradient_edge().map(|edge| (edge.node, edge.input)),
+            };
+            return Ok(Self::Packed {
+                packed,
+                hooks,
+                requires_grad: tensor.requires_grad(),
+                output,
+                history,
+            });
+        }
+        let storage = tensor.storage();
+        if storage.category() == Category::Temporary {
+            storage.set_category(Category::Activation);
+        }
+        let kept = if output.is_some() { tensor.shallow_copy() } else { tensor.clone() };
+        Ok(Self::Kept { tensor: kept, version: tensor.version(), output })
+    }
+
+    /// The tensor; `None` where there was none to save.
+    pub(crate) fn unpack(&self, node: &Rc<Node>) -> Result<Option<Tensor>> {
+        match self {
+            Self::Nothing => Ok(None),
+            Self::Released => runtime(RELEASED),
+            Self::Kept { tensor, version, output } => {
+                if tensor.version() != *version {
+                    return runtime(changed_in_place(tensor, *version, node.name()));
+                }
+                let Some(number) = output else { return Ok(Some(tensor.clone())) };
+                let copy = tensor.shallow_copy();
+                copy.set_history(node, *number);
+                Ok(Some(copy))
+            }
+            Self::Packed { packed, hooks, requires_grad, output, history } => {
+                let tensor = hooks.unpack(packed)?;
+                let copy = tensor.shallow_copy();
+                match (output, history) {
+                    (Some(number), _) => copy.set_history(node, *number),
+                    (None, Some((node, number))) if !node.is_accumulator() => copy.set_history(node, *number),
+                    _ if *requires_grad => copy.set_requires_grad(true)?,
+                    _ => {}
+                }
+                Ok(Some(copy))
+            }
+        }
+    }
+}
+
+fn changed_in_place(tensor: &Tensor, version: u32, node: &str) -> String {
+    let kind = if tensor.device().is_cuda() { "torch.cuda." } else { "torch." };
+    let shape: Vec<String> = tensor.shape().iter().map(ToString::to_string).collect();
+    let grad_fn = tensor.grad_fn().map_or_else(
+        || format!(", which is output 0 of {node},"),
+        |function| format!(", which is output {} of {},", tensor.output_number(), function.name()),
+    );
+    format!(
+        "one of the variables needed for gradient computation has been modified by an inplace operation: \
+         [{kind}{}Tensor [{}]]{grad_fn} is at version {}; expected version {version} instead. Hint: enable anomaly \
+         detection to find the operation that failed to compute its gradient, with \
+         torch.autograd.set_detect_anomaly(True).",
+        tensor.dtype().scalar_name(),
+        shape.join(", "),
+        tensor.version(),
+    )
+}

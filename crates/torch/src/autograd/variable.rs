@@ -1,0 +1,267 @@
+use std::cell::Cell;
+use std::fmt;
+use std::rc::{Rc, Weak};
+
+use super::node::{Edge, Node};
+use super::{GradMode, GradModeGuard};
+use crate::error::runtime;
+use crate::memory::Category;
+use crate::{MemoryFormat, Result, Tensor};
+
+/// `Tensor.register_hook`: may replace the gradient.
+pub type TensorHook = Rc<dyn Fn(&Tensor) -> Result<Option<Tensor>>>;
+/// `Tensor.register_post_accumulate_grad_hook`: gets the leaf.
+pub type PostAccumulateHook = Rc<dyn Fn(&Tensor) -> Result<()>>;
+
+/// What to remove a hook by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HookId(u64);
+
+thread_local! {
+    static NEXT_HOOK: Cell<u64> = const { Cell::new(0) };
+}
+
+fn next_hook() -> HookId {
+    NEXT_HOOK.with(|next| HookId(next.replace(next.get() + 1)))
+}
+
+/// A tensor's part in the graph.
+#[derive(Default)]
+pub struct AutogradMeta {
+    pub(crate) requires_grad: bool,
+    pub(crate) grad: Option<Tensor>,
+    pub(crate) grad_fn: Option<Rc<Node>>,
+    pub(crate) output_number: usize,
+    pub(crate) accumulator: Weak<Node>,
+    pub(crate) retains_grad: bool,
+    pub(crate) hooks: Vec<(HookId, TensorHook)>,
+    pub(crate) post_hooks: Vec<(HookId, PostAccumulateHook)>,
+    pub(crate) base: Option<Tensor>,
+}
+
+impl fmt::Debug for AutogradMeta {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AutogradMeta").field("requires_grad", &self.requires_grad).finish_non_exhaustive()
+    }
+}
+
+impl Tensor {
+    /// Whether operators on it are noted for the backward pass.
+    #[must_use]
+    pub fn requires_grad(&self) -> bool {
+        let meta = self.autograd().borrow();
+        meta.requires_grad || meta.grad_fn.is_some()
+    }
+
+    /// Whether no operator made it, as far as the graph knows.
+    #[must_use]
+    pub fn is_leaf(&self) -> bool {
+        self.autograd().borrow().grad_fn.is_none()
+    }
+
+    /// Whether it is a view of another tensor.
+    #[must_use]
+    pub fn is_view(&self) -> bool {
+        self.autograd().borrow().base.is_some()
+    }
+
+    /// The tensor that it is a view of (`_base`).
+    #[must_use]
+    pub fn base(&self) -> Option<Tensor> {
+        self.autograd().borrow().base.clone()
+    }
+
+    pub(crate) fn set_base(&self, base: &Tensor) {
+        let base = base.base().unwrap_or_else(|| base.clone());
+        self.autograd().borrow_mut().base = Some(base);
+    }
+
+    /// Which output of its gradient function it is.
+    #[must_use]
+    pub fn output_number(&self) -> usize {
+        self.autograd().borrow().output_number
+    }
+
+    /// `requires_grad_`.
+    ///
+    /// # Errors
+    ///
+    /// [`TorchError::Runtime`](crate::TorchError::Runtime) for types without gradients, and for what is not a leaf.
+    pub fn set_requires_grad(&self, requires_grad: bool) -> Result<()> {
+        if requires_grad && !self.dtype().is_differentiable() {
+            return runtime("only Tensors of floating point and complex dtype can require gradients");
+        }
+        if !self.is_leaf() {
+            if requires_grad {
+                return Ok(());
+            }
+            return runtime(
+                "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a \
+                 subgraph that doesn't require differentiation use var_no_grad = var.detach().",
+            );
+        }
+        self.autograd().borrow_mut().requires_grad = requires_grad;
+        Ok(())
+    }
+
+    /// `.grad`.
+    #[must_use]
+    pub fn grad(&self) -> Option<Tensor> {
+        self.autograd().borrow().grad.clone()
+    }
+
+    /// Sets `.grad`; the one before dies here if nobody else has it.
+    pub fn set_grad(&self, grad: Option<Tensor>) {
+        if let Some(grad) = &grad {
+            grad.storage().set_category(Category::Gradient);
+        }
+        let old = std::mem::replace(&mut self.autograd().borrow_mut().grad, grad);
+        drop(old);
+    }
+
+    /// `retain_grad`: keeps the gradient of what is not a leaf.
+    ///
+    /// # Errors
+    ///
+    /// [`TorchError::Runtime`](crate::TorchError::Runtime) when it requires none.
+    pub fn retain_grad(&self) -> Result<()> {
+        if !self.requires_grad() {
+            return runtime("can't retain_grad on Tensor that has requires_grad=False");
+        }
+        let Some(node) = self.grad_fn() else { return Ok(()) };
+        if std::mem::replace(&mut self.autograd().borrow_mut().retains_grad, true) {
+            return Ok(());
+        }
+        let weak = self.downgrade();
+        let hook: TensorHook = Rc::new(move |grad| {
+            let Some(tensor) = Self::upgrade(&weak) else { return Ok(None) };
+            let kept = match tensor.grad() {
+                None => crate::ops::copy::clone(grad, MemoryFormat::Contiguous)?,
+                Some(before) => crate::ops::pointwise::add(&before, grad)?,
+            };
+            tensor.set_grad(Some(kept));
+            Ok(None)
+        });
+        node.add_hook(self.output_number(), next_hook(), hook);
+        Ok(())
+    }
+
+    /// `register_hook`.
+    ///
+    /// # Errors
+    ///
+    /// [`TorchError::Runtime`](crate::TorchError::Runtime) when it requires no gradient.
+    pub fn register_hook(&self, hook: TensorHook) -> Result<HookId> {
+        if !self.requires_grad() {
+            return runtime("cannot register a hook on a tensor that doesn't require gradient");
+        }
+        let id = next_hook();
+        match self.grad_fn() {
+            Some(node) => node.add_hook(self.output_number(), id, hook),
+            None => self.autograd().borrow_mut().hooks.push((id, hook)),
+        }
+        Ok(id)
+    }
+
+    /// `register_post_accumulate_grad_hook`.
+    ///
+    /// # Errors
+    ///
+    /// [`TorchError::Runtime`](crate::TorchError::Runtime) for what is not a leaf, or requires no gradient.
+    pub fn register_post_accumulate_grad_hook(&self, hook: PostAccumulateHook) -> Result<HookId> {
+        if !self.requires_grad() {
+            return runtime("cannot register a hook on a tensor that doesn't require gradient");
+        }
+        if !self.is_leaf() {
+            return runtime("post accumulate grad hooks cannot be registered on non-leaf tensors");
+        }
+        let id = next_hook();
+        self.autograd().borrow_mut().post_hooks.push((id, hook));
+        Ok(id)
+    }
+
+    /// Removes a hook of this tensor; nothing where there is none.
+    pub fn remove_hook(&self, id: HookId) {
+        let node = self.grad_fn();
+        let mut meta = self.autograd().borrow_mut();
+        meta.hooks.retain(|(other, _)| *other != id);
+        meta.post_hooks.retain(|(other, _)| *other != id);
+        if let Some(node) = node {
+            node.remove_hook(id);
+        }
+    }
+
+    /// `detach`: the same memory without history.
+    #[must_use]
+    pub fn detach(&self) -> Tensor {
+        let detached = self.shallow_copy();
+        detached.set_base(self);
+        detached
+    }
+
+    /// `detach_`.
+    pub fn detach_in_place(&self) {
+        let mut meta = self.autograd().borrow_mut();
+        meta.requires_grad = false;
+        meta.output_number = 0;
+        let node = meta.grad_fn.take();
+        drop(meta);
+        drop(node);
+    }
+
+    pub(crate) fn set_history(&self, node: &Rc<Node>, output: usize) {
+        let mut meta = self.autograd().borrow_mut();
+        meta.output_number = output;
+        let old = meta.grad_fn.replace(Rc::clone(node));
+        drop(meta);
+        drop(old);
+    }
+
+    /// Where its gradient flows to: its function, or the accumulator of a leaf.
+    #[must_use]
+    pub fn gradient_edge(&self) -> Option<Edge> {
+        if let Some(node) = self.grad_fn() {
+            return Some(Edge { node, input: self.output_number() });
+        }
+        if !self.requires_grad() {
+            return None;
+        }
+        let existing = self.autograd().borrow().accumulator.upgrade();
+        let node = existing.unwrap_or_else(|| {
+            let node = Node::accumulator(self);
+            self.autograd().borrow_mut().accumulator = Rc::downgrade(&node);
+            node
+        });
+        Some(Edge { node, input: 0 })
+    }
+
+    /// Refuses what PyTorch refuses before it changes a tensor in place (`check_inplace`).
+    pub(crate) fn check_in_place(&self) -> Result<()> {
+        if !GradMode::is_enabled() || !self.requires_grad() {
+            return Ok(());
+        }
+        if self.is_leaf() {
+            if let Some(base) = self.base() {
+                if base.requires_grad() && base.is_leaf() {
+                    return runtime(
+                        "a view of a leaf Variable that requires grad is being used in an in-place operation.",
+                    );
+                }
+                return Ok(());
+            }
+            return runtime("a leaf Variable that requires grad is being used in an in-place operation.");
+        }
+        if let Some(base) = self.base().filter(Tensor::requires_grad).filter(Tensor::is_leaf) {
+            let _ = base;
+            return runtime(
+                "a view of a leaf Variable that requires grad is being used in an in-place operation.",
+            );
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn without_grad<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let _guard = GradModeGuard::new(false);
+    work()
+}

@@ -1,0 +1,57 @@
+use std::any::Any;
+use std::fmt;
+use std::rc::Rc;
+
+/// Why an operator failed; the variant is the class of the Python exception, the text is PyTorch's.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TorchError {
+    /// `torch.OutOfMemoryError`.
+    #[error("{0}")]
+    OutOfMemory(String),
+    /// `RuntimeError`.
+    #[error("{0}")]
+    Runtime(String),
+    /// `TypeError`.
+    #[error("{0}")]
+    Type(String),
+    /// `ValueError`.
+    #[error("{0}")]
+    Value(String),
+    /// `IndexError`.
+    #[error("{0}")]
+    Index(String),
+    /// `NotImplementedError`: PyTorch can do this, this crate cannot.
+    #[error("{0}")]
+    NotImplemented(String),
+    /// What a callback (a hook, a backward written in Python) failed with, handed through unread.
+    #[error("a callback failed: {0}")]
+    Callback(Foreign),
+}
+
+/// An error of the caller's own kind.
+#[derive(Clone)]
+pub struct Foreign(pub Rc<dyn Any>);
+
+impl fmt::Debug for Foreign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Foreign")
+    }
+}
+
+impl fmt::Display for Foreign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an error of the caller's")
+    }
+}
+
+/// The result of everything that can fail here.
+pub type Result<T> = std::result::Result<T, TorchError>;
+
+pub(crate) fn runtime<T>(text: impl Into<String>) -> Result<T> {
+    Err(TorchError::Runtime(text.into()))
+}
+
+pub(crate) fn not_implemented<T>(text: impl Into<String>) -> Result<T> {
+    Err(TorchError::NotImplemented(text.into()))
+}

@@ -1,0 +1,59 @@
+//! PyTorch's tensors, operators and automatic differentiation, as far as memory goes: shapes, types and storages, and no
+//! values on a GPU.
+//!
+//! A [`Session`] holds what PyTorch keeps in globals. Operators are called by name ([`call`]) or as methods of [`Tensor`];
+//! each takes and gives back GPU memory in the order in which PyTorch 2.11 does, from our allocator over a virtual device.
+//! What rests on no record of a real GPU leaves a [`Mark`].
+//!
+//! # Reading order
+//!
+//! `dtype`, `value` and `profile` (plain data), `memory` (one GPU), `session` (globals), `tensor`, `schema` and `registry`
+//! (calls by name), `iterator` (shapes and strides of results), `ops` (the operators, by family), `autograd`, `autocast`.
+
+#![forbid(unsafe_code)]
+#![allow(dead_code, reason = "operators that call these are added family by family")]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    reason = "sizes are PyTorch's int64, and sizes in bytes are not negative"
+)]
+#![allow(clippy::similar_names, clippy::many_single_char_names, reason = "ATen's names: mat1, mat2, q, k, v")]
+#![allow(
+    clippy::must_use_candidate,
+    clippy::unnecessary_wraps,
+    clippy::match_same_arms,
+    clippy::single_match_else,
+    clippy::too_many_lines,
+    clippy::fn_params_excessive_bools,
+    reason = "setters give back what was before, and the rows of a table have one type"
+)]
+#![allow(clippy::needless_pass_by_value, reason = "an argument that is moved in dies inside, as in ATen")]
+
+pub mod autocast;
+pub mod autograd;
+mod dtype;
+mod error;
+mod iterator;
+pub mod memory;
+mod ops;
+mod profile;
+mod registry;
+mod schema;
+pub mod session;
+mod tensor;
+mod value;
+
+pub use dtype::{Dtype, promote};
+pub use error::{Foreign, Result, TorchError};
+pub use profile::GpuProfile;
+pub use registry::{Operator, call, lookup, names};
+pub use session::{Mark, Session, Settings, install, session};
+pub use tensor::{
+    Device, Shape, Storage, Tensor, TensorImpl, channels_last_strides, contiguous_strides, numel,
+};
+pub use value::{MemoryFormat, Scalar, Value};
+
+#[cfg(test)]
+mod tests;

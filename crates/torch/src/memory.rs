@@ -1,0 +1,427 @@
+//! One GPU's memory: our allocator over the virtual device, and what is noted about each allocation.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use blockyard_allocator::{AllocError, AllocatorConfig, BackendAllocation, BackendAllocator};
+use blockyard_device::VirtualDevice;
+use blockyard_record::{
+    AllocationId, Bytes, Event, EventSink, Outcome, PoolId, Recorder, Recording, RunInfo, Snapshot, Stats,
+    StreamId,
+};
+
+use crate::error::runtime;
+use crate::session::Notes;
+use crate::{GpuProfile, Result, TorchError};
+
+/// What a block is for, as memory profilers say it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Category {
+    /// Nothing of the below: dies soon.
+    #[default]
+    Temporary,
+    /// A tensor that the program made itself: inputs, targets, buffers.
+    Input,
+    /// `nn.Parameter`, or a leaf that requires a gradient.
+    Parameter,
+    /// A leaf's `.grad`.
+    Gradient,
+    /// State of an optimizer.
+    OptimizerState,
+    /// Kept for the backward pass.
+    Activation,
+    /// Memory of a library: cuBLAS, cuDNN, CUB.
+    Workspace,
+}
+
+/// What of a training step runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// Anything that is none of the others.
+    #[default]
+    Forward,
+    /// The autograd engine.
+    Backward,
+    /// An optimizer's step.
+    Optimizer,
+}
+
+/// Where an allocation comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The recording's id of the allocation.
+    pub allocation: Option<AllocationId>,
+    /// Bytes as requested.
+    pub requested: Bytes,
+    /// The source line that ran, 0 where none did.
+    pub line: u32,
+    /// The operator, or the autograd node.
+    pub operator: &'static str,
+    /// What of a training step ran.
+    pub phase: Phase,
+    /// What it is for, as far as known by now.
+    pub category: Category,
+    /// The size or the existence of this allocation rests on no record.
+    pub is_estimated: bool,
+}
+
+/// One request of the log ([`CudaDevice::start_log`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogEntry {
+    /// An allocation: its number (an index into [`CudaDevice::origins`]) and the bytes requested.
+    Allocate(u32, u64),
+    /// The free of that allocation.
+    Free(u32),
+}
+
+#[derive(Debug)]
+struct Sink {
+    recorder: Option<Recorder>,
+}
+
+impl EventSink for Sink {
+    fn record(&mut self, event: Event) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.record(event);
+        }
+    }
+}
+
+type Allocator = BackendAllocator<VirtualDevice, Sink>;
+
+/// One GPU of a session.
+#[derive(Debug)]
+pub struct CudaDevice {
+    index: u8,
+    allocator: RefCell<Option<Allocator>>,
+    stream: Cell<StreamId>,
+    notes: Rc<Notes>,
+    origins: RefCell<Vec<Origin>>,
+    step_lines: RefCell<Vec<u32>>,
+    log: RefCell<Option<Vec<LogEntry>>>,
+}
+
+/// Memory of a GPU in use; dropping it gives the block back.
+#[derive(Debug)]
+pub struct Block {
+    device: Rc<CudaDevice>,
+    allocation: RefCell<Option<BackendAllocation>>,
+    number: u32,
+}
+
+impl CudaDevice {
+    pub(crate) fn new(
+        index: u8,
+        profile: &GpuProfile,
+        config: &AllocatorConfig,
+        is_recorded: bool,
+        notes: Rc<Notes>,
+    ) -> Self {
+        let recorder = is_recorded.then(|| {
+            Recorder::new(RunInfo {
+                title: format!("cuda:{index}"),
+                config: config.text().to_owned(),
+                capacity: profile.total_memory,
+                max_split_size: config.max_split_size_signed(),
+                backend: config.backend(),
+            })
+        });
+        let device = VirtualDevice::new(profile.total_memory);
+        Self {
+            index,
+            allocator: RefCell::new(Some(BackendAllocator::new(device, config.clone(), Sink { recorder }))),
+            stream: Cell::new(StreamId::DEFAULT),
+            notes,
+            origins: RefCell::default(),
+            step_lines: RefCell::default(),
+            log: RefCell::default(),
+        }
+    }
+
+    /// The device's number.
+    #[must_use]
+    pub fn index(&self) -> u8 {
+        self.index
+    }
+
+    /// The stream that operators of this device run on.
+    #[must_use]
+    pub fn current_stream(&self) -> StreamId {
+        self.stream.get()
+    }
+
+    /// Makes operators of this device run on another stream; returns the one before.
+    pub fn set_current_stream(&self, stream: StreamId) -> StreamId {
+        self.stream.replace(stream)
+    }
+
+    /// Takes a block on the current stream; `None` for no bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`TorchError::OutOfMemory`] with PyTorch's text.
+    pub fn allocate(self: &Rc<Self>, requested: Bytes, category: Category) -> Result<Option<Block>> {
+        if requested.is_zero() {
+            return Ok(None);
+        }
+        let allocation = self.step(|allocator| allocator.allocate(requested, self.stream.get()))?;
+        let mut origins = self.origins.borrow_mut();
+        let number = u32::try_from(origins.len()).unwrap_or(u32::MAX);
+        origins.push(Origin {
+            allocation: allocation.id(),
+            requested,
+            line: self.notes.line(),
+            operator: self.notes.operator.get(),
+            phase: self.notes.phase.get(),
+            category,
+            is_estimated: self.notes.is_estimating.get(),
+        });
+        if let Some(log) = self.log.borrow_mut().as_mut() {
+            log.push(LogEntry::Allocate(number, requested.get()));
+        }
+        Ok(Some(Block { device: Rc::clone(self), allocation: RefCell::new(Some(allocation)), number }))
+    }
+
+    /// Does one request and ends the recording's step.
+    fn step<T>(
+        &self,
+        request: impl FnOnce(&mut Allocator) -> std::result::Result<T, AllocError>,
+    ) -> Result<T> {
+        let mut borrowed = self.allocator.borrow_mut();
+        let Some(allocator) = borrowed.as_mut() else {
+            return runtime("the recording of this device is finished");
+        };
+        let result = request(allocator);
+        let (outcome, result) = match result {
+            Ok(value) => (Outcome::Done, Ok(value)),
+            Err(error) => {
+                let text = error.to_string();
+                match error {
+                    AllocError::OutOfMemory(_)
+                    | AllocError::MallocAsyncOutOfMemory(_)
+                    | AllocError::UncachedOutOfMemory { .. }
+                    | AllocError::TooLarge { .. } => {
+                        (Outcome::OutOfMemory(text.clone()), Err(TorchError::OutOfMemory(text)))
+                    }
+                    _ => (Outcome::Refused(text.clone()), Err(TorchError::Runtime(text))),
+                }
+            }
+        };
+        if let Some(recorder) = &mut allocator.sink_mut().recorder {
+            recorder.finish_step(outcome);
+            self.step_lines.borrow_mut().push(self.notes.line());
+        }
+        result
+    }
+
+    /// `torch.cuda.empty_cache` for this device.
+    ///
+    /// # Errors
+    ///
+    /// [`TorchError::Runtime`] when the device fails.
+    pub fn empty_cache(&self) -> Result<()> {
+        self.step(Allocator::empty_cache)
+    }
+
+    /// `torch.cuda.synchronize`: all work of all streams is done.
+    pub fn synchronize(&self) {
+        if let Some(allocator) = self.allocator.borrow_mut().as_mut() {
+            allocator.device_mut().advance_all();
+        }
+    }
+
+    /// All work of one stream is done.
+    pub fn synchronize_stream(&self, stream: StreamId) {
+        if let Some(allocator) = self.allocator.borrow_mut().as_mut() {
+            allocator.device_mut().advance(stream);
+        }
+    }
+
+    /// `torch.cuda.set_per_process_memory_fraction`.
+    ///
+    /// # Errors
+    ///
+    /// [`TorchError::Runtime`] for a fraction outside of 0 to 1.
+    pub fn set_memory_fraction(&self, fraction: f64) -> Result<()> {
+        self.step(|allocator| allocator.set_memory_fraction(fraction))
+    }
+
+    /// `torch.cuda.reset_peak_memory_stats`.
+    pub fn reset_peak_stats(&self) {
+        self.quietly(|allocator| {
+            allocator.reset_peak_stats();
+            Ok(())
+        });
+    }
+
+    /// `torch.cuda.reset_accumulated_memory_stats`.
+    pub fn reset_accumulated_stats(&self) {
+        self.quietly(|allocator| {
+            allocator.reset_accumulated_stats();
+            Ok(())
+        });
+    }
+
+    fn quietly(&self, request: impl FnOnce(&mut Allocator) -> std::result::Result<(), AllocError>) {
+        // After the recording was finished there is nothing to do it to.
+        let _finished = self.step(request);
+    }
+
+    /// The counters that `torch.cuda.memory_stats` shows.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.allocator.borrow().as_ref().map(BackendAllocator::stats).unwrap_or_default()
+    }
+
+    /// All segments and blocks at this moment.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        self.allocator.borrow().as_ref().map_or(Snapshot { segments: Vec::new() }, BackendAllocator::snapshot)
+    }
+
+    /// The settings.
+    #[must_use]
+    pub fn config(&self) -> Option<AllocatorConfig> {
+        self.allocator.borrow().as_ref().map(|allocator| allocator.config().clone())
+    }
+
+    /// `torch.cuda.MemPool()`: makes a memory pool.
+    ///
+    /// # Errors
+    ///
+    /// [`TorchError::Runtime`] where the backend has none.
+    pub fn create_pool(&self) -> Result<PoolId> {
+        self.step(|allocator| allocator.create_pool(blockyard_allocator::PoolOptions::default()))
+    }
+
+    /// `torch.cuda.use_mem_pool` begins.
+    ///
+    /// # Errors
+    ///
+    /// [`TorchError::Runtime`] with PyTorch's reason.
+    pub fn begin_pool(&self, pool: PoolId) -> Result<()> {
+        self.step(|allocator| allocator.begin_allocate_to_pool(pool, None))
+    }
+
+    /// `torch.cuda.use_mem_pool` ends.
+    ///
+    /// # Errors
+    ///
+    /// [`TorchError::Runtime`] with PyTorch's reason.
+    pub fn end_pool(&self, pool: PoolId) -> Result<()> {
+        self.step(|allocator| {
+            allocator.end_allocate_to_pool(pool)?;
+            allocator.release_pool(pool)
+        })
+    }
+
+    /// The last handle of a `MemPool` is gone.
+    ///
+    /// # Errors
+    ///
+    /// [`TorchError::Runtime`] with PyTorch's reason.
+    pub fn destroy_pool(&self, pool: PoolId) -> Result<()> {
+        self.step(|allocator| allocator.destroy_pool(pool))
+    }
+
+    /// Where each allocation so far came from, by its number.
+    #[must_use]
+    pub fn origins(&self) -> Vec<Origin> {
+        self.origins.borrow().clone()
+    }
+
+    /// The source line of each of the recording's steps.
+    #[must_use]
+    pub fn step_lines(&self) -> Vec<u32> {
+        self.step_lines.borrow().clone()
+    }
+
+    /// Names the stretch of steps that begins now.
+    pub fn label(&self, text: &str) {
+        if let Some(recorder) =
+            self.allocator.borrow_mut().as_mut().and_then(|allocator| allocator.sink_mut().recorder.as_mut())
+        {
+            recorder.label(text);
+        }
+    }
+
+    /// Notes every request from now on, until [`CudaDevice::take_log`].
+    pub fn start_log(&self) {
+        *self.log.borrow_mut() = Some(Vec::new());
+    }
+
+    /// The requests since the last call; goes on noting.
+    pub fn take_log(&self) -> Vec<LogEntry> {
+        self.log.borrow_mut().as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Ends the recording; what is freed later is not in it. `None` if nothing was recorded, or it is finished.
+    ///
+    /// # Errors
+    ///
+    /// [`TorchError::Runtime`] when the run is too long to record.
+    pub fn finish(&self) -> Result<Option<Recording>> {
+        let Some(allocator) = self.allocator.borrow_mut().take() else { return Ok(None) };
+        let Some(recorder) = allocator.into_sink().recorder else { return Ok(None) };
+        recorder.finish().map(Some).map_err(|error| TorchError::Runtime(error.to_string()))
+    }
+}
+
+impl Block {
+    /// Its number: an index into [`CudaDevice::origins`].
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Its device.
+    #[must_use]
+    pub fn device(&self) -> &Rc<CudaDevice> {
+        &self.device
+    }
+
+    /// The address; 0 once it is gone.
+    #[must_use]
+    pub fn addr(&self) -> u64 {
+        self.allocation.borrow().as_ref().map_or(0, |allocation| allocation.addr().get())
+    }
+
+    /// `Tensor.record_stream`: not to be handed out again before this stream's work is done.
+    ///
+    /// # Errors
+    ///
+    /// [`TorchError::Runtime`] when the device fails.
+    pub fn record_stream(&self, stream: StreamId) -> Result<()> {
+        let allocation = self.allocation.borrow();
+        let Some(allocation) = allocation.as_ref() else { return Ok(()) };
+        self.device.step(|allocator| allocator.record_stream(allocation, stream))
+    }
+
+    /// Says what the block is for, once that is known.
+    pub fn set_category(&self, category: Category) {
+        if let Some(origin) = self.device.origins.borrow_mut().get_mut(self.number as usize) {
+            origin.category = category;
+        }
+    }
+
+    /// What the block is for.
+    #[must_use]
+    pub fn category(&self) -> Category {
+        self.device
+            .origins
+            .borrow()
+            .get(self.number as usize)
+            .map_or(Category::Temporary, |origin| origin.category)
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        let Some(allocation) = self.allocation.take() else { return };
+        if let Some(log) = self.device.log.borrow_mut().as_mut() {
+            log.push(LogEntry::Free(self.number));
+        }
+        // After the recording was finished nothing is left to give the block back to.
+        let _finished = self.device.step(|allocator| allocator.free(allocation));
+    }
+}

@@ -1,0 +1,30 @@
+//! The operators, by family. Each is one function with ATen's statements in ATen's order.
+
+pub(crate) mod copy;
+pub(crate) mod creation;
+mod einsum;
+mod exact;
+pub(crate) mod join;
+pub(crate) mod matmul;
+pub(crate) mod pointwise;
+pub(crate) mod reduce;
+pub(crate) mod sort;
+pub(crate) mod unary;
+pub(crate) mod views;
+
+use crate::registry::Entry;
+
+pub(crate) const TABLES: &[&[Entry]] = &[
+    creation::TABLE,
+    copy::TABLE,
+    copy::CASTS,
+    pointwise::TABLE,
+    pointwise::BINARY,
+    unary::TABLE,
+    unary::ACTIVATIONS,
+    unary::OTHERS,
+    join::TABLE,
+    reduce::TABLE,
+    matmul::TABLE,
+    views::TABLE,
+];

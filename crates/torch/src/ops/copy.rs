@@ -1,0 +1,363 @@
+//! Copies: between devices, types and orders of elements.
+
+use crate::autograd::{Context, Grads, record};
+use crate::error::runtime;
+use crate::iterator;
+use crate::memory::Category;
+use crate::registry::{Entry, op};
+use crate::schema::Args;
+use crate::{Device, Dtype, MemoryFormat, Result, Scalar, Storage, Tensor, Value, session};
+
+use super::creation::{empty_like_on, zeros_like};
+use super::exact;
+use super::views::expand;
+
+/// `at::empty_strided`.
+pub(crate) fn empty_strided(shape: &[i64], strides: &[i64], dtype: Dtype, device: Device) -> Result<Tensor> {
+    let mut last = 0_i64;
+    let mut is_empty = false;
+    for (size, stride) in shape.iter().zip(strides) {
+        is_empty |= *size == 0;
+        last = last.saturating_add((size - 1).saturating_mul(*stride));
+    }
+    let elements = if is_empty { 0 } else { last.saturating_add(1) };
+    let bytes = (elements.max(0) as u64).saturating_mul(dtype.size());
+    Ok(Tensor::over(Storage::new(device, bytes, Category::Temporary)?, shape, strides, 0, dtype))
+}
+
+fn grad_of(grads: &[Option<Tensor>]) -> Result<&Tensor> {
+    grads
+        .first()
+        .and_then(Option::as_ref)
+        .ok_or_else(|| crate::TorchError::Runtime("a gradient is missing".to_owned()))
+}
+
+fn pass_through(_: &Context<'_>, grads: &[Option<Tensor>]) -> Result<Grads> {
+    Ok(vec![Some(grad_of(grads)?.clone())])
+}
+
+/// `clone`.
+pub(crate) fn clone(tensor: &Tensor, format: MemoryFormat) -> Result<Tensor> {
+    let copy = empty_like_on(tensor, tensor.dtype(), tensor.device(), format)?;
+    copy_below(&copy, tensor, false)?;
+    record("CloneBackward0", &[tensor], &[&copy], &[], pass_through)?;
+    Ok(copy)
+}
+
+/// `contiguous`.
+pub(crate) fn contiguous(tensor: &Tensor) -> Result<Tensor> {
+    contiguous_in(tensor, MemoryFormat::Contiguous)
+}
+
+pub(crate) fn contiguous_in(tensor: &Tensor, format: MemoryFormat) -> Result<Tensor> {
+    if tensor.is_contiguous_in(format) { Ok(tensor.clone()) } else { clone(tensor, format) }
+}
+
+/// `Tensor.to` with all that it takes.
+pub(crate) fn to(
+    tensor: &Tensor,
+    dtype: Option<Dtype>,
+    device: Option<Device>,
+    copies: bool,
+    non_blocking: bool,
+    format: MemoryFormat,
+) -> Result<Tensor> {
+    let dtype = dtype.unwrap_or(tensor.dtype());
+    let device = device.unwrap_or(tensor.device());
+    let is_same_order = format == MemoryFormat::Preserve || tensor.suggested_format() == format;
+    if dtype == tensor.dtype() && device == tensor.device() && !copies && is_same_order {
+        return Ok(tensor.clone());
+    }
+    to_copy(tensor, dtype, device, non_blocking, format)
+}
+
+/// `_to_copy`.
+fn to_copy(
+    tensor: &Tensor,
+    dtype: Dtype,
+    device: Device,
+    non_blocking: bool,
+    format: MemoryFormat,
+) -> Result<Tensor> {
+    let copy = empty_like_on(tensor, dtype, device, format)?;
+    if tensor.is_wrapped_number() {
+        copy.set_wrapped_number();
+    }
+    copy_below(&copy, tensor, non_blocking)?;
+    if copy.storage().category() == Category::Temporary && !tensor.device().is_cuda() {
+        copy.storage().set_category(Category::Input);
+    }
+    let (from_dtype, from_device) = (tensor.dtype(), tensor.device());
+    record("ToCopyBackward0", &[tensor], &[&copy], &[], move |_, grads| {
+        Ok(vec![Some(to(
+            grad_of(grads)?,
+            Some(from_dtype),
+            Some(from_device),
+            false,
+            false,
+            MemoryFormat::Preserve,
+        )?)])
+    })?;
+    Ok(copy)
+}
+
+/// `to(dtype)`.
+pub(crate) fn to_dtype(tensor: &Tensor, dtype: Dtype) -> Result<Tensor> {
+    to(tensor, Some(dtype), None, false, false, MemoryFormat::Preserve)
+}
+
+/// `to(device)`.
+pub(crate) fn to_device(tensor: &Tensor, device: Device, non_blocking: bool) -> Result<Tensor> {
+    to(tensor, None, Some(device), false, non_blocking, MemoryFormat::Preserve)
+}
+
+/// `copy_` with history.
+pub(crate) fn copy_in_place(to: &Tensor, from: &Tensor) -> Result<()> {
+    copy_in_place_with(to, from, false)
+}
+
+pub(crate) fn copy_in_place_with(to: &Tensor, from: &Tensor, non_blocking: bool) -> Result<()> {
+    super::pointwise::change_in_place(to)?;
+    if iterator::broadcast(&[&to.shape(), &from.shape()])? != *to.shape() {
+        return runtime(format!(
+            "The expanded size of the tensor ({}) must match the existing size ({}) at non-singleton dimension 0.  Target \
+             sizes: {:?}.  Tensor sizes: {:?}",
+            to.size(0),
+            from.size(0),
+            to.shape(),
+            from.shape()
+        ));
+    }
+    copy_below(to, from, non_blocking)?;
+    let (dtype, device) = (from.dtype(), from.device());
+    record("CopyBackwards", &[to, from], &[to], &[], move |ctx, grads| {
+        let grad = grad_of(grads)?;
+        let to_grad = if ctx.wants(0) { Some(zeros_like(grad)?) } else { None };
+        let from_grad = if ctx.wants(1) {
+            Some(self::to(grad, Some(dtype), Some(device), false, false, MemoryFormat::Preserve)?)
+        } else {
+            None
+        };
+        Ok(vec![to_grad, from_grad])
+    })
+}
+
+/// The kernel of `copy_`, with the temporaries that copies across devices take.
+pub(crate) fn copy_below(to: &Tensor, from: &Tensor, non_blocking: bool) -> Result<()> {
+    let _no_grad = crate::autograd::GradModeGuard::new(false);
+    if to.numel() == 0 {
+        return Ok(());
+    }
+    exact::apply(Some(exact::same), &[from], to);
+    if needs_temporaries(to, from) {
+        return copy_through_temporaries(to, from, non_blocking);
+    }
+    if let (Device::Cuda(_), Device::Cpu) = (to.device(), from.device()) {
+        return Ok(());
+    }
+    if let (Device::Cpu, Device::Cuda(index)) = (to.device(), from.device())
+        && !non_blocking
+    {
+        let session = session();
+        let device = session.device(index)?;
+        device.synchronize_stream(device.current_stream());
+    }
+    Ok(())
+}
+
+fn needs_temporaries(to: &Tensor, from: &Tensor) -> bool {
+    if to.device() == from.device() || (!to.device().is_cuda() && !from.device().is_cuda()) {
+        return false;
+    }
+    if to.device().is_cuda() && from.device().is_cuda() {
+        return false;
+    }
+    let is_plain = to.shape() == from.shape()
+        && ((to.is_contiguous() && from.is_contiguous())
+            || (to.strides() == from.strides() && to.is_non_overlapping_and_dense()));
+    !(to.dtype() == from.dtype() && is_plain)
+}
+
+fn copy_through_temporaries(to: &Tensor, from: &Tensor, non_blocking: bool) -> Result<()> {
+    let target;
+    let source;
+    if to.device().is_cuda() || non_blocking {
+        target = if to.is_contiguous() {
+            to.clone()
+        } else {
+            empty_like_on(to, to.dtype(), to.device(), MemoryFormat::Contiguous)?
+        };
+        source = contiguous(&expand(&to_dtype(from, to.dtype())?, &to.shape())?)?;
+    } else {
+        target = if to.is_contiguous() && to.dtype() == from.dtype() {
+            to.clone()
+        } else {
+            empty_like_on(to, from.dtype(), to.device(), MemoryFormat::Contiguous)?
+        };
+        source = contiguous(&expand(from, &to.shape())?)?;
+    }
+    copy_below(&target, &source, non_blocking)?;
+    if !target.is_same(to) {
+        copy_below(to, &target, non_blocking)?;
+    }
+    drop(source);
+    Ok(())
+}
+
+/// `Tensor.item`: known for small tensors of the host, unknown for others.
+fn item(tensor: &Tensor) -> Result<Value> {
+    if tensor.numel() != 1 {
+        return runtime(format!("a Tensor with {} elements cannot be converted to Scalar", tensor.numel()));
+    }
+    if let Device::Cuda(index) = tensor.device() {
+        let session = session();
+        // The value goes through pinned memory of the host, and the stream is waited for.
+        let pinned = Storage::pinned(tensor.dtype().size())?;
+        let device = session.device(index)?;
+        device.synchronize_stream(device.current_stream());
+        drop(pinned);
+    }
+    Ok(crate::schema::known_or_unknown(tensor).into())
+}
+
+fn pin_memory(tensor: &Tensor) -> Result<Tensor> {
+    if tensor.storage().is_pinned() {
+        return Ok(tensor.clone());
+    }
+    if tensor.device() != Device::Cpu {
+        return runtime(format!(
+            "cannot pin 'torch.cuda.{}Tensor' only dense CPU tensors can be pinned",
+            tensor.dtype().scalar_name()
+        ));
+    }
+    let shape = tensor.shape();
+    let pinned = Tensor::over(
+        Storage::pinned(tensor.nbytes())?,
+        &shape,
+        &crate::contiguous_strides(&shape),
+        0,
+        tensor.dtype(),
+    );
+    copy_below(&pinned, tensor, false)?;
+    Ok(pinned)
+}
+
+fn cast(args: &Args, dtype: Dtype) -> Result<Value> {
+    let format = args.format_opt(1)?.unwrap_or(MemoryFormat::Preserve);
+    Ok(to(&args.t(0)?, Some(dtype), None, false, false, format)?.into())
+}
+
+fn cuda(args: &Args) -> Result<Value> {
+    let device = args.device_opt(1)?.unwrap_or_else(|| Device::Cuda(session().current_device()));
+    Ok(to(&args.t(0)?, None, Some(device), false, args.bool(2)?, MemoryFormat::Preserve)?.into())
+}
+
+fn to_call(args: &Args, dtype: Option<Dtype>, device: Option<Device>, at: usize) -> Result<Value> {
+    let format = args.format_opt(at + 2)?.unwrap_or(MemoryFormat::Preserve);
+    Ok(to(&args.t(0)?, dtype, device, args.bool(at + 1)?, args.bool(at)?, format)?.into())
+}
+
+fn type_as(tensor: &Tensor, other: &Tensor) -> Result<Tensor> {
+    to(tensor, Some(other.dtype()), Some(other.device()), false, false, MemoryFormat::Preserve)
+}
+
+fn tolist(tensor: &Tensor) -> Result<Value> {
+    let values = match tensor.values() {
+        Some(values) => values,
+        None => {
+            if tensor.device().is_cuda() {
+                to_device(tensor, Device::Cpu, false)?;
+            }
+            vec![Scalar::Unknown(tensor.dtype()); tensor.numel().max(0) as usize]
+        }
+    };
+    Ok(nest(&values, &tensor.shape()))
+}
+
+fn nest(values: &[Scalar], shape: &[i64]) -> Value {
+    match shape.split_first() {
+        None => values.first().copied().map_or(Value::None, Value::from),
+        Some((count, rest)) => {
+            let width = crate::numel(rest).max(0) as usize;
+            Value::List(
+                (0..(*count).max(0) as usize)
+                    .map(|index| {
+                        nest(values.get(index * width..(index + 1) * width).unwrap_or_default(), rest)
+                    })
+                    .collect(),
+            )
+        }
+    }
+}
+
+fn record_stream(args: &Args) -> Result<Value> {
+    let stream = blockyard_record::StreamId::new(args.int(1)?.max(0) as u64);
+    args.t(0)?.storage().with_block(|block| block.record_stream(stream)).unwrap_or(Ok(()))?;
+    Ok(Value::None)
+}
+
+macro_rules! casts {
+    ($($name:literal $dtype:ident,)*) => {
+        &[$(op(concat!($name, "(Tensor self, MemoryFormat? memory_format=None)"), |a| cast(a, Dtype::$dtype)),)*]
+    };
+}
+
+pub(crate) const CASTS: &[Entry] = casts! {
+    "float" F32, "double" F64, "half" F16, "bfloat16" BF16, "long" I64, "int" I32, "short" I16, "char" I8, "byte" U8,
+    "bool" Bool, "cfloat" C64,
+};
+
+macro_rules! to_schema {
+    ($middle:literal) => {
+        concat!(
+            "to(Tensor self, ",
+            $middle,
+            ", bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None)"
+        )
+    };
+}
+
+pub(crate) const TABLE: &[Entry] = &[
+    op("clone(Tensor self, *, MemoryFormat memory_format=preserve)", |a| {
+        Ok(clone(&a.t(0)?, a.format(1)?)?.into())
+    }),
+    op("contiguous(Tensor self, MemoryFormat memory_format=contiguous)", |a| {
+        Ok(contiguous_in(&a.t(0)?, a.format(1)?)?.into())
+    }),
+    op(to_schema!("Device device, ScalarType? dtype=None"), |a| {
+        to_call(a, a.dtype_opt(2)?, Some(a.device(1)?), 3)
+    }),
+    op(to_schema!("ScalarType dtype"), |a| to_call(a, Some(a.dtype(1)?), None, 2)),
+    op(to_schema!("Tensor other"), |a| {
+        let other = a.t(1)?;
+        to_call(a, Some(other.dtype()), Some(other.device()), 2)
+    }),
+    op(
+        "to(Tensor self, *, ScalarType? dtype=None, Device? device=None, bool non_blocking=False, bool copy=False, \
+         MemoryFormat? memory_format=None)",
+        |a| to_call(a, a.dtype_opt(1)?, a.device_opt(2)?, 3),
+    ),
+    op("type_as(Tensor self, Tensor other)", |a| Ok(type_as(&a.t(0)?, &a.t(1)?)?.into())),
+    op("cuda(Tensor self, Device? device=None, bool non_blocking=False)", cuda),
+    op("cpu(Tensor self)", |a| Ok(to_device(&a.t(0)?, Device::Cpu, false)?.into())),
+    op("pin_memory(Tensor self)", |a| Ok(pin_memory(&a.t(0)?)?.into())),
+    op("copy_(Tensor self, Operand src, bool non_blocking=False)", |a| {
+        let to = a.t(0)?;
+        copy_in_place_with(&to, &a.operand(1)?, a.bool(2)?)?;
+        Ok(to.into())
+    }),
+    op("item(Tensor self)", |a| item(&a.t(0)?)),
+    op("tolist(Tensor self)", |a| tolist(&a.t(0)?)),
+    op("record_stream(Tensor self, int s)", record_stream),
+    op("detach(Tensor self)", |a| Ok(a.t(0)?.detach().into())),
+    op("detach_(Tensor self)", |a| {
+        let tensor = a.t(0)?;
+        tensor.detach_in_place();
+        Ok(tensor.into())
+    }),
+    op("requires_grad_(Tensor self, bool requires_grad=True)", |a| {
+        let tensor = a.t(0)?;
+        tensor.set_requires_grad(a.bool(1)?)?;
+        Ok(tensor.into())
+    }),
+];

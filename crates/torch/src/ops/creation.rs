@@ -1,0 +1,406 @@
+//! New tensors.
+
+use crate::autograd::GradMode;
+use crate::error::runtime;
+use crate::memory::Category;
+use crate::registry::{Entry, op};
+use crate::schema::Args;
+use crate::{
+    Device, Dtype, MemoryFormat, Result, Scalar, Storage, Tensor, TorchError, Value, contiguous_strides,
+};
+
+use super::copy::{empty_strided, to_device};
+use super::exact;
+
+pub(crate) fn check_sizes(shape: &[i64]) -> Result<()> {
+    if let Some(size) = shape.iter().find(|size| **size < 0) {
+        return runtime(format!("Trying to create tensor with negative dimension {size}: {shape:?}"));
+    }
+    Ok(())
+}
+
+/// `at::empty`.
+pub(crate) fn empty(shape: &[i64], dtype: Dtype, device: Device) -> Result<Tensor> {
+    empty_strided(shape, &contiguous_strides(shape), dtype, device)
+}
+
+/// `at::zeros`, on the host with known values.
+pub(crate) fn full(shape: &[i64], value: Scalar, dtype: Dtype, device: Device) -> Result<Tensor> {
+    let tensor = empty(shape, dtype, device)?;
+    set_all(&tensor, value);
+    Ok(tensor)
+}
+
+pub(crate) fn set_all(tensor: &Tensor, value: Scalar) {
+    if tensor.device() == Device::Cpu && tensor.numel() <= 4096 {
+        let values = vec![exact::cast(value, tensor.dtype()); tensor.numel().max(0) as usize];
+        tensor.set_values(Some(&values));
+    } else {
+        tensor.set_values(None);
+    }
+}
+
+pub(crate) fn zeros(shape: &[i64], dtype: Dtype, device: Device) -> Result<Tensor> {
+    full(shape, Scalar::Int(0), dtype, device)
+}
+
+/// `at::empty_like` with `preserve_format`.
+pub(crate) fn empty_like(like: &Tensor) -> Result<Tensor> {
+    empty_like_as(like, like.dtype(), MemoryFormat::Preserve)
+}
+
+/// `at::empty_like` with another type or order.
+pub(crate) fn empty_like_as(like: &Tensor, dtype: Dtype, format: MemoryFormat) -> Result<Tensor> {
+    empty_like_on(like, dtype, like.device(), format)
+}
+
+pub(crate) fn empty_like_on(
+    like: &Tensor,
+    dtype: Dtype,
+    device: Device,
+    format: MemoryFormat,
+) -> Result<Tensor> {
+    let shape = like.shape();
+    let strides = match format {
+        MemoryFormat::Preserve if like.is_non_overlapping_and_dense() => like.strides().to_vec(),
+        MemoryFormat::Preserve => crate::iterator::output_strides(&[like], &shape),
+        MemoryFormat::Contiguous => contiguous_strides(&shape),
+        MemoryFormat::ChannelsLast | MemoryFormat::ChannelsLast3d => crate::channels_last_strides(&shape),
+    };
+    empty_strided(&shape, &strides, dtype, device)
+}
+
+pub(crate) fn zeros_like(like: &Tensor) -> Result<Tensor> {
+    let tensor = empty_like(like)?;
+    set_all(&tensor, Scalar::Int(0));
+    Ok(tensor)
+}
+
+pub(crate) fn ones_like(like: &Tensor) -> Result<Tensor> {
+    let tensor = empty_like(like)?;
+    set_all(&tensor, Scalar::Int(1));
+    Ok(tensor)
+}
+
+/// `wrapped_scalar_tensor`: a Python number as a tensor that does not decide types.
+pub(crate) fn wrapped(scalar: Scalar) -> Tensor {
+    let tensor = host_scalar(scalar, scalar.dtype());
+    tensor.set_wrapped_number();
+    tensor
+}
+
+/// A tensor of the host without dimensions.
+pub(crate) fn host_scalar(scalar: Scalar, dtype: Dtype) -> Tensor {
+    // Host memory is not counted, so this cannot fail for want of it.
+    match empty(&[], dtype, Device::Cpu) {
+        Ok(tensor) => {
+            tensor.set_values(Some(&[scalar]));
+            tensor
+        }
+        Err(_) => Tensor::over(Storage::of_host(dtype.size()), &[], &[], 0, dtype),
+    }
+}
+
+struct Options {
+    dtype: Dtype,
+    device: Device,
+    requires_grad: bool,
+    is_pinned: bool,
+}
+
+fn made(shape: &[i64], options: &Options, value: Option<Scalar>) -> Result<Value> {
+    check_sizes(shape)?;
+    let tensor = if options.is_pinned {
+        let bytes = crate::numel(shape).max(0) as u64 * options.dtype.size();
+        Tensor::over(Storage::pinned(bytes)?, shape, &contiguous_strides(shape), 0, options.dtype)
+    } else {
+        empty(shape, options.dtype, options.device)?
+    };
+    match value {
+        Some(value) => set_all(&tensor, value),
+        None => tensor.set_values(None),
+    }
+    finish(tensor, options)
+}
+
+fn finish(tensor: Tensor, options: &Options) -> Result<Value> {
+    tensor.storage().set_category(Category::Input);
+    if options.requires_grad {
+        tensor.set_requires_grad(true)?;
+        tensor.storage().set_category(Category::Parameter);
+    }
+    Ok(tensor.into())
+}
+
+/// The four keywords that each of these functions ends with.
+fn options(args: &Args, at: usize, default: Dtype) -> Result<Options> {
+    Ok(Options {
+        dtype: args.dtype_opt(at)?.unwrap_or(default),
+        device: args.device_opt(at + 1)?.unwrap_or(default_device()),
+        requires_grad: args.bool(at + 2)?,
+        is_pinned: args.bool(at + 3)?,
+    })
+}
+
+fn default_device() -> Device {
+    crate::session().default_device()
+}
+
+fn default_dtype() -> Dtype {
+    crate::session().default_dtype()
+}
+
+fn like_options(args: &Args, at: usize, like: &Tensor) -> Result<(Dtype, Device, MemoryFormat, bool)> {
+    Ok((
+        args.dtype_opt(at)?.unwrap_or(like.dtype()),
+        args.device_opt(at + 1)?.unwrap_or(like.device()),
+        args.format_opt(at + 2)?.unwrap_or(MemoryFormat::Preserve),
+        args.bool(at + 3)?,
+    ))
+}
+
+fn made_like(args: &Args, at: usize, value: Option<Scalar>) -> Result<Value> {
+    let like = args.t(0)?;
+    let (dtype, device, format, requires_grad) = like_options(args, at, &like)?;
+    let tensor = empty_like_on(&like, dtype, device, format)?;
+    match value {
+        Some(value) => set_all(&tensor, value),
+        None => tensor.set_values(None),
+    }
+    finish(tensor, &Options { dtype, device, requires_grad, is_pinned: false })
+}
+
+fn new_like(args: &Args, at: usize, value: Option<Scalar>) -> Result<Value> {
+    let like = args.t(0)?;
+    let shape = args.ints(1)?;
+    let options = Options {
+        dtype: args.dtype_opt(at)?.unwrap_or(like.dtype()),
+        device: args.device_opt(at + 1)?.unwrap_or(like.device()),
+        requires_grad: args.bool(at + 2)?,
+        is_pinned: false,
+    };
+    made(&shape, &options, value)
+}
+
+fn arange(args: &Args, start: Scalar, end: Scalar, step: Scalar, at: usize) -> Result<Value> {
+    let is_float = [start, end, step].iter().any(|value| value.dtype().is_floating());
+    let options = options(args, at, if is_float { default_dtype() } else { Dtype::I64 })?;
+    let (Some(first), Some(last), Some(by)) = (start.to_f64(), end.to_f64(), step.to_f64()) else {
+        return runtime(
+            "the bounds of arange lie on the GPU and are not known here; use numbers in their place",
+        );
+    };
+    if by == 0.0 {
+        return runtime("step must be nonzero");
+    }
+    let count = ((last - first) / by).ceil();
+    if count < 0.0 {
+        return runtime("upper bound and lower bound inconsistent with step sign");
+    }
+    let count = count as i64;
+    let tensor = empty(&[count], options.dtype, options.device)?;
+    if options.device == Device::Cpu && count <= 4096 {
+        let values: Vec<Scalar> = (0..count)
+            .map(|index| {
+                let value = match (start, step) {
+                    (Scalar::Int(first), Scalar::Int(by)) => Scalar::Int(first + index * by),
+                    _ => Scalar::Float(first + index as f64 * by),
+                };
+                exact::cast(value, options.dtype)
+            })
+            .collect();
+        tensor.set_values(Some(&values));
+    }
+    finish(tensor, &options)
+}
+
+/// `torch.tensor`: shape and values from nested lists.
+fn tensor(args: &Args) -> Result<Value> {
+    let data = args.value(0)?.clone();
+    if let Value::Tensor(tensor) = &data {
+        let copy = super::copy::to(
+            &tensor.detach(),
+            args.dtype_opt(1)?,
+            args.device_opt(2)?,
+            true,
+            false,
+            MemoryFormat::Preserve,
+        )?;
+        let options = Options {
+            dtype: copy.dtype(),
+            device: copy.device(),
+            requires_grad: args.bool(3)?,
+            is_pinned: false,
+        };
+        return finish(copy, &options);
+    }
+    let mut shape = Vec::new();
+    let mut values = Vec::new();
+    flatten(&data, 0, &mut shape, &mut values)?;
+    let found = values.iter().fold(None, |found: Option<Dtype>, value| {
+        let own = match value.dtype() {
+            Dtype::F64 => default_dtype(),
+            other => other,
+        };
+        Some(found.map_or(own, |found| crate::promote(found, own)))
+    });
+    let options = options(args, 1, found.unwrap_or(default_dtype()))?;
+    let bytes = values.len() as u64 * options.dtype.size();
+    let strides = contiguous_strides(&shape);
+    let storage = if options.is_pinned { Storage::pinned(bytes)? } else { Storage::of_host(bytes) };
+    let host = Tensor::over(storage, &shape, &strides, 0, options.dtype);
+    let cast: Vec<Scalar> = values.iter().map(|value| exact::cast(*value, options.dtype)).collect();
+    host.set_values(Some(&cast));
+    let tensor = if options.device == Device::Cpu { host } else { to_device(&host, options.device, false)? };
+    finish(tensor, &options)
+}
+
+fn flatten(data: &Value, depth: usize, shape: &mut Vec<i64>, values: &mut Vec<Scalar>) -> Result<()> {
+    match data {
+        Value::List(items) => {
+            let count = items.len() as i64;
+            match shape.get(depth) {
+                None => shape.push(count),
+                Some(before) if *before != count => {
+                    return Err(TorchError::Value(format!(
+                        "expected sequence of length {before} at dim {depth} (got {count})"
+                    )));
+                }
+                Some(_) => {}
+            }
+            items.iter().try_for_each(|item| flatten(item, depth + 1, shape, values))
+        }
+        Value::Scalar(scalar) => {
+            values.push(*scalar);
+            Ok(())
+        }
+        Value::Tensor(tensor) if tensor.numel() == 1 => {
+            values.push(crate::schema::known_or_unknown(tensor));
+            Ok(())
+        }
+        other => Err(TorchError::Type(format!(
+            "new(): data must be a number or a list, not {}",
+            other.type_name()
+        ))),
+    }
+}
+
+/// `randperm` on a GPU sorts random keys; small ones do it in one kernel.
+fn randperm(args: &Args) -> Result<Value> {
+    let count = args.int(0)?;
+    let options = options(args, 1, Dtype::I64)?;
+    if !options.device.is_cuda() {
+        return made(&[count], &options, None);
+    }
+    finish(super::sort::randperm(count, options.dtype, options.device)?, &options)
+}
+
+fn linspace(args: &Args) -> Result<Value> {
+    let options = options(args, 3, default_dtype())?;
+    made(&[args.int(2)?], &options, None)
+}
+
+fn eye(args: &Args) -> Result<Value> {
+    let rows = args.int(0)?;
+    let options = options(args, 2, default_dtype())?;
+    made(&[rows, args.int_opt(1)?.unwrap_or(rows)], &options, None)
+}
+
+fn fill_(args: &Args, value: Option<Scalar>) -> Result<Value> {
+    let tensor = args.t(0)?;
+    let before = tensor.clone();
+    super::pointwise::change_in_place(&tensor)?;
+    match value {
+        Some(value) => set_all(&tensor, value),
+        None => tensor.set_values(None),
+    }
+    if GradMode::is_enabled() && tensor.requires_grad() {
+        crate::autograd::record("FillBackward0", &[&before], &[&tensor], &[], |_, grads| {
+            Ok(vec![grads.first().and_then(Option::as_ref).map(zeros_like).transpose()?])
+        })?;
+    }
+    Ok(tensor.into())
+}
+
+macro_rules! with_options {
+    ($text:literal) => {
+        concat!($text, ", *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False, bool pin_memory=False)")
+    };
+}
+
+macro_rules! with_like {
+    ($text:literal) => {
+        concat!(
+            $text,
+            ", *, ScalarType? dtype=None, Device? device=None, MemoryFormat? memory_format=None, bool requires_grad=False)"
+        )
+    };
+}
+
+macro_rules! with_new {
+    ($text:literal) => {
+        concat!($text, ", *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False)")
+    };
+}
+
+pub(crate) const TABLE: &[Entry] = &[
+    op(with_options!("empty(int[] size"), |a| made(&a.ints(0)?, &options(a, 1, default_dtype())?, None)),
+    op(with_options!("zeros(int[] size"), |a| {
+        made(&a.ints(0)?, &options(a, 1, default_dtype())?, Some(Scalar::Int(0)))
+    }),
+    op(with_options!("ones(int[] size"), |a| {
+        made(&a.ints(0)?, &options(a, 1, default_dtype())?, Some(Scalar::Int(1)))
+    }),
+    op(with_options!("rand(int[] size"), |a| made(&a.ints(0)?, &options(a, 1, default_dtype())?, None)),
+    op(with_options!("randn(int[] size"), |a| made(&a.ints(0)?, &options(a, 1, default_dtype())?, None)),
+    op(with_options!("full(int[] size, Scalar fill_value"), |a| {
+        let value = a.scalar(1)?;
+        let default = match value.dtype() {
+            Dtype::F64 => default_dtype(),
+            other => other,
+        };
+        made(&a.ints(0)?, &options(a, 2, default)?, Some(value))
+    }),
+    op(with_options!("randint(int low, int high, int[] size"), |a| {
+        made(&a.ints(2)?, &options(a, 3, Dtype::I64)?, None)
+    }),
+    op(with_options!("randint(int high, int[] size"), |a| {
+        made(&a.ints(1)?, &options(a, 2, Dtype::I64)?, None)
+    }),
+    op(with_options!("normal(float mean, float std, int[] size"), |a| {
+        made(&a.ints(2)?, &options(a, 3, default_dtype())?, None)
+    }),
+    op(with_options!("arange(Scalar start, Scalar end, Scalar step"), |a| {
+        arange(a, a.scalar(0)?, a.scalar(1)?, a.scalar(2)?, 3)
+    }),
+    op(with_options!("arange(Scalar start, Scalar end"), |a| {
+        arange(a, a.scalar(0)?, a.scalar(1)?, Scalar::Int(1), 2)
+    }),
+    op(with_options!("arange(Scalar end"), |a| arange(a, Scalar::Int(0), a.scalar(0)?, Scalar::Int(1), 1)),
+    op(with_options!("linspace(Scalar start, Scalar end, int steps"), linspace),
+    op(with_options!("logspace(Scalar start, Scalar end, int steps"), linspace),
+    op(with_options!("eye(int n, int? m=None"), eye),
+    op(with_options!("randperm(int n"), randperm),
+    op(with_options!("tensor(Any data"), tensor),
+    op(with_like!("empty_like(Tensor self"), |a| made_like(a, 1, None)),
+    op(with_like!("zeros_like(Tensor self"), |a| made_like(a, 1, Some(Scalar::Int(0)))),
+    op(with_like!("ones_like(Tensor self"), |a| made_like(a, 1, Some(Scalar::Int(1)))),
+    op(with_like!("rand_like(Tensor self"), |a| made_like(a, 1, None)),
+    op(with_like!("randn_like(Tensor self"), |a| made_like(a, 1, None)),
+    op(with_like!("full_like(Tensor self, Scalar fill_value"), |a| made_like(a, 2, Some(a.scalar(1)?))),
+    op(with_like!("randint_like(Tensor self, int low, int high"), |a| made_like(a, 3, None)),
+    op(with_like!("randint_like(Tensor self, int high"), |a| made_like(a, 2, None)),
+    op(with_new!("new_empty(Tensor self, int[] size"), |a| new_like(a, 2, None)),
+    op(with_new!("new_zeros(Tensor self, int[] size"), |a| new_like(a, 2, Some(Scalar::Int(0)))),
+    op(with_new!("new_ones(Tensor self, int[] size"), |a| new_like(a, 2, Some(Scalar::Int(1)))),
+    op(with_new!("new_full(Tensor self, int[] size, Scalar fill_value"), |a| {
+        new_like(a, 3, Some(a.scalar(2)?))
+    }),
+    op("zero_(Tensor self)", |a| fill_(a, Some(Scalar::Int(0)))),
+    op("fill_(Tensor self, Scalar value)", |a| fill_(a, Some(a.scalar(1)?))),
+    op("uniform_(Tensor self, float from=0, float to=1)", |a| fill_(a, None)),
+    op("normal_(Tensor self, float mean=0, float std=1)", |a| fill_(a, None)),
+    op("random_(Tensor self, int? from=None, int? to=None)", |a| fill_(a, None)),
+    op("bernoulli_(Tensor self, float p=0.5)", |a| fill_(a, None)),
+    op("exponential_(Tensor self, float lambd=1)", |a| fill_(a, None)),
+];

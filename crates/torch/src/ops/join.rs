@@ -1,0 +1,183 @@
+//! Tensors made of several others, and repetitions.
+
+use crate::autocast::Cast;
+use crate::autograd::record;
+use crate::dtype::ResultType;
+use crate::error::runtime;
+use crate::iterator::common_device;
+use crate::registry::{Entry, op};
+use crate::{Dtype, MemoryFormat, Result, Tensor};
+
+use super::copy::{self, to_dtype};
+use super::creation::{empty, zeros};
+use super::reduce;
+use super::views::{self, first, narrow, select, unsqueeze, wrap};
+
+/// `cat`.
+pub(crate) fn cat(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
+    let inputs: Vec<&Tensor> = tensors.iter().collect();
+    let cast = Cast::widest(&inputs);
+    let tensors: Vec<Tensor> = tensors.iter().map(|tensor| cast.apply(tensor)).collect::<Result<_>>()?;
+    let is_skipped = |tensor: &Tensor| *tensor.shape() == [0];
+    let Some(like) = tensors.iter().find(|tensor| !is_skipped(tensor)).or(tensors.first()) else {
+        return runtime("torch.cat(): expected a non-empty list of Tensors");
+    };
+    if like.dim() == 0 {
+        return runtime("zero-dimensional tensor (at position 0) cannot be concatenated");
+    }
+    let at = wrap(dim, like.dim())?;
+    let mut shape = like.shape().to_vec();
+    let mut total = 0;
+    for (number, tensor) in tensors.iter().enumerate().filter(|(_, tensor)| !is_skipped(tensor)) {
+        let own = tensor.shape();
+        let fits = own.len() == shape.len()
+            && own.iter().zip(&shape).enumerate().all(|(index, (a, b))| index == at || a == b);
+        if !fits {
+            let other = own.iter().zip(&shape).enumerate().find(|(index, (a, b))| *index != at && a != b);
+            let (expected, got) = other.map_or((0, 0), |(_, (a, b))| (*b, *a));
+            return runtime(format!(
+                "Sizes of tensors must match except in dimension {at}. Expected size {expected} but got size {got} for \
+                 tensor number {number} in the list."
+            ));
+        }
+        total += tensor.size(at as i64);
+    }
+    if let Some(size) = shape.get_mut(at) {
+        *size = total;
+    }
+    let inputs: Vec<&Tensor> = tensors.iter().collect();
+    let device = common_device(&inputs)?;
+    let dtype = inputs
+        .iter()
+        .fold(ResultType::default(), |sum, tensor| sum.add(tensor.dtype(), tensor.dim() == 0, false))
+        .get();
+    let is_channels_last =
+        tensors.iter().all(|tensor| tensor.suggested_format() == MemoryFormat::ChannelsLast);
+    let output = if is_channels_last && shape.len() == 4 {
+        copy::empty_strided(&shape, &crate::channels_last_strides(&shape), dtype, device)?
+    } else {
+        empty(&shape, dtype, device)?
+    };
+    fill_values(&tensors, &output, at);
+    let parts: Vec<(i64, Dtype, bool)> =
+        tensors.iter().map(|tensor| (tensor.size(at as i64), tensor.dtype(), is_skipped(tensor))).collect();
+    record("CatBackward0", &inputs, &[&output], &[], move |ctx, grads| {
+        let grad = first(grads)?;
+        let mut start = 0;
+        let mut results = Vec::with_capacity(parts.len());
+        for (number, (size, dtype, is_skipped)) in parts.iter().enumerate() {
+            if *is_skipped {
+                results.push(Some(zeros(&[0], *dtype, grad.device())?));
+                continue;
+            }
+            let part = if ctx.wants(number) {
+                Some(to_dtype(&narrow(grad, at as i64, start, *size)?, *dtype)?)
+            } else {
+                None
+            };
+            start += size;
+            results.push(part);
+        }
+        Ok(results)
+    })?;
+    Ok(output)
+}
+
+fn fill_values(tensors: &[Tensor], output: &Tensor, at: usize) {
+    let values: Option<Vec<Vec<crate::Scalar>>> = tensors.iter().map(Tensor::values).collect();
+    let joined = values.filter(|_| at == 0).map(|values| values.concat());
+    output.set_values(joined.as_deref());
+}
+
+/// `stack`.
+pub(crate) fn stack(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
+    let inputs: Vec<&Tensor> = tensors.iter().collect();
+    let cast = Cast::widest(&inputs);
+    let tensors: Vec<Tensor> = tensors.iter().map(|tensor| cast.apply(tensor)).collect::<Result<_>>()?;
+    let Some(like) = tensors.first() else {
+        return runtime("stack expects a non-empty TensorList");
+    };
+    let at = wrap(dim, like.dim() + 1)?;
+    for (number, tensor) in tensors.iter().enumerate() {
+        if tensor.shape() != like.shape() {
+            return runtime(format!(
+                "stack expects each tensor to be equal size, but got {:?} at entry 0 and {:?} at entry {number}",
+                like.shape(),
+                tensor.shape()
+            ));
+        }
+    }
+    let inputs: Vec<&Tensor> = tensors.iter().collect();
+    let output = {
+        let _no_grad = crate::autograd::GradModeGuard::new(false);
+        let parts = tensors.iter().map(|tensor| unsqueeze(tensor, at as i64)).collect::<Result<Vec<_>>>()?;
+        cat(&parts, at as i64)?
+    };
+    record("StackBackward0", &inputs, &[&output], &[], move |ctx, grads| {
+        let grad = first(grads)?;
+        let count = grad.size(at as i64);
+        (0..count)
+            .map(
+                |index| {
+                    if ctx.wants(index as usize) {
+                        select(grad, at as i64, index).map(Some)
+                    } else {
+                        Ok(None)
+                    }
+                },
+            )
+            .collect()
+    })?;
+    Ok(output)
+}
+
+/// `repeat`.
+fn repeat(tensor: &Tensor, repeats: &[i64]) -> Result<Tensor> {
+    if repeats.len() < tensor.dim() {
+        return runtime(
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor",
+        );
+    }
+    let missing = repeats.len() - tensor.dim();
+    let padded: Vec<i64> = std::iter::repeat_n(1, missing).chain(tensor.shape().iter().copied()).collect();
+    let target: Vec<i64> = padded.iter().zip(repeats).map(|(size, count)| size * count).collect();
+    let output = empty(&target, tensor.dtype(), tensor.device())?;
+    let (from, repeats) = (tensor.shape(), repeats.to_vec());
+    record("RepeatBackward0", &[tensor], &[&output], &[], move |_, grads| {
+        // repeat_backward: leading repeats are summed first, then the tiles of each dimension.
+        let mut grad = first(grads)?.clone();
+        let leading = repeats.len() - from.len();
+        if leading > 0 {
+            grad = reduce::sum(&grad, Some(&(0..leading as i64).collect::<Vec<_>>()), false, None)?;
+        }
+        let (mut shape, mut dims) = (Vec::new(), Vec::new());
+        for (size, count) in from.iter().zip(repeats.iter().skip(leading)) {
+            if *count != 1 {
+                dims.push(shape.len() as i64);
+                shape.push(*count);
+            }
+            shape.push(*size);
+        }
+        if dims.is_empty() {
+            return Ok(vec![Some(grad)]);
+        }
+        let tiles = views::reshape(&grad, &shape)?;
+        Ok(vec![Some(reduce::sum(&tiles, Some(&dims), false, None)?)])
+    })?;
+    Ok(output)
+}
+
+fn tile(tensor: &Tensor, dims: &[i64]) -> Result<Tensor> {
+    let missing = tensor.dim().saturating_sub(dims.len());
+    let repeats: Vec<i64> = std::iter::repeat_n(1, missing).chain(dims.iter().copied()).collect();
+    repeat(tensor, &repeats)
+}
+
+pub(crate) const TABLE: &[Entry] = &[
+    op("cat(Tensor[] tensors, int dim=0)", |a| Ok(cat(&a.tensors(0)?, a.int(1)?)?.into())),
+    op("concat(Tensor[] tensors, int dim=0)", |a| Ok(cat(&a.tensors(0)?, a.int(1)?)?.into())),
+    op("concatenate(Tensor[] tensors, int dim=0)", |a| Ok(cat(&a.tensors(0)?, a.int(1)?)?.into())),
+    op("stack(Tensor[] tensors, int dim=0)", |a| Ok(stack(&a.tensors(0)?, a.int(1)?)?.into())),
+    op("repeat(Tensor self, int[] repeats)", |a| Ok(repeat(&a.t(0)?, &a.ints(1)?)?.into())),
+    op("tile(Tensor self, int[] dims)", |a| Ok(tile(&a.t(0)?, &a.ints(1)?)?.into())),
+];

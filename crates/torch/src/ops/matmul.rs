@@ -1,0 +1,488 @@
+//! Matrix products, and the workspaces that cuBLAS takes for them.
+
+use crate::autocast::Cast;
+use crate::autograd::{Save, record};
+use crate::error::runtime;
+use crate::iterator;
+use crate::registry::{Entry, op};
+use crate::session::Library;
+use crate::{Device, Dtype, MemoryFormat, Result, Scalar, Tensor, session};
+
+use super::copy::{self, contiguous};
+use super::creation::empty;
+use super::pointwise::{add_in_place, maybe_multiply, mul};
+use super::views::{expand, first, reshape, squeeze, t, transpose, unsafe_view, unsqueeze, view};
+
+const ONE: Scalar = Scalar::Int(1);
+
+fn shape2(tensor: &Tensor) -> (i64, i64) {
+    (tensor.size(0), tensor.size(1))
+}
+
+fn stride(tensor: &Tensor, dim: usize) -> i64 {
+    tensor.strides().get(dim).copied().unwrap_or(1)
+}
+
+fn take(library: Library, device: Device) -> Result<()> {
+    if let Device::Cuda(index) = device {
+        let session = session();
+        session.take_workspace(library, session.device(index)?)?;
+    }
+    Ok(())
+}
+
+/// `prepare_matrix_for_cublas`: a copy where rows and columns both have gaps.
+fn prepare(matrix: &Tensor) -> Result<Tensor> {
+    let (rows, columns) = shape2(matrix);
+    let (row_stride, column_stride) = (stride(matrix, 0), stride(matrix, 1));
+    let is_readable = matrix.is_non_overlapping_and_dense()
+        || (row_stride == 1 && column_stride >= rows.max(1))
+        || (column_stride == 1 && row_stride >= columns.max(1));
+    if is_readable { Ok(matrix.clone()) } else { below(|| copy::clone(matrix, MemoryFormat::Contiguous)) }
+}
+
+fn below<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let _no_grad = crate::autograd::GradModeGuard::new(false);
+    work()
+}
+
+fn check_dtypes(a: &Tensor, b: &Tensor) -> Result<()> {
+    iterator::common_device(&[a, b])?;
+    if a.dtype() != b.dtype() {
+        let name = |dtype: Dtype| match dtype {
+            Dtype::F32 => "float".to_owned(),
+            Dtype::F64 => "double".to_owned(),
+            Dtype::I64 => "long int".to_owned(),
+            other => format!("c10::{}", other.scalar_name()),
+        };
+        return runtime(format!(
+            "expected mat1 and mat2 to have the same dtype, but got: {} != {}",
+            name(a.dtype()),
+            name(b.dtype())
+        ));
+    }
+    Ok(())
+}
+
+fn check_shapes(a: &Tensor, b: &Tensor) -> Result<()> {
+    check_dtypes(a, b)?;
+    let ((m, k), (k2, n)) = (shape2(a), shape2(b));
+    if k != k2 {
+        return runtime(format!("mat1 and mat2 shapes cannot be multiplied ({m}x{k} and {k2}x{n})"));
+    }
+    Ok(())
+}
+
+/// A kernel of cuBLAS over two matrices.
+fn gemm(a: &Tensor, b: &Tensor, library: Option<Library>) -> Result<()> {
+    if !a.device().is_cuda() || a.size(0) == 0 || b.size(1) == 0 || a.numel() == 0 {
+        return Ok(());
+    }
+    let first = prepare(a)?;
+    let second = prepare(b)?;
+    take(library.unwrap_or(Library::Cublas), a.device())?;
+    drop(second);
+    drop(first);
+    Ok(())
+}
+
+/// `mm`.
+pub(crate) fn mm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let cast = Cast::lower(a.device());
+    let (a, b) = (&cast.apply(a)?, &cast.apply(b)?);
+    if a.dim() != 2 {
+        return runtime("self must be a matrix");
+    }
+    if b.dim() != 2 {
+        return runtime("mat2 must be a matrix");
+    }
+    check_shapes(a, b)?;
+    let output = empty(&[a.size(0), b.size(1)], a.dtype(), a.device())?;
+    gemm(a, b, None)?;
+    let saved = [Save::InputIf(a.requires_grad(), b), Save::InputIf(b.requires_grad(), a)];
+    let (a_like, b_like) = (Layout::of(a), Layout::of(b));
+    record("MmBackward0", &[a, b], &[&output], &saved, move |ctx, grads| {
+        let grad = first(grads)?;
+        let to_b = if ctx.wants(1) { Some(mat2_backward(grad, &ctx.saved(1)?, b_like, ONE)?) } else { None };
+        let to_a = if ctx.wants(0) { Some(mat1_backward(grad, &ctx.saved(0)?, a_like, ONE)?) } else { None };
+        Ok(vec![to_a, to_b])
+    })?;
+    Ok(output)
+}
+
+/// Whether a matrix was stored column by column, which its gradient then is, too.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    is_column_major: bool,
+}
+
+impl Layout {
+    fn of(matrix: &Tensor) -> Self {
+        Self { is_column_major: stride(matrix, 0) == 1 && stride(matrix, 1) == matrix.size(0) }
+    }
+}
+
+fn mat1_backward(grad: &Tensor, mat2: &Tensor, layout: Layout, alpha: Scalar) -> Result<Tensor> {
+    if layout.is_column_major {
+        return maybe_multiply(&t(&mm(mat2, &t(grad)?)?)?, alpha);
+    }
+    maybe_multiply(&mm(grad, &t(mat2)?)?, alpha)
+}
+
+fn mat2_backward(grad: &Tensor, mat1: &Tensor, layout: Layout, alpha: Scalar) -> Result<Tensor> {
+    if layout.is_column_major {
+        return maybe_multiply(&t(&mm(&t(grad)?, mat1)?)?, alpha);
+    }
+    maybe_multiply(&mm(&t(mat1)?, grad)?, alpha)
+}
+
+/// `addmm`.
+pub(crate) fn addmm(bias: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
+    let cast = Cast::lower(a.device());
+    let b = &cast.apply(b)?;
+    let a = &cast.apply(a)?;
+    let bias = &cast.apply(bias)?;
+    if a.dim() != 2 || b.dim() != 2 {
+        return runtime(format!("mat1 must be a matrix, got {}-D tensor", a.dim()));
+    }
+    check_shapes(a, b)?;
+    let output = empty(&[a.size(0), b.size(1)], a.dtype(), a.device())?;
+    let uses_lt = beta.to_f64() == Some(1.0)
+        && bias.dim() == 1
+        && bias.size(0) == b.size(1)
+        && bias.is_contiguous()
+        && matches!(a.dtype(), Dtype::F64 | Dtype::F32 | Dtype::F16 | Dtype::BF16)
+        && b.size(0) > 1
+        && b.size(1) > 1;
+    if !uses_lt {
+        expand(&bias.detach(), &output.shape())?;
+    }
+    gemm(a, b, uses_lt.then_some(Library::CublasLt))?;
+    let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
+    let (a_like, b_like) = (Layout::of(a), Layout::of(b));
+    record("AddmmBackward0", &[bias, a, b], &[&output], &saved, move |ctx, grads| {
+        let grad = first(grads)?;
+        let to_a =
+            if ctx.wants(1) { Some(mat1_backward(grad, &ctx.saved(1)?, a_like, alpha)?) } else { None };
+        let to_b =
+            if ctx.wants(2) { Some(mat2_backward(grad, &ctx.saved(0)?, b_like, alpha)?) } else { None };
+        let to_bias = if ctx.wants(0) { Some(maybe_multiply(grad, beta)?) } else { None };
+        Ok(vec![to_bias, to_a, to_b])
+    })?;
+    Ok(output)
+}
+
+/// `prepare_batch_matrix_for_cublas`, for a result without gaps.
+fn prepare_batch(matrix: &Tensor, rows: i64, columns: i64) -> Result<Tensor> {
+    let (fast, leading) = (stride(matrix, 2), stride(matrix, 1));
+    let is_readable = (fast == 1 && leading >= rows.max(1)) || (leading == 1 && fast >= columns.max(1));
+    let is_stride_nonzero = fast != 0 && leading != 0;
+    if is_readable || (matrix.is_contiguous() && is_stride_nonzero) {
+        Ok(matrix.clone())
+    } else {
+        below(|| copy::clone(matrix, MemoryFormat::Contiguous))
+    }
+}
+
+fn batched(a: &Tensor, b: &Tensor, output: &Tensor) -> Result<()> {
+    if output.numel() == 0 || a.numel() == 0 || !a.device().is_cuda() {
+        return Ok(());
+    }
+    let (rows, columns, inner) = (output.size(2), output.size(1), a.size(2));
+    let second = prepare_batch(b, rows, inner)?;
+    let first = prepare_batch(a, inner, columns)?;
+    take(Library::Cublas, a.device())?;
+    drop(first);
+    drop(second);
+    Ok(())
+}
+
+/// `bmm`.
+pub(crate) fn bmm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let cast = Cast::lower(a.device());
+    let (a, b) = (&cast.apply(a)?, &cast.apply(b)?);
+    check_dtypes(a, b)?;
+    if a.dim() != 3 || b.dim() != 3 {
+        return runtime("batch1 must be a 3D tensor");
+    }
+    if a.size(0) != b.size(0) || a.size(2) != b.size(1) {
+        return runtime(format!(
+            "Expected size for first two dimensions of batch2 tensor to be: [{}, {}] but got: [{}, {}].",
+            a.size(0),
+            a.size(2),
+            b.size(0),
+            b.size(1)
+        ));
+    }
+    let output = empty(&[a.size(0), a.size(1), b.size(2)], a.dtype(), a.device())?;
+    batched(a, b, &output)?;
+    let saved = [Save::InputIf(a.requires_grad(), b), Save::InputIf(b.requires_grad(), a)];
+    record("BmmBackward0", &[a, b], &[&output], &saved, |ctx, grads| {
+        let grad = first(grads)?;
+        let to_b = if ctx.wants(1) { Some(bmm(&transpose(&ctx.saved(1)?, 1, 2)?, grad)?) } else { None };
+        let to_a = if ctx.wants(0) { Some(bmm(grad, &transpose(&ctx.saved(0)?, 1, 2)?)?) } else { None };
+        Ok(vec![to_a, to_b])
+    })?;
+    Ok(output)
+}
+
+/// `baddbmm`.
+pub(crate) fn baddbmm(own: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
+    let cast = Cast::lower(a.device());
+    let (own, a, b) = (&cast.apply(own)?, &cast.apply(a)?, &cast.apply(b)?);
+    check_dtypes(a, b)?;
+    let output = empty(&[a.size(0), a.size(1), b.size(2)], a.dtype(), a.device())?;
+    batched(a, b, &output)?;
+    let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
+    record("BaddbmmBackward0", &[own, a, b], &[&output], &saved, move |ctx, grads| {
+        let grad = first(grads)?;
+        let to_a = if ctx.wants(1) {
+            Some(maybe_multiply(&bmm(grad, &transpose(&ctx.saved(1)?, 1, 2)?)?, alpha)?)
+        } else {
+            None
+        };
+        let to_b = if ctx.wants(2) {
+            Some(maybe_multiply(&bmm(&transpose(&ctx.saved(0)?, 1, 2)?, grad)?, alpha)?)
+        } else {
+            None
+        };
+        let to_own = if ctx.wants(0) { Some(maybe_multiply(grad, beta)?) } else { None };
+        Ok(vec![to_own, to_a, to_b])
+    })?;
+    Ok(output)
+}
+
+/// `mv`.
+pub(crate) fn mv(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let cast = Cast::lower(a.device());
+    let (a, b) = (&cast.apply(a)?, &cast.apply(b)?);
+    check_dtypes(a, b)?;
+    if a.size(1) != b.size(0) {
+        return runtime(format!(
+            "size mismatch, got input ({}), mat ({}x{}), vec ({})",
+            a.size(0),
+            a.size(0),
+            a.size(1),
+            b.size(0)
+        ));
+    }
+    let output = empty(&[a.size(0)], a.dtype(), a.device())?;
+    take(Library::Cublas, a.device())?;
+    let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
+    record("MvBackward0", &[a, b], &[&output], &saved, |ctx, grads| {
+        let grad = first(grads)?;
+        let to_a = if ctx.wants(0) { Some(outer(grad, &ctx.saved(1)?)?) } else { None };
+        let to_b = if ctx.wants(1) { Some(mv(&t(&ctx.saved(0)?)?, grad)?) } else { None };
+        Ok(vec![to_a, to_b])
+    })?;
+    Ok(output)
+}
+
+/// `outer`: `self.reshape({n, 1}) * vec2`.
+fn outer(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    mul(&reshape(a, &[a.numel(), 1])?, b)
+}
+
+/// `dot`.
+fn dot(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    check_dtypes(a, b)?;
+    if a.dim() != 1 || b.dim() != 1 {
+        return runtime(format!("1D tensors expected, but got {}D and {}D tensors", a.dim(), b.dim()));
+    }
+    if a.numel() != b.numel() {
+        return runtime(format!(
+            "inconsistent tensor size, expected tensor [{}] and src [{}] to have the same number of elements, but got {} \
+             and {} elements respectively",
+            a.numel(),
+            b.numel(),
+            a.numel(),
+            b.numel()
+        ));
+    }
+    // The handle, and with it the workspace, comes before the result.
+    take(Library::Cublas, a.device())?;
+    let output = empty(&[], a.dtype(), a.device())?;
+    let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
+    record("DotBackward0", &[a, b], &[&output], &saved, |ctx, grads| {
+        let grad = first(grads)?;
+        let to_a = if ctx.wants(0) { Some(mul(grad, &ctx.saved(1)?)?) } else { None };
+        let to_b = if ctx.wants(1) { Some(mul(grad, &ctx.saved(0)?)?) } else { None };
+        Ok(vec![to_a, to_b])
+    })?;
+    Ok(output)
+}
+
+/// `should_fold`: three dimensions times two are one product of matrices.
+fn should_fold(a: &Tensor, b: &Tensor) -> Result<bool> {
+    let is_a_larger = a.dim() >= b.dim();
+    let (large, small) = if is_a_larger { (a.clone(), b) } else { (transpose(&b.detach(), -2, -1)?, a) };
+    if !(large.dim() >= 3 && small.dim() <= 2) {
+        return Ok(false);
+    }
+    if small.requires_grad() {
+        return Ok(true);
+    }
+    if a.dim() == 2 {
+        return Ok(false);
+    }
+    if large.numel() == 0 {
+        return Ok(true);
+    }
+    let (shape, strides) = (large.shape(), large.strides());
+    let pairs = strides.iter().zip(strides.iter().skip(1).zip(shape.iter().skip(1)));
+    Ok(pairs.take(large.dim() - 2).all(|(stride, (next, size))| *stride == next * size))
+}
+
+/// `matmul`.
+pub(crate) fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let cast = Cast::lower(a.device());
+    let (a, b) = (&cast.apply(a)?, &cast.apply(b)?);
+    let (dims_a, dims_b) = (a.dim(), b.dim());
+    match (dims_a, dims_b) {
+        (0, _) | (_, 0) => runtime(format!(
+            "both arguments to matmul need to be at least 1D, but they are {dims_a}D and {dims_b}D"
+        )),
+        (1, 1) => dot(a, b),
+        (2, 1) => mv(a, b),
+        (1, 2) => squeeze(&mm(&unsqueeze(a, 0)?, b)?, Some(&[0])),
+        (2, 2) => mm(a, b),
+        _ if should_fold(a, b)? => fold(a, b),
+        _ => broadcast(a, b),
+    }
+}
+
+fn fold(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let transposes = b.dim() > a.dim();
+    let large = if transposes { transpose(b, -2, -1)? } else { a.clone() };
+    let small = match (transposes, a.dim()) {
+        (false, _) => b.clone(),
+        (true, 2) => t(a)?,
+        (true, _) => a.clone(),
+    };
+    let sizes = large.shape();
+    let (last, rest) = match sizes.split_last() {
+        Some((last, rest)) => (*last, rest.to_vec()),
+        None => (1, vec![]),
+    };
+    let mut output_shape = rest.clone();
+    let folded = reshape(&large, &[rest.iter().product(), last])?;
+    if small.dim() == 2 {
+        output_shape.push(small.size(1));
+        let output = unsafe_view(&mm(&folded, &small)?, &output_shape)?;
+        return if transposes { contiguous(&transpose(&output, -2, -1)?) } else { Ok(output) };
+    }
+    unsafe_view(&mv(&folded, &small)?, &output_shape)
+}
+
+fn broadcast(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let split = |tensor: &Tensor, is_left: bool| -> (Vec<i64>, i64, i64) {
+        let shape = tensor.shape();
+        let last = shape.last().copied().unwrap_or(1);
+        match (shape.len(), is_left) {
+            (1, true) => (vec![], 1, last),
+            (1, false) => (vec![], last, 1),
+            (count, _) => {
+                let before = shape.get(count - 2).copied().unwrap_or(1);
+                (shape.iter().take(count - 2).copied().collect(), before, last)
+            }
+        }
+    };
+    let ((batch_a, n, m1), (batch_b, m2, p)) = (split(a, true), split(b, false));
+    if a.dim() == 3 && b.dim() == 3 && batch_a != batch_b {
+        if batch_a == [1] && a.requires_grad() {
+            return matmul(&squeeze(a, Some(&[0]))?, b);
+        }
+        if batch_b == [1] && b.requires_grad() {
+            return matmul(a, &squeeze(b, Some(&[0]))?);
+        }
+    }
+    let mut output_shape = iterator::broadcast(&[&batch_a, &batch_b])?;
+    let count: i64 = output_shape.iter().product();
+    let sized = |tail: &[i64]| -> Vec<i64> { output_shape.iter().chain(tail).copied().collect() };
+    let left = reshape(&expand(a, &sized(&[n, m1]))?, &[count, n, m1])?;
+    let is_vector = b.dim() == 1;
+    let right = if is_vector {
+        unsqueeze(&reshape(&expand(b, &sized(&[m2]))?, &[count, m2])?, 2)?
+    } else {
+        reshape(&expand(b, &sized(&[m2, p]))?, &[count, m2, p])?
+    };
+    if a.dim() > 1 {
+        output_shape.push(n);
+    }
+    if !is_vector {
+        output_shape.push(p);
+    }
+    if is_vector {
+        unsafe_view(&squeeze(&bmm(&left, &right)?, Some(&[-1]))?, &output_shape)
+    } else {
+        unsafe_view(&bmm(&left, &right)?, &output_shape)
+    }
+}
+
+/// `linear`.
+pub(crate) fn linear(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+    let cast = Cast::lower(input.device());
+    // C++ evaluates arguments from the last to the first.
+    let bias = &cast.apply_optional(bias)?;
+    let weight = &cast.apply(weight)?;
+    let input = &cast.apply(input)?;
+    if input.dim() == 0 || weight.dim() == 0 {
+        return runtime(format!(
+            "both arguments to linear need to be at least 1D, but they are {}D and {}D",
+            input.dim(),
+            weight.dim()
+        ));
+    }
+    if let Some(bias) = bias {
+        if input.dim() == 2 {
+            return addmm(bias, input, &t(weight)?, ONE, ONE);
+        }
+        if input.is_contiguous() && (input.dim() == 3 || bias.dim() == 1) {
+            let sizes = input.shape();
+            let last = input.size(-1);
+            let flat =
+                reshape(input, &[crate::numel(sizes.get(..sizes.len() - 1).unwrap_or_default()), last])?;
+            let result = addmm(bias, &flat, &t(weight)?, ONE, ONE)?;
+            let mut shape = sizes.to_vec();
+            if let Some(last) = shape.last_mut() {
+                *last = result.size(1);
+            }
+            return view(&result, &shape);
+        }
+    }
+    let output = matmul(input, &t(weight)?)?;
+    if let Some(bias) = bias {
+        add_in_place(&output, bias)?;
+    }
+    Ok(output)
+}
+
+/// `einsum`, by way of one batched product for each further operand (`sumproduct_pair`).
+fn einsum(equation: &str, operands: &[Tensor]) -> Result<Tensor> {
+    super::einsum::einsum(equation, operands)
+}
+
+pub(crate) const TABLE: &[Entry] = &[
+    op("mm(Tensor self, Tensor mat2)", |a| Ok(mm(&a.t(0)?, &a.t(1)?)?.into())),
+    op("bmm(Tensor self, Tensor mat2)", |a| Ok(bmm(&a.t(0)?, &a.t(1)?)?.into())),
+    op("mv(Tensor self, Tensor vec)", |a| Ok(mv(&a.t(0)?, &a.t(1)?)?.into())),
+    op("dot(Tensor self, Tensor tensor)", |a| Ok(dot(&a.t(0)?, &a.t(1)?)?.into())),
+    op("inner(Tensor self, Tensor other)", |a| {
+        let (x, y) = (a.t(0)?, a.t(1)?);
+        Ok(if x.dim() == 1 && y.dim() == 1 { dot(&x, &y)? } else { matmul(&x, &transpose(&y, -2, -1)?)? }
+            .into())
+    }),
+    op("outer(Tensor self, Tensor vec2)", |a| Ok(outer(&a.t(0)?, &a.t(1)?)?.into())),
+    op("ger(Tensor self, Tensor vec2)", |a| Ok(outer(&a.t(0)?, &a.t(1)?)?.into())),
+    op("matmul(Tensor self, Tensor other)", |a| Ok(matmul(&a.t(0)?, &a.t(1)?)?.into())),
+    op("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1)", |a| {
+        Ok(addmm(&a.t(0)?, &a.t(1)?, &a.t(2)?, a.scalar(3)?, a.scalar(4)?)?.into())
+    }),
+    op("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)", |a| {
+        Ok(baddbmm(&a.t(0)?, &a.t(1)?, &a.t(2)?, a.scalar(3)?, a.scalar(4)?)?.into())
+    }),
+    op("linear(Tensor input, Tensor weight, Tensor? bias=None)", |a| {
+        Ok(linear(&a.t(0)?, &a.t(1)?, a.topt(2)?.as_ref())?.into())
+    }),
+    op("einsum(str equation, Tensor[] operands)", |a| Ok(einsum(&a.text(0)?, &a.tensors(1)?)?.into())),
+];

@@ -1,0 +1,709 @@
+//! Reductions, with the memory that their kernels take beside the result (`Reduce.cuh`).
+
+use crate::autocast::Cast;
+use crate::autograd::{Save, record};
+use crate::error::runtime;
+use crate::iterator::Reduction;
+use crate::memory::Category;
+use crate::registry::{Entry, op};
+use crate::schema::Args;
+use crate::{Device, Dtype, Result, Scalar, Storage, Tensor, TorchError, Value, contiguous_strides, session};
+
+use super::copy::to_dtype;
+use super::creation::{self, empty, wrapped};
+use super::pointwise::{self, add_in_place, div, eq, mul, scale, sub};
+use super::unary;
+use super::views::{self, expand, first, unsqueeze, wrap};
+
+/// What of a kernel decides how much memory it takes: bytes of what it adds up, and how many values a thread reads at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kernel {
+    arg: u64,
+    values_at_once: i64,
+    vector: i64,
+}
+
+impl Kernel {
+    /// Sums and their like, in the accumulation type.
+    pub(crate) fn of(arg: u64) -> Self {
+        Self { arg, values_at_once: 4, vector: 4 }
+    }
+
+    fn welford() -> Self {
+        Self { arg: 16, values_at_once: 2, vector: 2 }
+    }
+}
+
+fn last_power_of_two(number: i64) -> i64 {
+    if number < 1 { 1 } else { 1 << (63 - number.leading_zeros()) }
+}
+
+fn div_up(a: i64, b: i64) -> i64 {
+    (a + b - 1) / b.max(1)
+}
+
+/// `setReduceConfig`: bytes of the buffer and of the semaphores, where the work is split over several blocks.
+fn scratch(reduction: &Reduction, kernel: Kernel, element: u64, dtype: Dtype) -> Option<(u64, u64)> {
+    const FEWEST: i64 = 16;
+    const MOST: i64 = 256;
+    let profile = session().profile().clone();
+    let outputs = reduction.outputs.max(1);
+    let inputs = crate::numel(&reduction.shape) / outputs;
+    let dims = reduction.shape.len();
+    let stride = |dim: usize| reduction.strides.get(dim).copied().unwrap_or(1);
+    let is_fastest_reduced = dims == 0 || reduction.reduced == dims || stride(0) < stride(reduction.reduced);
+    let (mut dim0, dim1, fastest) = if dims == 0 {
+        (1, 1, 1)
+    } else if is_fastest_reduced {
+        (inputs, outputs, stride(0))
+    } else {
+        (outputs, inputs, stride(reduction.reduced))
+    };
+    let mut output_vector = 1;
+    if fastest == 1 {
+        if is_fastest_reduced
+            && dim0 > 128
+            && reduction.reduced == 1
+            && kernel.values_at_once >= kernel.vector
+        {
+            dim0 /= kernel.vector;
+        } else if !is_fastest_reduced {
+            output_vector = output_vector_size(reduction);
+            dim0 /= output_vector;
+        }
+    }
+    let most_threads = if dtype == Dtype::C128 { 256 } else { 512 } / output_vector;
+    let power = |dim: i64| if dim < most_threads { last_power_of_two(dim) } else { most_threads };
+    let (power0, power1) = (power(dim0), power(dim1));
+    let width = power0.min(32);
+    let height = power1.min(most_threads / width);
+    let width = power0.min(most_threads / height);
+    let threads = width * height;
+    let (mut step_input, mut step_output) = (1, 1);
+    let is_x_reduced = dims == 0 || is_fastest_reduced;
+    if is_x_reduced {
+        step_input *= width;
+    } else {
+        step_output *= width;
+    }
+    let is_split_across_warps = div_up(inputs, step_input) >= (height * 16).min(MOST);
+    if is_split_across_warps {
+        step_input *= height;
+    } else {
+        step_output *= height;
+    }
+    let blocks = i64::from(profile.threads_per_multiprocessor) / threads;
+    let target = i64::from(profile.multiprocessors) * blocks;
+    let grid = div_up(outputs / output_vector, step_output);
+    let per_thread = div_up(inputs, step_input);
+    if !is_split_across_warps || per_thread < MOST || grid > target {
+        return None;
+    }
+    let per_output = div_up(target, grid).min(div_up(per_thread, FEWEST)).max(div_up(per_thread, MOST));
+    if per_output <= 1 {
+        return None;
+    }
+    let mut buffer = kernel.arg as i64 * outputs * per_output;
+    if !is_x_reduced {
+        buffer *= width * output_vector;
+    }
+    let _ = element;
+    Some((buffer.max(0) as u64, (4 * grid).max(0) as u64))
+}
+
+/// `get_output_vec_size`: how many neighboring outputs a thread can read at once.
+fn output_vector_size(reduction: &Reduction) -> i64 {
+    let mut size = 4;
+    let mut update = |number: i64| {
+        while number % size != 0 {
+            size /= 2;
+        }
+    };
+    update(reduction.offset);
+    update(reduction.shape.get(reduction.reduced).copied().unwrap_or(1));
+    for (dim, stride) in reduction.strides.iter().enumerate() {
+        if dim != reduction.reduced {
+            update(*stride);
+        }
+    }
+    size
+}
+
+/// Which dimensions are reduced; all of them where none are named.
+pub(crate) fn mask_of(dims: Option<&[i64]>, count: usize) -> Result<Vec<bool>> {
+    let Some(dims) = dims.filter(|dims| !dims.is_empty()) else { return Ok(vec![true; count]) };
+    let mut mask = vec![false; count];
+    for dim in dims {
+        if let Some(slot) = mask.get_mut(wrap(*dim, count)?) {
+            if *slot {
+                return runtime(format!("dim {dim} appears multiple times in the list of dims"));
+            }
+            *slot = true;
+        }
+    }
+    Ok(mask)
+}
+
+fn reduced_shape(tensor: &Tensor, mask: &[bool], keeps: bool) -> Vec<i64> {
+    let shape = tensor.shape();
+    let dims = shape.iter().zip(mask);
+    dims.filter(|(_, reduced)| keeps || !**reduced)
+        .map(|(size, reduced)| if *reduced { 1 } else { *size })
+        .collect()
+}
+
+/// A new result without gaps.
+pub(crate) fn reduced_empty(tensor: &Tensor, mask: &[bool], keeps: bool, dtype: Dtype) -> Result<Tensor> {
+    empty(&reduced_shape(tensor, mask, keeps), dtype, tensor.device())
+}
+
+/// `gpu_reduce_kernel`: its buffer and semaphores come and go.
+pub(crate) fn run(tensor: &Tensor, mask: &[bool], kernel: Kernel) -> Result<()> {
+    let Device::Cuda(_) = tensor.device() else { return Ok(()) };
+    if tensor.numel() == 0 {
+        return Ok(());
+    }
+    let kept = reduced_shape(tensor, mask, true);
+    let strides: Vec<i64> = contiguous_strides(&kept)
+        .into_iter()
+        .zip(mask)
+        .map(|(stride, reduced)| if *reduced { 0 } else { stride })
+        .collect();
+    let reduction = Reduction::new(tensor, mask, &strides);
+    let element = tensor.dtype().size();
+    if tensor.numel() > i64::from(i32::MAX) || tensor.nbytes() > i32::MAX as u64 {
+        session().mark_estimated(session().notes.operator.get(), "a reduction of more than 2 GiB is split");
+    }
+    if let Some((buffer, semaphores)) = scratch(&reduction, kernel, element, tensor.dtype()) {
+        let buffer = Storage::new(tensor.device(), buffer, Category::Workspace)?;
+        let semaphores = Storage::new(tensor.device(), semaphores, Category::Workspace)?;
+        drop(semaphores);
+        drop(buffer);
+    }
+    Ok(())
+}
+
+/// `sum_out` below autograd.
+fn sum_below(tensor: &Tensor, mask: &[bool], keeps: bool, dtype: Option<Dtype>) -> Result<Tensor> {
+    let to = dtype.unwrap_or(if tensor.dtype().is_integral() { Dtype::I64 } else { tensor.dtype() });
+    let output = reduced_empty(tensor, mask, keeps, to)?;
+    sum_into(&output, tensor, mask)?;
+    Ok(output)
+}
+
+/// `sum_out` into a result that is there.
+pub(crate) fn sum_into(output: &Tensor, tensor: &Tensor, mask: &[bool]) -> Result<()> {
+    let _no_grad = crate::autograd::GradModeGuard::new(false);
+    let to = output.dtype();
+    // A GPU reads half-precision numbers as they are where it adds up in `float32`.
+    let reads_as_is = tensor.dtype() == to
+        || (tensor.dtype().is_reduced_float() && to == Dtype::F32 && tensor.device().is_cuda());
+    let input = if reads_as_is { tensor.clone() } else { to_dtype(tensor, to)? };
+    exact_sum(tensor, output, mask);
+    run(&input, mask, Kernel::of(to.accumulate().size()))
+}
+
+fn exact_sum(tensor: &Tensor, output: &Tensor, mask: &[bool]) {
+    if tensor.device() != Device::Cpu {
+        return;
+    }
+    let sum = tensor.values().filter(|_| mask.iter().all(|reduced| *reduced)).and_then(|values| {
+        values.iter().try_fold(0_i64, |sum, value| match value {
+            Scalar::Int(value) => sum.checked_add(*value),
+            Scalar::Bool(value) => sum.checked_add(i64::from(*value)),
+            _ => None,
+        })
+    });
+    output.set_values(sum.map(Scalar::Int).as_ref().map(std::slice::from_ref));
+}
+
+/// `sum` over the given dimensions.
+pub(crate) fn sum(
+    tensor: &Tensor,
+    dims: Option<&[i64]>,
+    keeps: bool,
+    dtype: Option<Dtype>,
+) -> Result<Tensor> {
+    let mask = mask_of(dims, tensor.dim())?;
+    let output = sum_below(tensor, &mask, keeps, dtype)?;
+    let from = tensor.shape();
+    record("SumBackward1", &[tensor], &[&output], &[], move |_, grads| {
+        Ok(vec![Some(spread(first(grads)?, &from, &mask, keeps)?)])
+    })?;
+    Ok(output)
+}
+
+pub(crate) fn sum_all(tensor: &Tensor) -> Result<Tensor> {
+    sum(tensor, None, false, None)
+}
+
+/// `sum_backward`: the gradient seen in the input's shape.
+pub(crate) fn spread(grad: &Tensor, shape: &[i64], mask: &[bool], keeps: bool) -> Result<Tensor> {
+    expand(&restore(grad, mask, keeps)?, shape)
+}
+
+/// `unsqueeze_multiple`: reduced dimensions come back with size 1.
+pub(crate) fn restore(grad: &Tensor, mask: &[bool], keeps: bool) -> Result<Tensor> {
+    let mut grad = grad.clone();
+    if !keeps && mask.iter().any(|reduced| !reduced) {
+        for (dim, _) in mask.iter().enumerate().filter(|(_, reduced)| **reduced) {
+            grad = unsqueeze(&grad, dim as i64)?;
+        }
+    }
+    Ok(grad)
+}
+
+/// `sum_to`: what broadcasting repeated is added up again.
+pub(crate) fn sum_to(tensor: &Tensor, shape: &[i64]) -> Result<Tensor> {
+    if shape.is_empty() {
+        return sum(tensor, None, false, None);
+    }
+    let sizes = tensor.shape();
+    let leading = sizes.len().saturating_sub(shape.len());
+    let mut dims: Vec<i64> = (0..leading as i64).collect();
+    for (dim, size) in sizes.iter().enumerate().skip(leading) {
+        if shape.get(dim - leading) == Some(&1) && *size != 1 {
+            dims.push(dim as i64);
+        }
+    }
+    let summed = if dims.is_empty() { tensor.clone() } else { sum(tensor, Some(&dims), true, None)? };
+    if leading > 0 { views::view(&summed, shape) } else { Ok(summed) }
+}
+
+fn reduced_count(shape: &[i64], mask: &[bool]) -> i64 {
+    shape.iter().zip(mask).filter(|(_, reduced)| **reduced).map(|(size, _)| *size).product()
+}
+
+/// `mean` over the given dimensions.
+pub(crate) fn mean(
+    tensor: &Tensor,
+    dims: Option<&[i64]>,
+    keeps: bool,
+    dtype: Option<Dtype>,
+) -> Result<Tensor> {
+    let to = dtype.unwrap_or(tensor.dtype());
+    if !to.is_differentiable() {
+        let what = if dtype.is_some() { "output" } else { "input" };
+        return runtime(format!(
+            "mean(): could not infer output dtype. {}{} dtype must be either a floating point or complex dtype. Got: {}",
+            what.get(..1).unwrap_or_default().to_uppercase(),
+            what.get(1..).unwrap_or_default(),
+            to.scalar_name()
+        ));
+    }
+    let mask = mask_of(dims, tensor.dim())?;
+    let output = reduced_empty(tensor, &mask, keeps, to)?;
+    {
+        let _no_grad = crate::autograd::GradModeGuard::new(false);
+        let reads_as_is = tensor.dtype() == to || (tensor.dtype().is_reduced_float() && to == Dtype::F32);
+        let input = if reads_as_is { tensor.clone() } else { to_dtype(tensor, to)? };
+        run(&input, &mask, Kernel::of(to.accumulate().size()))?;
+    }
+    let from = tensor.shape();
+    let has_dims = dims.is_some();
+    let name = if has_dims { "MeanBackward1" } else { "MeanBackward0" };
+    record(name, &[tensor], &[&output], &[], move |_, grads| {
+        let grad = first(grads)?;
+        let count = wrapped(Scalar::Int(reduced_count(&from, &mask)));
+        Ok(vec![Some(div(&spread(grad, &from, &mask, keeps)?, &count)?)])
+    })?;
+    Ok(output)
+}
+
+/// `var` or `std`.
+fn variance(
+    tensor: &Tensor,
+    dims: Option<&[i64]>,
+    correction: f64,
+    keeps: bool,
+    roots: bool,
+) -> Result<Tensor> {
+    if !tensor.dtype().is_differentiable() {
+        return runtime(format!(
+            "{}: only support floating point and complex dtypes",
+            if roots { "std" } else { "var" }
+        ));
+    }
+    let mask = mask_of(dims, tensor.dim())?;
+    let output = reduced_empty(tensor, &mask, keeps, tensor.dtype())?;
+    run(tensor, &mask, Kernel::welford())?;
+    let has_dims = dims.is_some_and(|dims| !dims.is_empty());
+    let saved: &[Save<'_>] =
+        if roots { &[Save::Input(Some(tensor)), Save::Output(0)] } else { &[Save::Input(Some(tensor))] };
+    let name = if roots { "StdBackward0" } else { "VarBackward0" };
+    record(name, &[tensor], &[&output], saved, move |ctx, grads| {
+        let (grad, own) = (first(grads)?, ctx.saved(0)?);
+        if !roots {
+            return Ok(vec![Some(var_backward(grad, &own, &mask, has_dims, correction, keeps)?)]);
+        }
+        let result = ctx.saved(1)?;
+        // (grad / (result * 2)).masked_fill_(result == 0, 0)
+        let grad_var = {
+            let quotient = div(grad, &mul(&result, &wrapped(Scalar::Int(2)))?)?;
+            fill_where_zero(&quotient, &result)?;
+            quotient
+        };
+        Ok(vec![Some(var_backward(&grad_var, &own, &mask, has_dims, correction, keeps)?)])
+    })?;
+    Ok(output)
+}
+
+fn fill_where_zero(tensor: &Tensor, zero: &Tensor) -> Result<()> {
+    let mask = eq(zero, &wrapped(Scalar::Int(0)))?;
+    pointwise::change_in_place(tensor)?;
+    drop(mask);
+    Ok(())
+}
+
+fn var_backward(
+    grad: &Tensor,
+    own: &Tensor,
+    mask: &[bool],
+    has_dims: bool,
+    correction: f64,
+    keeps: bool,
+) -> Result<Tensor> {
+    let count = reduced_count(&own.shape(), mask) as f64;
+    let factor = 2.0 / (count - correction);
+    if own.dim() == 0 || !has_dims {
+        let scaled = scale(grad, factor)?;
+        let centered = sub(own, &mean(own, None, false, None)?)?;
+        return mul(&scaled, &centered);
+    }
+    let grad = restore(grad, mask, keeps || own.dim() <= 1)?;
+    let dims = dims_of(mask);
+    let scaled = scale(&grad, factor)?;
+    let centered = sub(own, &mean(own, Some(&dims), true, None)?)?;
+    mul(&scaled, &centered)
+}
+
+fn dims_of(mask: &[bool]) -> Vec<i64> {
+    mask.iter().enumerate().filter(|(_, reduced)| **reduced).map(|(dim, _)| dim as i64).collect()
+}
+
+fn var_call(args: &Args, roots: bool) -> Result<Value> {
+    let tensor = args.t(0)?;
+    let correction = args.float_opt(2)?.unwrap_or(1.0);
+    Ok(variance(&tensor, args.ints_opt(1)?.as_deref(), correction, args.bool(3)?, roots)?.into())
+}
+
+/// `var(dim, unbiased)`, the older form.
+fn var_unbiased(args: &Args, roots: bool) -> Result<Value> {
+    let tensor = args.t(0)?;
+    let correction = f64::from(u8::from(args.bool(2)?));
+    Ok(variance(&tensor, args.ints_opt(1)?.as_deref(), correction, args.bool(3)?, roots)?.into())
+}
+
+/// `max()` and `min()` of all elements.
+fn extremum_all(tensor: &Tensor, node: &'static str) -> Result<Tensor> {
+    if tensor.numel() == 0 {
+        return runtime(
+            "max(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.",
+        );
+    }
+    let mask = vec![true; tensor.dim()];
+    let output = reduced_empty(tensor, &mask, false, tensor.dtype())?;
+    run(tensor, &mask, Kernel::of(tensor.dtype().size()))?;
+    let saved = [Save::Input(Some(tensor)), Save::Output(0)];
+    record(node, &[tensor], &[&output], &saved, |ctx, grads| {
+        let (own, result) = (ctx.saved(0)?, ctx.saved(1)?);
+        Ok(vec![Some(evenly_distribute(first(grads)?, &own, &result)?)])
+    })?;
+    Ok(output)
+}
+
+/// `evenly_distribute_backward`.
+fn evenly_distribute(grad: &Tensor, own: &Tensor, value: &Tensor) -> Result<Tensor> {
+    let isnan = |tensor: &Tensor| pointwise::ne(tensor, tensor);
+    let own_nan = isnan(own)?;
+    let value_nan = isnan(value)?;
+    pointwise::change_in_place(&own_nan)?;
+    let mask = eq(own, value)?;
+    let result = mul(&mask, &div(grad, &sum_all(&mask)?)?)?;
+    drop(mask);
+    drop(value_nan);
+    drop(own_nan);
+    Ok(result)
+}
+
+/// `max(dim)` and `min(dim)`: values and indices.
+fn extremum_dim(tensor: &Tensor, dim: i64, keeps: bool, node: &'static str) -> Result<(Tensor, Tensor)> {
+    let at = wrap(dim, tensor.dim())?;
+    let mask: Vec<bool> = if tensor.dim() == 0 { vec![] } else { mask_of(Some(&[at as i64]), tensor.dim())? };
+    let values = reduced_empty(tensor, &mask, keeps, tensor.dtype())?;
+    let indices = reduced_empty(tensor, &mask, keeps, Dtype::I64)?;
+    run(tensor, &mask, Kernel::of(16))?;
+    record_selection(node, tensor, &values, &indices, at as i64, keeps)?;
+    Ok((values, indices))
+}
+
+/// `value_selecting_reduction_backward`.
+pub(crate) fn record_selection(
+    node: &'static str,
+    tensor: &Tensor,
+    values: &Tensor,
+    indices: &Tensor,
+    dim: i64,
+    keeps: bool,
+) -> Result<()> {
+    let from = tensor.shape();
+    record(node, &[tensor], &[values, indices], &[Save::Input(Some(indices))], move |ctx, grads| {
+        let grad = first(grads)?;
+        let _indices = ctx.saved(0)?;
+        let grad = if keeps || from.is_empty() { grad.clone() } else { unsqueeze(grad, dim)? };
+        let full = creation::zeros(&from, grad.dtype(), grad.device())?;
+        Ok(vec![Some(full)])
+    })
+}
+
+/// `amax` and `amin`.
+pub(crate) fn extremum_dims(
+    tensor: &Tensor,
+    dims: Option<&[i64]>,
+    keeps: bool,
+    node: &'static str,
+) -> Result<Tensor> {
+    let mask = mask_of(dims, tensor.dim())?;
+    let output = reduced_empty(tensor, &mask, keeps, tensor.dtype())?;
+    run(tensor, &mask, Kernel::of(tensor.dtype().size()))?;
+    let saved = [Save::Input(Some(tensor)), Save::Output(0)];
+    record(node, &[tensor], &[&output], &saved, move |ctx, grads| {
+        let (grad, own, result) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
+        // scale_grad_by_count: (grad * mask) / mask.sum(dims, true)
+        let equal = eq(&restore(&result, &mask, keeps)?, &own)?;
+        let grad = restore(grad, &mask, keeps)?;
+        let scaled = mul(&grad, &equal)?;
+        let count = sum(&equal, Some(&dims_of(&mask)), true, None)?;
+        Ok(vec![Some(div(&scaled, &count)?)])
+    })?;
+    Ok(output)
+}
+
+fn arg_extremum(args: &Args) -> Result<Value> {
+    let (tensor, keeps) = (args.t(0)?, args.bool(2)?);
+    let dims = args.int_opt(1)?.map(|dim| vec![dim]);
+    let mask = mask_of(dims.as_deref(), tensor.dim())?;
+    let output = reduced_empty(&tensor, &mask, keeps, Dtype::I64)?;
+    // Without a dimension the kernel sees the tensor flat.
+    let flat = if dims.is_some() { tensor } else { views::reshape(&tensor.detach(), &[-1])? };
+    let mask = if dims.is_some() { mask } else { vec![true] };
+    run(&flat, &mask, Kernel::of(16))?;
+    Ok(output.into())
+}
+
+fn aminmax(args: &Args) -> Result<Value> {
+    let tensor = args.t(0)?;
+    let dims = args.int_opt(1)?.map(|dim| vec![dim]);
+    let mask = mask_of(dims.as_deref(), tensor.dim())?;
+    let low = reduced_empty(&tensor, &mask, args.bool(2)?, tensor.dtype())?;
+    let high = reduced_empty(&tensor, &mask, args.bool(2)?, tensor.dtype())?;
+    run(&tensor, &mask, Kernel::of(2 * tensor.dtype().size()))?;
+    Ok((low, high).into())
+}
+
+fn logic(args: &Args) -> Result<Value> {
+    let tensor = args.t(0)?;
+    let mask = mask_of(args.ints_opt(1)?.as_deref(), tensor.dim())?;
+    let dtype = if tensor.dtype() == Dtype::U8 { Dtype::U8 } else { Dtype::Bool };
+    let output = reduced_empty(&tensor, &mask, args.bool(2)?, dtype)?;
+    run(&tensor, &mask, Kernel::of(1))?;
+    Ok(output.into())
+}
+
+fn prod(tensor: &Tensor, dims: Option<&[i64]>, keeps: bool, dtype: Option<Dtype>) -> Result<Tensor> {
+    let cast = Cast::full(tensor.device());
+    let tensor = &cast.apply(tensor)?;
+    let mask = mask_of(dims, tensor.dim())?;
+    let to = dtype.unwrap_or(if tensor.dtype().is_integral() { Dtype::I64 } else { tensor.dtype() });
+    let output = reduced_empty(tensor, &mask, keeps, to)?;
+    {
+        let _no_grad = crate::autograd::GradModeGuard::new(false);
+        let input = if tensor.dtype() == to { tensor.clone() } else { to_dtype(tensor, to)? };
+        run(&input, &mask, Kernel::of(to.accumulate().size()))?;
+    }
+    let saved = [Save::Input(Some(tensor)), Save::Output(0)];
+    record("ProdBackward0", &[tensor], &[&output], &saved, move |ctx, grads| {
+        let (grad, own, result) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
+        session().mark_estimated("ProdBackward0", "the path depends on where the input is zero");
+        let grad = restore(grad, &mask, keeps)?;
+        let result = restore(&result, &mask, keeps)?;
+        Ok(vec![Some(div(&mul(&grad, &result)?, &own)?)])
+    })?;
+    Ok(output)
+}
+
+/// `linalg_vector_norm`.
+pub(crate) fn vector_norm(
+    tensor: &Tensor,
+    order: f64,
+    dims: Option<&[i64]>,
+    keeps: bool,
+    dtype: Option<Dtype>,
+) -> Result<Tensor> {
+    let cast = Cast::full(tensor.device());
+    let tensor = &cast.apply(tensor)?;
+    if !tensor.dtype().is_differentiable() {
+        return runtime(format!(
+            "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}",
+            tensor.dtype().scalar_name()
+        ));
+    }
+    let mask = mask_of(dims, tensor.dim())?;
+    let to = dtype.unwrap_or(tensor.dtype());
+    let output = reduced_empty(tensor, &mask, keeps, to)?;
+    run(tensor, &mask, Kernel::of(tensor.dtype().accumulate().size()))?;
+    let saved = [Save::Input(Some(tensor)), Save::Output(0)];
+    record("LinalgVectorNormBackward0", &[tensor], &[&output], &saved, move |ctx, grads| {
+        let (grad, own, norm) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
+        let grad = restore(grad, &mask, keeps)?;
+        let norm = restore(&norm, &mask, keeps)?;
+        Ok(vec![Some(norm_backward(&grad, &own, &norm, order)?)])
+    })?;
+    Ok(output)
+}
+
+fn norm_backward(grad: &Tensor, own: &Tensor, norm: &Tensor, order: f64) -> Result<Tensor> {
+    if order == 0.0 {
+        return creation::zeros_like(own);
+    }
+    if (order - 1.0).abs() < f64::EPSILON {
+        return mul(&unary::sgn(own)?, grad);
+    }
+    if (order - 2.0).abs() < f64::EPSILON {
+        // grad * (self / norm).masked_fill_(norm == 0, 0)
+        let ratio = div(own, norm)?;
+        fill_where_zero(&ratio, norm)?;
+        return mul(grad, &ratio);
+    }
+    session().mark_estimated("LinalgVectorNormBackward0", "norms of this order were not recorded");
+    mul(&div(own, norm)?, grad)
+}
+
+/// `logsumexp`.
+fn logsumexp(tensor: &Tensor, dims: &[i64], keeps: bool) -> Result<Tensor> {
+    let mask = mask_of(Some(dims), tensor.dim())?;
+    let output = {
+        let _no_grad = crate::autograd::GradModeGuard::new(false);
+        let maxes = extremum_dims(tensor, Some(dims), true, "")?;
+        {
+            let infinity = wrapped(Scalar::Float(f64::INFINITY));
+            let absolute = unary::abs(&maxes)?;
+            let is_infinite = eq(&absolute, &infinity)?;
+            pointwise::change_in_place(&maxes)?;
+            drop(is_infinite);
+            drop(absolute);
+        }
+        let shifted = sub(tensor, &maxes)?;
+        let output = reduced_empty(tensor, &mask, keeps, tensor.dtype())?;
+        sum_into(&output, &shifted, &mask)?;
+        drop(shifted);
+        add_in_place(&output, &views::view(&maxes, &output.shape())?)?;
+        output
+    };
+    let saved = [Save::Input(Some(tensor)), Save::Output(0)];
+    record("LogsumexpBackward0", &[tensor], &[&output], &saved, move |ctx, grads| {
+        let (grad, own, result) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
+        let grad = restore(grad, &mask, keeps)?;
+        let result = restore(&result, &mask, keeps)?;
+        Ok(vec![Some(mul(&grad, &unary::exp(&sub(&own, &result)?)?)?)])
+    })?;
+    Ok(output)
+}
+
+/// `count_nonzero`: `(self != 0).sum()`.
+fn count_nonzero(args: &Args) -> Result<Value> {
+    let tensor = args.t(0)?;
+    let not_zero = pointwise::ne(&tensor, &wrapped(Scalar::Int(0)))?;
+    Ok(sum(&not_zero, args.ints_opt(1)?.as_deref(), false, None)?.into())
+}
+
+fn sum_call(args: &Args) -> Result<Value> {
+    Ok(sum(&args.t(0)?, args.ints_opt(1)?.as_deref(), args.bool(2)?, args.dtype_opt(3)?)?.into())
+}
+
+fn mean_call(args: &Args) -> Result<Value> {
+    Ok(mean(&args.t(0)?, args.ints_opt(1)?.as_deref(), args.bool(2)?, args.dtype_opt(3)?)?.into())
+}
+
+fn max_call(
+    args: &Args,
+    nodes: [&'static str; 2],
+    in_pairs: fn(&Tensor, &Tensor) -> Result<Tensor>,
+) -> Result<Value> {
+    let tensor = args.t(0)?;
+    match args.value(1)? {
+        Value::None => Ok(extremum_all(&tensor, nodes[1])?.into()),
+        Value::Tensor(other) => Ok(in_pairs(&tensor, other)?.into()),
+        Value::Scalar(_) => Ok(extremum_dim(&tensor, args.int(1)?, args.bool(2)?, nodes[0])?.into()),
+        other => {
+            Err(TorchError::Type(format!("max(): argument 'dim' must be int, not {}", other.type_name())))
+        }
+    }
+}
+
+fn norm_call(args: &Args) -> Result<Value> {
+    let order = match args.value(1)? {
+        Value::Scalar(order) => order.to_f64().unwrap_or(2.0),
+        _ => 2.0,
+    };
+    Ok(vector_norm(&args.t(0)?, order, args.ints_opt(2)?.as_deref(), args.bool(3)?, args.dtype_opt(4)?)?
+        .into())
+}
+
+pub(crate) const TABLE: &[Entry] = &[
+    op("sum(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)", sum_call),
+    op("nansum(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)", sum_call),
+    op("mean(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)", mean_call),
+    op("var(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False)", |a| {
+        var_call(a, false)
+    }),
+    op("var(Tensor self, int[]? dim, bool unbiased, bool keepdim=False)", |a| var_unbiased(a, false)),
+    op("var(Tensor self, int[]? dim=None, *, bool unbiased, bool keepdim=False)", |a| var_unbiased(a, false)),
+    op("std(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False)", |a| {
+        var_call(a, true)
+    }),
+    op("std(Tensor self, int[]? dim, bool unbiased, bool keepdim=False)", |a| var_unbiased(a, true)),
+    op("std(Tensor self, int[]? dim=None, *, bool unbiased, bool keepdim=False)", |a| var_unbiased(a, true)),
+    op("max(Tensor self, Any dim=None, bool keepdim=False)", |a| {
+        max_call(a, ["MaxBackward0", "MaxBackward1"], |x, y| {
+            crate::call("maximum", &[x.into(), y.into()], &[])?.tensor()
+        })
+    }),
+    op("max(Tensor self, *, Tensor other)", |a| {
+        crate::call("maximum", &[a.t(0)?.into(), a.t(1)?.into()], &[])
+    }),
+    op("min(Tensor self, Any dim=None, bool keepdim=False)", |a| {
+        max_call(a, ["MinBackward0", "MinBackward1"], |x, y| {
+            crate::call("minimum", &[x.into(), y.into()], &[])?.tensor()
+        })
+    }),
+    op("min(Tensor self, *, Tensor other)", |a| {
+        crate::call("minimum", &[a.t(0)?.into(), a.t(1)?.into()], &[])
+    }),
+    op("amax(Tensor self, int[] dim=[], bool keepdim=False)", |a| {
+        Ok(extremum_dims(&a.t(0)?, Some(&a.ints(1)?), a.bool(2)?, "AmaxBackward0")?.into())
+    }),
+    op("amin(Tensor self, int[] dim=[], bool keepdim=False)", |a| {
+        Ok(extremum_dims(&a.t(0)?, Some(&a.ints(1)?), a.bool(2)?, "AminBackward0")?.into())
+    }),
+    op("argmax(Tensor self, int? dim=None, bool keepdim=False)", arg_extremum),
+    op("argmin(Tensor self, int? dim=None, bool keepdim=False)", arg_extremum),
+    op("aminmax(Tensor self, *, int? dim=None, bool keepdim=False)", aminmax),
+    op("any(Tensor self, int[]? dim=None, bool keepdim=False)", logic),
+    op("all(Tensor self, int[]? dim=None, bool keepdim=False)", logic),
+    op("prod(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)", |a| {
+        Ok(prod(&a.t(0)?, a.ints_opt(1)?.as_deref(), a.bool(2)?, a.dtype_opt(3)?)?.into())
+    }),
+    op(
+        "norm(Tensor self, Any p=None, int[]? dim=None, bool keepdim=False, ScalarType? dtype=None)",
+        norm_call,
+    ),
+    op(
+        "linalg_vector_norm(Tensor self, Scalar ord=2, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)",
+        norm_call,
+    ),
+    op("logsumexp(Tensor self, int[] dim, bool keepdim=False)", |a| {
+        Ok(logsumexp(&a.t(0)?, &a.ints(1)?, a.bool(2)?)?.into())
+    }),
+    op("count_nonzero(Tensor self, int[]? dim=None)", count_nonzero),
+];

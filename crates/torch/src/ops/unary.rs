@@ -1,0 +1,340 @@
+//! Elementwise operators of one tensor, and activations.
+
+use crate::autocast::Cast;
+use crate::autograd::{GradMode, GradModeGuard, Save, record};
+use crate::registry::{Entry, op};
+use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor};
+
+use super::copy;
+use super::creation::{wrapped, zeros_like};
+use super::exact::{self, Function};
+use super::pointwise::{
+    Rule, add, div, dtype_by, elementwise, elementwise_in_place, mul, pow_scalar, scale, sub,
+};
+use super::views::first;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Saves {
+    Nothing,
+    Input,
+    Output,
+    /// No gradient flows at all.
+    NoGradient,
+}
+
+struct Unary {
+    node: &'static str,
+    rule: Rule,
+    saves: Saves,
+    /// Runs in `float32` under autocast.
+    is_full: bool,
+    function: Option<Function>,
+    backward: fn(&Tensor, &Tensor) -> Result<Tensor>,
+}
+
+impl Unary {
+    fn call(&'static self, tensor: &Tensor) -> Result<Tensor> {
+        let cast = if self.is_full { Some(Cast::full(tensor.device())) } else { None };
+        let tensor = &match &cast {
+            Some(cast) => cast.apply(tensor)?,
+            None => tensor.clone(),
+        };
+        let output = elementwise(&[tensor], dtype_by(self.rule, &[tensor]), self.function)?;
+        self.record(tensor, &output, tensor)?;
+        Ok(output)
+    }
+
+    fn call_in_place(&'static self, tensor: &Tensor) -> Result<Tensor> {
+        let keeps = self.saves == Saves::Input && GradMode::is_enabled() && tensor.requires_grad();
+        let original = if keeps {
+            let _no_grad = GradModeGuard::new(false);
+            Some(copy::clone(tensor, MemoryFormat::Preserve)?)
+        } else {
+            None
+        };
+        elementwise_in_place(&[tensor], tensor.dtype(), self.function)?;
+        self.record(tensor, tensor, original.as_ref().unwrap_or(tensor))?;
+        Ok(tensor.clone())
+    }
+
+    fn record(&'static self, tensor: &Tensor, output: &Tensor, saved: &Tensor) -> Result<()> {
+        let save = match self.saves {
+            Saves::NoGradient => return Ok(()),
+            Saves::Nothing => Save::Input(None),
+            Saves::Input => Save::Input(Some(saved)),
+            Saves::Output => Save::Output(0),
+        };
+        record(self.node, &[tensor], &[output], &[save], move |ctx, grads| {
+            let grad = first(grads)?;
+            let saved = ctx.saved_optional(0)?;
+            Ok(vec![Some((self.backward)(grad, saved.as_ref().unwrap_or(grad))?)])
+        })
+    }
+}
+
+/// The derivative is one kernel of the gradient and what was saved: `tanh_backward` and its like.
+fn one_kernel(grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
+    elementwise(&[grad, saved], crate::iterator::result_type(&[grad, saved]), None)
+}
+
+fn zero(grad: &Tensor, _: &Tensor) -> Result<Tensor> {
+    zeros_like(grad)
+}
+
+fn none(grad: &Tensor, _: &Tensor) -> Result<Tensor> {
+    Ok(grad.clone())
+}
+
+fn number(value: f64) -> Tensor {
+    wrapped(Scalar::Float(value))
+}
+
+macro_rules! unary {
+    ($($name:literal $constant:ident $node:literal $rule:ident $saves:ident $full:literal $function:expr, $backward:expr;)*) => {
+        $(static $constant: Unary = Unary {
+            node: $node,
+            rule: Rule::$rule,
+            saves: Saves::$saves,
+            is_full: $full,
+            function: $function,
+            backward: $backward,
+        };)*
+
+        pub(crate) const TABLE: &[Entry] = &[$(
+            op(concat!($name, "(Tensor self)"), |a| Ok($constant.call(&a.t(0)?)?.into())),
+            op(concat!($name, "_(Tensor self)"), |a| Ok($constant.call_in_place(&a.t(0)?)?.into())),
+        )*];
+    };
+}
+
+unary! {
+    "neg" NEG "NegBackward0" Promoted Nothing false Some(exact::neg), |grad, _| neg(grad);
+    "negative" NEGATIVE "NegBackward0" Promoted Nothing false Some(exact::neg), |grad, _| neg(grad);
+    "abs" ABS "AbsBackward0" Promoted Input false Some(exact::abs), |grad, own| mul(grad, &SGN.call(own)?);
+    "absolute" ABSOLUTE "AbsBackward0" Promoted Input false Some(exact::abs), |grad, own| mul(grad, &SGN.call(own)?);
+    "sgn" SGN "SgnBackward0" Promoted NoGradient false None, zero;
+    "sign" SIGN "SignBackward0" Promoted Nothing false None, zero;
+    "ceil" CEIL "CeilBackward0" Promoted Nothing false None, zero;
+    "floor" FLOOR "FloorBackward0" Promoted Nothing false None, zero;
+    "round" ROUND "RoundBackward0" Promoted Nothing false None, zero;
+    "trunc" TRUNC "TruncBackward0" Promoted Nothing false None, zero;
+    "frac" FRAC "FracBackward0" Promoted Nothing false None, none;
+    "exp" EXP "ExpBackward0" Float Output true None, mul;
+    "exp2" EXP2 "Exp2Backward0" Float Output false None, |grad, result| scale(&mul(grad, result)?, std::f64::consts::LN_2);
+    "expm1" EXPM1 "Expm1Backward0" Float Output true None, |grad, result| mul(grad, &add(result, &number(1.0))?);
+    "log" LOG "LogBackward0" Float Input true None, div;
+    "log2" LOG2 "Log2Backward0" Float Input true None, |grad, own| div(grad, &scale(own, std::f64::consts::LN_2)?);
+    "log10" LOG10 "Log10Backward0" Float Input true None, |grad, own| div(grad, &scale(own, std::f64::consts::LN_10)?);
+    "log1p" LOG1P "Log1PBackward0" Float Input true None, |grad, own| div(grad, &add(own, &number(1.0))?);
+    "sqrt" SQRT "SqrtBackward0" Float Output false None, |grad, result| div(grad, &scale(result, 2.0)?);
+    "rsqrt" RSQRT "RsqrtBackward0" Float Output true None, |grad, result| {
+        mul(&scale(grad, -0.5)?, &pow_scalar(result, Scalar::Int(3))?)
+    };
+    "reciprocal" RECIPROCAL "ReciprocalBackward0" Float Output true None, |grad, result| {
+        mul(&neg(grad)?, &mul(result, result)?)
+    };
+    "square" SQUARE "PowBackward0" Promoted Input true None, |grad, own| {
+        mul(grad, &scale(&pow_scalar(own, Scalar::Float(1.0))?, 2.0)?)
+    };
+    "sin" SIN "SinBackward0" Float Input false None, |grad, own| mul(grad, &COS.call(own)?);
+    "cos" COS "CosBackward0" Float Input false None, |grad, own| mul(grad, &neg(&SIN.call(own)?)?);
+    "tan" TAN "TanBackward0" Float Output true None, |grad, result| {
+        mul(grad, &add(&pow_scalar(result, Scalar::Int(2))?, &number(1.0))?)
+    };
+    "asin" ASIN "AsinBackward0" Float Input true None, |grad, own| {
+        mul(grad, &RSQRT.call(&add(&mul(&neg(own)?, own)?, &number(1.0))?)?)
+    };
+    "acos" ACOS "AcosBackward0" Float Input true None, |grad, own| {
+        mul(grad, &neg(&RSQRT.call(&add(&mul(&neg(own)?, own)?, &number(1.0))?)?)?)
+    };
+    "atan" ATAN "AtanBackward0" Float Input false None, |grad, own| div(grad, &add(&mul(own, own)?, &number(1.0))?);
+    "sinh" SINH "SinhBackward0" Float Input true None, |grad, own| mul(grad, &COSH.call(own)?);
+    "cosh" COSH "CoshBackward0" Float Input true None, |grad, own| mul(grad, &SINH.call(own)?);
+    "erf" ERF "ErfBackward0" Float Input false None, |grad, own| {
+        mul(&scale(&EXP.call(&neg(&pow_scalar(own, Scalar::Int(2))?)?)?, std::f64::consts::FRAC_2_SQRT_PI)?, grad)
+    };
+    "erfc" ERFC "ErfcBackward0" Float Input false None, |grad, own| {
+        mul(&scale(&EXP.call(&neg(&pow_scalar(own, Scalar::Int(2))?)?)?, -std::f64::consts::FRAC_2_SQRT_PI)?, grad)
+    };
+    "logical_not" LOGICAL_NOT "" Bool NoGradient false None, zero;
+    "bitwise_not" BITWISE_NOT "" Promoted NoGradient false None, zero;
+    "isnan" ISNAN "" Bool NoGradient false None, zero;
+    "tanh" TANH "TanhBackward0" Float Output false None, one_kernel;
+    "sigmoid" SIGMOID "SigmoidBackward0" Float Output false None, one_kernel;
+    "relu" RELU "ReluBackward0" Promoted Output false None, one_kernel;
+    "silu" SILU "SiluBackward0" Promoted Input false None, one_kernel;
+    "mish" MISH "MishBackward0" Promoted Input false None, one_kernel;
+    "hardswish" HARDSWISH "HardswishBackward0" Promoted Input false None, one_kernel;
+    "hardsigmoid" HARDSIGMOID "HardsigmoidBackward0" Promoted Input false None, one_kernel;
+    "relu6" RELU6 "HardtanhBackward0" Promoted Input false None, one_kernel;
+    "selu" SELU "EluBackward0" Promoted Input false None, one_kernel;
+}
+
+macro_rules! parametrized {
+    ($($schema:literal $constant:ident $node:literal $in_place:literal;)*) => {
+        $(static $constant: Unary = Unary { node: $node, ..PARAMETRIZED };)*
+
+        pub(crate) const ACTIVATIONS: &[Entry] = &[$(
+            op($schema, |a| Ok(if $in_place { $constant.call_in_place(&a.t(0)?)? } else { $constant.call(&a.t(0)?)? }.into())),
+        )*];
+    };
+}
+
+const PARAMETRIZED: Unary = Unary {
+    node: "",
+    rule: Rule::Promoted,
+    saves: Saves::Input,
+    is_full: false,
+    function: None,
+    backward: one_kernel,
+};
+
+parametrized! {
+    "gelu(Tensor self, *, str approximate=none)" GELU "GeluBackward0" false;
+    "leaky_relu(Tensor self, Scalar negative_slope=0.01)" LEAKY_RELU "LeakyReluBackward0" false;
+    "leaky_relu_(Tensor self, Scalar negative_slope=0.01)" LEAKY_RELU_IN_PLACE "LeakyReluBackward1" true;
+    "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1)" ELU "EluBackward0" false;
+    "celu(Tensor self, Scalar alpha=1)" CELU "EluBackward0" false;
+    "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1)" HARDTANH "HardtanhBackward0" false;
+    "softplus(Tensor self, Scalar beta=1, Scalar threshold=20)" SOFTPLUS "SoftplusBackward0" false;
+    "threshold(Tensor self, Scalar threshold, Scalar value)" THRESHOLD "ThresholdBackward0" false;
+    "hardshrink(Tensor self, Scalar lambd=0.5)" HARDSHRINK "HardshrinkBackward0" false;
+    "softshrink(Tensor self, Scalar lambd=0.5)" SOFTSHRINK "SoftshrinkBackward0" false;
+}
+
+pub(crate) fn neg(tensor: &Tensor) -> Result<Tensor> {
+    NEG.call(tensor)
+}
+
+pub(crate) fn log(tensor: &Tensor) -> Result<Tensor> {
+    LOG.call(tensor)
+}
+
+pub(crate) fn exp(tensor: &Tensor) -> Result<Tensor> {
+    EXP.call(tensor)
+}
+
+pub(crate) fn abs(tensor: &Tensor) -> Result<Tensor> {
+    ABS.call(tensor)
+}
+
+pub(crate) fn sgn(tensor: &Tensor) -> Result<Tensor> {
+    SGN.call(tensor)
+}
+
+pub(crate) fn sqrt(tensor: &Tensor) -> Result<Tensor> {
+    SQRT.call(tensor)
+}
+
+pub(crate) fn reciprocal(tensor: &Tensor) -> Result<Tensor> {
+    RECIPROCAL.call(tensor)
+}
+
+pub(crate) fn sigmoid(tensor: &Tensor) -> Result<Tensor> {
+    SIGMOID.call(tensor)
+}
+
+pub(crate) fn tanh(tensor: &Tensor) -> Result<Tensor> {
+    TANH.call(tensor)
+}
+
+pub(crate) fn relu(tensor: &Tensor) -> Result<Tensor> {
+    RELU.call(tensor)
+}
+
+pub(crate) fn gelu(tensor: &Tensor) -> Result<Tensor> {
+    GELU.call(tensor)
+}
+
+pub(crate) fn logical_not(tensor: &Tensor) -> Result<Tensor> {
+    LOGICAL_NOT.call(tensor)
+}
+
+/// `isinf`: `self.abs() == inf`.
+fn isinf(tensor: &Tensor) -> Result<Tensor> {
+    if tensor.dtype().is_integral() {
+        return super::creation::zeros(&tensor.shape(), Dtype::Bool, tensor.device());
+    }
+    super::pointwise::eq(&abs(tensor)?, &number(f64::INFINITY))
+}
+
+/// `isfinite`: `(self == self) * (self.abs() != inf)`.
+fn isfinite(tensor: &Tensor) -> Result<Tensor> {
+    if tensor.dtype().is_integral() {
+        return super::creation::ones_like(tensor);
+    }
+    // C++ evaluates the right factor first.
+    let right = super::pointwise::ne(&abs(tensor)?, &number(f64::INFINITY))?;
+    let left = super::pointwise::eq(tensor, tensor)?;
+    mul(&left, &right)
+}
+
+/// `log_sigmoid`: the buffer of the forward pass is empty on a GPU.
+fn log_sigmoid(tensor: &Tensor) -> Result<Tensor> {
+    let output = elementwise(&[tensor], tensor.dtype(), None)?;
+    record("LogSigmoidBackward0", &[tensor], &[&output], &[Save::Input(Some(tensor))], |ctx, grads| {
+        Ok(vec![Some(one_kernel(first(grads)?, &ctx.saved(0)?)?)])
+    })?;
+    Ok(output)
+}
+
+/// `prelu` with its weight seen in the input's shape.
+fn prelu(tensor: &Tensor, weight: &Tensor) -> Result<Tensor> {
+    let cast = Cast::lower(tensor.device());
+    let (tensor, weight) = (&cast.apply(tensor)?, &cast.apply(weight)?);
+    let weight = &if tensor.dim() > 1 {
+        let mut shape = vec![1; tensor.dim()];
+        if let Some(slot) = shape.get_mut(1) {
+            *slot = weight.numel();
+        }
+        super::views::reshape(weight, &shape)?
+    } else {
+        weight.clone()
+    };
+    let output = elementwise(&[tensor, weight], tensor.dtype(), None)?;
+    let saved = [Save::Input(Some(tensor)), Save::Input(Some(weight))];
+    record("PreluKernelBackward0", &[tensor, weight], &[&output], &saved, |ctx, grads| {
+        let (grad, own, weight) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
+        let to_own = elementwise(&[&own, &weight, grad], grad.dtype(), None)?;
+        let to_weight = elementwise(&[&own, &weight, grad], grad.dtype(), None)?;
+        Ok(vec![Some(to_own), Some(to_weight)])
+    })?;
+    Ok(output)
+}
+
+/// `glu`: one kernel over both halves.
+fn glu(tensor: &Tensor, dim: i64) -> Result<Tensor> {
+    let size = tensor.size(dim);
+    if size % 2 != 0 {
+        return crate::error::runtime(format!(
+            "Halving dimension must be even, but dimension {dim} is size {size}"
+        ));
+    }
+    let first_half = super::views::narrow(&tensor.detach(), dim, 0, size / 2)?;
+    let shape = first_half.shape();
+    let output = super::creation::empty(&shape, tensor.dtype(), tensor.device())?;
+    record("GluBackward0", &[tensor], &[&output], &[Save::Input(Some(tensor))], |ctx, _| {
+        Ok(vec![Some(super::creation::empty_like(&ctx.saved(0)?)?)])
+    })?;
+    Ok(output)
+}
+
+pub(crate) const OTHERS: &[Entry] = &[
+    op("isinf(Tensor self)", |a| Ok(isinf(&a.t(0)?)?.into())),
+    op("isfinite(Tensor self)", |a| Ok(isfinite(&a.t(0)?)?.into())),
+    op("log_sigmoid(Tensor self)", |a| Ok(log_sigmoid(&a.t(0)?)?.into())),
+    op("logsigmoid(Tensor self)", |a| Ok(log_sigmoid(&a.t(0)?)?.into())),
+    op("prelu(Tensor self, Tensor weight)", |a| Ok(prelu(&a.t(0)?, &a.t(1)?)?.into())),
+    op("glu(Tensor self, int dim=-1)", |a| Ok(glu(&a.t(0)?, a.int(1)?)?.into())),
+    op("tanhshrink(Tensor self)", |a| {
+        let tensor = a.t(0)?;
+        Ok(sub(&tensor, &tanh(&tensor)?)?.into())
+    }),
+    op("softsign(Tensor self)", |a| {
+        let tensor = a.t(0)?;
+        Ok(div(&tensor, &add(&abs(&tensor)?, &wrapped(Scalar::Int(1)))?)?.into())
+    }),
+    op("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None)", |a| {
+        Ok(elementwise(&[&a.t(0)?], a.t(0)?.dtype(), None)?.into())
+    }),
+];

@@ -1,0 +1,647 @@
+//! Views: other shapes over the same memory.
+
+use crate::autograd::{Grads, needs_history, record};
+use crate::error::runtime;
+use crate::registry::{Entry, op};
+use crate::schema::Args;
+use crate::{Result, Tensor, TorchError, Value, numel};
+
+use super::{copy, creation, reduce};
+
+/// A dimension's index, negative ones from the end.
+pub(crate) fn wrap(dim: i64, count: usize) -> Result<usize> {
+    let count = count as i64;
+    let most = count.max(1);
+    if dim < -most || dim >= most {
+        return Err(TorchError::Index(format!(
+            "Dimension out of range (expected to be in range of [{}, {}], but got {dim})",
+            -most,
+            most - 1
+        )));
+    }
+    Ok(if dim < 0 { dim + most } else { dim } as usize)
+}
+
+pub(crate) fn first(grads: &[Option<Tensor>]) -> Result<&Tensor> {
+    grads
+        .first()
+        .and_then(Option::as_ref)
+        .ok_or_else(|| TorchError::Runtime("a gradient is missing".to_owned()))
+}
+
+fn view_of(tensor: &Tensor, shape: &[i64], strides: &[i64], offset: i64) -> Tensor {
+    let view = tensor.alias(shape, strides, offset);
+    view.set_base(tensor);
+    view
+}
+
+/// A view with its backward function.
+fn viewed(
+    name: &'static str,
+    tensor: &Tensor,
+    shape: &[i64],
+    strides: &[i64],
+    offset: i64,
+    backward: impl Fn(&Tensor) -> Result<Tensor> + 'static,
+) -> Result<Tensor> {
+    let view = view_of(tensor, shape, strides, offset);
+    if needs_history(&[tensor]) {
+        record(name, &[tensor], &[&view], &[], move |_, grads| -> Result<Grads> {
+            Ok(vec![Some(backward(first(grads)?)?)])
+        })?;
+    }
+    Ok(view)
+}
+
+/// Sizes with the one -1 filled in.
+fn infer(shape: &[i64], count: i64) -> Result<Vec<i64>> {
+    let known: i64 = shape.iter().filter(|size| **size >= 0).product();
+    let unknown = shape.iter().filter(|size| **size == -1).count();
+    let invalid = || TorchError::Runtime(format!("shape '{shape:?}' is invalid for input of size {count}"));
+    if unknown > 1 {
+        return runtime("only one dimension can be inferred");
+    }
+    if shape.iter().any(|size| *size < -1) {
+        return runtime(format!("invalid shape dimension {}", shape.iter().copied().min().unwrap_or(0)));
+    }
+    if unknown == 0 {
+        return if known == count { Ok(shape.to_vec()) } else { Err(invalid()) };
+    }
+    if known == 0 || count % known != 0 {
+        return Err(invalid());
+    }
+    Ok(shape.iter().map(|size| if *size == -1 { count / known } else { *size }).collect())
+}
+
+/// `computeStride`: strides of the new shape over the same memory, where there are any.
+fn strides_for(old_shape: &[i64], old_strides: &[i64], shape: &[i64]) -> Option<Vec<i64>> {
+    if numel(old_shape) == 0 {
+        return Some(if old_shape == shape {
+            old_strides.to_vec()
+        } else {
+            crate::contiguous_strides(shape)
+        });
+    }
+    if old_shape.is_empty() {
+        return Some(vec![1; shape.len()]);
+    }
+    let mut strides = vec![0; shape.len()];
+    let mut view_dim = shape.len();
+    let mut chunk_base = *old_strides.last()?;
+    let (mut tensor_numel, mut view_numel) = (1_i64, 1_i64);
+    for dim in (0..old_shape.len()).rev() {
+        tensor_numel *= old_shape.get(dim)?;
+        let is_chunk_end = match dim.checked_sub(1) {
+            None => true,
+            Some(before) => {
+                *old_shape.get(before)? != 1 && *old_strides.get(before)? != tensor_numel * chunk_base
+            }
+        };
+        if is_chunk_end {
+            while view_dim > 0 && (view_numel < tensor_numel || shape.get(view_dim - 1) == Some(&1)) {
+                view_dim -= 1;
+                *strides.get_mut(view_dim)? = view_numel * chunk_base;
+                view_numel *= shape.get(view_dim)?;
+            }
+            if view_numel != tensor_numel {
+                return None;
+            }
+            if let Some(before) = dim.checked_sub(1) {
+                chunk_base = *old_strides.get(before)?;
+                tensor_numel = 1;
+                view_numel = 1;
+            }
+        }
+    }
+    (view_dim == 0).then_some(strides)
+}
+
+/// `view`.
+pub(crate) fn view(tensor: &Tensor, shape: &[i64]) -> Result<Tensor> {
+    let shape = infer(shape, tensor.numel())?;
+    let Some(strides) = strides_for(&tensor.shape(), &tensor.strides(), &shape) else {
+        return runtime(
+            "view size is not compatible with input tensor's size and stride (at least one dimension spans across two \
+             contiguous subspaces). Use .reshape(...) instead.",
+        );
+    };
+    let from = tensor.shape();
+    viewed("ViewBackward0", tensor, &shape, &strides, tensor.offset(), move |grad| reshape(grad, &from))
+}
+
+/// `reshape`: a view where that is possible, else a copy.
+pub(crate) fn reshape(tensor: &Tensor, shape: &[i64]) -> Result<Tensor> {
+    let shape = infer(shape, tensor.numel())?;
+    if let Some(strides) = strides_for(&tensor.shape(), &tensor.strides(), &shape) {
+        let from = tensor.shape();
+        return viewed("ViewBackward0", tensor, &shape, &strides, tensor.offset(), move |grad| {
+            reshape(grad, &from)
+        });
+    }
+    // `_unsafe_view` of a copy.
+    let copied = copy::clone(tensor, crate::MemoryFormat::Contiguous)?;
+    unsafe_view(&copied, &shape)
+}
+
+/// `_unsafe_view`: a view that does not count as one.
+pub(crate) fn unsafe_view(tensor: &Tensor, shape: &[i64]) -> Result<Tensor> {
+    let shape = infer(shape, tensor.numel())?;
+    let Some(strides) = strides_for(&tensor.shape(), &tensor.strides(), &shape) else {
+        return reshape(tensor, &shape);
+    };
+    let view = tensor.alias(&shape, &strides, tensor.offset());
+    let from = tensor.shape();
+    record("UnsafeViewBackward0", &[tensor], &[&view], &[], move |_, grads| {
+        Ok(vec![Some(reshape(first(grads)?, &from)?)])
+    })?;
+    Ok(view)
+}
+
+pub(crate) fn permute(tensor: &Tensor, dims: &[i64]) -> Result<Tensor> {
+    let count = tensor.dim();
+    if dims.len() != count {
+        return runtime(format!(
+            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired \
+             ordering of dimensions i.e. input.dim() = {count} is not equal to len(dims) = {}",
+            dims.len()
+        ));
+    }
+    let order: Vec<usize> = dims.iter().map(|dim| wrap(*dim, count)).collect::<Result<_>>()?;
+    let mut inverse = vec![0_i64; count];
+    for (to, from) in order.iter().enumerate() {
+        if let Some(slot) = inverse.get_mut(*from) {
+            *slot = to as i64;
+        }
+    }
+    let pick =
+        |list: &[i64]| -> Vec<i64> { order.iter().filter_map(|dim| list.get(*dim).copied()).collect() };
+    viewed(
+        "PermuteBackward0",
+        tensor,
+        &pick(&tensor.shape()),
+        &pick(&tensor.strides()),
+        tensor.offset(),
+        move |grad| permute(grad, &inverse),
+    )
+}
+
+pub(crate) fn transpose(tensor: &Tensor, a: i64, b: i64) -> Result<Tensor> {
+    transpose_named("TransposeBackward0", tensor, a, b)
+}
+
+fn transpose_named(name: &'static str, tensor: &Tensor, a: i64, b: i64) -> Result<Tensor> {
+    let (x, y) = (wrap(a, tensor.dim())?, wrap(b, tensor.dim())?);
+    let (mut shape, mut strides) = (tensor.shape().to_vec(), tensor.strides().to_vec());
+    if !shape.is_empty() {
+        shape.swap(x, y);
+        strides.swap(x, y);
+    }
+    viewed(name, tensor, &shape, &strides, tensor.offset(), move |grad| transpose_named(name, grad, a, b))
+}
+
+/// `t`.
+pub(crate) fn t(tensor: &Tensor) -> Result<Tensor> {
+    match tensor.dim() {
+        0 | 1 => view(tensor, &tensor.shape()),
+        2 => transpose_named("TBackward0", tensor, 0, 1),
+        dims => runtime(format!("t() expects a tensor with <= 2 dimensions, but self is {dims}D")),
+    }
+}
+
+pub(crate) fn expand_quietly(tensor: &Tensor, shape: &[i64]) -> Option<Tensor> {
+    let (sizes, strides) = (tensor.shape(), tensor.strides());
+    let shift = shape.len().checked_sub(sizes.len())?;
+    let mut new = Vec::with_capacity(shape.len());
+    for (dim, target) in shape.iter().enumerate() {
+        new.push(match dim.checked_sub(shift) {
+            None => 0,
+            Some(index) if sizes.get(index) == Some(target) => *strides.get(index)?,
+            Some(index) if sizes.get(index) == Some(&1) => 0,
+            Some(_) => return None,
+        });
+    }
+    Some(tensor.alias(shape, &new, tensor.offset()))
+}
+
+/// `expand`.
+pub(crate) fn expand(tensor: &Tensor, shape: &[i64]) -> Result<Tensor> {
+    let sizes = tensor.shape();
+    if shape.len() < sizes.len() {
+        return runtime(format!(
+            "expand({}, size={shape:?}): the number of sizes provided ({}) must be greater or equal to the number of \
+             dimensions in the tensor ({})",
+            tensor.dtype(),
+            shape.len(),
+            sizes.len()
+        ));
+    }
+    let shift = shape.len() - sizes.len();
+    let mut full = Vec::with_capacity(shape.len());
+    for (dim, size) in shape.iter().enumerate() {
+        let own = dim.checked_sub(shift).and_then(|index| sizes.get(index)).copied();
+        full.push(if *size == -1 { own.unwrap_or(-1) } else { *size });
+    }
+    let Some(view) = expand_quietly(tensor, &full) else {
+        let dim = (0..shape.len())
+            .rev()
+            .find(|dim| {
+                let own = dim.checked_sub(shift).and_then(|index| sizes.get(index)).copied().unwrap_or(1);
+                own != 1 && full.get(*dim) != Some(&own)
+            })
+            .unwrap_or(0);
+        let own = dim.checked_sub(shift).and_then(|index| sizes.get(index)).copied().unwrap_or(1);
+        return runtime(format!(
+            "The expanded size of the tensor ({}) must match the existing size ({own}) at non-singleton dimension {dim}.  \
+             Target sizes: {shape:?}.  Tensor sizes: {sizes:?}",
+            shape.get(dim).copied().unwrap_or(0)
+        ));
+    };
+    let from = sizes;
+    viewed("ExpandBackward0", tensor, &view.shape(), &view.strides(), view.offset(), move |grad| {
+        reduce::sum_to(grad, &from)
+    })
+}
+
+pub(crate) fn unsqueeze(tensor: &Tensor, dim: i64) -> Result<Tensor> {
+    let index = wrap(dim, tensor.dim() + 1)?;
+    let (mut shape, mut strides) = (tensor.shape().to_vec(), tensor.strides().to_vec());
+    let stride = match (shape.get(index), strides.get(index)) {
+        (Some(size), Some(stride)) => size * stride,
+        _ => 1,
+    };
+    shape.insert(index, 1);
+    strides.insert(index, stride);
+    viewed("UnsqueezeBackward0", tensor, &shape, &strides, tensor.offset(), move |grad| {
+        squeeze(grad, Some(&[dim]))
+    })
+}
+
+/// `squeeze` of the given dimensions, or of all of size 1.
+pub(crate) fn squeeze(tensor: &Tensor, dims: Option<&[i64]>) -> Result<Tensor> {
+    let wanted: Option<Vec<usize>> = dims
+        .map(|dims| dims.iter().map(|dim| wrap(*dim, tensor.dim())).collect::<Result<_>>())
+        .transpose()?;
+    let (mut shape, mut strides) = (Vec::new(), Vec::new());
+    for (index, (size, stride)) in tensor.shape().iter().zip(tensor.strides().iter()).enumerate() {
+        let goes = *size == 1 && wanted.as_ref().is_none_or(|wanted| wanted.contains(&index));
+        if !goes {
+            shape.push(*size);
+            strides.push(*stride);
+        }
+    }
+    let from = tensor.shape();
+    viewed("SqueezeBackward0", tensor, &shape, &strides, tensor.offset(), move |grad| view(grad, &from))
+}
+
+pub(crate) fn select(tensor: &Tensor, dim: i64, index: i64) -> Result<Tensor> {
+    if tensor.dim() == 0 {
+        return Err(TorchError::Index("select() cannot be applied to a 0-dim tensor.".to_owned()));
+    }
+    let at = wrap(dim, tensor.dim())?;
+    let size = tensor.size(at as i64);
+    if index < -size || index >= size {
+        return Err(TorchError::Index(format!(
+            "index {index} is out of bounds for dimension {at} with size {size}"
+        )));
+    }
+    let index = if index < 0 { index + size } else { index };
+    let (mut shape, mut strides) = (tensor.shape().to_vec(), tensor.strides().to_vec());
+    shape.remove(at);
+    let stride = strides.remove(at);
+    let from = tensor.shape();
+    viewed("SelectBackward0", tensor, &shape, &strides, tensor.offset() + index * stride, move |grad| {
+        let full = creation::zeros(&from, grad.dtype(), grad.device())?;
+        copy::copy_below(&select(&full, dim, index)?, grad, false)?;
+        Ok(full)
+    })
+}
+
+pub(crate) fn slice(
+    tensor: &Tensor,
+    dim: i64,
+    start: Option<i64>,
+    end: Option<i64>,
+    step: i64,
+) -> Result<Tensor> {
+    if step <= 0 {
+        return Err(TorchError::Value("step must be greater than zero".to_owned()));
+    }
+    let at = wrap(dim, tensor.dim())?;
+    let size = tensor.size(at as i64);
+    let clip = |bound: i64| (if bound < 0 { bound + size } else { bound }).clamp(0, size);
+    let start = clip(start.unwrap_or(0));
+    let end = clip(end.unwrap_or(i64::MAX)).max(start);
+    let (mut shape, mut strides) = (tensor.shape().to_vec(), tensor.strides().to_vec());
+    let mut offset = tensor.offset();
+    if let (Some(size), Some(stride)) = (shape.get_mut(at), strides.get_mut(at)) {
+        *size = (end - start + step - 1) / step;
+        offset += start * *stride;
+        *stride *= step;
+    }
+    let from = tensor.shape();
+    viewed("SliceBackward0", tensor, &shape, &strides, offset, move |grad| {
+        let full = creation::zeros(&from, grad.dtype(), grad.device())?;
+        copy::copy_below(&slice(&full, dim, Some(start), Some(end), step)?, grad, false)?;
+        Ok(full)
+    })
+}
+
+pub(crate) fn narrow(tensor: &Tensor, dim: i64, start: i64, length: i64) -> Result<Tensor> {
+    let size = tensor.size(dim);
+    let start = if start < 0 { start + size } else { start };
+    if length < 0 || start < 0 || start + length > size {
+        return runtime(format!("start ({start}) + length ({length}) exceeds dimension size ({size})."));
+    }
+    slice(tensor, dim, Some(start), Some(start + length), 1)
+}
+
+/// `split_with_sizes`: one node for all parts.
+pub(crate) fn split_with_sizes(tensor: &Tensor, sizes: &[i64], dim: i64) -> Result<Vec<Tensor>> {
+    split_named("SplitWithSizesBackward0", tensor, sizes, dim)
+}
+
+fn split_named(name: &'static str, tensor: &Tensor, sizes: &[i64], dim: i64) -> Result<Vec<Tensor>> {
+    let at = wrap(dim, tensor.dim())?;
+    let total: i64 = sizes.iter().sum();
+    if total != tensor.size(at as i64) {
+        return runtime(format!(
+            "split_with_sizes expects split_sizes to sum exactly to {} (input tensor's size at dimension {at}), but got \
+             split_sizes={sizes:?}",
+            tensor.size(at as i64)
+        ));
+    }
+    let stride = tensor.strides().get(at).copied().unwrap_or(1);
+    let mut start = 0;
+    let mut parts = Vec::with_capacity(sizes.len());
+    for size in sizes {
+        let mut shape = tensor.shape().to_vec();
+        if let Some(slot) = shape.get_mut(at) {
+            *slot = *size;
+        }
+        parts.push(view_of(tensor, &shape, &tensor.strides(), tensor.offset() + start * stride));
+        start += size;
+    }
+    let shapes: Vec<_> = parts.iter().map(Tensor::shape).collect();
+    let (dtype, device) = (tensor.dtype(), tensor.device());
+    record(name, &[tensor], &parts.iter().collect::<Vec<_>>(), &[], move |_, grads| {
+        Ok(vec![Some(cat_of_grads(grads, &shapes, dim, dtype, device)?)])
+    })?;
+    Ok(parts)
+}
+
+/// Gradients of parts as one: zeros stand for those that are missing.
+fn cat_of_grads(
+    grads: &[Option<Tensor>],
+    shapes: &[crate::Shape],
+    dim: i64,
+    dtype: crate::Dtype,
+    device: crate::Device,
+) -> Result<Tensor> {
+    let mut all = Vec::with_capacity(grads.len());
+    for (grad, shape) in grads.iter().zip(shapes) {
+        all.push(match grad {
+            Some(grad) => grad.clone(),
+            None => creation::zeros(shape, dtype, device)?,
+        });
+    }
+    super::join::cat(&all, dim)
+}
+
+pub(crate) fn split(tensor: &Tensor, size: i64, dim: i64) -> Result<Vec<Tensor>> {
+    let at = wrap(dim, tensor.dim())?;
+    let total = tensor.size(at as i64);
+    if size < 0 {
+        return runtime(format!("split expects split_size be non-negative, but got split_size={size}"));
+    }
+    let count = if size == 0 { 1 } else { ((total + size - 1) / size).max(1) };
+    let sizes: Vec<i64> = (0..count).map(|index| size.min(total - index * size).max(0)).collect();
+    split_named("SplitBackward0", tensor, &sizes, dim)
+}
+
+pub(crate) fn chunk(tensor: &Tensor, chunks: i64, dim: i64) -> Result<Vec<Tensor>> {
+    if chunks <= 0 {
+        return runtime(format!("chunk expects `chunks` to be greater than 0, got: {chunks}"));
+    }
+    let total = tensor.size(wrap(dim, tensor.dim())? as i64);
+    split(tensor, ((total + chunks - 1) / chunks).max(1), dim)
+}
+
+pub(crate) fn unbind(tensor: &Tensor, dim: i64) -> Result<Vec<Tensor>> {
+    let at = wrap(dim, tensor.dim())?;
+    let (mut shape, mut strides) = (tensor.shape().to_vec(), tensor.strides().to_vec());
+    if shape.is_empty() {
+        return runtime("Dimension specified as 0 but tensor has no dimensions");
+    }
+    let count = shape.remove(at);
+    let stride = strides.remove(at);
+    let parts: Vec<Tensor> =
+        (0..count).map(|index| view_of(tensor, &shape, &strides, tensor.offset() + index * stride)).collect();
+    let (dtype, device) = (tensor.dtype(), tensor.device());
+    record("UnbindBackward0", &[tensor], &parts.iter().collect::<Vec<_>>(), &[], move |_, grads| {
+        let mut all = Vec::with_capacity(grads.len());
+        for grad in grads {
+            all.push(match grad {
+                Some(grad) => grad.clone(),
+                None => creation::zeros(&shape, dtype, device)?,
+            });
+        }
+        Ok(vec![Some(super::join::stack(&all, dim)?)])
+    })?;
+    Ok(parts)
+}
+
+pub(crate) fn flatten(tensor: &Tensor, start: i64, end: i64) -> Result<Tensor> {
+    let (start, end) = (wrap(start, tensor.dim())?, wrap(end, tensor.dim())?);
+    if tensor.dim() == 0 {
+        return reshape(tensor, &[1]);
+    }
+    if start == end {
+        return Ok(tensor.clone());
+    }
+    if start > end {
+        return runtime("flatten() has invalid args: start_dim cannot come after end_dim");
+    }
+    let shape = tensor.shape();
+    let joined: i64 = shape.get(start..=end).unwrap_or_default().iter().product();
+    let mut new: Vec<i64> = shape.iter().take(start).copied().collect();
+    new.push(joined);
+    new.extend(shape.iter().skip(end + 1));
+    reshape(tensor, &new)
+}
+
+fn unflatten(tensor: &Tensor, dim: i64, sizes: &[i64]) -> Result<Tensor> {
+    let at = wrap(dim, tensor.dim())?;
+    let shape = tensor.shape();
+    let mut new: Vec<i64> = shape.iter().take(at).copied().collect();
+    new.extend(infer(sizes, tensor.size(at as i64))?);
+    new.extend(shape.iter().skip(at + 1));
+    view(tensor, &new)
+}
+
+pub(crate) fn diagonal(tensor: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Tensor> {
+    let (a, b) = (wrap(dim1, tensor.dim())?, wrap(dim2, tensor.dim())?);
+    let (shape, strides) = (tensor.shape(), tensor.strides());
+    let at = |list: &[i64], dim: usize| list.get(dim).copied().unwrap_or(1);
+    let length = if offset >= 0 {
+        at(&shape, a).min(at(&shape, b) - offset)
+    } else {
+        (at(&shape, a) + offset).min(at(&shape, b))
+    }
+    .max(0);
+    let start = if length == 0 {
+        0
+    } else if offset >= 0 {
+        offset * at(&strides, b)
+    } else {
+        -offset * at(&strides, a)
+    };
+    let keep = |list: &[i64]| -> Vec<i64> {
+        list.iter().enumerate().filter(|(dim, _)| *dim != a && *dim != b).map(|(_, value)| *value).collect()
+    };
+    let (mut new_shape, mut new_strides) = (keep(&shape), keep(&strides));
+    new_shape.push(length);
+    new_strides.push(at(&strides, a) + at(&strides, b));
+    let from = shape;
+    viewed("DiagonalBackward0", tensor, &new_shape, &new_strides, tensor.offset() + start, move |grad| {
+        let full = creation::zeros(&from, grad.dtype(), grad.device())?;
+        copy::copy_below(&diagonal(&full, offset, dim1, dim2)?, grad, false)?;
+        Ok(full)
+    })
+}
+
+fn unfold(tensor: &Tensor, dim: i64, size: i64, step: i64) -> Result<Tensor> {
+    let at = wrap(dim, tensor.dim())?;
+    let (mut shape, mut strides) = (tensor.shape().to_vec(), tensor.strides().to_vec());
+    if let (Some(length), Some(stride)) = (shape.get_mut(at), strides.get_mut(at)) {
+        let own = *stride;
+        if size > *length || step <= 0 {
+            return runtime(format!(
+                "maximum size for tensor at dimension {at} is {length} but size is {size}"
+            ));
+        }
+        *length = (*length - size) / step + 1;
+        *stride *= step;
+        shape.push(size);
+        strides.push(own);
+    }
+    let from = tensor.shape();
+    viewed("UnfoldBackward0", tensor, &shape, &strides, tensor.offset(), move |grad| {
+        creation::zeros(&from, grad.dtype(), grad.device())
+    })
+}
+
+fn movedim(tensor: &Tensor, from: &[i64], to: &[i64]) -> Result<Tensor> {
+    let count = tensor.dim();
+    let from: Vec<usize> = from.iter().map(|dim| wrap(*dim, count)).collect::<Result<_>>()?;
+    let to: Vec<usize> = to.iter().map(|dim| wrap(*dim, count)).collect::<Result<_>>()?;
+    let mut order: Vec<Option<usize>> = vec![None; count];
+    for (from, to) in from.iter().zip(&to) {
+        if let Some(slot) = order.get_mut(*to) {
+            *slot = Some(*from);
+        }
+    }
+    let mut left = (0..count).filter(|dim| !from.contains(dim));
+    let order: Vec<i64> =
+        order.into_iter().map(|slot| slot.or_else(|| left.next()).unwrap_or(0) as i64).collect();
+    permute(tensor, &order)
+}
+
+fn as_strided(args: &Args) -> Result<Value> {
+    let tensor = args.t(0)?;
+    let offset = args.int_opt(3)?.unwrap_or(tensor.offset());
+    let from = tensor.shape();
+    Ok(viewed("AsStridedBackward0", &tensor, &args.ints(1)?, &args.ints(2)?, offset, move |grad| {
+        creation::zeros(&from, grad.dtype(), grad.device())
+    })?
+    .into())
+}
+
+/// Changes the geometry of a tensor in place, as `unsqueeze_` and its like do.
+fn in_place(tensor: &Tensor, view: &Tensor) -> Value {
+    tensor.set_geometry(&view.shape(), &view.strides(), view.offset());
+    if let Some(node) = view.grad_fn() {
+        tensor.set_history(&node, view.output_number());
+    }
+    tensor.into()
+}
+
+fn split_call(args: &Args) -> Result<Value> {
+    let (tensor, dim) = (args.t(0)?, args.int(2)?);
+    Ok(match args.value(1)? {
+        Value::List(_) => split_with_sizes(&tensor, &args.ints(1)?, dim)?,
+        _ => split(&tensor, args.int(1)?, dim)?,
+    }
+    .into())
+}
+
+pub(crate) const TABLE: &[Entry] = &[
+    op("view(Tensor self, ScalarType dtype)", |a| {
+        let (tensor, dtype) = (a.t(0)?, a.dtype(1)?);
+        if dtype.size() != tensor.dtype().size() {
+            return crate::error::not_implemented("view as a type of another size");
+        }
+        Ok(Tensor::over(tensor.storage(), &tensor.shape(), &tensor.strides(), tensor.offset(), dtype).into())
+    }),
+    op("view(Tensor self, int[] size)", |a| Ok(view(&a.t(0)?, &a.ints(1)?)?.into())),
+    op("view_as(Tensor self, Tensor other)", |a| Ok(view(&a.t(0)?, &a.t(1)?.shape())?.into())),
+    op("reshape(Tensor self, int[] shape)", |a| Ok(reshape(&a.t(0)?, &a.ints(1)?)?.into())),
+    op("reshape_as(Tensor self, Tensor other)", |a| Ok(reshape(&a.t(0)?, &a.t(1)?.shape())?.into())),
+    op("permute(Tensor self, int[] dims)", |a| Ok(permute(&a.t(0)?, &a.ints(1)?)?.into())),
+    op("transpose(Tensor self, int dim0, int dim1)", |a| {
+        Ok(transpose(&a.t(0)?, a.int(1)?, a.int(2)?)?.into())
+    }),
+    op("swapaxes(Tensor self, int axis0, int axis1)", |a| {
+        Ok(transpose(&a.t(0)?, a.int(1)?, a.int(2)?)?.into())
+    }),
+    op(
+        "swapdims(Tensor self, int dim0, int dim1)",
+        |a| Ok(transpose(&a.t(0)?, a.int(1)?, a.int(2)?)?.into()),
+    ),
+    op("t(Tensor self)", |a| Ok(t(&a.t(0)?)?.into())),
+    op("expand(Tensor self, int[] size)", |a| Ok(expand(&a.t(0)?, &a.ints(1)?)?.into())),
+    op("broadcast_to(Tensor self, int[] size)", |a| Ok(expand(&a.t(0)?, &a.ints(1)?)?.into())),
+    op("expand_as(Tensor self, Tensor other)", |a| Ok(expand(&a.t(0)?, &a.t(1)?.shape())?.into())),
+    op("unsqueeze(Tensor self, int dim)", |a| Ok(unsqueeze(&a.t(0)?, a.int(1)?)?.into())),
+    op("unsqueeze_(Tensor self, int dim)", |a| {
+        let tensor = a.t(0)?;
+        Ok(in_place(&tensor, &unsqueeze(&tensor, a.int(1)?)?))
+    }),
+    op("squeeze(Tensor self, int[]? dim=None)", |a| Ok(squeeze(&a.t(0)?, a.ints_opt(1)?.as_deref())?.into())),
+    op("squeeze_(Tensor self, int[]? dim=None)", |a| {
+        let tensor = a.t(0)?;
+        Ok(in_place(&tensor, &squeeze(&tensor, a.ints_opt(1)?.as_deref())?))
+    }),
+    op("transpose_(Tensor self, int dim0, int dim1)", |a| {
+        let tensor = a.t(0)?;
+        Ok(in_place(&tensor, &transpose(&tensor, a.int(1)?, a.int(2)?)?))
+    }),
+    op("t_(Tensor self)", |a| {
+        let tensor = a.t(0)?;
+        Ok(in_place(&tensor, &t(&tensor)?))
+    }),
+    op("select(Tensor self, int dim, int index)", |a| Ok(select(&a.t(0)?, a.int(1)?, a.int(2)?)?.into())),
+    op("narrow(Tensor self, int dim, int start, int length)", |a| {
+        Ok(narrow(&a.t(0)?, a.int(1)?, a.int(2)?, a.int(3)?)?.into())
+    }),
+    op("split(Tensor self, Any split_size_or_sections, int dim=0)", split_call),
+    op("split_with_sizes(Tensor self, int[] split_sizes, int dim=0)", split_call),
+    op("chunk(Tensor self, int chunks, int dim=0)", |a| Ok(chunk(&a.t(0)?, a.int(1)?, a.int(2)?)?.into())),
+    op("unbind(Tensor self, int dim=0)", |a| Ok(unbind(&a.t(0)?, a.int(1)?)?.into())),
+    op("flatten(Tensor self, int start_dim=0, int end_dim=-1)", |a| {
+        Ok(flatten(&a.t(0)?, a.int(1)?, a.int(2)?)?.into())
+    }),
+    op("ravel(Tensor self)", |a| Ok(reshape(&copy::contiguous(&a.t(0)?)?, &[-1])?.into())),
+    op("unflatten(Tensor self, int dim, int[] sizes)", |a| {
+        Ok(unflatten(&a.t(0)?, a.int(1)?, &a.ints(2)?)?.into())
+    }),
+    op("diagonal(Tensor self, int offset=0, int dim1=0, int dim2=1)", |a| {
+        Ok(diagonal(&a.t(0)?, a.int(1)?, a.int(2)?, a.int(3)?)?.into())
+    }),
+    op("unfold(Tensor self, int dimension, int size, int step)", |a| {
+        Ok(unfold(&a.t(0)?, a.int(1)?, a.int(2)?, a.int(3)?)?.into())
+    }),
+    op("movedim(Tensor self, int[] source, int[] destination)", |a| {
+        Ok(movedim(&a.t(0)?, &a.ints(1)?, &a.ints(2)?)?.into())
+    }),
+    op("as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None)", as_strided),
+];

@@ -1,0 +1,92 @@
+use blockyard_record::Bytes;
+
+/// What of a GPU decides what PyTorch allocates on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GpuProfile {
+    /// The name that `torch.cuda.get_device_name` prints.
+    pub name: &'static str,
+    /// The short name for the command line.
+    pub id: &'static str,
+    /// All memory, as `get_device_properties` says.
+    pub total_memory: Bytes,
+    /// Streaming multiprocessors.
+    pub multiprocessors: u32,
+    /// Threads that one multiprocessor holds.
+    pub threads_per_multiprocessor: u32,
+    /// Compute capability, major and minor.
+    pub capability: (u32, u32),
+    /// Whether recordings from this GPU are what the numbers were checked against; the others are derived.
+    pub is_proved: bool,
+}
+
+impl GpuProfile {
+    /// The GPU of the recordings.
+    pub const H200: Self = Self {
+        name: "NVIDIA H200",
+        id: "h200",
+        total_memory: Bytes::new(150_109_880_320),
+        multiprocessors: 132,
+        threads_per_multiprocessor: 2048,
+        capability: (9, 0),
+        is_proved: true,
+    };
+
+    /// All profiles; the first one is proved.
+    pub const ALL: [Self; 5] = [
+        Self::H200,
+        Self {
+            name: "NVIDIA A100-SXM4-80GB",
+            id: "a100",
+            total_memory: Bytes::new(84_974_239_744),
+            multiprocessors: 108,
+            threads_per_multiprocessor: 2048,
+            capability: (8, 0),
+            is_proved: false,
+        },
+        Self {
+            name: "NVIDIA L4",
+            id: "l4",
+            total_memory: Bytes::new(23_664_656_384),
+            multiprocessors: 58,
+            threads_per_multiprocessor: 1536,
+            capability: (8, 9),
+            is_proved: false,
+        },
+        Self {
+            name: "Tesla T4",
+            id: "t4",
+            total_memory: Bytes::new(15_828_320_256),
+            multiprocessors: 40,
+            threads_per_multiprocessor: 1024,
+            capability: (7, 5),
+            is_proved: false,
+        },
+        Self {
+            name: "NVIDIA GeForce RTX 4090",
+            id: "rtx4090",
+            total_memory: Bytes::new(25_386_352_640),
+            multiprocessors: 128,
+            threads_per_multiprocessor: 1536,
+            capability: (8, 9),
+            is_proved: false,
+        },
+    ];
+
+    /// The profile of that short name.
+    #[must_use]
+    pub fn from_id(id: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|profile| profile.id == id)
+    }
+
+    /// Bytes of the workspace that cuBLAS gets for each thread and stream (`CUBLAS_WORKSPACE_CONFIG` unset).
+    #[must_use]
+    pub fn cublas_workspace(&self) -> Bytes {
+        if self.capability.0 == 9 { Bytes::kib(32 * 1024) } else { Bytes::kib(4096 * 2 + 16 * 8) }
+    }
+
+    /// Bytes of cuBLASLt's workspace (`CUBLASLT_WORKSPACE_SIZE` unset).
+    #[must_use]
+    pub fn cublaslt_workspace(&self) -> Bytes {
+        Bytes::mib(1)
+    }
+}

@@ -1,0 +1,132 @@
+//! All operators by name, and how to call one without knowing it at compile time.
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+
+use crate::schema::{Args, Schema};
+use crate::{Result, TorchError, Value, ops, session};
+
+/// How an operator takes its arguments.
+pub(crate) type Call = fn(&Args) -> Result<Value>;
+
+/// A line of a table of operators.
+pub(crate) struct Entry {
+    pub(crate) schema: &'static str,
+    pub(crate) call: Call,
+}
+
+/// A line of a table of operators.
+pub(crate) const fn op(schema: &'static str, call: Call) -> Entry {
+    Entry { schema, call }
+}
+
+/// An operator with all its overloads.
+pub struct Operator {
+    name: &'static str,
+    overloads: Vec<(Schema, Call)>,
+}
+
+impl std::fmt::Debug for Operator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Operator").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+type Table = FxHashMap<&'static str, Rc<Operator>>;
+
+thread_local! {
+    static TABLE: OnceCell<Table> = const { OnceCell::new() };
+}
+
+fn build() -> Table {
+    let mut table: FxHashMap<&'static str, Operator> = FxHashMap::default();
+    for entry in ops::TABLES.iter().flat_map(|table| table.iter()) {
+        let schema = Schema::parse(entry.schema);
+        let name = schema.name;
+        table
+            .entry(name)
+            .or_insert_with(|| Operator { name, overloads: Vec::new() })
+            .overloads
+            .push((schema, entry.call));
+    }
+    table.into_iter().map(|(name, operator)| (name, Rc::new(operator))).collect()
+}
+
+/// The operator of that name.
+#[must_use]
+pub fn lookup(name: &str) -> Option<Rc<Operator>> {
+    TABLE.with(|table| table.get_or_init(build).get(name).cloned())
+}
+
+/// The names of all operators, sorted.
+#[must_use]
+pub fn names() -> Vec<&'static str> {
+    TABLE.with(|table| {
+        let mut names: Vec<_> = table.get_or_init(build).keys().copied().collect();
+        names.sort_unstable();
+        names
+    })
+}
+
+/// Calls an operator by its name.
+///
+/// # Errors
+///
+/// [`TorchError::NotImplemented`] when there is none of that name, [`TorchError::Type`] when the arguments fit no overload,
+/// and what the operator itself fails with.
+pub fn call(name: &str, args: &[Value], keywords: &[(&str, Value)]) -> Result<Value> {
+    let Some(operator) = lookup(name) else {
+        return Err(TorchError::NotImplemented(format!("the operator {name} is not there")));
+    };
+    operator.call(args, keywords)
+}
+
+impl Operator {
+    /// Its name: `add`, `add_`, `_foreach_add_`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Whether it is a method of tensors too.
+    #[must_use]
+    pub fn is_method(&self) -> bool {
+        self.overloads.iter().any(|(schema, _)| schema.is_method())
+    }
+
+    /// The parameters' names of the first overload.
+    #[must_use]
+    pub fn parameters(&self) -> Vec<&'static str> {
+        let first = self.overloads.first();
+        first
+            .map(|(schema, _)| schema.parameters.iter().map(|parameter| parameter.name).collect())
+            .unwrap_or_default()
+    }
+
+    /// Calls it.
+    ///
+    /// # Errors
+    ///
+    /// As [`call`].
+    pub fn call(&self, args: &[Value], keywords: &[(&str, Value)]) -> Result<Value> {
+        let mut refusal = None;
+        for (schema, call) in &self.overloads {
+            match schema.bind(args, keywords) {
+                Ok(bound) => {
+                    let session = session();
+                    let before = session.notes.operator.replace(self.name);
+                    let result = call(&bound);
+                    drop(bound);
+                    session.notes.operator.set(before);
+                    return result;
+                }
+                Err(error) => {
+                    refusal.get_or_insert(error);
+                }
+            }
+        }
+        Err(refusal.unwrap_or_else(|| TorchError::Type(format!("{} cannot be called", self.name))))
+    }
+}

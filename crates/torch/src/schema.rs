@@ -1,0 +1,402 @@
+//! Operators' schemas: PyTorch's own texts, and how arguments are bound to them.
+
+use crate::{Device, Dtype, MemoryFormat, Result, Scalar, Tensor, TorchError, Value};
+
+/// What an argument has to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Tensor,
+    /// A tensor or a number.
+    Operand,
+    Scalar,
+    Int,
+    Float,
+    Bool,
+    Ints,
+    Floats,
+    Tensors,
+    OptionalTensors,
+    Dtype,
+    Device,
+    Text,
+    Format,
+    Any,
+}
+
+/// One parameter of a schema.
+#[derive(Clone, Debug)]
+pub(crate) struct Parameter {
+    pub(crate) name: &'static str,
+    kind: Kind,
+    is_optional: bool,
+    default: Option<Value>,
+    is_keyword_only: bool,
+}
+
+/// A parsed schema text: `add(Tensor self, Operand other, *, Scalar alpha=1)`.
+#[derive(Clone, Debug)]
+pub(crate) struct Schema {
+    pub(crate) name: &'static str,
+    pub(crate) parameters: Vec<Parameter>,
+}
+
+fn kind(text: &str) -> Kind {
+    match text {
+        "Tensor" => Kind::Tensor,
+        "Operand" => Kind::Operand,
+        "Scalar" => Kind::Scalar,
+        "int" => Kind::Int,
+        "float" => Kind::Float,
+        "bool" => Kind::Bool,
+        "int[]" => Kind::Ints,
+        "float[]" => Kind::Floats,
+        "Tensor[]" => Kind::Tensors,
+        "Tensor?[]" => Kind::OptionalTensors,
+        "ScalarType" => Kind::Dtype,
+        "Device" => Kind::Device,
+        "str" => Kind::Text,
+        "MemoryFormat" => Kind::Format,
+        _ => Kind::Any,
+    }
+}
+
+fn default(text: &'static str) -> Value {
+    match text {
+        "None" => Value::None,
+        "True" => true.into(),
+        "False" => false.into(),
+        "[]" => Value::List(Vec::new()),
+        "contiguous" => Value::MemoryFormat(MemoryFormat::Contiguous),
+        "preserve" => Value::MemoryFormat(MemoryFormat::Preserve),
+        text => match (text.parse::<i64>(), text.parse::<f64>()) {
+            (Ok(value), _) => value.into(),
+            (_, Ok(value)) => value.into(),
+            _ => text.into(),
+        },
+    }
+}
+
+impl Schema {
+    /// The schema of a text; the texts are this crate's own.
+    pub(crate) fn parse(text: &'static str) -> Self {
+        let (name, rest) = text.split_once('(').unwrap_or((text, ")"));
+        let list = rest.strip_suffix(')').unwrap_or(rest);
+        let mut parameters = Vec::new();
+        let mut is_keyword_only = false;
+        for part in list.split(", ").filter(|part| !part.is_empty()) {
+            if part == "*" {
+                is_keyword_only = true;
+                continue;
+            }
+            let (kind_text, declared) = part.split_once(' ').unwrap_or(("Any", part));
+            let (name, default_text) = match declared.split_once('=') {
+                Some((name, default)) => (name, Some(default)),
+                None => (declared, None),
+            };
+            let is_optional = kind_text.ends_with('?');
+            parameters.push(Parameter {
+                name,
+                kind: kind(kind_text.strip_suffix('?').unwrap_or(kind_text)),
+                is_optional,
+                default: default_text.map(default),
+                is_keyword_only,
+            });
+        }
+        Self { name, parameters }
+    }
+
+    /// Whether it can be called on its first argument: `Tensor.add`.
+    pub(crate) fn is_method(&self) -> bool {
+        self.parameters.first().is_some_and(|parameter| parameter.name == "self")
+    }
+
+    /// Arguments in the order of the parameters.
+    pub(crate) fn bind(&self, args: &[Value], keywords: &[(&str, Value)]) -> Result<Args> {
+        let mut values: Vec<Option<Value>> = vec![None; self.parameters.len()];
+        let mut next = 0;
+        for (index, parameter) in self.parameters.iter().enumerate() {
+            if parameter.is_keyword_only || next >= args.len() {
+                break;
+            }
+            let left = args.get(next..).unwrap_or_default();
+            let is_last = self.parameters.get(index + 1).is_none_or(|parameter| parameter.is_keyword_only);
+            let is_spread = parameter.kind == Kind::Ints
+                && is_last
+                && left.iter().all(|value| matches!(value, Value::Scalar(Scalar::Int(_) | Scalar::Bool(_))));
+            let value = if is_spread {
+                next = args.len();
+                Value::List(left.to_vec())
+            } else {
+                next += 1;
+                left.first().cloned().unwrap_or(Value::None)
+            };
+            let value = parameter.convert(&value).map_err(|expected| {
+                TorchError::Type(format!(
+                    "{}(): argument '{}' (position {}) must be {expected}, not {}",
+                    self.name,
+                    parameter.name,
+                    index + 1,
+                    value.type_name()
+                ))
+            })?;
+            if let Some(slot) = values.get_mut(index) {
+                *slot = Some(value);
+            }
+        }
+        if next < args.len() {
+            let most = self.parameters.iter().filter(|parameter| !parameter.is_keyword_only).count();
+            return Err(TorchError::Type(format!(
+                "{}() takes {most} positional arguments but {} were given",
+                self.name,
+                args.len()
+            )));
+        }
+        for (name, value) in keywords {
+            let position = self.parameters.iter().position(|parameter| parameter.name == *name);
+            let found = position.and_then(|index| self.parameters.get(index).zip(values.get_mut(index)));
+            let Some((parameter, slot)) = found else {
+                return Err(TorchError::Type(format!(
+                    "{}() got an unexpected keyword argument '{name}'",
+                    self.name
+                )));
+            };
+            if slot.is_some() {
+                return Err(TorchError::Type(format!(
+                    "{}() got multiple values for argument '{name}'",
+                    self.name
+                )));
+            }
+            let value = parameter.convert(value).map_err(|expected| {
+                TorchError::Type(format!(
+                    "{}(): argument '{name}' must be {expected}, not {}",
+                    self.name,
+                    value.type_name()
+                ))
+            })?;
+            *slot = Some(value);
+        }
+        let mut bound = Vec::with_capacity(values.len());
+        for (value, parameter) in values.into_iter().zip(&self.parameters) {
+            match (value, &parameter.default) {
+                (Some(value), _) => bound.push(value),
+                (None, Some(default)) => bound.push(default.clone()),
+                (None, None) if parameter.is_optional => bound.push(Value::None),
+                (None, None) => {
+                    return Err(TorchError::Type(format!(
+                        "{}() missing 1 required positional arguments: \"{}\"",
+                        self.name, parameter.name
+                    )));
+                }
+            }
+        }
+        Ok(Args(bound))
+    }
+}
+
+impl Parameter {
+    /// The value as this parameter takes it, or what it should have been.
+    fn convert(&self, value: &Value) -> std::result::Result<Value, &'static str> {
+        if self.is_optional && matches!(value, Value::None) {
+            return Ok(Value::None);
+        }
+        let is_int = |value: &Value| match value {
+            Value::Scalar(Scalar::Int(_) | Scalar::Bool(_)) => true,
+            Value::Scalar(Scalar::Unknown(dtype)) => dtype.is_integral(),
+            _ => false,
+        };
+        let number_of = |value: &Value| match value {
+            Value::Tensor(tensor) if tensor.numel() == 1 && !tensor.requires_grad() => {
+                Some(Value::Scalar(known_or_unknown(tensor)))
+            }
+            Value::Scalar(_) => Some(value.clone()),
+            _ => None,
+        };
+        match (self.kind, value) {
+            (Kind::Any, _)
+            | (Kind::Tensor, Value::Tensor(_))
+            | (Kind::Operand, Value::Tensor(_) | Value::Scalar(_))
+            | (Kind::Scalar | Kind::Float, Value::Scalar(_))
+            | (Kind::Bool, Value::Scalar(Scalar::Bool(_)))
+            | (Kind::Dtype, Value::Dtype(_))
+            | (Kind::Device, Value::Device(_))
+            | (Kind::Text, Value::Str(_))
+            | (Kind::Format, Value::MemoryFormat(_)) => Ok(value.clone()),
+            (Kind::Int, value) if is_int(value) => Ok(value.clone()),
+            (Kind::Scalar | Kind::Float, Value::Tensor(_)) => number_of(value).ok_or("Number"),
+            (Kind::Int, Value::Tensor(tensor)) if tensor.dtype().is_integral() => {
+                number_of(value).ok_or("int")
+            }
+            (Kind::Device, Value::Str(text)) => {
+                Device::parse(text).map(Value::Device).map_err(|_| "torch.device")
+            }
+            (Kind::Device, Value::Scalar(Scalar::Int(index))) => u8::try_from(*index)
+                .map(|index| Value::Device(Device::Cuda(index)))
+                .map_err(|_| "torch.device"),
+            (Kind::Ints, value) if is_int(value) => Ok(Value::List(vec![value.clone()])),
+            (Kind::Floats, Value::Scalar(_)) => Ok(Value::List(vec![value.clone()])),
+            (Kind::Ints, Value::List(items)) => {
+                let numbers: Option<Vec<Value>> = items.iter().map(number_of).collect();
+                numbers.filter(|items| items.iter().all(is_int)).map(Value::List).ok_or("tuple of ints")
+            }
+            (Kind::Floats, Value::List(items))
+                if items.iter().all(|item| matches!(item, Value::Scalar(_))) =>
+            {
+                Ok(value.clone())
+            }
+            (Kind::Tensors, Value::List(items))
+                if items.iter().all(|item| matches!(item, Value::Tensor(_))) =>
+            {
+                Ok(value.clone())
+            }
+            (Kind::OptionalTensors, Value::List(_)) => Ok(value.clone()),
+            (kind, _) => Err(match kind {
+                Kind::Tensor | Kind::Operand => "Tensor",
+                Kind::Scalar => "Number",
+                Kind::Int => "int",
+                Kind::Float => "float",
+                Kind::Bool => "bool",
+                Kind::Ints => "tuple of ints",
+                Kind::Floats => "tuple of floats",
+                Kind::Tensors | Kind::OptionalTensors => "tuple of Tensors",
+                Kind::Dtype => "torch.dtype",
+                Kind::Device => "torch.device",
+                Kind::Text => "str",
+                Kind::Format => "torch.memory_format",
+                Kind::Any => "an object",
+            }),
+        }
+    }
+}
+
+/// The tensor's single value, if it is known.
+pub(crate) fn known_or_unknown(tensor: &Tensor) -> Scalar {
+    tensor.values().and_then(|values| values.first().copied()).unwrap_or(Scalar::Unknown(tensor.dtype()))
+}
+
+/// Arguments of a call, in the order of the schema.
+#[derive(Debug)]
+pub(crate) struct Args(pub(crate) Vec<Value>);
+
+macro_rules! getters {
+    ($($(#[$doc:meta])* $name:ident, $optional:ident -> $type:ty { $($pattern:pat => $value:expr),* };)*) => {$(
+        #[allow(dead_code, reason = "a getter of each kind comes in both forms")]
+        pub(crate) fn $optional(&self, index: usize) -> Result<Option<$type>> {
+            match self.value(index)? {
+                Value::None => Ok(None),
+                $($pattern => Ok(Some($value)),)*
+                other => wrong(index, other),
+            }
+        }
+
+        $(#[$doc])*
+        #[allow(dead_code, reason = "a getter of each kind comes in both forms")]
+        pub(crate) fn $name(&self, index: usize) -> Result<$type> {
+            match self.$optional(index)? {
+                Some(value) => Ok(value),
+                None => wrong(index, &Value::None),
+            }
+        }
+    )*};
+}
+
+fn wrong<T>(index: usize, value: &Value) -> Result<T> {
+    Err(TorchError::Type(format!("argument {} cannot be {}", index + 1, value.type_name())))
+}
+
+impl Args {
+    pub(crate) fn value(&self, index: usize) -> Result<&Value> {
+        self.0.get(index).ok_or_else(|| TorchError::Type(format!("argument {} is missing", index + 1)))
+    }
+
+    getters! {
+        t, topt -> Tensor { Value::Tensor(tensor) => tensor.clone() };
+        scalar, scalar_opt -> Scalar { Value::Scalar(scalar) => *scalar };
+        dtype, dtype_opt -> Dtype { Value::Dtype(dtype) => *dtype };
+        device, device_opt -> Device { Value::Device(device) => *device };
+        format, format_opt -> MemoryFormat { Value::MemoryFormat(format) => *format };
+        bool, bool_opt -> bool { Value::Scalar(Scalar::Bool(value)) => *value };
+    }
+
+    pub(crate) fn int(&self, index: usize) -> Result<i64> {
+        match self.int_opt(index)? {
+            Some(value) => Ok(value),
+            None => wrong(index, &Value::None),
+        }
+    }
+
+    pub(crate) fn int_opt(&self, index: usize) -> Result<Option<i64>> {
+        match self.value(index)? {
+            Value::None => Ok(None),
+            value => integer(value).map(Some),
+        }
+    }
+
+    pub(crate) fn float(&self, index: usize) -> Result<f64> {
+        Ok(self.float_opt(index)?.unwrap_or(f64::NAN))
+    }
+
+    pub(crate) fn float_opt(&self, index: usize) -> Result<Option<f64>> {
+        Ok(self.scalar_opt(index)?.map(|scalar| scalar.to_f64().unwrap_or(f64::NAN)))
+    }
+
+    pub(crate) fn ints(&self, index: usize) -> Result<Vec<i64>> {
+        Ok(self.ints_opt(index)?.unwrap_or_default())
+    }
+
+    pub(crate) fn ints_opt(&self, index: usize) -> Result<Option<Vec<i64>>> {
+        match self.value(index)? {
+            Value::None => Ok(None),
+            Value::List(items) => items.iter().map(integer).collect::<Result<Vec<_>>>().map(Some),
+            value => Ok(Some(vec![integer(value)?])),
+        }
+    }
+
+    pub(crate) fn floats_opt(&self, index: usize) -> Result<Option<Vec<f64>>> {
+        match self.value(index)? {
+            Value::None => Ok(None),
+            Value::List(items) => Ok(Some(
+                items
+                    .iter()
+                    .map(|item| match item {
+                        Value::Scalar(scalar) => scalar.to_f64().unwrap_or(f64::NAN),
+                        _ => f64::NAN,
+                    })
+                    .collect(),
+            )),
+            other => wrong(index, other),
+        }
+    }
+
+    pub(crate) fn tensors(&self, index: usize) -> Result<Vec<Tensor>> {
+        match self.value(index)? {
+            Value::List(items) => items.iter().map(|item| item.clone().tensor()).collect(),
+            other => wrong(index, other),
+        }
+    }
+
+    pub(crate) fn text(&self, index: usize) -> Result<std::rc::Rc<str>> {
+        match self.value(index)? {
+            Value::Str(text) => Ok(std::rc::Rc::clone(text)),
+            other => wrong(index, other),
+        }
+    }
+
+    /// A tensor; a number becomes a tensor of the host without dimensions, as PyTorch wraps it.
+    pub(crate) fn operand(&self, index: usize) -> Result<Tensor> {
+        match self.value(index)? {
+            Value::Tensor(tensor) => Ok(tensor.clone()),
+            Value::Scalar(scalar) => Ok(crate::ops::creation::wrapped(*scalar)),
+            other => wrong(index, other),
+        }
+    }
+}
+
+fn integer(value: &Value) -> Result<i64> {
+    match value {
+        Value::Scalar(Scalar::Unknown(_)) => Err(TorchError::Runtime(
+            "the size depends on a value that lies on the GPU and is not known here; use a number in its place".to_owned(),
+        )),
+        Value::Scalar(scalar) => Ok(scalar.to_i64().unwrap_or(0)),
+        other => Err(TorchError::Type(format!("expected an int, not {}", other.type_name()))),
+    }
+}

@@ -1,0 +1,337 @@
+//! Everything that PyTorch keeps in globals: devices, modes, workspaces, marks.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+
+use blockyard_allocator::{AllocatorConfig, HostAllocation, HostAllocator};
+use blockyard_device::VirtualHostMemory;
+use blockyard_record::{Bytes, HostStats, StreamId};
+
+use crate::autocast::Autocast;
+use crate::autograd::Modes;
+use crate::memory::{Block, Category, CudaDevice, Phase};
+use crate::{Device, Dtype, GpuProfile, Result, TorchError};
+
+/// What to run programs on.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The GPU; every device is one of these.
+    pub profile: GpuProfile,
+    /// How many there are.
+    pub devices: u8,
+    /// The allocator's settings.
+    pub config: AllocatorConfig,
+    /// Whether a recording is made.
+    pub is_recorded: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { profile: GpuProfile::H200, devices: 1, config: AllocatorConfig::default(), is_recorded: false }
+    }
+}
+
+/// A result that rests on no record of a real GPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// The operator.
+    pub operator: String,
+    /// The source line, 0 where none ran.
+    pub line: u32,
+    /// What is not known.
+    pub reason: String,
+}
+
+/// Where the program is; every allocation notes it.
+pub(crate) struct Notes {
+    line: Cell<u32>,
+    source: RefCell<Option<LineSource>>,
+    pub(crate) operator: Cell<&'static str>,
+    pub(crate) phase: Cell<Phase>,
+    pub(crate) is_estimating: Cell<bool>,
+}
+
+type LineSource = Rc<dyn Fn() -> u32>;
+
+impl fmt::Debug for Notes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Notes")
+            .field("line", &self.line)
+            .field("operator", &self.operator)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Notes {
+    pub(crate) fn line(&self) -> u32 {
+        let source = self.source.borrow().clone();
+        source.map_or_else(|| self.line.get(), |source| source())
+    }
+}
+
+/// A thread of PyTorch's: each has its own handles of libraries, and so its own workspaces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Thread {
+    /// The program's.
+    #[default]
+    Main,
+    /// The engine's for one device.
+    Backward(u8),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Library {
+    Cublas,
+    CublasLt,
+}
+
+#[derive(Debug)]
+struct Workspace {
+    library: Library,
+    thread: Thread,
+    device: u8,
+    stream: StreamId,
+    _block: Option<Block>,
+}
+
+/// One run of a program: what PyTorch keeps in globals.
+#[derive(Debug)]
+pub struct Session {
+    profile: GpuProfile,
+    devices: Vec<Rc<CudaDevice>>,
+    host: RefCell<HostAllocator<VirtualHostMemory>>,
+    pub(crate) notes: Rc<Notes>,
+    pub(crate) modes: Modes,
+    pub(crate) autocast: Autocast,
+    thread: Cell<Thread>,
+    current_device: Cell<u8>,
+    workspaces: RefCell<Vec<Workspace>>,
+    marks: RefCell<Vec<Mark>>,
+    next_stream: Cell<u64>,
+    default_dtype: Cell<Dtype>,
+    default_device: Cell<Device>,
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<Rc<Session>>> = const { RefCell::new(None) };
+}
+
+/// The session of this thread; one with the default settings if none was installed.
+#[must_use]
+pub fn session() -> Rc<Session> {
+    CURRENT.with(|current| {
+        Rc::clone(current.borrow_mut().get_or_insert_with(|| Rc::new(Session::new(Settings::default()))))
+    })
+}
+
+/// Makes the session that of this thread; returns the one before.
+///
+/// Tensors of an earlier session keep their device and free their blocks there.
+pub fn install(session: Rc<Session>) -> Option<Rc<Session>> {
+    CURRENT.with(|current| current.borrow_mut().replace(session))
+}
+
+/// Ends this thread's session: nothing holds it but tensors.
+pub fn uninstall() -> Option<Rc<Session>> {
+    CURRENT.with(|current| current.borrow_mut().take())
+}
+
+impl Session {
+    /// A session at its beginning.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        let notes = Rc::new(Notes {
+            line: Cell::new(0),
+            source: RefCell::new(None),
+            operator: Cell::new(""),
+            phase: Cell::default(),
+            is_estimating: Cell::default(),
+        });
+        let Settings { profile, devices, config, is_recorded } = settings;
+        let devices = (0..devices)
+            .map(|index| Rc::new(CudaDevice::new(index, &profile, &config, is_recorded, Rc::clone(&notes))))
+            .collect();
+        Self {
+            host: RefCell::new(HostAllocator::new(VirtualHostMemory::new(Bytes::gib(1024)), config.pinned())),
+            profile,
+            devices,
+            notes,
+            modes: Modes::default(),
+            autocast: Autocast::default(),
+            thread: Cell::default(),
+            current_device: Cell::new(0),
+            workspaces: RefCell::default(),
+            marks: RefCell::default(),
+            next_stream: Cell::new(1),
+            default_dtype: Cell::new(Dtype::F32),
+            default_device: Cell::new(Device::Cpu),
+        }
+    }
+
+    /// The GPU.
+    #[must_use]
+    pub fn profile(&self) -> &GpuProfile {
+        &self.profile
+    }
+
+    /// `torch.cuda.device_count()`.
+    #[must_use]
+    pub fn device_count(&self) -> u8 {
+        u8::try_from(self.devices.len()).unwrap_or(u8::MAX)
+    }
+
+    /// One of the GPUs.
+    ///
+    /// # Errors
+    ///
+    /// [`TorchError::Runtime`] with the driver's text when there is none of that number.
+    pub fn device(&self, index: u8) -> Result<&Rc<CudaDevice>> {
+        self.devices.get(usize::from(index)).ok_or_else(|| {
+            TorchError::Runtime(
+                "CUDA error: invalid device ordinal\nCUDA kernel errors might be asynchronously reported at some other \
+                 API call, so the stacktrace below might be incorrect.\nFor debugging consider passing \
+                 CUDA_LAUNCH_BLOCKING=1\nCompile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"
+                    .to_owned(),
+            )
+        })
+    }
+
+    /// The device that `"cuda"` means.
+    #[must_use]
+    pub fn current_device(&self) -> u8 {
+        self.current_device.get()
+    }
+
+    /// `torch.cuda.set_device`; returns the one before.
+    ///
+    /// # Errors
+    ///
+    /// [`TorchError::Runtime`] when there is none of that number.
+    pub fn set_current_device(&self, index: u8) -> Result<u8> {
+        self.device(index)?;
+        Ok(self.current_device.replace(index))
+    }
+
+    /// `torch.cuda.Stream()`: a new stream's handle.
+    #[must_use]
+    pub fn create_stream(&self) -> StreamId {
+        let number = self.next_stream.get();
+        self.next_stream.set(number + 1);
+        StreamId::new(number)
+    }
+
+    /// `torch.get_default_dtype`.
+    #[must_use]
+    pub fn default_dtype(&self) -> Dtype {
+        self.default_dtype.get()
+    }
+
+    /// `torch.set_default_dtype`.
+    pub fn set_default_dtype(&self, dtype: Dtype) {
+        self.default_dtype.set(dtype);
+    }
+
+    /// Where new tensors lie that name no device.
+    #[must_use]
+    pub fn default_device(&self) -> Device {
+        self.default_device.get()
+    }
+
+    /// `torch.set_default_device`; returns the one before.
+    pub fn set_default_device(&self, device: Device) -> Device {
+        self.default_device.replace(device)
+    }
+
+    /// Sets the source line that allocations and frees are noted with.
+    pub fn set_line(&self, line: u32) {
+        self.notes.line.set(line);
+    }
+
+    /// Has the source line asked for at each allocation and free, in place of [`Session::set_line`].
+    pub fn set_line_source(&self, source: Option<Rc<dyn Fn() -> u32>>) {
+        *self.notes.source.borrow_mut() = source;
+    }
+
+    /// Says what of a training step runs from now on; returns what did before.
+    pub fn set_phase(&self, phase: Phase) -> Phase {
+        self.notes.phase.replace(phase)
+    }
+
+    /// The thread that runs.
+    #[must_use]
+    pub fn thread(&self) -> Thread {
+        self.thread.get()
+    }
+
+    pub(crate) fn set_thread(&self, thread: Thread) -> Thread {
+        self.thread.replace(thread)
+    }
+
+    /// What rests on no record, in order, each operator and line once.
+    #[must_use]
+    pub fn marks(&self) -> Vec<Mark> {
+        self.marks.borrow().clone()
+    }
+
+    /// Forgets the marks so far.
+    pub fn take_marks(&self) -> Vec<Mark> {
+        self.marks.take()
+    }
+
+    /// Notes that what follows rests on no record.
+    pub fn mark_estimated(&self, operator: &str, reason: &str) {
+        let mark = Mark { operator: operator.to_owned(), line: self.notes.line(), reason: reason.to_owned() };
+        let mut marks = self.marks.borrow_mut();
+        if !marks.contains(&mark) {
+            marks.push(mark);
+        }
+    }
+
+    /// Takes the library's workspace, once for each thread, device and stream; it is never freed.
+    pub(crate) fn take_workspace(&self, library: Library, device: &Rc<CudaDevice>) -> Result<()> {
+        let (thread, index, stream) = (self.thread.get(), device.index(), device.current_stream());
+        let is_there = self.workspaces.borrow().iter().any(|workspace| {
+            workspace.library == library
+                && workspace.thread == thread
+                && workspace.device == index
+                && workspace.stream == stream
+        });
+        if is_there {
+            return Ok(());
+        }
+        let size = match library {
+            Library::Cublas => self.profile.cublas_workspace(),
+            Library::CublasLt => self.profile.cublaslt_workspace(),
+        };
+        let block = device.allocate(size, Category::Workspace)?;
+        self.workspaces.borrow_mut().push(Workspace {
+            library,
+            thread,
+            device: index,
+            stream,
+            _block: block,
+        });
+        Ok(())
+    }
+
+    /// Pinned host memory; `None` for no bytes.
+    pub(crate) fn allocate_pinned(&self, bytes: Bytes) -> Result<Option<HostAllocation>> {
+        if bytes.is_zero() {
+            return Ok(None);
+        }
+        let allocation = self.host.borrow_mut().allocate(bytes);
+        allocation.map(Some).map_err(|error| TorchError::Runtime(error.to_string()))
+    }
+
+    pub(crate) fn free_pinned(&self, allocation: HostAllocation) {
+        // Only a foreign allocation can fail, and a storage keeps the session that its own came from.
+        let _freed = self.host.borrow_mut().free(allocation);
+    }
+
+    /// The counters of `torch.cuda.host_memory_stats`.
+    #[must_use]
+    pub fn host_stats(&self) -> HostStats {
+        self.host.borrow().stats()
+    }
+}

@@ -1,0 +1,606 @@
+//! Storages and tensors.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+
+use blockyard_allocator::HostAllocation;
+use blockyard_record::Bytes;
+
+use crate::autograd::{AutogradMeta, Node};
+use crate::error::runtime;
+use crate::memory::{Block, Category};
+use crate::{Dtype, MemoryFormat, Result, Scalar, Session, TorchError, session};
+
+/// Where a tensor lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Device {
+    /// The host.
+    Cpu,
+    /// The GPU of that number.
+    Cuda(u8),
+    /// Nowhere: shapes only.
+    Meta,
+}
+
+impl Device {
+    /// The device that a text like `cuda`, `cuda:1` or `cpu` means.
+    ///
+    /// # Errors
+    ///
+    /// [`TorchError::Runtime`] with PyTorch's text for any other.
+    pub fn parse(text: &str) -> Result<Self> {
+        let invalid = || TorchError::Runtime(format!("Invalid device string: '{text}'"));
+        let (kind, index) = match text.split_once(':') {
+            Some((kind, index)) => (kind, Some(index.parse::<u8>().map_err(|_| invalid())?)),
+            None => (text, None),
+        };
+        match kind {
+            "cpu" => Ok(Self::Cpu),
+            "meta" => Ok(Self::Meta),
+            "cuda" => Ok(Self::Cuda(index.unwrap_or_else(|| session().current_device()))),
+            _ => runtime(format!(
+                "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, \
+                 vulkan, mps, meta, hpu, mtia, privateuseone device type at start of device string: {kind}"
+            )),
+        }
+    }
+
+    /// Whether it is a GPU.
+    #[must_use]
+    pub fn is_cuda(self) -> bool {
+        matches!(self, Self::Cuda(_))
+    }
+}
+
+/// `cuda:0`.
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cpu => f.write_str("cpu"),
+            Self::Meta => f.write_str("meta"),
+            Self::Cuda(index) => write!(f, "cuda:{index}"),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Pinned {
+    session: Rc<Session>,
+    allocation: RefCell<Option<HostAllocation>>,
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        if let Some(allocation) = self.allocation.take() {
+            self.session.free_pinned(allocation);
+        }
+    }
+}
+
+/// Memory that tensors share; its last handle's end gives the block back.
+#[derive(Debug)]
+pub struct Storage {
+    device: Device,
+    bytes: Cell<u64>,
+    block: RefCell<Option<Block>>,
+    pinned: Option<Pinned>,
+    /// Exact values by element, for small tensors of the host; `None` where they are not known.
+    values: RefCell<Option<Vec<Scalar>>>,
+}
+
+impl Storage {
+    /// Memory of so many bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`TorchError::OutOfMemory`] with PyTorch's text.
+    pub fn new(device: Device, bytes: u64, category: Category) -> Result<Rc<Self>> {
+        let block = match device {
+            Device::Cuda(index) => session().device(index)?.allocate(Bytes::new(bytes), category)?,
+            Device::Cpu | Device::Meta => None,
+        };
+        Ok(Rc::new(Self {
+            device,
+            bytes: Cell::new(bytes),
+            block: RefCell::new(block),
+            pinned: None,
+            values: RefCell::new(None),
+        }))
+    }
+
+    /// Host memory of so many bytes, which is not counted and so never fails.
+    #[must_use]
+    pub fn of_host(bytes: u64) -> Rc<Self> {
+        Rc::new(Self {
+            device: Device::Cpu,
+            bytes: Cell::new(bytes),
+            block: RefCell::new(None),
+            pinned: None,
+            values: RefCell::new(None),
+        })
+    }
+
+    /// Pinned host memory of so many bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`TorchError::Runtime`] when the host has no more to pin.
+    pub fn pinned(bytes: u64) -> Result<Rc<Self>> {
+        let session = session();
+        let allocation = session.allocate_pinned(Bytes::new(bytes))?;
+        Ok(Rc::new(Self {
+            device: Device::Cpu,
+            bytes: Cell::new(bytes),
+            block: RefCell::new(None),
+            pinned: Some(Pinned { session, allocation: RefCell::new(allocation) }),
+            values: RefCell::new(None),
+        }))
+    }
+
+    /// Its size.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes.get()
+    }
+
+    /// Where it lies.
+    #[must_use]
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// Whether it is pinned host memory.
+    #[must_use]
+    pub fn is_pinned(&self) -> bool {
+        self.pinned.is_some()
+    }
+
+    /// The GPU block's number; `None` on the host and for no bytes.
+    #[must_use]
+    pub fn block_number(&self) -> Option<u32> {
+        self.block.borrow().as_ref().map(Block::number)
+    }
+
+    /// The GPU block's address; 0 without one.
+    #[must_use]
+    pub fn addr(&self) -> u64 {
+        self.block.borrow().as_ref().map_or(0, Block::addr)
+    }
+
+    /// Says what the GPU block is for.
+    pub fn set_category(&self, category: Category) {
+        if let Some(block) = self.block.borrow().as_ref() {
+            block.set_category(category);
+        }
+    }
+
+    /// What the GPU block is for.
+    #[must_use]
+    pub fn category(&self) -> Category {
+        self.block.borrow().as_ref().map_or(Category::Temporary, Block::category)
+    }
+
+    pub(crate) fn with_block<T>(&self, look: impl FnOnce(&Block) -> T) -> Option<T> {
+        self.block.borrow().as_ref().map(look)
+    }
+
+    /// `UntypedStorage.resize_`: takes new memory first, as PyTorch does, where it grows or shrinks.
+    ///
+    /// # Errors
+    ///
+    /// [`TorchError::OutOfMemory`] with PyTorch's text.
+    pub fn resize(&self, bytes: u64) -> Result<()> {
+        if let Device::Cuda(index) = self.device {
+            let new = session().device(index)?.allocate(Bytes::new(bytes), Category::Temporary)?;
+            let old = self.block.replace(new);
+            drop(old);
+        }
+        self.bytes.set(bytes);
+        Ok(())
+    }
+}
+
+/// Sizes or strides.
+pub type Shape = Rc<[i64]>;
+
+/// What a tensor is made of; [`Tensor`] is the handle.
+pub struct TensorImpl {
+    storage: RefCell<Rc<Storage>>,
+    shape: RefCell<Shape>,
+    strides: RefCell<Shape>,
+    offset: Cell<i64>,
+    dtype: Cell<Dtype>,
+    is_wrapped_number: Cell<bool>,
+    pub(crate) version: RefCell<Rc<Cell<u32>>>,
+    pub(crate) autograd: RefCell<AutogradMeta>,
+}
+
+/// A handle of a tensor, as cheap to clone as a Python reference.
+#[derive(Clone)]
+pub struct Tensor(Rc<TensorImpl>);
+
+impl fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tensor({:?}, {}, {})", self.shape(), self.dtype(), self.device())
+    }
+}
+
+impl fmt::Debug for TensorImpl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TensorImpl({:?}, {})", self.shape.borrow(), self.dtype.get())
+    }
+}
+
+/// Strides of a tensor without gaps, the last dimension fastest.
+#[must_use]
+pub fn contiguous_strides(shape: &[i64]) -> Vec<i64> {
+    let mut strides = vec![1; shape.len()];
+    let mut next = 1_i64;
+    for (stride, size) in strides.iter_mut().zip(shape).rev() {
+        *stride = next;
+        next = next.saturating_mul((*size).max(1));
+    }
+    strides
+}
+
+/// Strides of a tensor without gaps in the channels-last order (4 or 5 dimensions).
+#[must_use]
+pub fn channels_last_strides(shape: &[i64]) -> Vec<i64> {
+    let mut strides = vec![0; shape.len()];
+    let mut next = 1_i64;
+    // Channels (dimension 1) first, then the spatial ones from the last, then the batch.
+    let order = std::iter::once(1).chain((2..shape.len()).rev()).chain(std::iter::once(0));
+    for dim in order {
+        if let (Some(stride), Some(size)) = (strides.get_mut(dim), shape.get(dim)) {
+            *stride = next;
+            next = next.saturating_mul((*size).max(1));
+        }
+    }
+    strides
+}
+
+/// The number of elements.
+#[must_use]
+pub fn numel(shape: &[i64]) -> i64 {
+    shape.iter().fold(1, |product, size| product.saturating_mul(*size))
+}
+
+impl Tensor {
+    /// A tensor over existing memory, with no history.
+    #[must_use]
+    pub fn over(storage: Rc<Storage>, shape: &[i64], strides: &[i64], offset: i64, dtype: Dtype) -> Self {
+        Self::build(storage, shape.into(), strides.into(), offset, dtype, Rc::new(Cell::new(0)))
+    }
+
+    fn build(
+        storage: Rc<Storage>,
+        shape: Shape,
+        strides: Shape,
+        offset: i64,
+        dtype: Dtype,
+        version: Rc<Cell<u32>>,
+    ) -> Self {
+        Self(Rc::new(TensorImpl {
+            storage: RefCell::new(storage),
+            shape: RefCell::new(shape),
+            strides: RefCell::new(strides),
+            offset: Cell::new(offset),
+            dtype: Cell::new(dtype),
+            is_wrapped_number: Cell::new(false),
+            version: RefCell::new(version),
+            autograd: RefCell::default(),
+        }))
+    }
+
+    /// Another tensor over the same memory, with no history; it shares the version counter.
+    #[must_use]
+    pub fn alias(&self, shape: &[i64], strides: &[i64], offset: i64) -> Self {
+        let version = Rc::clone(&self.0.version.borrow());
+        Self::build(self.storage(), shape.into(), strides.into(), offset, self.dtype(), version)
+    }
+
+    /// The same values without history, over the same memory.
+    #[must_use]
+    pub fn shallow_copy(&self) -> Self {
+        let version = Rc::clone(&self.0.version.borrow());
+        let copy =
+            Self::build(self.storage(), self.shape(), self.strides(), self.offset(), self.dtype(), version);
+        copy.0.is_wrapped_number.set(self.is_wrapped_number());
+        copy
+    }
+
+    /// Takes the memory and the geometry of another tensor (`x.data = y`); history stays.
+    pub fn set_data(&self, other: &Self) {
+        let old = self.0.storage.replace(other.storage());
+        *self.0.shape.borrow_mut() = other.shape();
+        *self.0.strides.borrow_mut() = other.strides();
+        self.0.offset.set(other.offset());
+        self.0.dtype.set(other.dtype());
+        drop(old);
+    }
+
+    /// Gives the tensor another shape over the same memory.
+    pub fn set_geometry(&self, shape: &[i64], strides: &[i64], offset: i64) {
+        *self.0.shape.borrow_mut() = shape.into();
+        *self.0.strides.borrow_mut() = strides.into();
+        self.0.offset.set(offset);
+    }
+
+    /// The memory.
+    #[must_use]
+    pub fn storage(&self) -> Rc<Storage> {
+        Rc::clone(&self.0.storage.borrow())
+    }
+
+    /// The sizes.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        Rc::clone(&self.0.shape.borrow())
+    }
+
+    /// The strides, in elements.
+    #[must_use]
+    pub fn strides(&self) -> Shape {
+        Rc::clone(&self.0.strides.borrow())
+    }
+
+    /// Where in the storage it begins, in elements.
+    #[must_use]
+    pub fn offset(&self) -> i64 {
+        self.0.offset.get()
+    }
+
+    /// The elements' type.
+    #[must_use]
+    pub fn dtype(&self) -> Dtype {
+        self.0.dtype.get()
+    }
+
+    /// Where it lies.
+    #[must_use]
+    pub fn device(&self) -> Device {
+        self.0.storage.borrow().device()
+    }
+
+    /// The number of dimensions.
+    #[must_use]
+    pub fn dim(&self) -> usize {
+        self.0.shape.borrow().len()
+    }
+
+    /// The size of one dimension, negative ones from the end; 1 where there is none of that number.
+    #[must_use]
+    pub fn size(&self, dim: i64) -> i64 {
+        let shape = self.0.shape.borrow();
+        let count = i64::try_from(shape.len()).unwrap_or(i64::MAX);
+        let index = if dim < 0 { dim + count } else { dim };
+        usize::try_from(index).ok().and_then(|index| shape.get(index).copied()).unwrap_or(1)
+    }
+
+    /// The number of elements.
+    #[must_use]
+    pub fn numel(&self) -> i64 {
+        numel(&self.0.shape.borrow())
+    }
+
+    /// Bytes of all elements.
+    #[must_use]
+    pub fn nbytes(&self) -> u64 {
+        u64::try_from(self.numel()).unwrap_or(0).saturating_mul(self.dtype().size())
+    }
+
+    /// Whether it was a Python number, which does not decide the type of a result.
+    #[must_use]
+    pub fn is_wrapped_number(&self) -> bool {
+        self.0.is_wrapped_number.get()
+    }
+
+    pub(crate) fn set_wrapped_number(&self) {
+        self.0.is_wrapped_number.set(true);
+    }
+
+    /// How many handles there are: PyTorch's `use_count`.
+    #[must_use]
+    pub fn use_count(&self) -> usize {
+        Rc::strong_count(&self.0)
+    }
+
+    /// Whether two handles are of one tensor.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// A number that no other live tensor has.
+    #[must_use]
+    pub fn identity(&self) -> usize {
+        Rc::as_ptr(&self.0).addr()
+    }
+
+    /// A handle that keeps nothing alive.
+    #[must_use]
+    pub fn downgrade(&self) -> std::rc::Weak<TensorImpl> {
+        Rc::downgrade(&self.0)
+    }
+
+    /// The tensor behind a weak handle, if it still lives.
+    #[must_use]
+    pub fn upgrade(weak: &std::rc::Weak<TensorImpl>) -> Option<Self> {
+        weak.upgrade().map(Self)
+    }
+
+    pub(crate) fn autograd(&self) -> &RefCell<AutogradMeta> {
+        &self.0.autograd
+    }
+
+    /// How often the memory was changed in place (`_version`).
+    #[must_use]
+    pub fn version(&self) -> u32 {
+        self.0.version.borrow().get()
+    }
+
+    pub(crate) fn bump_version(&self) {
+        let version = self.0.version.borrow();
+        version.set(version.get().wrapping_add(1));
+    }
+
+    pub(crate) fn share_version_with(&self, other: &Self) {
+        *self.0.version.borrow_mut() = Rc::clone(&other.0.version.borrow());
+    }
+
+    /// Whether elements follow each other in order without gaps.
+    #[must_use]
+    pub fn is_contiguous(&self) -> bool {
+        is_contiguous(&self.0.shape.borrow(), &self.0.strides.borrow())
+    }
+
+    /// Whether elements follow each other without gaps in the given order.
+    #[must_use]
+    pub fn is_contiguous_in(&self, format: MemoryFormat) -> bool {
+        let (shape, strides) = (self.shape(), self.strides());
+        match format {
+            MemoryFormat::Contiguous | MemoryFormat::Preserve => is_contiguous(&shape, &strides),
+            MemoryFormat::ChannelsLast => shape.len() == 4 && matches_order(&shape, &strides, &[1, 3, 2, 0]),
+            MemoryFormat::ChannelsLast3d => {
+                shape.len() == 5 && matches_order(&shape, &strides, &[1, 4, 3, 2, 0])
+            }
+        }
+    }
+
+    /// Whether each element has a place of its own and there are no gaps, in any order.
+    #[must_use]
+    pub fn is_non_overlapping_and_dense(&self) -> bool {
+        let (shape, strides) = (self.shape(), self.strides());
+        is_contiguous(&shape, &strides) || is_dense(&shape, &strides)
+    }
+
+    /// The order that an operator which keeps the order would choose (`suggest_memory_format`).
+    #[must_use]
+    pub fn suggested_format(&self) -> MemoryFormat {
+        let (shape, strides) = (self.shape(), self.strides());
+        match shape.len() {
+            4 if is_channels_last_like(&shape, &strides, &[1, 3, 2, 0]) => MemoryFormat::ChannelsLast,
+            5 if is_channels_last_like(&shape, &strides, &[1, 4, 3, 2, 0]) => MemoryFormat::ChannelsLast3d,
+            _ => MemoryFormat::Contiguous,
+        }
+    }
+
+    /// Exact values in the order of elements, where they are known.
+    #[must_use]
+    pub fn values(&self) -> Option<Vec<Scalar>> {
+        let storage = self.storage();
+        let values = storage.values.borrow();
+        let values = values.as_ref()?;
+        let mut result = Vec::new();
+        for index in element_offsets(&self.shape(), &self.strides(), self.offset()) {
+            result.push(*values.get(usize::try_from(index).ok()?)?);
+        }
+        Some(result)
+    }
+
+    /// Sets exact values in the order of elements; only for small tensors of the host, others forget them.
+    pub fn set_values(&self, values: Option<&[Scalar]>) {
+        const MOST: i64 = 4096;
+        let storage = self.storage();
+        let mut held = storage.values.borrow_mut();
+        let Some(values) = values.filter(|_| self.device() == Device::Cpu && self.numel() <= MOST) else {
+            *held = None;
+            return;
+        };
+        let covers_all = self.is_contiguous() && self.nbytes() == storage.bytes();
+        if covers_all {
+            *held = Some(values.to_vec());
+        } else if let Some(held) = held.as_mut() {
+            let offsets = element_offsets(&self.shape(), &self.strides(), self.offset());
+            for (index, value) in offsets.into_iter().zip(values) {
+                if let Some(slot) = usize::try_from(index).ok().and_then(|index| held.get_mut(index)) {
+                    *slot = *value;
+                }
+            }
+        }
+    }
+
+    /// The gradient function that made it; `None` for a leaf.
+    #[must_use]
+    pub fn grad_fn(&self) -> Option<Rc<Node>> {
+        self.0.autograd.borrow().grad_fn.clone()
+    }
+}
+
+fn element_offsets(shape: &[i64], strides: &[i64], offset: i64) -> Vec<i64> {
+    let mut offsets = vec![offset];
+    for (size, stride) in shape.iter().zip(strides) {
+        offsets =
+            offsets.iter().flat_map(|base| (0..*size).map(move |index| base + index * stride)).collect();
+    }
+    offsets
+}
+
+fn is_contiguous(shape: &[i64], strides: &[i64]) -> bool {
+    if numel(shape) == 0 {
+        return true;
+    }
+    let mut expected = 1;
+    for (size, stride) in shape.iter().zip(strides).rev() {
+        if *size != 1 {
+            if *stride != expected {
+                return false;
+            }
+            expected *= size;
+        }
+    }
+    true
+}
+
+fn matches_order(shape: &[i64], strides: &[i64], order: &[usize]) -> bool {
+    let mut expected = 1;
+    for dim in order {
+        let (Some(size), Some(stride)) = (shape.get(*dim), strides.get(*dim)) else { return false };
+        if *size != 1 {
+            if *stride != expected {
+                return false;
+            }
+            expected *= size;
+        }
+    }
+    true
+}
+
+// `is_channels_last_strides_2d_s4`: ties and sizes of 1 are read as PyTorch reads them.
+fn is_channels_last_like(shape: &[i64], strides: &[i64], order: &[usize]) -> bool {
+    let mut least = 0;
+    if strides.get(1) == Some(&0) {
+        return false;
+    }
+    for dim in order {
+        let (Some(size), Some(stride)) = (shape.get(*dim).copied(), strides.get(*dim).copied()) else {
+            return false;
+        };
+        if size == 0 || stride < least {
+            return false;
+        }
+        if *dim == 0 && strides.get(1) == Some(&least) {
+            return false;
+        }
+        least = stride;
+        if size > 1 {
+            least *= size;
+        }
+    }
+    true
+}
+
+fn is_dense(shape: &[i64], strides: &[i64]) -> bool {
+    let mut dims: Vec<(i64, i64)> =
+        strides.iter().copied().zip(shape.iter().copied()).filter(|(_, size)| *size != 1).collect();
+    dims.sort_unstable();
+    let mut expected = 1;
+    for (stride, size) in dims {
+        if stride != expected {
+            return false;
+        }
+        expected *= size;
+    }
+    true
+}

@@ -1,0 +1,56 @@
+//! The first steps: what a few statements allocate and free.
+
+use std::rc::Rc;
+
+use crate::memory::LogEntry;
+use crate::{Device, Dtype, Session, Settings, Value, autograd, call, install};
+
+/// The requests since the last look: `+bytes` and `-number`, counted from 1.
+fn log() -> Vec<i64> {
+    let session = crate::session();
+    let device = session.device(0).unwrap();
+    device
+        .take_log()
+        .into_iter()
+        .map(|entry| match entry {
+            LogEntry::Allocate(_, bytes) => i64::try_from(bytes).unwrap(),
+            LogEntry::Free(number) => -(i64::from(number) + 1),
+        })
+        .collect()
+}
+
+fn start() {
+    install(Rc::new(Session::new(Settings::default())));
+    crate::session().device(0).unwrap().start_log();
+}
+
+fn randn(shape: &[i64], requires_grad: bool) -> crate::Tensor {
+    let keywords = [("device", Value::Device(Device::Cuda(0))), ("requires_grad", requires_grad.into())];
+    call("randn", &[shape.into()], &keywords).unwrap().tensor().unwrap()
+}
+
+#[test]
+fn a_product_keeps_the_other_factor_only() {
+    start();
+    let a = randn(&[256], true);
+    let b = randn(&[256], false);
+    let product = call("mul", &[(&a).into(), (&b).into()], &[]).unwrap().tensor().unwrap();
+    let total = call("sum", &[product.into()], &[]).unwrap().tensor().unwrap();
+    // The product dies at once: nothing saved it.
+    assert_eq!(log(), [1024, 1024, 1024, 4, -3]);
+    drop(b);
+    autograd::backward(std::slice::from_ref(&total), &[None], false, false, &[]).unwrap();
+    // The gradient of 1, the product of it and `b`, taken over as `a.grad`; then what was kept dies.
+    assert_eq!(log(), [4, 1024, -2, -5]);
+    assert_eq!(a.grad().map(|grad| grad.dtype()), Some(Dtype::F32));
+}
+
+#[test]
+fn shapes_that_do_not_broadcast_are_refused_with_pytorchs_text() {
+    start();
+    let error = call("add", &[randn(&[2, 3], false).into(), randn(&[4], false).into()], &[]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1"
+    );
+}
