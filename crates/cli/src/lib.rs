@@ -1,5 +1,5 @@
 //! The `blockyard` command: `run` operations, `verify` recordings, `play` workloads, `bench` devices, ask
-//! questions about runs (`what-if`, `search`).
+//! questions about runs (`what-if`, `search`, `autopsy`).
 //!
 //! A library, so that `python -m blockyard` is the same command as the program.
 
@@ -37,6 +37,7 @@ pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Bench(options) => bench::bench(options),
         Command::WhatIf(options) => questions::what_if::what_if(options),
         Command::Search(options) => questions::search::search(options),
+        Command::Autopsy(options) => questions::autopsy::autopsy(options),
     };
     match result {
         Ok(code) => code,

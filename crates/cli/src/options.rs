@@ -41,6 +41,10 @@ pub(crate) enum Command {
     /// Prints the settings that no other beats in both peak reserved and device calls, and the line to copy. The exit status is
     /// 0 if the run's own settings are as good as any, 1 if another is better, 2 if a file cannot be read.
     Search(SearchOptions),
+    /// Say why runs went out of memory, and what would have helped, each change proved by a replay.
+    ///
+    /// The exit status is 0 if no run goes out of memory, 1 if one does, 2 if a file cannot be read or replayed.
+    Autopsy(AutopsyOptions),
 }
 
 /// Which device and which limit a run is replayed with.
@@ -184,6 +188,21 @@ pub(crate) struct SearchOptions {
     #[arg(long)]
     pub(crate) all: bool,
     /// One JSON value a run instead of a table for people; docs/questions.md describes it.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AutopsyOptions {
+    /// Recordings, plain or gzip, or workloads' texts, or names of presets.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`. Without it, the run's own.
+    #[arg(long, value_name = "SETTINGS")]
+    pub(crate) conf: Option<String>,
+    #[command(flatten)]
+    pub(crate) limits: LimitOptions,
+    /// One JSON value a run instead of sentences for people; docs/questions.md describes it.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::output;
 use crate::progress::Bar;
 
+pub(crate) mod autopsy;
 pub(crate) mod search;
 pub(crate) mod what_if;
 

@@ -10,17 +10,24 @@
 
 #![forbid(unsafe_code)]
 
+mod autopsy;
 mod conditions;
 mod difference;
 mod error;
+mod limit;
 mod outcome;
 mod run;
 mod search;
 mod what_if;
 
+pub use autopsy::{
+    Autopsy, Cause, Change, ChangeKind, FailedAllocation, MemoryAtFailure, PinnedSegment, PinningBlock,
+    autopsy,
+};
 pub use conditions::Conditions;
 pub use difference::{Difference, first_difference};
 pub use error::LabError;
+pub use limit::{Limit, LimitSource};
 pub use outcome::{FirstOom, Outcome, Row, Sample, replay_under};
 pub use run::Run;
 pub use search::{Found, SearchStep, candidates, judge, search};

@@ -1,11 +1,18 @@
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 
 use blockyard_pytorch::{Allocated, Inferred, OperationKind, RecordedRun};
-use blockyard_record::{BlockState, Bytes, PoolId, Snapshot, TraceAction};
-use blockyard_replay::{OnProgress, PreparedWorkload, RunSettings, open};
+use blockyard_record::{BlockState, Bytes, PoolId, SegmentSnapshot, Snapshot, StreamId, TraceAction};
+use blockyard_replay::{AllocatorConfig, OnProgress, PreparedWorkload, RunSettings, open, size};
 use blockyard_workload::{Request, TensorId, Workload};
 
-use crate::{Conditions, LabError};
+use crate::limit::{Limit, LimitSource};
+use crate::outcome::outcome;
+use crate::{Conditions, LabError, Outcome};
+
+/// A stream on which nothing ever runs.
+const NOBODYS_STREAM: StreamId = StreamId::new(u64::MAX);
 
 /// One run of a program, as its requests: what every question is about.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,7 +32,12 @@ pub struct Run {
     resets: Vec<usize>,
     goes_on_after_oom: bool,
     recorded_oom: Option<usize>,
+    recorded_limit: Option<Limit>,
     notes: Vec<String>,
+    /// The stack of each request, as an index into `stacks`; empty where none were recorded.
+    stack_of: Vec<Option<u32>>,
+    /// Stacks, innermost frame first.
+    stacks: Vec<Vec<String>>,
 }
 
 impl Run {
@@ -42,8 +54,12 @@ impl Run {
             capacity: recorded.meta.total_memory,
         };
         let replayable = open(recorded, &settings, on_progress)?;
-        let failed = failed_requests(&replayable.run, &replayable.inferred);
-        let Inferred { workload, start, notes, .. } = replayable.inferred;
+        let mut inferred = replayable.inferred;
+        let recorded_limit = recorded_limit(&replayable.run, &inferred, &settings.config);
+        let limit = without_inferred_fraction(&replayable.run, &mut inferred);
+        let mut unrounded = guess_failed_sizes(&replayable.run, &mut inferred, &settings.config);
+        let failed = failed_requests(&replayable.run, &inferred);
+        let Inferred { workload, start, notes, .. } = inferred;
         let (workload, from_before) = with_memory_from_before(&workload, &start);
         let failed: Vec<usize> = failed.into_iter().map(|request| request + from_before).collect();
         let goes_on = failed.first().is_some_and(|first| {
@@ -54,8 +70,11 @@ impl Run {
             Self::new(&recorded.meta.name, workload, &recorded.meta.config, recorded.meta.total_memory);
         run.goes_on_after_oom = goes_on;
         run.recorded_oom = failed.first().copied();
+        run.recorded_limit = recorded_limit;
+        run.limit = limit;
         run.from_before = from_before;
         run.notes = notes;
+        run.notes.append(&mut unrounded);
         if from_before > 0 {
             run.notes.push(format!(
                 "the recording begins late: the {} that were live then are requested first, by ascending address; what \
@@ -87,7 +106,10 @@ impl Run {
             resets,
             goes_on_after_oom: false,
             recorded_oom: None,
+            recorded_limit: None,
             notes: Vec::new(),
+            stack_of: Vec::new(),
+            stacks: Vec::new(),
         }
     }
 
@@ -115,6 +137,31 @@ impl Run {
         self.recorded_oom
     }
 
+    /// The limit that the first request met that failed when the run was recorded.
+    #[must_use]
+    pub fn recorded_limit(&self) -> Option<Limit> {
+        self.recorded_limit
+    }
+
+    /// The stack of a request, innermost frame first; for a workload the line of its text. Empty where there is none.
+    #[must_use]
+    pub fn stack(&self, request: usize) -> Vec<String> {
+        if let Some(line) = self.workload.line(request) {
+            return vec![format!("line {line}")];
+        }
+        let stack = self.stack_of.get(request).copied().flatten();
+        stack.and_then(|stack| self.stacks.get(stack as usize)).cloned().unwrap_or_default()
+    }
+
+    /// The same run with other requests in place of its own, without names and stacks.
+    pub(crate) fn with_requests(&self, requests: Vec<Request>) -> Self {
+        let mut run =
+            Self::new(&self.name, self.workload.with_requests(requests), &self.config, self.capacity);
+        run.limit = self.limit;
+        run.goes_on_after_oom = self.goes_on_after_oom;
+        run
+    }
+
     /// Whether the program goes on after a request that fails. Else the run ends there.
     #[must_use]
     pub fn goes_on_after_oom(&self) -> bool {
@@ -127,6 +174,61 @@ impl Run {
         &self.notes
     }
 
+    /// The run with releases of the whole cache read as what a limit forces, where they can be read so.
+    ///
+    /// A trace shows a call of `empty_cache` and an allocation that is refused, releases the cache and tries again as the same
+    /// releases. Under a known limit that forces these releases anyway the calls are left out; they keep their places.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Cancelled`], and [`LabError::Config`] for wrong settings.
+    pub fn under_limit(
+        &self,
+        conditions: &Conditions,
+        on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    ) -> Result<Cow<'_, Self>, LabError> {
+        let Some(limit) = conditions.limit_of(self).filter(|_| self.recorded_oom.is_some()) else {
+            return Ok(Cow::Borrowed(self));
+        };
+        let is_before_allocation = |index: usize| {
+            matches!(self.requests().get(index), Some(Request::EmptyCache))
+                && matches!(self.requests().get(index + 1), Some(Request::Allocate { .. }))
+        };
+        let places: Vec<usize> =
+            (0..self.requests().len()).filter(|index| is_before_allocation(*index)).collect();
+        if places.is_empty() {
+            return Ok(Cow::Borrowed(self));
+        }
+        let mut requests = self.requests().to_vec();
+        for place in &places {
+            if let Some(request) = requests.get_mut(*place) {
+                *request = Request::Advance { stream: Some(NOBODYS_STREAM) };
+            }
+        }
+        let mut forced = self.clone();
+        forced.workload = self.workload.with_requests(requests);
+        forced.workload.set_labels(self.workload.labels().to_vec());
+        forced.plan = PreparedWorkload::new(&forced.workload);
+        let own = self.conditions().and_limit(limit);
+        let (called, refused) =
+            (outcome(self, &own, 0, on_progress)?, outcome(&forced, &own, 0, on_progress)?);
+        let calls = |outcome: &Outcome| {
+            (outcome.device_allocs, outcome.device_frees, outcome.peak_reserved, outcome.requests)
+        };
+        let is_forced = calls(&called) == calls(&refused)
+            && refused.alloc_retries == called.alloc_retries + places.len() as u64;
+        if !is_forced {
+            return Ok(Cow::Borrowed(self));
+        }
+        let count = places.len();
+        forced.notes.push(format!(
+            "under the limit of {limit} {count} {} of the cache {} forced by it, and not taken for a call of empty_cache",
+            if count == 1 { "release" } else { "releases" },
+            if count == 1 { "is" } else { "are" },
+        ));
+        Ok(Cow::Owned(forced))
+    }
+
     pub(crate) fn plan(&self) -> &PreparedWorkload {
         &self.plan
     }
@@ -136,10 +238,101 @@ impl Run {
         &self.resets
     }
 
+    /// How many of its requests ask for memory.
+    #[must_use]
+    pub fn allocations(&self) -> usize {
+        self.requests().iter().filter(|request| matches!(request, Request::Allocate { .. })).count()
+    }
+
     fn start_allocations(&self) -> usize {
         let before = self.requests().iter().take(self.from_before);
         before.filter(|request| matches!(request, Request::Allocate { .. })).count()
     }
+}
+
+/// Takes a memory fraction that was inferred out of the requests; returns the limit that it means.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the allocator multiplies doubles and cuts off; a fraction is from 0 to 1"
+)]
+fn without_inferred_fraction(run: &RecordedRun, inferred: &mut Inferred) -> Option<Bytes> {
+    let Some(Request::SetFraction { fraction }) = inferred.workload.requests().first().copied() else {
+        return None;
+    };
+    if !run.operations.is_empty() {
+        return None;
+    }
+    let labels = inferred.workload.labels().iter();
+    let labels = labels.map(|(at, text)| (at.saturating_sub(1), text.clone())).collect();
+    let mut workload =
+        Workload::from_requests(inferred.workload.requests().iter().skip(1).copied().collect());
+    workload.set_labels(labels);
+    inferred.workload = workload;
+    Some(Bytes::new((fraction * run.meta.total_memory.get() as f64) as u64))
+}
+
+/// A trace has the size of a failed request only as a setting rounded it: takes the size of an earlier request that was rounded
+/// to the same. Says so.
+fn guess_failed_sizes(run: &RecordedRun, inferred: &mut Inferred, config: &AllocatorConfig) -> Vec<String> {
+    if !run.operations.is_empty() || !run.meta.config.contains("roundup_power2_divisions") {
+        return Vec::new();
+    }
+    let failed = failed_requests(run, inferred);
+    let mut requests = inferred.workload.requests().to_vec();
+    let mut notes = Vec::new();
+    for index in failed {
+        let (earlier, rest) = requests.split_at_mut(index);
+        let Some(Request::Allocate { size, .. }) = rest.first_mut() else { continue };
+        let like = earlier.iter().rev().find_map(|request| match request {
+            Request::Allocate { size: other, .. } if size::rounded(*other, config) == *size => Some(*other),
+            _ => None,
+        });
+        if let Some(like) = like.filter(|like| like != size) {
+            notes.push(format!(
+                "the recording has the size of the failed request only as it was rounded, {size}; it is taken to have asked \
+                 for {like}, as an earlier request that was rounded to the same"
+            ));
+            *size = like;
+        }
+    }
+    let labels = inferred.workload.labels().to_vec();
+    inferred.workload = Workload::from_requests(requests);
+    inferred.workload.set_labels(labels);
+    notes
+}
+
+/// What kept the first failed request of a recording from new memory, as its trace tells.
+fn recorded_limit(run: &RecordedRun, inferred: &Inferred, config: &AllocatorConfig) -> Option<Limit> {
+    let trace = run.trace.as_deref().filter(|_| run.operations.is_empty())?;
+    let mut held: Bytes = inferred.start.segments.iter().map(SegmentSnapshot::mapped).sum();
+    let mut most = held;
+    for entry in trace {
+        match entry.action {
+            TraceAction::SegmentAlloc | TraceAction::SegmentMap => held = held.saturating_add(entry.size),
+            TraceAction::SegmentFree | TraceAction::SegmentUnmap => held = held.saturating_sub(entry.size),
+            TraceAction::OutOfMemory => {
+                let wanted = size::segment_size(entry.size, config);
+                let device_free = Bytes::new(entry.addr);
+                if device_free < wanted {
+                    let highest = held.saturating_add(device_free);
+                    let others = run.meta.total_memory.saturating_sub(highest);
+                    return Some(Limit { lowest: highest, highest, source: LimitSource::Device, others });
+                }
+                let highest = Bytes::new(held.saturating_add(wanted).get().saturating_sub(1)).max(most);
+                return Some(Limit {
+                    lowest: most,
+                    highest,
+                    source: LimitSource::Fraction,
+                    others: Bytes::ZERO,
+                });
+            }
+            _ => {}
+        }
+        most = most.max(held);
+    }
+    None
 }
 
 fn blocks(count: usize) -> String {

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use blockyard_replay::{OnProgress, Progress};
@@ -42,10 +43,15 @@ pub fn what_if(
     let mut differences = Vec::with_capacity(conditions.len());
     for other in conditions {
         tell.next();
-        let row = replay_under(run, other, samples, &mut |done| tell.at(done))?;
+        let run = run.under_limit(other, &mut |done| tell.at(done)).or_else(|error| match error {
+            LabError::Cancelled => Err(error),
+            // Said for the row.
+            _ => Ok(Cow::Borrowed(run)),
+        })?;
+        let row = replay_under(&run, other, samples, &mut |done| tell.at(done))?;
         tell.next();
         differences.push(match &row.outcome {
-            Ok(_) => match first_difference(run, &own, other, &mut |done| tell.at(done)) {
+            Ok(_) => match first_difference(&run, &own, other, &mut |done| tell.at(done)) {
                 Err(LabError::Cancelled) => return Err(LabError::Cancelled),
                 found => found.unwrap_or_default(),
             },

@@ -25,7 +25,7 @@ mod runner;
 mod totals;
 mod verify;
 
-pub use blockyard_allocator::{AllocatorConfig, ConfigError, Environment, EnvironmentError};
+pub use blockyard_allocator::{AllocatorConfig, ConfigError, Environment, EnvironmentError, size};
 pub use blockyard_device::Advance;
 pub use compare::{Comparison, Count, Difference};
 pub use data_check::{CheckedRun, DataCheck, PatternedBlock, StepDataCheck};

@@ -53,6 +53,13 @@ impl Workload {
         Self { requests, ..Self::default() }
     }
 
+    /// Other requests that refer to the same streams, pools and settings; without names, lines and labels.
+    #[must_use]
+    pub fn with_requests(&self, requests: Vec<Request>) -> Self {
+        let Self { streams, pools, settings, .. } = self.clone();
+        Self { requests, streams, pools, settings, ..Self::default() }
+    }
+
     /// The requests, in the order in which they are made.
     #[must_use]
     pub fn requests(&self) -> &[Request] {

@@ -1,0 +1,32 @@
+use super::{blockyard, fixture, json};
+
+#[test]
+fn out_of_memory_is_explained_with_proved_changes() {
+    let snapshot = fixture("oom/checkerboard_default_100");
+    let called = blockyard(["autopsy", snapshot.as_str(), "--limit", "1 GiB", "--json"]);
+    assert_eq!(called.status, 1, "{}", called.err);
+    let answer = json(called.out.trim_end());
+    assert_eq!(answer["cause"], "fragmentation_by_live_blocks");
+    assert_eq!(answer["request"]["size"], 300_u64 << 20);
+    assert_eq!(answer["pinned_by"].as_array().unwrap().len(), 4);
+    let kinds: Vec<&str> =
+        answer["changes"].as_array().unwrap().iter().map(|change| change["kind"].as_str().unwrap()).collect();
+    assert!(
+        kinds.contains(&"setting") && kinds.contains(&"free_tensors") && kinds.contains(&"limit"),
+        "{kinds:?}"
+    );
+    assert_eq!(answer["changes"][0]["value"], "expandable_segments:True");
+    let text = blockyard(["autopsy", snapshot.as_str()]).out;
+    assert!(text.contains("the recording does not name it, but it lies between 1006632960 and"), "{text}");
+}
+
+#[test]
+fn a_run_that_fits_needs_no_explanation() {
+    let called = blockyard(["autopsy", fixture("programs/gnn_random").as_str()]);
+    assert_eq!(
+        (called.status, called.out.contains("does not go out of memory")),
+        (0, true),
+        "{}",
+        called.out
+    );
+}

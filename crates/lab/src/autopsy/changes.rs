@@ -1,0 +1,264 @@
+use std::collections::BTreeSet;
+
+use blockyard_record::Bytes;
+use blockyard_replay::{OnProgress, Progress};
+use blockyard_workload::Request;
+use serde::{Deserialize, Serialize};
+
+use super::tensors::{tensor_sets, with_frees};
+use super::{Examined, Tell, passes, pins};
+use crate::search::candidates;
+use crate::{LabError, Run};
+
+/// Something that might let a request pass.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// What it is.
+    pub kind: ChangeKind,
+    /// Whether a replay with it passes the request.
+    pub proved: bool,
+    /// What to do, in a sentence.
+    pub sentence: String,
+}
+
+/// A change of one kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "value", rename_all = "snake_case")]
+pub enum ChangeKind {
+    /// `PYTORCH_CUDA_ALLOC_CONF`.
+    Setting(String),
+    /// Frees what these requests got, counted from 1, right before the request that fails.
+    FreeTensors {
+        /// The requests.
+        requests: Vec<u64>,
+        /// The bytes of their blocks.
+        bytes: Bytes,
+    },
+    /// At least this much memory that may be reserved.
+    Limit(Bytes),
+    /// Everything from the default pool, nothing from pools of programs or graphs.
+    DefaultPool,
+    /// Everything on the stream of the request that fails.
+    OneStream,
+}
+
+/// What helps, and what does not; the smallest change of each kind first.
+pub(super) fn changes(
+    examined: &Examined<'_>,
+    on_progress: OnProgress,
+) -> Result<(Vec<Change>, Vec<Change>), LabError> {
+    let settings = settings(examined);
+    let sets = tensor_sets(examined);
+    let total = (settings.len() + sets.len() + 1) as u64;
+    let mut done = 0;
+    let mut tell_all = |done: u64| on_progress(Progress { phase: "proving changes".to_owned(), done, total });
+    let (mut helpful, mut in_vain) = (Vec::new(), Vec::new());
+    let mut sort = |change: Change| if change.proved { helpful.push(change) } else { in_vain.push(change) };
+    for conf in settings {
+        let proved = examined.passes_under(&conf, &mut |_| tell_all(done))?;
+        let name = if conf.is_empty() { "the default settings" } else { &conf };
+        let sentence =
+            if proved { format!("with {name} it passes") } else { format!("with {name} it fails too") };
+        sort(Change { kind: ChangeKind::Setting(conf), proved, sentence });
+        done += 1;
+    }
+    let mut has_set = false;
+    for set in sets {
+        if !has_set {
+            let change = free_tensors(examined, &set, &mut |_| tell_all(done))?;
+            has_set = change.proved;
+            sort(change);
+        }
+        done += 1;
+    }
+    for change in
+        [default_pool(examined, &mut |_| tell_all(done))?, one_stream(examined, &mut |_| tell_all(done))?]
+    {
+        change.into_iter().for_each(&mut sort);
+    }
+    sort(limit(examined, &mut |_| tell_all(done))?);
+    Ok((helpful, in_vain))
+}
+
+/// A settings text without one of its keys.
+pub(super) fn without(conf: &str, key: &str) -> String {
+    // Lists in brackets hold commas too.
+    let mut kept: Vec<&str> = Vec::new();
+    let mut depth = 0_usize;
+    let mut start = 0;
+    for (at, letter) in conf.char_indices().chain([(conf.len(), ',')]) {
+        match letter {
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                kept.extend(conf.get(start..at));
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    kept.retain(|part| !part.is_empty() && part.split(':').next().map(str::trim) != Some(key));
+    kept.join(",")
+}
+
+/// The settings to try, the plainest first: single ones, beside what the run has or without a part of that.
+fn settings(examined: &Examined<'_>) -> Vec<String> {
+    let own = &examined.conditions.conf;
+    let mut tried = BTreeSet::from([own.clone()]);
+    let keys: Vec<&str> = own.split(',').filter_map(|part| part.split(':').next()).map(str::trim).collect();
+    let mut all = vec![String::new()];
+    all.extend(keys.iter().map(|key| without(own, key)));
+    let limited = examined.conditions.and_limit(examined.limit.highest);
+    let single = |conf: &String| !conf.is_empty() && !conf.contains(',');
+    for candidate in candidates(examined.run, &limited).into_iter().filter(single) {
+        let rest = without(own, candidate.split(':').next().unwrap_or_default());
+        all.push(if rest.is_empty() { candidate } else { format!("{rest},{candidate}") });
+    }
+    all.retain(|conf| tried.insert(conf.clone()));
+    all
+}
+
+fn free_tensors(examined: &Examined<'_>, set: &[usize], tell: Tell<'_>) -> Result<Change, LabError> {
+    let edited = with_frees(examined.run, set, examined.failure.index);
+    let proved = passes_edited(examined, &edited, examined.failure.index + set.len(), tell)?;
+    let sizes = set.iter().filter_map(|request| match examined.run.requests().get(*request) {
+        Some(Request::Allocate { size, .. }) => Some(*size),
+        _ => None,
+    });
+    let bytes: Bytes = sizes.sum();
+    let names: Vec<String> = set
+        .iter()
+        .take(4)
+        .map(|request| {
+            pins::name(examined, *request).unwrap_or_else(|| {
+                let frame = examined.run.stack(*request).into_iter().next();
+                let place = frame.map_or_else(String::new, |frame| format!(" ({frame})"));
+                format!("what request {} got{place}", request + 1)
+            })
+        })
+        .collect();
+    let more = if set.len() > names.len() {
+        format!(" and {} more", set.len() - names.len())
+    } else {
+        String::new()
+    };
+    let verdict = if proved { "it passes" } else { "it fails too" };
+    let sentence = format!("with {}{more} freed before ({bytes}), {verdict}", names.join(", "));
+    let requests = set.iter().map(|request| *request as u64 + 1).collect();
+    Ok(Change { kind: ChangeKind::FreeTensors { requests, bytes }, proved, sentence })
+}
+
+/// Whether a request of an edited run passes, at either end of what the limit may be.
+fn passes_edited(
+    examined: &Examined<'_>,
+    run: &Run,
+    request: usize,
+    tell: Tell<'_>,
+) -> Result<bool, LabError> {
+    for limit in examined.limit.ends() {
+        if !passes(run, &examined.conditions.and_limit(limit), request, tell)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The run without pools of its own, if it enters any.
+fn default_pool(examined: &Examined<'_>, tell: Tell<'_>) -> Result<Option<Change>, LabError> {
+    let is_about_pools = |request: &&Request| {
+        matches!(
+            request,
+            Request::CreatePool { .. }
+                | Request::EnterPool { .. }
+                | Request::LeavePool { .. }
+                | Request::DestroyPool { .. }
+        )
+    };
+    let (requests, index) = (examined.run.requests(), examined.failure.index);
+    let before = requests.iter().take(index).filter(is_about_pools).count();
+    if before == 0 {
+        return Ok(None);
+    }
+    let edited = requests.iter().filter(|request| !is_about_pools(request)).copied().collect();
+    let proved = passes_edited(examined, &examined.run.with_requests(edited), index - before, tell)?;
+    let verdict = if proved { "it passes" } else { "it fails too" };
+    let sentence = format!("with everything from the default pool in place of pools of its own {verdict}");
+    Ok(Some(Change { kind: ChangeKind::DefaultPool, proved, sentence }))
+}
+
+/// The run with all memory on the stream of the request that fails, if there is any on others.
+fn one_stream(examined: &Examined<'_>, tell: Tell<'_>) -> Result<Option<Change>, LabError> {
+    let (requests, index, own) =
+        (examined.run.requests(), examined.failure.index, examined.failure.request.stream);
+    let is_elsewhere =
+        |request: &Request| matches!(request, Request::Allocate { stream, .. } if *stream != own);
+    if !requests.iter().take(index).any(is_elsewhere) {
+        return Ok(None);
+    }
+    let edited = requests.iter().map(|request| match *request {
+        Request::Allocate { tensor, size, .. } => Request::Allocate { tensor, size, stream: own },
+        other => other,
+    });
+    let proved = passes_edited(examined, &examined.run.with_requests(edited.collect()), index, tell)?;
+    let verdict = if proved { "it passes" } else { "it fails too" };
+    let sentence = format!("with all memory on stream {own} {verdict}");
+    Ok(Some(Change { kind: ChangeKind::OneStream, proved, sentence }))
+}
+
+/// The smallest limit under which the request passes, as far as whole segments tell.
+fn limit(examined: &Examined<'_>, tell: Tell<'_>) -> Result<Change, LabError> {
+    const STEP: u64 = 2 << 20;
+    let Examined { failure, limit, run, conditions, .. } = examined;
+    let capacity = conditions.capacity_of(run);
+    let mut try_limit = |wanted: Bytes| {
+        let conditions =
+            crate::Conditions { capacity: Some(capacity.max(wanted)), ..conditions.and_limit(wanted) };
+        passes(run, &conditions, failure.index, tell)
+    };
+    let enough = failure.memory.reserved.saturating_add(failure.request.segment_size);
+    let (mut low, mut high) = (limit.highest, enough.max(Bytes::new(limit.highest.get().saturating_add(1))));
+    let mut proved = try_limit(high)?;
+    // More memory may lead to another layout, which may need still more.
+    let mut attempts = 0;
+    while !proved && attempts < 8 {
+        low = high;
+        high =
+            high.saturating_add(Bytes::new(failure.request.segment_size.get().max(STEP) << attempts.min(8)));
+        proved = try_limit(high)?;
+        attempts += 1;
+    }
+    while proved && high.saturating_sub(low).get() > STEP && attempts < 40 {
+        let middle = Bytes::new(low.get() + high.saturating_sub(low).get() / 2);
+        if try_limit(middle)? {
+            high = middle;
+        } else {
+            low = middle;
+        }
+        attempts += 1;
+    }
+    let sentence = if proved && limit.lowest == limit.highest {
+        let more = high.saturating_sub(limit.highest);
+        format!("with {high} that may be reserved, {more} more, it passes")
+    } else if proved {
+        format!("with {high} that may be reserved it passes, whatever the limit is")
+    } else {
+        format!("with {high} that may be reserved it fails too")
+    };
+    Ok(Change { kind: ChangeKind::Limit(high), proved, sentence })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without;
+
+    #[test]
+    fn a_key_is_taken_out_of_a_settings_text_with_its_whole_value() {
+        let conf = "max_split_size_mb:64,roundup_power2_divisions:[256:1,512:2,>:4],expandable_segments:True";
+        assert_eq!(
+            without(conf, "roundup_power2_divisions"),
+            "max_split_size_mb:64,expandable_segments:True"
+        );
+        assert_eq!(without(conf, "no_such"), conf);
+        assert_eq!(without("", "no_such"), "");
+    }
+}

@@ -1,0 +1,101 @@
+use blockyard_record::{BlockState, Bytes, DeviceAddr, PoolId, PoolKind, SegmentSnapshot, StreamId};
+use blockyard_workload::Request;
+use serde::{Deserialize, Serialize};
+
+use super::Examined;
+
+const MOST_SEGMENTS: usize = 32;
+const MOST_BLOCKS: usize = 64;
+
+/// A segment with free bytes that could not serve, and the blocks that keep it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PinnedSegment {
+    /// Where it starts, in the replay.
+    pub addr: DeviceAddr,
+    /// Its size.
+    pub size: Bytes,
+    /// Its stream.
+    pub stream: StreamId,
+    /// The memory pool that owns it.
+    pub pool_id: PoolId,
+    /// Small or large.
+    pub pool: PoolKind,
+    /// Its free bytes.
+    pub free: Bytes,
+    /// Its largest free block.
+    pub largest_free: Bytes,
+    /// Its live bytes.
+    pub live: Bytes,
+    /// How many live blocks it has.
+    pub block_count: u64,
+    /// The live blocks, by ascending address; the first 64.
+    pub blocks: Vec<PinningBlock>,
+}
+
+/// A live block of such a segment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PinningBlock {
+    /// Where it starts, in the replay.
+    pub addr: DeviceAddr,
+    /// Its size.
+    pub size: Bytes,
+    /// The request that it serves, counted from 1.
+    pub request: Option<u64>,
+    /// The name of its tensor, where it has one.
+    pub name: Option<String>,
+    /// The stack of that request, innermost frame first; empty where none was recorded.
+    pub stack: Vec<String>,
+}
+
+/// Segments whose free bytes could not serve the request, those with the fewest live bytes a byte first.
+pub(super) fn pinned(examined: &Examined<'_>) -> Vec<PinnedSegment> {
+    let segments = examined.failure.snapshot.segments.iter();
+    let mut pinned: Vec<PinnedSegment> = segments
+        .map(|segment| pinned_segment(segment, examined))
+        .filter(|segment| !segment.free.is_zero())
+        .collect();
+    // Own segments first, since freeing there is enough; then by how little must be freed.
+    pinned.sort_by_key(|segment| {
+        let is_own = examined.failure.is_own(segment.stream, segment.pool_id);
+        let is_large_enough = segment.size >= examined.failure.request.rounded;
+        (!is_own, !is_large_enough, segment.live, segment.addr)
+    });
+    pinned.truncate(MOST_SEGMENTS);
+    pinned
+}
+
+fn pinned_segment(segment: &SegmentSnapshot, examined: &Examined<'_>) -> PinnedSegment {
+    let free = segment.blocks.iter().filter(|block| block.state == BlockState::Inactive);
+    let live = segment.blocks.iter().filter(|block| block.state.is_active());
+    let blocks = live.clone().take(MOST_BLOCKS).map(|block| {
+        let request = examined.failure.served(block.allocation);
+        PinningBlock {
+            addr: block.addr,
+            size: block.size,
+            request: request.map(|request| request as u64 + 1),
+            name: request.and_then(|request| name(examined, request)),
+            stack: request.map_or_else(Vec::new, |request| examined.run.stack(request)),
+        }
+    });
+    PinnedSegment {
+        addr: segment.addr,
+        size: segment.mapped(),
+        stream: segment.stream,
+        pool_id: segment.pool_id,
+        pool: segment.pool,
+        free: free.clone().map(|block| block.size).sum(),
+        largest_free: free.map(|block| block.size).max().unwrap_or_default(),
+        live: live.clone().map(|block| block.size).sum(),
+        block_count: live.clone().count() as u64,
+        blocks: blocks.collect(),
+    }
+}
+
+pub(super) fn name(examined: &Examined<'_>, request: usize) -> Option<String> {
+    match examined.run.requests().get(request) {
+        Some(Request::Allocate { tensor, .. }) => {
+            examined.run.workload().tensor_name(*tensor).map(std::borrow::Cow::into_owned)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,142 @@
+//! Which live tensors, once freed, might let a request pass.
+
+use std::collections::BTreeSet;
+
+use blockyard_record::{BlockSnapshot, BlockState, Bytes, PoolId, Snapshot};
+use blockyard_workload::{Request, TensorId};
+
+use super::Examined;
+use super::failure::Failure;
+use crate::Run;
+
+/// Sets of live requests whose blocks, once free, might serve; those with the fewest bytes first.
+pub(super) fn tensor_sets(examined: &Examined<'_>) -> Vec<Vec<usize>> {
+    const MOST_SETS: usize = 12;
+    let mut sets = windows(examined);
+    sets.extend(releases(examined));
+    sets.retain(|(_, set)| !set.is_empty());
+    sets.sort();
+    sets.dedup();
+    sets.truncate(MOST_SETS);
+    sets.into_iter().map(|(_, set)| set).collect()
+}
+
+/// Blocks of one segment side by side that together have room for the request.
+fn windows(examined: &Examined<'_>) -> Vec<(Bytes, Vec<usize>)> {
+    const MOST: usize = 8;
+    let (failure, needed) = (examined.failure, examined.failure.request.rounded);
+    let own = failure.snapshot.segments.iter().filter(|segment| {
+        failure.is_own(segment.stream, segment.pool_id) && segment.pool == failure.request.pool
+    });
+    let mut found = Vec::new();
+    for segment in own {
+        let blocks = &segment.blocks;
+        let (mut start, mut size, mut live) = (0, Bytes::ZERO, Bytes::ZERO);
+        let live_size = |block: &BlockSnapshot| {
+            if block.state == BlockState::Allocated { block.size } else { Bytes::ZERO }
+        };
+        let mut best: Option<(Bytes, std::ops::Range<usize>)> = None;
+        for (end, block) in blocks.iter().enumerate() {
+            if matches!(block.state, BlockState::Unmapped | BlockState::PendingFree) {
+                (start, size, live) = (end + 1, Bytes::ZERO, Bytes::ZERO);
+                continue;
+            }
+            (size, live) = (size + block.size, live + live_size(block));
+            while let Some(first) =
+                blocks.get(start).filter(|first| size.saturating_sub(first.size) >= needed)
+            {
+                (start, size, live) = (start + 1, size - first.size, live - live_size(first));
+            }
+            if size >= needed && best.as_ref().is_none_or(|(least, _)| live < *least) {
+                best = Some((live, start..end + 1));
+            }
+        }
+        if let Some((bytes, range)) = best {
+            let window = blocks.get(range).unwrap_or_default().iter();
+            let live = window.filter(|block| block.state == BlockState::Allocated);
+            found.push((bytes, live.filter_map(|block| failure.served(block.allocation)).collect()));
+        }
+    }
+    found.sort();
+    found.truncate(MOST);
+    found
+}
+
+/// A segment that goes back to the device once its blocks are free.
+struct Releasable {
+    size: Bytes,
+    live: Bytes,
+    requests: Vec<usize>,
+}
+
+/// Whole segments that are released once their blocks are free, until the request fits below the limit: those first that have
+/// the fewest live bytes for their size, or the fewest blocks; or one segment alone.
+fn releases(examined: &Examined<'_>) -> Vec<(Bytes, Vec<usize>)> {
+    let Examined { failure, limit, .. } = examined;
+    let wanted = failure.memory.reserved.saturating_add(failure.request.segment_size);
+    let missing = wanted.saturating_sub(limit.lowest);
+    let mut segments = releasable(&failure.snapshot, failure);
+    let mut sets = Vec::new();
+    let alone = segments.iter().filter(|segment| segment.size >= missing).min_by_key(|segment| segment.live);
+    sets.extend(alone.map(|segment| (segment.live, segment.requests.clone())));
+    segments.sort_by_key(|segment| {
+        let share = u128::from(segment.live.get()) * 1_000_000 / u128::from(segment.size.get().max(1));
+        (share, std::cmp::Reverse(segment.size))
+    });
+    sets.extend(first_enough(&segments, missing));
+    segments.sort_by_key(|segment| (segment.requests.len(), std::cmp::Reverse(segment.size)));
+    sets.extend(first_enough(&segments, missing));
+    sets
+}
+
+fn releasable(snapshot: &Snapshot, failure: &Failure) -> Vec<Releasable> {
+    let default = snapshot.segments.iter().filter(|segment| segment.pool_id == PoolId::DEFAULT);
+    let is_pending = |block: &BlockSnapshot| block.state == BlockState::PendingFree;
+    let whole =
+        default.filter(|segment| !segment.mapped().is_zero() && !segment.blocks.iter().any(is_pending));
+    whole
+        .map(|segment| {
+            let live = segment.blocks.iter().filter(|block| block.state == BlockState::Allocated);
+            Releasable {
+                size: segment.mapped(),
+                live: segment.allocated(),
+                requests: live.filter_map(|block| failure.served(block.allocation)).collect(),
+            }
+        })
+        .collect()
+}
+
+/// The first segments that together have enough bytes.
+fn first_enough(segments: &[Releasable], missing: Bytes) -> Option<(Bytes, Vec<usize>)> {
+    let (mut released, mut live, mut set) = (Bytes::ZERO, Bytes::ZERO, Vec::new());
+    for segment in segments {
+        if released >= missing {
+            break;
+        }
+        released = released.saturating_add(segment.size);
+        live = live.saturating_add(segment.live);
+        set.extend_from_slice(&segment.requests);
+    }
+    (released >= missing).then_some((live, set))
+}
+
+/// The run with the tensors of these requests freed before another request.
+pub(crate) fn with_frees(run: &Run, set: &[usize], before: usize) -> Run {
+    let tensors: BTreeSet<TensorId> = set
+        .iter()
+        .filter_map(|request| match run.requests().get(*request) {
+            Some(Request::Allocate { tensor, .. }) => Some(*tensor),
+            _ => None,
+        })
+        .collect();
+    let mut requests = run.requests().get(..before).unwrap_or_default().to_vec();
+    requests.extend(tensors.iter().map(|tensor| Request::Free { tensor: *tensor }));
+    requests.extend(
+        run.requests()
+            .get(before..)
+            .unwrap_or_default()
+            .iter()
+            .filter(|request| !matches!(request, Request::Free { tensor } if tensors.contains(tensor))),
+    );
+    run.with_requests(requests)
+}

@@ -1,0 +1,60 @@
+use blockyard_record::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// What kept a run from getting more memory, as far as it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limit {
+    /// The limit is at least this many bytes.
+    pub lowest: Bytes,
+    /// And at most this many.
+    pub highest: Bytes,
+    /// Where that comes from.
+    pub source: LimitSource,
+    /// What others hold on the device: other processes, and what is not PyTorch's in this one.
+    pub others: Bytes,
+}
+
+/// Where a limit comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitSource {
+    /// Whoever asked gave the limit.
+    Given,
+    /// A memory fraction, which a recording does not name: its bounds follow from what was given and what was not.
+    Fraction,
+    /// The device had no more.
+    Device,
+}
+
+impl Limit {
+    /// A limit that is known exactly.
+    #[must_use]
+    pub fn exactly(limit: Bytes, source: LimitSource) -> Self {
+        Self { lowest: limit, highest: limit, source, others: Bytes::ZERO }
+    }
+
+    /// Both ends, or the one value where they are the same.
+    #[must_use]
+    pub fn ends(&self) -> Vec<Bytes> {
+        if self.lowest == self.highest { vec![self.lowest] } else { vec![self.lowest, self.highest] }
+    }
+
+    /// How the limit is known, in a sentence.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        match self.source {
+            LimitSource::Given => format!("at most {} may be reserved, as given", self.highest),
+            LimitSource::Fraction => format!(
+                "a memory fraction limits what may be reserved; the recording does not name it, but it lies between {} and \
+                 {} bytes, since the one was given and the other refused",
+                self.lowest.get(),
+                self.highest.get()
+            ),
+            LimitSource::Device if self.others.is_zero() => format!("the device has {}", self.highest),
+            LimitSource::Device => format!(
+                "the device had {} for PyTorch, and {} were in use by others",
+                self.highest, self.others
+            ),
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Runs that went out of memory on an H200, and what PyTorch did under other settings.
+
+use std::path::Path;
+
+use blockyard_lab::{Autopsy, Cause, ChangeKind, Conditions, Run, autopsy, what_if};
+use blockyard_pytorch::RecordedRun;
+use blockyard_record::Bytes;
+use serde_json::Value;
+
+use crate::on;
+
+const TOTAL: u64 = 150_109_880_320;
+
+/// What each program limits itself to, in MiB.
+const CAPS: [(&str, f64); 9] = [
+    ("checkerboard_default", 1024.0),
+    ("loss_history", 600.0),
+    ("views_pin", 2048.0),
+    ("long_lived_in_buffers", 800.0),
+    ("side_stream_cache", 1000.0),
+    ("mem_pool_cache", 1000.0),
+    ("one_too_large", 1024.0),
+    ("rounding", 1150.0),
+    ("many_small", 400.0),
+];
+
+/// The snapshots: a program and how its limit was scaled.
+const SNAPSHOTS: [(&str, f64); 11] = [
+    ("checkerboard_default", 1.0),
+    ("loss_history", 1.0),
+    ("views_pin", 1.0),
+    ("long_lived_in_buffers", 1.0),
+    ("side_stream_cache", 0.9),
+    ("side_stream_cache", 0.8),
+    ("mem_pool_cache", 1.0),
+    ("one_too_large", 1.0),
+    ("rounding", 1.0),
+    ("rounding", 0.8),
+    ("many_small", 0.8),
+];
+
+fn fixtures() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/oom")
+}
+
+/// The limit that a program set, as PyTorch computes it.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "as PyTorch does"
+)]
+fn limit(program: &str, scale: f64) -> Bytes {
+    let (_, cap) = CAPS.iter().find(|(name, _)| *name == program).unwrap();
+    let bytes = (cap * scale) as u64 * (1 << 20);
+    let fraction = bytes as f64 / TOTAL as f64;
+    Bytes::new((fraction * TOTAL as f64) as u64)
+}
+
+fn snapshot(program: &str, scale: f64) -> Run {
+    let name = format!("{program}_{:.0}", scale * 100.0);
+    let bytes = std::fs::read(fixtures().join(format!("{name}.jsonl.gz"))).unwrap();
+    Run::from_recorded(&RecordedRun::read(&bytes).unwrap(), &mut on).unwrap()
+}
+
+fn results() -> Vec<Value> {
+    let text = std::fs::read_to_string(fixtures().join("results.jsonl")).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn from_each_snapshot_every_setting_does_what_it_did_on_the_device() {
+    let results = results();
+    let mut compared = 0;
+    for (program, scale) in SNAPSHOTS {
+        let run = snapshot(program, scale);
+        let allocations = run.allocations() as u64;
+        let rows = results
+            .iter()
+            .filter(|row| row["case"] == program && (row["scale"].as_f64().unwrap() - scale).abs() < 1e-9);
+        for row in rows {
+            let conf = row["conf"].as_str().unwrap();
+            let conditions = Conditions::with_conf(conf).and_limit(limit(program, scale));
+            let found = what_if(&run, &[conditions], 0, &mut on).unwrap();
+            let outcome = found.rows[0].answered().unwrap();
+            let name = format!("{program} x {scale} under {conf:?}");
+            let before = row["allocs_before"].as_u64().unwrap();
+            // The snapshot ends with the request that failed: a run that got further passes it.
+            let has_failed = row["oom"].as_bool().unwrap() && before < allocations;
+            assert_eq!(outcome.ooms > 0, has_failed, "{name}: {:?}", outcome.first_oom);
+            if let Some(oom) = &outcome.first_oom {
+                assert_eq!(oom.allocations_before, before, "{name}");
+                assert_eq!(outcome.peak_allocated.get(), row["peak_allocated"].as_u64().unwrap(), "{name}");
+                assert_eq!(outcome.device_allocs, row["device_allocs"].as_u64().unwrap(), "{name}");
+                assert_eq!(outcome.alloc_retries, row["retries"].as_u64().unwrap(), "{name}");
+            }
+            if has_failed || before == allocations {
+                assert_eq!(outcome.peak_reserved.get(), row["peak_reserved"].as_u64().unwrap(), "{name}");
+            }
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 66);
+}
+
+fn examined(program: &str, scale: f64) -> Autopsy {
+    let run = snapshot(program, scale);
+    let conditions = run.conditions().and_limit(limit(program, scale));
+    autopsy(&run, &conditions, &mut on).unwrap().unwrap()
+}
+
+#[test]
+fn the_cause_of_each_is_the_one_that_its_program_was_written_for() {
+    let causes = SNAPSHOTS.map(|(program, scale)| (program, examined(program, scale).cause));
+    assert_eq!(
+        causes,
+        [
+            ("checkerboard_default", Cause::FragmentationByLiveBlocks),
+            ("loss_history", Cause::LiveBytesAtLimit),
+            ("views_pin", Cause::LiveBytesAtLimit),
+            ("long_lived_in_buffers", Cause::LiveBytesAtLimit),
+            ("side_stream_cache", Cause::CachedInAnotherStream),
+            ("side_stream_cache", Cause::CachedInAnotherStream),
+            ("mem_pool_cache", Cause::CachedInPrivatePool),
+            ("one_too_large", Cause::RequestAboveLimit),
+            ("rounding", Cause::RoundingBySetting),
+            ("rounding", Cause::LiveBytesAtLimit),
+            ("many_small", Cause::LiveBytesAtLimit),
+        ]
+    );
+}
+
+#[test]
+fn settings_that_helped_on_the_device_are_proved_and_those_that_did_not_are_in_vain() {
+    let results = results();
+    for (program, scale) in SNAPSHOTS {
+        let allocations = snapshot(program, scale).allocations() as u64;
+        let found = examined(program, scale);
+        for (change, is_helpful) in found
+            .changes
+            .iter()
+            .map(|change| (change, true))
+            .chain(found.in_vain.iter().map(|change| (change, false)))
+        {
+            let ChangeKind::Setting(conf) = &change.kind else { continue };
+            assert_eq!(change.proved, is_helpful);
+            let Some(row) = results.iter().find(|row| {
+                row["case"] == program
+                    && row["conf"] == conf.as_str()
+                    && (row["scale"].as_f64().unwrap() - scale).abs() < 1e-9
+            }) else {
+                continue;
+            };
+            let passes =
+                !row["oom"].as_bool().unwrap() || row["allocs_before"].as_u64().unwrap() >= allocations;
+            assert_eq!(is_helpful, passes, "{program} x {scale} under {conf:?}");
+        }
+    }
+}
+
+#[test]
+fn a_limit_that_nobody_names_is_bounded_by_what_the_trace_shows() {
+    for (program, scale) in SNAPSHOTS {
+        let run = snapshot(program, scale);
+        let bounds = run.recorded_limit().unwrap();
+        let limit = limit(program, scale);
+        assert!(
+            bounds.lowest <= limit && limit <= bounds.highest,
+            "{program} x {scale}: {bounds:?}, {limit}"
+        );
+        let found = autopsy(&run, &run.conditions(), &mut on).unwrap().unwrap();
+        assert_eq!(found.request.request, run.requests().len() as u64, "{program} x {scale}");
+    }
+}
