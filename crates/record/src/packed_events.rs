@@ -140,7 +140,7 @@ impl PackedEvents {
             }
             Event::RangeReleased { segment } => self.numbered(kind::RANGE_RELEASED, segment.get().into()),
             Event::Mapped { block, size, remainder: None } => {
-                self.about(kind::MAPPED, block, Some(size.get()))
+                self.about(kind::MAPPED, block, Some(size.get()));
             }
             Event::Mapped { block, size, remainder: Some(remainder) } => {
                 self.about(kind::MAPPED_IN_PART, block, Some(size.get()));

@@ -113,7 +113,7 @@ fn a_driver_that_starts_with_no_device_is_reported() {
     let name = "a_driver_that_starts_with_no_device_is_reported";
     on_stand_in(name, &[("FAKE_CUDA_FAIL", "cuInit:1:100")], || match CudaDevice::open(0) {
         Err(CudaOpenError::NoDevice { source: Some(word) }) => {
-            assert_eq!(word.name(), "CUDA_ERROR_NO_DEVICE")
+            assert_eq!(word.name(), "CUDA_ERROR_NO_DEVICE");
         }
         other => panic!("{other:?}"),
     });

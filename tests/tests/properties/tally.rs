@@ -128,7 +128,7 @@ impl Tally {
             Event::SegmentReleased { .. } => self.count("segment released"),
             Event::SegmentFailed { cause: FailureCause::Device, .. } => self.count("refused by the device"),
             Event::SegmentFailed { cause: FailureCause::Fraction, .. } => {
-                self.count("refused by the fraction")
+                self.count("refused by the fraction");
             }
             Event::RangeReserved { .. } => self.count("range reserved"),
             Event::RangeReleased { .. } => self.count("range released"),

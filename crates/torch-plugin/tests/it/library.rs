@@ -54,7 +54,7 @@ pub(crate) fn is_child() -> bool {
     std::env::var_os(IS_CHILD).is_some()
 }
 
-/// Runs the test of that name again, in a process with these settings; what it output_text is the answer.
+/// Runs the test of that name again, in a process with these settings; its output is the answer.
 pub(crate) fn run_again(name: &str, settings: &[(&str, &str)]) -> String {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", name, "--nocapture"]).env(IS_CHILD, "1");
