@@ -18,6 +18,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             begin.elapsed(),
             peak()
         );
+        for place in 0..file.devices.len() {
+            let begin = Instant::now();
+            let found = file.record(place, &path, &mut |_, _| ControlFlow::Continue(()))?;
+            eprintln!(
+                "  device {}: {} events, {} steps, {:?}, {:?} {}",
+                found.device,
+                found.recording.event_count(),
+                found.recording.step_count(),
+                found.recording.size(),
+                begin.elapsed(),
+                peak()
+            );
+            for note in found.notes {
+                eprintln!("  note: {note}");
+            }
+        }
     }
     Ok(())
 }

@@ -12,6 +12,10 @@ mod finish;
 mod html;
 mod json;
 mod keys;
+mod layout;
+mod past;
+mod record;
+mod sizes;
 mod trace;
 mod zip;
 
@@ -29,6 +33,8 @@ use crate::pickle::{Input, Machine};
 
 pub use self::container::{FileKind, file_kind};
 pub use self::error::SnapshotError;
+pub use self::layout::Misfits;
+pub use self::record::DeviceRecording;
 pub use self::trace::{DeviceTrace, EntryContext, SnapshotEntry};
 
 /// A memory snapshot of PyTorch, as the file has it.
@@ -119,6 +125,16 @@ pub struct SnapshotSettings {
     pub config: String,
     /// Each setting as the file has it, in its order.
     pub values: Vec<(String, String)>,
+}
+
+impl SnapshotSettings {
+    /// `max_split_size` in bytes; -1 where it is not limited.
+    #[must_use]
+    pub fn max_split_size(&self) -> i64 {
+        let value = self.values.iter().find(|(name, _)| name == "max_split_size");
+        let bytes = value.and_then(|(_, value)| value.parse().ok()).unwrap_or(-1);
+        if bytes <= 0 || bytes == i64::MAX { -1 } else { bytes }
+    }
 }
 
 /// How much of a file is read, so that no file can take all memory.

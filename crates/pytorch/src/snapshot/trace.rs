@@ -91,6 +91,26 @@ impl DeviceTrace {
         &self.stream_handles
     }
 
+    /// The entries from `start` on, as a ring buffer keeps them that was too small for the others.
+    #[must_use]
+    pub fn from(&self, start: usize) -> Self {
+        let mut index = 0;
+        self.without(|_| {
+            index += 1;
+            index <= start
+        })
+    }
+
+    /// The entries that are not left out, as `skip_actions` leaves some out.
+    #[must_use]
+    pub fn without(&self, mut is_left_out: impl FnMut(&TraceEntry) -> bool) -> Self {
+        let mut trace = Self::default();
+        for entry in self.iter().filter(|entry| !is_left_out(&entry.entry)) {
+            trace.push(&entry);
+        }
+        trace
+    }
+
     /// Bytes of memory.
     #[must_use]
     pub fn size(&self) -> usize {

@@ -10,6 +10,7 @@
 mod hostile;
 mod pickles;
 mod reading;
+mod recordings;
 
 use std::io::Read;
 use std::ops::ControlFlow;

@@ -1,0 +1,385 @@
+//! Segments and blocks as a trace says they are, and the events that lead from one entry to the next.
+//!
+//! Nothing is decided here but what the geometry says: a block that begins or ends inside of free space splits it, and free
+//! neighbors merge. Where an entry does not fit, the memory it names is made fit and that is counted.
+
+use std::collections::BTreeMap;
+
+use blockyard_record::{
+    AllocationId, BlockId, BlockSnapshot, BlockState, Bytes, DeviceAddr, Event, EventSink, PoolId, PoolKind,
+    Recorder, SegmentId, SegmentSnapshot, Snapshot, StreamId,
+};
+
+/// What did not fit, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Misfits {
+    /// Blocks that were handed out again, or whose memory went away, without a free.
+    pub missing_frees: usize,
+    /// Frees of what was not in use.
+    pub unmatched_frees: usize,
+    /// Allocations in memory that no segment has; they are left out.
+    pub outside: usize,
+    /// Segments and pages that came where others were, or went without having been there.
+    pub segments: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Segment {
+    id: SegmentId,
+    pub(super) end: u64,
+    pub(super) pool: PoolKind,
+    pub(super) is_expandable: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    id: BlockId,
+    end: u64,
+    state: BlockState,
+}
+
+/// A new segment or range of addresses.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NewSegment {
+    pub(super) addr: u64,
+    pub(super) size: Bytes,
+    pub(super) stream: StreamId,
+    pub(super) pool_id: PoolId,
+    pub(super) pool: PoolKind,
+}
+
+/// The memory of one device at one entry.
+pub(super) struct Layout {
+    pub(super) recorder: Recorder,
+    segments: BTreeMap<u64, Segment>,
+    /// All memory of all segments, without gaps inside of one.
+    blocks: BTreeMap<u64, Block>,
+    segments_made: u32,
+    blocks_made: u32,
+    allocations_made: u32,
+    pub(super) misfits: Misfits,
+}
+
+impl Layout {
+    /// The memory of the snapshot, whose identities are counted from 0 without gaps.
+    pub(super) fn new(recorder: Recorder, start: &Snapshot) -> Self {
+        let mut layout = Self {
+            recorder,
+            segments: BTreeMap::new(),
+            blocks: BTreeMap::new(),
+            segments_made: 0,
+            blocks_made: 0,
+            allocations_made: 0,
+            misfits: Misfits::default(),
+        };
+        for segment in &start.segments {
+            let SegmentSnapshot { id, addr, size, pool, is_expandable, .. } = *segment;
+            let end = addr.get().saturating_add(size.get());
+            layout.segments.insert(addr.get(), Segment { id, end, pool, is_expandable });
+            layout.segments_made += 1;
+            for block in &segment.blocks {
+                let BlockSnapshot { id, addr, size, state, .. } = *block;
+                let end = addr.get().saturating_add(size.get());
+                layout.blocks.insert(addr.get(), Block { id, end, state });
+                layout.blocks_made += 1;
+                layout.allocations_made += u32::from(block.allocation.is_some());
+            }
+        }
+        layout
+    }
+
+    /// The number of the next allocation.
+    pub(super) fn next_allocation(&self) -> AllocationId {
+        AllocationId::new(self.allocations_made)
+    }
+
+    fn new_block(&mut self) -> BlockId {
+        self.blocks_made += 1;
+        BlockId::new(self.blocks_made - 1)
+    }
+
+    fn new_segment(&mut self) -> SegmentId {
+        self.segments_made += 1;
+        SegmentId::new(self.segments_made - 1)
+    }
+
+    fn record(&mut self, event: Event) {
+        self.recorder.record(event);
+    }
+
+    fn segment_at(&self, addr: u64) -> Option<(u64, Segment)> {
+        let (base, segment) = self.segments.range(..=addr).next_back()?;
+        (addr < segment.end).then_some((*base, *segment))
+    }
+
+    fn block_at(&self, addr: u64) -> Option<(u64, Block)> {
+        let (start, block) = self.blocks.range(..=addr).next_back()?;
+        (addr < block.end).then_some((*start, *block))
+    }
+
+    /// The free space from `addr` on that an allocation there finds, and its segment; frees what is in its way.
+    pub(super) fn make_room(&mut self, addr: u64, least: u64) -> Option<(u64, Segment)> {
+        let (_, segment) = self.segment_at(addr)?;
+        if addr.saturating_add(least) > segment.end {
+            return None;
+        }
+        loop {
+            let (start, block) = self.block_at(addr)?;
+            match block.state {
+                BlockState::Unmapped => return None,
+                BlockState::Inactive if block.end - addr >= least => {
+                    return Some((block.end - addr, segment));
+                }
+                BlockState::Inactive => {
+                    // What follows is in the way, or has no memory.
+                    let (next, behind) = self.block_at(block.end).filter(|(next, _)| *next < segment.end)?;
+                    if !behind.state.is_active() {
+                        return None;
+                    }
+                    self.free_now(next);
+                }
+                BlockState::Allocated | BlockState::PendingFree => self.free_now(start),
+            }
+        }
+    }
+
+    /// Frees a block that the trace lost sight of.
+    fn free_now(&mut self, addr: u64) {
+        self.misfits.missing_frees += 1;
+        if self.blocks.get(&addr).is_some_and(|block| block.state == BlockState::Allocated) {
+            self.request_free(addr);
+        }
+        self.complete_free(addr);
+    }
+
+    /// Hands `size` bytes at `addr` out, which [`Layout::make_room`] found free.
+    pub(super) fn allocate(&mut self, addr: u64, size: u64, requested: Bytes) {
+        self.cut_front(addr);
+        let Some((start, block)) = self.block_at(addr).filter(|(start, _)| *start == addr) else { return };
+        let mut taken = block;
+        if size < block.end - start {
+            let front = self.new_block();
+            self.record(Event::Split { block: block.id, front, size: Bytes::new(size) });
+            self.blocks.insert(start + size, block);
+            taken = Block { id: front, end: start + size, ..block };
+        }
+        let allocation = self.next_allocation();
+        self.allocations_made += 1;
+        let event = Event::Allocated { block: taken.id, allocation, requested, is_oversize: false };
+        self.record(event);
+        self.blocks.insert(start, Block { state: BlockState::Allocated, ..taken });
+    }
+
+    /// Makes a block begin at `addr`: what is in front of it stays what it is.
+    fn cut_front(&mut self, addr: u64) {
+        let Some((start, block)) = self.block_at(addr).filter(|(start, _)| *start < addr) else { return };
+        let front = self.new_block();
+        self.record(Event::Split { block: block.id, front, size: Bytes::new(addr - start) });
+        self.blocks.insert(start, Block { id: front, end: addr, ..block });
+        self.blocks.insert(addr, block);
+    }
+
+    /// Says whether an allocated block begins there.
+    pub(super) fn request_free(&mut self, addr: u64) -> bool {
+        let Some(block) = self.blocks.get_mut(&addr).filter(|block| block.state == BlockState::Allocated)
+        else {
+            return false;
+        };
+        block.state = BlockState::PendingFree;
+        let block = block.id;
+        self.record(Event::FreeRequested { block, is_oversize: false });
+        true
+    }
+
+    /// Says whether a block whose free waits begins there.
+    pub(super) fn complete_free(&mut self, addr: u64) -> bool {
+        let Some(block) = self.blocks.get_mut(&addr).filter(|block| block.state == BlockState::PendingFree)
+        else {
+            return false;
+        };
+        block.state = BlockState::Inactive;
+        let id = block.id;
+        self.record(Event::FreeCompleted { block: id });
+        self.merge(addr);
+        true
+    }
+
+    /// Merges the block with neighbors in the same state.
+    fn merge(&mut self, addr: u64) {
+        let Some(block) = self.blocks.get(&addr).copied() else { return };
+        let Some((base, segment)) = self.segment_at(addr) else { return };
+        let (mut start, mut end) = (addr, block.end);
+        let below = self.blocks.range(..addr).next_back().map(|(start, block)| (*start, *block));
+        if let Some((below, other)) =
+            below.filter(|(below, other)| *below >= base && other.state == block.state)
+        {
+            self.record(Event::Merged { block: block.id, absorbed: other.id });
+            self.blocks.remove(&addr);
+            start = below;
+        }
+        let above = self.blocks.get(&end).copied().filter(|_| end < segment.end);
+        if let Some(other) = above.filter(|other| other.state == block.state) {
+            self.record(Event::Merged { block: block.id, absorbed: other.id });
+            self.blocks.remove(&end);
+            end = other.end;
+        }
+        self.blocks.insert(start, Block { end, ..block });
+    }
+
+    /// A segment came from the device.
+    pub(super) fn add_segment(&mut self, new: NewSegment) {
+        let NewSegment { addr, size, stream, pool_id, pool } = new;
+        let Some(end) = addr.checked_add(size.get()).filter(|_| !size.is_zero()) else {
+            self.misfits.segments += 1;
+            return;
+        };
+        while let Some(base) = self.overlapping(addr, end) {
+            self.misfits.segments += 1;
+            self.remove_segment(base);
+        }
+        let (segment, block) = (self.new_segment(), self.new_block());
+        let addr_in = DeviceAddr::new(addr);
+        self.record(Event::SegmentAllocated {
+            segment,
+            block,
+            addr: addr_in,
+            size,
+            stream,
+            pool_id,
+            pool,
+            is_oversize: false,
+        });
+        self.segments.insert(addr, Segment { id: segment, end, pool, is_expandable: false });
+        self.blocks.insert(addr, Block { id: block, end, state: BlockState::Inactive });
+    }
+
+    fn overlapping(&self, addr: u64, end: u64) -> Option<u64> {
+        let (base, segment) = self.segments.range(..end).next_back()?;
+        (segment.end > addr).then_some(*base)
+    }
+
+    /// A segment went back to the device; one that is not there is a misfit.
+    pub(super) fn release_segment(&mut self, addr: u64) {
+        match self.segments.get(&addr) {
+            Some(segment) if !segment.is_expandable => self.remove_segment(addr),
+            _ => self.misfits.segments += 1,
+        }
+    }
+
+    fn remove_segment(&mut self, base: u64) {
+        let Some(segment) = self.segments.get(&base).copied() else { return };
+        self.free_all(base, segment.end);
+        if segment.is_expandable {
+            self.unmap(base, Bytes::new(segment.end - base));
+            return;
+        }
+        self.record(Event::SegmentReleased { segment: segment.id, is_oversize: false });
+        self.segments.remove(&base);
+        self.blocks.remove(&base);
+    }
+
+    fn free_all(&mut self, from: u64, end: u64) {
+        let mut addr = from;
+        while let Some((start, block)) =
+            self.blocks.range(addr..end).next().map(|(start, block)| (*start, *block))
+        {
+            addr = block.end;
+            if block.state.is_active() {
+                self.free_now(start);
+            }
+        }
+    }
+
+    /// Pages got memory. `range` is the range of addresses that they belong to, which is reserved if it is not yet.
+    pub(super) fn map(&mut self, addr: u64, size: Bytes, range: NewSegment) {
+        let Some(end) = addr.checked_add(size.get()) else {
+            self.misfits.segments += 1;
+            return;
+        };
+        if self.segment_at(addr).is_none_or(|(_, segment)| !segment.is_expandable) && !self.reserve(range) {
+            self.misfits.segments += 1;
+            return;
+        }
+        let mut at = addr;
+        while at < end {
+            let Some((_, block)) = self.block_at(at) else { break };
+            if block.state != BlockState::Unmapped {
+                self.misfits.segments += 1;
+                at = block.end;
+                continue;
+            }
+            self.cut_front(at);
+            let whole = Bytes::new(block.end - at);
+            let mapped = whole.min(Bytes::new(end - at));
+            let rest = (mapped < whole).then(|| self.new_block());
+            self.record(Event::Mapped { block: block.id, size: mapped, rest });
+            let middle = at + mapped.get();
+            self.blocks.insert(at, Block { id: block.id, end: middle, state: BlockState::Inactive });
+            if let Some(rest) = rest {
+                self.blocks.insert(middle, Block { id: rest, ..block });
+            }
+            self.merge(at);
+            at = middle;
+        }
+    }
+
+    fn reserve(&mut self, range: NewSegment) -> bool {
+        let NewSegment { addr, size, stream, pool_id, pool } = range;
+        let Some(end) = addr.checked_add(size.get()).filter(|end| self.overlapping(addr, *end).is_none())
+        else {
+            return false;
+        };
+        let (segment, block) = (self.new_segment(), self.new_block());
+        let addr_in = DeviceAddr::new(addr);
+        self.record(Event::RangeReserved { segment, block, addr: addr_in, size, stream, pool_id, pool });
+        self.segments.insert(addr, Segment { id: segment, end, pool, is_expandable: true });
+        self.blocks.insert(addr, Block { id: block, end, state: BlockState::Unmapped });
+        true
+    }
+
+    /// Pages gave their memory back.
+    pub(super) fn unmap(&mut self, addr: u64, size: Bytes) {
+        let end = addr.saturating_add(size.get());
+        let Some((base, segment)) = self.segment_at(addr).filter(|(_, segment)| segment.is_expandable) else {
+            self.misfits.segments += 1;
+            return;
+        };
+        let end = end.min(segment.end);
+        if let Some((start, block)) = self.block_at(addr)
+            && block.state.is_active()
+        {
+            self.free_now(start);
+        }
+        self.free_all(addr, end);
+        let mut at = addr;
+        while at < end {
+            let Some((start, block)) = self.block_at(at) else { break };
+            if block.state != BlockState::Inactive {
+                at = block.end;
+                continue;
+            }
+            let before = (start < at).then(|| (self.new_block(), Bytes::new(at - start)));
+            let after = (end < block.end).then(|| (self.new_block(), Bytes::new(block.end - end)));
+            self.record(Event::Unmapped { block: block.id, before, after });
+            if let Some((id, _)) = before {
+                self.blocks.insert(start, Block { id, end: at, ..block });
+            }
+            if let Some((id, _)) = after {
+                self.blocks.insert(end, Block { id, ..block });
+            }
+            let middle = block.end.min(end);
+            self.blocks.insert(at, Block { id: block.id, end: middle, state: BlockState::Unmapped });
+            self.merge(at);
+            at = middle;
+        }
+        let is_empty = self
+            .blocks
+            .get(&base)
+            .is_some_and(|block| block.state == BlockState::Unmapped && block.end == segment.end);
+        if is_empty {
+            self.record(Event::RangeReleased { segment: segment.id });
+            self.segments.remove(&base);
+            self.blocks.remove(&base);
+        }
+    }
+}

@@ -1,0 +1,648 @@
+//! A recording of one device, without any allocator.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use blockyard_record::{
+    AllocationId, Backend, BlockId, BlockSnapshot, BlockState, Bytes, DeviceAddr, Event, EventSink, Marker,
+    Outcome, PoolId, PoolKind, Recorder, Recording, RunInfo, SegmentId, SegmentSnapshot, Snapshot, StackId,
+    StreamId, TextId, TraceAction, TraceEntry,
+};
+use rustc_hash::FxHashMap;
+
+use super::layout::{Layout, Misfits, NewSegment};
+use super::past::{Past, SMALL_SEGMENT, add_range};
+use super::sizes::{Asked, Rules, Size, UNIT, least, shown_sizes};
+use super::{DeviceSnapshot, SnapshotError, SnapshotFile};
+
+/// Entries between two words on progress.
+const BETWEEN_REPORTS: usize = 8192;
+
+/// What happened on one device, as the snapshot tells it.
+#[derive(Clone, Debug)]
+pub struct DeviceRecording {
+    /// The device's index.
+    pub device: u32,
+    /// The run. A step is an allocation with the new memory that it took, a free, a release of memory, a snapshot.
+    ///
+    /// A snapshot does not tell how much memory the device has: the capacity is the least that explains the run.
+    pub recording: Recording,
+    /// Entries of the trace that did not fit.
+    pub misfits: Misfits,
+    /// What is open and what did not fit, in sentences.
+    pub notes: Vec<String>,
+}
+
+impl SnapshotFile {
+    /// The recording of the device at `place` of [`SnapshotFile::devices`]. `on_progress` is told how many entries of how many
+    /// are done.
+    ///
+    /// Without a trace, the recording has no events and begins with the memory of the snapshot.
+    ///
+    /// # Errors
+    ///
+    /// [`SnapshotError::Cancelled`] when `on_progress` breaks off, [`SnapshotError::Recording`] when the run is too long to
+    /// record, [`SnapshotError::Field`] where there is no such device.
+    pub fn record(
+        &self,
+        place: usize,
+        title: &str,
+        on_progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
+    ) -> Result<DeviceRecording, SnapshotError> {
+        let device = self.device(place)?;
+        let beginning = Beginning::of(self, device);
+        let info = RunInfo {
+            title: title.to_owned(),
+            config: self.settings.config.clone(),
+            capacity: least_capacity(device, &beginning.snapshot),
+            max_split_size: self.settings.max_split_size(),
+            backend: Backend::Native,
+        };
+        let mut recorder = Recorder::new(info);
+        recorder.set_stacks(Arc::clone(&self.stacks));
+        beginning.give_to(&mut recorder)?;
+        let walk = Walk {
+            file: self,
+            device,
+            layout: Layout::new(recorder, &beginning.snapshot),
+            ranges: &beginning.ranges,
+            pools: private_pools(device),
+            rules: beginning.rules,
+            sizes_at_end: &beginning.sizes_at_end,
+            shown: &beginning.shown,
+            steps: 0,
+            is_open: false,
+            annotations: self.annotations_of(device.index),
+            next_annotation: 0,
+            markers: Markers::default(),
+            open: 0,
+        };
+        walk.run(&beginning, on_progress)
+    }
+
+    /// What was there on the device at `place` before the first entry of its trace; empty where the trace begins with the program.
+    ///
+    /// # Errors
+    ///
+    /// [`SnapshotError::Field`] where there is no such device.
+    pub fn beginning(&self, place: usize) -> Result<Snapshot, SnapshotError> {
+        Ok(Beginning::of(self, self.device(place)?).snapshot)
+    }
+
+    pub(super) fn device(&self, place: usize) -> Result<&DeviceSnapshot, SnapshotError> {
+        self.devices.get(place).ok_or_else(|| SnapshotError::Field {
+            byte: None,
+            path: String::new(),
+            message: if self.devices.is_empty() {
+                "it has neither segments nor traces".to_owned()
+            } else {
+                format!("it has {} devices, not {}", self.devices.len(), place.saturating_add(1))
+            },
+        })
+    }
+
+    /// Annotations of a device by time: the moment, the name and whether it ends.
+    fn annotations_of(&self, device: u32) -> Vec<(u64, TextId, bool)> {
+        let of_device =
+            self.annotations.iter().filter(|annotation| annotation.device.is_none_or(|of| of == device));
+        let mut annotations: Vec<_> =
+            of_device.map(|annotation| (annotation.time_us, annotation.name, annotation.is_end)).collect();
+        annotations.sort_by_key(|(time, ..)| *time);
+        annotations
+    }
+}
+
+/// The memory before the first entry, and what of the sizes is known.
+struct Beginning {
+    snapshot: Snapshot,
+    /// How many blocks it has.
+    blocks: u32,
+    stacks: Vec<StackId>,
+    segment_stacks: Vec<StackId>,
+    /// Blocks of the snapshot that may be larger.
+    open: Vec<(AllocationId, u64)>,
+    /// The addresses that expandable segments have at some time: where each range ends and its stream.
+    ranges: BTreeMap<u64, (u64, StreamId)>,
+    rules: Rules,
+    /// By entry, ascending.
+    sizes_at_end: Vec<(u32, Bytes)>,
+    shown: FxHashMap<Asked, u64>,
+}
+
+impl Beginning {
+    fn of(file: &SnapshotFile, device: &DeviceSnapshot) -> Self {
+        let mut past = Past::of(device);
+        let mut sizes_at_end = std::mem::take(&mut past.sizes_at_end);
+        sizes_at_end.reverse();
+        let ranges = ranges(device, &past);
+        let max_split = u64::try_from(file.settings.max_split_size()).ok();
+        let rules = Rules::of(&file.settings.config, max_split);
+        let sizes = past_sizes(&past, &rules);
+        let has_open = sizes.values().any(|size| size.extra > 0);
+        let shown = if has_open || rules.has_divisions {
+            shown_sizes(&device.trace, &sizes, past.blocks.keys().copied(), rules.has_divisions)
+        } else {
+            FxHashMap::default()
+        };
+        let mut beginning = Self {
+            snapshot: Snapshot::default(),
+            blocks: 0,
+            stacks: Vec::new(),
+            segment_stacks: Vec::new(),
+            open: Vec::new(),
+            ranges,
+            rules,
+            sizes_at_end,
+            shown,
+        };
+        beginning.lay_out(&past, &sizes);
+        beginning
+    }
+
+    fn lay_out(&mut self, past: &Past, sizes: &BTreeMap<u64, Size>) {
+        let whole = past.segments.iter().map(|(addr, segment)| {
+            let new = NewSegment {
+                addr: *addr,
+                size: segment.size,
+                stream: segment.stream,
+                pool_id: segment.pool_id,
+                pool: segment.pool,
+            };
+            (new, None, segment.stack)
+        });
+        let expandable = self.ranges.iter().filter_map(|(addr, (end, stream))| {
+            let pieces: Vec<(u64, u64)> =
+                past.pages.range(addr..end).map(|(start, (above, _))| (*start, *above)).collect();
+            let new = NewSegment {
+                addr: *addr,
+                size: Bytes::new(end - addr),
+                stream: *stream,
+                pool_id: PoolId::DEFAULT,
+                pool: PoolKind::Large,
+            };
+            (!pieces.is_empty()).then_some((new, Some(pieces), StackId::EMPTY))
+        });
+        let mut all: Vec<_> = whole.chain(expandable).collect();
+        all.sort_by_key(|(segment, ..)| segment.addr);
+        let mut end = 0;
+        for (segment, pieces, stack) in all {
+            // A released segment whose place another one took without a word.
+            if segment.addr < end {
+                continue;
+            }
+            end = segment.addr.saturating_add(segment.size.get());
+            self.segment_stacks.push(stack);
+            self.add_segment(segment, pieces.as_deref(), past, sizes);
+        }
+    }
+
+    fn add_segment(
+        &mut self,
+        segment: NewSegment,
+        pieces: Option<&[(u64, u64)]>,
+        past: &Past,
+        sizes: &BTreeMap<u64, Size>,
+    ) {
+        let end = segment.addr.saturating_add(segment.size.get());
+        let whole = [(segment.addr, end)];
+        let mut blocks = Vec::new();
+        let mut at = segment.addr;
+        for (start, above) in pieces.unwrap_or(&whole).iter().copied() {
+            self.add_block(&mut blocks, at, start, BlockState::Unmapped, None);
+            at = start;
+            for (addr, old) in past.blocks.range(start..above) {
+                let Some(size) = sizes.get(addr).filter(|size| size.size > 0 && *addr >= at) else {
+                    continue;
+                };
+                let shown = self.shown.get(&Asked::Past(*addr)).copied();
+                self.add_block(&mut blocks, at, *addr, BlockState::Inactive, None);
+                let taken = shown.unwrap_or(size.size);
+                let state = if old.is_pending { BlockState::PendingFree } else { BlockState::Allocated };
+                let allocation = AllocationId::new(u32::try_from(self.stacks.len()).unwrap_or(u32::MAX));
+                if shown.is_none() && size.extra > 0 {
+                    self.open.push((allocation, size.extra));
+                }
+                self.stacks.push(old.stack);
+                let requested = old.requested.min(Bytes::new(taken));
+                self.add_block(&mut blocks, *addr, addr + taken, state, Some((allocation, requested)));
+                at = addr + taken;
+            }
+            self.add_block(&mut blocks, at, above, BlockState::Inactive, None);
+            at = above;
+        }
+        self.add_block(&mut blocks, at, end, BlockState::Unmapped, None);
+        let id = SegmentId::new(u32::try_from(self.snapshot.segments.len()).unwrap_or(u32::MAX));
+        let is_expandable = pieces.is_some();
+        let pool = if is_expandable { pool_of_pages(&blocks) } else { segment.pool };
+        let NewSegment { addr, size, stream, pool_id, .. } = segment;
+        let addr = DeviceAddr::new(addr);
+        self.snapshot.segments.push(SegmentSnapshot {
+            id,
+            addr,
+            size,
+            stream,
+            pool_id,
+            pool,
+            is_expandable,
+            blocks,
+        });
+    }
+
+    fn add_block(
+        &mut self,
+        blocks: &mut Vec<BlockSnapshot>,
+        start: u64,
+        end: u64,
+        state: BlockState,
+        served: Option<(AllocationId, Bytes)>,
+    ) {
+        if start >= end {
+            return;
+        }
+        let id = BlockId::new(self.blocks);
+        self.blocks = self.blocks.saturating_add(1);
+        blocks.push(BlockSnapshot {
+            id,
+            addr: DeviceAddr::new(start),
+            size: Bytes::new(end - start),
+            requested: served.map_or(Bytes::ZERO, |(_, requested)| requested),
+            state,
+            allocation: served.map(|(allocation, _)| allocation),
+            streams: Vec::new(),
+        });
+    }
+
+    fn give_to(&self, recorder: &mut Recorder) -> Result<(), SnapshotError> {
+        if self.snapshot.segments.is_empty() {
+            return Ok(());
+        }
+        recorder.begin_with(&self.snapshot)?;
+        for (number, stack) in (0..).zip(&self.stacks) {
+            recorder.set_allocation_stack(AllocationId::new(number), *stack);
+        }
+        for (number, stack) in (0..).zip(&self.segment_stacks) {
+            recorder.set_segment_stack(SegmentId::new(number), *stack);
+        }
+        for (allocation, extra) in &self.open {
+            recorder.set_open_size(*allocation, Bytes::new(*extra));
+        }
+        Ok(())
+    }
+}
+
+/// Blocks of at most 1 MiB are only in small pools.
+fn pool_of_pages(blocks: &[BlockSnapshot]) -> PoolKind {
+    let is_small = |block: &BlockSnapshot| block.state.is_active() && block.size <= Bytes::mib(1);
+    if blocks.iter().any(is_small) { PoolKind::Small } else { PoolKind::Large }
+}
+
+/// The sizes of blocks from before: from the end, else what the room allows.
+fn past_sizes(past: &Past, rules: &Rules) -> BTreeMap<u64, Size> {
+    let mut sizes = BTreeMap::new();
+    let whole = past
+        .segments
+        .iter()
+        .map(|(addr, segment)| (*addr, addr.saturating_add(segment.size.get()), segment.pool, false));
+    let pages = past.pages.iter().map(|(addr, (end, _))| (*addr, *end, PoolKind::Large, true));
+    for (start, end, pool, is_expandable) in whole.chain(pages) {
+        let mut blocks = past.blocks.range(start..end).peekable();
+        while let Some((addr, old)) = blocks.next() {
+            let next = blocks.peek().map_or(end, |(next, _)| **next);
+            let room = next - addr;
+            let size = match old.size {
+                Some(size) => Size { size: size.get().min(room), extra: 0 },
+                None => rules.past_size(old.requested, room, pool, is_expandable),
+            };
+            sizes.insert(*addr, size);
+        }
+    }
+    sizes
+}
+
+/// All addresses that expandable segments have at some time; ranges that touch on one stream are one.
+fn ranges(device: &DeviceSnapshot, past: &Past) -> BTreeMap<u64, (u64, StreamId)> {
+    let mut ranges = past.pages.clone();
+    for index in 0..device.trace.len() {
+        let Some(TraceEntry { action: TraceAction::SegmentMap, addr, size, stream }) =
+            device.trace.entry(index)
+        else {
+            continue;
+        };
+        add_range(&mut ranges, addr, addr.saturating_add(size.get()), stream);
+    }
+    ranges
+}
+
+/// The entries that made segments of private pools, as far as these are there at the end, and the pools of entries that name one.
+fn private_pools(device: &DeviceSnapshot) -> FxHashMap<u64, (usize, PoolId)> {
+    let private =
+        device.segments.iter().filter(|segment| segment.pool_id != PoolId::DEFAULT && !segment.is_expandable);
+    let mut pools: FxHashMap<u64, (usize, PoolId)> =
+        private.map(|segment| (segment.addr, (usize::MAX, segment.pool_id))).collect();
+    if pools.is_empty() {
+        return pools;
+    }
+    for index in 0..device.trace.len() {
+        if let Some(TraceEntry { action: TraceAction::SegmentAlloc, addr, .. }) = device.trace.entry(index)
+            && let Some((last, _)) = pools.get_mut(&addr)
+        {
+            *last = index;
+        }
+    }
+    pools
+}
+
+/// The least memory that the device must have had.
+fn least_capacity(device: &DeviceSnapshot, start: &Snapshot) -> Bytes {
+    let mut reserved: Bytes = start.segments.iter().map(SegmentSnapshot::mapped).sum();
+    let mut most = reserved;
+    for index in 0..device.trace.len() {
+        let Some(entry) = device.trace.entry(index) else { break };
+        match entry.action {
+            TraceAction::SegmentAlloc | TraceAction::SegmentMap => {
+                reserved = reserved.saturating_add(entry.size);
+            }
+            TraceAction::SegmentFree | TraceAction::SegmentUnmap => {
+                reserved = reserved.saturating_sub(entry.size);
+            }
+            TraceAction::OutOfMemory => most = most.max(reserved.saturating_add(Bytes::new(entry.addr))),
+            _ => {}
+        }
+        most = most.max(reserved);
+    }
+    most
+}
+
+/// The way through the trace.
+struct Walk<'a> {
+    file: &'a SnapshotFile,
+    device: &'a DeviceSnapshot,
+    layout: Layout,
+    ranges: &'a BTreeMap<u64, (u64, StreamId)>,
+    pools: FxHashMap<u64, (usize, PoolId)>,
+    rules: Rules,
+    sizes_at_end: &'a [(u32, Bytes)],
+    shown: &'a FxHashMap<Asked, u64>,
+    steps: u32,
+    /// Whether entries of a step came that has not ended.
+    is_open: bool,
+    annotations: Vec<(u64, TextId, bool)>,
+    next_annotation: usize,
+    markers: Markers,
+    open: usize,
+}
+
+impl Walk<'_> {
+    fn run(
+        mut self,
+        beginning: &Beginning,
+        on_progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
+    ) -> Result<DeviceRecording, SnapshotError> {
+        let total = self.device.trace.len();
+        let mut index = 0;
+        while let Some(entry) = self.device.trace.get(index) {
+            if index.is_multiple_of(BETWEEN_REPORTS) && on_progress(index, total).is_break() {
+                return Err(SnapshotError::Cancelled);
+            }
+            if !self.is_open {
+                self.begin_step(entry.time_us);
+            }
+            self.layout.recorder.set_stack(entry.stack);
+            self.take(index, &entry.entry);
+            let next = self.device.trace.entry(index + 1);
+            if ends_step(&entry.entry, next.as_ref()) {
+                self.end_step(Outcome::Done);
+            }
+            index += 1;
+        }
+        if self.is_open {
+            self.end_step(Outcome::Done);
+        }
+        self.pass_annotations(u64::MAX);
+        let mut notes = self.notes(beginning);
+        let Self { mut layout, markers, .. } = self;
+        layout.recorder.set_markers(markers.done);
+        let misfits = layout.misfits;
+        notes.extend(misfits.words());
+        let recording = layout.recorder.finish()?;
+        Ok(DeviceRecording { device: self.device.index, recording, misfits, notes })
+    }
+
+    fn begin_step(&mut self, time: u64) {
+        self.is_open = true;
+        if time > 0 {
+            self.pass_annotations(time);
+            self.layout.recorder.set_time_us(time);
+        }
+    }
+
+    fn end_step(&mut self, outcome: Outcome) {
+        self.layout.recorder.finish_step(outcome);
+        self.steps = self.steps.saturating_add(1);
+        self.is_open = false;
+    }
+
+    fn take(&mut self, index: usize, entry: &TraceEntry) {
+        let TraceEntry { action, addr, size, stream } = *entry;
+        match action {
+            TraceAction::Alloc => self.allocate(index, entry),
+            TraceAction::FreeRequested => {
+                if !self.layout.request_free(addr) {
+                    self.layout.misfits.unmatched_frees += 1;
+                }
+            }
+            TraceAction::FreeCompleted => {
+                if !self.layout.complete_free(addr) {
+                    // Recordings may leave out when a free was requested.
+                    let is_done = self.layout.request_free(addr) && self.layout.complete_free(addr);
+                    self.layout.misfits.unmatched_frees += usize::from(!is_done);
+                }
+            }
+            TraceAction::SegmentAlloc => {
+                let pool = if size == SMALL_SEGMENT { PoolKind::Small } else { PoolKind::Large };
+                let named = self.file.contexts.get(self.context(index)).and_then(|context| context.pool_id);
+                let at_end = self.pools.get(&addr).filter(|(last, _)| *last == index).map(|(_, pool)| *pool);
+                let pool_id = named.or(at_end).unwrap_or(PoolId::DEFAULT);
+                self.layout.add_segment(NewSegment { addr, size, stream, pool_id, pool });
+            }
+            TraceAction::SegmentFree => self.layout.release_segment(addr),
+            TraceAction::SegmentMap => {
+                let range = self.range(index, entry);
+                self.layout.map(addr, size, range);
+            }
+            TraceAction::SegmentUnmap => self.layout.unmap(addr, size),
+            TraceAction::Snapshot => self.layout.recorder.record(Event::SnapshotTaken { active: size }),
+            TraceAction::OutOfMemory => self.fail(entry),
+        }
+    }
+
+    fn context(&self, index: usize) -> usize {
+        self.device.trace.get(index).map_or(0, |entry| entry.context as usize)
+    }
+
+    /// The range of addresses that pages belong to; the small pool's if the request behind it is small.
+    fn range(&self, index: usize, entry: &TraceEntry) -> NewSegment {
+        let TraceEntry { addr, size, stream, .. } = *entry;
+        let known = self.ranges.range(..=addr).next_back().filter(|(_, (end, _))| *end > addr);
+        let (start, end) =
+            known.map_or((addr, addr.saturating_add(size.get())), |(start, (end, _))| (*start, *end));
+        let request = (index..index.saturating_add(4)).filter_map(|index| self.device.trace.entry(index));
+        let mut request = request.filter(|entry| entry.action == TraceAction::Alloc);
+        let is_small = request.next().is_some_and(|entry| least(entry.size, u64::MAX) <= Bytes::mib(1).get());
+        let pool = if is_small { PoolKind::Small } else { PoolKind::Large };
+        let named = self.file.contexts.get(self.context(index)).and_then(|context| context.pool_id);
+        let pool_id = named.unwrap_or(PoolId::DEFAULT);
+        NewSegment { addr: start, size: Bytes::new(end - start), stream, pool_id, pool }
+    }
+
+    fn allocate(&mut self, index: usize, entry: &TraceEntry) {
+        let (addr, requested) = (entry.addr, entry.size);
+        let least = least(requested, u64::MAX);
+        let Some((room, segment)) = self.layout.make_room(addr, least) else {
+            self.layout.misfits.outside += 1;
+            return;
+        };
+        let number = u32::try_from(index).unwrap_or(u32::MAX);
+        let at_end = self.size_at_end(number).map(Bytes::get).filter(|size| (least..=room).contains(size));
+        let shown = || {
+            // What is shown in another segment is nothing of this block.
+            let is_inside = |size: &u64| (least..=room).contains(size) && addr + size < segment.end;
+            self.shown.get(&Asked::Entry(number)).copied().filter(is_inside)
+        };
+        let size = match at_end.or_else(shown) {
+            Some(size) => Size { size, extra: 0 },
+            None => self.rules.size(requested, room, segment.pool, segment.is_expandable),
+        };
+        let allocation = self.layout.next_allocation();
+        self.layout.allocate(addr, size.size, requested);
+        let extra = size.extra / UNIT * UNIT;
+        if extra > 0 {
+            self.open += 1;
+            self.layout.recorder.set_open_size(allocation, Bytes::new(extra));
+        }
+    }
+
+    fn size_at_end(&self, entry: u32) -> Option<Bytes> {
+        let place = self.sizes_at_end.binary_search_by_key(&entry, |(entry, _)| *entry).ok()?;
+        self.sizes_at_end.get(place).map(|(_, size)| *size)
+    }
+
+    fn fail(&mut self, entry: &TraceEntry) {
+        let (size, free) = (entry.size, Bytes::new(entry.addr));
+        self.layout.recorder.record(Event::OutOfMemory {
+            requested: size,
+            rounded: size,
+            segment_size: size,
+            stream: entry.stream,
+            device_free: free,
+        });
+        let ledger = self.layout.recorder.state().ledger();
+        let text = format!(
+            "CUDA out of memory. Tried to allocate {size}; the device reported {free} free, {} were reserved, {} of them in use",
+            ledger.reserved(),
+            ledger.active(),
+        );
+        self.end_step(Outcome::OutOfMemory(text));
+    }
+
+    fn pass_annotations(&mut self, until: u64) {
+        let stacks = &self.file.stacks;
+        while let Some((time, name, is_end)) =
+            self.annotations.get(self.next_annotation).copied().filter(|(time, ..)| *time <= until)
+        {
+            self.next_annotation += 1;
+            self.markers.pass(time, name, is_end, self.steps, || stacks.texts().get(name).to_owned());
+        }
+    }
+
+    fn notes(&self, beginning: &Beginning) -> Vec<String> {
+        let mut notes = Vec::new();
+        let segments = &beginning.snapshot.segments;
+        if self.device.trace.is_empty() {
+            notes.push("the snapshot has no trace: memory history was not recorded, so only its last moment is shown".to_owned());
+        } else if !segments.is_empty() {
+            let blocks = segments.iter().flat_map(|segment| &segment.blocks);
+            let live = blocks.filter(|block| block.state.is_active()).count();
+            notes.push(format!(
+                "the trace begins late: {live} blocks in {} segments were there before its first entry; going back from the end \
+                 found them, but not who allocated those that are gone by now",
+                segments.len(),
+            ));
+        }
+        if !beginning.open.is_empty() {
+            let open = beginning.open.len();
+            notes.push(format!("nothing tells the sizes of {open} blocks from before the trace; they are drawn as small as they can be"));
+        }
+        if self.open > 0 {
+            notes.push(format!(
+                "nothing tells how far the sizes of {} blocks were rounded up by roundup_power2_divisions; they are drawn as small \
+                 as they can be",
+                self.open
+            ));
+        }
+        notes
+    }
+}
+
+/// Whether a step ends with the entry. New memory belongs to the allocation that follows, releases in a row are one step, and a
+/// free that waits for nothing is one.
+fn ends_step(entry: &TraceEntry, next: Option<&TraceEntry>) -> bool {
+    use TraceAction::{
+        Alloc, FreeCompleted, FreeRequested, OutOfMemory, SegmentAlloc, SegmentFree, SegmentMap, SegmentUnmap,
+    };
+    let Some(next) = next else { return entry.action != OutOfMemory };
+    match entry.action {
+        SegmentAlloc | SegmentMap => !matches!(next.action, SegmentAlloc | SegmentMap | Alloc),
+        SegmentFree | SegmentUnmap => !matches!(next.action, SegmentFree | SegmentUnmap),
+        FreeRequested => next.action != FreeCompleted || next.addr != entry.addr,
+        // Its step has ended, with its own outcome.
+        OutOfMemory => false,
+        _ => true,
+    }
+}
+
+impl Misfits {
+    /// What did not fit, in sentences.
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
+        let Self { missing_frees, unmatched_frees, outside, segments } = *self;
+        let sentence = |count: usize, text: &str| (count > 0).then(|| format!("{count} {text}"));
+        [
+            sentence(missing_frees, "frees are missing in the trace; the blocks are taken to be free when their memory is used again or goes"),
+            sentence(unmatched_frees, "frees in the trace are of what was not in use; left out"),
+            sentence(outside, "allocations are in memory that no segment of the trace has; left out"),
+            sentence(segments, "segments or pages came where others were, or went without having been there"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+/// Stretches that have begun, and all that are known.
+#[derive(Debug, Default)]
+struct Markers {
+    done: Vec<Marker>,
+    open: FxHashMap<TextId, Vec<usize>>,
+}
+
+impl Markers {
+    fn pass(&mut self, time: u64, name: TextId, is_end: bool, step: u32, text: impl FnOnce() -> String) {
+        if is_end {
+            let begun = self.open.get_mut(&name).and_then(Vec::pop);
+            if let Some(marker) = begun.and_then(|place| self.done.get_mut(place)) {
+                marker.end_step = Some(step);
+                marker.end_us = Some(time);
+                return;
+            }
+        } else {
+            self.open.entry(name).or_default().push(self.done.len());
+        }
+        let end = is_end.then_some(step);
+        let end_us = is_end.then_some(time);
+        // One that only ends began before the recording.
+        let (start_step, start_us) = if is_end { (0, 0) } else { (step, time) };
+        self.done.push(Marker { text: text(), start_step, end_step: end, start_us, end_us });
+    }
+}

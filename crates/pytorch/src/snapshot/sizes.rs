@@ -1,0 +1,166 @@
+//! How large the blocks are, as far as a trace and its final segments tell.
+//!
+//! A trace says what was asked for, not how large the block is. A free block always begins where the block in front of it ends,
+//! since free neighbors merge: so an allocation behind a block shows where the block ends. PyTorch hands out multiples of 512
+//! bytes, and leaves no more than 1 MiB of a block of the large pool behind. What these leave open is marked as open and drawn as
+//! small as it can be.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use blockyard_record::{Bytes, PoolKind, TraceAction};
+use rustc_hash::FxHashMap;
+
+use super::DeviceTrace;
+
+/// Every size is a multiple of this.
+pub(super) const UNIT: u64 = 512;
+/// A free block of the large pool is always larger.
+const SMALL_SIZE: u64 = 1 << 20;
+
+/// The rules that a run was made with, as far as its settings tell.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rules {
+    /// Requests may be rounded to parts of a power of two.
+    pub(super) has_divisions: bool,
+    /// Blocks of this size and larger are not split.
+    pub(super) max_split: Option<u64>,
+}
+
+/// A size and by how much it may be larger.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Size {
+    pub(super) size: u64,
+    pub(super) extra: u64,
+}
+
+/// The request, rounded up to whole units; at most all there is.
+pub(super) fn least(requested: Bytes, room: u64) -> u64 {
+    requested.get().max(1).checked_next_multiple_of(UNIT).unwrap_or(u64::MAX).min(room)
+}
+
+impl Rules {
+    pub(super) fn of(config: &str, max_split: Option<u64>) -> Self {
+        let named = config.split("max_split_size_mb:").nth(1).and_then(|rest| {
+            rest.split(|next: char| !next.is_ascii_digit()).next()?.parse::<u64>().ok()?.checked_mul(1 << 20)
+        });
+        Self { has_divisions: config.contains("roundup_power2_divisions"), max_split: named.or(max_split) }
+    }
+
+    /// The size of a block that is handed out where `room` bytes are free.
+    pub(super) fn size(&self, requested: Bytes, room: u64, pool: PoolKind, is_expandable: bool) -> Size {
+        let least = least(requested, room);
+        let left = room - least;
+        let may_leave = if is_expandable || pool == PoolKind::Small { UNIT } else { SMALL_SIZE + 1 };
+        if left < may_leave || (!is_expandable && self.max_split.is_some_and(|most| least >= most)) {
+            return Size { size: room, extra: 0 };
+        }
+        if !self.has_divisions {
+            return Size { size: least, extra: 0 };
+        }
+        let power = least.checked_next_power_of_two().unwrap_or(least);
+        Size { size: least, extra: (power - least).min(left) }
+    }
+
+    /// The size of a block that was there before, with `room` bytes up to its neighbor by now: it may have had less.
+    pub(super) fn past_size(&self, requested: Bytes, room: u64, pool: PoolKind, is_expandable: bool) -> Size {
+        let least = least(requested, room);
+        let left = room - least;
+        if is_expandable || pool == PoolKind::Small {
+            return self.size(requested, room, pool, is_expandable);
+        }
+        // What lies free behind it is more than 1 MiB as well.
+        if left <= SMALL_SIZE {
+            return Size { size: room, extra: 0 };
+        }
+        let most = SMALL_SIZE.min(left - SMALL_SIZE - UNIT);
+        let divided = self.size(requested, room, pool, is_expandable).extra;
+        Size { size: least, extra: most.max(divided) / UNIT * UNIT }
+    }
+}
+
+/// A block whose size something behind it may show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Asked {
+    /// It was there before the first entry.
+    Past(u64),
+    /// The entry handed it out.
+    Entry(u32),
+}
+
+/// The sizes that allocations behind blocks show. `past` has the blocks from before and what their sizes may be; with
+/// `asks_entries` those of the trace are watched too.
+pub(super) fn shown_sizes(
+    trace: &DeviceTrace,
+    past: &BTreeMap<u64, Size>,
+    active: impl Iterator<Item = u64>,
+    asks_entries: bool,
+) -> FxHashMap<Asked, u64> {
+    let mut shown = FxHashMap::default();
+    let open = past.iter().filter(|(_, size)| size.extra > 0);
+    let mut watched: BTreeMap<u64, (Asked, Size)> =
+        open.map(|(addr, size)| (*addr, (Asked::Past(*addr), *size))).collect();
+    let mut active: BTreeSet<u64> = active.collect();
+    for index in 0..trace.len() {
+        if watched.is_empty() && !asks_entries {
+            break;
+        }
+        let Some(entry) = trace.entry(index) else { break };
+        match entry.action {
+            TraceAction::Alloc => {
+                if let Some(below) = active.range(..entry.addr).next_back()
+                    && let Some((asked, Size { size, extra })) = watched.get(below).copied()
+                {
+                    let found = entry.addr - below;
+                    if (size..=size + extra).contains(&found) {
+                        shown.insert(asked, found);
+                        watched.remove(&below.clone());
+                    }
+                }
+                active.insert(entry.addr);
+                if asks_entries && let Ok(index) = u32::try_from(index) {
+                    let size = least(entry.size, u64::MAX);
+                    let extra = size.checked_next_power_of_two().unwrap_or(size) - size;
+                    watched.insert(entry.addr, (Asked::Entry(index), Size { size, extra }));
+                }
+            }
+            TraceAction::FreeCompleted => {
+                active.remove(&entry.addr);
+                watched.remove(&entry.addr);
+            }
+            _ => {}
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn sizes_follow_from_the_room() {
+        let rules = Rules::default();
+        let size = |requested, room| rules.size(Bytes::new(requested), room, PoolKind::Large, false);
+        // More than 1 MiB is left: it is split off.
+        assert_eq!(size(3 * MIB + 5, 20 * MIB), Size { size: 3 * MIB + 512, extra: 0 });
+        assert_eq!(size(19 * MIB, 20 * MIB), Size { size: 20 * MIB, extra: 0 });
+        assert_eq!(size(19 * MIB - 512, 20 * MIB), Size { size: 19 * MIB - 512, extra: 0 });
+        let small = rules.size(Bytes::new(0), 2 * MIB, PoolKind::Small, false);
+        assert_eq!(small, Size { size: 512, extra: 0 });
+        let divided = Rules::of("roundup_power2_divisions:4,max_split_size_mb:64", None);
+        let size = |requested| divided.size(Bytes::new(requested), 200 * MIB, PoolKind::Large, false);
+        assert_eq!(size(5 * MIB), Size { size: 5 * MIB, extra: 3 * MIB });
+        assert_eq!(size(64 * MIB), Size { size: 200 * MIB, extra: 0 });
+    }
+
+    #[test]
+    fn blocks_from_before_may_be_larger() {
+        let rules = Rules::default();
+        let size = |room| rules.past_size(Bytes::new(3 * MIB), room, PoolKind::Large, false);
+        assert_eq!(size(4 * MIB), Size { size: 4 * MIB, extra: 0 });
+        assert_eq!(size(10 * MIB), Size { size: 3 * MIB, extra: MIB });
+        assert_eq!(size(4 * MIB + MIB / 2), Size { size: 3 * MIB, extra: MIB / 2 - 512 });
+    }
+}
