@@ -311,12 +311,12 @@ impl Layout {
             self.cut_front(at);
             let whole = Bytes::new(block.end - at);
             let mapped = whole.min(Bytes::new(end - at));
-            let rest = (mapped < whole).then(|| self.new_block());
-            self.record(Event::Mapped { block: block.id, size: mapped, rest });
+            let remainder = (mapped < whole).then(|| self.new_block());
+            self.record(Event::Mapped { block: block.id, size: mapped, remainder });
             let middle = at + mapped.get();
             self.blocks.insert(at, Block { id: block.id, end: middle, state: BlockState::Inactive });
-            if let Some(rest) = rest {
-                self.blocks.insert(middle, Block { id: rest, ..block });
+            if let Some(remainder) = remainder {
+                self.blocks.insert(middle, Block { id: remainder, ..block });
             }
             self.merge(at);
             at = middle;

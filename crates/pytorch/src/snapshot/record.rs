@@ -537,11 +537,11 @@ impl Walk<'_> {
             stream: entry.stream,
             device_free: free,
         });
-        let ledger = self.layout.recorder.state().ledger();
+        let breakdown = self.layout.recorder.state().breakdown();
         let text = format!(
             "CUDA out of memory. Tried to allocate {size}; the device reported {free} free, {} were reserved, {} of them in use",
-            ledger.reserved(),
-            ledger.active(),
+            breakdown.reserved(),
+            breakdown.active(),
         );
         self.end_step(Outcome::OutOfMemory(text));
     }

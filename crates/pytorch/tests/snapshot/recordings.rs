@@ -107,7 +107,7 @@ fn steps_have_their_time_and_markers_their_steps() {
 fn a_failed_request_says_what_was_free() {
     let file = open("checkerboard_default_100.pickle.gz");
     let recording = record(&file, 0).recording;
-    let [(step, outcome)] = recording.troubles() else { panic!("one request failed") };
+    let [(step, outcome)] = recording.failed_steps() else { panic!("one request failed") };
     assert_eq!(*step as usize, recording.step_count() - 1);
     let text = format!("{outcome:?}");
     assert!(text.contains("Tried to allocate 300 MiB; the device reported 133"), "{text}");
