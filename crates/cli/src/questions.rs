@@ -1,11 +1,13 @@
 //! What the commands that ask about runs have in common: reading runs, and one answer a file.
 
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use blockyard_lab::Run;
+use blockyard_pytorch::snapshot::{self, FileKind, file_kind};
 use blockyard_pytorch::{RecordedRun, is_recording};
 use blockyard_record::Bytes;
 use blockyard_workload::Workload;
@@ -102,7 +104,7 @@ pub(crate) fn write_error(
     Ok(())
 }
 
-/// The runs of a file: a recording, a workload's text, or the name of a preset.
+/// The runs of a file: a recording, a snapshot with one for each device, a workload's text, or the name of a preset.
 pub(crate) fn read(path: &Path, bar: &Bar) -> anyhow::Result<Vec<Run>> {
     let name = path.display().to_string();
     if let Some(preset) = presets().iter().find(|preset| preset.id == name)
@@ -112,6 +114,10 @@ pub(crate) fn read(path: &Path, bar: &Bar) -> anyhow::Result<Vec<Run>> {
         return Ok(vec![Run::from_workload(preset.id, workload, preset.config, preset.capacity)]);
     }
     let bytes = output::read(path)?;
+    if matches!(file_kind(&bytes), FileKind::Snapshot | FileKind::Packed) {
+        let file = snapshot::read(&bytes[..], &mut |_| ControlFlow::Continue(()))?;
+        return Ok(Run::from_snapshot(&name, &file, &mut |progress| bar.report(&progress))?);
+    }
     if is_recording(&bytes) {
         let recorded = RecordedRun::read(&bytes)?;
         return Ok(vec![Run::from_recorded(&recorded, &mut |progress| bar.report(&progress))?]);

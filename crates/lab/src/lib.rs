@@ -14,6 +14,7 @@ mod autopsy;
 mod conditions;
 mod difference;
 mod error;
+mod from_snapshot;
 mod limit;
 mod outcome;
 mod run;

@@ -1,9 +1,12 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use blockyard_pytorch::{Allocated, Inferred, OperationKind, RecordedRun};
-use blockyard_record::{BlockState, Bytes, PoolId, SegmentSnapshot, Snapshot, StreamId, TraceAction};
+use blockyard_record::{
+    BlockState, Bytes, PoolId, SegmentSnapshot, Snapshot, StackId, Stacks, StreamId, TraceAction,
+};
 use blockyard_replay::{AllocatorConfig, OnProgress, PreparedWorkload, RunSettings, open, size};
 use blockyard_workload::{Request, TensorId, Workload};
 
@@ -15,7 +18,7 @@ use crate::{Conditions, LabError, Outcome};
 const NOBODYS_STREAM: StreamId = StreamId::new(u64::MAX);
 
 /// One run of a program, as its requests: what every question is about.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Run {
     /// What to call it.
     pub name: String,
@@ -34,10 +37,9 @@ pub struct Run {
     recorded_oom: Option<usize>,
     recorded_limit: Option<Limit>,
     notes: Vec<String>,
-    /// The stack of each request, as an index into `stacks`; empty where none were recorded.
-    stack_of: Vec<Option<u32>>,
-    /// Stacks, innermost frame first.
-    stacks: Vec<Vec<String>>,
+    /// The stack of each request; empty where none were recorded.
+    stack_of: Vec<StackId>,
+    stacks: Arc<Stacks>,
 }
 
 impl Run {
@@ -109,7 +111,7 @@ impl Run {
             recorded_limit: None,
             notes: Vec::new(),
             stack_of: Vec::new(),
-            stacks: Vec::new(),
+            stacks: Arc::default(),
         }
     }
 
@@ -149,8 +151,37 @@ impl Run {
         if let Some(line) = self.workload.line(request) {
             return vec![format!("line {line}")];
         }
-        let stack = self.stack_of.get(request).copied().flatten();
-        stack.and_then(|stack| self.stacks.get(stack as usize)).cloned().unwrap_or_default()
+        let stack = self.stack_of.get(request).copied().unwrap_or(StackId::EMPTY);
+        let frames = self.stacks.frames(stack).map(|frame| self.stacks.frame(frame));
+        frames.map(|frame| format!("{} ({}:{})", frame.name, frame.filename, frame.line)).collect()
+    }
+
+    /// Sets the stack of each request, and labels beside those that are there.
+    pub(crate) fn set_stacks(
+        &mut self,
+        stacks: Arc<Stacks>,
+        stack_of: Vec<StackId>,
+        labels: Vec<(u32, String)>,
+    ) {
+        self.stacks = stacks;
+        self.stack_of = stack_of;
+        let mut all = self.workload.labels().to_vec();
+        all.extend(labels);
+        self.workload.set_labels(all);
+    }
+
+    pub(crate) fn add_note(&mut self, note: String) {
+        self.notes.push(note);
+    }
+
+    pub(crate) fn add_notes(&mut self, notes: &[String]) {
+        self.notes.extend_from_slice(notes);
+    }
+
+    /// How many of the first requests stand for memory from before the recording.
+    #[must_use]
+    pub fn requests_from_before(&self) -> usize {
+        self.from_before
     }
 
     /// The same run with other requests in place of its own, without names and stacks.

@@ -2,7 +2,7 @@ use super::{blockyard, fixture, json};
 
 #[test]
 fn out_of_memory_is_explained_with_proved_changes() {
-    let snapshot = fixture("oom/checkerboard_default_100");
+    let snapshot = fixture("snapshots/checkerboard_default_100").replace(".jsonl.gz", ".pickle.gz");
     let called = blockyard(["autopsy", snapshot.as_str(), "--limit", "1 GiB", "--json"]);
     assert_eq!(called.status, 1, "{}", called.err);
     let answer = json(called.out.trim_end());

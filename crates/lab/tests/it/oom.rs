@@ -1,9 +1,10 @@
 //! Runs that went out of memory on an H200, and what PyTorch did under other settings.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use blockyard_lab::{Autopsy, Cause, ChangeKind, Conditions, Run, autopsy, what_if};
-use blockyard_pytorch::RecordedRun;
+use blockyard_pytorch::snapshot::read;
 use blockyard_record::Bytes;
 use serde_json::Value;
 
@@ -39,8 +40,9 @@ const SNAPSHOTS: [(&str, f64); 11] = [
     ("many_small", 0.8),
 ];
 
-fn fixtures() -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/oom")
+fn fixture(name: &str) -> Option<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures");
+    ["oom", "snapshots"].iter().find_map(|kind| std::fs::read(folder.join(kind).join(name)).ok())
 }
 
 /// The limit that a program set, as PyTorch computes it.
@@ -59,12 +61,13 @@ fn limit(program: &str, scale: f64) -> Bytes {
 
 fn snapshot(program: &str, scale: f64) -> Run {
     let name = format!("{program}_{:.0}", scale * 100.0);
-    let bytes = std::fs::read(fixtures().join(format!("{name}.jsonl.gz"))).unwrap();
-    Run::from_recorded(&RecordedRun::read(&bytes).unwrap(), &mut on).unwrap()
+    let bytes = fixture(&format!("{name}.pickle.gz")).unwrap();
+    let file = read(&bytes[..], &mut |_| ControlFlow::Continue(())).unwrap();
+    Run::from_snapshot(&name, &file, &mut on).unwrap().remove(0)
 }
 
 fn results() -> Vec<Value> {
-    let text = std::fs::read_to_string(fixtures().join("results.jsonl")).unwrap();
+    let text = String::from_utf8(fixture("results.jsonl").unwrap()).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
@@ -155,6 +158,17 @@ fn settings_that_helped_on_the_device_are_proved_and_those_that_did_not_are_in_v
                 !row["oom"].as_bool().unwrap() || row["allocs_before"].as_u64().unwrap() >= allocations;
             assert_eq!(is_helpful, passes, "{program} x {scale} under {conf:?}");
         }
+    }
+}
+
+#[test]
+fn live_blocks_are_named_by_the_stacks_that_asked_for_them() {
+    let found = examined("checkerboard_default", 1.0);
+    assert_eq!(found.request.stack.first().map(String::as_str), Some("buf (train.py:12)"));
+    let stacks = found.pinned_by.iter().flat_map(|segment| &segment.blocks).map(|block| &block.stack);
+    assert!(stacks.clone().count() > 0);
+    for stack in stacks {
+        assert!(stack.iter().any(|frame| frame.contains("checkerboard_default")), "{stack:?}");
     }
 }
 

@@ -1,0 +1,138 @@
+//! Runs of PyTorch's memory snapshots.
+
+use blockyard_pytorch::snapshot::{DeviceSnapshot, SnapshotFile};
+use blockyard_pytorch::{Meta, RecordedBlock, RecordedRun, RecordedSegment};
+use blockyard_record::{Bytes, StackId, TraceAction, TraceEntry};
+use blockyard_replay::{OnProgress, size};
+use blockyard_workload::Request;
+
+use crate::{LabError, Run};
+
+/// The least that a device is taken to have, where nothing tells: more than any GPU has.
+const LEAST_CAPACITY: Bytes = Bytes::gib(256);
+
+impl Run {
+    /// The runs of a snapshot: one for each device that has a trace.
+    ///
+    /// # Errors
+    ///
+    /// As [`Run::from_recorded`], and [`LabError::NoTrace`] where no device has one.
+    pub fn from_snapshot(
+        name: &str,
+        file: &SnapshotFile,
+        on_progress: OnProgress,
+    ) -> Result<Vec<Self>, LabError> {
+        let traced = file.devices.iter().filter(|device| !device.trace.is_empty());
+        let runs: Vec<Self> =
+            traced.map(|device| from_device(name, file, device, on_progress)).collect::<Result<_, _>>()?;
+        if runs.is_empty() { Err(LabError::NoTrace) } else { Ok(runs) }
+    }
+}
+
+fn from_device(
+    name: &str,
+    file: &SnapshotFile,
+    device: &DeviceSnapshot,
+    on_progress: OnProgress,
+) -> Result<Run, LabError> {
+    let recorded = recorded(name, file, device)?;
+    let is_refused_by_device = recorded.meta.total_memory < LEAST_CAPACITY;
+    let mut run = Run::from_recorded(&recorded, on_progress)?;
+    let entries: Vec<_> = device
+        .trace
+        .iter()
+        .filter(|entry| matches!(entry.entry.action, TraceAction::Alloc | TraceAction::OutOfMemory))
+        .collect();
+    // Where the beginning of the trace was cut off, the last entries are the ones that have requests.
+    let allocations: Vec<usize> = run.allocation_requests().collect();
+    let kept = entries.len().min(allocations.len());
+    let pairs = allocations.iter().rev().zip(entries.iter().rev()).take(kept);
+    let mut stacks = vec![StackId::EMPTY; run.requests().len()];
+    let mut times = Vec::with_capacity(kept);
+    for (request, entry) in pairs {
+        if let Some(stack) = stacks.get_mut(*request) {
+            *stack = entry.stack;
+        }
+        times.push((entry.time_us, *request));
+    }
+    times.reverse();
+    let begins =
+        file.annotations.iter().filter(|at| !at.is_end && at.device.is_none_or(|on| on == device.index));
+    let labels = begins.filter_map(|begin| {
+        let next = times.partition_point(|(time, _)| *time < begin.time_us);
+        let request = times.get(next).map_or(run.requests().len(), |(_, request)| *request);
+        Some((u32::try_from(request).ok()?, file.stacks.texts().get(begin.name).to_owned()))
+    });
+    let labels = labels.collect();
+    run.set_stacks(file.stacks.clone(), stacks, labels);
+    if !is_refused_by_device {
+        run.add_note(format!(
+            "a snapshot does not tell how much memory the device has: {} are assumed where nothing limits the run",
+            run.capacity
+        ));
+    }
+    run.add_notes(&file.notes);
+    Ok(run)
+}
+
+/// The snapshot of one device as a recorded run.
+fn recorded(name: &str, file: &SnapshotFile, device: &DeviceSnapshot) -> Result<RecordedRun, LabError> {
+    let name =
+        if file.devices.len() > 1 { format!("{name}, cuda:{}", device.index) } else { name.to_owned() };
+    let segments = device.segments.iter().map(|segment| RecordedSegment {
+        addr: segment.addr,
+        size: segment.size,
+        stream: segment.stream,
+        pool_id: segment.pool_id,
+        pool: segment.pool,
+        is_expandable: segment.is_expandable,
+        sums: segment.sums,
+        blocks: segment
+            .blocks
+            .iter()
+            .map(|block| RecordedBlock {
+                addr: block.addr(),
+                size: block.size,
+                requested: block.requested.unwrap_or(block.size),
+                state: block.state.name().to_owned(),
+            })
+            .collect(),
+    });
+    let trace: Vec<TraceEntry> = device.trace.iter().map(|entry| entry.entry).collect();
+    let capacity = capacity(device, &trace, &file.settings.config)?;
+    Ok(RecordedRun {
+        meta: Meta { name, config: file.settings.config.clone(), total_memory: capacity, ..Meta::default() },
+        segments: Some(segments.collect()),
+        trace: Some(trace),
+        ..RecordedRun::default()
+    })
+}
+
+/// What the device had for PyTorch, where a request failed because the device had no more; else more than any device has.
+fn capacity(device: &DeviceSnapshot, trace: &[TraceEntry], config: &str) -> Result<Bytes, LabError> {
+    let config = config.parse()?;
+    let mut held: Bytes = device.segments.iter().map(|segment| segment.size).sum();
+    let mut most = held;
+    let mut full = None;
+    // Back from the end, where it is known what was held.
+    for entry in trace.iter().rev() {
+        match entry.action {
+            TraceAction::SegmentAlloc | TraceAction::SegmentMap => held = held.saturating_sub(entry.size),
+            TraceAction::SegmentFree | TraceAction::SegmentUnmap => held = held.saturating_add(entry.size),
+            TraceAction::OutOfMemory if Bytes::new(entry.addr) < size::segment_size(entry.size, &config) => {
+                full = Some(held.saturating_add(Bytes::new(entry.addr)));
+            }
+            _ => {}
+        }
+        most = most.max(held);
+    }
+    Ok(full.unwrap_or_else(|| LEAST_CAPACITY.max(most.saturating_add(most))))
+}
+
+impl Run {
+    /// The requests that ask for memory and are not from before the recording, as indices.
+    fn allocation_requests(&self) -> impl Iterator<Item = usize> + '_ {
+        let requests = self.requests().iter().enumerate().skip(self.requests_from_before());
+        requests.filter(|(_, request)| matches!(request, Request::Allocate { .. })).map(|(index, _)| index)
+    }
+}
