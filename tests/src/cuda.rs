@@ -27,7 +27,7 @@ pub fn on_cuda(test: impl Fn(CudaDevice)) {
     static TURN: Mutex<()> = Mutex::new(());
     // A test that failed does not make the others fail.
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut observer = match CudaDevice::open(0) {
+    let observer = match CudaDevice::open(0) {
         Ok(device) => device,
         Err(error @ (CudaOpenError::NoDriver { .. } | CudaOpenError::NoDevice { .. })) => {
             assert!(!is_required(), "REQUIRE_CUDA=1, but {error}");
@@ -37,7 +37,7 @@ pub fn on_cuda(test: impl Fn(CudaDevice)) {
         Err(error) => panic!("{error}: {error:?}"),
     };
     let open = || CudaDevice::open(0).expect("it was opened before");
-    let mut free = || observer.memory_info().expect("the device tells").free;
+    let free = || observer.memory_info().expect("the device tells").free;
     let before = free();
     test(open());
     let after = free();
@@ -127,7 +127,7 @@ impl DeviceMemory for CudaMemory {
         self.device.total_memory()
     }
 
-    fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError> {
+    fn memory_info(&self) -> Result<MemoryInfo, DeviceError> {
         self.device.memory_info()
     }
 

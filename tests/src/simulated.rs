@@ -175,7 +175,7 @@ impl DeviceMemory for SimulatedMemory {
         self.device.total_memory()
     }
 
-    fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError> {
+    fn memory_info(&self) -> Result<MemoryInfo, DeviceError> {
         self.device.memory_info()
     }
 

@@ -53,7 +53,8 @@ fn check(recorded: &RecordedRun, name: &str) -> bool {
     let settings = RunSettings { title: String::new(), config, capacity: recorded.meta.total_memory };
     let replayable = open(recorded, &settings, &mut go_on).unwrap();
     let inferred = &replayable.inferred;
-    let plan = PreparedWorkload::beginning_with(&inferred.workload, inferred.start.clone());
+    let plan = PreparedWorkload::beginning_with(&inferred.workload, inferred.start.clone())
+        .with_placements(inferred.placements.clone());
     let device = device_of(&replayable.run, inferred);
     let totals = totals(&plan, &settings.config, device, &mut go_on).unwrap();
     check_same(&totals, &verified.recording, name);

@@ -114,6 +114,14 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
         }
     }
 
+    /// As [`AsyncAllocator::place_as_recorded`]; the native backend's addresses follow from the requests and the device.
+    pub fn place_as_recorded(&mut self, placements: impl IntoIterator<Item = Option<DeviceAddr>>) {
+        match self {
+            Self::Native(_) => {}
+            Self::CudaMallocAsync(allocator) => allocator.place_as_recorded(placements),
+        }
+    }
+
     /// Hands out `requested` bytes for use on `stream`.
     ///
     /// With caching switched off, the native backend takes them from the device and gives them back to it; no statistic, event,

@@ -56,6 +56,8 @@ pub struct AsyncAllocator<D: DeviceMemory, S: EventSink = NullSink> {
     /// The most that may be in use, if a memory fraction was set.
     limit: Option<Bytes>,
     requests: usize,
+    /// Where a recording has the block of each request, in order; `None` where the recording does not say.
+    placements: Vec<Option<DeviceAddr>>,
     placed_as_predicted: usize,
     allocations: u32,
     /// Tells allocations of this allocator from others, whose addresses and numbers may be the same.
@@ -99,10 +101,17 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
             free: FreeAddresses::default(),
             limit: None,
             requests: 0,
+            placements: Vec::new(),
             placed_as_predicted: 0,
             allocations: 0,
             identity: NEXT_IDENTITY.fetch_add(1, Ordering::Relaxed),
         }
+    }
+
+    /// Puts the blocks of the requests to come where a recording has them, in the order of the requests: the driver's choice also
+    /// depends on when the driver notices that work is done, which no recording says.
+    pub fn place_as_recorded(&mut self, placements: impl IntoIterator<Item = Option<DeviceAddr>>) {
+        self.placements = placements.into_iter().collect();
     }
 
     /// Hands out `requested` bytes, for use on `stream` (`mallocAsync`).
@@ -151,7 +160,7 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         if self.memory.ranges.is_empty() && !self.reserve_range(size)? {
             return Ok(None);
         }
-        let recorded = self.device.recorded_placement(request);
+        let recorded = self.placements.get(request).copied().flatten();
         let mut predicted = self.free.choose(size, stream);
         if let Some(recorded) = recorded.filter(|addr| self.is_free(*addr, size)) {
             self.placed_as_predicted += usize::from(predicted == Some(recorded));

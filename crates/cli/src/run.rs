@@ -43,7 +43,13 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
         DeviceName::Virtual if options.virtual_addresses => {
             write_on(VirtualDevice::new(settings.capacity), &run, &inferred, settings, &bar)?;
         }
-        DeviceName::Virtual => write_on(device_of(&run, &inferred), &run, &inferred, settings, &bar)?,
+        DeviceName::Virtual => {
+            let device = device_of(&run, &inferred);
+            let settings = RunSettings { capacity: device.total_memory(), ..settings };
+            let runner = Runner::new(device, &settings, &inferred.workload);
+            let runner = runner.with_placements(&inferred.placements).with_trace();
+            write_run(&run, &inferred, runner, &bar)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

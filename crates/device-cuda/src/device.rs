@@ -229,8 +229,9 @@ impl DeviceMemory for CudaDevice {
         self.budget.unwrap_or(self.total)
     }
 
-    fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError> {
-        let current = self.enter()?;
+    fn memory_info(&self) -> Result<MemoryInfo, DeviceError> {
+        // A failure that is still to be reported stays for the next call that does something.
+        let current = self.context.enter()?;
         let (free, total) = driver::memory_info(&current)?;
         let (free, total) = match self.budget {
             Some(budget) => (free.min(budget.saturating_sub(self.used)), budget),

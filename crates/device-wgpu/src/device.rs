@@ -93,7 +93,7 @@ impl DeviceMemory for WgpuDevice {
     }
 
     /// What is left of the budget; no driver is asked, since WebGPU does not tell.
-    fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError> {
+    fn memory_info(&self) -> Result<MemoryInfo, DeviceError> {
         self.gpu.health.check()?;
         self.plan.memory_info()
     }

@@ -136,8 +136,8 @@ impl DeviceMemory for StreamedWgpu {
         self.device.total_memory()
     }
 
-    fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError> {
-        self.take_late_error()?;
+    /// An error that is still to be reported stays for the next call that does something.
+    fn memory_info(&self) -> Result<MemoryInfo, DeviceError> {
         self.device.memory_info()
     }
 

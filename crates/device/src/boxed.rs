@@ -25,6 +25,10 @@ impl Advance for AnyDevice {
     fn advance_streams(&mut self, stream: Option<StreamId>) {
         self.0.advance_streams(stream);
     }
+
+    fn end_failed_request(&mut self) {
+        self.0.end_failed_request();
+    }
 }
 
 impl DeviceMemory for AnyDevice {
@@ -34,7 +38,7 @@ impl DeviceMemory for AnyDevice {
         self.0.total_memory()
     }
 
-    fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError> {
+    fn memory_info(&self) -> Result<MemoryInfo, DeviceError> {
         self.0.memory_info()
     }
 
@@ -56,10 +60,6 @@ impl DeviceMemory for AnyDevice {
 
     fn wait(&mut self, event: &StreamEvent) -> Result<(), DeviceError> {
         self.0.wait(event)
-    }
-
-    fn recorded_placement(&self, request: usize) -> Option<DeviceAddr> {
-        self.0.recorded_placement(request)
     }
 
     fn virtual_memory(&mut self) -> Option<&mut dyn VirtualMemory> {

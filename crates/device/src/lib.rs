@@ -57,12 +57,12 @@ pub trait DeviceMemory {
     /// All bytes of the device.
     fn total_memory(&self) -> Bytes;
 
-    /// What is free and who holds the rest.
+    /// What is free and who holds the rest. A question: asking changes nothing.
     ///
     /// # Errors
     ///
     /// [`DeviceError::Lost`], [`DeviceError::Sticky`] and [`DeviceError::Driver`] as the driver reports.
-    fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError>;
+    fn memory_info(&self) -> Result<MemoryInfo, DeviceError>;
 
     /// Takes a segment of `size` bytes; its address is a multiple of 512.
     ///
@@ -100,12 +100,6 @@ pub trait DeviceMemory {
     /// [`DeviceError::Lost`], [`DeviceError::Sticky`] and [`DeviceError::Driver`] as the driver reports.
     fn wait(&mut self, event: &Self::Event) -> Result<(), DeviceError>;
 
-    /// Where the driver's memory pool put the request with this number in a recording, counted from 0; `None` where no
-    /// recording says so.
-    fn recorded_placement(&self, _request: usize) -> Option<DeviceAddr> {
-        None
-    }
-
     /// Addresses that get memory page by page, where the device has them; expandable segments need it.
     fn virtual_memory(&mut self) -> Option<&mut dyn VirtualMemory> {
         None
@@ -118,6 +112,11 @@ pub trait Advance {
     ///
     /// What goes wrong meanwhile is told by the next call of the device.
     fn advance_streams(&mut self, stream: Option<StreamId>);
+
+    /// Says that a request for memory failed, after all that the allocator tried for it.
+    ///
+    /// A device that repeats a recording cannot see from its own calls where one request ends and the next one begins.
+    fn end_failed_request(&mut self) {}
 }
 
 /// Addresses that are reserved first and get memory page by page.

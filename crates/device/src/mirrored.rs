@@ -76,6 +76,11 @@ impl<D: Advance> Advance for MirroredDevice<D> {
         self.real.advance_streams(stream);
         self.shown.advance_streams(stream);
     }
+
+    fn end_failed_request(&mut self) {
+        self.real.end_failed_request();
+        self.shown.end_failed_request();
+    }
 }
 
 impl<D: DeviceMemory> DeviceMemory for MirroredDevice<D> {
@@ -85,7 +90,7 @@ impl<D: DeviceMemory> DeviceMemory for MirroredDevice<D> {
         self.shown.total_memory()
     }
 
-    fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError> {
+    fn memory_info(&self) -> Result<MemoryInfo, DeviceError> {
         self.shown.memory_info()
     }
 
@@ -122,10 +127,6 @@ impl<D: DeviceMemory> DeviceMemory for MirroredDevice<D> {
     fn wait(&mut self, event: &Self::Event) -> Result<(), DeviceError> {
         self.real.wait(&event.real)?;
         self.shown.wait(&event.shown)
-    }
-
-    fn recorded_placement(&self, request: usize) -> Option<DeviceAddr> {
-        self.shown.recorded_placement(request)
     }
 
     fn virtual_memory(&mut self) -> Option<&mut dyn VirtualMemory> {

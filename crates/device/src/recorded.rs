@@ -19,7 +19,6 @@ pub struct RecordedDevice {
     failures: VecDeque<RecordedOom>,
     device_failures: HashMap<(usize, usize), RecordedDeviceFailure>,
     counts: CallCounts,
-    placements: Vec<Option<DeviceAddr>>,
     has_left: bool,
 }
 
@@ -97,7 +96,6 @@ impl RecordedDevice {
             failures: failures.into_iter().collect(),
             device_failures: HashMap::new(),
             counts: CallCounts::default(),
-            placements: Vec::new(),
             has_left: false,
         }
     }
@@ -127,11 +125,23 @@ impl RecordedDevice {
         until.is_none_or(|until| released < until).then_some(*device_failure)
     }
 
-    /// The same device, whose memory pool puts requests where the recording has them, in the order of the requests.
-    #[must_use]
-    pub fn with_placements(mut self, placements: impl IntoIterator<Item = Option<DeviceAddr>>) -> Self {
-        self.placements = placements.into_iter().collect();
-        self
+    fn allocate_recorded(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
+        if self.device_failure().is_some() {
+            return Err(DeviceError::OutOfMemory { requested: size });
+        }
+        match self.segments.front() {
+            Some((base, recorded))
+                if *recorded == size && !self.has_left && self.device.is_free(*base, size) =>
+            {
+                let base = self.device.allocate_at(*base, size)?;
+                self.segments.pop_front();
+                Ok(base)
+            }
+            _ => {
+                self.has_left = true;
+                self.device.allocate_segment(size)
+            }
+        }
     }
 
     /// Whether a segment was asked for that the recording does not have at that point.
@@ -158,6 +168,11 @@ impl Advance for RecordedDevice {
             None => self.advance_all(),
         }
     }
+
+    fn end_failed_request(&mut self) {
+        self.counts.failed += 1;
+        self.failures.pop_front();
+    }
 }
 
 impl DeviceMemory for RecordedDevice {
@@ -167,32 +182,20 @@ impl DeviceMemory for RecordedDevice {
         self.device.total_memory()
     }
 
-    fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError> {
-        self.counts.failed += 1;
+    /// What the driver says in the recording when the next request fails: allocators ask only then, and a request above a
+    /// memory fraction fails without a call of the device that would show the moment.
+    fn memory_info(&self) -> Result<MemoryInfo, DeviceError> {
         let info = self.device.memory_info()?;
-        Ok(match self.failures.pop_front() {
-            Some(failure) => MemoryInfo { free: failure.free, processes: failure.processes, ..info },
+        Ok(match self.failures.front() {
+            Some(RecordedOom { free, processes }) => {
+                MemoryInfo { free: *free, processes: processes.clone(), ..info }
+            }
             None => info,
         })
     }
 
     fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
-        if self.device_failure().is_some() {
-            return Err(DeviceError::OutOfMemory { requested: size });
-        }
-        let base = match self.segments.front() {
-            Some((base, recorded))
-                if *recorded == size && !self.has_left && self.device.is_free(*base, size) =>
-            {
-                let base = self.device.allocate_at(*base, size)?;
-                self.segments.pop_front();
-                base
-            }
-            _ => {
-                self.has_left = true;
-                self.device.allocate_segment(size)?
-            }
-        };
+        let base = self.allocate_recorded(size)?;
         self.counts.given += 1;
         Ok(base)
     }
@@ -212,10 +215,6 @@ impl DeviceMemory for RecordedDevice {
 
     fn wait(&mut self, event: &StreamEvent) -> Result<(), DeviceError> {
         self.device.wait(event)
-    }
-
-    fn recorded_placement(&self, request: usize) -> Option<DeviceAddr> {
-        self.placements.get(request).copied().flatten()
     }
 
     fn virtual_memory(&mut self) -> Option<&mut dyn VirtualMemory> {
@@ -287,6 +286,25 @@ mod tests {
     }
 
     #[test]
+    fn a_question_about_memory_changes_nothing() {
+        let failure = |mib| RecordedOom { free: Bytes::mib(mib), processes: Vec::new() };
+        let moment = |failed| RecordedDeviceFailure { given: 0, failed, until_released: None };
+        let mut device = RecordedDevice::new(Bytes::gib(1), [], [], [failure(7), failure(5)])
+            .failing_at([moment(0), moment(1)]);
+        let free = |device: &RecordedDevice| device.memory_info().unwrap().free;
+        for mib in [7, 5] {
+            // An allocator tries again once it has released what it can.
+            for _ in 0..2 {
+                assert!(device.allocate_segment(Bytes::mib(2)).is_err());
+                assert_eq!([free(&device), free(&device)], [Bytes::mib(mib); 2]);
+            }
+            device.end_failed_request();
+        }
+        assert_eq!(free(&device), Bytes::gib(1));
+        assert!(device.allocate_segment(Bytes::mib(2)).is_ok());
+    }
+
+    #[test]
     fn the_driver_refuses_where_the_recording_says_so() {
         let base = |mib: u64| DeviceAddr::new(mib << 20);
         let recorded = [(base(100), Bytes::mib(2)), (base(200), Bytes::mib(4))];
@@ -297,7 +315,7 @@ mod tests {
         let mut device = RecordedDevice::new(Bytes::gib(1), recorded, [], []).failing_at(device_failures);
         assert!(device.allocate_segment(Bytes::mib(2)).is_ok());
         assert!(device.allocate_segment(Bytes::mib(30)).is_err());
-        device.memory_info().unwrap();
+        device.end_failed_request();
         assert!(device.allocate_segment(Bytes::mib(4)).is_err());
         device.release_segment(base(100)).unwrap();
         assert_eq!(device.allocate_segment(Bytes::mib(4)).unwrap(), base(200));

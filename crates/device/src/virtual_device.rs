@@ -147,7 +147,7 @@ impl DeviceMemory for VirtualDevice {
         self.total
     }
 
-    fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError> {
+    fn memory_info(&self) -> Result<MemoryInfo, DeviceError> {
         Ok(MemoryInfo {
             index: 0,
             free: self.total.saturating_sub(self.used),

@@ -53,7 +53,10 @@ impl<D: DeviceMemory + Advance, S: EventSink> Dispatcher<D, S> {
     ) -> Result<Dispatched, DispatchError> {
         match *request {
             Request::Allocate { tensor, size, stream } => {
-                let allocation = self.allocator.allocate(size, stream)?;
+                let allocation = match self.allocator.allocate(size, stream) {
+                    Ok(allocation) => allocation,
+                    Err(error) => return Err(self.allocation_failed(error)),
+                };
                 let addr = allocation.addr();
                 self.keep(tensor, allocation);
                 Ok(Dispatched::Allocated(addr))
@@ -68,6 +71,14 @@ impl<D: DeviceMemory + Advance, S: EventSink> Dispatcher<D, S> {
             }
             _ => self.dispatch_infrequent(request, settings),
         }
+    }
+
+    #[cold]
+    fn allocation_failed(&mut self, error: AllocError) -> DispatchError {
+        if matches!(error, AllocError::OutOfMemory(_) | AllocError::MallocAsyncOutOfMemory(_)) {
+            self.allocator.device_mut().end_failed_request();
+        }
+        error.into()
     }
 
     /// Does what is not an allocation or a free. Apart from these two, between which a branch decides better than a table.

@@ -159,14 +159,12 @@ pub fn device_of(run: &RecordedRun, inferred: &Inferred) -> RecordedDevice {
         inferred.ranges.iter().copied(),
         failures,
     )
-    .with_placements(inferred.placements.iter().copied())
     .holding(inferred.start.segments.iter().map(initial_memory))
     .failing_at(inferred.device_failures.iter().map(|device_failure| RecordedDeviceFailure {
         given: device_failure.given,
         failed: device_failure.failed,
         until_released: device_failure.until_released,
     }))
-    .with_placements(inferred.placements.iter().copied())
 }
 
 fn initial_memory(segment: &SegmentSnapshot) -> InitialMemory {

@@ -39,7 +39,7 @@ impl<'a, D: DeviceMemory + Advance, S: EventSink> Replayer<'a, D, S> {
         sink: S,
     ) -> Result<Self, RunError> {
         let mut live = Vec::with_capacity(plan.places);
-        let allocator = if plan.start.segments.is_empty() {
+        let mut allocator = if plan.start.segments.is_empty() {
             BackendAllocator::new(device, config.clone(), sink)
         } else {
             let began = BackendAllocator::beginning_with(device, config.clone(), sink, &plan.start);
@@ -47,6 +47,7 @@ impl<'a, D: DeviceMemory + Advance, S: EventSink> Replayer<'a, D, S> {
             live.extend(held.into_iter().map(Some));
             allocator
         };
+        allocator.place_as_recorded(plan.placements.iter().copied());
         live.resize_with(plan.places, || None);
         Ok(Self { plan, dispatcher: Dispatcher::new(allocator, live), next: 0, skipped: 0 })
     }

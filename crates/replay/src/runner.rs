@@ -156,6 +156,13 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         &self.dispatcher.allocator
     }
 
+    /// Puts blocks of the backend `cudaMallocAsync` where a recording has them ([`blockyard_pytorch::Inferred::placements`]).
+    #[must_use]
+    pub fn with_placements(mut self, placements: &[Option<DeviceAddr>]) -> Self {
+        self.dispatcher.allocator.place_as_recorded(placements.iter().copied());
+        self
+    }
+
     /// Keeps PyTorch's trace too, which a recording can also tell afterwards ([`Recording::trace`]).
     #[must_use]
     pub fn with_trace(mut self) -> Self {

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use blockyard_allocator::AllocatorConfig;
 use blockyard_device::{Advance, DeviceMemory};
-use blockyard_record::{BlockState, EventSink, NullSink, Snapshot, Stats};
+use blockyard_record::{BlockState, DeviceAddr, EventSink, NullSink, Snapshot, Stats};
 use blockyard_workload::{Request, TensorId, Workload};
 
 use crate::{OnProgress, Progress, Replayer, RunError, StepResult, progress};
@@ -33,6 +33,7 @@ pub struct PreparedWorkload {
     pub(crate) places: usize,
     settings: Vec<String>,
     pub(crate) start: Snapshot,
+    pub(crate) placements: Vec<Option<DeviceAddr>>,
 }
 
 const NOWHERE: TensorId = TensorId::new(u32::MAX);
@@ -60,7 +61,14 @@ impl PreparedWorkload {
             places: places.count as usize,
             settings: (0..).map_while(|number| workload.settings(number).map(str::to_owned)).collect(),
             start,
+            placements: Vec::new(),
         }
+    }
+
+    /// As [`Runner::with_placements`](crate::Runner::with_placements).
+    #[must_use]
+    pub fn with_placements(self, placements: Vec<Option<DeviceAddr>>) -> Self {
+        Self { placements, ..self }
     }
 
     /// How many requests it has.

@@ -58,8 +58,9 @@ pub fn verify_on<D: DeviceMemory + Advance>(
     let Replayable { run, inferred, rewound } = open(run, &settings, on_progress)?;
     let run = run.as_ref();
     let device = device_for(device_of(run, &inferred));
-    let mut runner =
-        Runner::beginning_with(device, &settings, &inferred.workload, &inferred.start)?.with_trace();
+    let mut runner = Runner::beginning_with(device, &settings, &inferred.workload, &inferred.start)?
+        .with_placements(&inferred.placements)
+        .with_trace();
     let mut comparison = Comparison::default();
     comparison.notes.extend(rewound.as_ref().map(Rewound::words).into_iter().flatten());
     comparison.notes.extend(inferred.notes.iter().cloned());

@@ -172,7 +172,7 @@ impl DeviceMemory for FailingDevice {
         self.inner.total_memory()
     }
 
-    fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError> {
+    fn memory_info(&self) -> Result<MemoryInfo, DeviceError> {
         self.failures.pass(Call::MemoryInfo)?;
         self.inner.memory_info()
     }

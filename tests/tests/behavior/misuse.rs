@@ -24,7 +24,7 @@ impl DeviceMemory for Strict {
         self.memory.total_memory()
     }
 
-    fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError> {
+    fn memory_info(&self) -> Result<MemoryInfo, DeviceError> {
         self.memory.memory_info()
     }
 

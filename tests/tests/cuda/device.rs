@@ -40,7 +40,7 @@ fn data_is_as_the_trait_says() {
 
 #[test]
 fn a_device_tells_what_it_is() {
-    on_cuda(|mut device| {
+    on_cuda(|device| {
         let info = device.memory_info().unwrap();
         println!(
             "{} (driver for CUDA {}): {} bytes in all, {} bytes by memory info, {} bytes free",

@@ -100,7 +100,7 @@ impl DeviceMemory for PageDevice {
         self.total
     }
 
-    fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError> {
+    fn memory_info(&self) -> Result<MemoryInfo, DeviceError> {
         let free = self.gpu.free_bytes().map_err(|thrown| device_error(&thrown, Bytes::ZERO))?;
         Ok(MemoryInfo { index: 0, free: Bytes::new(free), total: self.total, processes: Vec::new() })
     }

@@ -60,7 +60,7 @@ impl DeviceMemory for SharedDevice {
         self.0.borrow().total_memory()
     }
 
-    fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError> {
+    fn memory_info(&self) -> Result<MemoryInfo, DeviceError> {
         self.0.borrow_mut().memory_info()
     }
 

@@ -84,7 +84,7 @@ impl DeviceMemory for Streamed {
         self.0.total_memory()
     }
 
-    fn memory_info(&mut self) -> Result<MemoryInfo, DeviceError> {
+    fn memory_info(&self) -> Result<MemoryInfo, DeviceError> {
         self.0.memory_info()
     }
 
