@@ -15,6 +15,7 @@ mod keys;
 mod layout;
 mod past;
 mod record;
+mod run;
 mod sizes;
 mod trace;
 mod zip;
@@ -35,6 +36,7 @@ pub use self::container::{FileKind, file_kind};
 pub use self::error::SnapshotError;
 pub use self::layout::Misfits;
 pub use self::record::DeviceRecording;
+pub use self::run::SnapshotRequests;
 pub use self::trace::{DeviceTrace, EntryContext, SnapshotEntry};
 
 /// A memory snapshot of PyTorch, as the file has it.

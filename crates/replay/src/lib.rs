@@ -11,6 +11,7 @@
 
 mod arrange;
 mod baseline;
+mod certificate;
 mod compare;
 mod data_check;
 mod dispatch;
@@ -27,6 +28,7 @@ mod verify;
 
 pub use blockyard_allocator::{AllocatorConfig, ConfigError, Environment, EnvironmentError, size};
 pub use blockyard_device::Advance;
+pub use certificate::{Certificate, certify};
 pub use compare::{Comparison, Count, Difference};
 pub use data_check::{CheckedRun, DataCheck, PatternedBlock, StepDataCheck};
 pub use error::RunError;

@@ -320,6 +320,11 @@ fn past_sizes(past: &Past, rules: &Rules) -> BTreeMap<u64, Size> {
     sizes
 }
 
+/// How many addresses each expandable segment has, as far as that shows.
+pub(super) fn extents(device: &DeviceSnapshot) -> impl Iterator<Item = u64> {
+    ranges(device, &Past::of(device)).into_iter().map(|(start, (end, _))| end - start)
+}
+
 /// All addresses that expandable segments have at some time; ranges that touch on one stream are one.
 fn ranges(device: &DeviceSnapshot, past: &Past) -> BTreeMap<u64, (u64, StreamId)> {
     let mut ranges = past.pages.clone();
@@ -354,7 +359,7 @@ fn private_pools(device: &DeviceSnapshot) -> FxHashMap<u64, (usize, PoolId)> {
 }
 
 /// The least memory that the device must have had.
-fn least_capacity(device: &DeviceSnapshot, start: &Snapshot) -> Bytes {
+pub(super) fn least_capacity(device: &DeviceSnapshot, start: &Snapshot) -> Bytes {
     let mut reserved: Bytes = start.segments.iter().map(SegmentSnapshot::mapped).sum();
     let mut most = reserved;
     for index in 0..device.trace.len() {

@@ -1,0 +1,126 @@
+//! A snapshot's device as a recorded run: what verification and every question about other settings begin from.
+
+use blockyard_record::{BlockState, Bytes, Snapshot, StackId, TraceAction};
+
+use super::record::least_capacity;
+use super::{DeviceSnapshot, SnapshotError, SnapshotFile, SnapshotSegment};
+use crate::infer::{Inferred, requests_after};
+use crate::recorded::{Meta, RecordedBlock, RecordedRun, RecordedSegment};
+
+/// What a program asked for, as a snapshot shows it.
+#[derive(Clone, Debug)]
+pub struct SnapshotRequests {
+    /// The requests, what the device did meanwhile, and what was there before.
+    pub inferred: Inferred,
+    /// For each tensor of the workload, by its number: the stack that it was allocated from.
+    pub stacks: Vec<StackId>,
+}
+
+impl SnapshotFile {
+    /// The device at `place` of [`SnapshotFile::devices`] as a recorded run: its trace, its final segments and the settings.
+    ///
+    /// A snapshot does not tell the device's memory; the run has the least that explains it.
+    ///
+    /// # Errors
+    ///
+    /// [`SnapshotError::Field`] where there is no such device.
+    pub fn run(&self, place: usize, name: &str) -> Result<RecordedRun, SnapshotError> {
+        let device = self.device(place)?;
+        let beginning = self.beginning(place)?;
+        let trace = (0..device.trace.len()).map_while(|index| device.trace.entry(index)).collect();
+        Ok(RecordedRun {
+            meta: Meta {
+                name: name.to_owned(),
+                config: self.settings.config.clone(),
+                total_memory: total_memory(device, &beginning),
+                ..Meta::default()
+            },
+            trace: Some(trace),
+            segments: Some(device.segments.iter().map(recorded_segment).collect()),
+            ..RecordedRun::default()
+        })
+    }
+
+    /// The requests of the device at `place` of [`SnapshotFile::devices`], with their stacks.
+    ///
+    /// # Errors
+    ///
+    /// [`SnapshotError::Field`] where there is no such device, and for a trace that its segments do not explain.
+    pub fn requests(&self, place: usize) -> Result<SnapshotRequests, SnapshotError> {
+        let device = self.device(place)?;
+        let run = self.run(place, "")?;
+        let beginning = self.beginning(place)?;
+        let inferred = requests_after(&run, beginning).map_err(|error| SnapshotError::Field {
+            byte: None,
+            path: format!("device_traces[{}]", device.index),
+            message: error.to_string(),
+        })?;
+        Ok(SnapshotRequests { stacks: self.tensor_stacks(device, &inferred.start), inferred })
+    }
+
+    /// The tensors are the allocated blocks of the beginning by ascending address, then allocations and failed requests in order.
+    fn tensor_stacks(&self, device: &DeviceSnapshot, start: &Snapshot) -> Vec<StackId> {
+        let final_blocks = device.segments.iter().flat_map(|segment| &segment.blocks);
+        let at_end: std::collections::BTreeMap<u64, StackId> =
+            final_blocks.map(|block| (block.addr(), block.stack)).collect();
+        let freed = device.trace.iter().filter(|entry| entry.entry.action == TraceAction::FreeRequested);
+        let freed: std::collections::BTreeSet<u64> = freed.map(|entry| entry.entry.addr).collect();
+        let old = start.segments.iter().flat_map(|segment| &segment.blocks);
+        let old = old.filter(|block| block.state == BlockState::Allocated).map(|block| {
+            let addr = block.addr.get();
+            // One that was freed and handed out again is another one at the end.
+            if freed.contains(&addr) {
+                StackId::EMPTY
+            } else {
+                at_end.get(&addr).copied().unwrap_or_default()
+            }
+        });
+        let asked = device
+            .trace
+            .iter()
+            .filter(|entry| matches!(entry.entry.action, TraceAction::Alloc | TraceAction::OutOfMemory));
+        old.chain(asked.map(|entry| entry.stack)).collect()
+    }
+}
+
+/// At least what the run took; more where an expandable segment has more addresses, which are an eighth more than the device.
+fn total_memory(device: &DeviceSnapshot, beginning: &Snapshot) -> Bytes {
+    let extents = super::record::extents(device);
+    let longest = extents.max().unwrap_or(0);
+    let needed = Bytes::new((longest / 9).saturating_add(1).saturating_mul(8));
+    least_capacity(device, beginning).max(if longest == 0 { Bytes::ZERO } else { needed })
+}
+
+fn recorded_segment(segment: &SnapshotSegment) -> RecordedSegment {
+    let mut sums = segment.sums;
+    if sums.iter().all(|sum| sum.is_zero()) {
+        // Old releases have no sums, or they are those of an empty segment.
+        let sum = |part: &dyn Fn(&super::SnapshotBlock) -> Bytes| segment.blocks.iter().map(part).sum();
+        sums = [
+            sum(&|block| if block.state == BlockState::Allocated { block.size } else { Bytes::ZERO }),
+            sum(&|block| if block.state.is_active() { block.size } else { Bytes::ZERO }),
+            sum(&|block| {
+                if block.state.is_active() { block.requested.unwrap_or(block.size) } else { Bytes::ZERO }
+            }),
+        ];
+    }
+    RecordedSegment {
+        addr: segment.addr,
+        size: segment.size,
+        stream: segment.stream,
+        pool_id: segment.pool_id,
+        pool: segment.pool,
+        is_expandable: segment.is_expandable,
+        sums,
+        blocks: segment
+            .blocks
+            .iter()
+            .map(|block| RecordedBlock {
+                addr: block.addr(),
+                size: block.size,
+                requested: block.requested.unwrap_or_default(),
+                state: block.state.name().to_owned(),
+            })
+            .collect(),
+    }
+}

@@ -1,0 +1,141 @@
+//! Whether our allocator would have put everything where PyTorch did.
+
+use blockyard_pytorch::snapshot::{SnapshotError, SnapshotFile};
+use blockyard_pytorch::{ReadError, RecordedRun};
+use blockyard_record::{PoolId, Recording, TraceAction, TraceEntry, grouped};
+
+use crate::verify::verify;
+use crate::{Difference, OnProgress, RunError};
+
+/// What our allocator decided about each allocation of a snapshot's trace, beside what PyTorch did.
+#[derive(Clone, Debug, Default)]
+pub struct Certificate {
+    /// The allocations of the trace.
+    pub placements: u64,
+    /// How many of them our allocator puts at the same address.
+    pub identical: u64,
+    /// Whether everything else is the same too: segments, pages, frees, and each block of the end.
+    pub is_complete: bool,
+    /// The first thing that differs.
+    pub first_difference: Option<Difference>,
+    /// Why nothing was compared, or why it may differ.
+    pub reasons: Vec<String>,
+    /// What had to be inferred.
+    pub notes: Vec<String>,
+    /// What our allocator did, with exact sizes of blocks.
+    pub recording: Option<Recording>,
+}
+
+impl Certificate {
+    /// In one line: `52,141 of 52,141 placements identical`.
+    #[must_use]
+    pub fn headline(&self) -> String {
+        if self.recording.is_none() || self.placements == 0 {
+            return "nothing to compare".to_owned();
+        }
+        let counts =
+            format!("{} of {} placements identical", grouped(self.identical), grouped(self.placements));
+        if self.is_complete {
+            counts
+        } else if self.identical == self.placements {
+            format!("{counts}, but not everything else")
+        } else {
+            format!("differs: {counts}")
+        }
+    }
+}
+
+/// Lets our allocator decide each placement of the device at `place` of [`SnapshotFile::devices`].
+///
+/// # Errors
+///
+/// [`RunError::Cancelled`] when `on_progress` breaks off. Whatever else prevents a comparison is a reason in the certificate.
+pub fn certify(file: &SnapshotFile, place: usize, on_progress: OnProgress) -> Result<Certificate, RunError> {
+    let run = match file.run(place, "") {
+        Ok(run) => run,
+        Err(SnapshotError::Cancelled) => return Err(RunError::Cancelled),
+        Err(error) => return Ok(without(error.to_string())),
+    };
+    if run.trace.as_ref().is_none_or(Vec::is_empty) {
+        return Ok(without("the snapshot has no trace, so there is nothing to decide again".to_owned()));
+    }
+    let verified = match verify(&run, on_progress) {
+        Ok(verified) => verified,
+        Err(RunError::Cancelled) => return Err(RunError::Cancelled),
+        Err(RunError::Read(error @ ReadError::BeginsLate { .. })) => {
+            return Ok(without(format!("{error}; the trace has lost entries in between")));
+        }
+        Err(error) => return Ok(without(error.to_string())),
+    };
+    let found = verified.recording.trace()?;
+    let (placements, identical) = placements(&run, &found);
+    let comparison = verified.comparison;
+    let is_complete = comparison.is_identical();
+    let reasons = if is_complete { Vec::new() } else { reasons(file, place, &run) };
+    Ok(Certificate {
+        placements,
+        identical,
+        is_complete,
+        first_difference: comparison.first_difference,
+        reasons,
+        notes: comparison.notes,
+        recording: Some(verified.recording),
+    })
+}
+
+fn without(reason: String) -> Certificate {
+    Certificate { reasons: vec![reason], ..Certificate::default() }
+}
+
+/// The allocations of the trace, and how many the replay has at the same address, one by one.
+fn placements(run: &RecordedRun, found: &[TraceEntry]) -> (u64, u64) {
+    let allocations = |trace: &[TraceEntry]| -> Vec<TraceEntry> {
+        trace.iter().filter(|entry| entry.action == TraceAction::Alloc).copied().collect()
+    };
+    let expected = allocations(run.trace.as_deref().unwrap_or_default());
+    let mut found = allocations(found);
+    // Entries at the beginning may belong to a request from before the trace: the replay has one allocation less then.
+    let cut = expected.len().saturating_sub(found.len());
+    let shifted = expected.get(cut..).is_some_and(|rest| rest.first() == found.first())
+        && expected.first() != found.first();
+    if shifted {
+        found.splice(0..0, expected.iter().take(cut).copied());
+    }
+    let identical = expected.iter().zip(&found).filter(|(expected, found)| expected == found).count();
+    (expected.len() as u64, identical as u64)
+}
+
+/// Why a run may differ, the likeliest first.
+fn reasons(file: &SnapshotFile, place: usize, run: &RecordedRun) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let mut note = |applies: bool, text: &str| {
+        if applies {
+            reasons.push(text.to_owned());
+        }
+    };
+    let trace = run.trace.as_deref().unwrap_or_default();
+    let has = |action| trace.iter().any(|entry| entry.action == action);
+    let segments = file.devices.get(place).map(|device| device.segments.as_slice()).unwrap_or_default();
+    note(
+        segments.iter().any(|segment| segment.pool_id != PoolId::DEFAULT),
+        "some memory is in private pools (CUDA graphs, MemPool), and the trace does not say which allocations were meant for them",
+    );
+    note(
+        has(TraceAction::OutOfMemory) || has(TraceAction::SegmentFree),
+        "a snapshot tells neither the memory fraction nor whether cached segments were released by empty_cache, by garbage \
+         collection or by a retry",
+    );
+    note(
+        file.settings.values.is_empty(),
+        "the snapshot does not tell the allocator's settings; the defaults were taken",
+    );
+    note(
+        !run.meta.config.is_empty(),
+        "settings in the snapshot are those of its moment; they may have been changed while the program ran",
+    );
+    note(
+        true,
+        "another release of PyTorch, another vendor's allocator or a plug-in may decide differently from PyTorch 2.11",
+    );
+    reasons
+}
