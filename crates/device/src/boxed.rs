@@ -8,13 +8,13 @@ trait Streamed: DeviceMemory<Event = StreamEvent> + Advance + fmt::Debug {}
 
 impl<D: DeviceMemory<Event = StreamEvent> + Advance + fmt::Debug> Streamed for D {}
 
-/// Any device whose user advances its streams, behind one type: the allocator over it is compiled once, which the page's size
-/// depends on.
+/// Any device whose user advances its streams, as one type. The allocator is then compiled once for all such devices, which
+/// keeps the page small.
 #[derive(Debug)]
 pub struct AnyDevice(Box<dyn Streamed>);
 
 impl AnyDevice {
-    /// The device behind the one type.
+    /// Wraps `device`.
     #[must_use]
     pub fn new(device: impl DeviceMemory<Event = StreamEvent> + Advance + fmt::Debug + 'static) -> Self {
         Self(Box::new(device))

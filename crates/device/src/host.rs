@@ -8,19 +8,20 @@ use crate::{DeviceError, StreamEvent};
 /// How host memory is made accessible to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pinning {
-    /// The driver allocates it (`cudaHostAlloc`).
+    /// The driver allocates the memory (`cudaHostAlloc`).
     Allocated,
-    /// It is allocated as usual, its pages are touched by so many threads, and the driver registers it (`cudaHostRegister`).
+    /// The memory is allocated as usual, some threads touch its pages, and the driver registers the memory
+    /// (`cudaHostRegister`).
     Registered {
-        /// The threads, at least 1.
+        /// The number of threads, at least 1.
         threads: u64,
     },
 }
 
-/// Pinned memory, and how long it took to get.
+/// Pinned memory, with the time that the call took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PinnedAllocation {
-    /// Where it starts.
+    /// The address of the first byte.
     pub addr: HostAddr,
     /// The time in microseconds.
     pub micros: i64,
@@ -31,18 +32,18 @@ pub trait HostMemory {
     /// A point in a stream's work.
     type Event: std::fmt::Debug;
 
-    /// Takes `size` bytes.
+    /// Pins `size` bytes.
     ///
     /// # Errors
     ///
-    /// [`DeviceError::OutOfMemory`] when the host has not that much to pin, the others as the driver reports.
+    /// [`DeviceError::OutOfMemory`] when the host cannot pin so much, other errors as the driver reports them.
     fn allocate(&mut self, size: Bytes, pinning: Pinning) -> Result<PinnedAllocation, DeviceError>;
 
-    /// Gives memory back, in the way that fits how it was pinned; returns the time in microseconds.
+    /// Releases memory, which was pinned as `pinning` says. Returns the time in microseconds.
     ///
     /// # Errors
     ///
-    /// [`DeviceError::UnknownHostMemory`] when none starts there.
+    /// [`DeviceError::UnknownHostMemory`] when no pinned memory starts at `addr`.
     fn release(&mut self, addr: HostAddr, pinning: Pinning) -> Result<i64, DeviceError>;
 
     /// Marks the end of the work that `stream` has so far.
@@ -60,10 +61,10 @@ pub trait HostMemory {
     fn is_complete(&self, event: &Self::Event) -> Result<bool, DeviceError>;
 }
 
-/// A host of so many bytes that can be pinned, without hardware.
+/// Host memory without hardware: a model of a host that can pin a given number of bytes.
 ///
-/// Addresses grow and are never given twice: the first memory starts at [`VirtualHostMemory::FIRST_ADDR`], each later one at
-/// the next multiple of 4 KiB. Calls take no time, unless [`VirtualHostMemory::set_call_time`] says otherwise.
+/// Addresses grow and are never reused. The first memory starts at [`VirtualHostMemory::FIRST_ADDR`], and later memory at the
+/// next multiple of 4 KiB. Calls take no time, unless [`VirtualHostMemory::set_call_time`] sets one.
 #[derive(Clone, Debug)]
 pub struct VirtualHostMemory {
     total: Bytes,
@@ -75,11 +76,11 @@ pub struct VirtualHostMemory {
 }
 
 impl VirtualHostMemory {
-    /// Where the first memory starts.
+    /// The address of the first memory.
     pub const FIRST_ADDR: HostAddr = HostAddr::new(0x7e00_0000_0000);
     const PAGE: u64 = 4096;
 
-    /// A host with `total` bytes to pin.
+    /// A host that can pin `total` bytes.
     #[must_use]
     pub fn new(total: Bytes) -> Self {
         Self {
@@ -92,29 +93,29 @@ impl VirtualHostMemory {
         }
     }
 
-    /// Bytes that are pinned.
+    /// How many bytes are pinned.
     #[must_use]
     pub fn used(&self) -> Bytes {
         self.used
     }
 
-    /// How the memory at `addr` was pinned, if any starts there.
+    /// How the memory at `addr` was pinned; `None` if no pinned memory starts there.
     #[must_use]
     pub fn pinning(&self, addr: HostAddr) -> Option<Pinning> {
         self.taken.get(&addr).map(|(_, pinning)| *pinning)
     }
 
-    /// Lets every later call take so many microseconds.
+    /// Makes every later call take so many microseconds.
     pub fn set_call_time(&mut self, micros: i64) {
         self.call_micros = micros;
     }
 
-    /// Does all work that the stream has so far.
+    /// Completes all work that the stream has so far.
     pub fn advance(&mut self, stream: StreamId) {
         self.streams.advance(stream);
     }
 
-    /// Does all work of all streams.
+    /// Completes all work of all streams.
     pub fn advance_all(&mut self) {
         self.streams.advance_all();
     }
@@ -125,7 +126,7 @@ impl HostMemory for VirtualHostMemory {
 
     fn allocate(&mut self, size: Bytes, pinning: Pinning) -> Result<PinnedAllocation, DeviceError> {
         let none = || DeviceError::OutOfMemory { requested: size };
-        // PyTorch's statistics are signed: a host of 8 EiB and more stops there.
+        // PyTorch's statistics are signed numbers of 64 bits, so that no more than 8 EiB are pinned.
         let most = self.total.min(Bytes::new(i64::MAX.unsigned_abs()));
         let used = self.used.checked_add(size).filter(|used| *used <= most).ok_or_else(none)?;
         let end = self.next.get().checked_add(size.get());
@@ -138,7 +139,7 @@ impl HostMemory for VirtualHostMemory {
     }
 
     fn release(&mut self, addr: HostAddr, pinning: Pinning) -> Result<i64, DeviceError> {
-        // What was registered must not be given back as if the driver had allocated it, nor the other way round.
+        // Registered memory must not be released as memory that the driver allocated, nor the other way round.
         match self.taken.get(&addr) {
             Some((size, taken)) if *taken == pinning => {
                 self.used -= *size;

@@ -1,10 +1,31 @@
-//! The device that an allocator sits on.
+//! The device that an allocator takes its segments from.
 //!
-//! [`DeviceMemory`] holds only what the allocator calls: segments, points in a stream's work, how much memory there
-//! is. Policy, rounding and validation stay above it. Two devices without hardware live here: [`VirtualDevice`], whose
-//! streams its user advances, and [`RecordedDevice`], which hands out the segment addresses of a recording;
-//! [`MirroredDevice`] puts such a recording in front of any other device. [`HostMemory`] is the same for pinned memory of the
-//! host.
+//! The trait [`DeviceMemory`] has only the calls that the allocator makes: allocate and release segments, record events and
+//! wait for them, ask how much memory is free. Policy, rounding and validation belong to the allocator. Two devices need no
+//! hardware: [`VirtualDevice`], whose user advances the streams, and [`RecordedDevice`], which returns the segment addresses of
+//! a recording. [`MirroredDevice`] shows the addresses of a recording and takes the memory from another device. [`HostMemory`]
+//! is the trait for pinned memory of the host.
+//!
+//! # Example
+//!
+//! ```
+//! use blockyard_device::{DeviceError, DeviceMemory, VirtualDevice};
+//! use blockyard_record::{Bytes, StreamId};
+//!
+//! let mut device = VirtualDevice::new(Bytes::mib(32));
+//! let segment = device.allocate_segment(Bytes::mib(20))?;
+//! assert_eq!(device.memory_info()?.free, Bytes::mib(12));
+//! assert!(matches!(device.allocate_segment(Bytes::mib(20)), Err(DeviceError::OutOfMemory { .. })));
+//!
+//! // The work of a stream is complete when the user of the device says so.
+//! let event = device.record_event(StreamId::DEFAULT)?;
+//! assert!(!device.is_complete(&event)?);
+//! device.advance(StreamId::DEFAULT);
+//! assert!(device.is_complete(&event)?);
+//!
+//! device.release_segment(segment)?;
+//! # Ok::<(), DeviceError>(())
+//! ```
 
 #![forbid(unsafe_code)]
 
@@ -27,29 +48,29 @@ pub use recorded::{InitialMemory, RecordedDevice, RecordedDeviceFailure, Recorde
 pub use streams::StreamEvent;
 pub use virtual_device::VirtualDevice;
 
-/// How much memory a device has at this moment, as its driver reports it.
+/// How much memory a device has at this moment, as the driver reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoryInfo {
-    /// The device's number among those of the machine, as messages name it.
+    /// The index of the device in the machine, for messages.
     pub index: u32,
-    /// Bytes that no process holds.
+    /// Bytes that no process uses.
     pub free: Bytes,
     /// All bytes.
     pub total: Bytes,
-    /// What each process holds, in the driver's order, where the driver tells; PyTorch asks NVML.
+    /// How much each process uses, in the driver's order, if the driver reports it. PyTorch asks NVML.
     pub processes: Vec<ProcessMemory>,
 }
 
-/// What one process holds on a device.
+/// How much memory one process uses on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessMemory {
     /// The process, or `None` for this one.
     pub process: Option<u32>,
-    /// Bytes that it holds.
+    /// Bytes that the process uses.
     pub used: Bytes,
 }
 
-/// A device that gives out segments of memory and runs streams of work.
+/// A device that allocates segments of memory and runs streams of work.
 pub trait DeviceMemory {
     /// A point in a stream's work.
     type Event: std::fmt::Debug;
@@ -57,29 +78,29 @@ pub trait DeviceMemory {
     /// All bytes of the device.
     fn total_memory(&self) -> Bytes;
 
-    /// What is free and who holds the rest. A question: asking changes nothing.
+    /// How much memory is free, and which processes use the rest. The call has no effect on the device.
     ///
     /// # Errors
     ///
     /// [`DeviceError::Lost`], [`DeviceError::Sticky`] and [`DeviceError::Driver`] as the driver reports.
     fn memory_info(&self) -> Result<MemoryInfo, DeviceError>;
 
-    /// Takes a segment of `size` bytes; its address is a multiple of 512.
+    /// Allocates a segment of `size` bytes. The address is a multiple of 512.
     ///
     /// # Errors
     ///
-    /// [`DeviceError::OutOfMemory`] when the device has not that much, to which an allocator can react; the others pass
-    /// through it, [`DeviceError::TooLarge`] among them.
+    /// [`DeviceError::OutOfMemory`] when not enough memory is free; an allocator reacts to it by releasing cached segments. An
+    /// allocator passes all other errors on, also [`DeviceError::TooLarge`].
     fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError>;
 
-    /// Gives the segment at `base` back, once work that uses it is done.
+    /// Releases the segment at `base`, once the work that uses the segment is done.
     ///
     /// # Errors
     ///
-    /// [`DeviceError::UnknownSegment`] when no segment starts there.
+    /// [`DeviceError::UnknownSegment`] when no segment starts at `base`.
     fn release_segment(&mut self, base: DeviceAddr) -> Result<(), DeviceError>;
 
-    /// Marks the end of the work that `stream` has so far.
+    /// Records an event after the work that `stream` has so far.
     ///
     /// # Errors
     ///
@@ -100,53 +121,53 @@ pub trait DeviceMemory {
     /// [`DeviceError::Lost`], [`DeviceError::Sticky`] and [`DeviceError::Driver`] as the driver reports.
     fn wait(&mut self, event: &Self::Event) -> Result<(), DeviceError>;
 
-    /// Addresses that get memory page by page, where the device has them; expandable segments need it.
+    /// The virtual memory of the device, if it has any. Expandable segments need virtual memory.
     fn virtual_memory(&mut self) -> Option<&mut dyn VirtualMemory> {
         None
     }
 }
 
-/// A device whose streams of work go on when a workload says so.
+/// A device whose streams advance when the user of the device says so.
 pub trait Advance {
-    /// Does all work that the stream has so far; of all streams for `None`.
+    /// Completes all work that the stream has so far, or the work of all streams for `None`.
     ///
-    /// What goes wrong meanwhile is told by the next call of the device.
+    /// If that fails, the next call of the device reports the error.
     fn advance_streams(&mut self, stream: Option<StreamId>);
 
-    /// Says that a request for memory failed, after all that the allocator tried for it.
+    /// Marks the end of a request that failed after all attempts of the allocator.
     ///
-    /// A device that repeats a recording cannot see from its own calls where one request ends and the next one begins.
+    /// A device that repeats a recording cannot see from the calls it gets where one request ends and the next one begins.
     fn end_failed_request(&mut self) {}
 }
 
-/// Addresses that are reserved first and get memory page by page.
+/// Virtual memory: addresses are reserved first, and memory is mapped into them page by page.
 pub trait VirtualMemory {
-    /// Reserves `size` bytes of addresses, without memory.
+    /// Reserves `size` bytes of addresses, and maps no memory.
     ///
     /// # Errors
     ///
-    /// [`DeviceError::OutOfMemory`] when there are not that many addresses left.
+    /// [`DeviceError::OutOfMemory`] when not enough addresses are left.
     fn reserve(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError>;
 
-    /// Gives a range of addresses up that [`VirtualMemory::reserve`] returned; none of it may have memory.
+    /// Releases a range of addresses that [`VirtualMemory::reserve`] returned. No memory may be mapped in the range.
     ///
     /// # Errors
     ///
-    /// [`DeviceError::UnknownSegment`] when no empty range starts there.
+    /// [`DeviceError::UnknownSegment`] when no range without memory starts at `base`.
     fn release(&mut self, base: DeviceAddr) -> Result<(), DeviceError>;
 
-    /// Gives `size` bytes from `addr` on memory, in pages of `page` bytes; all of them or none.
+    /// Maps memory into `size` bytes from `addr` on, in pages of `page` bytes: all of the pages or none.
     ///
     /// # Errors
     ///
-    /// [`DeviceError::OutOfMemory`] when the device has not that much, [`DeviceError::UnknownSegment`] when they are not all
-    /// of one range or some have memory.
+    /// [`DeviceError::OutOfMemory`] when not enough memory is free, [`DeviceError::UnknownSegment`] when the addresses are not
+    /// all in one range or some of them are mapped.
     fn map(&mut self, addr: DeviceAddr, size: Bytes, page: Bytes) -> Result<(), DeviceError>;
 
-    /// Takes the memory of `size` bytes from `addr` on away, once work that uses it is done.
+    /// Unmaps `size` bytes from `addr` on, once the work that uses the memory is done.
     ///
     /// # Errors
     ///
-    /// [`DeviceError::UnknownSegment`] when some have none.
+    /// [`DeviceError::UnknownSegment`] when some of the bytes are not mapped.
     fn unmap(&mut self, addr: DeviceAddr, size: Bytes, page: Bytes) -> Result<(), DeviceError>;
 }

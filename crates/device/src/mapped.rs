@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 
-/// Which addresses have memory: runs of them, never touching each other.
+/// Which addresses are mapped, as runs that never touch each other.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mapped {
-    // Start to end.
+    // From the start of each run to its end.
     runs: BTreeMap<u64, u64>,
 }
 
@@ -12,17 +12,17 @@ impl Mapped {
         self.runs.is_empty()
     }
 
-    /// Whether any address from `start` to `end` has memory.
+    /// Whether any address from `start` to `end` is mapped.
     pub(crate) fn touches(&self, start: u64, end: u64) -> bool {
         self.runs.range(..end).next_back().is_some_and(|(_, to)| *to > start)
     }
 
-    /// Whether all addresses from `start` to `end` have memory.
+    /// Whether all addresses from `start` to `end` are mapped.
     pub(crate) fn covers(&self, start: u64, end: u64) -> bool {
         self.runs.range(..=start).next_back().is_some_and(|(_, to)| *to >= end)
     }
 
-    /// Adds addresses of which none has memory.
+    /// Adds addresses. None of them may be mapped.
     pub(crate) fn add(&mut self, start: u64, end: u64) {
         let before = self.runs.range(..start).next_back().filter(|(_, to)| **to == start);
         let from = before.map_or(start, |(from, _)| *from);
@@ -30,7 +30,7 @@ impl Mapped {
         self.runs.insert(from, to);
     }
 
-    /// Takes addresses away that all have memory.
+    /// Removes addresses. All of them must be mapped.
     pub(crate) fn remove(&mut self, start: u64, end: u64) {
         let Some((from, to)) = self.runs.range(..=start).next_back().map(|(from, to)| (*from, *to)) else {
             return;

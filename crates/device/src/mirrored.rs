@@ -4,22 +4,22 @@ use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
 use crate::{Advance, DeviceError, DeviceMemory, MemoryInfo, RecordedDevice, StreamEvent, VirtualMemory};
 
-/// A device that shows the addresses of a recording and has real memory behind each of them.
+/// A device that shows the addresses of a recording and takes the memory from a real device.
 ///
-/// Ties in best fit fall by address, and a driver places segments as it likes: only under the recorded addresses a replay on
-/// a real device is bound to do what the recording says. What the recording decides (addresses, how much memory there is, when
-/// work is done) is [`RecordedDevice`]'s; each segment, page and event is made on the real device too.
+/// Best fit breaks ties by address, and a real driver chooses its own addresses. So a replay on a real device must be shown the
+/// recorded addresses to do the same as the recording. [`RecordedDevice`] decides what the recording decides: addresses, the
+/// amount of memory, when work is done. Each segment, page and event is made on the real device too.
 #[derive(Debug)]
 pub struct MirroredDevice<D> {
     shown: RecordedDevice,
     real: D,
-    /// Shown to real addresses of segments.
+    /// From the shown address of each segment to its real address.
     segments: BTreeMap<DeviceAddr, DeviceAddr>,
-    /// Shown to real addresses of ranges.
+    /// From the shown address of each range to its real address.
     ranges: BTreeMap<DeviceAddr, DeviceAddr>,
 }
 
-/// A point in a stream's work, as the recording has it and on the real device.
+/// An event of the recorded device together with an event of the real device.
 #[derive(Debug)]
 pub struct MirroredEvent<E> {
     shown: StreamEvent,
@@ -32,22 +32,22 @@ impl<D: DeviceMemory> MirroredDevice<D> {
         Self { shown, real, segments: BTreeMap::new(), ranges: BTreeMap::new() }
     }
 
-    /// What has the memory.
+    /// The device that has the memory.
     pub fn real(&self) -> &D {
         &self.real
     }
 
-    /// What has the memory. Segments must not be taken or released behind this device's back.
+    /// The device that has the memory. The caller must not allocate or release segments through it.
     pub fn real_mut(&mut self) -> &mut D {
         &mut self.real
     }
 
-    /// Ends the mirror and returns what has the memory.
+    /// Returns the device that has the memory.
     pub fn into_real(self) -> D {
         self.real
     }
 
-    /// Where the memory of a shown address really is.
+    /// The real address of a shown address.
     #[must_use]
     pub fn real_addr(&self, addr: DeviceAddr) -> Option<DeviceAddr> {
         let nearest = [&self.segments, &self.ranges]
@@ -183,7 +183,7 @@ mod tests {
             device.real_addr(second.offset(Bytes::new(512))),
             Some(VirtualDevice::FIRST_ADDR.offset(Bytes::mib(2)).offset(Bytes::new(512)))
         );
-        // The recording has room for it, the real device has not.
+        // The recorded device has enough memory for the segment, the real device does not.
         let third = device.allocate_segment(Bytes::mib(4));
         assert!(matches!(third, Err(DeviceError::OutOfMemory { .. })));
         device.release_segment(first).unwrap();

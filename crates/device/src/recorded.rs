@@ -6,11 +6,12 @@ use crate::{
     Advance, DeviceError, DeviceMemory, MemoryInfo, ProcessMemory, StreamEvent, VirtualDevice, VirtualMemory,
 };
 
-/// A device that hands out the segment addresses of a recording, in the recorded order.
+/// A device that returns the segment addresses of a recording, in the recorded order.
 ///
-/// Real drivers place segments as they like, and ties in best fit fall by address, so an exact replay needs the recorded
-/// places. A segment of another size than the next recorded one, or one whose place is still taken, means that the run has left the recording: it and
-/// all later ones are placed behind every recorded address by [`VirtualDevice`]'s rule.
+/// Real drivers choose the addresses of segments, and best fit breaks ties by address, so that an exact replay needs the
+/// recorded addresses. If a segment has another size than the next recorded one, or its address is still in use, the run has
+/// left the recording. This segment and all later ones get addresses above every recorded address, by the rule of
+/// [`VirtualDevice`].
 #[derive(Clone, Debug)]
 pub struct RecordedDevice {
     device: VirtualDevice,
@@ -22,7 +23,7 @@ pub struct RecordedDevice {
     has_left: bool,
 }
 
-/// What happened so far.
+/// The calls so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct CallCounts {
     given: usize,
@@ -30,50 +31,50 @@ struct CallCounts {
     failed: usize,
 }
 
-/// What the driver said when a request of the recording failed.
+/// What the driver reported when a request of the recording ran out of memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedOom {
-    /// Bytes that no process held.
+    /// Bytes that no process used.
     pub free: Bytes,
-    /// What each process held.
+    /// How much each process used.
     pub processes: Vec<ProcessMemory>,
 }
 
-/// A moment of the recording at which the driver gave no memory, whatever it had.
+/// A moment of the recording at which the driver's call failed, although memory was free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordedDeviceFailure {
-    /// How many times it had given memory: segments, and pages of expandable segments once for each mapping.
+    /// How many calls had succeeded before: allocations of segments, and mappings of pages.
     pub given: usize,
-    /// How many requests had failed.
+    /// How many requests had failed before.
     pub failed: usize,
-    /// How many times memory must have come back until it gives again; `None` where a request failed instead.
+    /// After how many releases calls succeed again; `None` if the request failed.
     pub until_released: Option<usize>,
 }
 
-/// Memory that a program held already when its recording begins.
+/// Memory that a program had already allocated when its recording begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InitialMemory {
     /// A segment.
     Segment {
-        /// Where it starts.
+        /// The address of the first byte.
         base: DeviceAddr,
-        /// How large it is.
+        /// The size.
         size: Bytes,
     },
     /// Addresses of an expandable segment.
     Reservation {
-        /// Where they start.
+        /// The first address.
         base: DeviceAddr,
-        /// How many there are.
+        /// How many addresses are reserved.
         size: Bytes,
-        /// Which of them have memory: starts and sizes of runs by ascending address.
+        /// The mapped runs, each as address and size, by ascending address.
         mapped: Vec<(DeviceAddr, Bytes)>,
     },
 }
 
 impl RecordedDevice {
-    /// A device of `total` bytes that hands out `segments` (address and size, in order) and `ranges` (where expandable
-    /// segments started, in order), and reports `failures` in order.
+    /// A device of `total` bytes that returns `segments` (address and size) and `ranges` (addresses of expandable segments) in
+    /// order, and reports `failures` in order.
     #[must_use]
     pub fn new(
         total: Bytes,
@@ -83,7 +84,7 @@ impl RecordedDevice {
     ) -> Self {
         let segments: VecDeque<_> = segments.into_iter().collect();
         let ranges: VecDeque<_> = ranges.into_iter().collect();
-        // A range's size is not recorded; no device reserves more than twice its memory at once.
+        // The size of a range is not recorded. No device reserves more than twice its memory at once.
         let twice = total.saturating_add(total);
         let ends = segments.iter().map(|(base, size)| base.offset(*size));
         let end = ends.chain(ranges.iter().map(|base| base.offset(twice))).max();
@@ -100,8 +101,8 @@ impl RecordedDevice {
         }
     }
 
-    /// Lets the device have given this memory before the recording begins. What would be more than all of its memory
-    /// counts as all of it.
+    /// Marks this memory as allocated before the recording begins. If the sum exceeds the memory of the device, all memory
+    /// counts as allocated.
     #[must_use]
     pub fn holding(mut self, held: impl IntoIterator<Item = InitialMemory>) -> Self {
         for held in held {
@@ -110,7 +111,7 @@ impl RecordedDevice {
         self
     }
 
-    /// Lets the driver give nothing at these moments, until the run leaves the recording.
+    /// Makes the driver's calls fail at these moments, until the run leaves the recording.
     #[must_use]
     pub fn failing_at(mut self, device_failures: impl IntoIterator<Item = RecordedDeviceFailure>) -> Self {
         let moments = device_failures.into_iter();
@@ -144,7 +145,7 @@ impl RecordedDevice {
         }
     }
 
-    /// Whether a segment was asked for that the recording does not have at that point.
+    /// Whether a segment was requested that the recording does not have at that point.
     #[must_use]
     pub fn has_left_recording(&self) -> bool {
         self.has_left

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use blockyard_record::StreamId;
 
-/// A point in a stream's work on a device whose user says when work is done.
+/// An event of a device whose user says when work is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamEvent {
     stream: StreamId,
@@ -10,26 +10,26 @@ pub struct StreamEvent {
 }
 
 impl StreamEvent {
-    /// Point `number` of the stream, as a device tells another one of it; points of a stream are numbered in their order.
+    /// Event `number` of the stream, for devices that pass events on. Events of a stream are numbered in their order.
     #[must_use]
     pub const fn new(stream: StreamId, number: u64) -> Self {
         Self { stream, number }
     }
 
-    /// Its place among the points of its stream.
+    /// The number of the event on its stream.
     #[must_use]
     pub const fn number(&self) -> u64 {
         self.number
     }
 
-    /// The stream that it was recorded on.
+    /// The stream that the event was recorded on.
     #[must_use]
     pub const fn stream(&self) -> StreamId {
         self.stream
     }
 }
 
-/// Streams whose work is done when somebody says so.
+/// Streams whose work is done when the user of the device says so.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Streams {
     progress: BTreeMap<StreamId, Progress>,

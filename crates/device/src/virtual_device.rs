@@ -6,11 +6,11 @@ use crate::mapped::Mapped;
 use crate::streams::Streams;
 use crate::{Advance, DeviceError, DeviceMemory, InitialMemory, MemoryInfo, StreamEvent, VirtualMemory};
 
-/// A device of so many bytes, without hardware.
+/// A device without hardware: a model of a device with a given number of bytes.
 ///
-/// Addresses grow and are never given twice: the first segment starts at [`VirtualDevice::FIRST_ADDR`], each later one
-/// at the next multiple of 2 MiB behind the one before. So ties in best fit, which fall by address, fall to the
-/// older segment. Work on a stream is done when [`VirtualDevice::advance`] says so, or when it is waited for.
+/// Addresses grow and are never reused. The first segment starts at [`VirtualDevice::FIRST_ADDR`], each later segment at the
+/// next multiple of 2 MiB after the one before. Best fit breaks ties by address, so that a tie goes to the older segment. Work
+/// on a stream is done after [`VirtualDevice::advance`], or when somebody waits for it.
 #[derive(Clone, Debug)]
 pub struct VirtualDevice {
     total: Bytes,
@@ -21,7 +21,7 @@ pub struct VirtualDevice {
     streams: Streams,
 }
 
-/// Reserved addresses, and which of them have memory.
+/// Reserved addresses, and which of them are mapped.
 #[derive(Clone, Debug)]
 struct Reservation {
     size: Bytes,
@@ -29,9 +29,9 @@ struct Reservation {
 }
 
 impl VirtualDevice {
-    /// Where the first segment starts.
+    /// The address of the first segment.
     pub const FIRST_ADDR: DeviceAddr = DeviceAddr::new(0x7f00_0000_0000);
-    /// Every segment starts at a multiple of this, as `cudaMalloc` does for 2 MiB and more.
+    /// Every segment starts at a multiple of this, as segments of `cudaMalloc` of 2 MiB and more do.
     pub const ALIGNMENT: Bytes = Bytes::mib(2);
 
     /// A device of `total` bytes, all free.
@@ -51,12 +51,12 @@ impl VirtualDevice {
         }
     }
 
-    /// Does all work that the stream has so far.
+    /// Completes all work that the stream has so far.
     pub fn advance(&mut self, stream: StreamId) {
         self.streams.advance(stream);
     }
 
-    /// Does all work of all streams.
+    /// Completes all work of all streams.
     pub fn advance_all(&mut self) {
         self.streams.advance_all();
     }
@@ -81,7 +81,7 @@ impl VirtualDevice {
         self.next = self.next.max(behind.unwrap_or(self.next));
     }
 
-    /// Whether neither a segment nor a range has any of the addresses.
+    /// Whether no segment and no range overlaps the addresses.
     pub(crate) fn is_free(&self, base: DeviceAddr, size: Bytes) -> bool {
         let end = base.offset(size);
         let segment = self.segments.range(..end).next_back();
@@ -95,7 +95,7 @@ impl VirtualDevice {
         base
     }
 
-    /// Moves the place for the next segment or range behind `size` bytes; returns where these start.
+    /// Takes the next `size` bytes of addresses and returns the first one.
     fn take_addresses(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
         let base = self.next;
         let end = base.get().checked_add(size.get());
@@ -104,7 +104,7 @@ impl VirtualDevice {
         Ok(base)
     }
 
-    /// The range that holds all of `size` bytes from `addr` on.
+    /// The range that contains all of `size` bytes from `addr` on.
     fn range_of(&mut self, addr: DeviceAddr, size: Bytes) -> Result<&mut Reservation, DeviceError> {
         let (base, range) =
             self.ranges.range_mut(..=addr).next_back().ok_or(DeviceError::UnknownSegment(addr))?;
@@ -122,9 +122,9 @@ impl VirtualDevice {
         Ok(base)
     }
 
-    /// The bytes in use once `size` more are.
+    /// The bytes in use after `size` more bytes are allocated.
     fn used_with(&self, size: Bytes) -> Result<Bytes, DeviceError> {
-        // PyTorch's statistics are signed: a device of 8 EiB and more stops there.
+        // PyTorch's statistics are signed numbers of 64 bits, so that no more than 8 EiB are allocated.
         let most = self.total.min(Bytes::new(i64::MAX.unsigned_abs()));
         let used = self.used.checked_add(size).filter(|used| *used <= most);
         used.ok_or(DeviceError::OutOfMemory { requested: size })
@@ -157,7 +157,7 @@ impl DeviceMemory for VirtualDevice {
     }
 
     fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
-        // A size that does not fit must not use addresses up.
+        // A size that does not fit must not take addresses.
         self.used_with(size)?;
         let base = self.take_addresses(size)?;
         self.allocate_at(base, size)

@@ -1,4 +1,4 @@
-//! A lock that costs next to nothing for the thread that takes it again and again.
+//! A lock that is nearly free for the thread that takes it again and again.
 //!
 //! ```
 //! use blockyard_lock::BiasedMutex;
@@ -32,9 +32,9 @@
 //! | 3. is `owner` still this thread? Then go in. If not, `inside = false`, and wait with the others | 3. while `inside`: wait. Then go in |
 //! | 4. on leaving: `inside = false` | 4. on leaving: give the mutex back |
 //!
-//! Both first say what they are about to do and then look at the other. If the looks came before the sayings, each could miss the
-//! other and both would go in; this is why there are barriers between the lines. The owner's four steps are plain loads
-//! and stores of memory that is in its own cache.
+//! Each thread first stores what it is about to do and then loads what the other thread does. If a load came before the
+//! store, each thread could miss the other and both would go in. The barriers between the lines prevent that. The owner's
+//! four steps are plain loads and stores of memory that is in its own cache.
 //!
 //! # Barriers
 //!
@@ -46,9 +46,9 @@
 //!
 //! # Waiting
 //!
-//! Who waits for the ordinary mutex sleeps. Who waits for the owner gives the processor away for the few nanoseconds of
-//! [`BiasedMutex::with_as_owner`], and sleeps where the owner came in through [`BiasedMutex::with`], which may call a device: on
-//! leaving, the owner looks once more whether it is still the owner, and wakes the waiter where it is not.
+//! A thread that waits for the ordinary mutex sleeps. A thread that waits for the owner yields the processor during the few
+//! nanoseconds of [`BiasedMutex::with_as_owner`]. It sleeps if the owner entered through [`BiasedMutex::with`], which may
+//! call a device; when the owner leaves and is not the owner any more, it wakes the waiting thread.
 //!
 //! # What is checked
 //!

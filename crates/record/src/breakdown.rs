@@ -8,26 +8,26 @@ use crate::Bytes;
 /// requested + rounding, active = allocated + pending, reserved = active + cached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Breakdown {
-    /// In callers' hands and asked for.
+    /// Requested bytes of allocated blocks: what callers asked for.
     pub requested: Bytes,
-    /// In callers' hands beyond what was asked for.
+    /// The rest of allocated blocks: rounding makes a block larger than its request.
     pub rounding: Bytes,
-    /// Given back, but waiting for another stream's work.
+    /// Blocks whose free was requested and waits for the work of another stream.
     pub pending: Bytes,
-    /// Held by the allocator, in nobody's hands.
+    /// Reserved by the allocator, and part of no active block.
     pub cached: Bytes,
-    /// Not held by the allocator.
+    /// Not reserved by the allocator.
     pub free: Bytes,
 }
 
 impl Breakdown {
-    /// Bytes in callers' hands: `memory_allocated()`.
+    /// Bytes of allocated blocks: `memory_allocated()`.
     #[must_use]
     pub fn allocated(&self) -> Bytes {
         self.requested.saturating_add(self.rounding)
     }
 
-    /// Bytes in callers' hands or waiting for a stream.
+    /// Bytes of allocated blocks and of blocks whose free is pending.
     #[must_use]
     pub fn active(&self) -> Bytes {
         self.allocated().saturating_add(self.pending)

@@ -8,7 +8,7 @@ use crate::{AllocationId, BlockId, Bytes, DeviceAddr, PoolId, PoolKind, SegmentI
 /// allocator's own snapshot and statistics, exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Event {
-    /// The device gave a new segment, which is one inactive block.
+    /// The device allocated a new segment. One inactive block covers the segment.
     SegmentAllocated {
         /// The new segment.
         segment: SegmentId,
@@ -22,19 +22,19 @@ pub enum Event {
         stream: StreamId,
         /// The memory pool that owns it.
         pool_id: PoolId,
-        /// Which half of that pool.
+        /// The small or the large pool.
         pool: PoolKind,
         /// Whether its size is at least `max_split_size` (counted in `oversize_segments`).
         is_oversize: bool,
     },
-    /// A segment, one inactive block by now, went back to the device.
+    /// A segment, which had become one inactive block, was released to the device.
     SegmentReleased {
-        /// The segment that is gone.
+        /// The released segment.
         segment: SegmentId,
-        /// Whether it counts as oversize under the setting of this moment.
+        /// Whether the size is at least `max_split_size` as it is set at this moment.
         is_oversize: bool,
     },
-    /// A range of addresses was reserved for an expandable segment: one unmapped block, no memory yet.
+    /// Addresses were reserved for an expandable segment. One unmapped block covers the addresses; no memory is mapped yet.
     RangeReserved {
         /// The new segment.
         segment: SegmentId,
@@ -42,57 +42,58 @@ pub enum Event {
         block: BlockId,
         /// Where it starts.
         addr: DeviceAddr,
-        /// How many bytes of addresses it has.
+        /// How many addresses were reserved, in bytes.
         size: Bytes,
         /// The stream that may use it.
         stream: StreamId,
         /// The memory pool that owns it.
         pool_id: PoolId,
-        /// Which half of that pool.
+        /// The small or the large pool.
         pool: PoolKind,
     },
-    /// A range of addresses, one unmapped block by now, was given up.
+    /// The addresses of an expandable segment, which had become one unmapped block, were released.
     RangeReleased {
-        /// The segment that is gone.
+        /// The released segment.
         segment: SegmentId,
     },
-    /// The low `size` bytes of an unmapped block got memory and are inactive now; the rest, if any, is the new unmapped
-    /// block `rest`. Merges with mapped inactive neighbors follow as events of their own.
+    /// Memory was mapped into the low `size` bytes of an unmapped block, which is inactive now. The remainder, if there is
+    /// one, is the new unmapped block `remainder`. Merges with inactive neighbors follow as events of their own.
     Mapped {
         /// The block.
         block: BlockId,
-        /// How many bytes got memory, in whole pages.
+        /// How many bytes were mapped, in whole pages.
         size: Bytes,
-        /// The block that covers the rest.
+        /// The block that covers the remainder.
         remainder: Option<BlockId>,
     },
-    /// The whole pages inside an inactive block of an expandable segment gave their memory back; `block` covers just
-    /// them, and inactive leftovers of partial pages are new blocks. Merges with unmapped neighbors follow as events of their own.
+    /// The whole pages inside an inactive block of an expandable segment were unmapped. `block` covers these pages now; the
+    /// parts of the block below and above them stay inactive and are new blocks. Merges with unmapped neighbors follow as
+    /// events of their own.
     Unmapped {
         /// The block.
         block: BlockId,
-        /// The leftover below and its size.
+        /// The new block below the unmapped pages, and its size.
         before: Option<(BlockId, Bytes)>,
-        /// The leftover above and its size.
+        /// The new block above the unmapped pages, and its size.
         after: Option<(BlockId, Bytes)>,
     },
-    /// A new segment was wanted and not given.
+    /// A new segment could not be allocated.
     SegmentFailed {
-        /// The size of the segment.
+        /// The size that the segment would have had.
         size: Bytes,
-        /// Who refused it.
+        /// Why the segment could not be allocated.
         cause: FailureCause,
     },
-    /// A block that nobody uses was cut: its low `size` bytes became the new block `front`, `block` keeps the rest.
+    /// An inactive block was split: its low `size` bytes are the new block `front`, and `block` keeps the remainder.
     Split {
-        /// The old block, which keeps the high addresses.
+        /// The old block, which is the remainder: it keeps the high addresses.
         block: BlockId,
         /// The new block at the old block's address.
         front: BlockId,
         /// The size of the front.
         size: Bytes,
     },
-    /// A block was handed to a caller.
+    /// A block was allocated to a caller.
     Allocated {
         /// The block.
         block: BlockId,
@@ -103,35 +104,35 @@ pub enum Event {
         /// Whether the block's size is at least `max_split_size` (counted in `oversize_allocations`).
         is_oversize: bool,
     },
-    /// Another stream used the block; its free will wait for that stream's work.
+    /// Another stream used the block. The free of the block will wait for the work of that stream.
     StreamRecorded {
         /// The block.
         block: BlockId,
         /// The stream.
         stream: StreamId,
     },
-    /// The caller gave the block back. It stays active until [`Event::FreeCompleted`].
+    /// The caller freed the block. The block stays active until [`Event::FreeCompleted`].
     FreeRequested {
         /// The block.
         block: BlockId,
-        /// Whether it counts as oversize under the setting of this moment.
+        /// Whether the size is at least `max_split_size` as it is set at this moment.
         is_oversize: bool,
     },
-    /// The block became reusable; merges with its inactive neighbors follow as events of their own.
+    /// The block is inactive and can be allocated again. Merges with its inactive neighbors follow as events of their own.
     FreeCompleted {
         /// The block.
         block: BlockId,
     },
-    /// A block took over an adjacent inactive block, which is gone.
+    /// A block was merged with an adjacent inactive block, which no longer exists.
     Merged {
-        /// The block that remains, now covering both.
+        /// The block that covers both now.
         block: BlockId,
-        /// The block that is gone.
+        /// The block that no longer exists.
         absorbed: BlockId,
     },
-    /// The second attempt at a new segment began, after the whole cache was released (`num_alloc_retries`).
+    /// The second attempt to allocate a segment began, after all cached segments were released (`num_alloc_retries`).
     RetryStarted,
-    /// All outstanding stream work was waited for (`num_sync_all_streams`).
+    /// The allocator waited for the work of all streams (`num_sync_all_streams`).
     StreamsSynchronized,
     /// A request failed (`num_ooms`).
     OutOfMemory {
@@ -143,10 +144,10 @@ pub enum Event {
         segment_size: Bytes,
         /// The stream of the request.
         stream: StreamId,
-        /// What the device reported free.
+        /// How many bytes were free on the device, as the device reported.
         device_free: Bytes,
     },
-    /// Somebody took a snapshot, which PyTorch's trace notes.
+    /// A snapshot was taken, which PyTorch's trace has an entry for.
     SnapshotTaken {
         /// Bytes of active blocks at that moment.
         active: Bytes,
@@ -162,32 +163,32 @@ pub enum Event {
     },
 }
 
-/// Who refused a new segment.
+/// Why a new segment could not be allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FailureCause {
-    /// The device has not that much free.
+    /// The device has not enough free memory.
     Device,
-    /// The memory fraction does not allow it; the device was not asked.
+    /// The segment would exceed the memory fraction; the device was not asked.
     Fraction,
 }
 
-/// Receives what happens inside an allocator, in order.
+/// Receives the events of an allocator, in order.
 ///
-/// A type parameter of the allocator, so that [`NullSink`] costs nothing.
+/// The sink is a type parameter of the allocator, so that [`NullSink`] costs nothing.
 pub trait EventSink {
     /// Takes the next event.
     fn record(&mut self, event: Event);
 
-    /// Whether nobody looks at events now, so that those of one request may be left out.
+    /// Whether the sink drops events at present, so that the allocator need not send the events of the current request.
     ///
-    /// Asked once a request, where a sink that is closed most of the time would else be asked for each event.
+    /// The allocator calls this once a request, which costs less than one call for each event that is dropped.
     #[inline]
     fn is_closed(&self) -> bool {
         false
     }
 }
 
-/// The sink that keeps nothing.
+/// The sink that drops every event.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NullSink;
 

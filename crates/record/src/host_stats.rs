@@ -5,13 +5,13 @@ use crate::Stat;
 /// How long calls of one kind took, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DurationStat {
-    /// All of them together.
+    /// The sum over all calls.
     pub total: i64,
-    /// The longest since the last reset of peaks.
+    /// The longest call since the peaks were last reset.
     pub max: i64,
-    /// The shortest since then; 0 also means that there was none.
+    /// The shortest call since then; 0 also means that there was no call.
     pub min: i64,
-    /// How many there were.
+    /// How many calls there were.
     pub count: i64,
 }
 
@@ -21,7 +21,7 @@ impl DurationStat {
         self.total = self.total.wrapping_add(micros);
         self.count += 1;
         self.max = self.max.max(micros);
-        // PyTorch takes a minimum of zero for none, so a call of less than a microsecond is forgotten.
+        // PyTorch reads a minimum of zero as "no call yet", so a call of less than a microsecond is not kept as the minimum.
         self.min = if self.min == 0 { micros } else { self.min.min(micros) };
     }
 
@@ -31,13 +31,13 @@ impl DurationStat {
         self.total.checked_div(self.count).unwrap_or(0)
     }
 
-    /// Forgets the longest and the shortest.
+    /// Sets `max` and `min` to zero.
     pub fn reset_peak(&mut self) {
         self.max = 0;
         self.min = 0;
     }
 
-    /// Forgets the sum and the count.
+    /// Sets `total` and `count` to zero.
     pub fn reset_accumulated(&mut self) {
         self.total = 0;
         self.count = 0;
@@ -49,17 +49,17 @@ impl DurationStat {
 /// Bytes count blocks, which are powers of two: active ≤ allocated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostStats {
-    /// Blocks held: those in use, those that wait for a stream, and those that are cached.
+    /// All blocks: allocated, pending and cached.
     pub allocations: Stat,
-    /// Blocks in callers' hands or waiting for a stream.
+    /// Allocated and pending blocks.
     pub active_requests: Stat,
-    /// Bytes of the blocks held.
+    /// Bytes of all blocks.
     pub allocated_bytes: Stat,
     /// Bytes of active blocks.
     pub active_bytes: Stat,
     /// Calls that pinned memory.
     pub host_alloc_time: DurationStat,
-    /// Calls that gave pinned memory back.
+    /// Calls that released pinned memory.
     pub host_free_time: DurationStat,
     /// A copy of `allocations.allocated`.
     pub num_host_alloc: i64,

@@ -31,25 +31,25 @@ macro_rules! id {
 }
 
 id!(
-    /// A segment, numbered from 0 in order of creation within one allocator; never reused, while addresses are.
+    /// A segment. Segments of one allocator are numbered from 0 in order of creation. Unlike addresses, ids are never reused.
     SegmentId,
     u32
 );
 id!(
-    /// A block object, numbered from 0 in order of creation within one allocator; never reused.
+    /// A block. Blocks of one allocator are numbered from 0 in order of creation; ids are never reused.
     ///
-    /// It follows PyTorch's block objects: a split makes a new front and keeps the old object for the remainder, a
-    /// merge keeps the block that is being freed.
+    /// Ids follow PyTorch's `Block` objects: a split makes a new object for the front and keeps the old object for the
+    /// remainder; a merge keeps the object of the block that is being freed.
     BlockId,
     u32
 );
 id!(
-    /// A successful allocation, numbered from 0 in the order in which one allocator handed them out.
+    /// A successful allocation. Allocations of one allocator are numbered from 0 in order.
     AllocationId,
     u32
 );
 id!(
-    /// A stream's handle; best fit orders by it as an unsigned number, and 0 is the default stream.
+    /// The handle of a stream. Best fit orders free blocks by the handle as an unsigned number. The default stream is 0.
     StreamId,
     u64
 );
@@ -80,7 +80,7 @@ impl StreamId {
     pub const DEFAULT: Self = Self(0);
 }
 
-/// Which memory pool of PyTorch's a segment belongs to: a pair of numbers of which at most one is not zero.
+/// The memory pool that a segment belongs to (`MempoolId_t`): a pair of numbers, of which at most one is not zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PoolId {
     /// The number of a pool that a graph capture made by itself, from 1 on.
@@ -94,19 +94,19 @@ impl PoolId {
     pub const DEFAULT: Self = Self { capture: 0, user: 0 };
 }
 
-/// `(0, 1)`, as PyTorch's snapshot says it.
+/// `(0, 1)`, as PyTorch's snapshot writes it.
 impl fmt::Display for PoolId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&format!("({}, {})", self.capture, self.user))
     }
 }
 
-/// Which half of a pool a segment belongs to.
+/// Whether a segment belongs to the small or to the large pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum PoolKind {
-    /// Requests of at most 1 MiB after rounding, in segments of 2 MiB.
+    /// Requests of at most 1 MiB after rounding, served from segments of 2 MiB.
     Small,
-    /// All others.
+    /// All other requests.
     Large,
 }
 
@@ -115,7 +115,7 @@ impl PoolKind {
     pub const ALL: [Self; 2] = [Self::Small, Self::Large];
 }
 
-/// `small` or `large`, as PyTorch's snapshot says it.
+/// `small` or `large`, as PyTorch's snapshot writes it.
 impl fmt::Display for PoolKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {

@@ -1,4 +1,4 @@
-//! Equal things once.
+//! Interning: equal values are stored once.
 
 use std::hash::Hasher;
 
@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::TextId;
 
-/// Finds the number of something by its hash; four bytes for each of at least half its places.
+/// A hash table from values to their numbers. At most half of the entries are in use, and an entry is four bytes.
 ///
-/// It keeps numbers only: what they stand for lies with the caller, who compares. That takes a quarter of what a map with
-/// copies of the keys would, which counts where a file has ten million stacks.
+/// The table stores only numbers; the caller stores the values and compares them. A map with copies of the keys would take
+/// four times the memory, which matters for a file with ten million stacks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Index {
-    // One more than the number; zero is vacant. The length is a power of two.
+    // Each entry is the number plus one; zero is a vacant entry. The length is a power of two.
     places: Vec<u32>,
     count: usize,
 }
 
 impl Index {
-    /// The number that `is_equal` agrees to, among those with this hash.
+    /// The number that `is_equal` accepts, among the numbers with this hash.
     pub(crate) fn find(&self, hash: u64, is_equal: impl Fn(u32) -> bool) -> Option<u32> {
         let mut place = self.start(hash)?;
         loop {
@@ -31,7 +31,7 @@ impl Index {
         }
     }
 
-    /// Adds a number that is not there yet; `hash_of` tells the hashes of all that are.
+    /// Adds a number that is not in the table yet; `hash_of` returns the hash of any number in the table.
     pub(crate) fn insert(&mut self, number: u32, hash: u64, hash_of: impl Fn(u32) -> u64) {
         if (self.count + 1) * 2 > self.places.len() {
             let larger = (self.places.len() * 2).max(16);
@@ -46,7 +46,7 @@ impl Index {
 
     fn put(&mut self, number: u32, hash: u64) {
         let Some(mut place) = self.start(hash) else { return };
-        // Half of the places are vacant, so this ends.
+        // Half of the entries are vacant, so this loop ends.
         while self.places.get(place).is_some_and(|taken| *taken != 0) {
             place = (place + 1) & (self.places.len() - 1);
         }
@@ -57,7 +57,7 @@ impl Index {
 
     fn start(&self, hash: u64) -> Option<usize> {
         let mask = self.places.len().checked_sub(1)?;
-        // The high bits of the hash are the well-mixed ones.
+        // The high bits of the hash are better mixed than the low ones.
         Some((hash >> 20) as usize & mask)
     }
 
@@ -84,7 +84,7 @@ fn mixed(hash: u64) -> u64 {
     (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Texts, equal ones once.
+/// Interned texts: equal texts are stored once and have one number.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(try_from = "UncheckedTexts")]
 pub struct Texts {
@@ -95,7 +95,7 @@ pub struct Texts {
     index: Index,
 }
 
-/// What came over a border.
+/// The encoded form, before it is checked.
 #[derive(Deserialize)]
 struct UncheckedTexts {
     content: String,
@@ -130,7 +130,7 @@ impl Texts {
         Some(TextId::new(number))
     }
 
-    /// The text with this number; empty where there is none.
+    /// The text with this number; the empty text if there is no such number.
     #[must_use]
     pub fn get(&self, id: TextId) -> &str {
         part(&self.content, &self.ends, id.get())
@@ -142,7 +142,7 @@ impl Texts {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no texts.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()

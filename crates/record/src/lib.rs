@@ -1,17 +1,51 @@
 //! The vocabulary that every other crate speaks.
 //!
-//! What a run of an allocator *is*, as plain data: byte counts and addresses ([`Bytes`], [`DeviceAddr`]), identities
-//! that are minted once and never reused ([`SegmentId`], [`BlockId`], [`AllocationId`]), the [`Event`]s that an
-//! allocator reports, the [`MemoryState`] that they add up to, the [`Stats`] that PyTorch keeps, and a whole run as a
-//! [`Recording`].
+//! A run of an allocator as plain data: byte counts and addresses ([`Bytes`], [`DeviceAddr`]), ids that are never reused
+//! ([`SegmentId`], [`BlockId`], [`AllocationId`]), the [`Event`]s that an allocator reports, the [`MemoryState`] after the
+//! events so far, the [`Stats`] that PyTorch keeps, and a whole run as a [`Recording`].
 //!
-//! The accounting that holds at every moment, in bytes:
+//! At every moment, in bytes:
 //!
 //! * allocated ≤ active ≤ reserved ≤ capacity
 //! * requested (of allocated blocks) ≤ allocated
 //! * capacity = requested + rounding + pending + cached + free on the device (see [`Breakdown`])
 //!
 //! This crate must not know a policy: it applies events and never decides one. It knows no file format either.
+//!
+//! # Example
+//!
+//! A request of 3 MiB. The device allocates a segment of 20 MiB, the allocator splits it and allocates the front:
+//!
+//! ```
+//! use blockyard_record::{
+//!     AllocationId, BlockId, Bytes, DeviceAddr, Event, EventSink, Outcome, PoolId, PoolKind, Recorder, RunInfo, SegmentId,
+//!     StreamId,
+//! };
+//!
+//! let (segment, block, front) = (SegmentId::new(0), BlockId::new(0), BlockId::new(1));
+//! let size = Bytes::mib(3);
+//! let mut recorder = Recorder::new(RunInfo { capacity: Bytes::gib(1), ..RunInfo::default() });
+//! recorder.record(Event::SegmentAllocated {
+//!     segment,
+//!     block,
+//!     addr: DeviceAddr::new(0x7f00_0000_0000),
+//!     size: Bytes::mib(20),
+//!     stream: StreamId::DEFAULT,
+//!     pool_id: PoolId::DEFAULT,
+//!     pool: PoolKind::Large,
+//!     is_oversize: false,
+//! });
+//! recorder.record(Event::Split { block, front, size });
+//! recorder.record(Event::Allocated { block: front, allocation: AllocationId::new(0), requested: size, is_oversize: false });
+//! recorder.finish_step(Outcome::Done);
+//!
+//! let recording = recorder.finish()?;
+//! let state = recording.state_at(recording.event_count())?;
+//! assert_eq!(state.breakdown().allocated(), size);
+//! assert_eq!(state.breakdown().cached, Bytes::mib(17));
+//! assert_eq!(state.snapshot().segments[0].blocks.len(), 2);
+//! # Ok::<(), blockyard_record::RecordingError>(())
+//! ```
 
 #![forbid(unsafe_code)]
 

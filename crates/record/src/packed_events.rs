@@ -3,10 +3,11 @@ use serde::{Deserialize, Serialize};
 use crate::varint::{self, Reader};
 use crate::{AllocationId, BlockId, Bytes, Event, FailureCause, SegmentId, StreamId};
 
-/// Events as bytes, about five each: every event says how it differs from what the one before makes likely.
+/// Events as bytes, about five bytes each: an event is encoded as its difference from a prediction, which is made from the
+/// event before.
 ///
-/// Events stand in groups that are read on their own, so that any one is found by reading a few. What is rare and long
-/// stands in `wide`.
+/// Events are encoded in groups that can be decoded alone, so that decoding any event takes one group. Rare events with many
+/// fields are kept in `wide` as they are.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(try_from = "Unchecked")]
 pub(crate) struct PackedEvents {
@@ -15,12 +16,12 @@ pub(crate) struct PackedEvents {
     /// Where each group starts in `bytes`.
     groups: Vec<u64>,
     wide: Vec<Event>,
-    /// What the event before left, for the next one.
+    /// The prediction for the next event.
     #[serde(skip)]
     prediction: EventPrediction,
 }
 
-/// What came over a border.
+/// The encoded form, before it is checked.
 #[derive(Deserialize)]
 struct Unchecked {
     count: usize,
@@ -33,7 +34,7 @@ impl TryFrom<Unchecked> for PackedEvents {
     type Error = &'static str;
 
     fn try_from(Unchecked { count, bytes, groups, wide }: Unchecked) -> Result<Self, Self::Error> {
-        // An event takes a byte at least; more of them would have a reader count for ages.
+        // An event takes at least one byte. Without this check, a damaged count would make a reader loop for hours.
         if count > bytes.len() || groups.len() != count.div_ceil(GROUP) {
             return Err("events that are not there");
         }
@@ -41,21 +42,21 @@ impl TryFrom<Unchecked> for PackedEvents {
     }
 }
 
-/// Events that are read together.
+/// Events in one group.
 const GROUP: usize = 64;
 
-/// What makes the next event likely.
+/// The values that the next event probably has.
 #[derive(Clone, Copy, Debug, Default)]
 struct EventPrediction {
     /// The block that the event before was about.
     block: u32,
-    /// The block that was made last.
+    /// The newest block.
     newest: u32,
     allocation: u32,
 }
 
 impl EventPrediction {
-    /// A segment of one new block came.
+    /// A new segment, which is one new block.
     fn follow_wide(&mut self, event: &Event) {
         if let Event::SegmentAllocated { block, .. } | Event::RangeReserved { block, .. } = event {
             self.block = block.get();
@@ -91,7 +92,7 @@ mod kind {
 
 /// The amount counts units of 512 bytes.
 const IN_UNITS: u8 = 0x20;
-/// The event is about the same block as the one before.
+/// The event concerns the same block as the event before.
 const SAME_BLOCK: u8 = 0x40;
 const OVERSIZE: u8 = 0x80;
 
@@ -113,7 +114,7 @@ impl PackedEvents {
             + self.wide.capacity() * size_of::<Event>()
     }
 
-    /// Gives back memory that was kept for more events.
+    /// Releases memory that was kept for more events.
     pub(crate) fn shrink(&mut self) {
         self.bytes.shrink_to_fit();
         self.groups.shrink_to_fit();
@@ -155,7 +156,7 @@ impl PackedEvents {
             Event::Split { block, front, size } => {
                 self.about(kind::SPLIT, block, Some(size.get()));
                 self.new_block(front);
-                // It is handed out next.
+                // The next event probably allocates the front.
                 self.prediction.block = front.get();
             }
             Event::Allocated { block, allocation, requested, is_oversize } => {
@@ -217,12 +218,12 @@ impl PackedEvents {
         self.prediction.newest = block.get();
     }
 
-    /// The event with this index; `None` also for bytes that no event packs into, so that a damaged file cannot do harm.
+    /// The event with this index. Also `None` for bytes that encode no event, so that a damaged file causes no panic.
     pub(crate) fn get(&self, index: usize) -> Option<Event> {
         self.from(index)?.next()
     }
 
-    /// The events from `index` on; ends early where the bytes are damaged.
+    /// The events from `index` on. The iterator ends early if the bytes are damaged.
     pub(crate) fn from(&self, index: usize) -> Option<Events<'_>> {
         if index >= self.count {
             return None;
@@ -403,7 +404,7 @@ mod tests {
     #[test]
     fn every_event_comes_back_from_any_place() {
         let mut packed = PackedEvents::default();
-        // Several groups, beginning anywhere in the list.
+        // The list has several groups; a group begins anywhere in the cycle of events.
         let all: Vec<Event> = events().into_iter().cycle().take(5 * GROUP + 3).collect();
         for event in &all {
             packed.push(event);

@@ -3,21 +3,21 @@ use serde::{Deserialize, Serialize};
 use crate::varint::{self, Reader};
 use crate::{Breakdown, Bytes};
 
-/// For each step, how many events there are after it and where every byte is then; as what changed since the step before.
+/// For each step, the number of events and the breakdown after it, encoded as differences from the step before.
 ///
-/// Steps stand in groups that begin with full numbers, so that any one is found by reading a few.
+/// Steps are encoded in groups. A group begins with absolute numbers, so that decoding any step takes one group.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(try_from = "Unchecked")]
 pub(crate) struct PackedSteps {
     count: usize,
     bytes: Vec<u8>,
     groups: Vec<Group>,
-    /// What the last step left.
+    /// The state after the last step.
     #[serde(skip)]
     last: StepEnd,
 }
 
-/// What came over a border.
+/// The encoded form, before it is checked.
 #[derive(Deserialize)]
 struct Unchecked {
     count: usize,
@@ -29,7 +29,7 @@ impl TryFrom<Unchecked> for PackedSteps {
     type Error = &'static str;
 
     fn try_from(Unchecked { count, bytes, groups }: Unchecked) -> Result<Self, Self::Error> {
-        // A step takes a byte at least; more of them would have a reader count for ages.
+        // A step takes at least one byte. Without this check, a damaged count would make a reader loop for hours.
         if count > bytes.len() || groups.len() != count.div_ceil(GROUP) {
             return Err("steps that are not there");
         }
@@ -37,27 +37,28 @@ impl TryFrom<Unchecked> for PackedSteps {
     }
 }
 
-/// Steps that are read together.
+/// Steps in one group.
 const GROUP: usize = 32;
 
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Group {
-    /// Where it starts in the bytes.
+    /// Where the group starts in the bytes.
     start: u64,
-    /// What the step before it left.
+    /// The state before the group.
     before: StepEnd,
 }
 
-/// What a step leaves.
+/// The state after a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct StepEnd {
-    /// The number of events until then.
+    /// The number of events up to the end of the step.
     end: u32,
-    /// Requested, rounding, pending and reserved bytes: of these, most steps change few.
+    /// Requested, rounding, pending and reserved bytes. Most steps change only some of the four.
     bytes: [u64; 4],
 }
 
-// A step's first byte: its number of events, or `MANY`, and above it a bit for each of the four that changed.
+// The low half of a step's first byte is its number of events, or `MANY`. The high half has a bit for each of the four
+// numbers that changed.
 const MANY: u8 = 0x0f;
 
 impl StepEnd {
@@ -108,13 +109,13 @@ impl PackedSteps {
         (steps, all.saturating_sub(steps))
     }
 
-    /// Gives back memory that was kept for more steps.
+    /// Releases memory that was kept for more steps.
     pub(crate) fn shrink(&mut self) {
         self.bytes.shrink_to_fit();
         self.groups.shrink_to_fit();
     }
 
-    /// Adds a step that ends after `end` events, not before the last one.
+    /// Adds a step that ends after `end` events. `end` is not below the end of the step before.
     pub(crate) fn push(&mut self, end: u32, breakdown: &Breakdown) {
         if self.count.is_multiple_of(GROUP) {
             self.groups.push(Group { start: self.bytes.len() as u64, before: self.last });
@@ -176,7 +177,7 @@ impl PackedSteps {
     }
 }
 
-/// The moments after the steps of a group.
+/// The states after the steps of one group.
 struct StepEnds<'a> {
     reader: Reader<'a>,
     now: StepEnd,
@@ -259,7 +260,7 @@ mod tests {
         let mut packed = packed();
         packed.shrink();
         let (ends, breakdowns) = packed.sizes();
-        // A byte each, two for a third of them, which have many events, and three for a few.
+        // One byte for most steps, two for a third of the steps (those with many events), and three for a few.
         let groups = packed.groups.len() * (size_of::<Group>() - size_of::<[u64; 4]>());
         assert!((250 + groups..350 + groups).contains(&ends), "{ends}");
         assert_eq!(ends + breakdowns, packed.bytes.len() + packed.groups.len() * size_of::<Group>());

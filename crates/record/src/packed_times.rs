@@ -2,17 +2,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::varint::{self, Reader};
 
-/// Moments in microseconds as differences, one or two bytes each, in groups that are read on their own.
+/// Times in microseconds, encoded as differences of one or two bytes, in groups that can be decoded alone.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct PackedTimes {
     count: usize,
     bytes: Vec<u8>,
-    /// Where each group starts, and the moment before it.
+    /// Where each group starts, and the time before the group.
     groups: Vec<(u64, u64)>,
     last: u64,
 }
 
-/// Moments that are read together.
+/// Times in one group.
 const GROUP: usize = 64;
 
 impl PackedTimes {
@@ -37,7 +37,7 @@ impl PackedTimes {
         self.from(index).next()
     }
 
-    /// The moments from `index` on; ends early where the bytes are damaged.
+    /// The times from `index` on. The iterator ends early if the bytes are damaged.
     pub(crate) fn from(&self, index: usize) -> impl Iterator<Item = u64> + '_ {
         let mut at = index - index % GROUP;
         let (mut rest, mut time) = (Reader(&[]), 0);

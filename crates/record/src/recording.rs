@@ -15,38 +15,38 @@ pub use self::recorder::Recorder;
 
 /// One whole run of an allocator, as plain data.
 ///
-/// Step `i` is request `i` of the workload; it covers a range of events. A moment in the run is a number of applied
-/// events, from 0 to [`Recording::event_count`]. Events and steps are stored as what changed since the one before (about
-/// five bytes each), with a saved state every so many events, so that any moment is rebuilt within a frame.
+/// Step `i` is request `i` of the workload; a step covers a range of events. A moment in the run is a number of applied
+/// events, from 0 to [`Recording::event_count`]. Events and steps are stored as differences from the one before, about five
+/// bytes each. States are saved at intervals, so that the state at any moment can be rebuilt within the time of a frame.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Recording {
     info: RunInfo,
     events: PackedEvents,
     steps: PackedSteps,
     labels: Vec<Label>,
-    // Steps that did not simply work, ascending.
+    // Steps whose outcome is not [`Outcome::Done`], ascending.
     outcomes: Vec<(u32, Outcome)>,
-    // Steps whose events do not tell what was asked, ascending.
+    // Notes of steps whose events do not show what the request was, ascending.
     notes: Vec<Note>,
-    // For each allocation, the step that made it.
+    // The step that made each allocation.
     allocation_steps: Vec<u32>,
-    // The allocations that have names, ascending, and their names as indices into `names`.
+    // The allocations that have a name, ascending, each with an index into `names`.
     allocation_names: Vec<(u32, u32)>,
     names: Vec<String>,
     streams: Vec<(StreamId, String)>,
     checkpoints: Vec<Checkpoint>,
-    // The memory before the first event, where it is not empty.
+    // The memory before the first event, if the device was not empty then.
     start: Option<Box<MemoryState>>,
     annotations: Annotations,
 }
 
-// The step of allocations from before the first one.
+// Stands for the step of allocations that were made before the recording began.
 const NO_STEP: u32 = u32::MAX;
 
 /// What a run was made with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunInfo {
-    /// What to call the run: a preset's title, a file's name.
+    /// The name of the run: a preset's title or a file's name.
     pub title: String,
     /// The allocator's settings, as in `PYTORCH_CUDA_ALLOC_CONF`.
     pub config: String,
@@ -54,44 +54,44 @@ pub struct RunInfo {
     pub capacity: Bytes,
     /// The value of the `max_split_size` statistic, in bytes; -1 for unlimited.
     pub max_split_size: i64,
-    /// Which allocator of PyTorch's it is.
+    /// Which of PyTorch's allocators was used.
     pub backend: Backend,
 }
 
-/// A name for the stretch of steps from `step` on.
+/// A name for the steps from `step` on, up to the next label.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Label {
-    /// The first step of the stretch; may equal the number of steps for a label at the end.
+    /// The first step of the label. A label at the end of the run has the number of steps here.
     pub step: u32,
     /// The name.
     pub text: String,
 }
 
-/// What a step was, where its events do not tell.
+/// What the request of a step was, if the events of the step do not show it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
     /// The step.
     pub step: u32,
     /// The request, as a workload writes it: `enter p`.
     pub title: String,
-    /// What it does, as a clause without a subject; empty where the events tell that.
+    /// What the request does, as a clause without a subject; empty if the events show that.
     pub sentence: String,
 }
 
 /// How a step ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
-    /// It did what was asked.
+    /// The request did what was asked.
     Done,
-    /// It failed for want of memory; the text is PyTorch's message.
+    /// The request ran out of memory; the text is PyTorch's message.
     OutOfMemory(String),
-    /// It was refused without touching the allocator, for the reason given.
+    /// The request was refused before it changed anything, for the reason given.
     Refused(String),
-    /// It could not be done because an earlier step had failed, as the text says.
+    /// The request was skipped because an earlier step had failed, as the text explains.
     Skipped(String),
 }
 
-/// One request and what it caused.
+/// One request, with the events that it caused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The number of events before it.
@@ -100,7 +100,7 @@ pub struct Step {
     pub end: usize,
 }
 
-/// A recording that cannot be read or does not add up.
+/// Why a recording cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordingError {
@@ -109,17 +109,17 @@ pub enum RecordingError {
     Damaged {
         /// The event's index.
         event: usize,
-        /// In what way.
+        /// Why it does not fit.
         #[source]
         source: StateError,
     },
-    /// The memory that it should begin with does not add up.
+    /// The snapshot that the recording should begin with is not consistent.
     #[error("the memory that the recording begins with does not add up")]
     Start(#[source] StateError),
-    /// What it begins with came after its first event.
+    /// The initial memory was set after the first event.
     #[error("the recording has begun already")]
     Begun,
-    /// The bytes are not an encoded recording.
+    /// The bytes encode no recording.
     #[error("not an encoded recording: {0}")]
     Encoding(String),
     /// More events or steps than an index of 32 bits can count.
@@ -127,25 +127,25 @@ pub enum RecordingError {
     TooLong,
 }
 
-/// Bytes of memory that a recording takes, by what they are for; texts of labels, names and outcomes are left out.
+/// How much memory each part of a recording takes, in bytes. Texts of labels, names and outcomes are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordingSize {
     /// The events.
     pub events: usize,
-    /// Where each step ends.
+    /// The ends of steps.
     pub steps: usize,
-    /// Where every byte is after each step.
+    /// The breakdown after each step.
     pub breakdowns: usize,
-    /// When each allocation was made, and which have names.
+    /// The step and the name of each allocation.
     pub allocations: usize,
     /// The saved states.
     pub saved_states: usize,
-    /// Times, markers, and which stack belongs to which allocation; not the stacks, which recordings share.
+    /// Times, markers, and the number of each allocation's stack. The stacks themselves are shared and not counted.
     pub annotations: usize,
 }
 
 impl RecordingSize {
-    /// All of it.
+    /// The sum of all parts.
     #[must_use]
     pub fn total(&self) -> usize {
         self.events + self.steps + self.breakdowns + self.allocations + self.saved_states + self.annotations
@@ -155,12 +155,12 @@ impl RecordingSize {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Checkpoint {
     events: u32,
-    // An encoded `MemoryState`: compact, and decoded only when the moment is visited.
+    // An encoded `MemoryState`, which takes little memory and is decoded only when a state near it is asked for.
     state: Vec<u8>,
 }
 
 impl Recording {
-    /// What the run was made with.
+    /// The name, settings and device of the run.
     #[must_use]
     pub fn info(&self) -> &RunInfo {
         &self.info
@@ -190,7 +190,8 @@ impl Recording {
         self.events.get(index)
     }
 
-    /// The events from this index on, in order: quicker than one by one. Ends early where the recording is damaged.
+    /// The events from this index on, in order. This is faster than [`Recording::event`] for each index. The iterator ends
+    /// early if the recording is damaged.
     pub fn events_from(&self, index: usize) -> impl Iterator<Item = Event> + '_ {
         self.events.from(index).into_iter().flatten()
     }
@@ -215,7 +216,7 @@ impl Recording {
         (step < self.step_count()).then_some(step)
     }
 
-    /// How the step ended.
+    /// The outcome of the step.
     #[must_use]
     pub fn outcome(&self, step: usize) -> &Outcome {
         let found = u32::try_from(step).ok().and_then(|step| {
@@ -227,13 +228,13 @@ impl Recording {
         found.unwrap_or(&Outcome::Done)
     }
 
-    /// The steps that did not simply work, ascending.
+    /// The steps whose outcome is not [`Outcome::Done`], with their outcomes, by ascending step.
     #[must_use]
     pub fn failed_steps(&self) -> &[(u32, Outcome)] {
         &self.outcomes
     }
 
-    /// What the step was, if its events do not tell.
+    /// What the request of the step was, if the events of the step do not show it.
     #[must_use]
     pub fn note(&self, step: usize) -> Option<&Note> {
         let step = u32::try_from(step).ok()?;
@@ -241,24 +242,25 @@ impl Recording {
         self.notes.get(found)
     }
 
-    /// Where every byte was after the step.
+    /// The breakdown after the step.
     #[must_use]
     pub fn breakdown_after(&self, step: usize) -> Option<Breakdown> {
         self.steps.breakdown(step, self.info.capacity)
     }
 
-    /// The same for all steps from `step` on, in order: quicker than one by one.
+    /// The breakdowns after all steps from `step` on, in order. This is faster than [`Recording::breakdown_after`] for each
+    /// step.
     pub fn breakdowns_from(&self, step: usize) -> impl Iterator<Item = Breakdown> + '_ {
         self.steps.breakdowns(step, self.info.capacity)
     }
 
-    /// The names of stretches of steps, by ascending step.
+    /// The labels, by ascending step.
     #[must_use]
     pub fn labels(&self) -> &[Label] {
         &self.labels
     }
 
-    /// What the program calls the allocation, if it has a name.
+    /// The program's name for the allocation, if there is one.
     #[must_use]
     pub fn name(&self, allocation: AllocationId) -> Option<&str> {
         let named = &self.allocation_names;
@@ -267,20 +269,20 @@ impl Recording {
         self.names.get(*name as usize).map(String::as_str)
     }
 
-    /// The step that made the allocation; `None` where it was there before the first one.
+    /// The step that made the allocation; `None` if the allocation was made before the recording began.
     #[must_use]
     pub fn allocated_at(&self, allocation: AllocationId) -> Option<usize> {
         let step = *self.allocation_steps.get(allocation.get() as usize)?;
         (step != NO_STEP).then_some(step as usize)
     }
 
-    /// The streams that have names, in the order of naming.
+    /// The streams that have names, in the order in which they were named.
     #[must_use]
     pub fn streams(&self) -> &[(StreamId, String)] {
         &self.streams
     }
 
-    /// What the program calls the stream: its name, else `default` or the handle.
+    /// The program's name for the stream, or else `default` or the handle.
     #[must_use]
     pub fn stream_name(&self, stream: StreamId) -> String {
         let named = self.streams.iter().find(|(id, _)| *id == stream).map(|(_, name)| name.clone());
@@ -289,11 +291,11 @@ impl Recording {
         })
     }
 
-    /// The memory after the first `events` events (all of them, where there are fewer).
+    /// The memory after the first `events` events, or after all events if there are fewer.
     ///
     /// # Errors
     ///
-    /// [`RecordingError::Damaged`] or [`RecordingError::Encoding`] when the recording does not add up.
+    /// [`RecordingError::Damaged`] or [`RecordingError::Encoding`] when the recording is damaged.
     pub fn state_at(&self, events: usize) -> Result<MemoryState, RecordingError> {
         let events = events.min(self.event_count());
         let after = self.checkpoints.partition_point(|checkpoint| checkpoint.events as usize <= events);
@@ -309,12 +311,13 @@ impl Recording {
         Ok(state)
     }
 
-    /// The moments, as numbers of events, whose state is saved; ascending. Any other moment is rebuilt from the one before it.
+    /// The moments, as numbers of events, whose states are saved; ascending. Other states are rebuilt from the saved state
+    /// before.
     pub fn saved_moments(&self) -> impl Iterator<Item = usize> + '_ {
         self.checkpoints.iter().map(|checkpoint| checkpoint.events as usize)
     }
 
-    /// Takes `state`, the memory after `from` events, on to the memory after `to` events.
+    /// Applies events to `state`, which is the memory after `from` events, until it is the memory after `to` events.
     ///
     /// # Errors
     ///
@@ -332,7 +335,7 @@ impl Recording {
         self.start.as_deref().cloned().unwrap_or_else(|| initial_state(&self.info))
     }
 
-    /// The run in PyTorch's trace vocabulary, in order.
+    /// The run as PyTorch's trace entries, in order.
     ///
     /// # Errors
     ///
@@ -377,11 +380,11 @@ impl Recording {
         }
     }
 
-    /// The recording as bytes, to be passed between threads of a page.
+    /// The recording as bytes, for passing it between a page and its workers.
     ///
     /// # Errors
     ///
-    /// [`RecordingError::Encoding`] when it does not fit in memory.
+    /// [`RecordingError::Encoding`] when the bytes do not fit in memory.
     pub fn to_bytes(&self) -> Result<Vec<u8>, RecordingError> {
         postcard::to_allocvec(self).map_err(|error| RecordingError::Encoding(error.to_string()))
     }

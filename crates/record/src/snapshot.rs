@@ -12,11 +12,11 @@ pub struct Snapshot {
 /// One segment and its blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SegmentSnapshot {
-    /// Its identity within the run.
+    /// The id, unique within the run.
     pub id: SegmentId,
-    /// Where it starts.
+    /// The address of the first byte.
     pub addr: DeviceAddr,
-    /// Its size; the sizes of its blocks add up to it.
+    /// The size: the sum of the sizes of the blocks.
     pub size: Bytes,
     /// The stream that may use it.
     pub stream: StreamId,
@@ -24,20 +24,22 @@ pub struct SegmentSnapshot {
     pub pool_id: PoolId,
     /// Which half of that pool.
     pub pool: PoolKind,
-    /// Whether it is a range of addresses that gets memory page by page; its size then counts unmapped blocks too.
+    /// Whether the segment is expandable: memory is mapped into reserved addresses page by page. The size then counts unmapped
+    /// blocks too.
     pub is_expandable: bool,
-    /// Its blocks, by ascending address, without gaps.
+    /// The blocks, by ascending address, without gaps.
     pub blocks: Vec<BlockSnapshot>,
 }
 
 impl SegmentSnapshot {
-    /// The bytes that have memory: all but unmapped blocks.
+    /// The bytes that are mapped: all blocks but unmapped ones.
     #[must_use]
     pub fn mapped(&self) -> Bytes {
         self.sum(|block| if block.state == BlockState::Unmapped { Bytes::ZERO } else { block.size })
     }
 
-    /// The segments that PyTorch's snapshot shows for this one: itself, or each run of mapped blocks of an expandable one.
+    /// The segments that PyTorch's snapshot shows for this segment: the segment itself, or each run of mapped blocks if the
+    /// segment is expandable.
     #[must_use]
     pub fn mapped_runs(&self) -> Vec<Self> {
         let runs =
@@ -63,7 +65,7 @@ impl SegmentSnapshot {
         self.sum(|block| if block.state.is_active() { block.size } else { Bytes::ZERO })
     }
 
-    /// What was asked for in active blocks; stale values of inactive ones do not count.
+    /// The requested bytes of active blocks. The stale values of inactive blocks do not count.
     #[must_use]
     pub fn requested(&self) -> Bytes {
         self.sum(|block| if block.state.is_active() { block.requested } else { Bytes::ZERO })
@@ -77,11 +79,11 @@ impl SegmentSnapshot {
 /// One segment without its blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SegmentInfo {
-    /// Its identity within the run.
+    /// The id, unique within the run.
     pub id: SegmentId,
-    /// Where it starts.
+    /// The address of the first byte.
     pub addr: DeviceAddr,
-    /// Its size; of an expandable one up to the end of its last mapped block.
+    /// The size. An expandable segment counts up to the end of its last mapped block.
     pub size: Bytes,
     /// The stream that may use it.
     pub stream: StreamId,
@@ -89,39 +91,39 @@ pub struct SegmentInfo {
     pub pool_id: PoolId,
     /// Which half of that pool.
     pub pool: PoolKind,
-    /// Whether it is a range of addresses that gets memory page by page.
+    /// Whether the segment is expandable: memory is mapped into reserved addresses page by page.
     pub is_expandable: bool,
 }
 
 /// One block of a segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockSnapshot {
-    /// Its identity within the run.
+    /// The id, unique within the run.
     pub id: BlockId,
-    /// Where it starts.
+    /// The address of the first byte.
     pub addr: DeviceAddr,
     /// Its size, a multiple of 512.
     pub size: Bytes,
-    /// What the caller asked for. An inactive block shows what its object was last handed out for, or zero.
+    /// What the caller asked for. An inactive block keeps the value of its last allocation, or zero, as in PyTorch.
     pub requested: Bytes,
-    /// What it is used for.
+    /// The state of the block.
     pub state: BlockState,
     /// The allocation that it serves or, while pending, served.
     pub allocation: Option<AllocationId>,
-    /// Other streams that used it since it was handed out, ascending; empty once it is inactive.
+    /// Other streams that used the block since it was allocated, ascending; empty once the block is inactive.
     pub streams: Vec<StreamId>,
 }
 
-/// What a block is used for.
+/// The state of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum BlockState {
-    /// In a caller's hands.
+    /// Allocated to a caller.
     Allocated,
-    /// Given back, waiting for another stream's work.
+    /// Freed by the caller, but the free waits for the work of another stream.
     PendingFree,
-    /// Cached: ready to be handed out.
+    /// Cached: can be allocated.
     Inactive,
-    /// Addresses of an expandable segment without memory.
+    /// Addresses of an expandable segment where no memory is mapped.
     Unmapped,
 }
 
@@ -132,7 +134,7 @@ impl BlockState {
         matches!(self, Self::Allocated | Self::PendingFree)
     }
 
-    /// PyTorch's word for it in a snapshot.
+    /// The name of the state in PyTorch's snapshot.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

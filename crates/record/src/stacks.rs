@@ -3,20 +3,20 @@ use serde::{Deserialize, Serialize};
 use crate::intern::{Index, hash_numbers};
 use crate::{FrameId, StackId, TextId, Texts};
 
-/// One call of a stack.
+/// One frame of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Frame<'a> {
     /// The function's name.
     pub name: &'a str,
-    /// The file that the function stands in.
+    /// The file that holds the function.
     pub filename: &'a str,
-    /// The line that was running, counted from 1; 0 where it is not known.
+    /// The line that was running, counted from 1; 0 if the line is not known.
     pub line: u32,
 }
 
-/// Stacks, their frames and texts, equal ones once.
+/// Interned stacks, with their frames and texts: equal stacks are stored once and have one number.
 ///
-/// A file of a hundred thousand events has a few hundred different stacks. Stack 0 is the one without frames.
+/// A file of a hundred thousand events has a few hundred different stacks. Stack 0 is the stack without frames.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "UncheckedStacks")]
 pub struct Stacks {
@@ -33,7 +33,7 @@ pub struct Stacks {
     stack_index: Index,
 }
 
-/// What came over a border.
+/// The encoded form, before it is checked.
 #[derive(Deserialize)]
 struct UncheckedStacks {
     texts: Texts,
@@ -81,7 +81,7 @@ impl Default for Stacks {
 }
 
 impl Stacks {
-    /// The texts of frames, and whatever else was put there.
+    /// The texts of frames, and other texts that were interned here.
     #[must_use]
     pub fn texts(&self) -> &Texts {
         &self.texts
@@ -134,7 +134,7 @@ impl Stacks {
         members_of(&self.members, &self.ends, stack.get()).iter().map(|frame| FrameId::new(*frame))
     }
 
-    /// The frame with this number; one without texts where there is none.
+    /// The frame with this number; a frame without texts if there is no such number.
     #[must_use]
     pub fn frame(&self, id: FrameId) -> Frame<'_> {
         let [name, filename, line] =
@@ -146,7 +146,7 @@ impl Stacks {
         }
     }
 
-    /// How many different stacks there are, the one without frames among them.
+    /// How many different stacks there are, with the stack without frames.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(again.frame(inner), stacks.frame(inner));
         assert_eq!(again.frames(first[49]).len(), 49);
         assert_eq!(again.frames(StackId::new(5000)).len(), 0);
-        // What came over a border is complete; its indices are not there, so a new stack is a new number.
+        // Decoded stacks have no hash tables, so that a known stack gets a new number.
         assert!(again.intern_stack(&frames[..7]).is_some());
     }
 }

@@ -12,10 +12,10 @@ use crate::{
     PoolKind, SegmentId, SegmentInfo, SegmentSnapshot, Snapshot, Stats, StreamId, TraceAction, TraceEntry,
 };
 
-/// The memory of one device as the events so far have made it.
+/// The memory of one device after the events so far.
 ///
-/// [`MemoryState::apply`] only follows events; it decides nothing. Its snapshot and statistics equal the allocator's
-/// own after every request, which the cross-crate tests check.
+/// [`MemoryState::apply`] only follows events and decides nothing. The snapshot and the statistics equal those of the allocator
+/// after every request; the cross-crate tests check that.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "packed::PackedState")]
 pub struct MemoryState {
@@ -24,13 +24,13 @@ pub struct MemoryState {
     backend: Backend,
     segments: BTreeMap<DeviceAddr, SegmentEntry>,
     segment_addrs: FxHashMap<SegmentId, DeviceAddr>,
-    // Blocks live in slots that are used again; `block_slots` finds them by identity, which is never used again.
+    // Blocks are stored in slots, which are reused. `block_slots` finds the slot of a block id, which is never reused.
     slots: Vec<BlockEntry>,
     vacant: Vec<u32>,
     block_slots: FxHashMap<BlockId, u32>,
     stats: Stats,
     requested: Bytes,
-    // The front of the split just seen: handing it out must not count as taking an already divided block.
+    // The front of the split just before: its allocation must not count as the allocation of a block that was split earlier.
     fresh_front: Option<BlockId>,
 }
 
@@ -59,14 +59,14 @@ struct BlockEntry {
     next: Option<u32>,
 }
 
-/// An event that does not fit the state it is applied to: the recording is damaged.
+/// An event that does not fit the state. The recording is damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateError {
-    /// The event names a block that is not there.
+    /// The event names a block that does not exist.
     #[error("the event names block {0}, which does not exist at this point")]
     UnknownBlock(BlockId),
-    /// The event names a segment that is not there.
+    /// The event names a segment that does not exist.
     #[error("the event names segment {0}, which does not exist at this point")]
     UnknownSegment(SegmentId),
     /// The event does not fit the block's state, size or neighbors.
@@ -108,7 +108,7 @@ impl MemoryState {
         self.limit
     }
 
-    /// What the events add up to, counted as the native allocator counts; what figures and sums are made from.
+    /// The statistics after the events so far, counted as the native allocator counts. Figures and sums are made from these.
     #[must_use]
     pub fn stats(&self) -> &Stats {
         &self.stats
@@ -128,7 +128,7 @@ impl MemoryState {
         self.stats.max_split_size = max_split_size;
     }
 
-    /// Where every byte is.
+    /// The breakdown: how many bytes of the device are in each class.
     #[must_use]
     pub fn breakdown(&self) -> Breakdown {
         let unsigned = |count: i64| Bytes::new(u64::try_from(count).unwrap_or(0));
@@ -154,8 +154,9 @@ impl MemoryState {
 
     /// All segments without their blocks, by ascending address.
     ///
-    /// An expandable segment ends with its last mapped block here, since the addresses that it has reserved behind that are
-    /// more than the whole device; one without memory is left out. The cost does not depend on the number of blocks, except of
+    /// An expandable segment ends with its last mapped block here, because it reserves more addresses than the device has
+    /// memory.
+    /// An expandable segment without mapped memory is left out. The cost does not depend on the number of blocks, except for
     /// expandable segments.
     pub fn segments(&self) -> impl Iterator<Item = SegmentInfo> + '_ {
         self.segments.iter().filter_map(|(addr, segment)| {
@@ -172,7 +173,8 @@ impl MemoryState {
         })
     }
 
-    /// One segment with its blocks, if it exists at this moment; an expandable one ends with its last mapped block.
+    /// One segment with its blocks, if the segment exists at this moment. An expandable segment ends with its last mapped
+    /// block.
     #[must_use]
     pub fn segment(&self, id: SegmentId) -> Option<SegmentSnapshot> {
         let addr = self.segment_addrs.get(&id)?;
@@ -190,7 +192,8 @@ impl MemoryState {
         mapped.last().map_or(Bytes::ZERO, |last| last.addr.offset(last.size).offset_from(addr))
     }
 
-    /// The segment's blocks by ascending address; no more than there are, since a damaged recording's links may go in circles.
+    /// The blocks of the segment by ascending address. The count is limited, because links in a damaged recording may form a
+    /// cycle.
     fn chain<'a>(&'a self, segment: &SegmentEntry) -> impl Iterator<Item = &'a BlockEntry> {
         let slot = |slot: u32| self.slots.get(slot as usize);
         let chain = std::iter::successors(slot(segment.first), move |block| block.next.and_then(slot));
@@ -225,7 +228,7 @@ impl MemoryState {
         }
     }
 
-    /// What PyTorch's trace records for `event`, which is about to be applied; `None` for events it does not record.
+    /// PyTorch's trace entry for `event`, which is applied next; `None` for events that have no entry in the trace.
     #[must_use]
     pub fn trace_entry(&self, event: &Event) -> Option<TraceEntry> {
         let of_block = |action, id: BlockId, requested: Option<Bytes>| {
@@ -280,7 +283,7 @@ impl MemoryState {
     ///
     /// # Errors
     ///
-    /// [`StateError`] when the event does not fit; the state may then be changed in part and is of no further use.
+    /// [`StateError`] when the event does not fit. The state may be changed in part then and must not be used any more.
     pub fn apply(&mut self, event: &Event) -> Result<(), StateError> {
         match *event {
             Event::SegmentAllocated { segment, block, addr, size, stream, pool_id, pool, is_oversize } => {

@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Backend, BlockState, Bytes, PoolKind, SegmentSnapshot, Snapshot};
 
-/// One quantity: how much now, the most so far, and what came and went.
+/// One quantity: its current value, its peak, and the sums of all increases and decreases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stat {
     /// The value now.
@@ -16,7 +16,7 @@ pub struct Stat {
 }
 
 impl Stat {
-    // Sums wrap around, as PyTorch's do: a virtual device may be large enough for eight times 2^60 bytes to come and go.
+    // Sums wrap around, as PyTorch's do: on a large virtual device, more than 2^63 bytes may be allocated and freed in all.
 
     /// Adds `amount` to the current value, which may raise the peak.
     pub fn increase(&mut self, amount: i64) {
@@ -25,13 +25,13 @@ impl Stat {
         self.allocated = self.allocated.wrapping_add(amount);
     }
 
-    /// Takes `amount` from the current value.
+    /// Subtracts `amount` from the current value.
     pub fn decrease(&mut self, amount: i64) {
         self.current = self.current.wrapping_sub(amount);
         self.freed = self.freed.wrapping_add(amount);
     }
 
-    /// One increase or one decrease by a net change; nothing for zero, which leaves the peak alone.
+    /// Applies a net change as one increase or one decrease. Zero changes nothing, not even the peak.
     fn change(&mut self, amount: i64) {
         if amount > 0 {
             self.increase(amount);
@@ -45,14 +45,14 @@ impl Stat {
         self.peak = self.current;
     }
 
-    /// Forgets what came and went.
+    /// Sets the sums of increases and decreases to zero.
     pub fn reset_accumulated(&mut self) {
         self.allocated = 0;
         self.freed = 0;
     }
 }
 
-/// A quantity counted in all and by pool.
+/// A quantity in all pools and in each pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatArray {
     /// Both pools.
@@ -89,41 +89,41 @@ impl StatArray {
 
 /// What PyTorch counts about a device allocator (`DeviceStats`); `memory_stats()` shows it as 122 keys.
 ///
-/// Bytes count *block* sizes, except `requested_bytes` (what callers asked for), `reserved_bytes` and `segment`
-/// (segments). `allocation` falls when a free is requested, `active` and `requested_bytes` when it completes.
+/// Bytes count *block* sizes, except `requested_bytes` (what callers asked for) and `reserved_bytes` (sizes of segments).
+/// `allocation` falls when a free is requested; `active` and `requested_bytes` fall when the free completes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
-    /// Blocks in callers' hands.
+    /// Allocated blocks.
     pub allocation: StatArray,
-    /// Segments held.
+    /// Segments.
     pub segment: StatArray,
-    /// Blocks in callers' hands or pending.
+    /// Allocated and pending blocks.
     pub active: StatArray,
-    /// Inactive blocks of segments that have other blocks.
+    /// Inactive blocks that are part of a split segment.
     pub inactive_split: StatArray,
-    /// Bytes of blocks in callers' hands.
+    /// Bytes of allocated blocks.
     pub allocated_bytes: StatArray,
     /// Bytes of segments.
     pub reserved_bytes: StatArray,
     /// Bytes of active blocks.
     pub active_bytes: StatArray,
-    /// Bytes of inactive blocks of segments that have other blocks.
+    /// Bytes of inactive blocks that are part of a split segment.
     pub inactive_split_bytes: StatArray,
-    /// Bytes that callers asked for, of active blocks.
+    /// Bytes that callers asked for, in active blocks.
     pub requested_bytes: StatArray,
-    /// Blocks in callers' hands of at least `max_split_size`.
+    /// Allocated blocks of at least `max_split_size`.
     pub oversize_allocations: Stat,
     /// Segments of at least `max_split_size`.
     pub oversize_segments: Stat,
-    /// Second attempts at a segment, after the cache was released.
+    /// Second attempts to allocate a segment, after the cache was released.
     pub num_alloc_retries: i64,
     /// Failed requests.
     pub num_ooms: i64,
-    /// Times that all streams were waited for.
+    /// How often the allocator waited for all streams.
     pub num_sync_all_streams: i64,
-    /// Segments taken from the device.
+    /// Segments that the device allocated.
     pub num_device_alloc: i64,
-    /// Segments given back to the device.
+    /// Segments that were released to the device.
     pub num_device_free: i64,
     /// `max_split_size` when the allocator was made, in bytes; -1 for unlimited. Later settings do not change it.
     pub max_split_size: i64,
@@ -154,8 +154,8 @@ impl Default for Stats {
 }
 
 impl Stats {
-    /// The statistics of an allocator that takes over this memory: current values are what the blocks add up to, peaks
-    /// equal them, and nothing has been counted yet.
+    /// The statistics of an allocator that begins with this memory: current values are the sums over the blocks, peaks equal
+    /// the current values, and accumulated counts are zero.
     ///
     /// `max_split_size` is in bytes, -1 for unlimited.
     #[must_use]
@@ -171,7 +171,7 @@ impl Stats {
 
     fn add_segment(&mut self, segment: &SegmentSnapshot) {
         let pool = segment.pool;
-        // -1 for unlimited is more than any size when taken as unsigned.
+        // As an unsigned number, -1 (unlimited) is larger than any size.
         let limit = u64::from_ne_bytes(self.max_split_size.to_ne_bytes());
         let is_oversize = |size: Bytes| size.get() >= limit;
         if segment.is_expandable {
@@ -194,7 +194,7 @@ impl Stats {
         }
     }
 
-    /// A segment of `size` came from the device.
+    /// The device allocated a segment of `size`.
     pub fn segment_allocated(&mut self, pool: PoolKind, size: Bytes, is_oversize: bool) {
         self.segment.increase(pool, 1);
         self.reserved_bytes.increase(pool, size.signed());
@@ -204,7 +204,7 @@ impl Stats {
         self.num_device_alloc += 1;
     }
 
-    /// A segment of `size` went back to the device.
+    /// A segment of `size` was released to the device.
     pub fn segment_released(&mut self, pool: PoolKind, size: Bytes, is_oversize: bool) {
         self.num_device_free += 1;
         self.segment.decrease(pool, 1);
@@ -214,19 +214,19 @@ impl Stats {
         }
     }
 
-    /// `size` bytes of an expandable segment got memory; `segment` counts only whole segments.
+    /// Memory was mapped into `size` bytes of an expandable segment. `segment` does not count expandable segments.
     pub fn mapped(&mut self, pool: PoolKind, size: Bytes) {
         self.reserved_bytes.increase(pool, size.signed());
         self.num_device_alloc += 1;
     }
 
-    /// `size` bytes of an expandable segment gave their memory back.
+    /// `size` bytes of an expandable segment were unmapped.
     pub fn unmapped(&mut self, pool: PoolKind, size: Bytes) {
         self.num_device_free += 1;
         self.reserved_bytes.decrease(pool, size.signed());
     }
 
-    /// A block of `size` was handed out for a request of `requested`.
+    /// A block of `size` was allocated for a request of `requested`.
     pub fn allocated(&mut self, pool: PoolKind, size: Bytes, requested: Bytes, is_oversize: bool) {
         self.allocation.increase(pool, 1);
         self.allocated_bytes.increase(pool, size.signed());
@@ -238,7 +238,7 @@ impl Stats {
         }
     }
 
-    /// A block of `size` was given back by its caller.
+    /// The caller of a block of `size` freed it.
     pub fn free_requested(&mut self, pool: PoolKind, size: Bytes, is_oversize: bool) {
         self.allocation.decrease(pool, 1);
         self.allocated_bytes.decrease(pool, size.signed());
@@ -247,14 +247,14 @@ impl Stats {
         }
     }
 
-    /// A block of `size`, handed out for `requested`, became reusable.
+    /// The free of a block of `size`, allocated for `requested`, completed.
     pub fn free_completed(&mut self, pool: PoolKind, size: Bytes, requested: Bytes) {
         self.active.decrease(pool, 1);
         self.active_bytes.decrease(pool, size.signed());
         self.requested_bytes.decrease(pool, requested.signed());
     }
 
-    /// The inactive blocks of divided segments changed by `blocks` and `bytes`, each applied as one net change.
+    /// Changes the inactive splits by `blocks` and `bytes`, each as one net change.
     pub fn inactive_split_changed(&mut self, pool: PoolKind, blocks: i64, bytes: i64) {
         self.inactive_split.both(pool, |stat| stat.change(blocks));
         self.inactive_split_bytes.both(pool, |stat| stat.change(bytes));
@@ -275,10 +275,10 @@ impl Stats {
         self.num_device_free = 0;
     }
 
-    /// What PyTorch reports under this backend, where `self` counts every step of the allocator.
+    /// What PyTorch reports under this backend, given the full counts in `self`.
     ///
-    /// `cudaMallocAsync` asks the driver, which knows requested bytes and reserved bytes, each with its peak; everything else
-    /// is zero, the accumulated counts and `max_split_size` too.
+    /// `cudaMallocAsync` asks the driver, which counts only requested and reserved bytes, each with its peak. Everything else
+    /// is zero, also the accumulated counts and `max_split_size`.
     #[must_use]
     pub fn reported_by(&self, backend: Backend) -> Self {
         let driver = |stat: Stat| StatArray {

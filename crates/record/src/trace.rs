@@ -17,22 +17,22 @@ pub struct TraceEntry {
     pub stream: StreamId,
 }
 
-/// What a trace entry says happened. PyTorch's trace has neither splits nor merges.
+/// The kind of a trace entry. PyTorch's trace has neither splits nor merges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum TraceAction {
-    /// A block was handed out.
+    /// A block was allocated.
     Alloc,
-    /// A caller gave a block back.
+    /// A caller freed a block.
     FreeRequested,
-    /// A block became reusable.
+    /// The free of a block completed.
     FreeCompleted,
-    /// The device gave a segment.
+    /// The device allocated a segment.
     SegmentAlloc,
-    /// A segment went back to the device.
+    /// A segment was released to the device.
     SegmentFree,
-    /// Pages were mapped into an expandable segment.
+    /// Memory was mapped into an expandable segment.
     SegmentMap,
-    /// Pages were taken out of an expandable segment.
+    /// Memory was unmapped from an expandable segment.
     SegmentUnmap,
     /// A snapshot was taken.
     Snapshot,

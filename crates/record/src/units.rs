@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A number of bytes.
 ///
-/// Sizes are 64 bits wide on every target, since `usize` is 32 bits in WebAssembly and a device is not.
+/// A size has 64 bits on every target. `usize` has 32 bits in WebAssembly, too few for the size of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Bytes(u64);
 
@@ -44,31 +44,31 @@ impl Bytes {
         self.0
     }
 
-    /// The number as PyTorch's statistics count it; saturates at `i64::MAX`.
+    /// The number with a sign, as PyTorch's statistics count; saturates at `i64::MAX`.
     #[must_use]
     pub fn signed(self) -> i64 {
         i64::try_from(self.0).unwrap_or(i64::MAX)
     }
 
-    /// Whether this is no bytes at all.
+    /// Whether the number is zero.
     #[must_use]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
 
-    /// The difference, or zero where `other` is larger.
+    /// The difference, or zero if `other` is larger.
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// The sum, or 2^64-1 where it does not fit.
+    /// The sum, or 2^64-1 if the sum does not fit in 64 bits.
     #[must_use]
     pub const fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// The sum, or `None` where it does not fit in 64 bits.
+    /// The sum, or `None` if the sum does not fit in 64 bits.
     #[must_use]
     pub const fn checked_add(self, other: Self) -> Option<Self> {
         match self.0.checked_add(other.0) {
@@ -110,9 +110,8 @@ impl Sum for Bytes {
     }
 }
 
-/// As people write it: the largest binary unit that leaves at least one, at most two decimals, none that are zero;
-/// the rest is cut off, so that a size never reads as more than it is:
-/// `512 B`, `1.5 KiB`, `764 MiB`, `139.8 GiB`.
+/// The size for people: `512 B`, `1.5 KiB`, `764 MiB`, `139.8 GiB`. The unit is the largest one that leaves at least one, with
+/// at most two decimals. Further decimals are cut off, not rounded, so that the text never shows more than the size.
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
@@ -136,7 +135,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// `count / divisor` in hundredths, the rest cut off.
+/// `count / divisor` in hundredths, further decimals cut off.
 fn hundredths(count: u64, divisor: u128) -> u128 {
     u128::from(count) * 100 / divisor
 }
@@ -178,14 +177,14 @@ impl DeviceAddr {
         Self(self.0.saturating_add(size.get()))
     }
 
-    /// How far this address lies above `base`; zero where it lies below.
+    /// How many bytes this address is above `base`; zero if the address is below.
     #[must_use]
     pub const fn offset_from(self, base: Self) -> Bytes {
         Bytes::new(self.0.saturating_sub(base.0))
     }
 }
 
-/// An address in host memory; 0 is no address, and each address a number of 64 bits, on every target.
+/// An address in host memory, a number of 64 bits on every target. 0 is not a valid address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct HostAddr(u64);
 

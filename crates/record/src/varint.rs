@@ -1,4 +1,4 @@
-//! Numbers as few bytes: seven bits a byte, the lowest first; differences with their sign in the lowest bit.
+//! Variable-length numbers: seven bits a byte, the lowest bits first. A difference has its sign in the lowest bit.
 
 /// Appends a number.
 pub(crate) fn push(bytes: &mut Vec<u8>, mut number: u64) {
@@ -9,7 +9,7 @@ pub(crate) fn push(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(low_bits(number));
 }
 
-/// Appends what leads from `from` to `to`, whichever is more.
+/// Appends the difference from `from` to `to`, which may be negative.
 pub(crate) fn push_step(bytes: &mut Vec<u8>, from: u64, to: u64) {
     let difference = to.wrapping_sub(from).cast_signed();
     push(bytes, ((difference << 1) ^ (difference >> 63)).cast_unsigned());
@@ -20,7 +20,7 @@ fn low_bits(number: u64) -> u8 {
     number as u8 & 0x7f
 }
 
-/// Bytes that are read from the front; whatever they are, reading comes to an end.
+/// Reads bytes from the front. Reading ends for any bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
@@ -47,14 +47,14 @@ impl Reader<'_> {
         u32::try_from(self.number()?).ok()
     }
 
-    /// What [`push_step`] led to from `from`.
+    /// Reads a difference that [`push_step`] wrote, and adds it to `from`.
     pub(crate) fn step(&mut self, from: u64) -> Option<u64> {
         let folded = self.number()?;
         let difference = (folded >> 1) ^ (folded & 1).wrapping_neg();
         Some(from.wrapping_add(difference))
     }
 
-    /// The same for a number of 32 bits.
+    /// The same as [`Reader::step`] for a number of 32 bits.
     pub(crate) fn small_step(&mut self, from: u32) -> Option<u32> {
         u32::try_from(self.step(u64::from(from))?).ok()
     }

@@ -1,4 +1,4 @@
-//! What a recording may know beyond its events: stacks, wall-clock times, markers, and sizes that nothing tells.
+//! What a recording may hold besides its events: stacks, wall-clock times, markers, and sizes that the source leaves open.
 
 use std::sync::Arc;
 
@@ -8,43 +8,43 @@ use super::{Recorder, Recording};
 use crate::packed_times::PackedTimes;
 use crate::{AllocationId, Bytes, SegmentId, StackId, Stacks};
 
-/// Sizes of open blocks are kept as multiples of this.
+/// Extra sizes of blocks are stored as multiples of this.
 const UNIT: u64 = 512;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Annotations {
     stacks: Arc<Stacks>,
-    // By allocation and by segment; those behind the end have the stack without frames.
+    // The stack of each allocation and of each segment. Numbers beyond the end have the stack without frames.
     allocations: Vec<StackId>,
     segments: Vec<StackId>,
-    // For each step, or nothing.
+    // One time for each step, or no times at all.
     times: PackedTimes,
     markers: Vec<Marker>,
-    // The allocations whose blocks may be larger than they are recorded, ascending, and by how many units of 512 bytes.
+    // The allocations whose blocks may be larger than recorded, ascending, with the extra size in units of 512 bytes.
     open: Vec<(u32, u32)>,
 }
 
-/// A moment or a stretch of a run that the program named.
+/// A moment or a time span of a run that the program named.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Marker {
     /// The name.
     pub text: String,
-    /// How many steps were done when it began.
+    /// How many steps were done when the span began.
     pub start_step: u32,
-    /// How many steps were done when it ended; `None` where it does not end within the recording.
+    /// How many steps were done when the span ended; `None` if the span does not end within the recording.
     pub end_step: Option<u32>,
-    /// When it began, in microseconds.
+    /// When the span began, in microseconds.
     pub start_us: u64,
-    /// When it ended, in microseconds.
+    /// When the span ended, in microseconds.
     pub end_us: Option<u64>,
 }
 
-/// A block whose size the source of the recording does not tell.
+/// A block whose size the source of the recording leaves open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenSize {
-    /// The allocation that the block serves. The recording has the block as small as it can be.
+    /// The allocation that the block serves. The recording shows the smallest possible block.
     pub allocation: AllocationId,
-    /// How much larger it may be.
+    /// How much larger the block may be.
     pub extra: Bytes,
 }
 
@@ -55,13 +55,13 @@ impl Recording {
         &self.annotations.stacks
     }
 
-    /// The stack that the allocation was made from; [`StackId::EMPTY`] where none is known.
+    /// The stack that the allocation was made from; [`StackId::EMPTY`] if the stack is not known.
     #[must_use]
     pub fn allocation_stack(&self, allocation: AllocationId) -> StackId {
         self.annotations.allocations.get(allocation.get() as usize).copied().unwrap_or_default()
     }
 
-    /// The stack that the segment was made from; [`StackId::EMPTY`] where none is known.
+    /// The stack that the segment was made from; [`StackId::EMPTY`] if the stack is not known.
     #[must_use]
     pub fn segment_stack(&self, segment: SegmentId) -> StackId {
         self.annotations.segments.get(segment.get() as usize).copied().unwrap_or_default()
@@ -73,18 +73,19 @@ impl Recording {
         self.annotations.times.get(step)
     }
 
-    /// The times of all steps from `step` on, in order: quicker than one by one. Empty where they are not known.
+    /// The times of all steps from `step` on, in order. This is faster than [`Recording::time_us`] for each step. Empty if
+    /// times are not known.
     pub fn times_us_from(&self, step: usize) -> impl Iterator<Item = u64> + '_ {
         self.annotations.times.from(step)
     }
 
-    /// Moments and stretches that the program named, in the order of their beginnings.
+    /// Moments and time spans that the program named, in the order in which they begin.
     #[must_use]
     pub fn markers(&self) -> &[Marker] {
         &self.annotations.markers
     }
 
-    /// The blocks whose sizes are not certain, by ascending allocation.
+    /// The blocks whose sizes are open, by ascending allocation.
     #[must_use]
     pub fn open_sizes(&self) -> impl ExactSizeIterator<Item = OpenSize> + '_ {
         self.annotations.open.iter().map(|(allocation, units)| OpenSize {
@@ -93,7 +94,7 @@ impl Recording {
         })
     }
 
-    /// How much larger than recorded the allocation's block may be; zero where its size is certain.
+    /// How much larger than recorded the allocation's block may be; zero if the size is known.
     #[must_use]
     pub fn open_size(&self, allocation: AllocationId) -> Bytes {
         let open = &self.annotations.open;
@@ -122,7 +123,7 @@ impl Annotations {
 
     pub(super) fn finish_step(&mut self, steps: usize, time: Option<u64>) {
         let Some(time) = time else {
-            // Once there are times, each step has one.
+            // Once one step has a time, each step has one.
             if self.times.len() > 0 {
                 let last = self.times.last();
                 self.times.push(last);
@@ -145,7 +146,7 @@ impl Annotations {
     }
 }
 
-/// Numbers are given in ascending order without gaps, so the list is no longer than there are things to number.
+/// Numbers are assigned in ascending order without gaps, so the list is never longer than the count of allocations or segments.
 fn put(stacks: &mut Vec<StackId>, number: u32, stack: StackId) {
     if stack == StackId::EMPTY {
         return;
@@ -160,37 +161,37 @@ fn put(stacks: &mut Vec<StackId>, number: u32, stack: StackId) {
 }
 
 impl Recorder {
-    /// Sets what the numbers of stacks mean.
+    /// Sets the stacks that the stack numbers refer to.
     pub fn set_stacks(&mut self, stacks: Arc<Stacks>) {
         self.recording.annotations.stacks = stacks;
     }
 
-    /// The stack of all allocations and segments that follow, until the next call.
+    /// Sets the stack of all allocations and segments that follow, until the next call.
     pub fn set_stack(&mut self, stack: StackId) {
         self.stack = stack;
     }
 
-    /// The stack of an allocation that the recording begins with.
+    /// Sets the stack of an allocation that the recording begins with.
     pub fn set_allocation_stack(&mut self, allocation: AllocationId, stack: StackId) {
         self.recording.annotations.add_allocation(allocation, stack);
     }
 
-    /// The stack of a segment that the recording begins with.
+    /// Sets the stack of a segment that the recording begins with.
     pub fn set_segment_stack(&mut self, segment: SegmentId, stack: StackId) {
         self.recording.annotations.add_segment(segment, stack);
     }
 
-    /// When the running step happens, in microseconds; without it, a step has the time of the one before.
+    /// Sets the time of the current step, in microseconds. A step without a time has the time of the step before.
     pub fn set_time_us(&mut self, time: u64) {
         self.time = Some(time);
     }
 
-    /// Sets the moments and stretches that the program named.
+    /// Sets the moments and time spans that the program named.
     pub fn set_markers(&mut self, markers: Vec<Marker>) {
         self.recording.annotations.markers = markers;
     }
 
-    /// Notes that the block of an allocation may be larger than recorded; sizes count in whole units of 512 bytes.
+    /// Marks the block of an allocation as possibly larger than recorded. The extra size counts in whole units of 512 bytes.
     pub fn set_open_size(&mut self, allocation: AllocationId, extra: Bytes) {
         let units = u32::try_from(extra.get() / UNIT).unwrap_or(u32::MAX);
         let open = &mut self.recording.annotations.open;

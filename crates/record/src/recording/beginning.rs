@@ -1,16 +1,16 @@
-//! Recordings of runs that began earlier.
+//! Recordings that begin in the middle of a run.
 
 use super::{NO_STEP, Recorder, Recording, RecordingError};
 use crate::{Breakdown, MemoryState, Snapshot};
 
 impl Recording {
-    /// Whether there was memory in use or cached before the first event: the run began earlier than its recording.
+    /// Whether memory was allocated or cached before the first event, because the run began before its recording.
     #[must_use]
     pub fn begins_late(&self) -> bool {
         self.start.is_some()
     }
 
-    /// Where every byte was before the first step.
+    /// The breakdown before the first step.
     #[must_use]
     pub fn breakdown_before(&self) -> Breakdown {
         let empty = Breakdown { free: self.info.capacity, ..Breakdown::default() };
@@ -19,13 +19,14 @@ impl Recording {
 }
 
 impl Recorder {
-    /// Lets the recording begin with this memory instead of an empty device. Its allocations are numbered from 0 on, in any
-    /// order; no step made them.
+    /// Makes the recording begin with this memory instead of an empty device. The allocations of the snapshot are numbered
+    /// from 0, in any order; no step made them.
     ///
     /// # Errors
     ///
-    /// [`RecordingError::Begun`] once there are events or steps, [`RecordingError::Start`] for a snapshot that does not add
-    /// up; nothing changed then.
+    /// [`RecordingError::Begun`] once there are events or steps, [`RecordingError::Start`] for a snapshot that is not
+    /// consistent.
+    /// Nothing changes then.
     pub fn begin_with(&mut self, snapshot: &Snapshot) -> Result<(), RecordingError> {
         let recording = &mut self.recording;
         if recording.event_count() > 0 || recording.step_count() > 0 {

@@ -1,4 +1,4 @@
-//! A recording in the making.
+//! Building a recording.
 
 use rustc_hash::FxHashMap;
 
@@ -14,11 +14,11 @@ pub struct Recorder {
     pub(super) recording: Recording,
     pub(super) state: MemoryState,
     pub(super) name_indices: FxHashMap<String, u32>,
-    // The name for the next allocation, as an index into the names.
+    // The name of the next allocation, as an index into the names.
     pub(super) next_name: Option<u32>,
-    // Of allocations and segments from now on.
+    // The stack of allocations and segments from now on.
     pub(super) stack: StackId,
-    // When the running step happens.
+    // The time of the current step.
     pub(super) time: Option<u64>,
     pub(super) checkpoint_interval: usize,
     pub(super) error: Option<RecordingError>,
@@ -26,8 +26,8 @@ pub struct Recorder {
 
 const FIRST_CHECKPOINT_INTERVAL: usize = 512;
 const MOST_CHECKPOINTS: usize = 256;
-// Saved states of many blocks stand up to four times further apart: so many bytes of one for each event since the one
-// before. To apply an event takes about as long as to decode these.
+// A state of many blocks is saved less often, at up to four times the interval: one event for each so many bytes of the saved
+// state. Applying one event takes about as long as decoding so many bytes.
 const BYTES_AN_EVENT: usize = 10;
 
 impl Recorder {
@@ -62,18 +62,18 @@ impl Recorder {
         }
     }
 
-    /// Names the stream for people.
+    /// Sets the name that is shown for the stream.
     pub fn name_stream(&mut self, stream: StreamId, name: &str) {
         self.recording.streams.push((stream, name.to_owned()));
     }
 
-    /// Names the stretch of steps that begins with the next one.
+    /// Labels the steps from the next one on.
     pub fn label(&mut self, text: &str) {
         let step = u32::try_from(self.recording.step_count()).unwrap_or(u32::MAX);
         self.recording.labels.push(Label { step, text: text.to_owned() });
     }
 
-    /// Names the allocation that the running step is about to make.
+    /// Sets the name of the allocation that the current step makes.
     pub fn name_next_allocation(&mut self, name: Option<&str>) {
         self.next_name = name.and_then(|name| self.name_index(name));
     }
@@ -88,7 +88,7 @@ impl Recorder {
         Some(index)
     }
 
-    /// Says what the running step is, where its events do not tell; the first word on a step counts.
+    /// Notes what the request of the current step is. Only the first note of a step is kept.
     pub fn note(&mut self, title: impl Into<String>, sentence: impl Into<String>) {
         let step = u32::try_from(self.recording.step_count()).unwrap_or(u32::MAX);
         if self.recording.notes.last().is_none_or(|last| last.step < step) {
@@ -96,7 +96,7 @@ impl Recorder {
         }
     }
 
-    /// Ends the running step: every event since the last call belongs to it.
+    /// Ends the current step: every event since the last call belongs to the step.
     pub fn finish_step(&mut self, outcome: Outcome) {
         let step = u32::try_from(self.recording.step_count()).unwrap_or(u32::MAX);
         let events = self.recording.event_count();
@@ -143,8 +143,8 @@ impl Recorder {
         Ok(recording)
     }
 
-    // Keeps at most `MOST_CHECKPOINTS`: when there are more, every second one goes and the interval doubles, so memory
-    // stays bounded while any moment is at most one interval away from a saved one.
+    // Keeps at most `MOST_CHECKPOINTS` states. When there are more, every second state is dropped and the interval doubles, so
+    // that memory stays bounded and any moment is at most one interval after a saved state.
     fn save_checkpoint(&mut self, events: u32) {
         match postcard::to_allocvec(&self.state) {
             Ok(mut state) => {

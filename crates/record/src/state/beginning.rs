@@ -1,17 +1,16 @@
-//! A state that does not begin empty.
+//! States that do not begin with an empty device.
 
 use super::{BlockEntry, MemoryState, SegmentEntry, StateError};
 use crate::{BlockState, Bytes, DeviceAddr, SegmentSnapshot, Snapshot, Stats};
 
 impl MemoryState {
-    /// A device of `capacity` bytes that holds the segments of the snapshot; [`Stats::beginning_with`] says what its
-    /// statistics are.
+    /// A device of `capacity` bytes with the segments of the snapshot. [`Stats::beginning_with`] explains the statistics.
     ///
     /// # Errors
     ///
     /// [`StateError::Overlap`] for segments that overlap or are out of order, [`StateError::UnknownSegment`] for one
     /// without blocks, [`StateError::Unfitting`] for a block that does not follow the one before it, ends elsewhere than its
-    /// segment, or has an identity for the second time.
+    /// segment, or has the id of another block.
     pub fn beginning_with(
         capacity: Bytes,
         snapshot: &Snapshot,

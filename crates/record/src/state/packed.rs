@@ -1,4 +1,4 @@
-//! A state as a recording saves it: only what does not follow from the order of blocks, about ten bytes each.
+//! The encoding of a saved state, about ten bytes a block. Whatever follows from the order of the blocks is left out.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::{
     StreamId,
 };
 
-/// A [`MemoryState`] in few bytes.
+/// An encoded [`MemoryState`].
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct PackedState {
     capacity: Bytes,
@@ -38,24 +38,24 @@ struct PackedSegment {
     blocks: u32,
 }
 
-/// Bytes that no state packs into.
+/// The bytes encode no state.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("a saved state that does not add up")]
 pub(super) struct PackedStateError;
 
-// A block's first byte: its state, and what it has.
+// The first byte of a block: its state, and which fields follow.
 const STATES: [BlockState; 4] =
     [BlockState::Inactive, BlockState::Allocated, BlockState::PendingFree, BlockState::Unmapped];
 const STATE: u8 = 0x03;
 const HAS_ALLOCATION: u8 = 0x04;
 const HAS_STREAMS: u8 = 0x08;
-/// Its size is in units of 512 bytes, as all sizes of the allocator are.
+/// The size is in units of 512 bytes, as all sizes of the allocator are.
 const IN_UNITS: u8 = 0x10;
-/// What was asked for says how much less it is than the size; else it is zero.
+/// The requested size follows, as its difference from the size; without this bit the requested size is zero.
 const HAS_REQUESTED: u8 = 0x20;
 const UNIT: u64 = 512;
 
-/// What the next block is told apart from.
+/// The block before: the ids of the next block are encoded as differences from it.
 #[derive(Clone, Copy, Default)]
 struct PreviousBlock {
     id: u32,
@@ -103,7 +103,7 @@ impl TryFrom<PackedState> for MemoryState {
         let mut reader = Reader(&packed.blocks);
         let mut previous_block = PreviousBlock::default();
         let count: u64 = packed.segments.iter().map(|segment| u64::from(segment.blocks)).sum();
-        // A block takes three bytes at least.
+        // A block takes at least three bytes.
         let count = usize::try_from(count)
             .ok()
             .filter(|count| *count <= packed.blocks.len())
@@ -180,7 +180,7 @@ impl PreviousBlock {
         }
     }
 
-    /// The next block, with places that are still to be filled in.
+    /// The next block. Its links to other blocks are filled in later.
     fn read(&mut self, reader: &mut Reader<'_>) -> Option<BlockEntry> {
         let tag = reader.byte()?;
         self.id = reader.small_step(self.id)?;
@@ -189,7 +189,7 @@ impl PreviousBlock {
         let requested = if tag & HAS_REQUESTED == 0 {
             0
         } else {
-            // Told as the way from it to the size.
+            // Encoded as the difference from the size.
             size.wrapping_sub(reader.step(0)?)
         };
         let allocation = if tag & HAS_ALLOCATION == 0 {

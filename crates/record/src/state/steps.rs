@@ -1,4 +1,4 @@
-//! What each event does to a state.
+//! The effect of each event on a state.
 
 use super::{BlockEntry, MemoryState, SegmentEntry, StateError};
 use crate::{AllocationId, BlockId, BlockState, Bytes, DeviceAddr, SegmentId};
@@ -99,7 +99,7 @@ impl MemoryState {
         Ok(())
     }
 
-    /// Keeps the low `size` bytes of the block; the new block `above` gets the rest.
+    /// Keeps the low `size` bytes of the block; the new block `above` is the remainder.
     pub(super) fn cut_above(
         &mut self,
         id: BlockId,
@@ -165,7 +165,7 @@ impl MemoryState {
         let remainder = block.size - size;
         self.cut_below(id, front, size)?;
         if is_expandable {
-            // PyTorch counts divided segments only where the driver allocated them whole.
+            // PyTorch counts inactive splits only in segments that the driver allocated whole.
         } else if was_whole {
             self.stats.inactive_split_changed(pool, 1, remainder.signed());
         } else {
@@ -214,7 +214,7 @@ impl MemoryState {
         Ok(())
     }
 
-    /// The merges that follow count here, since PyTorch applies their effect on `inactive_split` as one net change.
+    /// The merges that follow are counted here, because PyTorch changes `inactive_split` once, by the net effect.
     pub(super) fn complete_free(&mut self, id: BlockId) -> Result<(), StateError> {
         let block = self.find(id)?;
         if block.state != BlockState::PendingFree {
