@@ -1,10 +1,11 @@
 //! The `blockyard` command: `run` operations, `verify` recordings, `play` workloads, `bench` devices, ask
-//! questions about runs (`what-if`, `search`, `autopsy`).
+//! questions about runs (`what-if`, `search`, `autopsy`), read a `lesson`.
 //!
 //! A library, so that `python -m blockyard` is the same command as the program.
 
 mod bench;
 mod device;
+mod lesson;
 mod options;
 mod output;
 mod play;
@@ -38,6 +39,7 @@ pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::WhatIf(options) => questions::what_if::what_if(options),
         Command::Search(options) => questions::search::search(options),
         Command::Autopsy(options) => questions::autopsy::autopsy(options),
+        Command::Lesson(options) => lesson::lesson(options),
     };
     match result {
         Ok(code) => code,

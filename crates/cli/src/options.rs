@@ -45,6 +45,10 @@ pub(crate) enum Command {
     ///
     /// The exit status is 0 if no run goes out of memory, 1 if one does, 2 if a file cannot be read or replayed.
     Autopsy(AutopsyOptions),
+    /// Read a lesson in the terminal, check an answer to its exercise, print a handout.
+    ///
+    /// Without a lesson, lists those that Blockyard brings along.
+    Lesson(LessonOptions),
 }
 
 /// Which device and which limit a run is replayed with.
@@ -214,4 +218,20 @@ fn share(text: &str) -> Result<f64, String> {
 
 fn size(text: &str) -> Result<Bytes, String> {
     blockyard_workload::parse_size(text).map_err(|error| error.to_string())
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LessonOptions {
+    /// The id of a lesson (`reserved`) or a lesson's file.
+    pub(crate) lesson: Option<String>,
+    /// Grade an answer to the lesson's exercise: the whole workload, `-` for standard input. The exit status is 0 if it passes, 1
+    /// if it does not, 2 if it cannot be graded.
+    #[arg(long, value_name = "SOLUTION", requires = "lesson")]
+    pub(crate) check: Option<PathBuf>,
+    /// Print the workload that the exercise begins with, to be saved and changed.
+    #[arg(long, requires = "lesson", conflicts_with = "check")]
+    pub(crate) start: bool,
+    /// Write a printable handout: one HTML file with the figures as SVG.
+    #[arg(long, value_name = "OUT.html", requires = "lesson", conflicts_with_all = ["check", "start"])]
+    pub(crate) handout: Option<PathBuf>,
 }

@@ -109,8 +109,10 @@ impl Condition {
                 let clause = if outcome == &Outcome::Done {
                     format!("the request for {name} passes")
                 } else {
-                    let words = blockyard_figure::describe_step(stretch.recording, request);
-                    format!("the request for {name} fails: {}", words.sentence)
+                    let words = blockyard_figure::describe_step(stretch.recording, request).sentence;
+                    // What was tried before it failed is in the figures; the cause is what helps here.
+                    let cause = words.find("out of memory").and_then(|from| words.get(from..));
+                    format!("the request for {name} fails: {}", cause.unwrap_or(&words))
                 };
                 Ok(((*outcome == Outcome::Done) == *passes, clause))
             }
@@ -123,7 +125,7 @@ fn not_comparable(measure: &Measure) -> MeasureError {
 }
 
 /// A size for bytes, a plain number for counts.
-pub(crate) fn parse_number(kind: Kind, text: &str) -> Result<u64, MeasureError> {
+fn parse_number(kind: Kind, text: &str) -> Result<u64, MeasureError> {
     let text = text.trim();
     let not_a_number = |expected| MeasureError::NotANumber { expected, found: text.to_owned() };
     match kind {

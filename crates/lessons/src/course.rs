@@ -24,7 +24,20 @@ macro_rules! lesson {
     };
 }
 
-const LESSONS: [LessonFile; 1] = [lesson!("01", "reserved")];
+const LESSONS: [LessonFile; 12] = [
+    lesson!("01", "tensor"),
+    lesson!("02", "reserved"),
+    lesson!("03", "cache"),
+    lesson!("04", "rounding"),
+    lesson!("05", "splits"),
+    lesson!("06", "peaks"),
+    lesson!("07", "fragmentation"),
+    lesson!("08", "settings"),
+    lesson!("09", "streams"),
+    lesson!("10", "pools"),
+    lesson!("11", "training"),
+    lesson!("12", "oom-message"),
+];
 
 /// The glossary of all lessons.
 ///

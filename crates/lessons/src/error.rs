@@ -166,7 +166,9 @@ pub enum MeasureError {
         found: String,
     },
     /// Words behind a quantity name no moment.
-    #[error("expected \"before\", \"at \\\"a label\\\"\" or \"after a_tensor\", found \"{found}\"")]
+    #[error(
+        "expected \"before\", \"at \\\"a label\\\"\", \"on \\\"a card\\\"\" or \"after a_tensor\", found \"{found}\""
+    )]
     UnknownMoment {
         /// The words.
         found: String,
@@ -204,6 +206,12 @@ pub enum MeasureError {
     NoLabel {
         /// The label.
         label: String,
+    },
+    /// The lesson has no such card.
+    #[error("no card has the title \"{title}\"")]
+    NoCard {
+        /// The title.
+        title: String,
     },
     /// The workload has no such tensor.
     #[error("no request before this moment allocates \"{name}\"")]

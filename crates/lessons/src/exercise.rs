@@ -253,8 +253,8 @@ impl Exercise {
         let settings =
             RunSettings { title: String::new(), config: self.config.clone(), capacity: self.capacity };
         let recording = run(&workload, &settings, &mut |_| ControlFlow::Continue(()))?;
-        let stretch =
-            Stretch { workload: &workload, recording: &recording, from: 0, to: recording.step_count() };
+        let to = recording.step_count();
+        let stretch = Stretch { workload: &workload, recording: &recording, from: 0, to, cards: &[] };
         let goals: Vec<_> = self.goals.iter().map(|goal| goal.grade(&self.workload, &stretch)).collect();
         let missed: Vec<&str> =
             goals.iter().filter(|goal| !goal.is_met).map(|goal| goal.because.as_str()).collect();

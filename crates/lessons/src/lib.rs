@@ -53,8 +53,8 @@
 //! Any other block is shown as it is. In blocks of `key: value`, a line that begins with a space goes on with the value.
 //!
 //! *Values* stand in braces, `{{` is a brace: a quantity, perhaps behind `exact` (to the byte) or `change of` (since the card's
-//! beginning), perhaps before a moment: `before` (the card's beginning), `at "Label"` (the end of a card or label), `after x` (the
-//! request for `x`); else the end of the card. Quantities are `requested`, `rounding`, `allocated`, `pending`, `active`, `cached`,
+//! beginning), perhaps before a moment: `before` (the card's beginning), `at "Label"` (the end of a card or label of this run), `on "Title"` (the end
+//! of a card, in its own run), `after x` (the request for `x`); else the end of the card. Quantities are `requested`, `rounding`, `allocated`, `pending`, `active`, `cached`,
 //! `reserved`, `free`, `capacity`, `peak_allocated`, `peak_reserved` (which `reset_peak` resets), `most_allocated`,
 //! `most_reserved` (which nothing resets), `largest_cached`, `segments`, `cached_blocks`, `tensors`, `device_allocs`, `device_frees`,
 //! `device_calls`, `retries`, `oom`, `block x` and `size x` of a tensor, `message` (of the last out-of-memory error) and

@@ -26,6 +26,8 @@ enum Moment {
     Label(String),
     /// After the last request that allocates this tensor.
     Tensor(String),
+    /// The end of the card with this title, in its own run.
+    Card(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +83,17 @@ pub(crate) struct Stretch<'a> {
     pub(crate) recording: &'a Recording,
     pub(crate) from: usize,
     pub(crate) to: usize,
+    /// All cards of the lesson, to be asked about; none in an exercise.
+    pub(crate) cards: &'a [CardEnd<'a>],
+}
+
+/// Where a card ends.
+#[derive(Clone, Debug)]
+pub(crate) struct CardEnd<'a> {
+    pub(crate) title: String,
+    pub(crate) workload: &'a Workload,
+    pub(crate) recording: &'a Recording,
+    pub(crate) step: usize,
 }
 
 impl Measure {
@@ -114,6 +127,13 @@ impl Measure {
 
     /// What it comes to in the stretch.
     pub(crate) fn answer(&self, stretch: &Stretch<'_>) -> Result<Answer, MeasureError> {
+        if let Moment::Card(title) = &self.moment {
+            let card = stretch.cards.iter().find(|card| card.title == *title);
+            let card = card.ok_or_else(|| MeasureError::NoCard { title: title.clone() })?;
+            let &CardEnd { workload, recording, step, .. } = card;
+            let there = Stretch { workload, recording, from: step, to: step, cards: &[] };
+            return Self { moment: Moment::Here, ..self.clone() }.answer(&there);
+        }
         let step = self.step(stretch)?;
         let now = self.at(stretch, step)?;
         match self.form {
@@ -140,7 +160,7 @@ impl Measure {
     /// How many steps are complete at its moment.
     fn step(&self, stretch: &Stretch<'_>) -> Result<usize, MeasureError> {
         match &self.moment {
-            Moment::Here => Ok(stretch.to),
+            Moment::Here | Moment::Card(_) => Ok(stretch.to),
             Moment::Before => Ok(stretch.from),
             Moment::Label(label) => {
                 let labels = stretch.workload.labels();
@@ -187,11 +207,14 @@ fn split_moment(text: &str) -> Result<(&str, Moment), MeasureError> {
     if let Some(words) = text.strip_suffix(" before") {
         return Ok((words.trim_end(), Moment::Before));
     }
-    if let Some((words, label)) = text.split_once(" at ") {
-        let label = label.trim();
-        let unknown = || MeasureError::UnknownMoment { found: format!("at {label}") };
-        let quoted = label.strip_prefix('"').and_then(|label| label.strip_suffix('"')).ok_or_else(unknown)?;
-        return Ok((words.trim_end(), Moment::Label(quoted.to_owned())));
+    for (word, moment) in [("at", Moment::Label as fn(String) -> Moment), ("on", Moment::Card)] {
+        if let Some((words, title)) = text.split_once(&format!(" {word} ")) {
+            let title = title.trim();
+            let unknown = || MeasureError::UnknownMoment { found: format!("{word} {title}") };
+            let quoted =
+                title.strip_prefix('"').and_then(|title| title.strip_suffix('"')).ok_or_else(unknown)?;
+            return Ok((words.trim_end(), moment(quoted.to_owned())));
+        }
     }
     if let Some((words, name)) = text.split_once(" after ") {
         return Ok((words.trim_end(), Moment::Tensor(name.trim().to_owned())));
@@ -314,7 +337,7 @@ impl std::fmt::Display for Measure {
         match &self.moment {
             Moment::Here => Ok(()),
             Moment::Before => f.write_str(" before"),
-            Moment::Label(label) => write!(f, " at the end of \"{label}\""),
+            Moment::Label(label) | Moment::Card(label) => write!(f, " at the end of \"{label}\""),
             Moment::Tensor(name) => write!(f, " after the request for {name}"),
         }
     }

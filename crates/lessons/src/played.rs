@@ -6,11 +6,11 @@ use blockyard_workload::Workload;
 
 use crate::error::{LessonError, LessonErrorKind, Position};
 use crate::exercise::Exercise;
-use crate::lesson::{Lesson, Script};
+use crate::lesson::{CardText, Lesson, Script};
 use crate::markdown::fill_part;
-use crate::measure::Stretch;
+use crate::measure::{CardEnd, Stretch};
 use crate::question::Question;
-use crate::text::{Block, Inline};
+use crate::text::{Block, Inline, plain};
 
 /// A lesson whose workloads have run, with every value and every answer.
 #[derive(Clone, Debug)]
@@ -66,6 +66,7 @@ impl Lesson {
     /// A value that has no answer, a question that has none or several right choices, with the place in the file.
     pub fn play(&self) -> Result<PlayedLesson, LessonError> {
         let runs = self.runs.iter().map(|script| play(&self.title, script)).collect::<Result<Vec<_>, _>>()?;
+        let ends: Vec<CardEnd<'_>> = self.cards.iter().filter_map(|card| card_end(card, &runs)).collect();
         let mut cards = Vec::new();
         for card in &self.cards {
             let Some(run) = runs.get(card.run) else { continue };
@@ -74,6 +75,7 @@ impl Lesson {
                 recording: &run.recording,
                 from: card.steps.start,
                 to: card.steps.end,
+                cards: &ends,
             };
             cards.push(PlayedCard {
                 title: card.title.clone(),
@@ -92,6 +94,12 @@ impl Lesson {
             cards,
         })
     }
+}
+
+fn card_end<'a>(card: &CardText, runs: &'a [PlayedRun]) -> Option<CardEnd<'a>> {
+    let run = runs.get(card.run)?;
+    let (workload, recording) = (&run.workload, &run.recording);
+    Some(CardEnd { title: plain(&card.title), workload, recording, step: card.steps.end })
 }
 
 fn play(title: &str, script: &Script) -> Result<PlayedRun, LessonError> {

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use blockyard_figure::BreakdownClass;
+use blockyard_figure::Term;
 
 /// What a lesson asks the allocator for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -169,22 +169,21 @@ impl Quantity {
         TABLE.iter().find(|row| row.0 == self).map_or("", |row| row.3)
     }
 
-    /// The classes of bytes that add up to it, for figures that point at it; empty where it is no sum of classes.
+    /// The term of the figures that it is, so that they can point at it.
     #[must_use]
-    pub fn classes(self) -> &'static [BreakdownClass] {
-        use BreakdownClass::{Cached, Free, Pending, Requested, Rounding};
-        match self {
-            Self::Requested => &[Requested],
-            Self::Rounding => &[Rounding],
-            Self::Allocated => &[Requested, Rounding],
-            Self::Pending => &[Pending],
-            Self::Active => &[Requested, Rounding, Pending],
-            Self::Cached => &[Cached],
-            Self::Reserved => &[Requested, Rounding, Pending, Cached],
-            Self::Free => &[Free],
-            Self::Capacity => &[Requested, Rounding, Pending, Cached, Free],
-            _ => &[],
-        }
+    pub fn term(self) -> Option<Term> {
+        Some(match self {
+            Self::Requested => Term::Requested,
+            Self::Rounding => Term::Rounding,
+            Self::Allocated => Term::Allocated,
+            Self::Pending => Term::Pending,
+            Self::Cached | Self::LargestCached => Term::Cached,
+            Self::Reserved => Term::Reserved,
+            Self::Free => Term::Free,
+            Self::PeakAllocated | Self::MostAllocated => Term::MaxAllocated,
+            Self::PeakReserved | Self::MostReserved => Term::MaxReserved,
+            _ => return None,
+        })
     }
 
     /// Whether it is about one tensor, which its name must be followed by.

@@ -1,7 +1,7 @@
 use blockyard_record::Bytes;
 use thiserror::Error;
 
-use crate::condition::{Condition, parse_number};
+use crate::condition::Condition;
 use crate::document::{Fence, Field};
 use crate::error::{LessonError, LessonErrorKind, Position};
 use crate::lesson::fields;
@@ -109,6 +109,7 @@ impl Question {
 }
 
 /// A size as a reader types it.
+#[derive(Clone, Copy, Debug)]
 struct SizeAnswer {
     bytes: f64,
     unit: f64,
@@ -160,7 +161,7 @@ pub(crate) struct QuestionText {
 enum Asked {
     Measure(Measure, Position),
     /// The choices as they are written, and as numbers.
-    Numbers(Measure, Position, Vec<(String, u64)>),
+    Numbers(Measure, Position, Vec<(String, Numeral)>),
     Conditions(Vec<(Condition, Vec<Piece>, Position)>),
 }
 
@@ -174,12 +175,8 @@ impl QuestionText {
             (Some(field), None, 0) => Asked::Measure(measure(field)?, field.at),
             (Some(field), Some(choices), 0) => {
                 let measure = measure(field)?;
-                let numbers = choices.value.split(',').map(|choice| {
-                    let number = parse_number(measure.quantity.kind(), choice);
-                    number
-                        .map(|number| (choice.trim().to_owned(), number))
-                        .map_err(|error| choices.at.at(LessonErrorKind::Measure(error)))
-                });
+                let numbers =
+                    choices.value.split(',').map(|choice| numeral(choices, &measure, choice.trim()));
                 let numbers = numbers.collect::<Result<Vec<_>, _>>()?;
                 Asked::Numbers(measure, field.at, numbers)
             }
@@ -222,7 +219,7 @@ impl Asked {
                 let answer = ask(measure, *at, stretch)?;
                 let choices = numbers.iter().map(|(text, number)| Choice {
                     text: vec![Inline::Text(text.clone())],
-                    is_right: answer.number() == Some(*number),
+                    is_right: number.is(&answer),
                 });
                 (choices.collect::<Vec<_>>(), answer.to_string())
             }
@@ -249,6 +246,36 @@ impl Asked {
         };
         Ok((Answers::Choices(choices), words))
     }
+}
+
+/// A number among the choices of a question.
+#[derive(Clone, Debug)]
+enum Numeral {
+    Size(SizeAnswer),
+    Count(u64),
+}
+
+impl Numeral {
+    fn is(&self, answer: &Answer) -> bool {
+        match (self, answer) {
+            (Self::Size(size), Answer::Bytes(bytes)) => size.is_near(*bytes),
+            (Self::Count(count), Answer::Count(found)) => count == found,
+            _ => false,
+        }
+    }
+}
+
+fn numeral(field: &Field, measure: &Measure, text: &str) -> Result<(String, Numeral), LessonError> {
+    let expected = match measure.quantity.kind() {
+        Kind::Bytes => "a size such as \"3 MiB\"",
+        Kind::Count | Kind::Text => "a number",
+    };
+    let unexpected = || LessonErrorKind::Unexpected { expected, found: text.to_owned() };
+    let number = match measure.quantity.kind() {
+        Kind::Bytes => SizeAnswer::parse(text).ok().map(Numeral::Size),
+        Kind::Count | Kind::Text => text.parse().ok().map(Numeral::Count),
+    };
+    Ok((text.to_owned(), number.ok_or_else(|| field.at.at(unexpected()))?))
 }
 
 fn ask(measure: &Measure, at: Position, stretch: &Stretch<'_>) -> Result<Answer, LessonError> {

@@ -10,6 +10,7 @@
 mod autopsy;
 mod bench;
 mod device;
+mod lesson;
 mod pipes;
 mod play;
 mod run;

@@ -103,22 +103,25 @@ fn every_solution_belongs_to_a_lesson() {
     assert_eq!(names, expected);
 }
 
-/// The constants of PyTorch's allocator that its documentation names: the smallest block, the border between the pools, the segments
-/// of both, the smallest request with a segment of its own.
-const CONSTANTS: [Bytes; 5] = [Bytes::new(512), Bytes::mib(1), Bytes::mib(2), Bytes::mib(10), Bytes::mib(20)];
+/// The constants of PyTorch's allocator that its documentation names: the smallest block, the border between the pools, the
+/// segments of both, the smallest request with a segment of its own. And the KiB, which a lesson explains.
+const CONSTANTS: [Bytes; 6] =
+    [Bytes::new(512), Bytes::kib(1), Bytes::mib(1), Bytes::mib(2), Bytes::mib(10), Bytes::mib(20)];
 
 #[test]
 fn a_number_of_bytes_that_is_written_by_hand_is_a_constant_or_a_request() {
     for lesson in played() {
-        let mut known: BTreeSet<Bytes> = CONSTANTS.into();
+        let mut known: BTreeSet<String> = CONSTANTS.map(|size| size.to_string()).into();
         let starts = lesson.cards.iter().filter_map(|card| card.exercise.as_ref());
         let starts: Vec<_> = starts.map(|exercise| Workload::parse(exercise.start()).unwrap()).collect();
         for workload in lesson.runs.iter().map(|run| &run.workload).chain(&starts) {
             known.extend(workload.requests().iter().filter_map(|request| match request {
-                Request::Allocate { size, .. } => Some(*size),
+                Request::Allocate { size, .. } => Some(size.to_string()),
                 _ => None,
             }));
         }
+        let goals = lesson.cards.iter().filter_map(|card| card.exercise.as_ref()).flat_map(|it| &it.goals);
+        known.extend(goals.flat_map(|goal| sizes(&goal.to_string())));
         for text in texts(&lesson) {
             for size in sizes(&by_hand(text)) {
                 assert!(known.contains(&size), "{}: {size} is typed by hand: {}", lesson.id, plain(text));
@@ -159,19 +162,22 @@ fn by_hand(text: &[Inline]) -> String {
         .collect()
 }
 
-fn sizes(text: &str) -> Vec<Bytes> {
+/// The sizes in a text, as they print.
+fn sizes(text: &str) -> Vec<String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let pairs = words.windows(2).filter_map(|pair| {
         let unit = pair[1].trim_end_matches(|character: char| !character.is_ascii_alphabetic());
         let unit = if unit == "bytes" { "B" } else { unit };
-        parse_size(&format!("{} {unit}", pair[0].replace(',', ""))).ok()
+        let is_size = pair[0].starts_with(|first: char| first.is_ascii_digit()) && unit.ends_with('B');
+        let size = format!("{} {unit}", pair[0].replace(',', ""));
+        is_size.then(|| parse_size(&size).map_or(size, |size| size.to_string()))
     });
     pairs.collect()
 }
 
 #[test]
 fn sizes_by_hand_are_found() {
-    assert_eq!(sizes("it has 3 MiB, not 400,000 bytes."), [Bytes::mib(3), Bytes::new(400_000)]);
+    assert_eq!(sizes("it has 3 MiB, not 400,000 bytes, and 1.21 KiB."), ["3 MiB", "390.62 KiB", "1.21 KiB"]);
 }
 
 #[test]
@@ -223,4 +229,26 @@ fn the_same_lesson_always_says_the_same() {
     for (one, other) in played().iter().zip(played()) {
         assert_eq!(format!("{:?}", one.cards), format!("{:?}", other.cards));
     }
+}
+
+#[test]
+fn the_page_for_teachers_lists_every_lesson_and_its_example_is_one() {
+    let teaching = std::fs::read_to_string(folder("docs/teaching.md")).unwrap();
+    for (index, file) in lessons().iter().enumerate() {
+        let lesson = Lesson::parse(file.text).unwrap();
+        let row = format!(
+            "| `{}` | [{}](../web/lessons/{:02}-{}.md) | {} |",
+            lesson.id(),
+            lesson.title(),
+            index + 1,
+            lesson.id(),
+            lesson.summary()
+        );
+        assert!(teaching.contains(&row), "no row {row}");
+    }
+    let example = teaching.split("````markdown\n").nth(1).and_then(|rest| rest.split("````").next()).unwrap();
+    let lesson = Lesson::parse(example).unwrap().play().unwrap();
+    let exercise = lesson.cards[1].exercise.as_ref().unwrap();
+    assert!(!exercise.grade(exercise.start()).unwrap().is_passed);
+    assert!(exercise.grade(&exercise.with_region("a = alloc 4 MiB")).unwrap().is_passed);
 }

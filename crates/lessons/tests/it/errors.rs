@@ -98,7 +98,7 @@ fn cards_are_checked() {
         line 9, column 2: there is no quantity "nothing": known are requested, rounding, allocated, pending, active, cached, reserved, free, capacity, peak_allocated, peak_reserved, most_allocated, most_reserved, largest_cached, segments, cached_blocks, tensors, device_allocs, device_frees, device_calls, retries, oom, block, size, message
         line 9, column 2: there is no quantity "reserved of a": known are requested, rounding, allocated, pending, active, cached, reserved, free, capacity, peak_allocated, peak_reserved, most_allocated, most_reserved, largest_cached, segments, cached_blocks, tensors, device_allocs, device_frees, device_calls, retries, oom, block, size, message
         line 9, column 2: "block" needs the name of a tensor behind it
-        line 9, column 2: expected "before", "at \"a label\"" or "after a_tensor", found "at noon"
+        line 9, column 2: expected "before", "at \"a label\"", "on \"a card\"" or "after a_tensor", found "at noon"
         line 9, column 2: no request before this moment allocates "b"
         line 9, column 2: no request before this moment fails
         line 9, column 1: this "```" is never closed

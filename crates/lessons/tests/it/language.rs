@@ -54,7 +54,7 @@ fn a_block_with_settings_begins_a_new_run_and_rerun_repeats_the_last_one() {
     let lesson = play(
         "## One\n{reserved}\n```workload\na = alloc 3 MiB\n```\n\
          ## Two\n{reserved}\n```rerun settings=expandable_segments:True\n```\n\
-         ## Three\n{reserved} of {capacity}\n```workload capacity=128MiB\nb = alloc 30 MiB\n```\n\
+         ## Three\n{reserved} of {capacity}, not {capacity on \"Two\"}\n```workload capacity=128MiB\nb = alloc 30 MiB\n```\n\
          ## Four\n{reserved}\n```workload\nc = alloc 30 MiB\n```\n",
     );
     assert_eq!(lesson.cards.iter().map(|card| card.run).collect::<Vec<_>>(), [0, 1, 2, 2]);
@@ -62,7 +62,7 @@ fn a_block_with_settings_begins_a_new_run_and_rerun_repeats_the_last_one() {
     assert_eq!(lesson.runs[1].text, lesson.runs[0].text);
     assert_eq!(
         (0..4).map(|card| body(&lesson, card)).collect::<Vec<_>>(),
-        ["20 MiB", "20 MiB", "30 MiB of 128 MiB", "60 MiB"]
+        ["20 MiB", "20 MiB", "30 MiB of 128 MiB, not 64 MiB", "60 MiB"]
     );
 }
 

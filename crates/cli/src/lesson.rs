@@ -1,0 +1,225 @@
+mod handout;
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, anyhow};
+use blockyard_figure::{breakdown_text, map_text};
+use blockyard_lessons::{
+    Answers, Block, Exercise, Inline, Lesson, PlayedCard, PlayedLesson, Question, lessons, plain,
+};
+use blockyard_record::MemoryState;
+
+use crate::options::LessonOptions;
+use crate::output;
+
+/// How wide text is in the terminal, in characters.
+const WIDTH: usize = 96;
+
+pub(crate) fn lesson(options: &LessonOptions) -> anyhow::Result<ExitCode> {
+    let Some(name) = &options.lesson else {
+        list()?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let lesson = open(name)?;
+    if let Some(path) = &options.handout {
+        let html = handout::handout(&lesson)?;
+        std::fs::write(path, html).with_context(|| path.display().to_string())?;
+        eprintln!("{}", path.display());
+        return Ok(ExitCode::SUCCESS);
+    }
+    if options.start {
+        let mut out = output::stdout();
+        out.write_all(exercise(&lesson)?.start().as_bytes())?;
+        out.flush()?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(path) = &options.check {
+        return check(exercise(&lesson)?, path);
+    }
+    print(&lesson)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The lesson with this id, or in this file, once it has run.
+fn open(name: &str) -> anyhow::Result<PlayedLesson> {
+    let path = Path::new(name);
+    let ours = lessons().iter().find(|file| file.id == name && !path.exists());
+    let text = if let Some(file) = ours {
+        file.text.to_owned()
+    } else {
+        let ids: Vec<&str> = lessons().iter().map(|file| file.id).collect();
+        let what = || format!("{name} (neither a lesson's file nor one of the lessons {})", ids.join(", "));
+        String::from_utf8(output::read(path).with_context(what)?)
+            .map_err(|_| anyhow!("{name}: not a text"))?
+    };
+    let lesson = Lesson::parse(&text).and_then(|lesson| lesson.play());
+    lesson.map_err(|error| anyhow!("{name}: {error}"))
+}
+
+fn exercise(lesson: &PlayedLesson) -> anyhow::Result<&Exercise> {
+    let mut exercises = lesson.cards.iter().filter_map(|card| card.exercise.as_ref());
+    exercises.next().ok_or_else(|| anyhow!("{} has no exercise", lesson.id))
+}
+
+fn list() -> anyhow::Result<()> {
+    let mut out = output::stdout();
+    for (index, file) in lessons().iter().enumerate() {
+        let lesson = Lesson::parse(file.text).map_err(|error| anyhow!("{}: {error}", file.id))?;
+        let text = format!("{:>2}. {:<14} {}", index + 1, lesson.id(), lesson.title());
+        output::line(&mut out, &text)?;
+        output::line(&mut out, &format!("    {:<14} {}", "", lesson.summary()))?;
+    }
+    output::line(&mut out, "\nblockyard lesson ID reads one, --start and --check are for its exercise.")?;
+    out.flush()?;
+    Ok(())
+}
+
+fn check(exercise: &Exercise, path: &Path) -> anyhow::Result<ExitCode> {
+    let name = path.display();
+    let text = String::from_utf8(output::read(path)?).map_err(|_| anyhow!("{name}: not a text"))?;
+    let grade = exercise.grade(&text).map_err(|error| anyhow!("{name}: {error}"))?;
+    let mut out = output::stdout();
+    for goal in &grade.goals {
+        let mark = if goal.is_met { "met   " } else { "missed" };
+        output::line(&mut out, &format!("{mark} {}: {}", goal.goal, goal.because))?;
+    }
+    output::line(&mut out, if grade.is_passed { "Passed." } else { "Not yet." })?;
+    out.flush()?;
+    Ok(if grade.is_passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn print(lesson: &PlayedLesson) -> anyhow::Result<()> {
+    let mut out = output::stdout();
+    output::line(&mut out, &format!("{}\n{}\n", lesson.title, lesson.summary))?;
+    for (index, card) in lesson.cards.iter().enumerate() {
+        let text = card_text(lesson, card, index)?;
+        output::line(&mut out, &text)?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn card_text(lesson: &PlayedLesson, card: &PlayedCard, index: usize) -> anyhow::Result<String> {
+    let mut text = format!("== {}. {} ==\n\n", index + 1, plain(&card.title));
+    if let Some(question) = &card.question {
+        text.push_str(&wrapped("? ", &plain(&question.text)));
+        text.push_str(&choices(question));
+        text.push('\n');
+    }
+    if card.exercise.is_none() {
+        let (state, recording) = moment(lesson, card, card.steps.end)?;
+        text.push_str(&map_text(&state, recording));
+        text.push_str(&wrapped("", &breakdown_text(&state)));
+        text.push('\n');
+    }
+    if let Some(question) = &card.question {
+        let stop = if question.right.ends_with(['.', '?', '!']) { "" } else { "." };
+        let answer = format!("{}{stop} {}", question.right, plain(&question.because));
+        let _ = writeln!(text, "{}", wrapped("! ", &answer));
+    }
+    for block in &card.body {
+        match block {
+            Block::Paragraph(words) => text.push_str(&wrapped("", &plain(words))),
+            Block::List(items) => {
+                for item in items {
+                    text.push_str(&wrapped("- ", &plain(item)));
+                }
+            }
+            Block::Code { text: code, .. } => code.lines().for_each(|line| {
+                let _ = writeln!(text, "    {line}");
+            }),
+        }
+        text.push('\n');
+    }
+    if let Some(exercise) = &card.exercise {
+        text.push_str(&exercise_text(&lesson.id, exercise));
+    }
+    Ok(text)
+}
+
+fn exercise_text(id: &str, exercise: &Exercise) -> String {
+    let mut text = format!("The device has {}", exercise.capacity);
+    if !exercise.settings.is_empty() {
+        let _ = write!(text, ", the settings are {}", exercise.settings);
+    }
+    text.push_str(".\n\n");
+    for line in exercise.start().lines() {
+        let _ = writeln!(text, "    {line}");
+    }
+    text.push_str("\nGoals:\n");
+    for goal in &exercise.goals {
+        text.push_str(&wrapped("- ", &goal.to_string()));
+    }
+    text.push_str("\nHints:\n");
+    for hint in &exercise.hints {
+        text.push_str(&wrapped("- ", &plain(hint)));
+    }
+    let _ = writeln!(
+        text,
+        "\nblockyard lesson {id} --start > mine.workload; blockyard lesson {id} --check mine.workload"
+    );
+    text
+}
+
+/// The memory after so many steps of a card's run, and the recording that names its blocks.
+fn moment<'a>(
+    lesson: &'a PlayedLesson,
+    card: &PlayedCard,
+    step: usize,
+) -> anyhow::Result<(MemoryState, &'a blockyard_record::Recording)> {
+    let run = lesson.runs.get(card.run).ok_or_else(|| anyhow!("a card without a run"))?;
+    let last = step.checked_sub(1).and_then(|step| run.recording.step(step));
+    let state = run.recording.state_at(last.map_or(0, |step| step.end))?;
+    Ok((state, &run.recording))
+}
+
+fn choices(question: &Question) -> String {
+    let texts: Vec<&[Inline]> = match &question.answers {
+        Answers::Choices(choices) => choices.iter().map(|choice| choice.text.as_slice()).collect(),
+        Answers::Bytes(_) | Answers::Count(_) => Vec::new(),
+    };
+    let lines =
+        texts.iter().enumerate().map(|(index, text)| wrapped(&format!("  {}) ", index + 1), &plain(text)));
+    lines.collect()
+}
+
+/// The text in lines of at most [`WIDTH`] characters, the first behind `mark` and the others as far in.
+fn wrapped(mark: &str, text: &str) -> String {
+    let indent = mark.chars().count();
+    let mut out = mark.to_owned();
+    let mut column = indent;
+    for (index, word) in text.split_whitespace().enumerate() {
+        let length = word.chars().count();
+        if index > 0 && column + 1 + length > WIDTH {
+            out.push('\n');
+            out.extend(std::iter::repeat_n(' ', indent));
+            column = indent;
+        } else if index > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += length;
+    }
+    out.push('\n');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_wrapped_behind_its_mark() {
+        let text = wrapped("- ", &"word ".repeat(40));
+        assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");
+        assert!(
+            text.starts_with("- word word") && text.lines().nth(1).unwrap().starts_with("  word"),
+            "{text}"
+        );
+        assert_eq!(text.matches("word").count(), 40);
+    }
+}

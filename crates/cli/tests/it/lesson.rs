@@ -1,0 +1,94 @@
+//! Lessons in the terminal: reading, checking an answer, the handout.
+
+use std::path::Path;
+
+use crate::{blockyard, blockyard_with_input, file};
+
+#[test]
+fn all_lessons_are_listed_and_each_can_be_read() {
+    let list = blockyard(["lesson"]);
+    assert_eq!((list.status, list.err.as_str()), (0, ""));
+    assert!(list.out.starts_with(" 1. tensor         What a tensor costs\n"), "{}", list.out);
+    assert!(list.out.contains("\n12. oom-message "), "{}", list.out);
+    let read = blockyard(["lesson", "reserved"]);
+    assert_eq!((read.status, read.err.as_str()), (0, ""));
+    for text in [
+        "== 2. A small tensor takes a large segment ==",
+        "  3) 20 MiB\n",
+        "! 20 MiB. A request of more than 1 MiB",
+        "L default     20 MiB [####a####|...",
+        "Allocated 3 MiB (peak 3 MiB), reserved 20 MiB (peak 20 MiB).",
+        "- the number of segments is at most 1\n",
+    ] {
+        assert!(read.out.contains(text), "{text}: {}", read.out);
+    }
+    assert!(read.out.lines().all(|line| line.chars().count() <= 100), "{}", read.out);
+}
+
+#[test]
+fn a_solution_is_graded_and_the_exit_status_says_the_verdict() {
+    let start = blockyard(["lesson", "fragmentation", "--start"]);
+    assert_eq!(start.status, 0);
+    let failed = blockyard_with_input(["lesson", "fragmentation", "--check", "-"], &start.out);
+    assert_eq!(failed.status, 1, "{}", failed.err);
+    assert!(
+        failed.out.starts_with(
+            "missed the request for large passes: the request for large fails: out of memory: 40 MiB need"
+        ),
+        "{}",
+        failed.out
+    );
+    assert!(failed.out.ends_with("\nNot yet.\n"), "{}", failed.out);
+    let solution =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/lessons/fragmentation.workload");
+    let passed = blockyard(["lesson", "fragmentation", "--check", solution.to_str().unwrap()]);
+    assert_eq!(passed.status, 0, "{}", passed.err);
+    assert!(passed.out.ends_with("\nPassed.\n"), "{}", passed.out);
+    let locked = blockyard_with_input(["lesson", "fragmentation", "--check", "-"], "large = alloc 40 MiB\n");
+    assert_eq!(locked.status, 2);
+    assert_eq!(
+        locked.err,
+        "error: -: line 1 belongs to the task and was changed: it reads \"# edit from here\"\n"
+    );
+}
+
+#[test]
+fn a_handout_holds_the_figures_and_needs_nothing_else() {
+    let out = file("handout.html", "");
+    let called = blockyard(["lesson", "splits", "--handout", &out]);
+    assert_eq!(called.status, 0, "{}", called.err);
+    let html = std::fs::read_to_string(&out).unwrap();
+    assert_eq!(
+        html.matches("<svg ").count() - html.matches("<svg x=").count(),
+        9,
+        "a figure a card, and one behind each of four answers"
+    );
+    assert_eq!(html.matches("<section").count(), html.matches("</section>").count());
+    assert!(html.contains("<h2>Answers</h2>") && html.contains("<strong>9 MiB</strong>"));
+    assert!(!html.contains("<script") && !html.contains("src=") && !html.contains("href="));
+}
+
+#[test]
+fn a_file_of_ones_own_is_a_lesson_and_its_errors_have_a_place() {
+    let text = "---\nid: own\ntitle: My own\nsummary: S.\ncapacity: 64 MiB\n---\n## One\nReserved: {reserved}.\n```workload\na = alloc 3 MiB\n```\n";
+    let own = file("own.md", text);
+    let called = blockyard(["lesson", &own]);
+    assert_eq!(called.status, 0, "{}", called.err);
+    assert!(called.out.contains("Reserved: 20 MiB.\n"), "{}", called.out);
+    let wrong = file("wrong.md", text.replace("{reserved}", "{lost}"));
+    let called = blockyard(["lesson", &wrong]);
+    assert_eq!(called.status, 2);
+    assert!(
+        called.err.contains("wrong.md: line 8, column 12: there is no quantity \"lost\""),
+        "{}",
+        called.err
+    );
+    let called = blockyard(["lesson", &own, "--start"]);
+    assert_eq!((called.status, called.err.as_str()), (2, "error: own has no exercise\n"));
+    let called = blockyard(["lesson", "nothing-like-it"]);
+    assert!(
+        called.err.contains("neither a lesson's file nor one of the lessons tensor, reserved,"),
+        "{}",
+        called.err
+    );
+}
