@@ -53,6 +53,11 @@ impl TraceAction {
         (Self::OutOfMemory, "oom"),
     ];
 
+    /// All actions.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::NAMES.iter().map(|(action, _)| *action)
+    }
+
     /// The action with PyTorch's name, if there is one.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {

@@ -10,15 +10,22 @@
 // Its C functions are exported with this library; nothing of it is called from here.
 use blockyard_torch_plugin as _;
 
+mod arrow;
 mod command;
 mod error;
+mod file;
+mod signals;
 
 use pyo3::prelude::*;
 
 #[pymodule]
 mod _native {
     #[pymodule_export]
+    use crate::arrow::Table;
+    #[pymodule_export]
     use crate::command::command;
     #[pymodule_export]
     use crate::error::BlockyardError;
+    #[pymodule_export]
+    use crate::file::{SnapshotData, open_bytes, open_path};
 }

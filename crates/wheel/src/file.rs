@@ -1,0 +1,207 @@
+//! What PyTorch wrote, opened once and asked many times.
+
+use std::fs::File;
+use std::io::{BufReader, Cursor, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, UInt32Array, UInt64Array};
+use blockyard_pytorch::snapshot::{self, DeviceSnapshot, SnapshotFile};
+use blockyard_record::{StackId, TraceAction};
+use pyo3::exceptions::{PyIndexError, PyOSError};
+use pyo3::prelude::*;
+
+use crate::arrow::{Table, texts};
+use crate::error::BlockyardError;
+use crate::signals::Signals;
+
+/// One snapshot file.
+#[pyclass(module = "blockyard", frozen)]
+pub(crate) struct SnapshotData {
+    pub(crate) file: SnapshotFile,
+}
+
+/// Reads a snapshot from a file.
+#[pyfunction]
+pub(crate) fn open_path(py: Python<'_>, path: PathBuf) -> PyResult<SnapshotData> {
+    let reader = File::open(&path)
+        .map_err(|error| PyOSError::new_err((error.raw_os_error(), error.to_string(), path.clone())))?;
+    read(py, BufReader::with_capacity(1 << 20, reader))
+}
+
+/// Reads a snapshot from bytes: what a file would hold.
+#[pyfunction]
+pub(crate) fn open_bytes(py: Python<'_>, bytes: Vec<u8>) -> PyResult<SnapshotData> {
+    read(py, Cursor::new(bytes))
+}
+
+fn read(py: Python<'_>, reader: impl Read + Send) -> PyResult<SnapshotData> {
+    let mut signals = Signals::default();
+    let found = py.detach(|| snapshot::read(reader, &mut |_| signals.check()));
+    signals.raised()?;
+    let file = found.map_err(|error| BlockyardError::new_err(text_of(&error)))?;
+    Ok(SnapshotData { file })
+}
+
+/// The message of the error with those of all its causes.
+pub(crate) fn text_of(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    text
+}
+
+#[pymethods]
+impl SnapshotData {
+    /// The indices of the devices that have segments or a trace, ascending.
+    #[getter]
+    fn devices(&self) -> Vec<u32> {
+        self.file.devices.iter().map(|device| device.index).collect()
+    }
+
+    /// What of the file was passed over, in sentences.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        self.file.notes.clone()
+    }
+
+    /// The settings, as `PYTORCH_CUDA_ALLOC_CONF` writes them.
+    #[getter]
+    fn conf(&self) -> &str {
+        &self.file.settings.config
+    }
+
+    /// The trace of the device at `place` of `devices`, an entry a row.
+    fn events(&self, place: usize) -> PyResult<Table> {
+        let trace = &self.device(place)?.trace;
+        let actions: Vec<TraceAction> = TraceAction::all().collect();
+        let action_key = |action: TraceAction| {
+            actions.iter().position(|known| *known == action).and_then(|at| i32::try_from(at).ok())
+        };
+        let address: UInt64Array = trace.iter().map(|entry| Some(entry.entry.addr)).collect();
+        let size: UInt64Array = trace.iter().map(|entry| Some(entry.entry.size.get())).collect();
+        let stream: UInt64Array = trace.iter().map(|entry| Some(entry.entry.stream.get())).collect();
+        let time: UInt64Array =
+            trace.iter().map(|entry| Some(entry.time_us).filter(|time| *time > 0)).collect();
+        Table::new(vec![
+            (
+                "action",
+                texts(
+                    trace.iter().map(|entry| action_key(entry.entry.action)),
+                    actions.iter().map(|action| action.name().to_owned()),
+                )?,
+            ),
+            ("address", Arc::new(address) as ArrayRef),
+            ("size", Arc::new(size)),
+            ("stream", Arc::new(stream)),
+            ("time_us", Arc::new(time)),
+            ("stack", self.stacks(trace.iter().map(|entry| entry.stack))?),
+        ])
+    }
+
+    /// The allocations of the device at `place` of `devices`, by the entry of the trace that made them; those from before the
+    /// trace that are freed in it or live at its end come first, by address.
+    fn allocations(&self, place: usize) -> PyResult<Table> {
+        let rows = lifetimes(self.device(place)?);
+        let column = |part: fn(&Lifetime) -> Option<u64>| {
+            Arc::new(rows.iter().map(part).collect::<UInt64Array>()) as ArrayRef
+        };
+        let entries = |part: fn(&Lifetime) -> Option<u32>| {
+            Arc::new(rows.iter().map(part).collect::<UInt32Array>()) as ArrayRef
+        };
+        Table::new(vec![
+            ("address", column(|row| Some(row.address))),
+            ("size", column(|row| Some(row.size))),
+            ("stream", column(|row| Some(row.stream))),
+            ("allocated_at", entries(|row| row.allocated_at)),
+            ("freed_at", entries(|row| row.freed_at)),
+            ("stack", self.stacks(rows.iter().map(|row| row.stack))?),
+        ])
+    }
+}
+
+impl SnapshotData {
+    pub(crate) fn device(&self, place: usize) -> PyResult<&DeviceSnapshot> {
+        self.file
+            .devices
+            .get(place)
+            .ok_or_else(|| PyIndexError::new_err("there is no such device in the snapshot"))
+    }
+
+    /// Stacks as texts, a line a frame, innermost first; no text for the stack without frames.
+    fn stacks(&self, stacks: impl Iterator<Item = StackId>) -> PyResult<ArrayRef> {
+        let known = &self.file.stacks;
+        let all = (0..u32::try_from(known.len()).unwrap_or(u32::MAX)).map(|number| {
+            let frames = known.frames(StackId::new(number)).map(|frame| {
+                let frame = known.frame(frame);
+                format!("{}:{} {}", frame.filename, frame.line, frame.name)
+            });
+            frames.collect::<Vec<_>>().join("\n")
+        });
+        let keys = stacks.map(|stack| i32::try_from(stack.get()).ok().filter(|_| stack != StackId::EMPTY));
+        texts(keys, all)
+    }
+}
+
+/// One allocation from its request to its free, by entries of the trace.
+struct Lifetime {
+    address: u64,
+    size: u64,
+    stream: u64,
+    allocated_at: Option<u32>,
+    freed_at: Option<u32>,
+    stack: StackId,
+}
+
+fn lifetimes(device: &DeviceSnapshot) -> Vec<Lifetime> {
+    let mut live = std::collections::BTreeMap::new();
+    let (mut before, mut rows) = (Vec::new(), Vec::<Lifetime>::new());
+    for (at, entry) in device.trace.iter().enumerate() {
+        let at = u32::try_from(at).ok();
+        let (address, size, stream) = (entry.entry.addr, entry.entry.size.get(), entry.entry.stream.get());
+        match entry.entry.action {
+            TraceAction::Alloc => {
+                live.insert(address, rows.len());
+                rows.push(Lifetime {
+                    address,
+                    size,
+                    stream,
+                    allocated_at: at,
+                    freed_at: None,
+                    stack: entry.stack,
+                });
+            }
+            TraceAction::FreeRequested => match live.remove(&address).and_then(|row| rows.get_mut(row)) {
+                Some(row) => row.freed_at = at,
+                None => before.push(Lifetime {
+                    address,
+                    size,
+                    stream,
+                    allocated_at: None,
+                    freed_at: at,
+                    stack: StackId::EMPTY,
+                }),
+            },
+            _ => {}
+        }
+    }
+    for segment in &device.segments {
+        let allocated =
+            segment.blocks.iter().filter(|block| block.state == blockyard_record::BlockState::Allocated);
+        before.extend(allocated.filter(|block| !live.contains_key(&block.addr())).map(|block| Lifetime {
+            address: block.addr(),
+            size: block.requested.unwrap_or(block.size).get(),
+            stream: segment.stream.get(),
+            allocated_at: None,
+            freed_at: None,
+            stack: block.stack,
+        }));
+    }
+    before.sort_by_key(|row| (row.address, row.freed_at.unwrap_or(u32::MAX)));
+    before.append(&mut rows);
+    before
+}
