@@ -14,6 +14,8 @@ mod questions;
 mod run;
 mod verify;
 
+pub use questions::ask;
+
 use std::ffi::OsString;
 use std::process::ExitCode;
 

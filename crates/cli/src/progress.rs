@@ -1,12 +1,22 @@
+use std::cell::RefCell;
 use std::ops::ControlFlow;
 
-use blockyard_replay::Progress;
+use blockyard_replay::{OnProgress, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A bar on standard error, for people only: it draws nothing where standard error is not a terminal.
-pub(crate) struct Bar(ProgressBar);
+/// Where progress goes.
+pub(crate) enum Bar<'a> {
+    /// A bar on standard error, for people only: it draws nothing where standard error is not a terminal.
+    Drawn(ProgressBar),
+    /// A caller of this library, who can also cancel.
+    Reported(RefCell<OnProgress<'a>>),
+}
 
-impl Bar {
+impl<'a> Bar<'a> {
+    pub(crate) fn to(on_progress: OnProgress<'a>) -> Self {
+        Self::Reported(RefCell::new(on_progress))
+    }
+
     pub(crate) fn new(name: &str) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template(
@@ -16,18 +26,29 @@ impl Bar {
             bar.set_style(style);
         }
         bar.set_message(name.to_owned());
-        Self(bar)
+        Self::Drawn(bar)
     }
 
     pub(crate) fn report(&self, progress: &Progress) -> ControlFlow<()> {
-        self.0.set_length(progress.total);
-        self.0.set_position(progress.done);
-        ControlFlow::Continue(())
+        match self {
+            Self::Drawn(bar) => {
+                bar.set_length(progress.total);
+                bar.set_position(progress.done);
+                ControlFlow::Continue(())
+            }
+            Self::Reported(on_progress) => match on_progress.try_borrow_mut() {
+                Ok(mut on_progress) => on_progress(progress.clone()),
+                // The caller reports from within its own answer.
+                Err(_) => ControlFlow::Continue(()),
+            },
+        }
     }
 }
 
-impl Drop for Bar {
+impl Drop for Bar<'_> {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        if let Self::Drawn(bar) = self {
+            bar.finish_and_clear();
+        }
     }
 }

@@ -10,10 +10,13 @@ use blockyard_lab::Run;
 use blockyard_pytorch::snapshot::{self, FileKind, file_kind};
 use blockyard_pytorch::{RecordedRun, is_recording};
 use blockyard_record::Bytes;
+use blockyard_replay::OnProgress;
 use blockyard_workload::Workload;
 use blockyard_workload::presets::presets;
+use clap::Parser as _;
 use serde_json::{Value, json};
 
+use crate::options::{Command, Options};
 use crate::output;
 use crate::progress::Bar;
 
@@ -41,6 +44,36 @@ pub(crate) struct Answer {
     /// For people, line by line.
     pub(crate) text: String,
     pub(crate) status: Status,
+}
+
+/// Answers a question about a run as JSON, as the command with `--json` does for a file.
+///
+/// `question` is the command's name, `arguments` are its options without files: `what-if`, `--conf`, `expandable_segments:True`.
+///
+/// # Errors
+///
+/// The command's own: a wrong option, a question that cannot be answered, work that `on_progress` cancelled.
+pub fn ask(
+    run: &Run,
+    question: &str,
+    arguments: &[String],
+    on_progress: OnProgress,
+) -> anyhow::Result<Value> {
+    let words = ["blockyard", question].into_iter().chain(arguments.iter().map(String::as_str));
+    // Commands want a file; this one is never opened.
+    let options = Options::try_parse_from(words.chain(["--", "-"]))?;
+    let bar = Bar::to(on_progress);
+    let answer = match &options.command {
+        Command::WhatIf(options) => what_if::answer(run, &bar, options),
+        Command::Search(options) => search::answer(run, &bar, options),
+        Command::Autopsy(options) => autopsy::answer(run, &bar, options),
+        _ => Err(anyhow!("{question} is not a question about a run")),
+    }?;
+    let mut value = json!({"version": VERSION, "run": run.name});
+    if let (Some(all), Value::Object(own)) = (value.as_object_mut(), answer.json) {
+        all.extend(own);
+    }
+    Ok(value)
 }
 
 /// Asks about each file in turn, and writes each answer as soon as it is there.

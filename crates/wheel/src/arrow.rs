@@ -52,11 +52,7 @@ impl Table {
         drop(requested_schema);
         let schema = self.batch.schema();
         let batches = RecordBatchIterator::new([Ok::<_, ArrowError>(self.batch.clone())], schema);
-        PyCapsule::new_with_value(
-            py,
-            FFI_ArrowArrayStream::new(Box::new(batches)),
-            Some(c"arrow_array_stream".to_owned()),
-        )
+        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(batches)), c"arrow_array_stream")
     }
 }
 

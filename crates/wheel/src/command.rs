@@ -10,3 +10,9 @@ pub(crate) fn command(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
     // An exit code can only be compared.
     (0..=u8::MAX).find(|status| ExitCode::from(*status) == code).unwrap_or(u8::MAX)
 }
+
+/// The version of the package.
+#[pyfunction]
+pub(crate) fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}

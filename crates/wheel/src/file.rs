@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, UInt32Array, UInt64Array};
-use blockyard_pytorch::snapshot::{self, DeviceSnapshot, SnapshotFile};
+use blockyard_pytorch::snapshot::{self, DeviceSnapshot, FileKind, SnapshotFile};
 use blockyard_record::{StackId, TraceAction};
 use pyo3::exceptions::{PyIndexError, PyOSError};
 use pyo3::prelude::*;
@@ -21,11 +21,21 @@ pub(crate) struct SnapshotData {
     pub(crate) file: SnapshotFile,
 }
 
+/// Whether the file is a recording of Blockyard's and not a snapshot of PyTorch's, by its content.
+#[pyfunction]
+pub(crate) fn is_recording(path: PathBuf) -> PyResult<bool> {
+    let mut head = Vec::new();
+    File::open(&path)
+        .and_then(|file| file.take(1 << 16).read_to_end(&mut head))
+        .map_err(|error| PyOSError::new_err((error.raw_os_error(), error.to_string(), path)))?;
+    Ok(snapshot::file_kind(&head) == FileKind::Recording)
+}
+
 /// Reads a snapshot from a file.
 #[pyfunction]
 pub(crate) fn open_path(py: Python<'_>, path: PathBuf) -> PyResult<SnapshotData> {
     let reader = File::open(&path)
-        .map_err(|error| PyOSError::new_err((error.raw_os_error(), error.to_string(), path.clone())))?;
+        .map_err(|error| PyOSError::new_err((error.raw_os_error(), error.to_string(), path)))?;
     read(py, BufReader::with_capacity(1 << 20, reader))
 }
 

@@ -14,6 +14,7 @@ mod arrow;
 mod command;
 mod error;
 mod file;
+mod run;
 mod signals;
 
 use pyo3::prelude::*;
@@ -23,9 +24,11 @@ mod _native {
     #[pymodule_export]
     use crate::arrow::Table;
     #[pymodule_export]
-    use crate::command::command;
+    use crate::command::{command, version};
     #[pymodule_export]
     use crate::error::BlockyardError;
     #[pymodule_export]
-    use crate::file::{SnapshotData, open_bytes, open_path};
+    use crate::file::{SnapshotData, is_recording, open_bytes, open_path};
+    #[pymodule_export]
+    use crate::run::{RunData, run_of_recording, run_of_workload};
 }

@@ -26,7 +26,12 @@ impl Signals {
             return ControlFlow::Continue(());
         }
         self.asked = Some(now);
-        self.error = Python::attach(|py| py.check_signals()).err();
+        #[expect(
+            clippy::redundant_closure_for_method_calls,
+            reason = "the method alone is for one lifetime, not for any"
+        )]
+        let checked = Python::attach(|py| py.check_signals());
+        self.error = checked.err();
         if self.error.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 

@@ -16,7 +16,7 @@ pub(crate) fn autopsy(options: &AutopsyOptions) -> anyhow::Result<ExitCode> {
     each(&options.files, options.json, |run, bar| answer(run, bar, options))
 }
 
-fn answer(run: &Run, bar: &Bar, options: &AutopsyOptions) -> anyhow::Result<Answer> {
+pub(super) fn answer(run: &Run, bar: &Bar, options: &AutopsyOptions) -> anyhow::Result<Answer> {
     let mut conditions = options.limits.conditions(run);
     if let Some(conf) = &options.conf {
         conditions.conf.clone_from(conf);

@@ -15,7 +15,7 @@ pub(crate) fn search(options: &SearchOptions) -> anyhow::Result<ExitCode> {
     each(&options.files, options.json, |run, bar| answer(run, bar, options))
 }
 
-fn answer(run: &Run, bar: &Bar, options: &SearchOptions) -> anyhow::Result<Answer> {
+pub(super) fn answer(run: &Run, bar: &Bar, options: &SearchOptions) -> anyhow::Result<Answer> {
     let conditions = options.limits.conditions(run);
     let mut settings = candidates(run, &conditions);
     settings.extend(options.conf.iter().cloned());

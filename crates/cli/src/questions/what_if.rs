@@ -15,7 +15,7 @@ pub(crate) fn what_if(options: &WhatIfOptions) -> anyhow::Result<ExitCode> {
     each(&options.files, options.json, |run, bar| answer(run, bar, options))
 }
 
-fn answer(run: &Run, bar: &Bar, options: &WhatIfOptions) -> anyhow::Result<Answer> {
+pub(super) fn answer(run: &Run, bar: &Bar, options: &WhatIfOptions) -> anyhow::Result<Answer> {
     let limits = &options.limits;
     let own = limits.conditions(run);
     let conditions: Vec<Conditions> = if options.conf.is_empty() {

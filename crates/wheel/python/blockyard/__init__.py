@@ -1,5 +1,40 @@
-"""PyTorch's CUDA caching allocator, rebuilt to the byte."""
+"""PyTorch's CUDA caching allocator, rebuilt to the byte: open what PyTorch recorded, and ask what would have been.
 
-from blockyard._native import BlockyardError
+    import blockyard
 
-__all__ = ["BlockyardError"]
+    snapshot = blockyard.open("snapshot.pickle")            # what torch.cuda.memory._dump_snapshot wrote
+    snapshot.devices                                        # the devices with their events
+    answer = blockyard.open("run.jsonl.gz").what_if("expandable_segments:True")
+    print(answer)
+
+`blockyard.torch` runs the same allocator inside PyTorch; `python -m blockyard` is the command.
+"""
+
+from blockyard._answers import (
+    Autopsy,
+    Change,
+    FirstOom,
+    Outcome,
+    Search,
+    WhatIf,
+)
+from blockyard._files import Device, Run, Snapshot, open, play
+from blockyard._native import BlockyardError, Table, version
+
+__version__ = version()
+
+__all__ = [
+    "Autopsy",
+    "BlockyardError",
+    "Change",
+    "Device",
+    "FirstOom",
+    "Outcome",
+    "Run",
+    "Search",
+    "Snapshot",
+    "Table",
+    "WhatIf",
+    "open",
+    "play",
+]

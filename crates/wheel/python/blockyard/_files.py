@@ -1,0 +1,171 @@
+"""Files and what can be asked about them."""
+
+import builtins
+import json
+import os
+import pickle
+
+from blockyard import _native
+from blockyard._answers import Autopsy, Search, WhatIf
+
+
+def open(source):
+    """Opens what PyTorch or Blockyard wrote.
+
+    `source` is the path of a file, or the dictionary that `torch.cuda.memory._snapshot()` returns. A file is a memory snapshot
+    (`torch.cuda.memory._dump_snapshot`: a pickle, also packed with gzip, zstd or zip, or the page that memory_viz writes), which
+    gives a `Snapshot`; or a recording (`blockyard.torch.record`), which gives a `Run`.
+
+    Raises BlockyardError where the file is neither, OSError where it cannot be read.
+    """
+    if isinstance(source, (dict, list)):
+        return Snapshot(_native.open_bytes(pickle.dumps(source, protocol=4)), "snapshot")
+    path = os.fspath(source)
+    if _native.is_recording(path):
+        with builtins.open(path, "rb") as file:
+            return Run(_native.run_of_recording(file.read()))
+    return Snapshot(_native.open_path(path), os.path.basename(path))
+
+
+def play(workload, *, name="workload", conf="", capacity=1 << 30):
+    """The run of a workload's text, on a device of `capacity` bytes under the settings `conf`.
+
+    >>> run = play("a = alloc 3 MiB\\nfree a")
+    >>> run.what_if().baseline.peak_reserved
+    20971520
+    """
+    return Run(_native.run_of_workload(workload, name, conf, capacity))
+
+
+class Run:
+    """The requests of one run, and questions about them. Every answer comes from replaying the requests."""
+
+    def __init__(self, data):
+        self._data = data
+
+    @property
+    def name(self):
+        """What to call the run."""
+        return self._data.name
+
+    @property
+    def conf(self):
+        """`PYTORCH_CUDA_ALLOC_CONF` of the run."""
+        return self._data.conf
+
+    @property
+    def capacity(self):
+        """All bytes of the device."""
+        return self._data.capacity
+
+    @property
+    def requests(self):
+        """How many requests the run has."""
+        return self._data.requests
+
+    @property
+    def notes(self):
+        """What is not known about the run, in sentences."""
+        return self._data.notes
+
+    def __repr__(self):
+        return f"<blockyard.Run {self.name}: {self.requests} requests under {self.conf or 'default settings'}>"
+
+    def ask(self, question, *options):
+        """The answer to any question of the command (`what-if`, `search`, `autopsy`), with the command's options, as a dictionary."""
+        return json.loads(self._data.ask(question, [str(option) for option in options]))
+
+    def what_if(self, *confs, limit=None, capacity=None):
+        """What the run would have come to under each of the settings; `limit` is the most that may be reserved, in bytes.
+
+        >>> play("a = alloc 3 MiB\\nb = alloc 30 MiB").what_if("expandable_segments:True").settings[0].peak_reserved
+        41943040
+        """
+        return WhatIf.of(self.ask("what-if", *_repeated("--conf", confs), *_bytes(limit, capacity)))
+
+    def search(self, *, limit=None, capacity=None):
+        """What the run would have come to under all sensible settings and pairs of them."""
+        return Search.of(self.ask("search", *_bytes(limit, capacity)))
+
+    def autopsy(self, *, conf=None, limit=None, capacity=None):
+        """Why the run goes out of memory, and the smallest changes that would let the request pass."""
+        return Autopsy.of(
+            self.ask("autopsy", *_repeated("--conf", [] if conf is None else [conf]), *_bytes(limit, capacity))
+        )
+
+
+class Snapshot:
+    """A memory snapshot of PyTorch."""
+
+    def __init__(self, data, name):
+        self._data, self.name = data, name
+        self.devices = [Device(data, place, index) for place, index in enumerate(data.devices)]
+
+    @property
+    def conf(self):
+        """The settings, as `PYTORCH_CUDA_ALLOC_CONF` writes them."""
+        return self._data.conf
+
+    @property
+    def notes(self):
+        """What of the file was passed over, in sentences."""
+        return self._data.notes
+
+    def __repr__(self):
+        return f"<blockyard.Snapshot {self.name}: {len(self.devices)} devices>"
+
+    @property
+    def events(self):
+        """The events of the first device."""
+        return self._first().events
+
+    @property
+    def allocations(self):
+        """The allocations of the first device."""
+        return self._first().allocations
+
+    def _first(self):
+        if not self.devices:
+            raise _native.BlockyardError("the snapshot has no device with memory or events")
+        return self.devices[0]
+
+
+class Device:
+    """One device of a snapshot."""
+
+    def __init__(self, data, place, index):
+        self._data, self._place, self.index = data, place, index
+
+    def __repr__(self):
+        return f"<blockyard.Device cuda:{self.index}>"
+
+    @property
+    def events(self):
+        """The trace, an entry a row, as an Arrow table: `polars.from_arrow(device.events)`.
+
+        Columns: `action` (PyTorch's word), `address`, `size`, `stream`, `time_us` (null where it is not known), `stack` (a line a
+        frame, innermost first; null where there is none).
+        """
+        return self._data.events(self._place)
+
+    @property
+    def allocations(self):
+        """The allocations as an Arrow table, those from before the trace first.
+
+        Columns: `address`, `size` (as requested), `stream`, `allocated_at` and `freed_at` (rows of `events`; null for before and after
+        the trace), `stack`.
+        """
+        return self._data.allocations(self._place)
+
+
+def _repeated(option, values):
+    return [part for value in values for part in (option, value)]
+
+
+def _bytes(limit, capacity):
+    options = []
+    if limit is not None:
+        options += ["--limit", limit]
+    if capacity is not None:
+        options += ["--capacity", capacity]
+    return options

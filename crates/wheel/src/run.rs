@@ -1,0 +1,82 @@
+//! The requests of a run, and questions about them.
+
+use blockyard_lab::Run;
+use blockyard_pytorch::RecordedRun;
+use blockyard_record::Bytes;
+use blockyard_workload::Workload;
+use pyo3::prelude::*;
+
+use crate::error::BlockyardError;
+use crate::file::text_of;
+use crate::signals::Signals;
+
+/// The requests of one run of one device.
+#[pyclass(module = "blockyard", frozen)]
+pub(crate) struct RunData {
+    run: Run,
+}
+
+/// The run that a recording holds; the bytes are those of the file.
+#[pyfunction]
+pub(crate) fn run_of_recording(py: Python<'_>, bytes: &[u8]) -> PyResult<RunData> {
+    let mut signals = Signals::default();
+    let found = py.detach(|| {
+        let recorded = RecordedRun::read(bytes).map_err(|error| text_of(&error))?;
+        Run::from_recorded(&recorded, &mut |_| signals.check()).map_err(|error| text_of(&error))
+    });
+    signals.raised()?;
+    Ok(RunData { run: found.map_err(BlockyardError::new_err)? })
+}
+
+/// The run of a workload's text on a device of `capacity` bytes.
+#[pyfunction]
+pub(crate) fn run_of_workload(text: &str, name: &str, conf: &str, capacity: u64) -> PyResult<RunData> {
+    let workload = Workload::parse(text).map_err(|error| BlockyardError::new_err(error.to_string()))?;
+    Ok(RunData { run: Run::from_workload(name, workload, conf, Bytes::new(capacity)) })
+}
+
+#[pymethods]
+impl RunData {
+    /// What to call the run.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.run.name
+    }
+
+    /// `PYTORCH_CUDA_ALLOC_CONF` of the run.
+    #[getter]
+    fn conf(&self) -> &str {
+        &self.run.config
+    }
+
+    /// All bytes of the device.
+    #[getter]
+    fn capacity(&self) -> u64 {
+        self.run.capacity.get()
+    }
+
+    /// How many requests the run has.
+    #[getter]
+    fn requests(&self) -> usize {
+        self.run.requests().len()
+    }
+
+    /// What is not known about the run, in sentences.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        self.run.notes().to_vec()
+    }
+
+    /// Answers a question of the command, with its options, as the JSON that the command prints.
+    #[expect(clippy::needless_pass_by_value, reason = "Python gives lists as vectors")]
+    fn ask(&self, py: Python<'_>, question: &str, arguments: Vec<String>) -> PyResult<String> {
+        let mut signals = Signals::default();
+        let found = py.detach(|| {
+            blockyard_cli::ask(&self.run, question, &arguments, &mut |_| signals.check())
+                .map(|answer| answer.to_string())
+                .map_err(|error| format!("{error:#}"))
+        });
+        signals.raised()?;
+        found.map_err(BlockyardError::new_err)
+    }
+}

@@ -1,0 +1,130 @@
+"""Files are opened, and what they hold crosses to Python whole."""
+
+import doctest
+import gzip
+import json
+import pathlib
+import pickle
+
+import polars
+import pyarrow
+import pytest
+
+import blockyard
+from blockyard import _answers, _files
+
+FIXTURES = pathlib.Path(__file__).parents[3] / "tests" / "fixtures"
+GNN = FIXTURES / "programs" / "gnn_random.jsonl.gz"
+MIB = 1 << 20
+
+
+def frame(line, name="f"):
+    return {"name": name, "filename": "train.py", "line": line}
+
+
+def snapshot():
+    """What `torch.cuda.memory._snapshot()` returns: one segment, a block in use, one freed, one from before the trace."""
+    base = 0x7F0000000000
+    entry = {"stream": 0, "time_us": 7, "compile_context": "N/A", "user_metadata": ""}
+    trace = [
+        {**entry, "action": "free_requested", "addr": base + 8 * MIB, "size": 2 * MIB, "frames": []},
+        {**entry, "action": "free_completed", "addr": base + 8 * MIB, "size": 2 * MIB, "frames": []},
+        {**entry, "action": "alloc", "addr": base, "size": 3 * MIB, "frames": [frame(3), frame(9, "main")]},
+        {**entry, "action": "alloc", "addr": base + 3 * MIB, "size": 5 * MIB, "frames": [frame(4)]},
+        {**entry, "action": "free_requested", "addr": base + 3 * MIB, "size": 5 * MIB, "frames": []},
+        {**entry, "action": "free_completed", "addr": base + 3 * MIB, "size": 5 * MIB, "frames": []},
+    ]
+    block = {"requested_size": 3 * MIB, "size": 3 * MIB, "address": base, "state": "active_allocated", "frames": [frame(3)]}
+    rest = {"requested_size": 0, "size": 17 * MIB, "address": base + 3 * MIB, "state": "inactive", "frames": []}
+    segment = {
+        "device": 0,
+        "address": base,
+        "total_size": 20 * MIB,
+        "allocated_size": 3 * MIB,
+        "active_size": 3 * MIB,
+        "requested_size": 3 * MIB,
+        "stream": 0,
+        "segment_type": "large",
+        "segment_pool_id": (0, 0),
+        "is_expandable": False,
+        "frames": [],
+        "blocks": [block, rest],
+    }
+    return {
+        "segments": [segment],
+        "device_traces": [trace],
+        "allocator_settings": {"PYTORCH_CUDA_ALLOC_CONF": ""},
+        "external_annotations": [],
+    }
+
+
+def test_a_dictionary_and_its_file_are_the_same(tmp_path):
+    path = tmp_path / "snapshot.pickle"
+    path.write_bytes(pickle.dumps(snapshot()))
+    for opened in (blockyard.open(snapshot()), blockyard.open(path), blockyard.open(str(path))):
+        assert [device.index for device in opened.devices] == [0]
+        assert len(opened.events) == 6 and len(opened.allocations) == 3
+
+
+def test_events_are_an_arrow_table():
+    table = polars.from_arrow(blockyard.open(snapshot()).events)
+    assert table.columns == ["action", "address", "size", "stream", "time_us", "stack"]
+    assert table["action"].to_list()[2:5] == ["alloc", "alloc", "free_requested"]
+    assert table["size"].sum() == (2 * 2 + 3 + 5 * 3) * MIB
+    assert table["stack"].to_list()[1:4] == [None, "train.py:3 f\ntrain.py:9 main", "train.py:4 f"]
+
+
+def test_allocations_have_lifetimes():
+    table = pyarrow.table(blockyard.open(snapshot()).allocations)
+    assert table["size"].to_pylist() == [2 * MIB, 3 * MIB, 5 * MIB]
+    assert table["allocated_at"].to_pylist() == [None, 2, 3]
+    assert table["freed_at"].to_pylist() == [0, None, 4]
+
+
+def test_a_recording_answers_what_if():
+    run = blockyard.open(GNN)
+    answer = run.what_if("expandable_segments:True", "max_split_size_mb:128", "max_split_size_mb:1")
+    assert answer.baseline.peak_reserved == 6_589_251_584
+    assert [outcome.peak_reserved for outcome in answer.settings] == [2_545_942_528, 19_706_937_344, None]
+    assert "too small" in answer.settings[2].error
+    assert "peak reserved 2.37 GiB" in repr(answer)
+    assert answer.to_dict()["question"] == "what-if"
+
+
+def test_a_workload_goes_out_of_memory():
+    text = "repeat 5 as i { keep[i] = alloc 2 MiB\nhole[i] = alloc 2 MiB }\nrepeat 5 as i { free hole[i] }\nbig = alloc 20 MiB"
+    run = blockyard.play(text, capacity=30 * MIB)
+    answer = run.what_if()
+    assert answer.baseline.ooms == 1 and answer.baseline.first_oom.size == 20 * MIB
+    autopsy = run.autopsy()
+    assert autopsy.cause is not None and autopsy.sentence in str(autopsy)
+    assert run.autopsy(capacity=1 << 30).cause is None
+
+
+def test_errors_say_what_is_wrong(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        blockyard.open(tmp_path / "missing.pickle")
+    model = tmp_path / "model.pickle"
+    model.write_bytes(pickle.dumps({"weight": [1, 2, 3]}))
+    with pytest.raises(blockyard.BlockyardError, match="snapshot"):
+        blockyard.open(model)
+    cut = tmp_path / "cut.pickle"
+    cut.write_bytes(pickle.dumps(snapshot())[:-100])
+    with pytest.raises(blockyard.BlockyardError):
+        blockyard.open(cut)
+    evil = tmp_path / "evil.pickle"
+    evil.write_bytes(b"\x80\x04cos\nsystem\n(S'touch evil'\ntR.")
+    with pytest.raises(blockyard.BlockyardError, match="code|GLOBAL|opcode"):
+        blockyard.open(evil)
+    lines = tmp_path / "run.jsonl.gz"
+    lines.write_bytes(gzip.compress(json.dumps({"meta": {}}).encode()))
+    with pytest.raises(blockyard.BlockyardError):
+        blockyard.open(lines)
+    with pytest.raises(blockyard.BlockyardError, match="line 1"):
+        blockyard.play("x = alloc nothing")
+
+
+def test_examples_in_docstrings_hold():
+    for module in (_answers, _files):
+        found = doctest.testmod(module)
+        assert found.attempted > 0 and found.failed == 0, module.__name__
