@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::Int32Type;
-use arrow_array::{ArrayRef, DictionaryArray, Int32Array, RecordBatch, RecordBatchIterator, StringArray};
+use arrow_array::{
+    ArrayRef, DictionaryArray, Int32Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray,
+};
 use arrow_schema::ArrowError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -66,6 +68,35 @@ pub(crate) fn texts(
     let column =
         DictionaryArray::<Int32Type>::try_new(keys, Arc::new(texts)).map_err(|error| failed(&error))?;
     Ok(Arc::new(column))
+}
+
+/// A cell of a table that Python makes.
+#[derive(FromPyObject)]
+pub(crate) enum Cell {
+    Number(i64),
+    Text(String),
+}
+
+/// A table of named columns of numbers or texts, `None` where there is nothing. A column of which any cell is a text is one of texts.
+#[pyfunction]
+pub(crate) fn table(columns: Vec<(String, Vec<Option<Cell>>)>) -> PyResult<Table> {
+    let arrays = columns.iter().map(|(name, cells)| {
+        let array: ArrayRef = if cells.iter().flatten().any(|cell| matches!(cell, Cell::Text(_))) {
+            let text = |cell: &Cell| match cell {
+                Cell::Number(number) => number.to_string(),
+                Cell::Text(text) => text.clone(),
+            };
+            Arc::new(cells.iter().map(|cell| cell.as_ref().map(text)).collect::<StringArray>())
+        } else {
+            let number = |cell: &Cell| match cell {
+                Cell::Number(number) => Some(*number),
+                Cell::Text(_) => None,
+            };
+            Arc::new(cells.iter().map(|cell| cell.as_ref().and_then(number)).collect::<Int64Array>())
+        };
+        (name.as_str(), array)
+    });
+    Table::new(arrays.collect())
 }
 
 fn failed(error: &ArrowError) -> PyErr {

@@ -1,18 +1,22 @@
 //! What PyTorch wrote, opened once and asked many times.
 
 use std::fs::File;
-use std::io::{BufReader, Cursor, Read};
+use std::io::{BufReader, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, UInt32Array, UInt64Array};
+use blockyard_lab::Run;
 use blockyard_pytorch::snapshot::{self, DeviceSnapshot, FileKind, SnapshotFile};
-use blockyard_record::{StackId, TraceAction};
+use blockyard_record::{BlockState, StackId, TraceAction};
+use blockyard_replay::certify;
 use pyo3::exceptions::{PyIndexError, PyOSError};
 use pyo3::prelude::*;
+use serde_json::json;
 
 use crate::arrow::{Table, texts};
 use crate::error::BlockyardError;
+use crate::run::RunData;
 use crate::signals::Signals;
 
 /// One snapshot file.
@@ -31,6 +35,12 @@ pub(crate) fn is_recording(path: PathBuf) -> PyResult<bool> {
     Ok(snapshot::file_kind(&head) == FileKind::Recording)
 }
 
+/// As [`is_recording`], for the bytes of a file.
+#[pyfunction]
+pub(crate) fn is_recording_bytes(bytes: &[u8]) -> bool {
+    snapshot::file_kind(bytes) == FileKind::Recording
+}
+
 /// Reads a snapshot from a file.
 #[pyfunction]
 pub(crate) fn open_path(py: Python<'_>, path: PathBuf) -> PyResult<SnapshotData> {
@@ -41,8 +51,8 @@ pub(crate) fn open_path(py: Python<'_>, path: PathBuf) -> PyResult<SnapshotData>
 
 /// Reads a snapshot from bytes: what a file would hold.
 #[pyfunction]
-pub(crate) fn open_bytes(py: Python<'_>, bytes: Vec<u8>) -> PyResult<SnapshotData> {
-    read(py, Cursor::new(bytes))
+pub(crate) fn open_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<SnapshotData> {
+    read(py, bytes)
 }
 
 fn read(py: Python<'_>, reader: impl Read + Send) -> PyResult<SnapshotData> {
@@ -83,6 +93,42 @@ impl SnapshotData {
     #[getter]
     fn conf(&self) -> &str {
         &self.file.settings.config
+    }
+
+    /// The requests of each device, in the order of `devices`.
+    fn runs(&self, py: Python<'_>, name: &str) -> PyResult<Vec<RunData>> {
+        let mut signals = Signals::default();
+        let found = py.detach(|| Run::from_snapshot(name, &self.file, &mut |_| signals.check()));
+        signals.raised()?;
+        let runs = found.map_err(|error| BlockyardError::new_err(text_of(&error)))?;
+        Ok(runs.into_iter().map(RunData::from).collect())
+    }
+
+    /// What Blockyard's allocator decides about each placement of the device at `place` of `devices`, as JSON.
+    fn certify(&self, py: Python<'_>, place: usize) -> PyResult<String> {
+        self.device(place)?;
+        let mut signals = Signals::default();
+        let found = py.detach(|| certify(&self.file, place, &mut |_| signals.check()));
+        signals.raised()?;
+        let found = found.map_err(|error| BlockyardError::new_err(text_of(&error)))?;
+        let difference = found.first_difference.as_ref().map(|difference| {
+            json!({
+                "step": difference.step,
+                "what": difference.what,
+                "expected": difference.expected,
+                "found": difference.found,
+            })
+        });
+        let answer = json!({
+            "sentence": found.headline(),
+            "placements": found.placements,
+            "identical": found.identical,
+            "is_complete": found.is_complete,
+            "first_difference": difference,
+            "reasons": found.reasons,
+            "notes": found.notes,
+        });
+        Ok(answer.to_string())
     }
 
     /// The trace of the device at `place` of `devices`, an entry a row.
@@ -200,8 +246,7 @@ fn lifetimes(device: &DeviceSnapshot) -> Vec<Lifetime> {
         }
     }
     for segment in &device.segments {
-        let allocated =
-            segment.blocks.iter().filter(|block| block.state == blockyard_record::BlockState::Allocated);
+        let allocated = segment.blocks.iter().filter(|block| block.state == BlockState::Allocated);
         before.extend(allocated.filter(|block| !live.contains_key(&block.addr())).map(|block| Lifetime {
             address: block.addr(),
             size: block.requested.unwrap_or(block.size).get(),

@@ -22,13 +22,13 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::arrow::Table;
+    use crate::arrow::{Table, table};
     #[pymodule_export]
     use crate::command::{command, version};
     #[pymodule_export]
     use crate::error::BlockyardError;
     #[pymodule_export]
-    use crate::file::{SnapshotData, is_recording, open_bytes, open_path};
+    use crate::file::{SnapshotData, is_recording, is_recording_bytes, open_bytes, open_path};
     #[pymodule_export]
     use crate::run::{RunData, run_of_recording, run_of_workload};
 }

@@ -16,6 +16,12 @@ pub(crate) struct RunData {
     run: Run,
 }
 
+impl From<Run> for RunData {
+    fn from(run: Run) -> Self {
+        Self { run }
+    }
+}
+
 /// The run that a recording holds; the bytes are those of the file.
 #[pyfunction]
 pub(crate) fn run_of_recording(py: Python<'_>, bytes: &[u8]) -> PyResult<RunData> {

@@ -128,3 +128,19 @@ def test_examples_in_docstrings_hold():
     for module in (_answers, _files):
         found = doctest.testmod(module)
         assert found.attempted > 0 and found.failed == 0, module.__name__
+
+
+@pytest.mark.parametrize("name", ["resnet50_amp", "rank0", "mem_pool_cache_100"])
+def test_a_snapshot_is_verified(name):
+    snapshot = blockyard.open(FIXTURES / "snapshots" / f"{name}.pickle.gz")
+    certificate = snapshot.verify()
+    assert certificate, certificate
+    assert certificate.placements == certificate.identical > 0
+    assert "placements identical" in str(certificate)
+
+
+def test_a_snapshot_of_an_out_of_memory_says_why():
+    snapshot = blockyard.open(FIXTURES / "snapshots" / "checkerboard_default_100.pickle.gz")
+    autopsy = snapshot.autopsy()
+    assert autopsy.cause is not None and any(change.proved for change in autopsy.changes), autopsy
+    assert snapshot.what_if("expandable_segments:True").settings[0].ooms == 0

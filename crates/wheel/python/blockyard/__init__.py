@@ -12,6 +12,7 @@
 
 from blockyard._answers import (
     Autopsy,
+    Certificate,
     Change,
     FirstOom,
     Outcome,
@@ -20,16 +21,19 @@ from blockyard._answers import (
 )
 from blockyard._files import Device, Run, Snapshot, open, play
 from blockyard._native import BlockyardError, Table, version
+from blockyard._ranks import Ranks, rank, ranks
 
 __version__ = version()
 
 __all__ = [
     "Autopsy",
     "BlockyardError",
+    "Certificate",
     "Change",
     "Device",
     "FirstOom",
     "Outcome",
+    "Ranks",
     "Run",
     "Search",
     "Snapshot",
@@ -37,4 +41,6 @@ __all__ = [
     "WhatIf",
     "open",
     "play",
+    "rank",
+    "ranks",
 ]

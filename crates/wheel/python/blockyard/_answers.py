@@ -170,3 +170,27 @@ class Autopsy(Answer):
 
     def __str__(self):
         return "\n".join([self.sentence, *(f"helps: {change}" for change in self.changes)])
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Certificate(Answer):
+    """What Blockyard's allocator decides about each placement of a snapshot's trace, beside what PyTorch did."""
+
+    sentence: str
+    placements: int
+    identical: int
+    is_complete: bool
+    first_difference: dict | None
+    reasons: list
+    notes: list
+
+    @classmethod
+    def of(cls, raw):
+        return cls(raw, *(raw[field.name] for field in dataclasses.fields(cls)[1:]))
+
+    def __bool__(self):
+        """Whether every placement, and everything else, is identical."""
+        return self.is_complete
+
+    def __str__(self):
+        return "; ".join([self.sentence, *self.reasons])

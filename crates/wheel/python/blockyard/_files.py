@@ -6,18 +6,22 @@ import os
 import pickle
 
 from blockyard import _native
-from blockyard._answers import Autopsy, Search, WhatIf
+from blockyard._answers import Autopsy, Certificate, Search, WhatIf
 
 
 def open(source):
     """Opens what PyTorch or Blockyard wrote.
 
-    `source` is the path of a file, or the dictionary that `torch.cuda.memory._snapshot()` returns. A file is a memory snapshot
+    `source` is the path of a file, its bytes, or the dictionary that `torch.cuda.memory._snapshot()` returns. A file is a memory snapshot
     (`torch.cuda.memory._dump_snapshot`: a pickle, also packed with gzip, zstd or zip, or the page that memory_viz writes), which
     gives a `Snapshot`; or a recording (`blockyard.torch.record`), which gives a `Run`.
 
     Raises BlockyardError where the file is neither, OSError where it cannot be read.
     """
+    if isinstance(source, bytes):
+        if _native.is_recording_bytes(source):
+            return Run(_native.run_of_recording(source))
+        return Snapshot(_native.open_bytes(source), "snapshot")
     if isinstance(source, (dict, list)):
         return Snapshot(_native.open_bytes(pickle.dumps(source, protocol=4)), "snapshot")
     path = os.fspath(source)
@@ -37,11 +41,40 @@ def play(workload, *, name="workload", conf="", capacity=1 << 30):
     return Run(_native.run_of_workload(workload, name, conf, capacity))
 
 
-class Run:
-    """The requests of one run, and questions about them. Every answer comes from replaying the requests."""
+class Questions:
+    """What can be asked about the requests of a run. Every answer comes from replaying them."""
+
+    def ask(self, question, *options):
+        """The answer to any question of the command (`what-if`, `search`, `autopsy`), with the command's options, as a dictionary."""
+        return json.loads(self._requests().ask(question, [str(option) for option in options]))
+
+    def what_if(self, *confs, limit=None, capacity=None):
+        """What the run would have come to under each of the settings; `limit` is the most that may be reserved, in bytes.
+
+        >>> play("a = alloc 3 MiB\\nb = alloc 30 MiB").what_if("expandable_segments:True").settings[0].peak_reserved
+        41943040
+        """
+        return WhatIf.of(self.ask("what-if", *_repeated("--conf", confs), *_bytes(limit, capacity)))
+
+    def search(self, *, limit=None, capacity=None):
+        """What the run would have come to under all sensible settings and pairs of them."""
+        return Search.of(self.ask("search", *_bytes(limit, capacity)))
+
+    def autopsy(self, *, conf=None, limit=None, capacity=None):
+        """Why the run goes out of memory, and the smallest changes that would let the request pass."""
+        return Autopsy.of(
+            self.ask("autopsy", *_repeated("--conf", [] if conf is None else [conf]), *_bytes(limit, capacity))
+        )
+
+
+class Run(Questions):
+    """The requests of one run."""
 
     def __init__(self, data):
         self._data = data
+
+    def _requests(self):
+        return self._data
 
     @property
     def name(self):
@@ -71,35 +104,21 @@ class Run:
     def __repr__(self):
         return f"<blockyard.Run {self.name}: {self.requests} requests under {self.conf or 'default settings'}>"
 
-    def ask(self, question, *options):
-        """The answer to any question of the command (`what-if`, `search`, `autopsy`), with the command's options, as a dictionary."""
-        return json.loads(self._data.ask(question, [str(option) for option in options]))
 
-    def what_if(self, *confs, limit=None, capacity=None):
-        """What the run would have come to under each of the settings; `limit` is the most that may be reserved, in bytes.
-
-        >>> play("a = alloc 3 MiB\\nb = alloc 30 MiB").what_if("expandable_segments:True").settings[0].peak_reserved
-        41943040
-        """
-        return WhatIf.of(self.ask("what-if", *_repeated("--conf", confs), *_bytes(limit, capacity)))
-
-    def search(self, *, limit=None, capacity=None):
-        """What the run would have come to under all sensible settings and pairs of them."""
-        return Search.of(self.ask("search", *_bytes(limit, capacity)))
-
-    def autopsy(self, *, conf=None, limit=None, capacity=None):
-        """Why the run goes out of memory, and the smallest changes that would let the request pass."""
-        return Autopsy.of(
-            self.ask("autopsy", *_repeated("--conf", [] if conf is None else [conf]), *_bytes(limit, capacity))
-        )
-
-
-class Snapshot:
-    """A memory snapshot of PyTorch."""
+class Snapshot(Questions):
+    """A memory snapshot of PyTorch. What is asked of it is asked of its first device."""
 
     def __init__(self, data, name):
         self._data, self.name = data, name
-        self.devices = [Device(data, place, index) for place, index in enumerate(data.devices)]
+        self._runs = None
+        self.devices = [Device(self, place, index) for place, index in enumerate(data.devices)]
+
+    def _requests(self):
+        return self._first()._requests()
+
+    def verify(self):
+        """Whether Blockyard's allocator decides each placement of the first device as PyTorch did."""
+        return self._first().verify()
 
     @property
     def conf(self):
@@ -130,11 +149,20 @@ class Snapshot:
         return self.devices[0]
 
 
-class Device:
+class Device(Questions):
     """One device of a snapshot."""
 
-    def __init__(self, data, place, index):
-        self._data, self._place, self.index = data, place, index
+    def __init__(self, snapshot, place, index):
+        self._snapshot, self._data, self._place, self.index = snapshot, snapshot._data, place, index
+
+    def _requests(self):
+        if self._snapshot._runs is None:
+            self._snapshot._runs = self._data.runs(self._snapshot.name)
+        return self._snapshot._runs[self._place]
+
+    def verify(self):
+        """Whether Blockyard's allocator decides each placement as PyTorch did: a `Certificate`, true where all are identical."""
+        return Certificate.of(json.loads(self._data.certify(self._place)))
 
     def __repr__(self):
         return f"<blockyard.Device cuda:{self.index}>"

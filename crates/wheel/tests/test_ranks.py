@@ -1,0 +1,60 @@
+"""Many ranks: nothing is lost, whoever does the work."""
+
+import os
+import pathlib
+import signal
+
+import polars
+import pytest
+
+import blockyard
+
+SNAPSHOTS = pathlib.Path(__file__).parents[3] / "tests" / "fixtures" / "snapshots"
+CONFS = ["", "expandable_segments:True"]
+
+
+@pytest.fixture
+def paths(tmp_path):
+    """Both ranks of a training, a file that is cut off, and one that is not there."""
+    cut = tmp_path / "rank2.pickle"
+    cut.write_bytes((SNAPSHOTS / "rank0.pickle.gz").read_bytes()[:5000])
+    return [SNAPSHOTS / "rank0.pickle.gz", SNAPSHOTS / "rank1.pickle.gz", cut, tmp_path / "rank3.pickle"]
+
+
+def check(found):
+    assert [row["rank"] for row in found.rows] == [0, 1, 2, 3], found.rows
+    assert [row["rank"] for row in found.failed] == [2, 3]
+    table = polars.from_arrow(found.table)
+    assert table["error"].is_null().to_list() == [True, True, False, False]
+    good = table.head(2)
+    assert (good["placements"] == good["identical"]).all() and good["placements"].min() > 0
+    assert (good["peak_reserved"] >= good["peak_allocated"]).all()
+    assert found.worst in (0, 1) and found.imbalance >= 1
+    assert found.best_conf in CONFS and found.best_peak_reserved <= table["peak_reserved"].max()
+    assert "4 ranks; 2 failed" in str(found)
+
+
+def test_in_this_process(paths):
+    check(blockyard.ranks(paths, confs=CONFS))
+
+
+def test_a_folder_is_taken_in_the_order_of_its_numbers(tmp_path):
+    for number in (10, 9, 2):
+        (tmp_path / f"rank{number}.pickle").write_bytes((SNAPSHOTS / "rank0.pickle.gz").read_bytes())
+    found = blockyard.ranks(tmp_path, verify=False)
+    assert [pathlib.Path(row["path"]).name for row in found.rows] == ["rank2.pickle", "rank9.pickle", "rank10.pickle"]
+
+
+def test_on_dask_with_a_worker_that_is_killed(paths):
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        with distributed.Client(cluster) as client:
+            workers = list(client.run(os.getpid).values())
+            assert len(workers) == 2
+            os.kill(workers[0], signal.SIGKILL)
+            check(blockyard.ranks(paths, client, confs=CONFS))
+
+
+def test_another_scheduler_is_refused(paths):
+    with pytest.raises(TypeError, match="dask"):
+        blockyard.ranks(paths, scheduler="slurm")
