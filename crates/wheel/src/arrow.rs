@@ -79,6 +79,7 @@ pub(crate) enum Cell {
 
 /// A table of named columns of numbers or texts, `None` where there is nothing. A column of which any cell is a text is one of texts.
 #[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "Python gives lists as vectors")]
 pub(crate) fn table(columns: Vec<(String, Vec<Option<Cell>>)>) -> PyResult<Table> {
     let arrays = columns.iter().map(|(name, cells)| {
         let array: ArrayRef = if cells.iter().flatten().any(|cell| matches!(cell, Cell::Text(_))) {
