@@ -1,4 +1,4 @@
-//! From the address of live memory to its block.
+//! A hash table from the address of an allocated block to the block.
 
 use std::collections::BTreeMap;
 
@@ -6,22 +6,22 @@ use blockyard_record::DeviceAddr;
 
 use crate::block::BlockIndex;
 
-/// Live blocks by their addresses: a hash of the address says which pair of slots is its home.
+/// Allocated blocks by address. A hash of the address chooses a pair of slots, the home of the block.
 ///
-/// Which of the two is chosen without a branch, and at most an eighth of the slots are filled, so that nearly everything is found
-/// where it is looked for first: what cannot be foreseen costs more than the memory. The few that find both slots of their home
-/// filled stay next door, and where that is filled too, in a tree.
+/// The slot of the pair is chosen without a branch, because a branch that the processor cannot predict costs more than memory
+/// does. At most an eighth of the slots are in use, so that nearly every block is in its home. A block whose home is full is
+/// in the neighboring pair, and if that pair is full too, in a tree.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AddrTable {
-    /// A power of two of them, or none.
+    /// The number of pairs is a power of two, or zero.
     pairs: Vec<[Slot; 2]>,
     crowd: BTreeMap<DeviceAddr, BlockIndex>,
-    /// So many more come in before the table grows.
+    /// How many more blocks can be added before the table grows.
     room: usize,
 }
 
-/// Four bytes, so that many fit into a cache: the block's number below the tag of its address. The block itself knows the
-/// address.
+/// The number of a block, and above it the tag of its address: four bytes, so that many slots fit into a cache. The address
+/// itself is in the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Slot(u32);
 
@@ -42,7 +42,7 @@ impl Slot {
         self.0 >> TAG_SHIFT
     }
 
-    /// `None` for an empty one.
+    /// `None` for an empty slot.
     #[inline]
     fn index(self) -> Option<BlockIndex> {
         BlockIndex::from_number(self.0 & ((1 << TAG_SHIFT) - 1))
@@ -59,14 +59,14 @@ impl Hash {
         Self((addr.get() >> 9).wrapping_mul(0x9E37_79B9_7F4A_7C15))
     }
 
-    /// Tells apart those that have one home, most of the time; 128 and more, so that no empty slot has it.
+    /// Distinguishes most blocks that have the same home. A tag is at least 128, so that no empty slot has one.
     #[inline]
     fn tag(self) -> u32 {
         // Seven bits remain.
         (self.0 >> 57) as u32 | 1 << 7
     }
 
-    /// Which of so many pairs, a power of two.
+    /// The index of the home among so many pairs, a power of two.
     #[inline]
     fn home(self, pairs: usize) -> usize {
         let bits = self.0 >> 32;
@@ -75,19 +75,19 @@ impl Hash {
     }
 }
 
-/// The place of those in the crowd.
+/// Stands for the place of a block that is in the tree.
 const CROWD: usize = usize::MAX;
 const LEAST_PAIRS: usize = 256;
-/// So many slots for each block that is in the table.
+/// The number of slots for each block in the table.
 const SPARSITY: usize = 8;
 
-/// The pair where those stay that find their home filled, in the same line of a cache.
+/// The pair for blocks whose home is full. It is in the same cache line as the home.
 fn next_door(home: usize) -> usize {
     home ^ 1
 }
 
 impl AddrTable {
-    /// The block at the address, if there is one for which `is_it` holds, and its place for [`AddrTable::remove`].
+    /// The block at the address, if `is_it` accepts it, and its place for [`AddrTable::remove`].
     #[inline]
     pub(crate) fn find(
         &self,
@@ -98,7 +98,7 @@ impl AddrTable {
         let home = hash.home(self.pairs.len());
         let [first, second] = self.pairs.get(home)?;
         let is_second = second.tag() == hash.tag();
-        // Not read from where the choice points: that would have to wait for the choice.
+        // Both slots are loaded before the choice: a load from the chosen slot would have to wait for the choice.
         let slot = std::hint::select_unpredictable(is_second, *second, *first);
         match slot.index() {
             Some(index) if is_it(index) => Some((home * 2 + usize::from(is_second), index)),
@@ -106,7 +106,7 @@ impl AddrTable {
         }
     }
 
-    /// Looks at every slot that may be its own, and among those that found none.
+    /// Searches the home, the neighboring pair and the tree.
     #[cold]
     #[inline(never)]
     fn find_elsewhere(
@@ -122,7 +122,7 @@ impl AddrTable {
         in_slots.chain(in_crowd).find(|(_, index)| is_it(*index))
     }
 
-    /// Adds a block that is not in the table; `addr_of` says where the others start.
+    /// Adds a block that is not in the table; `addr_of` returns the address of any block in the table.
     #[inline]
     pub(crate) fn insert(
         &mut self,
@@ -137,7 +137,8 @@ impl AddrTable {
         self.put(addr, index);
     }
 
-    /// Takes out the block at this address, at the place that [`AddrTable::find`] gave for it before anything else changed.
+    /// Removes the block at this address. `place` is what [`AddrTable::find`] returned, with no change to the table in
+    /// between.
     #[inline]
     pub(crate) fn remove(&mut self, addr: DeviceAddr, place: usize) {
         self.room += 1;

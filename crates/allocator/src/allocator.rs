@@ -1,4 +1,4 @@
-//! The allocator: what it holds, and what callers ask of it.
+//! The allocator: its fields, and the calls for users.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,7 +16,7 @@ use crate::private_pool::{PrivatePool, Scope};
 use crate::stream::PendingFrees;
 use crate::{AllocError, AllocatorConfig, ConfigError, size};
 
-/// PyTorch's caching allocator over the device `D`, reporting every step to the sink `S`.
+/// PyTorch's caching allocator over the device `D`. It reports every step to the sink `S`.
 ///
 /// At every moment, in bytes: allocated ≤ active ≤ reserved, and reserved is the sum of all segments.
 #[derive(Debug)]
@@ -26,19 +26,19 @@ pub struct CachingAllocator<D: DeviceMemory, S: EventSink = NullSink> {
     pub(crate) config: AllocatorConfig,
     pub(crate) blocks: BlockTable,
     pub(crate) free_lists: FreeLists,
-    /// The default pool first, then pools of programs and captures in the order of their making.
+    /// The default pool, then the pools of programs and of graph captures in the order of creation.
     pub(crate) pools: Vec<PrivatePool>,
-    /// Open scopes on pools, the one opened last at the end.
+    /// Open scopes on pools, in the order in which they were opened.
     pub(crate) scopes: Vec<Scope>,
-    /// Frees that came while a scope was open and wait for other streams.
+    /// Blocks that were freed while a scope was open, and that wait for other streams.
     pub(crate) deferred: Vec<BlockIndex>,
     pub(crate) pending: PendingFrees<D::Event>,
     pub(crate) counters: Counters,
-    /// The segments that get memory page by page.
+    /// The expandable segments.
     pub(crate) expandable_segments: ExpandableSegments,
-    /// Whether the rules for default settings are enough to choose a block.
+    /// Whether the rules for default settings decide which block a request gets.
     pub(crate) has_default_rules: bool,
-    /// The free sets that requests of the default pool went to last, for either half.
+    /// The free list of the last request, for the small and the large default pool.
     pub(crate) default_lists: [Option<(StreamId, FreeListIndex)>; 2],
     /// Bytes of all segments (`total_allocated_memory`).
     pub(crate) reserved: Bytes,
@@ -46,15 +46,17 @@ pub struct CachingAllocator<D: DeviceMemory, S: EventSink = NullSink> {
     pub(crate) limit: Option<Bytes>,
     pub(crate) segments: u32,
     pub(crate) allocations: u32,
-    /// Tells allocations of this allocator from others, whose addresses and numbers may be the same.
+    /// Distinguishes allocations of this allocator from those of other allocators, which may have equal addresses and
+    /// numbers.
     identity: u64,
 }
 
 static NEXT_IDENTITY: AtomicU64 = AtomicU64::new(0);
 
-/// A block in a caller's hands: give it back with [`CachingAllocator::free`].
+/// An allocated block, to be freed with [`CachingAllocator::free`].
 ///
-/// An allocation of zero bytes has no block and address 0, like PyTorch's null pointer. What was freed is gone:
+/// An allocation of zero bytes has no block; its address is 0, like PyTorch's null pointer. An allocation cannot be freed
+/// twice:
 ///
 /// ```compile_fail,E0382
 /// # use blockyard_allocator::{AllocatorConfig, CachingAllocator};
@@ -76,13 +78,13 @@ pub struct Allocation {
 }
 
 impl Allocation {
-    /// Where it starts; 0 for an allocation of zero bytes.
+    /// The address of the first byte; 0 for an allocation of zero bytes.
     #[must_use]
     pub fn addr(&self) -> DeviceAddr {
         self.addr
     }
 
-    /// Its number, if it is not of zero bytes.
+    /// The number of the allocation; `None` for an allocation of zero bytes.
     #[must_use]
     pub fn id(&self) -> Option<AllocationId> {
         self.block.map(|(_, id)| id)
@@ -90,7 +92,7 @@ impl Allocation {
 }
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
-    /// An allocator that holds nothing yet.
+    /// An allocator without segments.
     pub fn new(device: D, config: AllocatorConfig, sink: S) -> Self {
         let mut counters = Counters::default();
         counters.infrequent.max_split_size = config.max_split_size_signed();
@@ -122,12 +124,12 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         allocator
     }
 
-    /// Hands out `requested` bytes for use on `stream` (`malloc`).
+    /// Allocates `requested` bytes for use on `stream` (`malloc`).
     ///
     /// # Errors
     ///
-    /// [`AllocError::OutOfMemory`] when nothing fits even after all cached memory was released,
-    /// [`AllocError::TooLarge`] from 2^60 bytes on, [`AllocError::Device`] when the device fails otherwise.
+    /// [`AllocError::OutOfMemory`] when the device has not enough memory even after the cache was released,
+    /// [`AllocError::TooLarge`] for 2^60 bytes and more, [`AllocError::Device`] when the device fails for another reason.
     #[expect(
         clippy::inline_always,
         reason = "an allocation that is returned through memory costs as much as making it"
@@ -138,17 +140,17 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             return Ok(Allocation { addr: DeviceAddr::default(), block: None, allocator: self.identity });
         }
         let index = self.allocate_block(requested, stream)?;
-        // The last number that was given.
+        // The number of the newest allocation.
         let id = AllocationId::new(self.allocations.wrapping_sub(1));
         Ok(self.handle(self.addr_of(index), index, id))
     }
 
-    /// Takes an allocation back (`free`). If other streams used it, it stays pending until their work is done.
+    /// Frees an allocation (`free`). If other streams used the block, the free is pending until their work is done.
     ///
     /// # Errors
     ///
-    /// [`AllocError::InvalidPointer`] when it is not a live allocation of this allocator, [`AllocError::Device`] when the
-    /// device fails to record an event; in both cases nothing changed.
+    /// [`AllocError::InvalidPointer`] when the allocation is not a live one of this allocator, [`AllocError::Device`] when
+    /// the device fails to record an event. In both cases nothing changes.
     #[expect(clippy::needless_pass_by_value, reason = "what was freed cannot be freed or used again")]
     #[expect(clippy::inline_always, reason = "as for `allocate`")]
     #[inline(always)]
@@ -159,13 +161,13 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.free_block(index)
     }
 
-    /// Takes back a block that is in a caller's hands.
+    /// Frees an allocated block.
     #[inline]
     pub(crate) fn free_block(&mut self, index: BlockIndex) -> Result<(), AllocError> {
         if self.free_unshared(index) { Ok(()) } else { self.free_used_block(index) }
     }
 
-    /// Does so where no other stream used the block, and says whether that is the case.
+    /// Frees an allocated block if no other stream used it; returns whether the block was freed.
     #[cfg_attr(
         not(target_arch = "wasm32"),
         expect(clippy::inline_always, reason = "as for `allocate_fast_path`")
@@ -216,13 +218,13 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Ok(())
     }
 
-    /// Notes that `stream` uses the allocation too (`recordStream`); its free will wait for that stream's work.
+    /// Records that `stream` uses the allocation too (`recordStream`). The free will wait for the work of that stream.
     ///
-    /// The stream it was allocated on, and allocations of zero bytes, are ignored.
+    /// The stream of the allocation itself is ignored, and so are allocations of zero bytes.
     ///
     /// # Errors
     ///
-    /// [`AllocError::InvalidPointer`] when it is not a live allocation of this allocator.
+    /// [`AllocError::InvalidPointer`] when the allocation is not a live one of this allocator.
     pub fn record_stream(&mut self, allocation: &Allocation, stream: StreamId) -> Result<(), AllocError> {
         let Some(index) = self.live_block(allocation)? else {
             return Ok(());
@@ -248,20 +250,20 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         }
     }
 
-    /// Waits for all streams and gives every whole cached segment back to the device (`emptyCache`).
+    /// Waits for all streams and releases every cached segment to the device (`emptyCache`).
     ///
     /// # Errors
     ///
-    /// [`AllocError::Device`] when the device fails; what was released before stays released.
+    /// [`AllocError::Device`] when the device fails. Segments that were released before stay released.
     pub fn empty_cache(&mut self) -> Result<(), AllocError> {
         self.release_cached_blocks()
     }
 
-    /// Limits what may be reserved to a share of the device; 1 lifts the limit (`setMemoryFraction`).
+    /// Limits reserved memory to a fraction of the device; 1 removes the limit (`setMemoryFraction`).
     ///
     /// # Errors
     ///
-    /// [`AllocError::InvalidFraction`] outside of 0 to 1.
+    /// [`AllocError::InvalidFraction`] for a fraction below 0 or above 1.
     pub fn set_memory_fraction(&mut self, fraction: f64) -> Result<(), AllocError> {
         if !(0.0..=1.0).contains(&fraction) {
             return Err(AllocError::InvalidFraction(fraction));
@@ -270,7 +272,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Ok(())
     }
 
-    /// Notes in the events that somebody took a snapshot, as PyTorch's trace does.
+    /// Adds an event for a snapshot, as PyTorch's trace does.
     pub fn record_snapshot(&mut self) {
         let active = Bytes::new(u64::try_from(self.counters.active_bytes()).unwrap_or(0));
         self.sink.record(Event::SnapshotTaken { active });
@@ -292,7 +294,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     ///
     /// # Errors
     ///
-    /// [`ConfigError`] for a bad setting; those that stand before it stay applied.
+    /// [`ConfigError`] for a bad setting. Settings before the bad one stay applied.
     pub fn apply_settings(&mut self, text: &str) -> Result<(), ConfigError> {
         let applied = self.config.apply(text);
         self.note_settings();
@@ -304,7 +306,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         &self.config
     }
 
-    /// The counters, as PyTorch keeps them.
+    /// The statistics, as PyTorch counts them.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.counters.read()
@@ -315,22 +317,22 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         &self.device
     }
 
-    /// The device, to advance its streams. Segments must not be taken or released behind the allocator's back.
+    /// The device, for advancing its streams. The caller must not allocate or release segments through it.
     pub fn device_mut(&mut self) -> &mut D {
         &mut self.device
     }
 
-    /// The receiver of events.
+    /// The sink of the events.
     pub fn sink(&self) -> &S {
         &self.sink
     }
 
-    /// The receiver of events.
+    /// The sink of the events.
     pub fn sink_mut(&mut self) -> &mut S {
         &mut self.sink
     }
 
-    /// Ends the allocator and returns its sink; segments stay with the device, which goes too.
+    /// Drops the allocator with its device, and returns the sink. No segment is released.
     pub fn into_sink(self) -> S {
         self.sink
     }
@@ -352,7 +354,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.sink.record(Event::FractionSet { limit: self.limit });
     }
 
-    /// Tells this allocator from others.
+    /// A number that no other allocator has.
     pub(crate) fn identity(&self) -> u64 {
         self.identity
     }
@@ -362,12 +364,12 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Allocation { addr, block: Some((block, id)), allocator: self.identity }
     }
 
-    /// Lets new allocations be numbered behind `taken`.
+    /// Numbers new allocations from the one after `taken`.
     pub(crate) fn skip_allocations(&mut self, taken: AllocationId) {
         self.allocations = self.allocations.max(taken.get().wrapping_add(1));
     }
 
-    /// Lets new segments be numbered behind `taken`.
+    /// Numbers new segments from the one after `taken`.
     pub(crate) fn skip_segments(&mut self, taken: SegmentId) {
         self.segments = self.segments.max(taken.get().wrapping_add(1));
     }
@@ -379,7 +381,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             return Ok(None);
         };
         let is_ours = allocation.allocator == self.identity;
-        // A vacant place is not in the state, since what goes was free.
+        // A vacant place never has this state, because only inactive blocks are removed.
         let is_live = self.blocks.at(index).is_some_and(|block| {
             is_ours
                 && block.state == BlockState::Allocated
@@ -389,17 +391,17 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         if is_live { Ok(Some(index)) } else { Err(AllocError::InvalidPointer(allocation.addr)) }
     }
 
-    /// Where the block starts.
+    /// The address of the block.
     pub(crate) fn addr_of(&self, index: BlockIndex) -> DeviceAddr {
         self.blocks[index].addr
     }
 
-    /// Whether a live block starts at the address, and if so which, given the block that it may be.
+    /// Whether `index` is an allocated block that starts at the address.
     pub(crate) fn is_live_at(&self, index: BlockIndex, addr: DeviceAddr) -> bool {
         self.blocks.at(index).is_some_and(|block| block.state == BlockState::Allocated && block.addr == addr)
     }
 
-    /// Notes whether any setting, or memory that came with one, has a say in which block a request gets.
+    /// Updates `has_default_rules` from the settings, and from memory that was allocated under other settings.
     pub(crate) fn note_settings(&mut self) {
         self.has_default_rules = self.config.max_split_size() == size::UNLIMITED
             && !self.config.expandable_segments()

@@ -1,4 +1,4 @@
-//! The allocator that the settings ask for, behind one interface.
+//! The allocator of the backend that the settings name, behind one interface.
 
 use blockyard_device::{DeviceError, DeviceMemory};
 use blockyard_record::{
@@ -12,8 +12,7 @@ use crate::{
 
 /// PyTorch's device allocator of the backend that the settings name.
 ///
-/// The requests that a program can make of either. What only one backend can do is refused by the other as PyTorch refuses
-/// it.
+/// It has the calls of both backends. A call that a backend does not support fails with PyTorch's error.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a run has one of them, which never moves")]
 pub enum BackendAllocator<D: DeviceMemory, S: EventSink = NullSink> {
@@ -23,29 +22,29 @@ pub enum BackendAllocator<D: DeviceMemory, S: EventSink = NullSink> {
     CudaMallocAsync(AsyncAllocator<D, S>),
 }
 
-/// A block in a caller's hands: give it back with [`BackendAllocator::free`].
+/// An allocated block, to be freed with [`BackendAllocator::free`].
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "an allocation that is dropped stays allocated"]
 pub enum BackendAllocation {
-    /// One of the native allocator's.
+    /// An allocation of the native allocator.
     Native(Allocation),
-    /// One of the driver pool's.
+    /// An allocation of the driver's memory pool.
     CudaMallocAsync(AsyncAllocation),
-    /// Memory of the device itself, made while caching was switched off.
+    /// Memory that the device allocated while caching was switched off.
     Uncached(UncachedAllocation),
 }
 
-/// A segment of the device that no allocator knows.
+/// Memory of the device that is not in the segments of the allocator.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "an allocation that is dropped stays allocated"]
 pub struct UncachedAllocation {
     addr: DeviceAddr,
-    /// The identity of the allocator over its device: other devices may have other memory there.
+    /// The identity of the allocator: another device may have other memory at the same address.
     allocator: u64,
 }
 
 impl BackendAllocation {
-    /// Where it starts; 0 for an allocation of zero bytes.
+    /// The address of the first byte; 0 for an allocation of zero bytes.
     #[must_use]
     pub fn addr(&self) -> DeviceAddr {
         match self {
@@ -55,7 +54,7 @@ impl BackendAllocation {
         }
     }
 
-    /// Its number, if it is not of zero bytes and not uncached.
+    /// The number of the allocation; `None` for zero bytes and for uncached memory.
     #[must_use]
     pub fn id(&self) -> Option<AllocationId> {
         match self {
@@ -85,7 +84,7 @@ macro_rules! native_only {
 }
 
 impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
-    /// The allocator of the settings' backend, which holds nothing yet.
+    /// An allocator of the backend that the settings name, without segments.
     pub fn new(device: D, config: AllocatorConfig, sink: S) -> Self {
         match config.backend() {
             Backend::Native => Self::Native(CachingAllocator::new(device, config, sink)),
@@ -97,7 +96,7 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
     ///
     /// # Errors
     ///
-    /// As there, and [`AllocError::NoSnapshot`] under `cudaMallocAsync`, which has no snapshots to begin with.
+    /// As there, and [`AllocError::NoSnapshot`] under `cudaMallocAsync`, which has no snapshots.
     pub fn beginning_with(
         device: D,
         config: AllocatorConfig,
@@ -114,7 +113,8 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
         }
     }
 
-    /// As [`AsyncAllocator::place_as_recorded`]; the native backend's addresses follow from the requests and the device.
+    /// As [`AsyncAllocator::place_as_recorded`]; ignored by the native backend, whose addresses follow from requests and
+    /// device.
     pub fn place_as_recorded(&mut self, placements: impl IntoIterator<Item = Option<DeviceAddr>>) {
         match self {
             Self::Native(_) => {}
@@ -122,15 +122,15 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
         }
     }
 
-    /// Hands out `requested` bytes for use on `stream`.
+    /// Allocates `requested` bytes for use on `stream`.
     ///
-    /// With caching switched off, the native backend takes them from the device and gives them back to it; no statistic, event,
-    /// snapshot or trace shows that.
+    /// With caching switched off, the native backend allocates from the device and releases to the device. No statistic,
+    /// event, snapshot or trace entry shows such memory, as in PyTorch.
     ///
     /// # Errors
     ///
     /// As [`CachingAllocator::allocate`] and [`AsyncAllocator::allocate`]; without caching
-    /// [`AllocError::UncachedOutOfMemory`] when the device has not that much.
+    /// [`AllocError::UncachedOutOfMemory`] when the device has not enough memory.
     pub fn allocate(&mut self, requested: Bytes, stream: StreamId) -> Result<BackendAllocation, AllocError> {
         match self {
             Self::Native(allocator) if !allocator.config.is_caching() && !requested.is_zero() => {
@@ -143,19 +143,19 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
         }
     }
 
-    /// Takes an allocation back.
+    /// Frees an allocation.
     ///
     /// # Errors
     ///
-    /// [`AllocError::InvalidPointer`] when it is not a live allocation of this allocator, [`AllocError::Device`] when the
-    /// device fails; in both cases nothing changed.
+    /// [`AllocError::InvalidPointer`] when the allocation is not a live one of this allocator, [`AllocError::Device`] when
+    /// the device fails. In both cases nothing changes.
     pub fn free(&mut self, allocation: BackendAllocation) -> Result<(), AllocError> {
         match (self, allocation) {
             (Self::Native(allocator), BackendAllocation::Native(allocation)) => allocator.free(allocation),
             (Self::CudaMallocAsync(allocator), BackendAllocation::CudaMallocAsync(allocation)) => {
                 allocator.free(allocation)
             }
-            // Whether caching is on by now does not matter.
+            // Whether caching is on at the moment does not matter.
             (Self::Native(allocator), BackendAllocation::Uncached(uncached))
                 if uncached.allocator == allocator.identity() =>
             {
@@ -165,11 +165,11 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
         }
     }
 
-    /// Notes that `stream` uses the allocation too.
+    /// Records that `stream` uses the allocation too.
     ///
     /// # Errors
     ///
-    /// [`AllocError::InvalidPointer`] when it is not a live allocation of this allocator.
+    /// [`AllocError::InvalidPointer`] when the allocation is not a live one of this allocator.
     pub fn record_stream(
         &mut self,
         allocation: &BackendAllocation,
@@ -191,25 +191,25 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
         }
     }
 
-    /// Gives what is cached back to the device.
+    /// Releases cached memory to the device.
     ///
     /// # Errors
     ///
-    /// [`AllocError::Device`] when the device fails; what was given back before stays so.
+    /// [`AllocError::Device`] when the device fails. Memory that was released before stays released.
     pub fn empty_cache(&mut self) -> Result<(), AllocError> {
         either!(self, allocator => allocator.empty_cache())
     }
 
-    /// Limits memory to a share of the device: what is reserved, or under `cudaMallocAsync` what is in use.
+    /// Limits memory to a fraction of the device: reserved memory, or under `cudaMallocAsync` memory in use.
     ///
     /// # Errors
     ///
-    /// [`AllocError::InvalidFraction`] outside of 0 to 1.
+    /// [`AllocError::InvalidFraction`] for a fraction below 0 or above 1.
     pub fn set_memory_fraction(&mut self, fraction: f64) -> Result<(), AllocError> {
         either!(self, allocator => allocator.set_memory_fraction(fraction))
     }
 
-    /// The share of the device that is the limit, as PyTorch reads it back.
+    /// The limit as a fraction of the device, as PyTorch returns it.
     pub fn memory_fraction(&self) -> f64 {
         either!(self, allocator => allocator.memory_fraction())
     }
@@ -226,14 +226,14 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
         either!(self, allocator => allocator.reset_peak_stats());
     }
 
-    /// Sets all accumulated counts to zero; under `cudaMallocAsync` there are none, and PyTorch warns that it has no effect.
+    /// Sets all accumulated counts to zero. `cudaMallocAsync` has none; PyTorch warns that the call has no effect.
     pub fn reset_accumulated_stats(&mut self) {
         if let Self::Native(allocator) = self {
             allocator.reset_accumulated_stats();
         }
     }
 
-    /// Notes in the events that somebody took a snapshot.
+    /// Adds an event for a snapshot.
     ///
     /// # Errors
     ///
@@ -252,7 +252,7 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
     ///
     /// # Errors
     ///
-    /// [`AllocError::NotSupported`] under `cudaMallocAsync`, as for everything else about pools.
+    /// [`AllocError::NotSupported`] under `cudaMallocAsync`, as for all calls about pools.
     pub fn create_pool(&mut self, options: PoolOptions) -> Result<PoolId, AllocError> {
         native_only!(self, "createOrIncrefPool", allocator => Ok(allocator.create_pool(options)))
     }
@@ -297,7 +297,7 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
     ///
     /// # Errors
     ///
-    /// [`ConfigError`] for a bad setting; those that stand before it stay applied.
+    /// [`ConfigError`] for a bad setting. Settings before the bad one stay applied.
     pub fn apply_settings(&mut self, text: &str) -> Result<(), ConfigError> {
         either!(self, allocator => allocator.apply_settings(text))
     }
@@ -326,22 +326,22 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
         either!(self, allocator => allocator.config())
     }
 
-    /// The device, to advance its streams.
+    /// The device, for advancing its streams.
     pub fn device_mut(&mut self) -> &mut D {
         either!(self, allocator => allocator.device_mut())
     }
 
-    /// The receiver of events.
+    /// The sink of the events.
     pub fn sink(&self) -> &S {
         either!(self, allocator => allocator.sink())
     }
 
-    /// The receiver of events.
+    /// The sink of the events.
     pub fn sink_mut(&mut self) -> &mut S {
         either!(self, allocator => allocator.sink_mut())
     }
 
-    /// Ends the allocator and returns its sink.
+    /// Drops the allocator with its device, and returns the sink.
     pub fn into_sink(self) -> S {
         either!(self, allocator => allocator.into_sink())
     }

@@ -1,8 +1,4 @@
-//! An allocator that takes over the memory of another one, in the middle of a run.
-//!
-//! What it needs of the rest of the crate: a block in a given state put into the table behind the one before it
-//! ([`CachingAllocator::adopt_block`]), [`CachingAllocator::put_in_pool`], [`CachingAllocator::await_events`], a pool by its
-//! number, and counters that go on behind the identities that are taken.
+//! An allocator that begins with the memory of a snapshot, in the middle of a run.
 
 use blockyard_device::DeviceMemory;
 use blockyard_record::{BlockSnapshot, BlockState, EventSink, PoolId, SegmentSnapshot, Snapshot, Stats};
@@ -14,13 +10,13 @@ use crate::private_pool::{PoolIndex, PrivatePool};
 use crate::{AllocError, Allocation, AllocatorConfig, CachingAllocator, Corruption};
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
-    /// An allocator that holds the segments of the snapshot, which the device must have given already; also the live
+    /// An allocator with the segments of the snapshot, which the device must have allocated before. Also returns the live
     /// allocations, by ascending address.
     ///
-    /// Identities are those of the snapshot, and new ones follow the largest. The sink hears nothing of the memory that is
-    /// there. Frees of pending blocks wait for all work that their streams have on the device at this moment. Statistics are those
-    /// of [`Stats::beginning_with`]; memory pools other than the default one count as used by their owner; for garbage
-    /// collection all cached blocks are of the same age.
+    /// Ids are those of the snapshot, and new ids follow the largest. The sink gets no events for the memory of the snapshot.
+    /// Pending frees wait for all work that their streams have on the device at this moment. Statistics are those of
+    /// [`Stats::beginning_with`]. A memory pool other than the default one counts as used by its owner. For garbage
+    /// collection, all cached blocks have the same age.
     ///
     /// # Errors
     ///
@@ -74,7 +70,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
                 }
                 BlockState::PendingFree => {
                     if block.streams.is_empty() {
-                        // Nothing would ever complete it.
+                        // Without a stream to wait for, the free would never complete.
                         return Err(AllocError::Beginning(Corruption::Coverage(segment.id)));
                     }
                     self.record_events(index, false)?;

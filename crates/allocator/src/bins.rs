@@ -1,8 +1,9 @@
-//! Free blocks ordered by size, then address: best fit in a few steps, however many there are.
+//! Free blocks ordered by size, then by address. Best fit takes a few steps for any number of blocks.
 //!
-//! Sizes fall into bins: in the small half of a pool one for each size below 2 MiB, in the large half 128 for every octave. Two
-//! levels of bits say which bins hold blocks. Within a bin the order is exact too, so this is an ordered set; what differs from a
-//! tree is that finding the place of a block is arithmetic, and that the usual bin of up to three blocks costs no memory of its own.
+//! Sizes are divided into bins: one bin for each size in the small pool, whose sizes are below 2 MiB, and 128 bins an octave
+//! in the large pool. A bitmap of two levels marks the bins that have blocks. The order within a bin is exact too, so that
+//! the whole is an ordered set. Unlike in a tree, the bin of a block is found by arithmetic, and a bin of up to three blocks,
+//! which is the usual case, takes no further memory.
 
 mod list;
 mod sorted;
@@ -13,30 +14,30 @@ use crate::bins::list::{Key, List};
 use crate::block::{Block, BlockIndex, BlockTable};
 
 const FEW: usize = 3;
-/// A list of this length fits into the bin again, with room for another block before it becomes a list once more.
+/// A list that shrinks to this length is stored in the bin again; one more block fits before the bin needs a list again.
 const SHORTEST_LIST: usize = FEW - 1;
 const WORD: usize = u64::BITS as usize;
-/// So many bits behind the leading one tell the bins of the large half apart.
+/// How many bits after the leading one number the bins of an octave.
 const FINE_BITS: u32 = 7;
 const LAST_BIN: usize = WORD * WORD - 1;
 
-/// The free blocks of one stream in one half of a pool.
+/// The free blocks of one stream in one block pool.
 ///
-/// The block that came last stands outside of the bins: what was just freed or left over is most often taken again or merged
-/// next, and then it never has to be filed at all.
+/// The latest block is kept outside of the bins. A block that was just freed or split off is most often taken or merged next;
+/// then it never needs to be put in a bin.
 #[derive(Clone, Debug)]
 pub(crate) struct SizeBins {
-    /// The half that it is; which sizes share a bin follows from it.
+    /// The small or the large pool, which decides which sizes share a bin.
     pub(crate) pool: PoolKind,
     latest: Option<BlockIndex>,
-    /// Zero while there is none.
+    /// Zero if there is no latest block.
     latest_size: Bytes,
     latest_addr: DeviceAddr,
     /// One bit for each word of `occupied` that is not zero.
     occupied_words: u64,
     /// One bit for each bin that is not empty.
     occupied: [u64; WORD],
-    /// Up to the largest size so far, in whole words.
+    /// Bins up to the largest size so far, rounded up to whole words of the bitmap.
     bins: Vec<Bin>,
     lists: Vec<List>,
     vacant_lists: Vec<usize>,
@@ -44,9 +45,9 @@ pub(crate) struct SizeBins {
 
 #[derive(Clone, Copy, Debug)]
 enum Bin {
-    /// Blocks in ascending order, the filled places first.
+    /// Up to three blocks in ascending order, then empty places.
     Few([Option<BlockIndex>; FEW]),
-    /// More of them, in the list with this number.
+    /// More blocks, in the list with this number.
     Many(u32),
 }
 
@@ -54,15 +55,15 @@ const EMPTY: Bin = Bin::Few([None; FEW]);
 
 /// A block in a bin.
 struct BinnedBlock {
-    /// Of the bin.
+    /// The number of the bin.
     number: usize,
     index: BlockIndex,
-    /// Whether it is known to be the first of the bin.
+    /// Whether the block is known to be the first of the bin.
     is_first: bool,
 }
 
 impl SizeBins {
-    /// No blocks yet, for either half of a pool.
+    /// No blocks, for the small or the large pool.
     pub(crate) fn new(pool: PoolKind) -> Self {
         Self {
             pool,
@@ -91,7 +92,7 @@ impl SizeBins {
         self.latest_addr = addr;
     }
 
-    /// Puts the latest block into its bin, as walks expect it.
+    /// Puts the latest block into its bin. Iteration over the bins needs this.
     pub(crate) fn put_latest_in_bin(&mut self, blocks: &BlockTable) {
         if let Some((latest, size)) = self.take_latest() {
             self.put_in_bin(latest, size, self.latest_addr, blocks);
@@ -152,7 +153,7 @@ impl SizeBins {
         self.lists[list as usize].insert(&key, blocks);
     }
 
-    /// Takes the block out, if it is there.
+    /// Removes the block, if it is in the set.
     #[inline]
     pub(crate) fn remove(&mut self, index: BlockIndex, size: Bytes, addr: DeviceAddr) {
         if self.latest == Some(index) {
@@ -168,7 +169,7 @@ impl SizeBins {
             self.remove_from_list(number, key);
             return;
         };
-        // Which place it has cannot be foreseen, so nothing here asks with a branch.
+        // The processor cannot predict the place of the block, so this code has no branches.
         let index = Some(key.index);
         let [first, second, third] = *few;
         let is_first = first == index;
@@ -180,7 +181,7 @@ impl SizeBins {
         self.note_first(number, below);
     }
 
-    /// As [`SizeBins::remove_from_bin`], for the first of its bin.
+    /// As [`SizeBins::remove_from_bin`], for the first block of its bin.
     #[inline]
     fn remove_first(&mut self, number: usize, key: &Key) {
         let Some(Bin::Few(few)) = self.bins.get_mut(number) else {
@@ -192,7 +193,7 @@ impl SizeBins {
         self.note_first(number, second);
     }
 
-    /// Keeps the bits true after a removal, given what is the first of the bin now.
+    /// Updates the bitmap after a removal, given the first block of the bin now.
     #[inline]
     fn note_first(&mut self, number: usize, first: Option<BlockIndex>) {
         let word = &mut self.occupied[number / WORD % WORD];
@@ -230,9 +231,10 @@ impl SizeBins {
         }
     }
 
-    /// Takes the smallest block of at least `size` out, the one at the lowest address among equals. Returns its size too.
+    /// Removes and returns the smallest block of at least `size`, with its size. Ties go to the lowest address.
     ///
-    /// The caller says again for which half this is: where it is written there, half of this is left out.
+    /// The caller passes the pool although the set has it: a constant lets the compiler leave out the code for the other
+    /// pool.
     #[expect(clippy::inline_always, reason = "to be made for either pool")]
     #[inline(always)]
     pub(crate) fn take_first_fitting(
@@ -244,7 +246,7 @@ impl SizeBins {
         debug_assert_eq!(pool, self.pool, "the pool that these bins are for");
         let number = bin_of(pool, size);
         let bit = self.occupied[number / WORD % WORD] >> (number % WORD) & 1;
-        // Most often what was just freed is asked for again, and nothing else of its size is there.
+        // Most requests have the size of the block that was just freed, and no other free block has this size.
         if self.latest_size == size && bit == 0 {
             return self.take_latest();
         }
@@ -252,7 +254,7 @@ impl SizeBins {
             return if self.latest_size >= size { self.take_latest() } else { None };
         };
         let BinnedBlock { number, index, is_first } = binned;
-        // The bins of one size know it before the block is there.
+        // In a bin of one size, the size follows from the number of the bin, without a load of the block.
         let binned_size =
             if holds_one_size(pool, number) { Bytes::new((number as u64) << 9) } else { blocks[index].size };
         if self.latest_size >= size && self.latest_comes_before(binned_size, index, blocks) {
@@ -267,14 +269,14 @@ impl SizeBins {
         Some((index, binned_size))
     }
 
-    /// Whether the latest block comes before a filed one.
+    /// Whether the latest block comes before a block in a bin.
     #[inline]
     fn latest_comes_before(&self, size: Bytes, index: BlockIndex, blocks: &BlockTable) -> bool {
-        // Not by their keys: the sizes alone answer nearly always, and sooner.
+        // Keys are not compared here: the sizes alone decide nearly always, and faster.
         self.latest_size < size || (self.latest_size == size && self.latest_addr < blocks[index].addr)
     }
 
-    /// The smallest block of at least `size`, the one at the lowest address among equals.
+    /// The smallest block of at least `size`. Ties go to the lowest address.
     pub(crate) fn first_fitting(&self, size: Bytes, blocks: &BlockTable) -> Option<BlockIndex> {
         let latest = self.latest.filter(|_| self.latest_size >= size);
         match self.first_binned(self.pool, bin_of(self.pool, size), size, blocks) {
@@ -299,7 +301,7 @@ impl SizeBins {
     ) -> Option<BinnedBlock> {
         let from = self.occupied[number / WORD % WORD] >> (number % WORD);
         if holds_one_size(pool, number) {
-            // Whatever is in a bin of one size fits.
+            // Every block of a bin of one size fits.
             return self.first_above(number, from);
         }
         if from & 1 == 1 {
@@ -314,7 +316,7 @@ impl SizeBins {
         self.first_above(number, from & !1)
     }
 
-    /// The first block from this bin on, given the bits of its word from its own on.
+    /// The first block from this bin on, given the bits of the bitmap word from this bin on.
     #[inline]
     fn first_above(&self, number: usize, from: u64) -> Option<BinnedBlock> {
         let number = if from == 0 {
@@ -331,7 +333,7 @@ impl SizeBins {
         first.map(|index| BinnedBlock { number, index, is_first: true })
     }
 
-    /// The block behind this one in the order; settled first.
+    /// The next block in the order. The latest block must be in its bin.
     pub(crate) fn next_after(&self, index: BlockIndex, block: &Block) -> Option<BlockIndex> {
         let number = bin_of(self.pool, block.size);
         let next = match self.bins.get(number)? {
@@ -347,7 +349,7 @@ impl SizeBins {
         next.or_else(|| self.first_above(number, from).map(|binned| binned.index))
     }
 
-    /// All blocks in order; settled first.
+    /// All blocks in order. The latest block must be in its bin.
     pub(crate) fn iter<'a>(&'a self, blocks: &'a BlockTable) -> impl Iterator<Item = BlockIndex> + 'a {
         let first = self.first_above(0, self.occupied[0]).map(|binned| binned.index);
         std::iter::successors(first, |index| self.next_after(*index, &blocks[*index]))
@@ -359,8 +361,9 @@ impl SizeBins {
     }
 }
 
-/// The bin of blocks of this size. In the small half, whose segments are of 2 MiB, that is the size itself in units of 512 bytes; in
-/// the large half its octave and the seven bits after the leading one; the last bin is for what is larger than all of these.
+/// The number of the bin for this size. In the small pool, whose segments have 2 MiB, the number is the size in units of 512
+/// bytes. In the large pool, the number is the octave and the seven bits after the leading one. The last bin holds all larger
+/// sizes.
 #[inline]
 fn bin_of(pool: PoolKind, size: Bytes) -> usize {
     let units = size.get() >> 9;
@@ -368,7 +371,7 @@ fn bin_of(pool: PoolKind, size: Bytes) -> usize {
         PoolKind::Small => units,
         PoolKind::Large => {
             let octave = (units | 1 << FINE_BITS).ilog2() - FINE_BITS;
-            // From 128 to 255 after the shift: which of its octave it is, and an octave more.
+            // The shift gives 128 to 255: the number within the octave, plus one octave.
             (u64::from(octave) << FINE_BITS) + (units >> octave)
         }
     };
@@ -381,10 +384,10 @@ fn holds_one_size(pool: PoolKind, number: usize) -> bool {
     pool == PoolKind::Small && number < LAST_BIN
 }
 
-/// Puts a block among up to two others.
+/// Inserts a block among up to two others.
 #[inline]
 fn insert_in_few(few: &mut [Option<BlockIndex>; FEW], key: &Key, blocks: &BlockTable) {
-    // How many there are and which comes first cannot be foreseen, so nothing here asks with a branch.
+    // The processor cannot predict the count nor the order, so this code has no branches.
     let goes_before = |place: Option<BlockIndex>| place.is_none() | key.comes_before(&Key::at(place, blocks));
     let index = Some(key.index);
     let [first, second, _] = *few;
@@ -394,7 +397,7 @@ fn insert_in_few(few: &mut [Option<BlockIndex>; FEW], key: &Key, blocks: &BlockT
     *few = if is_first { [index, first, second] } else { [first, below, above] };
 }
 
-/// Makes a list of the blocks of a bin.
+/// Moves the blocks of a bin to a list.
 fn put_list(
     (lists, vacant): (&mut Vec<List>, &mut Vec<usize>),
     few: &[Option<BlockIndex>; FEW],

@@ -1,4 +1,4 @@
-//! Blocks and the table that owns them.
+//! Blocks, and the table that owns them.
 
 use std::num::NonZeroU32;
 use std::ops::{Index, IndexMut};
@@ -7,14 +7,14 @@ use blockyard_record::{AllocationId, BlockId, BlockState, Bytes, DeviceAddr, Poo
 
 use crate::pool::FreeListIndex;
 
-/// Where a block stands in its table. Places are used again after a block is gone.
+/// The place of a block in the table. Places are reused after a block is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct BlockIndex(NonZeroU32);
 
 impl BlockIndex {
     pub(crate) const LOWEST: Self = Self(NonZeroU32::MIN);
 
-    /// The plain number, from 1 on.
+    /// The number, from 1 on.
     pub(crate) fn number(self) -> u32 {
         self.0.get()
     }
@@ -28,7 +28,7 @@ impl BlockIndex {
         self.0.get() as usize
     }
 
-    /// The place of a neighbor: the first place of the table where there is none, so that nothing has to branch.
+    /// The place of a neighbor. Without a neighbor this is the first place of the table, so that callers need no branch.
     #[inline]
     pub(crate) fn place_of(neighbor: Option<Self>) -> usize {
         neighbor.map_or(0, Self::place)
@@ -37,31 +37,32 @@ impl BlockIndex {
 
 /// A part of a segment. Neighbors in address order are linked (`prev` and `next` in PyTorch).
 ///
-/// 64 bytes, one cache line, since the time of a request is the number of lines that it touches: what is the same for the whole
-/// segment stands at its free set or with its pages, and what few blocks have stands in [`StreamUses`].
+/// A block takes 64 bytes, which is one cache line, because the time of a request depends on the number of cache lines that
+/// it touches. Values that are the same for a whole segment are in its free list or with its pages, and values that few
+/// blocks have are in [`StreamUses`].
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Block {
     pub(crate) addr: DeviceAddr,
-    /// Zero in vacant places of the table only.
+    /// Zero only in vacant places of the table.
     pub(crate) size: Bytes,
-    /// What it was last handed out for; stays when the block becomes inactive, since PyTorch shows it so.
+    /// The request that the block last served. An inactive block keeps the value, because PyTorch shows it.
     pub(crate) requested: Bytes,
-    /// The calls of its half of the pool when the block was put there, for garbage collection.
+    /// The call count of the pool when the block was freed, for garbage collection.
     pub(crate) calls_when_freed: u64,
     pub(crate) previous: Option<BlockIndex>,
     pub(crate) next: Option<BlockIndex>,
     pub(crate) id: BlockId,
     pub(crate) segment: SegmentId,
-    /// Where it waits when it is free, which also says its stream and whose memory it is.
+    /// The free list of the block, which also has its stream and its memory pool.
     pub(crate) list: FreeListIndex,
-    /// Whom it serves or, while pending, served; stale in other states.
+    /// The allocation that the block serves or, while its free is pending, served. Stale in other states.
     pub(crate) allocation: AllocationId,
-    /// Which of the table's records of streams is its own.
+    /// The index of the block's [`StreamUses`] in the table.
     pub(crate) uses: Option<NonZeroU32>,
     pub(crate) pool: PoolKind,
     pub(crate) state: BlockState,
-    /// Whether its segment gets memory page by page.
+    /// Whether the segment is expandable.
     pub(crate) is_expandable: bool,
 }
 
@@ -78,13 +79,13 @@ const VACANT: Block = Block {
     allocation: AllocationId::new(0),
     uses: None,
     pool: PoolKind::Small,
-    // Nothing merges with the first place of the table.
+    // An allocated block never merges, so that no block merges with the first place of the table.
     state: BlockState::Allocated,
     is_expandable: false,
 };
 
 impl Block {
-    /// The one block of a new segment: cached or, where the segment gets memory by pages, without memory yet.
+    /// The only block of a new segment: cached, or unmapped if the segment is expandable.
     pub(crate) fn of_segment(
         id: BlockId,
         segment: SegmentId,
@@ -96,12 +97,12 @@ impl Block {
         Self { addr, size, id, segment, list, pool, state, is_expandable, ..VACANT }
     }
 
-    /// A new object for a part of this block's memory, not linked to others yet.
+    /// A new block for a part of this block, without links to neighbors.
     pub(crate) fn part(&self, id: BlockId, addr: DeviceAddr, size: Bytes) -> Self {
         Self { addr, size, id, requested: Bytes::ZERO, previous: None, next: None, ..*self }
     }
 
-    /// Puts the place at the head of the chain of vacant ones.
+    /// Adds the place to the chain of vacant places.
     #[inline]
     pub(crate) fn vacate(&mut self, index: BlockIndex, vacant: &mut Option<BlockIndex>) {
         self.size = Bytes::ZERO;
@@ -109,46 +110,48 @@ impl Block {
         *vacant = Some(index);
     }
 
-    /// Whether it is nobody's: ready to be used, or ready to get memory.
+    /// Whether the block is inactive or unmapped.
     pub(crate) fn is_available(&self) -> bool {
         !self.state.is_active()
     }
 
-    /// Whether it has neighbors (`is_split`).
+    /// Whether the block has neighbors (`is_split`).
     pub(crate) fn is_split(&self) -> bool {
-        // Not `||`, which would branch.
+        // `||` would branch.
         self.previous.is_some() | self.next.is_some()
     }
 
-    /// Whether other streams used it since it was handed out.
+    /// Whether other streams used the block since it was allocated.
     pub(crate) fn has_uses(&self) -> bool {
         self.uses.is_some()
     }
 }
 
-/// What is known of a block that other streams used.
+/// The streams that used a block, and the events that its free waits for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StreamUses {
-    /// Other streams that used it since it was handed out, ascending.
+    /// Other streams that used the block since it was allocated, ascending.
     pub(crate) streams: Vec<StreamId>,
-    /// Those of them that were noted while a scope on a pool was open; a free does not wait for these.
+    /// Those of the streams that were recorded while a scope on a pool was open. A free does not wait for them.
     pub(crate) in_scope: Vec<StreamId>,
-    /// Events of those streams that its free still waits for.
+    /// How many events of these streams the free still waits for.
     pub(crate) outstanding: usize,
 }
 
 /// All blocks of an allocator.
 ///
-/// An index is valid from [`BlockTable::insert`] to [`BlockTable::remove`]; the allocator holds indices only in block
-/// links, free sets, pending queues and live allocations, and takes them out of all of these before it removes a block.
+/// An index is valid from [`BlockTable::insert`] to [`BlockTable::remove`]. The allocator has indices only in links of
+/// blocks, free lists, pending queues and live allocations, and removes an index from all of these before it removes the
+/// block.
 #[derive(Clone, Debug)]
 pub(crate) struct BlockTable {
-    /// The first place stays vacant, so that an index is never 0. It stands for a neighbor that is not there: what is written
-    /// to it is of no use to anybody.
+    /// The first place is never used, so that an index is never 0. It stands for a neighbor that does not exist: values
+    /// written to it are never read.
     blocks: Vec<Block>,
-    /// Vacant places are chained by `next`.
+    /// The first vacant place; vacant places are linked by `next`.
     vacant: Option<BlockIndex>,
-    /// By the number in `Block::uses`; the first is nobody's. Vacant ones keep their memory for the next block.
+    /// Entry `i` belongs to the block with `Block::uses` = `i`; entry 0 belongs to no block. Vacant entries keep their
+    /// memory.
     uses: Vec<StreamUses>,
     vacant_uses: Vec<NonZeroU32>,
     minted: u32,
@@ -167,7 +170,7 @@ impl Default for BlockTable {
 }
 
 impl BlockTable {
-    /// A new identity.
+    /// A new block id.
     #[inline]
     pub(crate) fn mint(&mut self) -> BlockId {
         let id = BlockId::new(self.minted);
@@ -175,7 +178,7 @@ impl BlockTable {
         id
     }
 
-    /// Lets new identities follow `taken`.
+    /// Continues block ids after `taken`.
     pub(crate) fn skip(&mut self, taken: BlockId) {
         self.minted = self.minted.max(taken.get().wrapping_add(1));
     }
@@ -187,7 +190,7 @@ impl BlockTable {
         index
     }
 
-    /// A vacant place, whose new block is written next.
+    /// A vacant place. The caller writes the new block next.
     #[inline]
     pub(crate) fn claim(&mut self) -> BlockIndex {
         let Some(index) = self.vacant else {
@@ -206,7 +209,7 @@ impl BlockTable {
         BlockIndex(NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN))
     }
 
-    /// All places, and where the chain of vacant ones begins.
+    /// All places, and the first vacant place.
     #[inline]
     pub(crate) fn places(&mut self) -> (&mut [Block], &mut Option<BlockIndex>) {
         (&mut self.blocks, &mut self.vacant)
@@ -217,13 +220,13 @@ impl BlockTable {
         self.blocks[index.place()].vacate(index, &mut self.vacant);
     }
 
-    /// The block, or what stands for none, so that nothing has to branch.
+    /// The block, or the first place of the table for `None`, so that callers need no branch.
     #[inline]
     pub(crate) fn at_or_nothing(&self, index: Option<BlockIndex>) -> &Block {
         &self.blocks[BlockIndex::place_of(index)]
     }
 
-    /// What stands at a place, which may be vacant.
+    /// The block at a place, which may be vacant.
     #[inline]
     pub(crate) fn at(&self, index: BlockIndex) -> Option<&Block> {
         self.blocks.get(index.place())
@@ -234,12 +237,12 @@ impl BlockTable {
         self.at(index).filter(|block| !block.size.is_zero())
     }
 
-    /// The streams that used the block, if others did.
+    /// The other streams that used the block, if there are any.
     pub(crate) fn uses(&self, block: &Block) -> Option<&StreamUses> {
         block.uses.and_then(|uses| self.uses.get(uses.get() as usize))
     }
 
-    /// Where to note streams that use the block.
+    /// The [`StreamUses`] of the block, made if there is none.
     pub(crate) fn uses_mut(&mut self, index: BlockIndex) -> &mut StreamUses {
         let block = &mut self.blocks[index.place()];
         let uses = *block.uses.get_or_insert_with(|| {
@@ -252,7 +255,7 @@ impl BlockTable {
         &mut self.uses[uses.get() as usize]
     }
 
-    /// Forgets the streams that used the block.
+    /// Removes the [`StreamUses`] of the block.
     pub(crate) fn clear_uses(&mut self, index: BlockIndex) {
         let Some(uses) = self.blocks[index.place()].uses.take() else {
             return;
@@ -264,12 +267,12 @@ impl BlockTable {
         self.vacant_uses.push(uses);
     }
 
-    /// The first blocks of all segments, in no order that means anything.
+    /// The first block of each segment, in no particular order.
     pub(crate) fn heads(&self) -> impl Iterator<Item = &Block> {
         self.iter().map(|(_, block)| block).filter(|block| block.previous.is_none())
     }
 
-    /// `head` and the blocks behind it, in address order.
+    /// `head` and the blocks after it, in address order.
     pub(crate) fn chain<'a>(&'a self, head: &'a Block) -> impl Iterator<Item = &'a Block> {
         std::iter::successors(Some(head), |block| block.next.and_then(|next| self.get(next)))
     }
@@ -280,7 +283,7 @@ impl BlockTable {
     }
 }
 
-// Indexing is fine because of the rule at the table: every index in the allocator's hands is valid.
+// Indexing cannot fail, by the rule at the table: every index that the allocator has is valid.
 impl Index<BlockIndex> for BlockTable {
     type Output = Block;
 

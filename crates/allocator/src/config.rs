@@ -42,13 +42,13 @@ pub struct AllocatorConfig {
 /// The settings of the allocator of pinned host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PinnedConfig {
-    /// Whether memory is allocated as usual and registered, instead of allocated by the driver.
+    /// Whether memory is allocated as usual and then registered, instead of being allocated by the driver.
     pub use_host_register: bool,
-    /// How many threads touch its pages then: a power of two, at most 128.
+    /// How many threads touch the pages of registered memory: a power of two, at most 128.
     pub register_threads: u64,
-    /// Whether a thread of its own looks for completed work, instead of each allocation.
+    /// Whether a background thread looks for completed work. Otherwise each allocation does.
     pub use_background_threads: bool,
-    /// What is pinned at once, to carve blocks from; zero for nothing.
+    /// How much is pinned at once as a reserve that blocks are taken from; zero for no reserve.
     pub reserve_segment_size: Bytes,
 }
 
@@ -127,31 +127,31 @@ impl AllocatorConfig {
         self.large_segment_size
     }
 
-    /// The share of the memory limit above which garbage collection runs; 0 for never.
+    /// The fraction of the memory limit above which garbage collection runs; 0 for never.
     #[must_use]
     pub fn garbage_collection_threshold(&self) -> f64 {
         self.garbage_collection_threshold
     }
 
-    /// The share of the device that may be reserved from the start; 1 for all of it.
+    /// The fraction of the device that may be reserved from the start; 1 for the whole device.
     #[must_use]
     pub fn per_process_memory_fraction(&self) -> f64 {
         self.per_process_memory_fraction
     }
 
-    /// Whether new memory goes into segments that grow page by page.
+    /// Whether new segments are expandable.
     #[must_use]
     pub fn expandable_segments(&self) -> bool {
         self.expandable_segments
     }
 
-    /// Which allocator the settings ask for.
+    /// The backend that the settings name.
     #[must_use]
     pub fn backend(&self) -> Backend {
         self.backend
     }
 
-    /// In how many steps the range between two powers of two is divided for a request; 0 and 1 for no such rounding.
+    /// The number of steps between two powers of two that a request is rounded to; 0 and 1 for no such rounding.
     #[must_use]
     pub fn roundup_divisions(&self, requested: Bytes) -> u64 {
         let exponent = requested.get().checked_ilog2().unwrap_or(0) as usize;
@@ -171,13 +171,14 @@ impl AllocatorConfig {
         self.pinned
     }
 
-    /// Whether the lock is given up while the device is asked for a segment. Nothing here has a lock to give up.
+    /// Whether the lock is released during a call of the device. It has no effect here, since the allocator has no lock.
     #[must_use]
     pub fn release_lock_on_device_malloc(&self) -> bool {
         self.release_lock_on_device_malloc
     }
 
-    /// Whether captures reuse blocks that other streams have used. No capture is modeled.
+    /// Whether graph captures reuse blocks that other streams have used. It has no effect here, since captures are not
+    /// modeled.
     #[must_use]
     pub fn graph_capture_record_stream_reuse(&self) -> bool {
         self.graph_capture_record_stream_reuse
@@ -194,7 +195,7 @@ impl AllocatorConfig {
         self.is_caching = is_caching;
     }
 
-    /// What PyTorch warned of when it read the settings last.
+    /// PyTorch's warnings about the settings text last read.
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings

@@ -1,9 +1,9 @@
-//! The statistics, kept as the few numbers from which the others follow.
+//! The statistics, stored as few numbers from which all others are computed on reading.
 //!
-//! Of each quantity PyTorch keeps four numbers three times: now, peak, gained and lost, for all memory and for either half of
-//! the pool. Here a request moves about half of them. What both halves add up to is summed when it is read, except
-//! the peak; what was lost is what was gained and is not there now; and active memory is allocated memory and pending
-//! frees, so that its own peak needs care only while frees are pending.
+//! PyTorch stores four numbers for each quantity (current, peak, allocated, freed), three times: for the small pool, the
+//! large pool, and both. Here a request updates about half of them. Sums over both pools are computed on reading, except
+//! peaks. The freed amount is the allocated amount minus the change of the current value. Active memory is allocated memory
+//! plus pending frees, so that its peak needs extra work only while frees are pending.
 
 use blockyard_record::{Bytes, PoolKind, Stat, StatArray, Stats};
 
@@ -14,27 +14,26 @@ const REQUESTED: usize = 2;
 /// The counters of one allocator. All sums wrap around, as PyTorch's do.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counters {
-    /// Blocks in callers' hands, for the small and the large half: their number and bytes, and what was asked for in
-    /// active blocks.
+    /// For the small and the large pool: count and bytes of allocated blocks, and requested bytes of active blocks.
     live: [[Tally; 3]; 2],
     live_all: [Level; 3],
     /// All pending frees.
     pending_blocks: i64,
-    /// Frees that are pending in either half: number and bytes.
+    /// For the small and the large pool: count and bytes of pending frees.
     pending: [[i64; 2]; 2],
     /// The peaks of active blocks and their bytes at the times when frees were pending.
     pending_peak: [[i64; 2]; 2],
     pending_peak_all: [i64; 2],
     /// Active blocks and bytes when the accumulated counts were last reset.
     active_start: [[i64; 2]; 2],
-    /// Inactive blocks of segments with other blocks: number and bytes.
+    /// For the small and the large pool: count and bytes of inactive blocks in split segments.
     inactive_splits: [[Tally; 2]; 2],
     inactive_splits_all: [Level; 2],
-    /// What changes infrequent, as PyTorch keeps it; its other parts are not used.
+    /// The statistics that change rarely, as PyTorch stores them. The other fields of this value are not used.
     pub(crate) infrequent: Stats,
 }
 
-/// A quantity in one half of the pool.
+/// One quantity in one pool.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     level: Level,
@@ -44,11 +43,11 @@ struct Tally {
     start: i64,
 }
 
-/// How much there is of a quantity, and the most there was.
+/// The current value and the peak of one quantity.
 ///
-/// The current value is not kept but what it lacks to the peak: then a change is one subtraction, and its sign says whether
-/// there is a new peak. The rooms of different quantities do not lie side by side, so that they are not read as one after
-/// they were written one by one, which a processor does only once the writes have left its queue.
+/// The stored number is the distance from the current value to the peak. A change is then one subtraction, and the sign of
+/// the result says whether there is a new peak. The distances of different quantities are not adjacent in memory: otherwise
+/// the compiler would load two of them with one wide load, which has to wait for the two narrow stores before it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Level {
     room: i64,
@@ -65,7 +64,7 @@ impl Level {
         self.peak.wrapping_sub(self.room)
     }
 
-    /// Returns the room that is left; [`Level::raise_peak`] has to follow where that is less than none.
+    /// Returns the distance to the peak. If it is negative, the caller must call [`Level::raise_peak`].
     #[inline]
     fn change(&mut self, amount: i64) -> i64 {
         self.room = self.room.wrapping_sub(amount);
@@ -89,7 +88,7 @@ impl Tally {
         Self { level: Level::beginning_with(current), gained: 0, start: current }
     }
 
-    /// Counts an increase; a decrease, which is no gain, goes to the level alone. Returns as [`Level::change`].
+    /// Counts an increase (a decrease would go to [`Level::change`] alone). Returns as [`Level::change`].
     #[inline]
     fn increase(&mut self, amount: i64) -> i64 {
         self.gained = self.gained.wrapping_add(amount);
@@ -123,7 +122,7 @@ fn signed(size: Bytes) -> i64 {
     size.get().cast_signed()
 }
 
-/// Both halves as PyTorch shows them; the peak of all is not the sum of theirs.
+/// The statistics of both pools as PyTorch shows them. The peak of the sum is not the sum of the peaks.
 fn array(by_pool: [Stat; 2], peak: i64) -> StatArray {
     let [small_pool, large_pool] = by_pool;
     let sum = |part: fn(&Stat) -> i64| part(&small_pool).wrapping_add(part(&large_pool));
@@ -137,7 +136,7 @@ fn array(by_pool: [Stat; 2], peak: i64) -> StatArray {
 }
 
 impl Counters {
-    /// Counters that show these statistics, whose peaks are their current values and which have counted nothing yet.
+    /// Counters with these current values. Peaks equal the current values, and accumulated counts are zero.
     pub(crate) fn beginning_with(stats: &Stats) -> Self {
         let mut counters = Self { infrequent: *stats, ..Self::default() };
         let by_pool = |stat: &StatArray| [stat.small_pool.current, stat.large_pool.current];
@@ -161,13 +160,13 @@ impl Counters {
         counters
     }
 
-    /// A block of `size` was handed out for a request of `requested`.
+    /// A block of `size` was allocated for a request of `requested`.
     #[inline]
     pub(crate) fn allocated(&mut self, pool: PoolKind, size: Bytes, requested: Bytes) {
         let live = &mut self.live[pool_index(pool)];
         let mut least = 0;
         for (quantity, amount) in [(COUNT, 1), (BYTES, signed(size)), (REQUESTED, signed(requested))] {
-            // The sign of either is the sign of both.
+            // `least` is negative if one of the two distances is.
             least |= live[quantity].increase(amount) | self.live_all[quantity].change(amount);
         }
         if least < 0 {
@@ -178,7 +177,7 @@ impl Counters {
         }
     }
 
-    /// Follows a request that frees may be pending beside.
+    /// Updates the peaks of active memory after a request while frees are pending.
     pub(crate) fn note_pending(&mut self) {
         if self.pending_blocks != 0 {
             self.note_pending_peaks();
@@ -202,7 +201,7 @@ impl Counters {
         self.live[pool][quantity].level.current().wrapping_add(self.pending[pool][quantity])
     }
 
-    /// A block of `size` went from its caller's hands straight into the cache.
+    /// An allocated block of `size` was freed, and the free completed at once.
     #[inline]
     pub(crate) fn freed(&mut self, pool: PoolKind, size: Bytes, requested: Bytes) {
         let live = &mut self.live[pool_index(pool)];
@@ -212,7 +211,7 @@ impl Counters {
         }
     }
 
-    /// A block of `size` was given back by its caller and stays pending.
+    /// A free of a block of `size` was requested and is pending.
     pub(crate) fn free_requested(&mut self, pool: PoolKind, size: Bytes) {
         self.freed(pool, size, Bytes::ZERO);
         self.pending_blocks += 1;
@@ -221,7 +220,7 @@ impl Counters {
         pending[BYTES] = pending[BYTES].wrapping_add(signed(size));
     }
 
-    /// A pending block of `size`, handed out for `requested`, became reusable.
+    /// The pending free of a block of `size`, allocated for `requested`, completed.
     pub(crate) fn pending_completed(&mut self, pool: PoolKind, size: Bytes, requested: Bytes) {
         self.pending_blocks -= 1;
         let pending = &mut self.pending[pool_index(pool)];
@@ -231,11 +230,11 @@ impl Counters {
         self.live_all[REQUESTED].change(-signed(requested));
     }
 
-    /// The inactive blocks of divided segments became `blocks` more, and `bytes`; or fewer.
+    /// The inactive splits changed by `blocks` and `bytes`.
     ///
-    /// Each request and each free counts as one net change, since peaks and accumulated counts tell one change from two.
+    /// Each request and each free is one net change, because peaks and accumulated counts would differ after two changes.
     #[inline]
-    pub(crate) fn rests_changed(&mut self, pool: PoolKind, blocks: i64, bytes: i64) {
+    pub(crate) fn splits_changed(&mut self, pool: PoolKind, blocks: i64, bytes: i64) {
         let inactive_splits = &mut self.inactive_splits[pool_index(pool)];
         let mut least = 0;
         for (quantity, change) in [(COUNT, blocks), (BYTES, bytes)] {
@@ -251,10 +250,10 @@ impl Counters {
         }
     }
 
-    /// The inactive blocks of divided segments became `blocks` fewer, and by `bytes` less: with nothing gained and no new
-    /// peak, the short form of [`Counters::rests_changed`].
+    /// The inactive splits fell by `blocks` and `bytes`. A decrease adds nothing to accumulated counts and makes no new peak,
+    /// so this is shorter than [`Counters::splits_changed`].
     #[inline]
-    pub(crate) fn rests_fell(&mut self, pool: PoolKind, blocks: i64, bytes: Bytes) {
+    pub(crate) fn splits_fell(&mut self, pool: PoolKind, blocks: i64, bytes: Bytes) {
         let inactive_splits = &mut self.inactive_splits[pool_index(pool)];
         for (quantity, amount) in [(COUNT, blocks), (BYTES, signed(bytes))] {
             inactive_splits[quantity].level.change(-amount);
@@ -262,7 +261,7 @@ impl Counters {
         }
     }
 
-    /// Bytes in callers' hands.
+    /// Bytes of allocated blocks.
     pub(crate) fn allocated_bytes(&self) -> i64 {
         self.live_all[BYTES].current()
     }
@@ -300,7 +299,7 @@ impl Counters {
         self.active(0, quantity).wrapping_add(self.active(1, quantity))
     }
 
-    /// All of them, as PyTorch shows them.
+    /// All statistics, as PyTorch shows them.
     pub(crate) fn read(&self) -> Stats {
         let live = |quantity: usize| {
             array([0, 1].map(|pool| self.live[pool][quantity].stat()), self.live_all[quantity].peak)
@@ -314,8 +313,8 @@ impl Counters {
         let active = |quantity: usize| {
             let of_pool = |pool: usize| {
                 let current = self.active(pool, quantity);
-                // What became active was handed out, so the increases are the same; and while nothing was pending, the
-                // peaks were the same too.
+                // A block becomes active when it is allocated, so the increases of the two are equal. While no free is
+                // pending, the peaks are equal too.
                 let allocated = self.live[pool][quantity].gained;
                 let since_start = current.wrapping_sub(self.active_start[pool][quantity]);
                 let peak = self.live[pool][quantity].level.peak.max(self.pending_peak[pool][quantity]);

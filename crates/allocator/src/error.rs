@@ -1,45 +1,45 @@
-//! What can go wrong, one variant for each case in which a caller acts differently.
+//! The errors of the allocator: one variant for each case in which a caller acts differently.
 
 use std::fmt;
 
 use blockyard_device::{DeviceError, ProcessMemory};
 use blockyard_record::{AllocationId, Backend, Bytes, DeviceAddr, PoolId, SegmentId, StreamId};
 
-/// Why a call of the allocator failed. The allocator stays usable after each of them.
+/// Why a call of the allocator failed. The allocator stays usable after each error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AllocError {
-    /// No memory for the request, after everything that could be released was released.
+    /// The request ran out of memory, after the cache was released.
     #[error(transparent)]
     OutOfMemory(Box<OutOfMemory>),
-    /// No memory for the request under `backend:cudaMallocAsync`.
+    /// The request ran out of memory under `backend:cudaMallocAsync`.
     #[error(transparent)]
     MallocAsyncOutOfMemory(Box<MallocAsyncOutOfMemory>),
-    /// No memory on the device for a request that is not cached.
+    /// The device ran out of memory for a request without caching.
     #[error("CUDA error: out of memory")]
     UncachedOutOfMemory {
         /// What was asked for.
         requested: Bytes,
     },
-    /// A request of 2^60 bytes or more; nothing was counted or recorded.
+    /// A request of 2^60 bytes or more. Nothing was counted or recorded.
     #[error("CUDA out of memory. Tried to allocate more than 1EB memory.")]
     TooLarge {
         /// What was asked for.
         requested: Bytes,
     },
-    /// The allocation is not one of this allocator's live ones; nothing changed.
+    /// The allocation is not a live one of this allocator. Nothing changed.
     #[error("invalid device pointer: {0}")]
     InvalidPointer(DeviceAddr),
-    /// A memory fraction outside of 0 to 1; nothing changed.
+    /// A memory fraction below 0 or above 1. Nothing changed.
     #[error("invalid fraction:{0}. Please set within [0, 1].")]
     InvalidFraction(f64),
-    /// Expandable segments are switched on and the device has no memory that comes page by page; nothing changed.
+    /// Expandable segments are switched on, but the device has no virtual memory. Nothing changed.
     #[error("expandable_segments:True needs a device with virtual memory")]
     NoVirtualMemory,
-    /// `backend:cudaMallocAsync` is set and the device has no memory that comes page by page; nothing changed.
+    /// `backend:cudaMallocAsync` is set, but the device has no virtual memory. Nothing changed.
     #[error("backend:cudaMallocAsync needs a device with virtual memory")]
     NoMemoryPool,
-    /// What this backend cannot do, in PyTorch's words; nothing changed.
+    /// This backend does not support the call, in PyTorch's words. Nothing changed.
     #[error(
         "cudaMallocAsync does not yet support {0}. If you need it, please file an issue describing your use case."
     )]
@@ -50,49 +50,49 @@ pub enum AllocError {
          summary of all blocks tracked by the allocator, but the cudaMallocAsync backend does not track individual blocks.)"
     )]
     NoSnapshot,
-    /// A scope on the pool is open already, or it is the default pool; nothing changed.
+    /// A scope on the pool is open already, or the pool is the default pool. Nothing changed.
     #[error("beginAllocateToPool: already recording to mempool_id {0}")]
     AlreadyInPool(PoolId),
     /// No scope on the pool is open; nothing changed.
     #[error("endAllocatePool: not currently recording to mempool_id {0}")]
     NotInPool(PoolId),
-    /// Nobody uses a pool with this number; nothing changed.
+    /// No pool with this number is in use. Nothing changed.
     #[error("no memory pool {0} is in use")]
     UnknownPool(PoolId),
-    /// The memory to begin with is not that of a valid allocator.
+    /// The snapshot to begin with is not one of a valid allocator.
     #[error("no allocator can be in the state to begin with")]
     Beginning(#[source] Corruption),
-    /// The device failed in another way than for want of memory.
+    /// The device failed for another reason than a lack of memory.
     #[error(transparent)]
     Device(#[from] DeviceError),
 }
 
-/// A request that found no memory. Its text is PyTorch's.
+/// A request that ran out of memory. The text is PyTorch's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
     /// What the caller asked for.
     pub requested: Bytes,
     /// The request after rounding.
     pub rounded: Bytes,
-    /// The segment that would have been needed; the text calls this the size that was tried.
+    /// The size of the segment that was needed, which PyTorch's text calls the size that it tried to allocate.
     pub segment_size: Bytes,
     /// The stream of the request.
     pub stream: StreamId,
     /// The device's number.
     pub device: u32,
-    /// What the device reported free.
+    /// How many bytes were free on the device, as the device reported.
     pub device_free: Bytes,
     /// All bytes of the device.
     pub device_total: Bytes,
-    /// What each process held on the device, where the device tells.
+    /// How much each process used on the device, if the device reports it.
     pub processes: Vec<ProcessMemory>,
     /// The most that may be reserved, if a memory fraction is set.
     pub limit: Option<Bytes>,
-    /// Bytes in callers' hands.
+    /// Bytes of allocated blocks.
     pub allocated: Bytes,
     /// Bytes of all segments.
     pub reserved: Bytes,
-    /// Cached bytes in pools other than the default one; the text counts them as allocated.
+    /// Cached bytes in pools other than the default one, which PyTorch's text counts as allocated.
     pub private_cached: Bytes,
 }
 
@@ -136,10 +136,10 @@ impl fmt::Display for OutOfMemory {
 
 impl std::error::Error for OutOfMemory {}
 
-/// A request that found no memory under `backend:cudaMallocAsync`. Its text is PyTorch's.
+/// A request that ran out of memory under `backend:cudaMallocAsync`. The text is PyTorch's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MallocAsyncOutOfMemory {
-    /// Requested bytes that are in use.
+    /// Requested bytes in use.
     pub allocated: Bytes,
     /// What the caller asked for.
     pub requested: Bytes,
@@ -147,7 +147,7 @@ pub struct MallocAsyncOutOfMemory {
     pub device: u32,
     /// All bytes of the device.
     pub device_total: Bytes,
-    /// What the device reported free.
+    /// How many bytes were free on the device, as the device reported.
     pub device_free: Bytes,
     /// The most that may be in use, if a memory fraction was set.
     pub limit: Option<Bytes>,
@@ -178,7 +178,7 @@ impl fmt::Display for MallocAsyncOutOfMemory {
 
 impl std::error::Error for MallocAsyncOutOfMemory {}
 
-/// A size as PyTorch's C++ messages write it (`format_size`): two decimals, and a boundary belongs to the smaller unit.
+/// A size as PyTorch's C++ code writes it (`format_size`): with two decimals, and exactly 1024 of a unit in that unit.
 struct PyTorchSize(Bytes);
 
 impl fmt::Display for PyTorchSize {
@@ -198,7 +198,7 @@ impl fmt::Display for PyTorchSize {
     }
 }
 
-/// A settings text that PyTorch would refuse, in PyTorch's words where it has good ones.
+/// A settings text that PyTorch refuses, in PyTorch's words if those are clear.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -207,7 +207,7 @@ pub enum ConfigError {
     UnrecognizedKey {
         /// The name.
         key: String,
-        /// Which of PyTorch's two parsers met it first: `CUDA` or `Accelerator`.
+        /// Which of PyTorch's two parsers read the name first: `CUDA` or `Accelerator`.
         parser: &'static str,
     },
     /// A list has no end.
@@ -287,7 +287,8 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// The exception that Python raises at run time; `None` for numbers that C++ fails to convert, where it is not known.
+    /// The exception that Python raises at run time; `None` for numbers that C++ cannot convert, where the exception is not
+    /// known.
     #[must_use]
     pub fn python_exception(&self) -> Option<&'static str> {
         match self {
@@ -298,23 +299,23 @@ impl ConfigError {
     }
 }
 
-/// An invariant of the allocator that does not hold: a defect of this crate.
+/// An invariant of the allocator is broken, which is a defect of this crate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Corruption {
-    /// Blocks of a segment leave a gap, overlap or do not add up to it.
+    /// Blocks of a segment leave a gap, overlap, or do not add up to the segment.
     #[error("the blocks of segment {0} do not cover it exactly")]
     Coverage(SegmentId),
-    /// Two neighbors could merge and have not.
+    /// Two neighbors could be merged and are not.
     #[error("two inactive neighbors stand unmerged in segment {0}")]
     Unmerged(SegmentId),
-    /// An inactive block is missing from its pool, or an active one is in it.
+    /// An inactive block is missing from its free list, or an active block is in one.
     #[error("the free blocks of segment {0} do not match its pool")]
     Pool(SegmentId),
     /// An allocation does not lead to its block.
     #[error("allocation {0} does not lead to its block")]
     Lookup(AllocationId),
-    /// A block is larger or smaller than it may be.
+    /// A block has an invalid size.
     #[error("a block at {0} has a size that no block can have")]
     Size(DeviceAddr),
     /// A counter differs from what the blocks add up to.

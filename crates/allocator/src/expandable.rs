@@ -1,7 +1,7 @@
-//! Expandable segments: ranges of addresses that get memory page by page.
+//! Expandable segments: memory is mapped into reserved addresses page by page.
 //!
-//! A range starts as one unmapped block. Mapping turns the low part of an unmapped block into an inactive one, unmapping turns the
-//! whole pages of an inactive block into an unmapped one; both merge with neighbors of their new kind.
+//! A segment starts as one unmapped block. Mapping makes the low part of an unmapped block inactive. Unmapping makes the
+//! whole pages inside an inactive block unmapped. In both cases the block is merged with neighbors that have its new state.
 
 use blockyard_device::{DeviceError, DeviceMemory};
 use blockyard_record::{
@@ -13,28 +13,28 @@ use crate::block::{Block, BlockIndex};
 use crate::request::Search;
 use crate::{AllocError, CachingAllocator, size};
 
-/// Where an expandable segment's addresses begin, and the size of its pages.
+/// The first address of an expandable segment, and the size of its pages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ExpandableSegment {
     base: DeviceAddr,
     page: Bytes,
 }
 
-/// The expandable segments there are.
+/// All expandable segments.
 pub(crate) type ExpandableSegments = FxHashMap<SegmentId, ExpandableSegment>;
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
-    /// Takes over a segment that gets memory page by page, of the size that the settings give now.
+    /// Adds an expandable segment of a snapshot. Its pages have the size that the settings give now.
     pub(crate) fn adopt_expandable(&mut self, segment: &SegmentSnapshot) {
         let page = size::page_size(segment.pool, &self.config);
         self.expandable_segments.insert(segment.id, ExpandableSegment { base: segment.addr, page });
         self.note_settings();
     }
 
-    /// The block that best fit chooses, without regard to the oversize limits.
+    /// The block that best fit chooses, before the oversize limits are applied.
     ///
-    /// While segments expand, a block at the end of one, which could grow, is left alone as long as a later block in the order
-    /// reaches less far; while they do not, blocks of expandable segments are passed over.
+    /// While segments expand, a block that could grow into the unmapped block after it is skipped if a later block in the
+    /// order has a smaller reach. While segments do not expand, blocks of expandable segments are skipped.
     #[inline]
     pub(crate) fn best_fit(&mut self, search: &Search) -> Option<BlockIndex> {
         let first = self.free_lists[search.list].cached.first_fitting(search.rounded, &self.blocks)?;
@@ -60,7 +60,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Some(chosen)
     }
 
-    /// How far a block goes with the unmapped block behind it.
+    /// The size of a block together with the unmapped block after it.
     fn reach(&self, index: BlockIndex) -> Bytes {
         let block = &self.blocks[index];
         let next =
@@ -68,9 +68,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         block.size.saturating_add(next.map_or(Bytes::ZERO, |next| next.size))
     }
 
-    /// Makes room for the request by mapping pages (`try_allocate_expandable_block`); `None` when the device refuses.
+    /// Maps pages for the request (`try_allocate_expandable_block`); `None` when the device has not enough memory.
     ///
-    /// What was mapped before a refusal stays mapped as cached memory.
+    /// Pages that were mapped before a failure stay mapped and are cached.
     pub(crate) fn expand(&mut self, search: &Search) -> Result<Option<BlockIndex>, AllocError> {
         let wanted = search.rounded;
         let mut candidate = match self.find_addresses(search) {
@@ -86,7 +86,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         }
         while self.blocks[candidate].size < wanted {
             let missing = wanted - self.blocks[candidate].size;
-            // The way was seen to be free as far as needed, and neighbors of one kind are merged: an unmapped block follows.
+            // The addresses after the candidate are known to be free, and neighbors in the same state are merged, so that an
+            // unmapped block follows.
             let Some(next) = self.blocks[candidate].next else {
                 return Ok(None);
             };
@@ -100,7 +101,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Ok(Some(candidate))
     }
 
-    /// The lowest place of the stream where mapped and unmapped blocks in a row are long enough (`find_expandable_block`).
+    /// The lowest run of inactive and unmapped blocks of the stream that is long enough (`find_expandable_block`).
     fn find_addresses(&self, search: &Search) -> Option<BlockIndex> {
         let unmapped = self.free_lists[search.list].unmapped.iter().map(|(_, index)| *index);
         let is_available = |index: BlockIndex| self.blocks[index].is_available();
@@ -124,7 +125,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let page = size::page_size(search.pool, &self.config);
         let size = size::range_size(self.device.total_memory(), page);
         if size.is_zero() {
-            // A device without memory: there is no range to speak of.
+            // The device has no memory at all, so there are no addresses to reserve.
             self.sink.record(Event::SegmentFailed {
                 size: self.segment_size(search),
                 cause: FailureCause::Device,
@@ -152,7 +153,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Ok(Some(index))
     }
 
-    /// Gives the low part of an unmapped block memory: `wanted` bytes, in whole pages (`map_block`); says whether the device did.
+    /// Maps memory into the low part of an unmapped block: `wanted` bytes, in whole pages (`map_block`). Returns whether the
+    /// device had enough memory.
     fn map(&mut self, index: BlockIndex, wanted: Bytes) -> Result<bool, AllocError> {
         let block = &self.blocks[index];
         let (id, addr, pool) = (block.id, block.addr, block.pool);
@@ -187,7 +189,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Ok(true)
     }
 
-    /// Takes the memory of the whole pages inside a cached block away (`unmap_block`).
+    /// Unmaps the whole pages inside a cached block (`unmap_block`).
     pub(crate) fn unmap(&mut self, index: BlockIndex) -> Result<(), AllocError> {
         let block = &self.blocks[index];
         let (id, pool, owner) = (block.id, block.pool, self.free_lists[block.list].owner);
@@ -247,7 +249,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Ok(())
     }
 
-    /// Cuts the block after `size` bytes; returns the new block behind it.
+    /// Cuts the block after `size` bytes and returns the new block, which is the remainder.
     fn cut_above(&mut self, index: BlockIndex, size: Bytes) -> BlockIndex {
         let id = self.blocks.mint();
         let old = &self.blocks[index];

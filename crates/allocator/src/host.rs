@@ -1,8 +1,8 @@
 //! Pinned host memory (`at::CachingHostAllocator`, release 2.11.0): blocks of powers of two, cached and never split.
 //!
-//! A request takes the block of its size that was freed last, or pins new memory. A block that streams have used is reused
-//! when their work is done, which the allocator looks at when it is asked for memory. Pinning is slow and locks the whole
-//! driver, which is why all of this is cached.
+//! A request takes the block of its size that was freed last, or pins new memory. A block that streams have used can be
+//! reused once their work is done; the allocator checks that on each request. Pinning is slow and locks the whole driver, so
+//! pinned blocks are cached.
 //!
 //! Not modeled: the private pools of captures.
 
@@ -17,9 +17,9 @@ use blockyard_record::{Bytes, HostAddr, HostStats, StreamId};
 use crate::{PinnedConfig, size};
 use stats::Counters;
 
-/// Sizes are powers of two: one list of cached blocks for each.
+/// One list of cached blocks for each size, which is a power of two.
 const LISTS: usize = 64;
-/// Blocks are carved from the reserve in pages.
+/// Blocks from the reserve are multiples of this.
 const PAGE: Bytes = Bytes::kib(4);
 
 /// PyTorch's allocator of pinned host memory over the host `H`.
@@ -28,14 +28,14 @@ pub struct HostAllocator<H: HostMemory> {
     memory: H,
     config: PinnedConfig,
     blocks: BTreeMap<HostAddr, Block>,
-    /// Cached blocks by the exponent of their size, the one freed last at the end.
+    /// Cached blocks by the exponent of their size, in the order in which they were freed.
     cached: [Vec<HostAddr>; LISTS],
-    /// What blocks wait for, the newest in front.
+    /// The events that freed blocks wait for, the newest in front.
     pending: VecDeque<(H::Event, HostAddr)>,
     reserve: Reserve,
     counters: Counters,
     minted: u64,
-    /// Tells allocations of this allocator from others, whose addresses may be the same.
+    /// Distinguishes allocations of this allocator from those of other allocators, which may have equal addresses.
     identity: u64,
 }
 
@@ -45,7 +45,7 @@ static NEXT_IDENTITY: AtomicU64 = AtomicU64::new(0);
 struct Block {
     number: u64,
     exponent: usize,
-    /// `None` for a block of the reserve, which is never given back.
+    /// `None` for a block of the reserve, which is never released.
     pinning: Option<Pinning>,
     is_allocated: bool,
     streams: BTreeSet<StreamId>,
@@ -58,12 +58,12 @@ impl Block {
     }
 }
 
-/// Memory that was pinned at once, from which blocks are carved in a row.
+/// Memory that was pinned at once, from which blocks are taken one after the other.
 #[derive(Debug)]
 enum Reserve {
-    /// Nothing new was needed yet.
+    /// No new memory was needed yet.
     Undecided,
-    /// There was none in the settings when new memory was first needed.
+    /// The settings had no reserve when new memory was first needed.
     Without,
     Carved {
         next: HostAddr,
@@ -71,9 +71,9 @@ enum Reserve {
     },
 }
 
-/// A block of pinned memory in a caller's hands.
+/// An allocated block of pinned memory.
 ///
-/// One of zero bytes has no block and address 0, like PyTorch's null pointer.
+/// An allocation of zero bytes has no block; its address is 0, like PyTorch's null pointer.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "an allocation that is dropped stays allocated"]
 pub struct HostAllocation {
@@ -83,7 +83,7 @@ pub struct HostAllocation {
 }
 
 impl HostAllocation {
-    /// Where it starts; 0 for an allocation of zero bytes.
+    /// The address of the first byte; 0 for an allocation of zero bytes.
     #[must_use]
     pub fn addr(&self) -> HostAddr {
         self.addr
@@ -94,22 +94,22 @@ impl HostAllocation {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
-    /// A request above 2^63 bytes, which no power of two of 64 bits holds; nothing changed.
+    /// A request above 2^63 bytes, which cannot be rounded up to a power of two in 64 bits. Nothing changed.
     #[error("{requested} cannot be rounded up to a power of two")]
     TooLarge {
         /// What was asked for.
         requested: Bytes,
     },
-    /// The allocation is not one of this allocator's live ones; nothing changed.
+    /// The allocation is not a live one of this allocator. Nothing changed.
     #[error("invalid host pointer: {0}")]
     InvalidPointer(HostAddr),
-    /// The host has no more to pin, or its driver failed.
+    /// The host cannot pin more memory, or the driver failed.
     #[error(transparent)]
     Memory(#[from] DeviceError),
 }
 
 impl<H: HostMemory> HostAllocator<H> {
-    /// An allocator that holds nothing yet, with the settings of [`AllocatorConfig::pinned`](crate::AllocatorConfig::pinned).
+    /// An allocator without memory, with the settings of [`AllocatorConfig::pinned`](crate::AllocatorConfig::pinned).
     pub fn new(memory: H, config: PinnedConfig) -> Self {
         Self {
             memory,
@@ -124,11 +124,11 @@ impl<H: HostMemory> HostAllocator<H> {
         }
     }
 
-    /// Hands out a block of at least `requested` bytes: the next power of two.
+    /// Allocates a block of at least `requested` bytes: the next power of two.
     ///
     /// # Errors
     ///
-    /// [`HostError::Memory`] when new memory is needed and the host has not that much, [`HostError::TooLarge`] above 2^63 bytes.
+    /// [`HostError::Memory`] when the host cannot pin enough memory, [`HostError::TooLarge`] above 2^63 bytes.
     pub fn allocate(&mut self, requested: Bytes) -> Result<HostAllocation, HostError> {
         if requested.is_zero() {
             return Ok(HostAllocation { addr: HostAddr::default(), number: None, allocator: self.identity });
@@ -165,12 +165,12 @@ impl<H: HostMemory> HostAllocator<H> {
         Ok(self.allocate_found_block(addr, exponent))
     }
 
-    /// Takes a block back. If streams used it, it can be reused once their work so far is done.
+    /// Frees a block. If streams used the block, it can be reused once the work that they have so far is done.
     ///
     /// # Errors
     ///
-    /// [`HostError::InvalidPointer`] when it is not a live allocation of this allocator, [`HostError::Memory`] when an event
-    /// cannot be recorded; in both cases nothing changed.
+    /// [`HostError::InvalidPointer`] when the allocation is not a live one of this allocator, [`HostError::Memory`] when an
+    /// event cannot be recorded. In both cases nothing changes.
     #[expect(clippy::needless_pass_by_value, reason = "what was freed cannot be freed or used again")]
     pub fn free(&mut self, allocation: HostAllocation) -> Result<(), HostError> {
         let Some(addr) = self.live_block(&allocation)? else {
@@ -195,11 +195,11 @@ impl<H: HostMemory> HostAllocator<H> {
         Ok(())
     }
 
-    /// Notes that `stream` uses the block, for example in a copy that does not block (`record_event`).
+    /// Records that `stream` uses the block, for example in an asynchronous copy (`record_event`).
     ///
     /// # Errors
     ///
-    /// [`HostError::InvalidPointer`] when it is not a live allocation of this allocator.
+    /// [`HostError::InvalidPointer`] when the allocation is not a live one of this allocator.
     pub fn record_stream(&mut self, allocation: &HostAllocation, stream: StreamId) -> Result<(), HostError> {
         if let Some(addr) = self.live_block(allocation)?
             && let Some(block) = self.blocks.get_mut(&addr)
@@ -209,8 +209,7 @@ impl<H: HostMemory> HostAllocator<H> {
         Ok(())
     }
 
-    /// The same for memory that is only known by its address, which must be the start of a block; says whether it is one in
-    /// use.
+    /// The same for a block that is given by its address. Returns whether an allocated block starts at the address.
     pub fn record_stream_at(&mut self, addr: HostAddr, stream: StreamId) -> bool {
         match self.blocks.get_mut(&addr) {
             Some(block) if block.is_allocated => {
@@ -221,9 +220,10 @@ impl<H: HostMemory> HostAllocator<H> {
         }
     }
 
-    /// Makes blocks reusable whose streams are done: the oldest events first, up to one that is not complete.
+    /// Completes the frees of blocks whose streams are done: from the oldest event on, up to the first event that is not
+    /// complete.
     ///
-    /// Each allocation does so first. With background threads on it does not, and a thread of PyTorch calls this every 100
+    /// Each allocation does so first, unless background threads are switched on: then a thread of PyTorch does so every 100
     /// microseconds.
     ///
     /// # Errors
@@ -241,9 +241,9 @@ impl<H: HostMemory> HostAllocator<H> {
         Ok(())
     }
 
-    /// Looks for one pending block of the size whose streams are done. What it passes over goes to the front.
+    /// Looks for one pending block of the size whose streams are done. Events that are not complete move to the front.
     fn process_events_of(&mut self, exponent: usize) -> Result<(), HostError> {
-        // One round and two more, as PyTorch counts them.
+        // One round and two more events, as in PyTorch.
         for _ in 0..self.pending.len() + 2 {
             let Some((event, addr)) = self.pending.pop_back() else {
                 break;
@@ -262,11 +262,11 @@ impl<H: HostMemory> HostAllocator<H> {
         Ok(())
     }
 
-    /// Gives every cached block back to the host, except those carved from a reserve, which nothing gives back.
+    /// Releases every cached block to the host, except blocks of the reserve, which are never released.
     ///
     /// # Errors
     ///
-    /// [`HostError::Memory`] when the driver fails; what was given back before stays so.
+    /// [`HostError::Memory`] when the driver fails. Blocks that were released before stay released.
     pub fn empty_cache(&mut self) -> Result<(), HostError> {
         self.process_events()?;
         for exponent in 0..LISTS {
@@ -280,7 +280,7 @@ impl<H: HostMemory> HostAllocator<H> {
                     match self.memory.release(addr, pinning) {
                         Ok(micros) => self.counters.host_free_time.add(micros),
                         Err(error) => {
-                            // It is still pinned, so it stays cached with those behind it.
+                            // This block is still pinned, so it stays cached, and so do the blocks after it.
                             self.cached[exponent] = std::iter::once(addr).chain(cached).collect();
                             return Err(error.into());
                         }
@@ -293,7 +293,7 @@ impl<H: HostMemory> HostAllocator<H> {
         Ok(())
     }
 
-    /// Takes other settings; a reserve stays what it was when new memory was first needed.
+    /// Changes the settings. The reserve stays as it was when new memory was first needed.
     pub fn set_config(&mut self, config: PinnedConfig) {
         self.config = config;
     }
@@ -304,7 +304,7 @@ impl<H: HostMemory> HostAllocator<H> {
         self.counters.stats()
     }
 
-    /// Sets every peak to its current value and forgets the longest and the shortest call.
+    /// Sets every peak to its current value, and the longest and the shortest call to zero.
     pub fn reset_peak_stats(&mut self) {
         self.counters.reset_peak();
     }
@@ -330,7 +330,7 @@ impl<H: HostMemory> HostAllocator<H> {
             block.is_allocated = true;
             block.number = number;
         }
-        self.counters.handed_out(exponent);
+        self.counters.block_allocated(exponent);
         HostAllocation { addr, number: Some(number), allocator: self.identity }
     }
 
@@ -343,7 +343,7 @@ impl<H: HostMemory> HostAllocator<H> {
         }
     }
 
-    /// Says whether that was the last event that the block waited for.
+    /// Returns whether this was the last event that the block waited for.
     fn event_done(&mut self, addr: HostAddr) -> bool {
         let Some(block) = self.blocks.get_mut(&addr) else {
             return false;
@@ -356,7 +356,7 @@ impl<H: HostMemory> HostAllocator<H> {
         is_last
     }
 
-    /// The next bytes of the reserve, if there is one and it has as many left.
+    /// The next bytes of the reserve; `None` without a reserve or if not enough is left.
     fn carve(&mut self, size: Bytes) -> Result<Option<HostAddr>, HostError> {
         if let Reserve::Undecided = self.reserve {
             let reserved = self.config.reserve_segment_size;
@@ -376,7 +376,7 @@ impl<H: HostMemory> HostAllocator<H> {
 
     fn pin(&mut self, size: Bytes) -> Result<(HostAddr, Pinning), HostError> {
         let pinning = if self.config.use_host_register {
-            // Fewer pages than threads are touched by one.
+            // If there are fewer pages than threads, one thread touches all of them.
             let threads = self.config.register_threads;
             let has_enough = size.get() >= PAGE.get().saturating_mul(threads);
             Pinning::Registered { threads: if has_enough { threads.max(1) } else { 1 } }

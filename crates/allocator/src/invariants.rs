@@ -1,4 +1,4 @@
-//! The whole truth about a valid allocator.
+//! The test of all invariants of the allocator.
 
 use blockyard_device::DeviceMemory;
 use blockyard_record::{BlockState, Bytes, EventSink, PoolKind, StatArray};
@@ -7,11 +7,11 @@ use crate::block::Block;
 use crate::{CachingAllocator, Corruption, size};
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
-    /// Tests every invariant of the crate's first page; meant for tests, its time is linear in the number of blocks.
+    /// Tests every invariant of the crate's first page. This is for tests: the time is linear in the number of blocks.
     ///
     /// # Errors
     ///
-    /// [`Corruption`] names the first invariant that does not hold.
+    /// [`Corruption`] names the first broken invariant.
     pub fn check(&self) -> Result<(), Corruption> {
         for head in self.blocks.heads() {
             self.check_segment(head)?;

@@ -1,27 +1,53 @@
 //! PyTorch's CUDA caching allocator (`c10/cuda/CUDACachingAllocator.cpp`, release 2.11.0), to the byte.
 //!
-//! [`CachingAllocator`] takes segments from a [`DeviceMemory`](blockyard_device::DeviceMemory), cuts them into blocks,
-//! hands blocks out, and keeps what is given back for the next request. Given the same requests and the same segment
-//! addresses it returns the addresses, statistics, trace and snapshot that PyTorch returns; recordings of the real
-//! library, replayed in the cross-crate tests, say so.
+//! [`CachingAllocator`] allocates segments from a [`DeviceMemory`](blockyard_device::DeviceMemory), splits them into blocks
+//! for its callers, and caches freed blocks for the next request. With the same requests and the same segment addresses it
+//! returns the addresses, statistics, trace and snapshot that PyTorch returns. The cross-crate tests check that against
+//! recordings of the real library.
+//!
+//! # Example
+//!
+//! Two requests share a segment. A freed block serves the next request of its size:
+//!
+//! ```
+//! use blockyard_allocator::{AllocatorConfig, CachingAllocator};
+//! use blockyard_device::VirtualDevice;
+//! use blockyard_record::{Bytes, NullSink, StreamId};
+//!
+//! let device = VirtualDevice::new(Bytes::gib(1));
+//! let mut allocator = CachingAllocator::new(device, AllocatorConfig::default(), NullSink);
+//! let first = allocator.allocate(Bytes::mib(3), StreamId::DEFAULT)?;
+//! let second = allocator.allocate(Bytes::mib(5), StreamId::DEFAULT)?;
+//! assert_eq!(allocator.snapshot().segments.len(), 1);
+//! assert_eq!(second.addr(), first.addr().offset(Bytes::mib(3)));
+//!
+//! let addr = first.addr();
+//! allocator.free(first)?;
+//! let third = allocator.allocate(Bytes::mib(3), StreamId::DEFAULT)?;
+//! assert_eq!(third.addr(), addr);
+//! assert_eq!(allocator.stats().allocated_bytes.all.current, 8 << 20);
+//! assert_eq!(allocator.stats().reserved_bytes.all.current, 20 << 20);
+//! # Ok::<(), blockyard_allocator::AllocError>(())
+//! ```
 //!
 //! # Reading order
 //!
-//! `size` (thresholds and rounding), `config` (settings), `block` (the only owner of blocks), `bins` and `pool` (free blocks in
-//! best-fit order), `counters` (statistics in few numbers), `private_pool` (memory pools and scopes), `allocator` (what callers
-//! ask for) and `request` (an allocation, as the list of its steps), `segment` (splits and merges), `stream` (pending frees),
-//! `reclaim` (what happens when nothing fits), `expandable` (segments that get memory page by page), `shared` with `addr_table`
-//! (several threads, and blocks known by their addresses), `beginning` (taking over a run in the middle), `snapshot`,
-//! `queries`, `invariants`. Beside them stand the driver's pool (`malloc_async`), the choice between the two (`backend`) and
-//! pinned host memory (`host`).
+//! `size` (thresholds and rounding), `config` (settings), `block` (the only owner of blocks), `bins` and `pool` (free blocks
+//! in best-fit order), `counters` (statistics), `private_pool` (memory pools and scopes), `allocator` (the calls for users),
+//! `request` (the steps of an allocation), `segment` (splits and merges), `stream` (pending frees), `reclaim` (garbage
+//! collection and retries when no cached block fits), `expandable` (expandable segments), `shared` with `addr_table` (several
+//! threads, and frees by address), `beginning` (an allocator that begins with a snapshot), `snapshot`, `queries`,
+//! `invariants`. Three modules are apart from these: `malloc_async` (the driver's memory pool), `backend` (the choice between
+//! the two allocators) and `host` (pinned host memory).
 //!
 //! # Invariants
 //!
-//! 1. The blocks of a segment cover it exactly, in address order, linked both ways.
-//! 2. Two neighbors are never both inactive, nor both unmapped: they merge at once. (A pending block is active.)
-//! 3. A block is in its pool's free set exactly when it is inactive, and among the unmapped ones exactly when it is unmapped.
+//! 1. The blocks of a segment cover the segment exactly, in address order, and are linked in both directions.
+//! 2. Two neighbors are never both inactive nor both unmapped, because they are merged at once. (A pending block is active.)
+//! 3. A block is among the cached blocks of a free list exactly when it is inactive, and among the unmapped blocks of a free
+//!    list exactly when it is unmapped.
 //! 4. Every block size is a multiple of 512 and at least 512.
-//! 5. The statistics' current values are what the blocks add up to.
+//! 5. The current values of the statistics are the sums over the blocks.
 //! 6. Free blocks never move between streams.
 //!
 //! [`CachingAllocator::check`] tests all of them.
@@ -36,38 +62,38 @@
 //!
 //! # Deviations
 //!
-//! Where PyTorch leaves an order to a hash table, which nothing may rely on, ours is fixed:
+//! Where PyTorch's order is that of a hash table, ours is fixed:
 //!
 //! * Completed frees are collected stream by stream in ascending order of the handle, and frees that waited for the end of a
 //!   scope in the order of their requests.
-//! * Pools that nobody uses are released, and pools that lend are asked, in the order of their making.
+//! * Pools out of use are released, and pools with `use_on_oom` are asked, in the order of creation.
 //!
-//! Where PyTorch is known to be broken or stops with an internal assertion, ours does what was meant:
+//! Where PyTorch has a known defect or stops with an internal assertion, ours does what the code is meant to do:
 //!
 //! * A second scope on a pool is refused without counting a use of the pool; PyTorch counts first and so leaks it.
-//! * A pool whose every use was given up while a scope on it is open lasts until the scope is closed.
-//! * A pool may be given up while a scope on another one is open; PyTorch trips over an assertion.
-//! * What [`CachingAllocator::record_stream`] noted inside of a scope ends with the allocation. PyTorch keeps it by the block's place in
-//!   the host's memory when the free comes outside of a scope, and takes it for that of a later block there, which then may be
-//!   reused too early.
-//! * A pool that serves on want of memory does so also while a scope for another stream is open on it; PyTorch fails with
-//!   "already recording" in place of memory.
-//! * A part of a divided segment is never released by itself. PyTorch does that when `max_split_size_mb` became smaller, or when
-//!   `expandable_segments` was switched on beside it, and damages its own state.
-//! * Fractions in settings are decimal; PyTorch, reading them with C++, takes `0x.8` for one half.
-//! * An unused pool never ends before its last block does. PyTorch goes by a counter that is wrong when expandable segments are
-//!   mapped and unmapped in unequal pieces, and may end the pool too early, which leaves garbage in snapshots.
+//! * A pool whose last use was released while a scope on it is open exists until the scope is closed.
+//! * A pool may be released while a scope on another pool is open; PyTorch fails with an assertion.
+//! * A stream that [`CachingAllocator::record_stream`] recorded inside of a scope is forgotten when the allocation is freed.
+//!   If the free comes outside of a scope, PyTorch keeps the stream under the host address of the block object, and applies
+//!   it to a later block object at that address, which then may be reused too early.
+//! * A pool with `use_on_oom` serves other requests also while a scope for another stream is open on it; PyTorch fails with
+//!   "already recording".
+//! * A block of a split segment is never released alone. PyTorch does that when `max_split_size_mb` became smaller, or when
+//!   `expandable_segments` was switched on too, and damages its own state.
+//! * Fractions in settings are decimal; PyTorch reads them with C++, where `0x.8` is one half.
+//! * A pool out of use never ends before its last block does. PyTorch uses a counter that is wrong when expandable segments
+//!   are mapped and unmapped in unequal pieces, and may end the pool too early, which leaves garbage in snapshots.
 //! * [`CachingAllocator::pool_snapshot`] lists all memory of expandable segments, also behind a gap.
-//! * The active blocks of pinned memory fall by the block when it becomes reusable; release 2.11 leaves out what no stream has
-//!   used, and counts the bytes of the others as -1. See [`HostAllocator`].
+//! * The statistics of active pinned memory fall by the block when its free completes; release 2.11 skips blocks that no
+//!   stream has used, and decreases the bytes by 1 for the others. See [`HostAllocator`].
 //!
-//! Where a program of ours is not one of PyTorch's:
+//! Where our interface differs from PyTorch's:
 //!
-//! * [`CachingAllocator::free`] takes the allocation, not its address, so that a double free does not compile; one of
-//!   another allocator is an error that leaves everything as it was. The same holds for the other allocators.
-//! * Requests of 2^60 bytes and more are refused at every door; PyTorch looks only where tensors are allocated. Pinned
-//!   requests above 2^63 bytes, which it would round up to nothing, are refused too.
-//! * Settings that C++ cannot read as numbers, or that end too early, name the token beside PyTorch's word.
+//! * [`CachingAllocator::free`] takes the allocation, not its address, so that a double free does not compile. An allocation
+//!   of another allocator is an error, and nothing changes. The same holds for the other allocators.
+//! * All functions refuse requests of 2^60 bytes and more; in PyTorch only the functions that allocate tensors do. Pinned
+//!   requests above 2^63 bytes, which PyTorch rounds up to zero, are refused too.
+//! * Errors about settings that C++ cannot read as numbers, or that end too early, name the token besides PyTorch's text.
 //! * The driver's pool under `backend:cudaMallocAsync` is a model: see [`malloc_async`].
 
 #![forbid(unsafe_code)]

@@ -1,21 +1,22 @@
 //! `backend:cudaMallocAsync`: the driver's stream-ordered memory pool, and PyTorch's thin layer over it
 //! (`c10/cuda/CUDAMallocAsyncAllocator.cpp`).
 //!
-//! PyTorch rounds and caches nothing here; it counts the bytes in use against its memory fraction and asks the driver for
-//! everything else. The driver's pool is not public. What is modeled was found by studying a recording of it
-//! (`async-mix`: 672 allocations on one stream of an H200):
+//! Here PyTorch rounds and caches nothing: it compares the bytes in use with the memory fraction, and the driver does the
+//! rest. The code of the driver's pool is not public. This model was derived from a recording of the pool (`async-mix`: 672
+//! allocations on one stream of an H200):
 //!
-//! * Blocks lie at multiples of 512 bytes in one range of addresses, which gets memory in granules of 32 MiB.
-//! * A request takes the smallest free region that is large enough, memory behind it or not: first among what its own
-//!   stream has freed and nothing has used since, the oldest among equals; if nothing there is large enough, all free
-//!   regions are joined and the lowest among equals is taken. So new addresses come last.
-//! * Reserved bytes are granules with memory. Granules that no block touches are moved to new addresses before the device is
-//!   asked for more; `empty_cache` gives them all back. The pool itself keeps everything.
+//! * Blocks are at multiples of 512 bytes in one range of addresses. Memory is mapped into the range in granules of 32 MiB.
+//! * A request takes the smallest free region that is large enough, mapped or not. Regions that its own stream has freed and
+//!   that no stream has used since come first; ties go to the oldest. If none of them is large enough, all free regions are
+//!   joined, and ties go to the lowest address. So new addresses are used last.
+//! * Reserved bytes are mapped granules. Granules without live blocks are mapped at new addresses before the device allocates
+//!   more; `empty_cache` releases all of them. The pool itself releases nothing.
 //!
-//! The statistics are the recorded ones after every operation, with the recorded addresses and with the model's own. Addresses
-//! cannot be predicted exactly: the driver's choice also depends on when it notices that work is done, which is
-//! a matter of time and not of the requests. Given the recorded addresses so far, 621 of the 672 next ones come out right; left to
-//! itself the model has 501 in common with the recording. A replay takes them from the recording, as it takes the bases of segments.
+//! The statistics equal the recorded ones after every operation, with the recorded addresses and with the addresses of the
+//! model. Addresses cannot be predicted exactly, because the driver's choice also depends on when the driver notices that
+//! work is done, which depends on time and not on the requests. Given all recorded addresses before, the model predicts 621
+//! of the 672 addresses; without them, 501 are equal. A replay takes the addresses from the recording, as it takes those of
+//! segments.
 
 mod check;
 mod memory;
@@ -34,17 +35,17 @@ use crate::{AllocError, AllocatorConfig, ConfigError, size};
 use memory::Memory;
 use regions::FreeAddresses;
 
-/// The pool gets memory in pieces of this size.
+/// The pool maps memory in pieces of this size.
 pub const GRANULE: Bytes = Bytes::mib(32);
 
-/// The stream on which memory is freed that several streams have used: PyTorch lets it wait for all of them.
+/// The stream on which memory is freed that several streams have used; PyTorch makes it wait for all of them.
 const UNIFYING_STREAM: StreamId = StreamId::new(u64::MAX);
 
-/// The allocator behind `backend:cudaMallocAsync`, over the device `D`, reporting every step to the sink `S`.
+/// The allocator of `backend:cudaMallocAsync` over the device `D`. It reports every step to the sink `S`.
 ///
-/// Its events are those of an allocator whose segment grows granule by granule. Of the statistics PyTorch reports three:
-/// `allocated_bytes.all` and `active_bytes.all`, both the requested bytes that are in use, and `reserved_bytes.all`, each with
-/// its peak; see [`Stats::reported_by`].
+/// The events are those of an allocator with an expandable segment that grows by granules. PyTorch reports three statistics:
+/// `allocated_bytes.all` and `active_bytes.all`, which are both the requested bytes in use, and `reserved_bytes.all`, each
+/// with its peak; see [`Stats::reported_by`].
 #[derive(Debug)]
 pub struct AsyncAllocator<D: DeviceMemory, S: EventSink = NullSink> {
     device: D,
@@ -56,17 +57,18 @@ pub struct AsyncAllocator<D: DeviceMemory, S: EventSink = NullSink> {
     /// The most that may be in use, if a memory fraction was set.
     limit: Option<Bytes>,
     requests: usize,
-    /// Where a recording has the block of each request, in order; `None` where the recording does not say.
+    /// The recorded address of each request, in order; `None` if the recording has no address.
     placements: Vec<Option<DeviceAddr>>,
     placed_as_predicted: usize,
     allocations: u32,
-    /// Tells allocations of this allocator from others, whose addresses and numbers may be the same.
+    /// Distinguishes allocations of this allocator from those of other allocators, which may have equal addresses and
+    /// numbers.
     identity: u64,
 }
 
 static NEXT_IDENTITY: AtomicU64 = AtomicU64::new(0);
 
-/// A block of an [`AsyncAllocator`] in a caller's hands.
+/// An allocated block of an [`AsyncAllocator`].
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "an allocation that is dropped stays allocated"]
 pub struct AsyncAllocation {
@@ -76,13 +78,13 @@ pub struct AsyncAllocation {
 }
 
 impl AsyncAllocation {
-    /// Where it starts; 0 for an allocation of zero bytes.
+    /// The address of the first byte; 0 for an allocation of zero bytes.
     #[must_use]
     pub fn addr(&self) -> DeviceAddr {
         self.addr
     }
 
-    /// Its number, if it is not of zero bytes.
+    /// The number of the allocation; `None` for an allocation of zero bytes.
     #[must_use]
     pub fn id(&self) -> Option<AllocationId> {
         self.id
@@ -90,7 +92,7 @@ impl AsyncAllocation {
 }
 
 impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
-    /// An allocator that holds nothing yet. Of the settings, none changes what it does.
+    /// An allocator without memory. No setting changes what this allocator does.
     pub fn new(device: D, config: AllocatorConfig, sink: S) -> Self {
         Self {
             device,
@@ -108,19 +110,19 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         }
     }
 
-    /// Puts the blocks of the requests to come where a recording has them, in the order of the requests: the driver's choice also
-    /// depends on when the driver notices that work is done, which no recording says.
+    /// Serves the next requests at recorded addresses, in the order of the requests. The driver's choice also depends on when
+    /// the driver notices that work is done, which no recording contains.
     pub fn place_as_recorded(&mut self, placements: impl IntoIterator<Item = Option<DeviceAddr>>) {
         self.placements = placements.into_iter().collect();
     }
 
-    /// Hands out `requested` bytes, for use on `stream` (`mallocAsync`).
+    /// Allocates `requested` bytes for use on `stream` (`mallocAsync`).
     ///
     /// # Errors
     ///
-    /// [`AllocError::MallocAsyncOutOfMemory`] above the memory fraction or when the device has no more,
-    /// [`AllocError::TooLarge`] from 2^60 bytes on, [`AllocError::NoMemoryPool`] and [`AllocError::Device`] when the device cannot
-    /// or fails otherwise.
+    /// [`AllocError::MallocAsyncOutOfMemory`] above the memory fraction or when the device has not enough memory,
+    /// [`AllocError::TooLarge`] for 2^60 bytes and more, [`AllocError::NoMemoryPool`] when the device has no virtual memory,
+    /// [`AllocError::Device`] when the device fails for another reason.
     pub fn allocate(&mut self, requested: Bytes, stream: StreamId) -> Result<AsyncAllocation, AllocError> {
         let request = self.requests;
         self.requests += 1;
@@ -135,7 +137,7 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
             self.sink.record(Event::SegmentFailed { size: rounded, cause: FailureCause::Fraction });
             return Err(self.out_of_memory(requested, rounded, stream));
         }
-        // The driver cannot have more than the device, so there is no need to look for a place.
+        // The driver has no more memory than the device, so there is no need to search.
         if rounded > self.device.total_memory().min(memory::LARGEST_RANGE) {
             self.sink.record(Event::SegmentFailed { size: rounded, cause: FailureCause::Device });
             return Err(self.out_of_memory(requested, rounded, stream));
@@ -150,7 +152,7 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         Ok(self.allocate_found_block(addr, requested, stream))
     }
 
-    /// Where the block goes: where the recording has it, if those addresses are free, or by the rule.
+    /// The address of the block: the recorded address, if it is free, or else the address by the model's rule.
     fn place(
         &mut self,
         size: Bytes,
@@ -202,11 +204,11 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         AsyncAllocation { addr, id: Some(allocation), allocator: self.identity }
     }
 
-    /// Takes an allocation back (`freeAsync`). The same stream may have its memory at once.
+    /// Frees an allocation (`freeAsync`). Requests of the same stream can use the memory at once.
     ///
     /// # Errors
     ///
-    /// [`AllocError::InvalidPointer`] when it is not a live allocation of this allocator; nothing changed.
+    /// [`AllocError::InvalidPointer`] when the allocation is not a live one of this allocator. Nothing changes.
     #[expect(clippy::needless_pass_by_value, reason = "what was freed cannot be freed or used again")]
     pub fn free(&mut self, allocation: AsyncAllocation) -> Result<(), AllocError> {
         let Some(addr) = self.live_block(&allocation)? else {
@@ -230,13 +232,13 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         Ok(())
     }
 
-    /// Notes that `stream` uses the allocation too: its memory will be freed in an order behind all streams that used it.
+    /// Records that `stream` uses the allocation too. The memory will be freed after the work of all streams that used it.
     ///
-    /// The stream it was allocated on has no effect; PyTorch warns once.
+    /// The stream of the allocation itself has no effect; PyTorch warns once.
     ///
     /// # Errors
     ///
-    /// [`AllocError::InvalidPointer`] when it is not a live allocation of this allocator.
+    /// [`AllocError::InvalidPointer`] when the allocation is not a live one of this allocator.
     pub fn record_stream(
         &mut self,
         allocation: &AsyncAllocation,
@@ -255,11 +257,11 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         Ok(())
     }
 
-    /// Waits for all streams and gives every granule that no block touches back to the device (`emptyCache`).
+    /// Waits for all streams and releases every granule without live blocks to the device (`emptyCache`).
     ///
     /// # Errors
     ///
-    /// [`AllocError::Device`] when the device fails; what was given back before stays so.
+    /// [`AllocError::Device`] when the device fails. Granules that were released before stay released.
     pub fn empty_cache(&mut self) -> Result<(), AllocError> {
         self.stats.num_sync_all_streams += 1;
         self.sink.record(Event::StreamsSynchronized);
@@ -269,11 +271,11 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         self.unmap_all(&idle)
     }
 
-    /// Limits the bytes in use to a share of the device (`setMemoryFraction`); 1 is all of it.
+    /// Limits the bytes in use to a fraction of the device (`setMemoryFraction`); 1 is the whole device.
     ///
     /// # Errors
     ///
-    /// [`AllocError::InvalidFraction`] outside of 0 to 1.
+    /// [`AllocError::InvalidFraction`] for a fraction below 0 or above 1.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -290,7 +292,7 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         Ok(())
     }
 
-    /// The limit over the device's memory (`getMemoryFraction`); above 1 while no fraction was set, as in PyTorch.
+    /// The limit as a fraction of the device (`getMemoryFraction`); above 1 while no fraction was set, as in PyTorch.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "PyTorch divides doubles")]
     pub fn memory_fraction(&self) -> f64 {
@@ -309,13 +311,13 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         self.stats.reported_by(Backend::CudaMallocAsync)
     }
 
-    /// What the events add up to; see [`blockyard_record::MemoryState::stats`].
+    /// The statistics with all counts; see [`blockyard_record::MemoryState::stats`].
     pub fn counted_stats(&self) -> Stats {
         self.stats
     }
 
-    /// How many blocks were placed where the rule puts them, of those placed: fewer than all only where a recording says
-    /// otherwise.
+    /// How many blocks are at the address that the model predicts, and how many blocks were allocated. The two differ only
+    /// for recorded addresses.
     pub fn predicted_placements(&self) -> (usize, usize) {
         (self.placed_as_predicted, self.allocations as usize)
     }
@@ -358,27 +360,27 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
     ///
     /// # Errors
     ///
-    /// [`ConfigError`] for a bad setting; those that stand before it stay applied.
+    /// [`ConfigError`] for a bad setting. Settings before the bad one stay applied.
     pub fn apply_settings(&mut self, text: &str) -> Result<(), ConfigError> {
         self.config.apply(text)
     }
 
-    /// The device, to advance its streams.
+    /// The device, for advancing its streams.
     pub fn device_mut(&mut self) -> &mut D {
         &mut self.device
     }
 
-    /// The receiver of events.
+    /// The sink of the events.
     pub fn sink(&self) -> &S {
         &self.sink
     }
 
-    /// The receiver of events.
+    /// The sink of the events.
     pub fn sink_mut(&mut self) -> &mut S {
         &mut self.sink
     }
 
-    /// Ends the allocator and returns its sink.
+    /// Drops the allocator with its device, and returns the sink.
     pub fn into_sink(self) -> S {
         self.sink
     }

@@ -1,7 +1,7 @@
-//! Free sets: what waits to be used again, in best-fit order.
+//! Free lists: the inactive and the unmapped blocks, in best-fit order.
 //!
-//! PyTorch keeps one set for each half of a memory pool, ordered by stream handle, size and address. A search never leaves its
-//! stream, so here each stream has a set of its own; walks over a whole half take the sets by ascending handle.
+//! PyTorch has one set for each `BlockPool`, ordered by stream, size and address. A search uses the blocks of one stream
+//! only, so here each stream has its own free list; iteration over a whole block pool takes the lists by ascending stream.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::bins::SizeBins;
 use crate::block::{Block, BlockIndex, BlockTable};
 use crate::private_pool::PoolIndex;
 
-/// Which of the allocator's free sets. Sets are never removed.
+/// The index of a free list. Free lists are never removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FreeListIndex(u32);
 
@@ -23,8 +23,8 @@ impl FreeListIndex {
     }
 }
 
-/// The free blocks of one stream in one half of a memory pool, and what its blocks have in common.
-// As large as it is aligned: then a shift finds it in the list of all, and nothing waits for a multiplication.
+/// The free blocks of one stream in one block pool, and the values that all these blocks share. The size is a power of two
+/// and equals the alignment, so that indexing takes a shift instead of a multiplication.
 #[derive(Clone, Debug)]
 #[repr(align(1024))]
 pub(crate) struct FreeList {
@@ -32,16 +32,16 @@ pub(crate) struct FreeList {
     pub(crate) owner: PoolIndex,
     /// Cached blocks.
     pub(crate) cached: SizeBins,
-    /// The calls of its half of the pool, which stand there too (`get_free_blocks_call_count`).
+    /// A copy of the call count of the block pool (`get_free_blocks_call_count`).
     pub(crate) calls: u64,
-    /// Whether every request gets a whole segment, by the pool's options.
+    /// Whether the pool's options forbid splitting, so that every request gets a whole segment.
     pub(crate) never_splits: bool,
     /// Unmapped blocks of expandable segments by address.
     pub(crate) unmapped: BTreeSet<(DeviceAddr, BlockIndex)>,
 }
 
 impl FreeList {
-    /// Whether it holds neither cached nor unmapped blocks.
+    /// Whether there are no cached and no unmapped blocks.
     pub(crate) fn is_empty(&self) -> bool {
         self.cached.is_empty() && self.unmapped.is_empty()
     }
@@ -50,7 +50,7 @@ impl FreeList {
         self.unmapped.contains(&(block.addr, index))
     }
 
-    /// Blocks of at least `size`, smallest first, lowest address first among equals.
+    /// Blocks of at least `size`, by ascending size, then by ascending address.
     pub(crate) fn fitting<'a>(
         &'a self,
         size: Bytes,
@@ -60,7 +60,7 @@ impl FreeList {
         std::iter::successors(first, |index| self.cached.next_after(*index, &blocks[*index]))
     }
 
-    /// Blocks smaller than `size`, largest first.
+    /// Blocks smaller than `size`, by descending size.
     pub(crate) fn smaller_than(&self, size: Bytes, blocks: &BlockTable) -> Vec<BlockIndex> {
         let mut smaller: Vec<BlockIndex> =
             self.cached.iter(blocks).take_while(|index| blocks[*index].size < size).collect();
@@ -69,11 +69,11 @@ impl FreeList {
     }
 }
 
-/// One half of a memory pool (`BlockPool`): its free sets by ascending stream handle.
+/// The small or the large pool of one memory pool (`BlockPool`): its free lists by ascending stream.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BlockPool {
     lists: Vec<(StreamId, FreeListIndex)>,
-    /// Searches so far, counted only while garbage collection is possible (`get_free_blocks_call_count`).
+    /// How many searches there were, counted only while garbage collection is possible (`get_free_blocks_call_count`).
     calls: u64,
     never_splits: bool,
 }
@@ -83,14 +83,14 @@ impl BlockPool {
         Self { never_splits, ..Self::default() }
     }
 
-    /// Searches so far.
+    /// How many searches there were.
     pub(crate) fn calls(&self) -> u64 {
         self.calls
     }
 
     #[inline]
     pub(crate) fn list_of(&self, stream: StreamId) -> Option<FreeListIndex> {
-        // Most programs have one stream, and of several the lowest is the default stream.
+        // Most programs have one stream, and the default stream is the lowest.
         match self.lists.first() {
             Some((first, list)) if *first == stream => Some(*list),
             _ => self.position(stream).ok().map(|position| self.lists[position].1),
@@ -106,20 +106,20 @@ impl BlockPool {
     }
 }
 
-/// All free sets of an allocator.
+/// All free lists of an allocator.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FreeLists {
     lists: Vec<FreeList>,
 }
 
 impl FreeLists {
-    /// A new set for a stream that has none in this half of the pool yet.
+    /// A new free list for a stream that has none in this block pool yet.
     pub(crate) fn add(
         &mut self,
         block_pool: &mut BlockPool,
         (stream, owner, pool): (StreamId, PoolIndex, PoolKind),
     ) -> FreeListIndex {
-        // As many sets as blocks would need 2^32 streams.
+        // So many free lists would need 2^32 streams.
         let list = FreeListIndex(u32::try_from(self.lists.len()).unwrap_or(u32::MAX));
         let (cached, unmapped) = (SizeBins::new(pool), BTreeSet::new());
         let BlockPool { calls, never_splits, .. } = *block_pool;
@@ -130,7 +130,7 @@ impl FreeLists {
         list
     }
 
-    /// Counts one more search in this half of a pool.
+    /// Counts one more search in this block pool.
     pub(crate) fn count_call(&mut self, block_pool: &mut BlockPool) {
         block_pool.calls += 1;
         for (_, list) in &block_pool.lists {
@@ -143,7 +143,7 @@ impl FreeLists {
     }
 }
 
-// Indexing is fine since sets are never removed.
+// Indexing cannot fail, because free lists are never removed.
 impl std::ops::Index<FreeListIndex> for FreeLists {
     type Output = FreeList;
 

@@ -1,7 +1,7 @@
-//! Memory pools: the default one, and those of programs (`MemPool`) and graph captures.
+//! Memory pools: the default pool, and the pools of programs (`MemPool`) and of graph captures.
 //!
-//! A pool keeps its own segments and free blocks. Requests go to a pool while a scope on it is open; what they got
-//! returns to that pool whenever it is freed.
+//! A pool has its own segments and free blocks. Requests go to a pool while a scope on it is open. A block returns to its
+//! pool whenever it is freed.
 
 use std::fmt;
 
@@ -12,12 +12,12 @@ use crate::block::BlockIndex;
 use crate::pool::{BlockPool, FreeLists};
 use crate::{AllocError, CachingAllocator};
 
-/// Where a pool stands among the allocator's; 0 is the default pool, which is always there.
+/// The index of a pool; 0 is the default pool, which always exists.
 pub(crate) type PoolIndex = usize;
 
 pub(crate) const DEFAULT_POOL: PoolIndex = 0;
 
-/// What makes a pool of a program special.
+/// The options of a program's pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolOptions {
     /// Whether every request gets a whole segment (`no_split`).
@@ -26,16 +26,17 @@ pub struct PoolOptions {
     pub serves_on_oom: bool,
 }
 
-/// The segments' free blocks of one memory pool (`PrivatePool`).
+/// The free blocks of one memory pool (`PrivatePool`), and its options.
 #[derive(Clone, Debug)]
 pub(crate) struct PrivatePool {
     pub(crate) id: PoolId,
     small: BlockPool,
     large: BlockPool,
     pub(crate) options: PoolOptions,
-    /// Who still wants it: its owner and open scopes. At 0 its cache may be released.
+    /// How many uses the pool has: its owner and open scopes. At 0 its cache may be released.
     uses: u32,
-    /// Segments that the device gave, less those released (`cudaMalloc_count`): per call, not per page, as in PyTorch.
+    /// Allocated segments minus released segments (`cudaMalloc_count`), counted for each call, not for each page, as in
+    /// PyTorch.
     pub(crate) device_allocations: i64,
     is_deleted: bool,
 }
@@ -51,7 +52,7 @@ pub(crate) struct Scope {
 enum Accepts {
     All,
     Stream(StreamId),
-    /// Those whose stream it accepts at that moment.
+    /// Requests whose stream the function accepts when the request is made.
     If(Box<dyn Fn(StreamId) -> bool + Send>),
 }
 
@@ -102,18 +103,18 @@ impl PrivatePool {
         }
     }
 
-    /// Whether none of its blocks is cached or unmapped.
+    /// Whether no block of the pool is cached or unmapped.
     fn is_drained(&self, lists: &FreeLists) -> bool {
         self.small.lists().chain(self.large.lists()).all(|list| lists[list].is_empty())
     }
 }
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
-    /// Makes a pool of the program's own (`MemPool()`), used once: by its owner.
+    /// Creates a pool for the program (`MemPool()`). Its use count is 1, for its owner.
     pub fn create_pool(&mut self, options: PoolOptions) -> PoolId {
         let taken = |user: u32| self.pools.iter().any(|pool| pool.id.user == user);
         let most = self.pools.iter().map(|pool| pool.id.user).max().unwrap_or(0);
-        // A scope may have named the last number there is.
+        // A scope may have used the largest number.
         let next = most.checked_add(1).or_else(|| (1..most).find(|user| !taken(*user)));
         let user = next.unwrap_or(most);
         let id = PoolId { capture: 0, user };
@@ -128,19 +129,19 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     /// Directs requests of `stream`, or of all streams, to the pool until [`CachingAllocator::end_allocate_to_pool`]
-    /// (`beginAllocateToPool`). The scope opened last is asked first. A pool that is not there is made.
+    /// (`beginAllocateToPool`). The newest scope is asked first. A pool that does not exist is created.
     ///
     /// While any scope is open, completed stream work is not collected, and the default pool's cache is not released.
     ///
     /// # Errors
     ///
-    /// [`AllocError::AlreadyInPool`] when a scope on the pool is open; nothing changed.
+    /// [`AllocError::AlreadyInPool`] when a scope on the pool is open. Nothing changes.
     pub fn begin_allocate_to_pool(&mut self, id: PoolId, stream: Option<StreamId>) -> Result<(), AllocError> {
         self.open_scope(id, stream.map_or(Accepts::All, Accepts::Stream))
     }
 
-    /// As [`CachingAllocator::begin_allocate_to_pool`], for requests whose stream `accepts` takes when they are made: PyTorch asks
-    /// whether the stream is being captured, or which thread it is.
+    /// As [`CachingAllocator::begin_allocate_to_pool`], for requests whose stream `accepts` accepts when the request is made.
+    /// PyTorch checks here whether the stream is being captured, or which thread makes the request.
     ///
     /// # Errors
     ///
@@ -179,27 +180,28 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Ok(())
     }
 
-    /// Gives up one use of the pool (`releasePool`). Once nobody uses it, its cache is released with the default pool's.
+    /// Releases one use of the pool (`releasePool`). When the use count is 0, the cache of the pool is released together with
+    /// that of the default pool.
     ///
     /// # Errors
     ///
-    /// [`AllocError::UnknownPool`] when nobody uses a pool with this number.
+    /// [`AllocError::UnknownPool`] when no pool with this number is in use.
     pub fn release_pool(&mut self, id: PoolId) -> Result<(), AllocError> {
         let index = self.used_pool(id)?;
         self.pools[index].uses -= 1;
         Ok(())
     }
 
-    /// Ends a pool of the program's own (`~MemPool`): gives up its owner's use and releases its cache, if that was the last.
+    /// Destroys a pool of the program (`~MemPool`): releases the use of its owner, and the cache if that was the last use.
     ///
     /// # Errors
     ///
-    /// [`AllocError::UnknownPool`] when nobody uses a pool with this number, [`AllocError::Device`] when the device fails.
+    /// [`AllocError::UnknownPool`] when no pool with this number is in use, [`AllocError::Device`] when the device fails.
     pub fn destroy_pool(&mut self, id: PoolId) -> Result<(), AllocError> {
         let index = self.used_pool(id)?;
         self.pools[index].options.serves_on_oom = false;
         self.pools[index].uses -= 1;
-        // An open scope still uses it: PyTorch neither waits nor releases then.
+        // An open scope still uses the pool: PyTorch neither waits nor releases then.
         if self.pools[index].uses > 0 {
             return Ok(());
         }
@@ -207,7 +209,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.release_unused_pools(Some(index))
     }
 
-    /// How many want the pool: its owner and open scopes (`MemPool.use_count()`); 0 for one that is not there.
+    /// The use count of the pool: its owner and open scopes (`MemPool.use_count()`); 0 if the pool does not exist.
     pub fn pool_use_count(&self, id: PoolId) -> u32 {
         let pool = self.pools.iter().find(|pool| pool.id == id && !pool.is_deleted);
         pool.map_or(0, |pool| pool.uses)
@@ -223,7 +225,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.scopes.iter().rev().find(|scope| scope.accepts(stream)).map_or(DEFAULT_POOL, |scope| scope.pool)
     }
 
-    /// Pools whose cached blocks may serve a request of the default pool that failed.
+    /// Pools whose cached blocks may serve a request of the default pool that would run out of memory (`use_on_oom`).
     pub(crate) fn pools_on_oom(&self) -> Vec<PoolIndex> {
         let pools = self.pools.iter().enumerate();
         pools
@@ -232,7 +234,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             .collect()
     }
 
-    /// Releases the caches of pools that nobody uses, small blocks first; pools without segments are gone then.
+    /// Releases the caches of pools with a use count of 0, small blocks first, and removes those pools that have no segments
+    /// then.
     pub(crate) fn release_unused_pools(&mut self, only: Option<PoolIndex>) -> Result<(), AllocError> {
         for index in DEFAULT_POOL + 1..self.pools.len() {
             let pool = &self.pools[index];
@@ -241,7 +244,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             }
             self.release_blocks(index, PoolKind::Small)?;
             self.release_blocks(index, PoolKind::Large)?;
-            // Requests of an open scope would otherwise get memory that nothing releases.
+            // Otherwise requests of an open scope would get memory that is never released.
             let is_open = self.scopes.iter().any(|scope| scope.pool == index);
             let pool = &mut self.pools[index];
             pool.is_deleted = !is_open && pool.device_allocations == 0 && pool.is_drained(&self.free_lists);

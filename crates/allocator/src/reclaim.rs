@@ -1,4 +1,4 @@
-//! What happens when no cached block fits: the ladder from a new segment to giving everything back.
+//! The retry ladder, for requests that no cached block fits: from a new segment to releasing the whole cache.
 
 use blockyard_device::DeviceMemory;
 use blockyard_record::{Bytes, Event, EventSink, PoolKind};
@@ -20,7 +20,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         }
         if search.owner == DEFAULT_POOL {
             for pool in self.pools_on_oom() {
-                // Their blocks are only lent: nothing grows, and expandable ones are passed over.
+                // Only cached blocks of these pools are used: no segment grows, and blocks of expandable segments are
+                // skipped.
                 let list = self.free_list(pool, search.pool, search.stream);
                 let from_other_pool = Search { owner: pool, list, expands: false, ..*search };
                 if let Some(block) = self.find_free_block(&from_other_pool) {
@@ -93,15 +94,16 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Ok(())
     }
 
-    /// Releases just enough cached oversize blocks for the request (`release_available_cached_blocks`); says whether that
-    /// much could be released.
+    /// Releases just enough cached oversize blocks for the request (`release_available_cached_blocks`). Returns whether
+    /// enough could be released.
     fn release_available_cached_blocks(&mut self, search: &Search) -> Result<bool, AllocError> {
         let limit = self.config.max_split_size();
         if limit == Bytes::new(u64::MAX) {
             return Ok(false);
         }
         let wanted = search.rounded.max(limit);
-        // A limit that was set while there were larger blocks may find divided ones: parts of a segment cannot be released.
+        // If the limit was set while larger blocks existed, some of them may be parts of split segments, which cannot be
+        // released.
         let is_whole =
             |index: BlockIndex| !self.blocks[index].is_expandable && !self.blocks[index].is_split();
         let first = self.free_lists[search.list].cached.first_fitting(wanted, &self.blocks);
@@ -125,10 +127,11 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Ok(released >= wanted)
     }
 
-    /// Waits for all pending frees, then gives every whole cached segment back: large ones before small ones, each by
-    /// ascending stream, size and address, and the whole pages of cached blocks after them (`release_cached_blocks`).
+    /// Waits for all pending frees, then releases every cached segment: large ones before small ones, each by ascending
+    /// stream, size and address. Whole pages of cached blocks in expandable segments are unmapped last
+    /// (`release_cached_blocks`).
     ///
-    /// While a scope on a pool is open the default pool is left out, as in PyTorch. Pools that nobody uses come last.
+    /// While a scope on a pool is open, the default pool is left out, as in PyTorch. Pools out of use come last.
     pub(crate) fn release_cached_blocks(&mut self) -> Result<(), AllocError> {
         if self.scopes.is_empty() {
             self.synchronize_streams(None)?;
@@ -139,7 +142,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.release_unused_pools(None)
     }
 
-    /// Gives back what can be given back of one half of a pool (`release_blocks`).
+    /// Releases the cached segments of one block pool (`release_blocks`).
     pub(crate) fn release_blocks(&mut self, pool: PoolIndex, kind: PoolKind) -> Result<(), AllocError> {
         let (expandable, whole): (Vec<_>, Vec<_>) =
             self.cached_blocks(pool, kind).into_iter().partition(|index| self.blocks[*index].is_expandable);
@@ -154,7 +157,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Ok(())
     }
 
-    /// The cached blocks of one half of a pool, by ascending stream, size and address.
+    /// The cached blocks of one block pool, by ascending stream, size and address.
     fn cached_blocks(&mut self, pool: PoolIndex, kind: PoolKind) -> Vec<BlockIndex> {
         let mut cached = Vec::new();
         for list in self.pools[pool].block_pool(kind).lists() {
@@ -165,7 +168,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         cached
     }
 
-    /// Gives a segment that is one cached block back to the device (`release_block`).
+    /// Releases a segment that is one cached block to the device (`release_block`).
     fn release_segment(&mut self, index: BlockIndex) -> Result<(), AllocError> {
         let block = &self.blocks[index];
         let (segment, addr, size, pool, owner) =

@@ -1,4 +1,4 @@
-//! A request on its way to its block: found in the cache or made, cut where it is too large, handed out.
+//! The steps of an allocation: find a cached block or allocate a segment, split the block if it is too large, allocate it.
 
 use blockyard_device::{DeviceError, DeviceMemory};
 use blockyard_record::{
@@ -10,18 +10,19 @@ use crate::pool::FreeListIndex;
 use crate::private_pool::{DEFAULT_POOL, PoolIndex};
 use crate::{AllocError, CachingAllocator, OutOfMemory, size};
 
-/// A request on its way through [`CachingAllocator::allocate`].
+/// A request in [`CachingAllocator::allocate`] (`AllocParams`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Search {
     pub(crate) requested: Bytes,
     pub(crate) rounded: Bytes,
     pub(crate) stream: StreamId,
-    /// The memory pool that serves it.
+    /// The memory pool that serves the request.
     pub(crate) owner: PoolIndex,
     pub(crate) pool: PoolKind,
-    /// Where free blocks for it wait.
+    /// The free list that the request searches.
     pub(crate) list: FreeListIndex,
-    /// Whether new memory comes page by page, and blocks are cut as finely as those of such segments.
+    /// Whether expandable segments are used: new memory is mapped page by page, and blocks are split as in expandable
+    /// segments.
     pub(crate) expands: bool,
 }
 
@@ -31,14 +32,14 @@ struct Found {
     index: BlockIndex,
     /// The request after rounding.
     rounded: Bytes,
-    /// Where the block waited.
+    /// The free list of the block.
     list: FreeListIndex,
     pool: PoolKind,
     /// Whether the request gets only the front of the block.
     splits: bool,
 }
 
-/// What a request got.
+/// The block that was allocated.
 struct AllocatedBlock {
     index: BlockIndex,
     id: BlockId,
@@ -59,7 +60,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         }
     }
 
-    /// Hands out a cached block where nothing but the rules for default settings has a say; `None` says nothing about the others.
+    /// The fast path: allocates a cached block if the rules for default settings decide. `None` means that the slow path must
+    /// decide.
     #[cfg_attr(
         not(target_arch = "wasm32"),
         expect(
@@ -73,14 +75,15 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             return None;
         }
         let rounded = size::round_up(requested, size::MIN_BLOCK_SIZE);
-        // A branch, not a choice between two free sets: a processor that foresees it need not wait for the size to go on.
+        // This is a branch and not an index into two free lists: when the processor predicts the branch, it does not wait for
+        // the size.
         match size::pool_kind(rounded) {
             PoolKind::Small => self.allocate_in_pool(requested, rounded, stream, PoolKind::Small),
             PoolKind::Large => self.allocate_in_pool(requested, rounded, stream, PoolKind::Large),
         }
     }
 
-    /// As [`CachingAllocator::allocate_fast_path`], given the half of the pool.
+    /// As [`CachingAllocator::allocate_fast_path`], for one of the two pools.
     #[expect(clippy::inline_always, reason = "what is known of either pool leaves much of it out")]
     #[inline(always)]
     fn allocate_in_pool(
@@ -98,10 +101,10 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         })
     }
 
-    /// Whether settings, open scopes or pending frees have a say in which block a request gets.
+    /// Whether settings, open scopes or pending frees may decide which block a request gets.
     #[inline]
     fn needs_slow_path(&self) -> bool {
-        // Not `||`: one question to all of them.
+        // One test of all conditions; `||` would make three branches.
         !self.has_default_rules | !self.scopes.is_empty() | self.has_pending_frees()
     }
 
@@ -126,7 +129,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// Finds a block as PyTorch does it step by step, with pending frees, scopes and settings (`malloc`).
     fn find_slow_path(&mut self, requested: Bytes, stream: StreamId) -> Result<Found, AllocError> {
-        // Before anything is collected or released for a segment that could not be made.
+        // This check comes before garbage collection and releases, which could not help.
         if self.config.expandable_segments() && self.device.virtual_memory().is_none() {
             return Err(AllocError::NoVirtualMemory);
         }
@@ -134,7 +137,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         if !is_in_scope && self.has_pending_frees() {
             self.process_events()?;
         }
-        // Only frees were pending: all else is as where nothing needs care.
+        // Only pending frees led here, so the fast path's rules decide.
         if self.has_default_rules && !is_in_scope {
             let rounded = size::round_up(requested, size::MIN_BLOCK_SIZE);
             if let Some(found) = self.find_fast_path(rounded, stream, size::pool_kind(rounded)) {
@@ -161,14 +164,14 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             return Err(self.out_of_memory(&search));
         };
         let block = &self.blocks[index];
-        // A block that another pool lends is split as if segments did not expand, which is how it was found.
+        // A block of another pool (`use_on_oom`) was searched for as if segments did not expand, and is split so too.
         let expands = search.expands && block.list == search.list;
         let splits = size::should_split(block.size, rounded, block.pool, expands, &self.config)
             && !self.free_lists[block.list].never_splits;
         Ok(Found { index, rounded, list: block.list, pool: block.pool, splits })
     }
 
-    /// Where free blocks of the stream wait in this half of the pool.
+    /// The free list of the stream in this block pool.
     #[inline]
     pub(crate) fn free_list(&mut self, owner: PoolIndex, pool: PoolKind, stream: StreamId) -> FreeListIndex {
         let block_pool = self.pools[owner].block_pool_mut(pool);
@@ -178,7 +181,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         }
     }
 
-    /// The same for the default pool, which most requests go to with the stream of the request before.
+    /// The same for the default pool. Most requests have the stream of the request before, so the last list is remembered.
     #[inline]
     fn default_list(&mut self, pool: PoolKind, stream: StreamId) -> FreeListIndex {
         if let Some((of, list)) = self.default_lists[pool as usize]
@@ -191,7 +194,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         list
     }
 
-    /// The segment that would be made for the request.
+    /// The size of the segment that would be allocated for the request.
     pub(crate) fn segment_size(&self, search: &Search) -> Bytes {
         size::segment_size(search.rounded, &self.config)
     }
@@ -204,7 +207,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let (limit, rounding) = (self.config.max_split_size(), self.config.max_non_split_rounding());
         let index = self.best_fit(search)?;
         let size = self.blocks[index].size;
-        // Only the best candidate is looked at: PyTorch does not search on behind a refused one.
+        // Only the best candidate is considered: PyTorch does not search further if the limits exclude it.
         if search.rounded < limit && size >= limit {
             return None;
         }
@@ -215,7 +218,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Some(index)
     }
 
-    /// Takes a new segment from the device (`alloc_block`); `None` when the limit or the device refuses.
+    /// Allocates a new segment from the device (`alloc_block`); `None` when the limit or the memory of the device does not
+    /// allow it.
     pub(crate) fn allocate_segment(
         &mut self,
         search: &Search,
@@ -226,7 +230,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             self.sink.record(Event::RetryStarted);
         }
         let size = self.segment_size(search);
-        // The limit is held against a whole segment even where a few pages would do, as in PyTorch.
+        // The limit is compared with a whole segment even if a few pages would suffice, as in PyTorch.
         if self.limit.is_some_and(|limit| self.reserved.saturating_add(size) > limit) {
             self.sink.record(Event::SegmentFailed { size, cause: FailureCause::Fraction });
             return Ok(None);
@@ -265,10 +269,10 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Ok(Some(index))
     }
 
-    /// Makes the block the caller's, or the front of it (`alloc_found_block`).
+    /// Allocates the block, or the front of the block, to the caller (`alloc_found_block`).
     ///
-    /// `IS_RECORDED` says whether the sink hears of it. Where only the rules for default settings have a say (`IS_FAST_PATH`), no block is
-    /// oversize, or of a segment that expands, and no free is pending.
+    /// `IS_RECORDED` says whether the sink gets the events. On the fast path (`IS_FAST_PATH`) no block is oversize or part of
+    /// an expandable segment, and no free is pending.
     #[expect(clippy::inline_always, reason = "as its callers")]
     #[inline(always)]
     fn allocate_found_block<const IS_FAST_PATH: bool, const IS_RECORDED: bool>(
@@ -313,7 +317,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let Block { id, size, .. } = *block;
         let was_remainder = block.is_split() && (IS_FAST_PATH || !block.is_expandable);
         if was_remainder {
-            self.counters.rests_fell(pool, 1, size);
+            self.counters.splits_fell(pool, 1, size);
         }
         AllocatedBlock { index, id, size }
     }
@@ -341,7 +345,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         remainder.previous = Some(index);
         remainder.calls_when_freed = free_list.calls;
         places[BlockIndex::place_of(previous)].next = Some(index);
-        // Not as a copy with changes, which would be read in pieces that do not fit what was written.
+        // The fields are written one by one. A copy with changes would be loaded in pieces that do not match the stores
+        // before.
         places[index.place()] = Block {
             addr,
             size: rounded,
@@ -362,11 +367,11 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         if IS_RECORDED {
             self.sink.record(Event::Split { block: remainder_id, front: id, size: rounded });
         }
-        // What was cut off a rest, or a rest that was not one before.
+        // The block was part of a split segment before, or the remainder is new.
         if was_split && !is_expandable {
-            self.counters.rests_fell(pool, 0, rounded);
+            self.counters.splits_fell(pool, 0, rounded);
         } else if !is_expandable {
-            self.counters.rests_changed(pool, 1, remainder_size.signed());
+            self.counters.splits_changed(pool, 1, remainder_size.signed());
         }
         AllocatedBlock { index, id, size: rounded }
     }

@@ -1,4 +1,4 @@
-//! A segment's chain of blocks: splits, merges, and where free blocks wait.
+//! The chain of blocks of a segment: splits, merges, and the free lists.
 
 use blockyard_device::DeviceMemory;
 use blockyard_record::{BlockState, Bytes, Event, EventSink, SegmentId};
@@ -7,7 +7,8 @@ use crate::CachingAllocator;
 use crate::block::{Block, BlockIndex};
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
-    /// Moves the low `size` bytes to a new block, which it returns; the old block keeps the rest. Neither is put in a pool.
+    /// Moves the low `size` bytes to a new block and returns it; the old block keeps the remainder. Neither is put in a free
+    /// list.
     pub(crate) fn cut_below(&mut self, index: BlockIndex, size: Bytes) -> BlockIndex {
         let id = self.blocks.mint();
         let old = &self.blocks[index];
@@ -24,17 +25,17 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         front
     }
 
-    /// Makes a block reusable and merges it with cached neighbors, first the lower one (`free_block`). `IS_RECORDED` says whether the sink
-    /// hears of it.
+    /// Completes the free of a block and merges it with inactive neighbors, first with the lower one (`free_block`).
+    /// `IS_RECORDED` says whether the sink gets the events.
     #[expect(clippy::inline_always, reason = "most frees complete at once")]
     #[inline(always)]
     pub(crate) fn complete_free<const IS_RECORDED: bool>(&mut self, index: BlockIndex) {
-        // Single fields are read and written, never the whole block: a wide load that follows narrow stores waits for them.
+        // Single fields are loaded and stored, never the whole block: a wide load after narrow stores has to wait for them.
         let (places, vacant) = self.blocks.places();
         let block = &places[index.place()];
         let Block { id, pool, is_expandable, list, previous, next, size: own, .. } = *block;
         let (mut addr, mut size, mut before, mut behind) = (block.addr, own, previous, next);
-        // Blocks of one segment have one free set.
+        // All blocks of a segment have the same free list.
         let list = &mut self.free_lists[list];
         if IS_RECORDED {
             self.sink.record(Event::FreeCompleted { block: id });
@@ -42,7 +43,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let mut absorbed = 0_i64;
         let lower = &mut places[BlockIndex::place_of(previous)];
         if lower.state == BlockState::Inactive {
-            // There is one, since the first place is never inactive.
+            // There is a lower neighbor, because the first place of the table is never inactive.
             let lower_index = previous.unwrap_or(BlockIndex::LOWEST);
             list.cached.remove(lower_index, lower.size, lower.addr);
             addr = lower.addr;
@@ -78,14 +79,14 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let is_split = before.is_some() | behind.is_some();
         list.cached.insert(index, size, addr, &self.blocks);
         if !is_expandable {
-            // All that was absorbed counted before; what is whole again does not.
+            // The absorbed blocks counted as inactive splits before. A block that is a whole segment again does not count.
             let kept = if is_split { size.get() } else { 0 };
             let bytes = kept.wrapping_sub(size.get() - own.get()).cast_signed();
-            self.counters.rests_changed(pool, i64::from(is_split) - absorbed, bytes);
+            self.counters.splits_changed(pool, i64::from(is_split) - absorbed, bytes);
         }
     }
 
-    /// Takes over neighbors of the same kind, first the lower one.
+    /// Merges the block with neighbors in the same state, first with the lower one.
     pub(crate) fn merge_neighbors(&mut self, index: BlockIndex) {
         let Block { previous, next, .. } = self.blocks[index];
         for neighbor in [previous, next].into_iter().flatten() {
@@ -93,7 +94,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         }
     }
 
-    /// Lets `index` take over its neighbor `other`, if both are cached or both unmapped (`try_merge_blocks`).
+    /// Merges the neighbor `other` into `index`, if both are inactive or both unmapped (`try_merge_blocks`).
     fn merge(&mut self, index: BlockIndex, other: BlockIndex) {
         if self.blocks[other].state != self.blocks[index].state || self.blocks[other].state.is_active() {
             return;
@@ -126,7 +127,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         segment
     }
 
-    /// Puts an inactive or unmapped block where it can be found.
+    /// Puts an inactive or unmapped block into its free list.
     #[inline]
     pub(crate) fn put_in_pool(&mut self, index: BlockIndex) {
         let block = &mut self.blocks[index];

@@ -1,4 +1,4 @@
-//! A handle that several threads share, and that knows blocks by their addresses, as PyTorch's callers do.
+//! An allocator for several threads, with frees by address, as PyTorch's callers use it.
 
 use blockyard_device::DeviceMemory;
 use blockyard_lock::BiasedMutex;
@@ -8,10 +8,10 @@ use crate::addr_table::AddrTable;
 use crate::block::BlockIndex;
 use crate::{AllocError, CachingAllocator};
 
-/// A [`CachingAllocator`] behind a lock, with memory given back by its address (`raw_alloc`, `raw_delete`).
+/// A [`CachingAllocator`] behind a lock, with frees by address (`raw_alloc`, `raw_delete`).
 ///
-/// One lock for all streams, like PyTorch's: requests of different threads come one after the other. It is held for some
-/// tens of nanoseconds, or for a call of the device; threads that wait sleep.
+/// There is one lock for all streams, as in PyTorch: requests of different threads are served one after the other. A thread
+/// holds the lock for some tens of nanoseconds, or for a call of the device; threads that wait sleep.
 #[derive(Debug)]
 pub struct SharedAllocator<D: DeviceMemory, S: EventSink = NullSink> {
     inner: BiasedMutex<Inner<D, S>>,
@@ -24,12 +24,12 @@ struct Inner<D: DeviceMemory, S: EventSink> {
 }
 
 impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
-    /// Shares an allocator. What was handed out before can be given back only through [`SharedAllocator::with`].
+    /// Shares an allocator. Earlier allocations can be freed only through [`SharedAllocator::with`].
     pub fn new(allocator: CachingAllocator<D, S>) -> Self {
         Self { inner: BiasedMutex::new(Inner { allocator, live: AddrTable::default() }) }
     }
 
-    /// Hands out `requested` bytes for use on `stream`; address 0 for a request of zero bytes.
+    /// Allocates `requested` bytes for use on `stream`; returns address 0 for a request of zero bytes.
     ///
     /// # Errors
     ///
@@ -39,29 +39,29 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
         if requested.is_zero() {
             return Ok(DeviceAddr::default());
         }
-        // Apart from the rest, since an answer without an error comes in registers.
+        // The fast path is a call of its own, because a result without an error is returned in registers.
         match self.inner.with_as_owner(|inner| inner.allocate_fast_path(requested, stream)) {
             Some(Some(addr)) => Ok(addr),
-            _ => self.allocate_as_anybody(requested, stream),
+            _ => self.allocate_locked(requested, stream),
         }
     }
 
-    /// For threads that do not own the lock, and for all that is not plain.
+    /// For threads that do not own the lock, and for the slow path.
     #[cold]
     #[inline(never)]
-    fn allocate_as_anybody(&self, requested: Bytes, stream: StreamId) -> Result<DeviceAddr, AllocError> {
+    fn allocate_locked(&self, requested: Bytes, stream: StreamId) -> Result<DeviceAddr, AllocError> {
         self.inner.with(|inner| {
             let index = inner.allocator.allocate_block(requested, stream)?;
             Ok(inner.note(index))
         })
     }
 
-    /// Takes back what starts at `addr`; address 0 is ignored.
+    /// Frees the block that starts at `addr`; address 0 is ignored.
     ///
     /// # Errors
     ///
-    /// [`AllocError::InvalidPointer`] when nothing live starts there, [`AllocError::Device`] when the device fails to record
-    /// an event; in both cases nothing changed.
+    /// [`AllocError::InvalidPointer`] when no allocated block starts at `addr`, [`AllocError::Device`] when the device fails
+    /// to record an event. In both cases nothing changes.
     #[inline]
     pub fn free(&self, addr: DeviceAddr) -> Result<(), AllocError> {
         if addr == DeviceAddr::default() {
@@ -69,14 +69,14 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
         }
         match self.inner.with_as_owner(|inner| inner.free_unshared(addr)) {
             Some(true) => Ok(()),
-            _ => self.free_as_anybody(addr),
+            _ => self.free_locked(addr),
         }
     }
 
-    /// As [`SharedAllocator::allocate_as_anybody`].
+    /// As [`SharedAllocator::allocate_locked`].
     #[cold]
     #[inline(never)]
-    fn free_as_anybody(&self, addr: DeviceAddr) -> Result<(), AllocError> {
+    fn free_locked(&self, addr: DeviceAddr) -> Result<(), AllocError> {
         self.inner.with(|inner| {
             let (place, index) = inner.live_block(addr)?;
             inner.allocator.free_block(index)?;
@@ -85,11 +85,11 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
         })
     }
 
-    /// Notes that `stream` uses what starts at `addr` too; address 0 is ignored.
+    /// Records that `stream` uses the block that starts at `addr` too; address 0 is ignored.
     ///
     /// # Errors
     ///
-    /// [`AllocError::InvalidPointer`] when nothing live starts there.
+    /// [`AllocError::InvalidPointer`] when no allocated block starts at `addr`.
     pub fn record_stream(&self, addr: DeviceAddr, stream: StreamId) -> Result<(), AllocError> {
         if addr == DeviceAddr::default() {
             return Ok(());
@@ -101,7 +101,7 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
         })
     }
 
-    /// Does anything else with the allocator, while other threads wait.
+    /// Calls `act` with the allocator, while other threads wait.
     pub fn with<R>(&self, act: impl FnOnce(&mut CachingAllocator<D, S>) -> R) -> R {
         self.inner.with(|inner| act(&mut inner.allocator))
     }
@@ -114,7 +114,7 @@ impl<D: DeviceMemory, S: EventSink> Inner<D, S> {
         Some(self.note(index))
     }
 
-    /// Lets the block be found by its address, which it returns.
+    /// Adds the block to the table of addresses, and returns its address.
     #[inline]
     fn note(&mut self, index: BlockIndex) -> DeviceAddr {
         let addr = self.allocator.addr_of(index);

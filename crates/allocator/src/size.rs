@@ -6,17 +6,17 @@ use crate::AllocatorConfig;
 
 /// Every block is a multiple of this (`kMinBlockSize`).
 pub const MIN_BLOCK_SIZE: Bytes = Bytes::new(512);
-/// Rounded requests up to this are small (`kSmallSize`); also the rest that a large block must leave to be split.
+/// Rounded requests up to this are small (`kSmallSize`). A large block is split only if the remainder is larger than this.
 pub const SMALL_SIZE: Bytes = Bytes::mib(1);
 /// The size of segments of the small pool (`kSmallBuffer`).
 pub const SMALL_SEGMENT_SIZE: Bytes = Bytes::mib(2);
-/// Rounded requests from this on get a segment of their own size (`kMinLargeAlloc`).
+/// Rounded requests of at least this get a segment of their own size (`kMinLargeAlloc`).
 pub const MIN_LARGE_ALLOCATION: Bytes = Bytes::mib(10);
 /// Segments for such requests are multiples of this (`kRoundLarge`).
 pub const LARGE_SEGMENT_ROUNDING: Bytes = Bytes::mib(2);
-/// A limit on the size of blocks that nothing reaches.
+/// Stands for no limit on the size of blocks.
 pub const UNLIMITED: Bytes = Bytes::new(u64::MAX);
-/// Requests from this on are refused before anything else happens.
+/// Requests of at least this are refused before anything else happens.
 pub const LARGEST_REQUEST: Bytes = Bytes::new(1 << 60);
 
 /// A request after rounding (`round_size`); `requested` is below [`LARGEST_REQUEST`].
@@ -53,7 +53,7 @@ pub fn pool_kind(rounded: Bytes) -> PoolKind {
     if rounded <= SMALL_SIZE { PoolKind::Small } else { PoolKind::Large }
 }
 
-/// The segment that would be made for a rounded request (`get_allocation_size`).
+/// The size of the segment for a rounded request (`get_allocation_size`).
 #[inline]
 #[must_use]
 pub fn segment_size(rounded: Bytes, config: &AllocatorConfig) -> Bytes {
@@ -66,8 +66,8 @@ pub fn segment_size(rounded: Bytes, config: &AllocatorConfig) -> Bytes {
     }
 }
 
-/// Whether a block of `size` is cut when it serves a rounded request; `expands` says whether segments expand for it
-/// (`should_split`).
+/// Whether a block of `size` is split when it serves a rounded request (`should_split`). `expands` says whether expandable
+/// segments are used.
 #[inline]
 #[must_use]
 pub fn should_split(
@@ -95,7 +95,7 @@ pub(crate) fn should_split_by_default(size: Bytes, rounded: Bytes, pool: PoolKin
     size >= rounded.saturating_add(least_remainder)
 }
 
-/// The pages of an expandable segment, by its pool.
+/// The page size of an expandable segment, by its pool.
 #[must_use]
 pub fn page_size(pool: PoolKind, config: &AllocatorConfig) -> Bytes {
     match pool {
@@ -104,7 +104,7 @@ pub fn page_size(pool: PoolKind, config: &AllocatorConfig) -> Bytes {
     }
 }
 
-/// The addresses that an expandable segment reserves on a device of `total` bytes: an eighth more, in whole pages.
+/// How many bytes of addresses an expandable segment reserves on a device of `total` bytes: an eighth more, in whole pages.
 #[must_use]
 pub fn range_size(total: Bytes, page: Bytes) -> Bytes {
     round_up(total.saturating_add(Bytes::new(total.get() / 8)), page)

@@ -1,4 +1,4 @@
-//! The state, copied out.
+//! Snapshots of the allocator.
 
 use blockyard_device::DeviceMemory;
 use blockyard_record::{BlockSnapshot, EventSink, PoolId, SegmentSnapshot, Snapshot};
@@ -7,7 +7,7 @@ use crate::CachingAllocator;
 use crate::block::Block;
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
-    /// All segments and blocks, by ascending address. Completed stream work is not collected first, as in PyTorch.
+    /// All segments and blocks, by ascending address. As in PyTorch, frees whose streams are done are not completed first.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let mut segments: Vec<SegmentSnapshot> = self

@@ -1,4 +1,4 @@
-//! Frees that wait for the work of other streams.
+//! Pending frees, which wait for the work of other streams.
 
 use std::collections::VecDeque;
 
@@ -9,16 +9,16 @@ use crate::block::BlockIndex;
 use crate::private_pool::PoolIndex;
 use crate::{AllocError, CachingAllocator};
 
-/// Events that frees wait for: for each stream a queue in the order of recording (`cuda_events`).
+/// The events that frees wait for: one queue for each stream, in the order of recording (`cuda_events`).
 #[derive(Debug)]
 pub(crate) struct PendingFrees<E> {
-    /// By ascending stream handle, none of them empty.
+    /// The queues by ascending stream; no queue is empty.
     queues: Vec<(StreamId, VecDeque<(E, BlockIndex)>)>,
-    /// Empty queues, whose memory serves the next stream.
+    /// Empty queues, kept so that their memory can be reused.
     vacant: Vec<VecDeque<(E, BlockIndex)>>,
-    /// Events in all queues.
+    /// How many events are in all queues.
     outstanding: usize,
-    /// Recorded for a block that is about to wait for them.
+    /// Events that were just recorded, for a block that will wait for them.
     recorded: Vec<(StreamId, E)>,
 }
 
@@ -42,7 +42,7 @@ impl<E> PendingFrees<E> {
         self.outstanding += 1;
     }
 
-    /// Takes one event out; its queue goes when it is empty.
+    /// Removes one event, and its queue if it is empty then.
     fn take(&mut self, position: usize, place: usize) -> Option<(E, BlockIndex)> {
         let taken = self.queues.get_mut(position)?.1.remove(place)?;
         self.outstanding -= 1;
@@ -55,15 +55,15 @@ impl<E> PendingFrees<E> {
 }
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
-    /// Whether any free waits for streams, or for the end of a scope.
+    /// Whether any free waits for a stream or for the end of a scope.
     #[inline]
     pub(crate) fn has_pending_frees(&self) -> bool {
-        // Not `||`, which would branch.
+        // `||` would branch.
         (self.pending.outstanding > 0) | !self.deferred.is_empty()
     }
 
-    /// Records an event on each stream that used the block, for [`CachingAllocator::await_events`]; those noted while a scope
-    /// was open are left out if asked (`insert_events`). After an error nothing is kept.
+    /// Records an event on each stream that used the block, for [`CachingAllocator::await_events`] (`insert_events`). With
+    /// `only_outside`, streams that were recorded while a scope was open are left out. After an error no event is kept.
     pub(crate) fn record_events(&mut self, index: BlockIndex, only_outside: bool) -> Result<(), AllocError> {
         self.pending.recorded.clear();
         let Some(uses) = self.blocks.uses(&self.blocks[index]) else {
@@ -78,7 +78,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Ok(())
     }
 
-    /// Lets the block's free wait for the events just recorded for it; without any it completes at once.
+    /// Makes the free of the block wait for the events just recorded. Without events, the free completes at once.
     pub(crate) fn await_events(&mut self, index: BlockIndex) {
         let outstanding = self.pending.recorded.len();
         if outstanding == 0 {
@@ -90,17 +90,17 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         for (stream, event) in recorded.drain(..) {
             self.pending.push(stream, event, index);
         }
-        // Its memory serves the next block.
+        // The memory of the list is kept for the next block.
         self.pending.recorded = recorded;
     }
 
-    /// Completes the frees whose streams are done (`process_events`): each stream up to its first unfinished event.
+    /// Completes the frees whose streams are done (`process_events`): each stream up to its first incomplete event.
     pub(crate) fn process_events(&mut self) -> Result<(), AllocError> {
         self.undefer_frees()?;
         let mut position = 0;
         while let Some((_, queue)) = self.pending.queues.get(position) {
             match queue.front() {
-                // The next queue stands here when this one is empty.
+                // When this queue becomes empty, the next queue has its position.
                 Some((event, _)) if self.device.is_complete(event)? => self.finish_event(position, 0),
                 _ => position += 1,
             }
@@ -108,7 +108,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Ok(())
     }
 
-    /// Waits for every event, or every one of a pool's blocks, and completes their frees (`synchronize_and_free_events`).
+    /// Waits for all events, or for the events of one pool's blocks, and completes the frees (`synchronize_and_free_events`).
     pub(crate) fn synchronize_streams(&mut self, only: Option<PoolIndex>) -> Result<(), AllocError> {
         self.counters.infrequent.num_sync_all_streams += 1;
         self.sink.record(Event::StreamsSynchronized);
@@ -132,7 +132,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Ok(())
     }
 
-    /// Frees that came while a scope was open wait for their streams now, except those noted while it was open.
+    /// Makes deferred frees wait for their streams, except for streams that were recorded while the scope was open.
     fn undefer_frees(&mut self) -> Result<(), AllocError> {
         while let Some(index) = self.deferred.first().copied() {
             self.record_events(index, true)?;
@@ -142,7 +142,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Ok(())
     }
 
-    /// Takes one event out of its stream's queue; the last one of a block completes its free.
+    /// Removes one event from the queue of its stream. The last event of a block completes the free of the block.
     fn finish_event(&mut self, position: usize, place: usize) {
         let Some((_, index)) = self.pending.take(position, place) else {
             return;

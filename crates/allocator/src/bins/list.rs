@@ -1,11 +1,11 @@
-//! The blocks of a bin that holds more than a few, in exact order.
+//! The list of a bin with more than three blocks, in exact order.
 
 use blockyard_record::{Bytes, DeviceAddr};
 
 use super::sorted::Sorted;
 use crate::block::{BlockIndex, BlockTable};
 
-/// A free block and its place in the order.
+/// A free block with the values that order it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Key {
     pub(super) size: Bytes,
@@ -14,14 +14,14 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// Whether it is the smaller one, or of equals the one at the lower address.
+    /// Whether this block is smaller, or of equal size and at a lower address.
     #[inline]
     pub(super) fn comes_before(&self, other: &Self) -> bool {
-        // Not `then_with`, which would branch on what cannot be foreseen.
+        // `then_with` would branch, and the processor cannot predict the branch.
         self.size.cmp(&other.size).then(self.addr.cmp(&other.addr)).is_lt()
     }
 
-    /// Of the block at a place, or of nothing.
+    /// The key of the block at a place, which may be empty.
     #[inline]
     pub(super) fn at(place: Option<BlockIndex>, blocks: &BlockTable) -> Self {
         let block = blocks.at_or_nothing(place);
@@ -36,7 +36,7 @@ impl Key {
         self.size.get() >> 9
     }
 
-    /// The address in units of 512 bytes; `None` where it takes more than [`PLACE_BITS`], which no processor's addresses do yet.
+    /// The address in units of 512 bytes; `None` if it needs more than [`PLACE_BITS`], which no processor's addresses do yet.
     #[inline]
     fn place(&self) -> Option<u64> {
         let place = self.addr.get() >> 9;
@@ -44,23 +44,23 @@ impl Key {
     }
 }
 
-/// Of a rank, those for the address.
+/// The bits of a rank for the address.
 const PLACE_BITS: u32 = 40;
-/// Of a rank in a bin of one size, those for the block.
+/// The bits of a rank in a bin of one size for the number of the block.
 const INDEX_BITS: u32 = u64::BITS - PLACE_BITS;
 
-/// A block in a sorted list, as small as it can be, since entries are moved to make room for others.
+/// An entry of a sorted list. Entries are small, because inserting moves other entries.
 pub(super) trait Entry: Copy {
     /// The order within a bin.
     type Rank: Ord + Copy + std::fmt::Debug;
 
-    /// `None` where it does not hold the key.
+    /// `None` if this kind of entry cannot hold the key.
     fn of(key: &Key) -> Option<Self>;
     fn rank(self) -> Self::Rank;
     fn index(self) -> BlockIndex;
 }
 
-/// For bins of one size: the address, and the number of the block below it.
+/// The entry for bins of one size: the address in the high bits, and the number of the block in the low bits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place(u64);
 
@@ -86,7 +86,7 @@ impl Entry for Place {
     }
 }
 
-/// For bins of several sizes: the size, then the address.
+/// The entry for bins of several sizes: the size, then the address.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SizeAndPlace {
     rank: u64,
@@ -115,7 +115,7 @@ impl Entry for SizeAndPlace {
     }
 }
 
-/// For whatever a smaller entry does not hold.
+/// The entry for keys that no smaller entry can hold.
 impl Entry for Key {
     type Rank = (Bytes, DeviceAddr);
 
@@ -136,17 +136,17 @@ impl Entry for Key {
 pub(super) enum List {
     OneSize(Sorted<Place>),
     SeveralSizes(Sorted<SizeAndPlace>),
-    /// With some that no smaller entry holds.
+    /// Some keys fit into no smaller entry.
     Anything(Sorted<Key>),
 }
 
 impl List {
-    /// Nothing, for blocks of one size or of several.
+    /// An empty list, for blocks of one size or of several.
     pub(super) fn new(is_of_one_size: bool) -> Self {
         if is_of_one_size { Self::OneSize(Sorted::default()) } else { Self::SeveralSizes(Sorted::default()) }
     }
 
-    /// The same without blocks, which keeps its memory if it can.
+    /// Empties the list, and keeps its memory if possible.
     pub(super) fn reset(&mut self, is_of_one_size: bool) {
         match self {
             Self::OneSize(sorted) if is_of_one_size => sorted.clear(),
@@ -166,7 +166,7 @@ impl List {
         }
     }
 
-    /// Adds what no smaller entry holds.
+    /// Changes the kind of entry to one that can hold the key, and adds the key.
     #[cold]
     #[inline(never)]
     fn widen(&mut self, key: &Key, blocks: &BlockTable) {
@@ -202,7 +202,7 @@ impl List {
         }
     }
 
-    /// Fills the places with the lowest, in ascending order.
+    /// Fills the places with the lowest blocks, in ascending order.
     pub(super) fn lowest(&self, places: &mut [Option<BlockIndex>]) {
         match self {
             Self::OneSize(sorted) => fill(places, sorted.ascending()),
@@ -219,7 +219,7 @@ impl List {
         }
     }
 
-    /// The first of at least `size`, which belongs into this bin.
+    /// The first block of at least `size`, a size of this bin.
     pub(super) fn first_fitting(&self, size: Bytes) -> Option<BlockIndex> {
         let lowest = Key { size, addr: DeviceAddr::new(0), index: BlockIndex::LOWEST };
         match self {
@@ -249,7 +249,7 @@ fn holds<E: Entry>(sorted: &Sorted<E>, key: &Key) -> bool {
     E::of(key).is_some_and(|entry| sorted.contains(entry))
 }
 
-/// Adds it, if an entry of this kind holds it.
+/// Adds the key, if this kind of entry can hold it.
 #[inline]
 fn insert_if_held<E: Entry>(sorted: &mut Sorted<E>, key: &Key) -> bool {
     E::of(key).map(|entry| sorted.insert(entry)).is_some()

@@ -1,29 +1,29 @@
-//! Entries in order, in pieces that are short enough to move.
+//! Sorted entries, stored in short pieces so that an insert moves few of them.
 
 use super::list::Entry;
 use crate::block::BlockIndex;
 
-/// The most entries of a piece. Measured; tests get more than one with fewer.
+/// The most entries of a piece, found by measuring. Tests use fewer, so that lists have several pieces.
 const MOST: usize = if cfg!(test) { 8 } else { 128 };
 
-/// Entries by their rank.
+/// Entries sorted by rank.
 ///
-/// The lowest are in a piece of their own that is there at once, since best fit takes from the low end and most lists have no
-/// other. The pieces are in descending order each, so that the lowest is at the end.
+/// The piece with the lowest entries is a field of its own, because best fit takes the lowest entry and most lists have only
+/// one piece. Each piece is in descending order, so that its lowest entry is at the end.
 #[derive(Clone, Debug)]
 pub(super) struct Sorted<E: Entry> {
-    /// Empty only where there is nothing else.
+    /// Empty only if the whole list is empty.
     lowest: Vec<E>,
-    /// The others, lowest first.
+    /// The other pieces, lowest first.
     higher: Vec<Piece<E>>,
     count: usize,
 }
 
 #[derive(Clone, Debug)]
 struct Piece<E: Entry> {
-    /// No entry of it has a lower rank, and none of those before has this rank or a higher one.
+    /// Entries of this piece have at least this rank; entries of the pieces before have a lower rank.
     from: E::Rank,
-    /// At least one.
+    /// Never empty.
     entries: Vec<E>,
 }
 
@@ -33,7 +33,7 @@ impl<E: Entry> Default for Sorted<E> {
     }
 }
 
-/// How many of a piece's entries have this rank or a higher one.
+/// How many entries of a piece have this rank or a higher one.
 #[inline]
 fn not_below<E: Entry>(entries: &[E], rank: E::Rank) -> usize {
     entries.partition_point(|entry| entry.rank() >= rank)
@@ -44,14 +44,14 @@ impl<E: Entry> Sorted<E> {
         self.count
     }
 
-    /// Takes all of them out, and keeps the memory that most lists need.
+    /// Removes all entries, and keeps the memory that most lists need.
     pub(super) fn clear(&mut self) {
         self.lowest.clear();
         self.higher.clear();
         self.count = 0;
     }
 
-    /// Which of the higher pieces the rank belongs into, counted from 1 on; 0 for the lowest.
+    /// The piece for the rank: 0 for the lowest piece, from 1 on for the others.
     #[inline]
     fn piece_of(&self, rank: E::Rank) -> usize {
         if self.higher.is_empty() { 0 } else { self.higher.partition_point(|piece| piece.from <= rank) }
@@ -65,7 +65,7 @@ impl<E: Entry> Sorted<E> {
         }
     }
 
-    /// Of a piece that is there.
+    /// The entries of a piece that exists.
     #[inline]
     fn entries_mut(&mut self, piece: usize) -> &mut Vec<E> {
         match piece.checked_sub(1) {
@@ -74,7 +74,7 @@ impl<E: Entry> Sorted<E> {
         }
     }
 
-    /// The piece and the place in it, if it is there.
+    /// The piece of the entry and the place in the piece, if the entry is in the list.
     #[inline]
     fn find(&self, entry: E) -> Option<(usize, usize)> {
         let piece = self.piece_of(entry.rank());
@@ -87,7 +87,7 @@ impl<E: Entry> Sorted<E> {
         self.find(entry).is_some()
     }
 
-    /// Adds an entry that is not there.
+    /// Adds an entry that is not in the list.
     #[inline]
     pub(super) fn insert(&mut self, entry: E) {
         let piece = self.piece_of(entry.rank());
@@ -111,10 +111,10 @@ impl<E: Entry> Sorted<E> {
         }
     }
 
-    /// Takes an entry out, if it is there.
+    /// Removes an entry, if it is in the list.
     #[inline]
     pub(super) fn remove(&mut self, entry: E) {
-        // Most often the lowest is taken.
+        // Most often the lowest entry is removed.
         let (piece, place) = match self.lowest.last() {
             Some(last) if last.index() == entry.index() => (0, self.lowest.len() - 1),
             _ => match self.find(entry) {
@@ -146,17 +146,17 @@ impl<E: Entry> Sorted<E> {
         self.lowest.last().map(|entry| entry.index())
     }
 
-    /// The first with this rank or a higher one.
+    /// The first entry with this rank or a higher one.
     pub(super) fn first_from(&self, rank: E::Rank) -> Option<BlockIndex> {
         self.last_of(rank, |entries| not_below(entries, rank))
     }
 
-    /// The first with a higher rank.
+    /// The first entry with a higher rank.
     pub(super) fn first_behind(&self, rank: E::Rank) -> Option<BlockIndex> {
         self.last_of(rank, |entries| entries.partition_point(|entry| entry.rank() > rank))
     }
 
-    /// The lowest of those that count, in the piece of the rank or, where none of it does, in the next.
+    /// The lowest entry among those that `count` counts, in the piece of the rank or else in the next piece.
     fn last_of(&self, rank: E::Rank, count: impl Fn(&[E]) -> usize) -> Option<BlockIndex> {
         let piece = self.piece_of(rank);
         let entries = self.entries(piece);
@@ -164,7 +164,7 @@ impl<E: Entry> Sorted<E> {
         within.or_else(|| self.entries(piece + 1).last()).map(|entry| entry.index())
     }
 
-    /// In ascending order.
+    /// All entries in ascending order.
     pub(super) fn ascending(&self) -> impl Iterator<Item = BlockIndex> {
         let higher = self.higher.iter().flat_map(|piece| piece.entries.iter().rev());
         self.lowest.iter().rev().chain(higher).map(|entry| entry.index())

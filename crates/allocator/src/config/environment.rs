@@ -1,4 +1,4 @@
-//! What a process finds in its environment when it loads PyTorch.
+//! The environment variables that PyTorch reads, and their order.
 
 use super::AllocatorConfig;
 use super::parse::backend_at_load;
@@ -6,8 +6,8 @@ use crate::ConfigError;
 
 /// The values of the environment variables that PyTorch's allocator reads, as far as they are set.
 ///
-/// `PYTORCH_CUDA_ALLOC_CONF` comes before `PYTORCH_ALLOC_CONF`: the first one set counts, they are never merged. A build for CUDA
-/// reads `PYTORCH_HIP_ALLOC_CONF` too, between the two, but only for the settings that are the same for all kinds of devices.
+/// `PYTORCH_CUDA_ALLOC_CONF` has priority over `PYTORCH_ALLOC_CONF`: only the first variable that is set counts. A build for
+/// CUDA reads `PYTORCH_HIP_ALLOC_CONF` too, between the two, but only for the settings that all kinds of devices have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
     /// `PYTORCH_CUDA_ALLOC_CONF`.
@@ -22,7 +22,7 @@ pub struct Environment {
     pub no_hip_memory_caching: Option<String>,
 }
 
-/// What PyTorch does with an environment that has an error, and which.
+/// How PyTorch fails when the environment has an error, with the error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EnvironmentError {
     /// The process ends while it imports PyTorch, which looks for the backend then.
@@ -34,7 +34,7 @@ pub enum EnvironmentError {
 }
 
 impl Environment {
-    /// Asks for each variable by its name.
+    /// Reads each variable by calling `variable` with its name.
     #[must_use]
     pub fn read(variable: impl Fn(&str) -> Option<String>) -> Self {
         Self {
@@ -56,7 +56,7 @@ impl Environment {
     ///
     /// # Errors
     ///
-    /// [`EnvironmentError`] says when PyTorch notices and what it says.
+    /// [`EnvironmentError`] says when PyTorch reports the error, and the text.
     pub fn config(&self) -> Result<AllocatorConfig, EnvironmentError> {
         let mut config = AllocatorConfig::default();
         self.read_caching(&mut config);
@@ -64,7 +64,7 @@ impl Environment {
         if let Some(text) = cuda {
             config.backend = backend_at_load(text).map_err(EnvironmentError::AtImport)?;
         }
-        // CUDA's own parser is the first to ask for its settings.
+        // The parser for CUDA reads its settings first.
         if let Some(text) = cuda {
             config.apply_cuda(text).map_err(EnvironmentError::AtFirstUse)?;
         }
@@ -172,7 +172,7 @@ mod tests {
             failed("foo:[1").to_string(),
             "PyTorch aborts at import: Expected closing bracket ']' in ConfigTokenizer but reached end of config"
         );
-        // A name that nobody knows chooses the native backend, until the settings are read.
+        // An unknown name selects the native backend, until the settings are read.
         assert_eq!(failed("backend:foo"), EnvironmentError::AtFirstUse(ConfigError::Backend));
         assert_eq!(
             failed("backend:native,backend:cudaMallocAsync").to_string(),

@@ -1,5 +1,5 @@
-//! The two parsers that read a settings text in PyTorch: one for every kind of device, one for CUDA. Each passes over the keys
-//! of the other.
+//! PyTorch's two parsers of a settings text: one for all kinds of devices, one for CUDA. Each parser skips the keys of the
+//! other.
 
 use blockyard_record::{Backend, Bytes};
 
@@ -34,8 +34,8 @@ const MOST_REGISTER_THREADS: u64 = 128;
 const IGNORED_BY_MALLOC_ASYNC: &str = "backend:cudaMallocAsync ignores max_split_size_mb,roundup_power2_divisions, and \
      garbage_collect_threshold.";
 
-/// The backend that a text chooses while the library loads: the first one named, and the native one for names that are unknown
-/// then (`parseEnvForBackend`).
+/// The backend that a text selects while the library loads: the first backend named, or the native one for an unknown name
+/// (`parseEnvForBackend`).
 pub(super) fn backend_at_load(text: &str) -> Result<Backend, ConfigError> {
     let tokens = Tokens::new(text);
     let mut at = 0;
@@ -50,7 +50,7 @@ pub(super) fn backend_at_load(text: &str) -> Result<Backend, ConfigError> {
 }
 
 impl AllocatorConfig {
-    /// What `AcceleratorAllocatorConfig::parseArgs` does.
+    /// Mirrors `AcceleratorAllocatorConfig::parseArgs`.
     pub(super) fn apply_generic(&mut self, text: &str) -> Result<(), ConfigError> {
         self.max_split_size = UNLIMITED;
         self.roundup_divisions = [0; ROUNDUP_INTERVALS];
@@ -61,13 +61,13 @@ impl AllocatorConfig {
         self.max_non_split_rounding = self.large_segment_size;
         let mut at = 0;
         while at < tokens.len() {
-            // Separators are passed over unseen, as PyTorch does: the index behind the value, and one more.
+            // Separators are skipped without a check, as in PyTorch: the next key is two tokens after the value.
             at = self.apply_generic_key(&tokens, at)? + 2;
         }
         Ok(())
     }
 
-    // This key comes first wherever it stands, since the lower bounds of two others depend on it.
+    // This key is applied first wherever it is in the text, because the lower bounds of two other keys depend on it.
     fn apply_large_segment_size(&mut self, tokens: &Tokens) -> Result<(), ConfigError> {
         let mut at = 0;
         while at < tokens.len() {
@@ -155,7 +155,7 @@ impl AllocatorConfig {
         if tokens.is_there(at) { Ok(at) } else { Err(ConfigError::UnclosedList) }
     }
 
-    /// What `CUDAAllocatorConfig::parseArgs` does.
+    /// Mirrors `CUDAAllocatorConfig::parseArgs`.
     pub(super) fn apply_cuda(&mut self, text: &str) -> Result<(), ConfigError> {
         let tokens = Tokens::new(text);
         let (mut is_async, mut has_native_option) = (false, false);
@@ -175,7 +175,7 @@ impl AllocatorConfig {
         Ok(())
     }
 
-    /// The backend is chosen while the library loads; a text can only say the same again.
+    /// The backend is selected while the library loads. Later texts can only name the same backend.
     fn check_backend(&self, name: &str) -> Result<Backend, ConfigError> {
         let known =
             [Backend::Native, Backend::CudaMallocAsync].into_iter().find(|known| known.name() == name);

@@ -1,6 +1,7 @@
 use crate::ConfigError;
 
-/// The tokens of a settings text: `,` `:` `[` `]` stand alone, every other run is one token, white space is no part of any.
+/// The tokens of a settings text. `,` `:` `[` `]` are tokens of one character, everything between them is one token, and
+/// white space is removed.
 pub(super) struct Tokens(Vec<String>);
 
 impl Tokens {
@@ -37,7 +38,7 @@ impl Tokens {
         end.map(|length| value + length).ok_or(ConfigError::UnclosedList)
     }
 
-    /// The whole number that is a key's value.
+    /// The value of a key as a whole number.
     pub(super) fn value(&self, key: usize) -> Result<u64, ConfigError> {
         self.integer(key + 2)
     }
@@ -61,7 +62,7 @@ impl Tokens {
         }
     }
 
-    // The leading digits count and the rest is passed over; a minus sign wraps around, as C++ does it.
+    // Only the leading digits are read, and a minus sign wraps around, as in C++.
     pub(super) fn integer(&self, index: usize) -> Result<u64, ConfigError> {
         let token = self.get(index)?;
         let (is_negative, digits) = match token.strip_prefix('-') {
@@ -76,13 +77,13 @@ impl Tokens {
         Ok(if is_negative { value.wrapping_neg() } else { value })
     }
 
-    // The longest leading part that is a number counts.
+    // The longest leading part that is a number is read.
     pub(super) fn real(&self, index: usize) -> Result<f64, ConfigError> {
         let token = self.get(index)?;
         let ends = (1..=token.len()).rev().filter(|end| token.is_char_boundary(*end));
         let value = ends.map(|end| &token[..end]).find_map(|part| Some((part, part.parse::<f64>().ok()?)));
         let (part, value) = value.ok_or_else(|| ConfigError::NotAReal(token.to_owned()))?;
-        // What overflows is an error of its own; infinity by its name is not.
+        // A number that overflows is an error; the word for infinity is not.
         if value.is_infinite() && part.contains(|character: char| character.is_ascii_digit()) {
             return Err(ConfigError::RealRange(token.to_owned()));
         }

@@ -53,7 +53,7 @@ struct Pair {
     stats: Stats,
     live: Vec<(PoolKind, Bytes, Bytes)>,
     pending: Vec<(PoolKind, Bytes, Bytes)>,
-    /// Inactive blocks of divided segments, in either half.
+    /// Inactive blocks of split segments, for the small and the large pool.
     inactive_splits: [Vec<u64>; 2],
 }
 
@@ -118,7 +118,7 @@ impl Pair {
         match act {
             Act::RestTaken(pool) => {
                 if let Some(size) = self.inactive_splits[pool as usize].pop() {
-                    counters.rests_changed(pool, -1, -size.cast_signed());
+                    counters.splits_changed(pool, -1, -size.cast_signed());
                     stats.inactive_split_changed(pool, -1, -size.cast_signed());
                 }
             }
@@ -127,13 +127,13 @@ impl Pair {
                     self.inactive_splits[pool as usize].last_mut().filter(|remainder| **remainder > size)
                 {
                     *remainder -= size;
-                    counters.rests_changed(pool, 0, -size.cast_signed());
+                    counters.splits_changed(pool, 0, -size.cast_signed());
                     stats.inactive_split_changed(pool, 0, -size.cast_signed());
                 }
             }
             Act::RestLeft(pool, size) => {
                 self.inactive_splits[pool as usize].push(size);
-                counters.rests_changed(pool, 1, size.cast_signed());
+                counters.splits_changed(pool, 1, size.cast_signed());
                 stats.inactive_split_changed(pool, 1, size.cast_signed());
             }
             Act::RestGrown(pool, absorbed, size) => {
@@ -141,7 +141,7 @@ impl Pair {
                 if let Some(kept) = inactive_splits.len().checked_sub(usize::from(absorbed)) {
                     let whole = inactive_splits.drain(kept..).sum::<u64>() + size;
                     inactive_splits.push(whole);
-                    counters.rests_changed(pool, 1 - i64::from(absorbed), size.cast_signed());
+                    counters.splits_changed(pool, 1 - i64::from(absorbed), size.cast_signed());
                     stats.inactive_split_changed(pool, 1 - i64::from(absorbed), size.cast_signed());
                 }
             }
@@ -149,7 +149,7 @@ impl Pair {
                 let inactive_splits = &mut self.inactive_splits[pool as usize];
                 if let Some(kept) = inactive_splits.len().checked_sub(usize::from(blocks)) {
                     let size = inactive_splits.drain(kept..).sum::<u64>();
-                    counters.rests_changed(pool, -i64::from(blocks), -size.cast_signed());
+                    counters.splits_changed(pool, -i64::from(blocks), -size.cast_signed());
                     stats.inactive_split_changed(pool, -i64::from(blocks), -size.cast_signed());
                 }
             }

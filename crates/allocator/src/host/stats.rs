@@ -2,7 +2,7 @@ use blockyard_record::{Bytes, DurationStat, HostStats, Stat};
 
 use super::LISTS;
 
-/// The counts as they are kept: of active blocks by size, since PyTorch has a lock for each size.
+/// The counters. Active blocks are counted for each size, because PyTorch has a lock for each size.
 #[derive(Clone, Debug)]
 pub(super) struct Counters {
     allocations: Stat,
@@ -37,19 +37,19 @@ impl Counters {
         self.allocated_bytes.decrease(size.signed());
     }
 
-    pub(super) fn handed_out(&mut self, exponent: usize) {
+    pub(super) fn block_allocated(&mut self, exponent: usize) {
         self.active_requests[exponent].increase(1);
         self.active_bytes[exponent].increase(Bytes::new(1 << exponent).signed());
     }
 
-    /// Differs: 2.11 does not count here what no stream has used, and counts bytes that a stream has used as -1 (its own
-    /// documentation says otherwise). Both fall by the block when it becomes reusable.
+    /// Differs: PyTorch 2.11 skips blocks here that no stream has used, and decreases the bytes by 1 for other blocks (its
+    /// documentation says otherwise). Here both the count and the bytes fall by the block when its free completes.
     pub(super) fn reusable(&mut self, exponent: usize) {
         self.active_requests[exponent].decrease(1);
         self.active_bytes[exponent].decrease(Bytes::new(1 << exponent).signed());
     }
 
-    /// Peaks of active blocks are the sums of the peaks by size, as in PyTorch: at least what they were at any moment.
+    /// Peaks of active blocks are sums over the peaks of all sizes, as in PyTorch, and so not below the true peak.
     pub(super) fn stats(&self) -> HostStats {
         HostStats {
             allocations: self.allocations,

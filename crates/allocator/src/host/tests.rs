@@ -77,7 +77,7 @@ fn a_block_that_streams_used_waits_for_all_of_them() {
     assert!(ours.record_stream_at(addr, OTHER));
     assert!(!ours.record_stream_at(addr.offset(Bytes::new(1)), OTHER), "only the start is known");
     ours.free(used).unwrap();
-    assert!(!ours.record_stream_at(addr, OTHER), "it is in nobody's hands");
+    assert!(!ours.record_stream_at(addr, OTHER), "no allocated block starts there");
     assert_ne!(allocate(&mut ours, 100).addr(), addr);
     ours.memory_mut().advance(SIDE);
     assert_ne!(allocate(&mut ours, 100).addr(), addr);
@@ -132,7 +132,7 @@ fn with_background_threads_an_allocation_looks_only_for_its_size() {
 }
 
 #[test]
-fn empty_cache_gives_back_what_nobody_uses() {
+fn empty_cache_releases_cached_blocks() {
     let mut ours = default();
     let [first, second, third] = [100, 1000, 1000].map(|size| allocate(&mut ours, size));
     ours.record_stream(&third, SIDE).unwrap();

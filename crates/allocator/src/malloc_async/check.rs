@@ -1,4 +1,4 @@
-//! The whole truth about a valid pool.
+//! The test of all invariants of the pool.
 
 use blockyard_device::DeviceMemory;
 use blockyard_record::{BlockState, Bytes, EventSink};
@@ -7,12 +7,12 @@ use super::{AsyncAllocator, GRANULE};
 use crate::{Corruption, size};
 
 impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
-    /// Tests that blocks cover their ranges, that free addresses are those of free blocks, that granules with memory are
-    /// those of blocks with memory, and that the statistics are what the blocks add up to; meant for tests.
+    /// Tests that blocks cover their ranges, that free addresses are those of free blocks, that mapped granules are those of
+    /// mapped blocks, and that the statistics are the sums over the blocks. This is for tests.
     ///
     /// # Errors
     ///
-    /// [`Corruption`] names the first that does not hold.
+    /// [`Corruption`] names the first broken invariant.
     pub fn check(&self) -> Result<(), Corruption> {
         let mut free = Bytes::ZERO;
         let mut mapped = Bytes::ZERO;

@@ -1,4 +1,4 @@
-//! The memory behind the pool's addresses: blocks in address order, and the granules that have memory.
+//! The memory of the pool: blocks in address order, and mapped granules.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use blockyard_record::{
 use super::{AsyncAllocator, GRANULE};
 use crate::{AllocError, size};
 
-/// No range is larger, whatever the device says it has: granules are kept one by one.
+/// The largest range of addresses, for any size of device, because each granule takes an entry.
 pub(super) const LARGEST_RANGE: Bytes = Bytes::gib(16 << 10);
 
-/// A part of a range: in use, inactive, or without memory.
+/// A part of a range: allocated, inactive or unmapped.
 #[derive(Clone, Debug)]
 pub(super) struct Block {
     pub(super) id: BlockId,
@@ -26,12 +26,12 @@ pub(super) struct Block {
     pub(super) streams: Vec<StreamId>,
 }
 
-/// What the pool holds: ranges of addresses, their blocks without gaps, and granules with memory.
+/// The ranges of the pool, their blocks without gaps, and the mapped granules.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Memory {
     pub(super) ranges: BTreeMap<DeviceAddr, (SegmentId, Bytes)>,
     pub(super) blocks: BTreeMap<DeviceAddr, Block>,
-    /// How many live blocks touch each granule that has memory.
+    /// How many live blocks touch each mapped granule.
     pub(super) granules: BTreeMap<DeviceAddr, u32>,
     minted_blocks: u32,
 }
@@ -43,7 +43,7 @@ impl Memory {
         id
     }
 
-    /// Where the block starts that covers the address.
+    /// The start of the block that covers the address.
     fn block_at(&self, addr: DeviceAddr) -> Option<DeviceAddr> {
         self.blocks.range(..=addr).next_back().map(|(start, _)| *start)
     }
@@ -71,7 +71,7 @@ impl Memory {
         }
     }
 
-    /// Moves the low `size` bytes to a new block; the old one keeps the rest.
+    /// Moves the low `size` bytes to a new block; the old block keeps the remainder.
     fn cut_below(&mut self, start: DeviceAddr, size: Bytes) -> Option<(BlockId, BlockId)> {
         let id = self.mint();
         let mut remainder = self.blocks.remove(&start)?;
@@ -83,7 +83,7 @@ impl Memory {
         Some((old, id))
     }
 
-    /// Keeps the low `size` bytes; a new block gets the rest.
+    /// Keeps the low `size` bytes; a new block is the remainder.
     fn cut_above(&mut self, start: DeviceAddr, size: Bytes) -> Option<BlockId> {
         let id = self.mint();
         let block = self.blocks.get_mut(&start)?;
@@ -99,10 +99,10 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         self.device.virtual_memory().ok_or(AllocError::NoMemoryPool)
     }
 
-    /// Reserves addresses for at least `size` bytes; says whether the device had them.
+    /// Reserves addresses for at least `size` bytes. Returns whether the device had enough addresses.
     ///
-    /// Differs: how many addresses the driver reserves does not show; here it is twice the device, so that holes do not
-    /// run it out of addresses.
+    /// Differs: how many addresses the driver reserves is not known. Here it is twice the memory of the device, so that holes
+    /// do not use up the addresses.
     pub(super) fn reserve_range(&mut self, size: Bytes) -> Result<bool, AllocError> {
         let total = self.device.total_memory();
         let twice = total.saturating_add(total).min(LARGEST_RANGE);
@@ -140,10 +140,10 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         Ok(true)
     }
 
-    /// Makes one inactive block of exactly these free addresses, with memory; says whether the device had enough.
+    /// Makes one inactive, mapped block of exactly these free addresses. Returns whether the device had enough memory.
     ///
-    /// Granules that no block touches are moved to where they are needed before the device is asked for more, so the
-    /// pool grows only when its live granules do.
+    /// Granules without live blocks are mapped at the new addresses before the device allocates more, so that the pool grows
+    /// only when the granules with live blocks do.
     pub(super) fn back(&mut self, addr: DeviceAddr, size: Bytes) -> Result<bool, AllocError> {
         let touched: Vec<DeviceAddr> = self.memory.touched(addr, size).collect();
         let missing: Vec<DeviceAddr> = {
@@ -162,7 +162,7 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
                 .map(|(granule, _)| *granule)
                 .take(missing.len())
                 .collect();
-            // What is new comes first: if the device refuses, nothing has moved.
+            // New granules are mapped first: if the device fails, no granule has moved.
             let (new, moved_to) = missing.split_at(missing.len() - idle.len());
             if !self.map_all(new)? {
                 return Ok(false);
@@ -195,7 +195,7 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
     }
 
     pub(super) fn unmap_all(&mut self, granules: &[DeviceAddr]) -> Result<(), AllocError> {
-        // A run may cross from one range to the next, which are different blocks.
+        // A run may continue from one range into the next, which has other blocks.
         for (addr, size) in runs(granules) {
             let mut addr = addr;
             let end = addr.offset(size);
@@ -214,7 +214,7 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         Ok(())
     }
 
-    /// Gives whole granules memory; they are part of one block without.
+    /// Maps whole granules, which are part of one unmapped block.
     fn map(&mut self, addr: DeviceAddr, size: Bytes) -> Result<bool, AllocError> {
         match self.virtual_memory()?.map(addr, size, GRANULE) {
             Ok(()) => {}
@@ -243,7 +243,7 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         Ok(true)
     }
 
-    /// Takes the memory of whole granules away; they are part of one inactive block.
+    /// Unmaps whole granules, which are part of one inactive block.
     fn unmap(&mut self, addr: DeviceAddr, size: Bytes) -> Result<(), AllocError> {
         self.virtual_memory()?.unmap(addr, size, GRANULE)?;
         let Some(start) = self.memory.block_at(addr) else {
@@ -282,7 +282,7 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         }
     }
 
-    /// Lets the block take over neighbors of its kind in the same range, first the lower one.
+    /// Merges the block with neighbors in the same state and range, first with the lower one.
     pub(super) fn merge_around(&mut self, addr: DeviceAddr) {
         let Some(mut block) = self.memory.blocks.get(&addr).cloned() else {
             return;
@@ -312,7 +312,7 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
     }
 }
 
-/// Granules in a row, as their start and their bytes together.
+/// Runs of adjacent granules, each as its start and its size.
 fn runs(granules: &[DeviceAddr]) -> Vec<(DeviceAddr, Bytes)> {
     let mut runs: Vec<(DeviceAddr, Bytes)> = Vec::new();
     for granule in granules {

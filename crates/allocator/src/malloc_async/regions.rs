@@ -1,10 +1,10 @@
-//! Addresses that no block uses, and which of them the driver hands out next.
+//! Free addresses, and which of them the driver uses next.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
-/// Free addresses that are known under the same condition; neighbors are one region.
+/// Free addresses that the same requests may use. Adjacent regions are joined.
 #[derive(Clone, Debug, Default)]
 struct Regions {
     by_addr: BTreeMap<DeviceAddr, (Bytes, u64)>,
@@ -23,7 +23,7 @@ impl Regions {
         Some(size)
     }
 
-    /// Adds a region and joins it with its neighbors, except across a border.
+    /// Adds a region and joins it with its neighbors, but not across a border.
     fn insert(&mut self, addr: DeviceAddr, size: Bytes, age: u64, borders: &BTreeSet<DeviceAddr>) {
         let (mut start, mut size) = (addr, size);
         let end = addr.offset(size);
@@ -44,12 +44,12 @@ impl Regions {
         self.add(start, size, age);
     }
 
-    /// The smallest region that is large enough; among equals the oldest, then the lowest.
+    /// The smallest region that is large enough. Ties go to the oldest, then to the lowest address.
     fn best(&self, size: Bytes) -> Option<DeviceAddr> {
         self.by_size.range((size, 0, DeviceAddr::default())..).next().map(|(_, _, addr)| *addr)
     }
 
-    /// Takes the addresses out, if all of them are in one region.
+    /// Removes the addresses, if all of them are in one region.
     fn take(&mut self, addr: DeviceAddr, size: Bytes, age: u64) -> bool {
         let Some((start, (length, start_age))) =
             self.by_addr.range(..=addr).next_back().map(|(start, region)| (*start, *region))
@@ -71,20 +71,20 @@ impl Regions {
     }
 }
 
-/// All free addresses of the pool: those freed on a stream and not used since, and those that anybody may have.
+/// All free addresses of the pool: those that a stream freed and no stream used since, and those that all streams may use.
 ///
-/// A request looks among what its own stream has freed first, since no other work lies between. Only when nothing there is
-/// large enough does the driver join everything that was freed with the rest.
+/// A request first uses addresses that its own stream has freed, which need no wait. Only if none of them is large enough,
+/// the driver joins all freed addresses.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FreeAddresses {
     of_streams: BTreeMap<StreamId, Regions>,
     of_all: Regions,
-    /// Where reserved ranges start: two of them may touch, and no block crosses from one to the other.
+    /// The starts of reserved ranges. Two ranges may be adjacent, but no block crosses from one to the other.
     borders: BTreeSet<DeviceAddr>,
     clock: u64,
 }
 
-// Regions that anybody may have are equal in age, so that ties fall to the lowest address.
+// Regions that all streams may use have the same age, so that ties go to the lowest address.
 const NO_AGE: u64 = 0;
 
 impl FreeAddresses {
@@ -99,7 +99,7 @@ impl FreeAddresses {
         self.of_streams.entry(stream).or_default().insert(addr, size, age, &self.borders);
     }
 
-    /// Where a block goes by the rule; joins what was freed if the stream's own regions are too small.
+    /// The address of a block by the rule. Joins the freed addresses if the regions of the stream are too small.
     pub(super) fn choose(&mut self, size: Bytes, stream: StreamId) -> Option<DeviceAddr> {
         let own = self.of_streams.get(&stream).and_then(|regions| regions.best(size));
         own.or_else(|| {
@@ -108,7 +108,7 @@ impl FreeAddresses {
         })
     }
 
-    /// Takes addresses out, wherever they are; says whether all of them were free.
+    /// Removes addresses from any region. Returns whether all of them were free.
     pub(super) fn take(&mut self, addr: DeviceAddr, size: Bytes) -> bool {
         let age = self.tick();
         let mut all = self.of_streams.values_mut();
@@ -119,7 +119,7 @@ impl FreeAddresses {
         self.of_all.take(addr, size, NO_AGE)
     }
 
-    /// Makes everything that was freed available to everybody.
+    /// Makes all freed addresses available to all streams.
     pub(super) fn join(&mut self) {
         for (_, regions) in std::mem::take(&mut self.of_streams) {
             for (addr, (size, _)) in regions.by_addr {
