@@ -13,6 +13,7 @@ mod device;
 mod lesson;
 mod pipes;
 mod play;
+mod record_script;
 mod run;
 mod search;
 mod verify;
