@@ -17,6 +17,81 @@ pub(crate) fn document() -> Option<Document> {
     window()?.document()
 }
 
+/// The value of a key in the page's address: `?key=value`.
+pub(crate) fn query(key: &str) -> Option<String> {
+    let search = window()?.location().search().ok()?;
+    web_sys::UrlSearchParams::new_with_str(&search).ok()?.get(key)
+}
+
+/// What stands behind `#` in the page's address, with it.
+pub(crate) fn hash() -> String {
+    window().and_then(|window| window.location().hash().ok()).unwrap_or_default()
+}
+
+/// The page's address without what stands behind `#` or `?`.
+pub(crate) fn address() -> String {
+    let whole = window().and_then(|window| window.location().href().ok()).unwrap_or_default();
+    whole.split(['#', '?']).next().unwrap_or_default().to_owned()
+}
+
+/// Writes what stands behind `#`: as a new entry of the history, or in place of the one of now.
+pub(crate) fn set_hash(hash: &str, is_new: bool) {
+    let Some(window) = window() else { return };
+    let search = window.location().search().unwrap_or_default();
+    let path = window.location().pathname().unwrap_or_default();
+    let address = if hash.is_empty() { format!("{path}{search}") } else { format!("{path}{search}#{hash}") };
+    if let Ok(history) = window.history() {
+        // A page in a frame may be forbidden to; it works without.
+        let _ = if is_new {
+            history.push_state_with_url(&JsValue::NULL, "", Some(&address))
+        } else {
+            history.replace_state_with_url(&JsValue::NULL, "", Some(&address))
+        };
+    }
+}
+
+/// Whether the reader's system asks for little motion.
+pub(crate) fn is_motion_reduced() -> bool {
+    media("(prefers-reduced-motion: reduce)").is_some_and(|list| list.matches())
+}
+
+/// Whether the system puts its own few colors in place of the page's.
+pub(crate) fn is_contrast_forced() -> bool {
+    media("(forced-colors: active)").is_some_and(|list| list.matches())
+}
+
+/// Moves the focus to the first element that matches and can be seen.
+pub(crate) fn focus_first(css: &str) {
+    let Some(found) = document().and_then(|document| document.query_selector_all(css).ok()) else { return };
+    for index in 0..found.length() {
+        let element = found.item(index).and_then(|node| node.dyn_into::<HtmlElement>().ok());
+        if let Some(element) = element.filter(|element| element.offset_width() > 0) {
+            let _ = element.focus();
+            return;
+        }
+    }
+}
+
+pub(crate) fn scroll_to(css: &str) {
+    let found = document().and_then(|document| document.query_selector(css).ok().flatten());
+    if let Some(element) = found {
+        element.scroll_into_view();
+    }
+}
+
+/// Opens the browser's dialog for printing.
+pub(crate) fn print() {
+    if let Some(window) = window() {
+        let _ = window.print();
+    }
+}
+
+pub(crate) fn scroll_to_top() {
+    if let Some(window) = window() {
+        window.scroll_to_with_x_and_y(0.0, 0.0);
+    }
+}
+
 /// Milliseconds since the page was opened.
 pub(crate) fn now_millis() -> f64 {
     window().and_then(|window| window.performance()).map_or(0.0, |performance| performance.now())
@@ -133,16 +208,41 @@ fn url_of(text: &JsValue, kind: &str) -> Option<String> {
 }
 
 /// Gives the text to the reader as a file, where the browser puts such files.
-pub(crate) fn download(name: &str, text: &str) {
-    let link =
-        document().and_then(|document| document.create_element("a").ok()?.dyn_into::<HtmlElement>().ok());
-    if let (Some(link), Some(url)) = (link, url_of(&text.into(), "text/plain")) {
-        let _ = link.set_attribute("href", &url);
-        let _ = link.set_attribute("download", name);
-        link.click();
+pub(crate) fn download(name: &str, text: &str, kind: &str) {
+    if let Some(url) = url_of(&text.into(), kind) {
+        download_url(name, &url);
         // The browser reads it after this turn.
         let _ = after_millis(10_000, move || {
             let _ = Url::revoke_object_url(&url);
         });
     }
+}
+
+/// Gives what stands at the address to the reader as a file.
+pub(crate) fn download_url(name: &str, url: &str) {
+    let link =
+        document().and_then(|document| document.create_element("a").ok()?.dyn_into::<HtmlElement>().ok());
+    if let Some(link) = link {
+        let _ = link.set_attribute("href", url);
+        let _ = link.set_attribute("download", name);
+        link.click();
+    }
+}
+
+/// Chooses all of the text of the field that got the focus.
+pub(crate) fn select_all(event: &web_sys::Event) {
+    let field = event.target().and_then(|target| target.dyn_into::<web_sys::HtmlInputElement>().ok());
+    if let Some(field) = field {
+        field.select();
+    }
+}
+
+/// Tells the page around this one how high it is.
+pub(crate) fn post_height(height_px: f64) {
+    let Some(parent) = window().and_then(|window| window.parent().ok().flatten()) else { return };
+    let message = js_sys::Object::new();
+    let _ = js_sys::Reflect::set(&message, &"type".into(), &"blockyard:height".into());
+    let _ = js_sys::Reflect::set(&message, &"height".into(), &height_px.into());
+    // A height is no secret, and the page around is not known.
+    let _ = parent.post_message(&message, "*");
 }

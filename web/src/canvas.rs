@@ -37,6 +37,20 @@ impl Paints {
         Self { colors, patterns: Vec::new(), ratio: browser::pixel_ratio() }
     }
 
+    /// As [`Paints::read`], for a picture of so many device pixels per pixel.
+    pub(crate) fn read_for(ratio: f64) -> Self {
+        Self { ratio, ..Self::read() }
+    }
+
+    /// As [`Paints::draw`], with the figure's ground below.
+    pub(crate) fn draw_on_ground(&mut self, canvas: &HtmlCanvasElement, scene: &Scene) {
+        let mut grounded = scene.clone();
+        let whole = Rect::new(0.0, 0.0, scene.width_px, scene.height_px);
+        let ground = Mark::Rect { rect: whole, fill: Fill::solid(Role::Background), outline: None };
+        grounded.marks.insert(0, ground);
+        self.draw(canvas, &grounded);
+    }
+
     fn color(&self, role: Role) -> &str {
         let known = match role {
             Role::Stream(index) => Role::Stream(index % Role::STREAMS),

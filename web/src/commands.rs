@@ -84,7 +84,7 @@ impl Session {
 
     /// Does by hand what the action says, right behind the step under the cursor.
     pub(crate) fn act(self, action: EditAction) {
-        if self.shows_opened.get_untracked() {
+        if !untrack(|| self.shows_text()) {
             return self.complain("A recording cannot be changed. Go back to the workload to play by hand.");
         }
         let run = match self.attempt.get_untracked() {
@@ -133,7 +133,7 @@ impl Session {
     pub(crate) fn free_block(self, block: BlockId) {
         match self.tensor_of(block) {
             Some(tensor) => self.act(EditAction::Free { tensor }),
-            None => self.tell("This block is in nobody's hands: there is nothing to free."),
+            None => self.tell("This block is not allocated: there is nothing to free."),
         }
     }
 
@@ -178,7 +178,7 @@ impl Session {
     fn arrive(self, then: CursorTarget) {
         match then {
             CursorTarget::Stay { was_at_end } => {
-                self.dispatch(PlayerAction::Loaded { keep_at_end: was_at_end })
+                self.dispatch(PlayerAction::Loaded { keep_at_end: was_at_end });
             }
             CursorTarget::Seek(step) => {
                 self.dispatch(PlayerAction::Loaded { keep_at_end: false });

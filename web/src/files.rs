@@ -14,12 +14,14 @@ use crate::commands::sentence;
 use crate::jobs::{self, JobFailure};
 use crate::ptr_eq::PtrEq;
 use crate::run::Run;
-use crate::session::{OpenedFile, Session};
+use crate::session::{OpenLesson, OpenedFile, Place, Session};
 
 /// A recording that comes with the page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     pub(crate) test_id: &'static str,
+    /// The test id of its button on the first page.
+    pub(crate) door_id: &'static str,
     pub(crate) name: &'static str,
     pub(crate) title: &'static str,
     pub(crate) summary: &'static str,
@@ -28,18 +30,21 @@ pub(crate) struct Sample {
 pub(crate) static SAMPLES: [Sample; 3] = [
     Sample {
         test_id: "sample-gpt2_varlen",
+        door_id: "door-gpt2_varlen",
         name: "gpt2_varlen",
         title: "GPT-2",
         summary: "GPT-2 training with mixed precision and texts of random length: 52,141 events",
     },
     Sample {
         test_id: "sample-resnet50_amp",
+        door_id: "door-resnet50_amp",
         name: "resnet50_amp",
         title: "ResNet-50",
         summary: "ResNet-50 training with mixed precision",
     },
     Sample {
         test_id: "sample-gnn_random",
+        door_id: "door-gnn_random",
         name: "gnn_random",
         title: "GNN",
         summary: "A graph network on random graphs: sizes that never repeat",
@@ -47,7 +52,7 @@ pub(crate) static SAMPLES: [Sample; 3] = [
 ];
 
 impl Sample {
-    fn file_name(&self) -> String {
+    pub(crate) fn file_name(&self) -> String {
         format!("{}.jsonl.gz", self.name)
     }
 
@@ -89,9 +94,14 @@ impl Samples {
     }
 
     pub(crate) fn open(self, session: Session, sample: &'static Sample) {
+        self.open_and(session, sample, || ());
+    }
+
+    /// Opens the sample, then does what is to be done once it is open.
+    pub(crate) fn open_and(self, session: Session, sample: &'static Sample, then: impl FnOnce() + 'static) {
         spawn_local(async move {
             match self.bytes(sample).await {
-                Some(bytes) => open_bytes(session, sample.file_name(), bytes),
+                Some(bytes) => open_bytes(session, sample.file_name(), bytes, Box::new(then)),
                 None => session.complain(format!("The sample {} could not be fetched.", sample.name)),
             }
         });
@@ -109,16 +119,32 @@ pub(crate) fn open_file(session: Session, file: &File) {
     let promise = file.array_buffer();
     spawn_local(async move {
         match JsFuture::from(promise).await {
-            Ok(buffer) => open_bytes(session, name, Uint8Array::new(&buffer).to_vec()),
+            Ok(buffer) => {
+                open_bytes(session, name, Uint8Array::new(&buffer).to_vec(), Box::new(|| ()));
+            }
             Err(_) => session.complain(format!("{name} could not be read.")),
         }
     });
 }
 
-fn open_bytes(session: Session, name: String, bytes: Vec<u8>) {
+/// Turns a file's bytes into what the figures show: here every kind of file becomes a source.
+fn open_bytes(session: Session, name: String, bytes: Vec<u8>, then: Box<dyn FnOnce()>) {
     if let Some(text) = plain_text(&bytes) {
+        if text.trim_start().starts_with("---") {
+            return match OpenLesson::read(text) {
+                Ok(lesson) => {
+                    session.show_lesson(lesson);
+                    session.place.set(Place::OwnLesson);
+                }
+                Err(why) => session.complain(format!("{name} was not opened. {}", sentence(&why))),
+            };
+        }
         match Workload::parse(text) {
-            Ok(_) => return session.load_text(name, text.to_owned()),
+            Ok(_) => {
+                session.place.set(Place::Workbench);
+                session.load_text(name, text.to_owned());
+                return then();
+            }
             Err(error) if name.ends_with(WORKLOAD) => {
                 return session.complain(format!("{name} was not opened. {}", sentence(&error.to_string())));
             }
@@ -134,7 +160,11 @@ fn open_bytes(session: Session, name: String, bytes: Vec<u8>) {
         move |result| {
             session.work.set(None);
             match result {
-                Ok(product) => session.open(OpenedFile { name, run: PtrEq::new(Run::new(product)) }),
+                Ok(product) => {
+                    session.place.set(Place::Workbench);
+                    session.open(OpenedFile { name, run: PtrEq::new(Run::new(product)) });
+                    then();
+                }
                 Err(failure) => {
                     let why = match failure {
                         JobFailure::Job(JobError::File { message, .. }) => message,
@@ -165,5 +195,5 @@ pub(crate) fn save_workload(session: Session) {
         .chars()
         .map(|letter| if letter.is_alphanumeric() { letter.to_ascii_lowercase() } else { '-' })
         .collect();
-    browser::download(&format!("{stem}{WORKLOAD}"), &text);
+    browser::download(&format!("{stem}{WORKLOAD}"), &text, "text/plain");
 }

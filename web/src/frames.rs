@@ -16,6 +16,7 @@ pub(crate) enum Slot {
     Follow,
     Text,
     Play,
+    Stage,
 }
 
 type EditAction = Box<dyn FnOnce()>;
@@ -40,6 +41,11 @@ pub(crate) fn plan(slot: Slot, action: impl FnOnce() + 'static) {
     if !is_requested && let Some(window) = browser::window() {
         let _ = window.request_animation_frame(&browser::once(Box::new(run)));
     }
+}
+
+/// Drops what was planned for a part of the page that is gone; playing goes on.
+pub(crate) fn forget() {
+    PLAN.with_borrow_mut(|plan| plan.actions.retain(|(slot, _)| *slot == Slot::Play));
 }
 
 fn performance() -> Option<web_sys::Performance> {

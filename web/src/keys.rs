@@ -101,6 +101,8 @@ fn other_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
         "s" | "S" | "-" | "_" => session.zoom_timeline_at_cursor(1.0 / ZOOM),
         "a" | "A" => session.pan_timeline(-PAN),
         "d" | "D" => session.pan_timeline(PAN),
+        "k" => session.seek_peak(false),
+        "K" => session.seek_peak(true),
         "0" => session.fit_timeline(),
         "f" | "F" | "Delete" => match session.block_in_hand() {
             Some(block) => session.free_block(block),

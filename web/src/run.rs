@@ -52,13 +52,18 @@ impl Run {
         }
     }
 
+    /// A run of a workload that was made elsewhere.
+    pub(crate) fn of(workload: Workload, recording: Recording) -> Self {
+        Self::new(Product { workload, recording, opened: None, data_checks: None })
+    }
+
     /// A run of nothing.
     pub(crate) fn empty() -> Self {
         let info = RunInfo { max_split_size: -1, capacity: Bytes::gib(1), ..RunInfo::default() };
         // A recorder that was given no event has nothing to object to.
         let recording =
             Recorder::new(info).finish().unwrap_or_else(|error| wasm_bindgen::throw_str(&error.to_string()));
-        Self::new(Product { workload: Workload::default(), recording, opened: None, data_checks: None })
+        Self::of(Workload::default(), recording)
     }
 
     /// The line of the workload's text that made the step, counted from 1.

@@ -1,20 +1,27 @@
 //! All that the page remembers. Few signals are written; the rest is computed from them.
 
+mod lesson;
+mod place;
 mod source;
+
+pub(crate) use lesson::{LessonState, Mark, OpenLesson, region};
+pub(crate) use place::{Embed, Place};
+pub(crate) use source::Source;
 
 use std::cell::RefCell;
 use std::ops::Deref;
 
 use blockyard_figure::{
-    Changes, MapView, Player, PlayerAction, Scene, StateCursor, TargetId, TimelineView, reduce,
+    Changes, MapView, Player, PlayerAction, Scene, StateCursor, TargetId, Term, TimelineView, reduce,
 };
-use blockyard_record::{BlockId, BlockState, Bytes, MemoryState};
+use blockyard_record::{BlockId, Bytes, MemoryState};
 use blockyard_workload::presets::{Preset, presets};
 use leptos::prelude::*;
 use web_sys::HtmlCanvasElement;
 
 use crate::canvas::Paints;
 use crate::draft;
+use crate::files::SAMPLES;
 use crate::gpu::Presence;
 use crate::history::History;
 use crate::ptr_eq::PtrEq;
@@ -26,6 +33,18 @@ use crate::theme::ThemeChoice;
 pub(crate) struct OpenedFile {
     pub(crate) name: String,
     pub(crate) run: PtrEq<Run>,
+}
+
+impl OpenedFile {
+    /// What the page calls it: a sample by its own title.
+    pub(crate) fn title(&self) -> String {
+        let sample = SAMPLES.iter().find(|sample| sample.file_name() == self.name);
+        sample.map_or_else(|| self.name.clone(), |sample| format!("{} training", sample.title))
+    }
+
+    pub(crate) fn is_sample(&self) -> bool {
+        SAMPLES.iter().any(|sample| sample.file_name() == self.name)
+    }
 }
 
 /// The fields beside the workload's text.
@@ -84,16 +103,29 @@ pub(crate) struct Signals {
     /// The workload's texts.
     pub(crate) history: RwSignal<History>,
     pub(crate) settings: RwSignal<SettingsTexts>,
+    /// What the figures show.
+    pub(crate) source: RwSignal<Source>,
+    /// The recording that was opened last, which stays at hand.
     pub(crate) opened: RwSignal<Option<PtrEq<OpenedFile>>>,
-    /// Whether the opened recording is shown, and not the workload.
-    pub(crate) shows_opened: RwSignal<bool>,
+    /// Which part of the page is shown.
+    pub(crate) place: RwSignal<Place>,
+    /// Where the reader is in the lesson that is open.
+    pub(crate) lesson: RwSignal<LessonState>,
+    /// What the reader has done in lessons, on this visit and on earlier ones.
+    pub(crate) progress: RwSignal<lesson::Progress>,
+    /// The term that is lit up wherever it is.
+    pub(crate) lit: RwSignal<Option<Term>>,
+    /// Playing stops behind this many steps.
+    pub(crate) stop_at: RwSignal<Option<usize>>,
+    /// How the page stands in another page, if it does.
+    pub(crate) embed: Option<Embed>,
+    /// Whether the page is being printed.
+    pub(crate) is_on_paper: RwSignal<bool>,
     pub(crate) answer: RwSignal<Option<WorkerAnswer>>,
     pub(crate) player: RwSignal<Player>,
     /// The stretch shown, or `None` for all of it.
     pub(crate) timeline_view: RwSignal<Option<TimelineView>>,
     pub(crate) map_view: RwSignal<MapView>,
-    /// Whether a click on an allocated block frees it, and does not pin it.
-    pub(crate) click_frees: RwSignal<bool>,
     /// Whether the map scrolls to what a step changed.
     pub(crate) follows: RwSignal<bool>,
     /// What a screen reader is told, beside the step.
@@ -108,16 +140,16 @@ pub(crate) struct Signals {
     pub(crate) looks: RwSignal<u32>,
     pub(crate) input: Memo<Input>,
     pub(crate) attempt: Memo<Attempt>,
-    /// What is drawn: the opened recording, or the last good run of the workload.
+    /// What is drawn: the run of the source; of a workload, its last good one.
     pub(crate) run: Memo<PtrEq<Run>>,
     /// What the running step changed.
     pub(crate) changes: Memo<Changes>,
-    /// The player of what is not shown now.
-    other_player: StoredValue<Player>,
+    /// Where the reader was in the sources that are not shown now.
+    other_players: StoredValue<[Player; Source::KINDS]>,
     tools: StoredValue<RefCell<Tools>, LocalStorage>,
 }
 
-const NOTHING: Preset =
+pub(crate) const NOTHING: Preset =
     Preset { id: "", title: "Own workload", summary: "", text: "", config: "", capacity: Bytes::gib(1) };
 
 /// What the page starts with.
@@ -126,7 +158,7 @@ fn first_preset() -> Preset {
 }
 
 impl SettingsTexts {
-    fn of(preset: &Preset) -> Self {
+    pub(crate) fn of(preset: &Preset) -> Self {
         Self {
             title: preset.title.to_owned(),
             config: preset.config.to_owned(),
@@ -143,8 +175,7 @@ impl Session {
         });
         let history = RwSignal::new(History::new(text));
         let settings = RwSignal::new(settings);
-        let opened = RwSignal::new(None::<PtrEq<OpenedFile>>);
-        let shows_opened = RwSignal::new(false);
+        let source = RwSignal::new(Source::Text);
         let answer = RwSignal::new(None::<WorkerAnswer>);
         let on_gpu = RwSignal::new(false);
         let player = RwSignal::new(Player::default());
@@ -165,9 +196,17 @@ impl Session {
             (_, Some(run)) => run.clone(),
             (_, None) => PtrEq::new(Run::empty()),
         });
-        let run = Memo::new(move |_| match opened.get() {
-            Some(opened) if shows_opened.get() => opened.run.clone(),
-            _ => of_hand.get(),
+        let lesson = RwSignal::new(LessonState::default());
+        let run = Memo::new(move |_| match source.get() {
+            Source::Text => of_hand.get(),
+            Source::Recording(opened) => opened.run.clone(),
+            Source::Tour(run) => run,
+            Source::Lesson(open) => {
+                let (card, own) = lesson.with(|state| {
+                    (state.card, state.verdict.as_ref().and_then(|verdict| verdict.run.clone()))
+                });
+                own.or_else(|| open.run(card)).unwrap_or_else(|| PtrEq::new(Run::empty()))
+            }
         });
         let changes = Memo::new(move |_| {
             let run = run.get();
@@ -177,14 +216,20 @@ impl Session {
         let signals = Signals {
             history,
             settings,
-            opened,
-            shows_opened,
+            source,
+            opened: RwSignal::new(None),
+            place: RwSignal::new(Place::Home),
+            lesson,
+            progress: RwSignal::new(lesson::recall()),
+            lit: RwSignal::new(None),
+            stop_at: RwSignal::new(None),
+            embed: Embed::of_address(),
+            is_on_paper: RwSignal::new(false),
             answer,
             player,
             timeline_view: RwSignal::new(None),
             map_view: RwSignal::new(MapView::default()),
-            click_frees: RwSignal::new(true),
-            follows: RwSignal::new(true),
+            follows: RwSignal::new(false),
             spoken: RwSignal::new(String::new()),
             message: RwSignal::new(None),
             work: RwSignal::new(None),
@@ -196,7 +241,7 @@ impl Session {
             attempt,
             run,
             changes,
-            other_player: StoredValue::new(Player::default()),
+            other_players: StoredValue::new(Default::default()),
             tools: StoredValue::new_local(RefCell::default()),
         };
         Self(Box::leak(Box::new(signals)))
@@ -271,14 +316,6 @@ impl Session {
     /// [`Session::selected`] once, without following.
     pub(crate) fn selected_now(self) -> Option<BlockId> {
         self.map_view.with_untracked(|view| view.selected)
-    }
-
-    /// Whether a caller has the block at this moment.
-    pub(crate) fn is_allocated_now(self, block: BlockId) -> bool {
-        self.with_state_now(|_, state| {
-            state.block(block).is_some_and(|block| block.state == BlockState::Allocated)
-        })
-        .unwrap_or(false)
     }
 
     /// The block that a key is meant for: the one that the keyboard or the pointer is on, else the chosen one.

@@ -16,12 +16,17 @@ pub(crate) fn size_of(node: NodeRef<html::Div>) -> RwSignal<Size> {
             let Some(entry) = entries.iter().last() else { return };
             let content = entry.unchecked_into::<ResizeObserverEntry>().content_rect();
             let now = Size::new(pixels(content.width()), pixels(content.height()));
-            if size.get_untracked() != now {
+            // The box may be gone from the page by now, and its signal with it.
+            if size.try_get_untracked().is_some_and(|before| before != now) {
                 size.set(now);
             }
         });
         if let Ok(observer) = ResizeObserver::new(callback.as_ref().unchecked_ref()) {
             observer.observe(&element);
+            let observer = StoredValue::new_local(observer);
+            on_cleanup(move || {
+                observer.try_with_value(ResizeObserver::disconnect);
+            });
         }
         callback.forget();
     });

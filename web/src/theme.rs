@@ -19,7 +19,9 @@ impl ThemeChoice {
 
     /// What was chosen on an earlier visit.
     pub(crate) fn recall() -> Self {
-        browser::recall(KEY).map_or(Self::System, |name| Self::from_name(&name))
+        let asked =
+            browser::query("theme").map(|name| if name == "auto" { "system".to_owned() } else { name });
+        asked.or_else(|| browser::recall(KEY)).map_or(Self::System, |name| Self::from_name(&name))
     }
 
     pub(crate) fn from_name(name: &str) -> Self {
@@ -42,9 +44,13 @@ impl ThemeChoice {
         }
     }
 
-    /// Puts the choice on the page and remembers it.
-    pub(crate) fn put(self) {
+    /// Remembers the choice for the next visit.
+    pub(crate) fn remember(self) {
         browser::remember(KEY, self.name());
+    }
+
+    /// Puts the choice on the page.
+    pub(crate) fn put(self) {
         let Some(root) = browser::document().and_then(|document| document.document_element()) else { return };
         let _ = match self {
             Self::System => root.remove_attribute("data-theme"),

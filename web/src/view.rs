@@ -1,13 +1,16 @@
 //! The page's parts.
 
-mod breakdown;
 mod editor;
+mod embed;
 mod gpu;
 mod hand;
 mod header;
 mod help;
+mod home;
 mod icon;
 pub(crate) mod kit;
+mod lesson;
+mod lessons;
 mod map;
 mod map_actions;
 mod messages;
@@ -15,9 +18,14 @@ mod numbers;
 mod opened;
 mod pinch;
 mod player;
+mod prose;
+mod scrubber;
+mod share;
+mod stage;
 mod step;
 mod table;
 mod tabs;
+mod term_row;
 mod terms;
 mod timeline;
 mod tip;
@@ -25,6 +33,7 @@ mod tip;
 pub(crate) use editor::TEXT_ID;
 pub(crate) use help::Help;
 use kit::effect;
+pub(crate) use stage::scene_now as stage_scene;
 
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -32,8 +41,9 @@ use wasm_bindgen::JsCast;
 use web_sys::HtmlElement;
 
 use crate::files::Samples;
-use crate::session::Session;
-use crate::{browser, draft, jobs, keys};
+use crate::session::{Place, Session};
+use crate::theme::ThemeChoice;
+use crate::{browser, draft, frames, jobs, keys, navigation};
 
 /// Puts the page into its document.
 pub(crate) fn mount() {
@@ -50,14 +60,18 @@ pub(crate) fn mount() {
     mount_to(root, page).forget();
 }
 
-fn page() -> impl IntoView {
+fn page() -> AnyView {
     let session = Session::new();
     let samples = Samples::new();
     let help = help::Help::new();
     keys::listen(session, help);
     follow_looks(session);
-    draft::follow(session);
-    session.run_first();
+    if session.embed.is_none() {
+        draft::follow(session);
+    }
+    follow_paper(session);
+    navigation::follow(session, samples);
+    player::play_by_itself(session);
     // Once the page stands: what it needs later, so that the network may go.
     let _ = browser::after_millis(200, move || {
         spawn_local(async move {
@@ -66,29 +80,83 @@ fn page() -> impl IntoView {
             session.ask_for_gpu().await;
         });
     });
+    if let Some(embed) = session.embed {
+        return embed::embedded(session, embed);
+    }
+    let share = share::Share::new(session);
+    // Turning a card is no other part of the page.
+    let part = Memo::new(move |_| match session.place.get() {
+        Place::Lesson { .. } => Place::OwnLesson,
+        other => other,
+    });
+    let content = move || {
+        let place = part.get();
+        on_cleanup(frames::forget);
+        match place {
+            Place::Home => home::home(session, samples),
+            Place::Lesson { .. } | Place::OwnLesson => lesson::lesson(session),
+            Place::Lessons => lessons::list(session),
+            Place::Glossary(entry) => lessons::words(session, entry),
+            Place::Quiz => lessons::all_questions(session),
+            Place::Teachers => lessons::teachers(session),
+            Place::Handout(id) => lessons::handout(session, &id),
+            Place::Workbench => workbench(session, samples),
+        }
+    };
     view! {
         <div class="app">
-            {header::header(session, samples, help)}
+            {header::header(session, help, share)}
             {messages::messages(session)}
-            <main class="stage">
-                <div class="figures">
-                    <div class="pair">
-                        {breakdown::breakdown(session)}
-                        {timeline::timeline(session)}
-                    </div>
-                    {player::player(session)}
-                    {map::map(session)}
-                </div>
-                <div class="side">
-                    {step::step(session)}
-                    {tabs::tabs(session)}
-                </div>
-            </main>
+            {content}
         </div>
         {help.dialog()}
+        {share.dialog()}
         {messages::drop_zone(session)}
         {messages::live_region(session)}
     }
+    .into_any()
+}
+
+/// The figures beside the text and the numbers.
+fn workbench(session: Session, samples: Samples) -> AnyView {
+    view! {
+        <main class="workbench">
+            <h1 class="visually-hidden">"Workbench"</h1>
+            {header::open_bar(session, samples)}
+            <div class="figures">
+                <section class="panel stage-panel" aria-label="Memory of the device">
+                    {stage::stage(session, true)}
+                </section>
+                <section class="panel transport" aria-label="Run">
+                    {player::player(session)}
+                    {scrubber::scrubber(session)}
+                </section>
+                {map::map(session)}
+                {timeline::timeline(session)}
+            </div>
+            <div class="side">
+                {step::step(session)}
+                {tabs::tabs(session)}
+            </div>
+        </main>
+    }
+    .into_any()
+}
+
+/// On paper, figures are light and have patterns beside their colors.
+fn follow_paper(session: Session) {
+    let Some(window) = browser::window() else { return };
+    let turn = move |is_paper: bool| {
+        if is_paper {
+            ThemeChoice::Light.put()
+        } else {
+            session.theme.get_untracked().put()
+        }
+        session.is_on_paper.set(is_paper);
+        session.looks.update(|version| *version += 1);
+    };
+    browser::listen(&window, "beforeprint", move |_: web_sys::Event| turn(true));
+    browser::listen(&window, "afterprint", move |_: web_sys::Event| turn(false));
 }
 
 /// Notices when colors or the pixel ratio change.

@@ -48,7 +48,7 @@ pub use map::{
 pub use player::{MANY, Player, PlayerAction, SPEEDS, Unit, reduce};
 pub use role::{BreakdownClass, Role};
 pub use scene::{Anchor, Dash, Mark, Scene, Target, TargetId, Weight};
-pub use stage::{Stage, StageView, stage_height};
+pub use stage::{Stage, StageView, has_failures, stage_height};
 pub use state_cursor::StateCursor;
 pub use svg::FONT_FAMILY;
 pub use term::Term;

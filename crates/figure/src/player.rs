@@ -150,7 +150,8 @@ impl Player {
 }
 
 /// The speeds that [`PlayerAction::Faster`] and [`PlayerAction::Slower`] go through, in units a second.
-pub const SPEEDS: [f32; 10] = [1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 150.0, 400.0, 1000.0];
+pub const SPEEDS: [f32; 14] =
+    [0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 150.0, 400.0, 1000.0, 2500.0, 10_000.0, 50_000.0];
 
 /// How many units [`PlayerAction::ForwardMany`] and [`PlayerAction::BackMany`] move.
 pub const MANY: usize = 100;

@@ -300,7 +300,9 @@ fn change_of(block: &BlockSnapshot, changes: &Changes) -> Option<Change> {
     }
 }
 
-fn has_failures(recording: &Recording) -> bool {
+/// Whether a request of the recording ran out of memory: its stage keeps a row free for that.
+#[must_use]
+pub fn has_failures(recording: &Recording) -> bool {
     recording.failed_steps().iter().any(|(_, outcome)| matches!(outcome, Outcome::OutOfMemory(_)))
 }
 

@@ -41,7 +41,7 @@ pub use thirtyfour::{BrowserLogEntry, Key};
 /// How long anything is waited for.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Opens the page in a window of 1280 x 900, runs `test` on it, and checks that the console stayed clean.
+/// Opens the page's workbench in a window of 1280 x 900, runs `test` on it, and checks that the console stayed clean.
 ///
 /// Where the test fails, a picture of the page is left in `target/e2e/`, named after the test.
 ///
@@ -64,9 +64,22 @@ pub fn drive_on_gpu(test: impl FnOnce(&mut Page) -> Result<()>) -> Result<()> {
 /// # Errors
 /// As [`drive`].
 pub fn drive_in(window: Window, gpu: GpuChoice, test: impl FnOnce(&mut Page) -> Result<()>) -> Result<()> {
+    drive_at("/#workbench", window, gpu, test)
+}
+
+/// As [`drive_in`], at another address of the page: `/` is the first page, `/#lessons` the lessons.
+///
+/// # Errors
+/// As [`drive`].
+pub fn drive_at(
+    path: &str,
+    window: Window,
+    gpu: GpuChoice,
+    test: impl FnOnce(&mut Page) -> Result<()>,
+) -> Result<()> {
     let mut page = Page::blank(window, gpu)?;
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        page.goto("/")?;
+        page.goto(path)?;
         test(&mut page)?;
         page.check_console()
     }));

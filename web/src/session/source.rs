@@ -1,44 +1,114 @@
-//! What the figures show: a preset, the reader's own workload, or an opened recording.
+//! What the figures show, and how one source takes the place of another.
 
-use blockyard_figure::{MapView, Player, PlayerAction};
-use blockyard_workload::presets::Preset;
+use blockyard_figure::{MapView, Player, PlayerAction, SPEEDS};
+use blockyard_record::Recording;
+use blockyard_workload::presets::{Preset, presets};
 use leptos::prelude::*;
 
-use super::{NOTHING, OpenedFile, Session, SettingsTexts};
+use super::{NOTHING, OpenLesson, OpenedFile, Session, SettingsTexts};
+use crate::frames;
 use crate::ptr_eq::PtrEq;
+use crate::run::{Attempt, Input, Run};
+
+/// Where the memory that the figures show comes from.
+///
+/// A further kind of file becomes a [`Source::Recording`]: whatever its bytes are, `files` turns them into a recording.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Source {
+    /// The workload's text, as the history has it.
+    Text,
+    /// A recording from a file or a sample.
+    Recording(PtrEq<OpenedFile>),
+    /// The short run of the first page.
+    Tour(PtrEq<Run>),
+    /// A lesson with its own runs.
+    Lesson(PtrEq<OpenLesson>),
+}
+
+impl Source {
+    pub(crate) const KINDS: usize = 4;
+
+    fn kind(&self) -> usize {
+        match self {
+            Self::Text => 0,
+            Self::Recording(_) => 1,
+            Self::Tour(_) => 2,
+            Self::Lesson(_) => 3,
+        }
+    }
+}
+
+/// How long playing a recording takes, whatever its length.
+const RECORDING_SECONDS: f64 = 20.0;
 
 impl Session {
-    /// Shows the opened recording or the workload; each keeps its place.
-    pub(crate) fn show_opened(self, is_shown: bool) {
-        if self.shows_opened.get_untracked() == is_shown {
+    /// Whether the workload's text is what is shown, so that the hand may change it.
+    pub(crate) fn shows_text(self) -> bool {
+        self.source.with(|source| matches!(source, Source::Text))
+    }
+
+    /// Whether an opened recording is shown.
+    pub(crate) fn shows_recording(self) -> bool {
+        self.source.with(|source| matches!(source, Source::Recording(_)))
+    }
+
+    /// The recording that is shown.
+    pub(crate) fn shown_recording(self) -> Option<PtrEq<OpenedFile>> {
+        self.source.with(|source| match source {
+            Source::Recording(opened) => Some(opened.clone()),
+            _ => None,
+        })
+    }
+
+    /// Shows another source; each kind keeps its place.
+    pub(crate) fn show(self, source: Source) {
+        let before = self.source.get_untracked();
+        if before == source {
             return;
         }
+        let (old, new) = (before.kind(), source.kind());
         let player = self.player.get_untracked();
-        let other = self.other_player.get_value();
-        self.other_player.set_value(Player { is_playing: false, ..player });
-        self.shows_opened.set(is_shown);
-        self.player.set(other);
+        self.stop_at.set(None);
+        let after = self.other_players.try_update_value(|players| {
+            players[old] = Player { is_playing: false, ..player };
+            players[new].clone()
+        });
+        self.source.set(source);
+        self.player.set(after.unwrap_or_default());
         self.forget_views();
         self.dispatch(PlayerAction::Loaded { keep_at_end: false });
     }
 
-    /// Takes in another recording: at its first difference, or at its end where it is identical.
-    pub(crate) fn open(self, opened: OpenedFile) {
-        if !self.shows_opened.get_untracked() {
-            let player = self.player.get_untracked();
-            self.other_player.set_value(Player { is_playing: false, ..player });
+    /// Shows the recording that was opened last, or the workload.
+    pub(crate) fn show_opened(self, is_shown: bool) {
+        match self.opened.get_untracked().filter(|_| is_shown) {
+            Some(opened) => self.show(Source::Recording(opened)),
+            None => self.show(Source::Text),
         }
-        let recording = opened.run.recording.clone();
+    }
+
+    /// Takes in another recording: at its first difference, or where most is allocated if it is identical.
+    pub(crate) fn open(self, opened: OpenedFile) {
+        let run = opened.run.clone();
         let said = opened.run.opened.as_ref();
         let difference = said.and_then(|said| said.comparison.first_difference.as_ref()?.step);
-        self.opened.set(Some(PtrEq::new(opened)));
-        self.shows_opened.set(true);
-        self.player.set(Player { speed: 60.0, ..Player::at_end(&recording) });
-        if let Some(step) = difference {
-            self.dispatch(PlayerAction::SeekStep(step as usize + 1));
-        }
+        let peak = run.series.peak_steps(&run.recording).0;
+        let step = difference.map_or(peak, |step| step as usize + 1);
+        let opened = PtrEq::new(opened);
+        self.opened.set(Some(opened.clone()));
+        self.show(Source::Recording(opened));
+        self.player.set(Player { speed: speed_for(&run.recording), ..Player::default() });
+        self.dispatch(PlayerAction::SeekStep(step));
         self.forget_views();
         self.message.set(None);
+    }
+
+    /// Goes to the moment where most is allocated (`is_reserved` false) or reserved.
+    pub(crate) fn seek_peak(self, is_reserved: bool) {
+        let run = self.run.get_untracked();
+        let (allocated, reserved) = run.series.peak_steps(&run.recording);
+        self.dispatch(PlayerAction::Pause);
+        self.dispatch(PlayerAction::SeekStep(if is_reserved { reserved } else { allocated }));
     }
 
     /// Starts another workload, from its start.
@@ -52,12 +122,13 @@ impl Session {
         self.load(text, SettingsTexts { title, ..settings });
     }
 
-    fn load(self, text: String, settings: SettingsTexts) {
+    /// Starts another workload with its settings; what was there before is one undo away.
+    pub(crate) fn load(self, text: String, settings: SettingsTexts) {
         self.show_opened(false);
         let before = self.settings.get_untracked();
         self.history.update(|history| history.replace(text, &before));
         self.settings.set(settings);
-        self.player.set(Player::default());
+        self.player.set(Player { speed: 1.0, ..Player::default() });
         self.forget_views();
         self.message.set(None);
         self.run_first();
@@ -68,9 +139,43 @@ impl Session {
         self.load_preset(&NOTHING);
     }
 
-    fn forget_views(self) {
+    /// Shows the short run of the first page, from its start, playing.
+    pub(crate) fn show_tour(self, is_playing: bool) {
+        let Some(run) = tour() else { return };
+        self.show(Source::Tour(run));
+        self.player.set(Player { speed: TOUR_SPEED, ..Player::default() });
+        self.dispatch(if is_playing { PlayerAction::Play } else { PlayerAction::SeekStep(5) });
+    }
+
+    pub(crate) fn forget_views(self) {
         self.timeline_view.set(None);
         self.map_view
             .update(|view| *view = MapView { scale: view.scale, order: view.order, ..MapView::default() });
     }
+}
+
+/// Steps a second on the first page: time enough to see each.
+const TOUR_SPEED: f32 = 0.55;
+
+fn tour() -> Option<PtrEq<Run>> {
+    let preset = presets().first()?;
+    let settings = SettingsTexts::of(preset);
+    let input = Input {
+        title: settings.title,
+        text: preset.text.to_owned(),
+        config: settings.config,
+        capacity: settings.capacity,
+        on_gpu: false,
+    };
+    match crate::run::attempt(&input) {
+        Attempt::Ran(run) => Some(run),
+        _ => None,
+    }
+}
+
+/// The speed at which the whole recording plays in about [`RECORDING_SECONDS`].
+fn speed_for(recording: &Recording) -> f32 {
+    let wanted = frames::count(recording.step_count()) / RECORDING_SECONDS;
+    let speed = SPEEDS.iter().copied().find(|speed| f64::from(*speed) >= wanted);
+    speed.or(SPEEDS.last().copied()).unwrap_or(60.0)
 }

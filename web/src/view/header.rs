@@ -1,4 +1,4 @@
-//! The page's head: what it is, what to play with, and how it looks.
+//! The page's head: where one is, what is open, and the other doors.
 
 use blockyard_workload::presets::presets;
 use leptos::ev;
@@ -6,28 +6,34 @@ use leptos::html;
 use leptos::prelude::*;
 
 use crate::files::{SAMPLES, Samples, open_file};
-use crate::session::Session;
+use crate::session::{Place, Session};
 use crate::theme::ThemeChoice;
 use crate::view::help::Help;
-use crate::view::kit::{button, click, on, select, text};
+use crate::view::kit::{button, click, flag, on, select, text};
+use crate::view::share::Share;
 
-pub(crate) fn header(session: Session, samples: Samples, help: Help) -> AnyView {
+pub(crate) fn header(session: Session, help: Help, share: Share) -> AnyView {
+    let is_home = Memo::new(move |_| session.place.get() == Place::Home);
+    let title = text(move || session.heading());
     view! {
         <header class="top">
-            <h1>"Blockyard"</h1>
-            <p class="purpose">
-                "PyTorch's CUDA caching allocator, to play with. Nothing is uploaded."
-            </p>
-            <span class="cluster">
-                <label for="preset">"Workload"</label>
-                {preset_picker(session)}
-            </span>
-            {recordings(session, samples)}
+            <a class="skip" href="#main" on:click=on(|event: ev::MouseEvent| skip(&event))>"Skip to the content"</a>
+            <a class="brand" href="#" data-testid="home" on:click=on(move |event: ev::MouseEvent| {
+                event.prevent_default();
+                session.go_to(Place::Home);
+            })>"Blockyard"</a>
+            <p class="purpose" class:is-quiet=move || is_home.get() data-testid="document-title">{title}</p>
+            <nav aria-label="Parts of the page">
+                {door(session, Place::Lessons, "nav-learn", "Learn")}
+                {door(session, Place::Glossary(String::new()), "nav-glossary", "Words")}
+                {door(session, Place::Workbench, "nav-workbench", "Workbench")}
+            </nav>
             <span class="cluster looks">
+                {button("plain", "share", "Share", "A link, a frame, files, paper", click(move || share.open()))}
                 {theme_picker(session)}
                 <button
                     type="button"
-                    class="icon"
+                    class="icon plain"
                     data-testid="help"
                     aria-label="Keys and language"
                     title="Keys and language (?)"
@@ -37,6 +43,43 @@ pub(crate) fn header(session: Session, samples: Samples, help: Help) -> AnyView 
                 </button>
             </span>
         </header>
+    }
+    .into_any()
+}
+
+/// Moves the focus without touching the address, which says what is shown.
+fn skip(event: &ev::MouseEvent) {
+    event.prevent_default();
+    crate::browser::focus_first("main button, main a, main input, main textarea");
+}
+
+fn door(session: Session, place: Place, id: &'static str, label: &'static str) -> AnyView {
+    let here = place.clone();
+    let current = text(move || if session.place.get() == here { "page" } else { "false" }.to_owned());
+    view! {
+        <button
+            type="button"
+            class="plain"
+            data-testid=id
+            aria-current=current
+            on:click=click(move || session.go_to(place.clone()))
+        >
+            {label}
+        </button>
+    }
+    .into_any()
+}
+
+/// What can be opened in the workbench: workloads, samples, files.
+pub(crate) fn open_bar(session: Session, samples: Samples) -> AnyView {
+    view! {
+        <div class="open-bar">
+            <span class="cluster">
+                <label for="preset">"Workload"</label>
+                {preset_picker(session)}
+            </span>
+            {recordings(session, samples)}
+        </div>
     }
     .into_any()
 }
@@ -75,14 +118,6 @@ fn preset_picker(session: Session) -> AnyView {
 
 fn recordings(session: Session, samples: Samples) -> AnyView {
     let picker = NodeRef::<html::Input>::new();
-    let pick = move |_: ev::Event| {
-        let Some(input) = picker.get_untracked() else { return };
-        if let Some(file) = input.files().and_then(|files| files.get(0)) {
-            open_file(session, &file);
-        }
-        // Else the same file could not be picked again.
-        input.set_value("");
-    };
     let open = move || {
         if let Some(input) = picker.get_untracked() {
             input.click();
@@ -91,8 +126,22 @@ fn recordings(session: Session, samples: Samples) -> AnyView {
     let samples = SAMPLES
         .iter()
         .map(|sample| {
+            let is_open = flag(move || {
+                session.shown_recording().is_some_and(|opened| opened.name == sample.file_name())
+            });
             let open = click(move || samples.open(session, sample));
-            button("", sample.test_id, sample.title, sample.summary, open)
+            view! {
+                <button
+                    type="button"
+                    data-testid=sample.test_id
+                    title=sample.summary
+                    aria-pressed=text(move || is_open.get().to_string())
+                    on:click=open
+                >
+                    {sample.title}
+                </button>
+            }
+            .into_any()
         })
         .collect::<Vec<_>>();
     view! {
@@ -106,15 +155,31 @@ fn recordings(session: Session, samples: Samples) -> AnyView {
                 "Open a recording of a real run (.jsonl.gz) or the text of a workload, or drop it anywhere on the page",
                 click(open),
             )}
-            <input
-                node_ref=picker
-                type="file"
-                hidden
-                data-testid="file"
-                aria-label="Recording or workload to open"
-                on:change=on(pick)
-            />
+            {file_input(session, picker, "file")}
         </span>
+    }
+    .into_any()
+}
+
+/// The input behind a button that opens files.
+pub(crate) fn file_input(session: Session, picker: NodeRef<html::Input>, id: &'static str) -> AnyView {
+    let pick = move |_: ev::Event| {
+        let Some(input) = picker.get_untracked() else { return };
+        if let Some(file) = input.files().and_then(|files| files.get(0)) {
+            open_file(session, &file);
+        }
+        // Else the same file could not be picked again.
+        input.set_value("");
+    };
+    view! {
+        <input
+            node_ref=picker
+            type="file"
+            hidden
+            data-testid=id
+            aria-label="Recording or workload to open"
+            on:change=on(pick)
+        />
     }
     .into_any()
 }
@@ -124,6 +189,7 @@ fn theme_picker(session: Session) -> AnyView {
         ThemeChoice::ALL.map(|choice| (choice.name().to_owned(), choice.title().to_owned())).to_vec();
     let pick = move |name: String| {
         let choice = ThemeChoice::from_name(&name);
+        choice.remember();
         // Figures read their colors when they are drawn: the page has to have them by then.
         choice.put();
         session.theme.set(choice);

@@ -21,6 +21,7 @@ const KEYS: [(&str, &[(&str, &str)]); 3] = [
             ("[  ]", "previous, next segment call"),
             ("{  }", "previous, next out of memory"),
             ("<  >", "previous, next label"),
+            ("K  Shift + K", "the moment where most is allocated, reserved"),
             ("P  N", "previous, next event of the chosen block"),
         ],
     ),
@@ -38,7 +39,7 @@ const KEYS: [(&str, &[(&str, &str)]); 3] = [
         "Segments and workload",
         &[
             ("Arrows", "move from block to block, when the map has the focus"),
-            ("+ -", "zoom into the segment of the block that they are on, and out again"),
+            ("+ -", "zoom into the segment of the block that the arrows are on, and out again"),
             ("Enter", "choose the block"),
             ("F  Delete", "free the chosen block"),
             ("Esc", "release the block, leave a zoomed segment"),

@@ -11,7 +11,7 @@ use leptos::prelude::*;
 use crate::frames::{self, Slot};
 use crate::session::Session;
 use crate::surface::{self, Drawn, pixels};
-use crate::view::kit::{button, check, choice, choices, click, effect, flag, on, text};
+use crate::view::kit::{button, check, click, effect, flag, on, text};
 use crate::view::map_actions::MapActions;
 use crate::view::tip::Tip;
 
@@ -55,16 +55,10 @@ pub(crate) fn map(session: Session) -> AnyView {
     });
     let label = text(move || {
         let count = session.with_state(|_, state| state.segments().count()).unwrap_or(0);
-        format!("Segment map, {count} segments. Arrow keys move from block to block, Enter chooses, F frees.")
-    });
-    let hint = text(move || {
-        let does_free = session.click_frees.get() && !session.shows_opened.get();
-        let hint = if does_free {
-            "Click an allocated block to free it, another to pin it. Ctrl + wheel zooms into a segment."
-        } else {
-            "Click a block to pin it. Double click or Ctrl + wheel zooms into a segment."
-        };
-        hint.to_owned()
+        format!(
+            "Segment map, {count} {}. Arrow keys move from block to block, Enter chooses, F frees.",
+            if count == 1 { "segment" } else { "segments" }
+        )
     });
     view! {
         <section class="panel map" aria-label="Segments">
@@ -87,7 +81,7 @@ pub(crate) fn map(session: Session) -> AnyView {
                 <canvas node_ref=canvas aria-hidden="true"></canvas>
                 <div class="extent" style=text(move || format!("height:{}px", height.get()))></div>
             </div>
-            <p class="hint quiet">{hint}</p>
+            <p class="hint quiet">"Click a block to choose it, F frees it. Double click or Ctrl + wheel zooms into a segment."</p>
             {tip.view()}
         </section>
     }
@@ -103,17 +97,6 @@ fn toolbar(session: Session) -> AnyView {
         });
         summary.unwrap_or_default()
     });
-    let frees = Memo::new(move |_| session.click_frees.get());
-    let click_choice = move |does_free: bool, label: &'static str, id: &'static str| {
-        choice(
-            id,
-            label,
-            flag(move || frees.get() == does_free),
-            click(move || session.click_frees.set(does_free)),
-        )
-    };
-    let clicks =
-        vec![click_choice(true, "Click frees", "click-free"), click_choice(false, "Click pins", "click-pin")];
     let is_zoomed = Memo::new(move |_| session.map_view.with(|view| view.zoom.is_some()));
     let set_scale = move |is_common| {
         let scale = if is_common { MapScale::Common } else { MapScale::Each };
@@ -131,7 +114,6 @@ fn toolbar(session: Session) -> AnyView {
             <span hidden=flag(move || !is_zoomed.get())>
                 {button("", "zoom-out", "Whole segments", "Show whole segments again (Esc)", click(move || session.map_view.update(|view| view.zoom = None)))}
             </span>
-            {choices("What a click on a block does", flag(move || session.shows_opened.get()), clicks)}
             {check(
                 "scale",
                 "One scale",

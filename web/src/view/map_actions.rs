@@ -60,31 +60,19 @@ impl MapActions {
         let (x, y) = place(event);
         let session = self.session;
         // The second click of two belongs to the zoom.
-        if event.detail() > 1 && !self.does_free() {
+        if event.detail() > 1 {
             return;
         }
         let Some(block) = self.drawn.look(|scene| block_at(scene, x, y)) else {
             return session.select(None);
         };
-        if self.does_free() && session.is_allocated_now(block) {
-            self.tip.hide();
-            session.free_block(block);
-        } else {
-            let is_same = session.selected_now() == Some(block);
-            session.select((!is_same).then_some(block));
-        }
-    }
-
-    fn does_free(self) -> bool {
-        let session = self.session;
-        session.click_frees.get_untracked() && !session.shows_opened.get_untracked()
+        self.tip.hide();
+        let is_same = session.selected_now() == Some(block);
+        session.select((!is_same).then_some(block));
     }
 
     pub(crate) fn zoom_in_at(self, event: &ev::MouseEvent) {
-        // Where a click frees, two clicks are two clicks.
-        if !self.does_free() {
-            self.zoom_at(place(event), 4.0);
-        }
+        self.zoom_at(place(event), 4.0);
     }
 
     pub(crate) fn wheel(self, event: &ev::WheelEvent) {

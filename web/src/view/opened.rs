@@ -10,7 +10,7 @@ use crate::view::numbers::{grouped, grouped_count};
 
 pub(crate) fn card(session: Session) -> AnyView {
     let content = move || {
-        let opened = session.opened.get().filter(|_| session.shows_opened.get())?;
+        let opened = session.shown_recording()?;
         Some(described(session, &opened))
     };
     view! { {content} }.into_any()

@@ -10,14 +10,13 @@ use crate::browser;
 use crate::frames::{self, Slot};
 use crate::session::Session;
 use crate::view::icon::Icon;
-use crate::view::kit::{choice, choices, click, effect, flag, icon_button, on, select, text};
+use crate::view::kit::{Handler, choice, choices, click, effect, flag, icon_button, on, select, text};
 use crate::view::numbers::grouped_count;
 
 /// More labels than this do not fit a list that anyone reads.
 const MOST_LABELS: usize = 2000;
 
 pub(crate) fn player(session: Session) -> AnyView {
-    play_by_itself(session);
     let button = move |icon: Icon, id: &'static str, label: &'static str, action: PlayerAction| {
         icon_button("icon", id, icon, label, click(move || session.dispatch(action)))
     };
@@ -26,7 +25,7 @@ pub(crate) fn player(session: Session) -> AnyView {
         text(move || if is_playing.get() { "Pause (Space)" } else { "Play (Space)" }.to_owned());
     let has_failures = Memo::new(move |_| !session.run.get().recording.failed_steps().is_empty());
     view! {
-        <section class="panel player" aria-label="Player">
+        <section class="player" aria-label="Player">
             <span class="cluster">
                 {button(Icon::Start, "start", "To the start (Home)", PlayerAction::Start)}
                 {button(Icon::Back, "back", "Back (left arrow)", PlayerAction::Back)}
@@ -43,8 +42,8 @@ pub(crate) fn player(session: Session) -> AnyView {
                 {button(Icon::Forward, "forward", "Forward (right arrow)", PlayerAction::Forward)}
                 {button(Icon::End, "end", "To the end (End)", PlayerAction::End)}
             </span>
-            <span class="scrub">{slider(session)}</span>
             <span class="position" data-testid="position">{text(move || position(session))}</span>
+            {peaks(session)}
             {label_picker(session)}
             <span class="cluster" hidden=flag(move || !has_failures.get())>
                 {button(Icon::PreviousFailedStep, "previous-failed-step", "Previous failed step ({)", PlayerAction::PreviousFailedStep)}
@@ -56,8 +55,28 @@ pub(crate) fn player(session: Session) -> AnyView {
     .into_any()
 }
 
+/// The two moments that most readers look for.
+fn peaks(session: Session) -> AnyView {
+    view! {
+        <span class="cluster">
+            {kit_button("peak-allocated", "Peak allocated", "To the moment where most is allocated (K)", click(move || session.seek_peak(false)))}
+            {kit_button("peak-reserved", "Peak reserved", "To the moment where most is reserved (Shift + K)", click(move || session.seek_peak(true)))}
+        </span>
+    }
+    .into_any()
+}
+
+fn kit_button(
+    id: &'static str,
+    label: &'static str,
+    title: &'static str,
+    act: Handler<ev::MouseEvent>,
+) -> AnyView {
+    crate::view::kit::button("plain", id, label, title, act)
+}
+
 /// Moves the player on every frame for as long as it plays.
-fn play_by_itself(session: Session) {
+pub(crate) fn play_by_itself(session: Session) {
     let is_playing = Memo::new(move |_| session.player.with(|player| player.is_playing));
     effect(move || {
         if is_playing.get() {
@@ -75,6 +94,11 @@ fn tick(session: Session, before_millis: f64) {
         // A page that was hidden does not make up for the time.
         let elapsed_millis = (now - before_millis).clamp(0.0, 250.0);
         session.dispatch(PlayerAction::Tick { elapsed_millis });
+        if let Some(stop) = session.stop_at.get_untracked()
+            && session.player.with_untracked(|player| player.steps >= stop)
+        {
+            session.dispatch(PlayerAction::Pause);
+        }
         tick(session, now);
     });
 }
@@ -95,7 +119,7 @@ fn position(session: Session) -> String {
     })
 }
 
-fn slider(session: Session) -> AnyView {
+pub(crate) fn slider(session: Session) -> AnyView {
     let node = NodeRef::<html::Input>::new();
     // One effect for both, since a value above the old maximum would be lost.
     effect(move || {

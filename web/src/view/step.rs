@@ -109,7 +109,7 @@ fn chosen(session: Session, block: BlockId) -> AnyView {
         let is_allocated = session.with_state(|_, state| {
             state.block(block).is_some_and(|block| block.state == BlockState::Allocated)
         });
-        !session.shows_opened.get() && is_allocated == Some(true)
+        session.shows_text() && is_allocated == Some(true)
     });
     let streams = move || {
         let run = session.run.get();

@@ -32,7 +32,7 @@ impl Tab {
 pub(crate) fn tabs(session: Session) -> AnyView {
     let current = RwSignal::new(Tab::Source);
     let title = move |tab: Tab| match tab {
-        Tab::Source if session.shows_opened.get() => "Recording",
+        Tab::Source if session.shows_recording() => "Recording",
         Tab::Source => "Workload",
         Tab::Numbers => "Numbers",
         Tab::Table => "Table",
@@ -108,12 +108,11 @@ pub(crate) fn tabs(session: Session) -> AnyView {
 
 fn source(session: Session) -> AnyView {
     let has_opened = Memo::new(move |_| session.opened.with(Option::is_some));
-    let shows_opened = session.shows_opened;
     let switch = move |opened: bool, label: &'static str, id: &'static str| {
         choice(
             id,
             label,
-            flag(move || shows_opened.get() == opened),
+            flag(move || session.shows_recording() == opened),
             click(move || session.show_opened(opened)),
         )
     };
@@ -125,7 +124,7 @@ fn source(session: Session) -> AnyView {
                 {choices("What the figure shows", Signal::stored(false), switches)}
             </div>
             // The editor stays in place, so that its caret and its scroll position do.
-            <div class="workload" hidden=flag(move || shows_opened.get())>
+            <div class="workload" hidden=flag(move || session.shows_recording())>
                 {hand::hand(session)}
                 {editor::editor(session)}
             </div>

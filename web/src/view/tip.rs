@@ -17,13 +17,13 @@ impl Tip {
 
     pub(crate) fn show(self, text: Option<String>, event: &MouseEvent) {
         let now = text.map(|text| (text, f64::from(event.client_x()), f64::from(event.client_y())));
-        if self.0.with_untracked(|before| *before != now) {
+        if self.0.try_with_untracked(|before| *before != now) == Some(true) {
             self.0.set(now);
         }
     }
 
     pub(crate) fn hide(self) {
-        if self.0.with_untracked(Option::is_some) {
+        if self.0.try_with_untracked(Option::is_some) == Some(true) {
             self.0.set(None);
         }
     }

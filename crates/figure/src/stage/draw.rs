@@ -6,7 +6,7 @@ use super::ruler::Ruler;
 use super::{Stage, StageView};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect};
-use crate::labels::{LabelRows, baseline};
+use crate::labels::baseline;
 use crate::numbers::{bytes_f64, count_px, round_bytes};
 use crate::role::{BreakdownClass, Role};
 use crate::scene::{Anchor, Dash, Mark, Scene, TargetId, TextStyle, Weight};
@@ -256,16 +256,23 @@ impl Painter<'_> {
     /// The peaks and the limit, below the ruler.
     fn draw_peaks(&mut self) {
         let Metrics { text_px, width_px, peaks_px, ruler_px, .. } = self.metrics;
-        let rows = if width_px < 560.0 { 2 } else { 1 };
-        let mut places = LabelRows::new(0.0, width_px, rows);
-        let top = self.metrics.ruler_y_px() + ruler_px;
+        let (allocated, reserved) = (self.stage.max_allocated, self.stage.max_reserved);
         let limit = self.stage.limit.filter(|limit| *limit < self.stage.shown);
         let marks = [
-            ("max reserved", self.stage.max_reserved, Role::PeakReserved, TargetId::PeakReserved),
-            ("max allocated", self.stage.max_allocated, Role::PeakAllocated, TargetId::PeakAllocated),
+            ("max allocated", allocated, Role::PeakAllocated, TargetId::PeakAllocated),
+            ("max reserved", reserved, Role::PeakReserved, TargetId::PeakReserved),
             ("limit", bytes_f64(limit.unwrap_or_default()), Role::Limit, TargetId::Limit),
         ];
-        for (name, bytes, role, target) in marks {
+        let rows: usize = if width_px < 560.0 { 2 } else { 1 };
+        let line = peaks_px / count_px(rows);
+        let top = self.metrics.ruler_y_px() + ruler_px;
+        let texts = marks.map(|(name, bytes, ..)| format!("{name} {}", round_bytes(bytes)));
+        let widths = texts.clone().map(|text| text_width_px(&text, text_px, Weight::Normal));
+        let places = marks.map(|mark| self.ruler.x_px(mark.1));
+        let lefts = peak_lefts(places, widths, width_px, rows);
+        for (index, (((_, bytes, role, target), text), left)) in
+            marks.into_iter().zip(texts).zip(lefts).enumerate()
+        {
             if bytes < 1.0 {
                 continue;
             }
@@ -273,17 +280,13 @@ impl Painter<'_> {
             let y = self.metrics.ruler_y_px();
             let tip = [Point::new(x, y - 1.0), Point::new(x + 5.0, y + 7.0), Point::new(x - 5.0, y + 7.0)];
             self.scene.marks.push(Mark::Area { points: tip.to_vec(), fill: Fill::solid(role) });
-            let text = format!("{name} {}", round_bytes(bytes));
-            let width = text_width_px(&text, text_px, Weight::Normal);
-            if let Some(place) = places.place(x, width) {
-                let line = peaks_px / count_px(rows);
-                let y = top + count_px(place.row) * line + text_px;
-                self.scene.text(Point::new(place.left_px.round(), y), text, TextStyle::new(role, text_px));
-                let rect =
-                    Rect::new(place.left_px, y - text_px, place.right_px - place.left_px, text_px * 1.3);
-                self.scene.target(rect, target);
-            }
             self.scene.target(Rect::new(x - 6.0, y - 2.0, 12.0, 12.0), target);
+            let Some(left) = left else { continue };
+            let row = if rows == 2 && index == 1 { 1 } else { 0 };
+            let y = top + count_px(row) * line + text_px;
+            let width = text_width_px(&text, text_px, Weight::Normal);
+            self.scene.text(Point::new(left, y), text, TextStyle::new(role, text_px));
+            self.scene.target(Rect::new(left, y - text_px, width, text_px * 1.3), target);
         }
     }
 
@@ -313,6 +316,23 @@ impl Painter<'_> {
         frame(self, from, to.min(bytes_f64(self.stage.shown)));
         self.draw_lit_segments(term);
     }
+}
+
+/// Where the texts of max allocated, max reserved and the limit begin, near their marks; none where there is no room for one.
+fn peak_lefts(marks: [f32; 3], widths: [f32; 3], width_px: f32, rows: usize) -> [Option<f32>; 3] {
+    const GAP_PX: f32 = 12.0;
+    let inside = |left: f32, width: f32| left.min(width_px - width).max(0.0).round();
+    let mut allocated = inside(marks[0] - widths[0] + 10.0, widths[0]);
+    let mut reserved = inside(marks[1] - 10.0, widths[1]);
+    if rows == 1 && reserved < allocated + widths[0] + GAP_PX {
+        reserved = inside(allocated + widths[0] + GAP_PX, widths[1]);
+        allocated = inside((reserved - GAP_PX - widths[0]).min(allocated), widths[0]);
+    }
+    let is_shown = rows > 1 || allocated + widths[0] + GAP_PX <= reserved + 1.0;
+    let limit = inside(marks[2] - widths[2] / 2.0, widths[2]);
+    let is_free = |left: f32, width: f32| limit >= left + width + GAP_PX || limit + widths[2] + GAP_PX <= left;
+    let has_room = rows == 1 && is_free(allocated, widths[0]) && is_free(reserved, widths[1]);
+    [is_shown.then_some(allocated), Some(reserved), has_room.then_some(limit)]
 }
 
 /// Bytes of a picture as a number for people.

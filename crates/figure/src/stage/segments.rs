@@ -234,8 +234,7 @@ impl Painter<'_> {
         let style = TextStyle::new(Role::Failure, text_px);
         let middle = baseline(rect.center().y_px, text_px);
         if let Some(text) = first_fitting(&words, text_px, Weight::Bold, rect.width_px - 12.0) {
-            let at = Point::new(rect.center().x_px, middle);
-            self.scene.text(at, text, style.bold().anchored(Anchor::Middle));
+            crate::labels::plated_text(self.scene, rect.center(), text, text_px, Weight::Bold);
         } else if let Some(text) = first_fitting(&words, text_px, Weight::Bold, rect.x_px - 8.0) {
             let at = Point::new(rect.x_px - 6.0, middle);
             self.scene.text(at, text, style.bold().anchored(Anchor::End));

@@ -2,7 +2,7 @@
 
 use blockyard_record::{Outcome, Recording};
 
-use crate::fill::Fill;
+use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
 use crate::labels::LabelRows;
 use crate::numbers::{count_f64, floor_count, px};
@@ -34,6 +34,14 @@ pub fn timeline_strip(series: &Series, recording: &Recording, size: Size) -> Sce
     let columns = columns(series, recording, &view, &plot);
     let highest = columns.iter().map(|column| column.extent.high[3]).max().unwrap_or_default();
     draw_areas(&mut scene, &columns, &YScale::new(highest, plot));
+    // Dots are too coarse for so little room.
+    for mark in &mut scene.marks {
+        if let Mark::Area { fill, .. } = mark
+            && fill.pattern == Pattern::Dots
+        {
+            fill.pattern = Pattern::Tint;
+        }
+    }
     let base = plot.bottom_px().floor() + 0.5;
     scene.hairline(Point::new(0.0, base), Point::new(size.width_px, base), Role::Grid);
     let scale = XScale::new(view, plot);
@@ -93,14 +101,21 @@ fn draw_failures(scene: &mut Scene, recording: &Recording, scale: &XScale, plot:
     }
 }
 
-/// The line at the moment after `step` steps, to lie over a [`timeline_strip`] of the same size.
+/// The line at the moment after `step` steps, to lie over a [`timeline_strip`] of the same size; what comes later may be covered,
+/// so that it can be guessed.
 #[must_use]
-pub fn timeline_strip_cursor(step_count: usize, step: usize, size: Size) -> Scene {
+pub fn timeline_strip_cursor(step_count: usize, step: usize, is_future_hidden: bool, size: Size) -> Scene {
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);
     let plot = plot(size);
     let scale = XScale::new(TimelineView::fit(step_count), plot);
     let (left, right) = (scale.x_px(count_f64(step)), scale.x_px(count_f64(step) + 1.0));
+    if is_future_hidden && right < size.width_px {
+        let later = Rect::new(right, 0.0, size.width_px - right, size.height_px);
+        scene.rect(later, Fill::solid(Role::Background), None);
+        let frame = Rect::new(right, plot.y_px, size.width_px - right, plot.height_px);
+        scene.frame(frame, Role::Grid, Dash::Dashed, 1.0);
+    }
     if right - left >= 4.0 {
         let column = Rect::new(left, plot.y_px, right - left, plot.height_px);
         scene.frame(column, Role::Cursor, Dash::Solid, 2.0);

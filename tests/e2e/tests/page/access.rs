@@ -85,7 +85,7 @@ fn everything_can_be_done_with_the_keyboard() -> Result<()> {
 fn the_figures_have_words_beside_them() -> Result<()> {
     drive(|page| {
         write_workload(page, "a = alloc 3 MiB")?;
-        let label = page.attribute(&id("breakdown"), "aria-label")?.unwrap_or_default();
+        let label = page.attribute(&id("stage"), "aria-label")?.unwrap_or_default();
         ensure!(label.contains("3 MiB"), "the bar's label: {label}");
         let label = page.execute("const timeline = document.querySelector(arguments[0]);
                 return (timeline.closest('[aria-label]') ?? timeline.querySelector('[aria-label]')).getAttribute('aria-label')",

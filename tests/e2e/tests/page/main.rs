@@ -1,6 +1,8 @@
 //! The page as people use it.
 
 mod access;
+mod boxes;
+mod doors;
 mod gpu;
 mod play;
 mod recordings;

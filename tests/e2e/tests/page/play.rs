@@ -23,7 +23,7 @@ fn two_tensors_take_764_mebibytes_and_382_stay() -> Result<()> {
 }
 
 #[test]
-fn a_click_on_a_block_frees_it_and_the_text_follows() -> Result<()> {
+fn a_chosen_block_is_freed_and_the_text_follows() -> Result<()> {
     drive(|page| {
         write_workload(page, "a = alloc 3 MiB")?;
         page.wait_text(&id("segments-summary"), "1 segment, 20 MiB")?;
@@ -39,6 +39,9 @@ fn a_click_on_a_block_frees_it_and_the_text_follows() -> Result<()> {
             page.wait_text(".map [data-testid='tooltip']", fact)?;
         }
         page.click_at(&id("map"), FIRST_BLOCK.0, FIRST_BLOCK.1)?;
+        page.wait_text(&id("block"), "3 MiB")?;
+        ensure!(workload(page)? == "a = alloc 3 MiB", "looking changed the text");
+        page.click(&id("free-block"))?;
         page.wait_text(&id("step-sentence"), "cached")?;
         ensure!(workload(page)?.lines().any(|line| line.trim() == "free a"), "{}", workload(page)?);
         page.click(&id("undo"))?;
@@ -57,6 +60,7 @@ fn memory_is_allocated_by_form_and_given_back_by_button() -> Result<()> {
         page.click(&id("allocate"))?;
         page.wait_text(&id("segments-summary"), "1 segment, 382 MiB")?;
         page.click_at(&id("map"), FIRST_BLOCK.0, FIRST_BLOCK.1)?;
+        page.click(&id("free-block"))?;
         page.wait_text(&id("step-sentence"), "cached")?;
         page.click(&id("empty-cache"))?;
         page.wait_text(&id("segments-summary"), "0 segments")?;

@@ -1,0 +1,158 @@
+//! The first page, lessons, links and embeds.
+
+use anyhow::{Result, ensure};
+use blockyard_e2e::{GpuChoice, Page, Window, drive, drive_at};
+use serde_json::json;
+
+use crate::{choose, id, workload, write_workload};
+
+fn at(path: &str, test: impl FnOnce(&mut Page) -> Result<()>) -> Result<()> {
+    drive_at(path, Window::default(), GpuChoice::None, test)
+}
+
+/// What stands behind `#` now.
+fn hash(page: &Page) -> Result<String> {
+    Ok(page.execute("return location.hash", &[])?.as_str().unwrap_or_default().to_owned())
+}
+
+#[test]
+fn the_first_page_has_a_figure_that_plays_and_three_doors() -> Result<()> {
+    at("/", |page| {
+        page.wait_text("h1", "more GPU memory than your tensors use")?;
+        page.wait_for(&id("stage"))?;
+        page.wait_text(&id("caption"), "Step 2 of")?;
+        page.check_accessible()?;
+        page.click(&id("door-workbench"))?;
+        page.wait_for(&id("map"))?;
+        ensure!(page.execute("return document.title", &[])? == json!("The terms · Blockyard"));
+        page.execute("history.back()", &[])?;
+        page.wait_for(&id("door-learn"))?;
+        page.click(&id("door-learn"))?;
+        page.wait_for(&id("card-title"))?;
+        page.check_accessible()
+    })
+}
+
+#[test]
+fn with_little_motion_the_figure_stands_still() -> Result<()> {
+    at("/#lessons", |page| {
+        page.reduced_motion(true)?;
+        page.click(&id("home"))?;
+        page.wait_text(&id("caption"), "Step 5 of")?;
+        std::thread::sleep(std::time::Duration::from_millis(2500));
+        page.wait_text(&id("caption"), "Step 5 of")
+    })
+}
+
+#[test]
+fn a_question_is_answered_by_the_allocator_and_progress_is_remembered() -> Result<()> {
+    at("/#lesson=reserved&card=2", |page| {
+        page.reduced_motion(true)?;
+        page.wait_text(&id("card-position"), "Card 2 of")?;
+        // The answer is not given away.
+        page.wait_gone(&id("card-body"))?;
+        page.click(&id("choice-1"))?;
+        page.wait_text(&id("answer"), "The allocator says 20 MiB")?;
+        page.wait_text(&id("card-body"), "20 MiB")?;
+        page.wait_text(&id("term-reserved"), "20 MiB")?;
+        page.check_accessible()?;
+        page.click(&id("card-next"))?;
+        page.wait_text(&id("card-position"), "Card 3 of")?;
+        page.wait_until("location.hash === '#lesson=reserved&card=3'")?;
+        page.click(&id("nav-learn"))?;
+        page.wait_text(&id("lessons"), "2 of")?;
+        page.execute("location.reload()", &[])?;
+        page.wait_text(&id("lessons"), "2 of")?;
+        page.check_accessible()
+    })
+}
+
+#[test]
+fn links_open_what_they_say_and_back_leads_back() -> Result<()> {
+    at("/#preset=terms&step=5", |page| {
+        page.wait_text(&id("position"), "step 5 of")?;
+        page.click(&id("forward"))?;
+        page.wait_until("location.hash === '#preset=terms&step=6'")?;
+        choose(page, "preset", "streams")?;
+        page.wait_until("location.hash.startsWith('#preset=streams')")?;
+        page.execute("history.back()", &[])?;
+        page.wait_text(&id("document-title"), "The terms")?;
+        page.wait_text(&id("position"), "step 6 of")?;
+        // A text of one's own travels in the address, with its device and its settings.
+        write_workload(page, "mine = alloc 7 MiB")?;
+        page.fill(&id("capacity"), "3 GiB")?;
+        page.wait_until("location.hash.includes('capacity=3+GiB')")?;
+        let own = hash(page)?;
+        page.execute("localStorage.clear(); location.hash = '#lessons'", &[])?;
+        page.wait_for(&id("lessons"))?;
+        page.goto(&format!("/{own}"))?;
+        page.wait_text(&id("segments-summary"), "1 segment, 20 MiB")?;
+        ensure!(workload(page)? == "mine = alloc 7 MiB", "{}", workload(page)?);
+        ensure!(page.value(&id("capacity"))? == "3 GiB", "another device");
+        Ok(())
+    })
+}
+
+#[test]
+fn a_broken_link_says_so_and_loses_nothing() -> Result<()> {
+    at("/#preset=terms&step=five&shoes=2", |page| {
+        page.wait_text(&id("message"), "\"five\", is not a number")?;
+        page.wait_text(&id("message"), "newer Blockyard")?;
+        page.wait_text(&id("document-title"), "The terms")?;
+        page.goto("/#lesson=no-such-lesson")?;
+        page.wait_text(&id("message"), "no lesson")?;
+        page.wait_for(&id("lessons"))
+    })
+}
+
+#[test]
+fn what_is_shown_is_shared_as_link_frame_and_files() -> Result<()> {
+    at("/#preset=terms&step=5", |page| {
+        page.click(&id("share"))?;
+        let link = page.value(&id("share-link"))?;
+        ensure!(link.ends_with("#preset=terms&step=5"), "{link}");
+        let frame = page.value(&id("share-embed"))?;
+        ensure!(frame.contains("?embed=stage&amp;theme=auto#preset=terms&amp;step=5"), "{frame}");
+        page.check_accessible()?;
+        page.click(&id("share-close"))?;
+        page.wait_gone(&id("share-dialog"))
+    })
+}
+
+#[test]
+fn an_embedded_figure_has_nothing_around_it_and_tells_its_height() -> Result<()> {
+    at("/#lessons", |page| {
+        let script = "
+            window.heights = [];
+            addEventListener('message', (event) => {
+                if (event.data?.type === 'blockyard:height') heights.push(event.data.height);
+            });
+            const frame = document.createElement('iframe');
+            frame.src = './?embed=stage&theme=dark#preset=terms&step=5';
+            frame.style = 'width: 760px; height: 420px';
+            document.body.append(frame);";
+        page.execute(script, &[])?;
+        page.wait_until("window.heights.some((height) => height > 250 && height < 700)")?;
+        let inside = "const inside = document.querySelector('iframe').contentDocument;
+            return [inside.querySelectorAll('header').length, inside.querySelectorAll('[data-testid=stage]').length,
+                inside.documentElement.dataset.theme, inside.documentElement.scrollWidth <= 760]";
+        ensure!(page.execute(inside, &[])? == json!([0, 1, "dark", true]), "{}", page.execute(inside, &[])?);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_recording_opens_at_its_peak() -> Result<()> {
+    drive(|page| {
+        page.click(&id("sample-gnn_random"))?;
+        page.wait_text(&id("document-title"), "GNN training")?;
+        page.wait_for(&id("headline"))?;
+        let peak = page.text(&id("position"))?;
+        page.click(&id("end"))?;
+        page.press("k")?;
+        page.wait_text(&id("position"), &peak)?;
+        page.click(&id("peak-reserved"))?;
+        page.wait_until("location.hash.startsWith('#sample=gnn_random')")?;
+        Ok(())
+    })
+}

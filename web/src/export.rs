@@ -1,0 +1,93 @@
+//! What of the page becomes files: figures, numbers, texts.
+
+use std::fmt::Write as _;
+
+use blockyard_figure::{Scene, Theme, breakdown_text};
+use blockyard_record::Recording;
+use leptos::prelude::*;
+use wasm_bindgen::JsCast;
+use web_sys::HtmlCanvasElement;
+
+use crate::browser;
+use crate::canvas::Paints;
+use crate::session::Session;
+use crate::view::stage_scene;
+
+/// The width of a figure in a file.
+const WIDTH_PX: f32 = 1200.0;
+
+/// A name for a file: the document's, in letters that every system takes.
+fn file_name(session: Session, ending: &str) -> String {
+    let title = untrack(|| session.heading());
+    let stem: String = title
+        .chars()
+        .map(|letter| if letter.is_alphanumeric() { letter.to_ascii_lowercase() } else { '-' })
+        .collect();
+    format!("{}{ending}", stem.trim_matches('-'))
+}
+
+/// The stage as an SVG file with a title, a description and the link.
+pub(crate) fn svg(session: Session) {
+    let Some(scene) = stage_scene(session, WIDTH_PX, false) else { return };
+    let words = untrack(|| session.with_state(|_, state| breakdown_text(state))).unwrap_or_default();
+    let title = untrack(|| session.heading());
+    let text = scene.to_svg(Theme::Light, &title, &format!("{words} {}", link(session)));
+    browser::download(&file_name(session, ".svg"), &text, "image/svg+xml");
+}
+
+/// The stage as a PNG file, in the page's colors.
+pub(crate) fn png(session: Session, ratio: f64) {
+    let Some(scene) = stage_scene(session, WIDTH_PX, false) else { return };
+    let ending = if ratio > 1.0 { "@2x.png" } else { ".png" };
+    match picture(&scene, ratio) {
+        Some(url) => browser::download_url(&file_name(session, ending), &url),
+        None => session.complain("This browser made no picture of the figure."),
+    }
+}
+
+fn picture(scene: &Scene, ratio: f64) -> Option<String> {
+    let canvas: HtmlCanvasElement = browser::document()?.create_element("canvas").ok()?.dyn_into().ok()?;
+    Paints::read_for(ratio).draw_on_ground(&canvas, scene);
+    canvas.to_data_url_with_type("image/png").ok()
+}
+
+/// The timeline as a table: a line a step.
+pub(crate) fn csv(session: Session) {
+    let run = session.run.get_untracked();
+    browser::download(&file_name(session, ".csv"), &table(&run.recording), "text/csv");
+}
+
+fn table(recording: &Recording) -> String {
+    let mut text = "step,label,requested,rounding,pending,cached,free,allocated,active,reserved\n".to_owned();
+    let mut labels = recording.labels().iter().peekable();
+    for (step, breakdown) in recording.breakdowns_from(0).enumerate() {
+        let mut label = "";
+        while let Some(next) = labels.next_if(|label| label.step as usize <= step) {
+            label = &next.text;
+        }
+        let label = label.replace('"', "\"\"");
+        let _ = writeln!(
+            text,
+            "{},\"{label}\",{},{},{},{},{},{},{},{}",
+            step + 1,
+            breakdown.requested.get(),
+            breakdown.rounding.get(),
+            breakdown.pending.get(),
+            breakdown.cached.get(),
+            breakdown.free.get(),
+            breakdown.allocated().get(),
+            breakdown.active().get(),
+            breakdown.reserved().get(),
+        );
+    }
+    text
+}
+
+/// The address that shows what is shown now.
+pub(crate) fn link(session: Session) -> String {
+    untrack(|| {
+        let hash = session.link().write();
+        let address = browser::address();
+        if hash.is_empty() { address } else { format!("{address}#{hash}") }
+    })
+}

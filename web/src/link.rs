@@ -1,0 +1,339 @@
+//! The view as the part of an address behind `#`, and back.
+//!
+//! `#preset=terms&step=5` and `#lesson=streams&card=4` are meant to be read and written by people. A text of one's own is
+//! compressed: `#text=1.…`, where 1 is the version of the form. Order does not matter; what is not understood is reported, and
+//! the rest is shown.
+
+use std::io::{Read as _, Write as _};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use flate2::Compression;
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
+
+/// What an address opens.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// The first page.
+    #[default]
+    Home,
+    /// The list of lessons.
+    Lessons,
+    /// A card of a lesson, counted from 1.
+    Lesson { id: String, card: usize },
+    /// A lesson on paper.
+    Handout(String),
+    /// The words, at one of them or at the first.
+    Glossary(String),
+    /// All questions of all lessons.
+    Quiz,
+    /// What teachers need.
+    Teachers,
+    /// The workbench with what it had last.
+    Workbench,
+    /// A workload that comes with the page.
+    Preset(String),
+    /// A workload of one's own.
+    Text { title: String, text: String },
+    /// A recording that comes with the page.
+    Sample(String),
+}
+
+/// All that an address says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub(crate) target: Target,
+    /// `PYTORCH_CUDA_ALLOC_CONF`, where it is not the target's own.
+    pub(crate) config: Option<String>,
+    /// The device's capacity, where it is not the target's own.
+    pub(crate) capacity: Option<String>,
+    /// How many steps are complete.
+    pub(crate) step: Option<usize>,
+    /// How many events are applied, where the reader goes event by event.
+    pub(crate) event: Option<usize>,
+    /// The number of the chosen block.
+    pub(crate) block: Option<u64>,
+    pub(crate) theme: Option<String>,
+}
+
+/// What of an address was not understood, as sentences.
+pub(crate) type Complaints = Vec<String>;
+
+/// The version of the form of compressed texts.
+const VERSION: &str = "1.";
+
+/// A text longer than this, unpacked, is not taken from an address.
+const MOST_TEXT_BYTES: u64 = 4 << 20;
+
+/// An address that is longer does not travel: some programs cut it off.
+pub(crate) const MOST_CHARS: usize = 16_000;
+
+impl From<Target> for Link {
+    fn from(target: Target) -> Self {
+        Self { target, ..Self::default() }
+    }
+}
+
+impl Target {
+    /// The address of the target alone.
+    pub(crate) fn hash(self) -> String {
+        Link { target: self, ..Link::default() }.write()
+    }
+}
+
+impl Link {
+    /// Reads what stands behind `#`.
+    pub(crate) fn read(hash: &str) -> (Self, Complaints) {
+        let mut link = Self::default();
+        let mut title = None;
+        let mut text = None;
+        let mut complaints = Complaints::new();
+        for pair in hash.trim_start_matches('#').split('&').filter(|pair| !pair.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let value = unescaped(value);
+            let mut number = |what: &str| {
+                let number = value.parse().ok();
+                if number.is_none() {
+                    complaints.push(format!("its {what}, \"{value}\", is not a number"));
+                }
+                number
+            };
+            match key {
+                "lessons" => link.target = Target::Lessons,
+                "glossary" => link.target = Target::Glossary(value),
+                "quiz" => link.target = Target::Quiz,
+                "teachers" => link.target = Target::Teachers,
+                "workbench" => link.target = Target::Workbench,
+                "preset" => link.target = Target::Preset(value),
+                "sample" => link.target = Target::Sample(value),
+                "handout" => link.target = Target::Handout(value),
+                "lesson" => {
+                    let card = match link.target {
+                        Target::Lesson { card, .. } => card,
+                        _ => 1,
+                    };
+                    link.target = Target::Lesson { id: value, card };
+                }
+                "card" => {
+                    let number = number("card").unwrap_or(1);
+                    link.target = match link.target {
+                        Target::Lesson { id, .. } => Target::Lesson { id, card: number },
+                        _ => Target::Lesson { id: String::new(), card: number },
+                    };
+                }
+                "text" => match unpacked(&value) {
+                    Ok(unpacked) => text = Some(unpacked),
+                    Err(complaint) => complaints.push(complaint),
+                },
+                "title" => title = Some(value),
+                "conf" => link.config = Some(value),
+                "capacity" => link.capacity = Some(value),
+                "theme" => link.theme = Some(value),
+                "step" => link.step = number("step"),
+                "event" => link.event = number("event"),
+                "block" => link.block = number("block").and_then(|number| u64::try_from(number).ok()),
+                other => {
+                    complaints.push(format!("\"{other}\" is not known here; a newer Blockyard may know it"))
+                }
+            }
+        }
+        if let Some(text) = text {
+            link.target = Target::Text { title: title.unwrap_or_else(|| "From a link".to_owned()), text };
+        }
+        (link, complaints)
+    }
+
+    /// What stands behind `#`, without it; empty for the first page.
+    pub(crate) fn write(&self) -> String {
+        let mut parts: Vec<String> = match &self.target {
+            Target::Home => Vec::new(),
+            Target::Lessons => vec!["lessons".to_owned()],
+            Target::Lesson { id, card } => vec![pair("lesson", id), format!("card={card}")],
+            Target::Handout(id) => vec![pair("handout", id)],
+            Target::Glossary(entry) if entry.is_empty() => vec!["glossary".to_owned()],
+            Target::Glossary(entry) => vec![pair("glossary", entry)],
+            Target::Quiz => vec!["quiz".to_owned()],
+            Target::Teachers => vec!["teachers".to_owned()],
+            Target::Workbench => vec!["workbench".to_owned()],
+            Target::Preset(id) => vec![pair("preset", id)],
+            Target::Sample(name) => vec![pair("sample", name)],
+            Target::Text { title, text } => {
+                vec![format!("text={VERSION}{}", packed(text)), pair("title", title)]
+            }
+        };
+        parts.extend(self.config.as_deref().map(|config| pair("conf", config)));
+        parts.extend(self.capacity.as_deref().map(|capacity| pair("capacity", capacity)));
+        parts.extend(self.step.map(|step| format!("step={step}")));
+        parts.extend(self.event.map(|event| format!("event={event}")));
+        parts.extend(self.block.map(|block| format!("block={block}")));
+        parts.extend(self.theme.as_deref().map(|theme| pair("theme", theme)));
+        parts.join("&")
+    }
+}
+
+fn packed(text: &str) -> String {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
+    // A vector takes every byte.
+    let _ = encoder.write_all(text.as_bytes());
+    URL_SAFE_NO_PAD.encode(encoder.finish().unwrap_or_default())
+}
+
+fn unpacked(value: &str) -> Result<String, String> {
+    let Some((version, rest)) = value.split_once('.') else {
+        return Err("its text is cut off".to_owned());
+    };
+    if version != VERSION.trim_end_matches('.') {
+        return Err(format!("its text has the form {version}, which only a newer Blockyard reads"));
+    }
+    let damaged = || "its text is damaged, perhaps cut off on the way".to_owned();
+    let bytes = URL_SAFE_NO_PAD.decode(rest).map_err(|_| damaged())?;
+    let mut text = String::new();
+    let mut decoder = DeflateDecoder::new(bytes.as_slice()).take(MOST_TEXT_BYTES + 1);
+    decoder.read_to_string(&mut text).map_err(|_| damaged())?;
+    if text.len() as u64 > MOST_TEXT_BYTES {
+        return Err("its text is longer than 4 MiB".to_owned());
+    }
+    Ok(text)
+}
+
+fn pair(key: &str, value: &str) -> String {
+    format!("{key}={}", escaped(value))
+}
+
+/// As addresses write a value; a space is a plus.
+fn escaped(value: &str) -> String {
+    let mut text = String::with_capacity(value.len());
+    for byte in value.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b':' | b',' | b'/' => {
+                text.push(char::from(byte));
+            }
+            b' ' => text.push('+'),
+            other => {
+                text.push('%');
+                text.extend([other >> 4, other & 15].map(hex_digit));
+            }
+        }
+    }
+    text
+}
+
+fn hex_digit(value: u8) -> char {
+    char::from_digit(u32::from(value), 16).unwrap_or('0').to_ascii_uppercase()
+}
+
+fn unescaped(value: &str) -> String {
+    let mut bytes = Vec::with_capacity(value.len());
+    let mut rest = value.as_bytes();
+    while let [first, after @ ..] = rest {
+        let hex = |digit: &u8| char::from(*digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+        rest = match (first, after) {
+            (b'+', _) => {
+                bytes.push(b' ');
+                after
+            }
+            (b'%', [high, low, behind @ ..]) => {
+                if let (Some(high), Some(low)) = (hex(high), hex(low)) {
+                    bytes.push(high * 16 + low);
+                    behind
+                } else {
+                    bytes.push(b'%');
+                    after
+                }
+            }
+            _ => {
+                bytes.push(*first);
+                after
+            }
+        };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn both_ways(link: &Link) -> String {
+        let hash = link.write();
+        assert_eq!(Link::read(&hash), (link.clone(), Vec::new()), "{hash}");
+        hash
+    }
+
+    #[test]
+    fn links_that_people_write_are_readable() {
+        let step = |target| Link { target, step: Some(5), ..Link::default() };
+        assert_eq!(both_ways(&step(Target::Preset("terms".to_owned()))), "preset=terms&step=5");
+        let lesson = Target::Lesson { id: "streams".to_owned(), card: 4 };
+        assert_eq!(both_ways(&Link { target: lesson, ..Link::default() }), "lesson=streams&card=4");
+        assert_eq!(both_ways(&Link::default()), "");
+        for target in [Target::Lessons, Target::Quiz, Target::Teachers, Target::Workbench] {
+            both_ways(&Link { target, ..Link::default() });
+        }
+        both_ways(&Link { target: Target::Glossary("reserved".to_owned()), ..Link::default() });
+        let (link, complaints) = Link::read("#card=3&lesson=streams");
+        assert_eq!(link.target, Target::Lesson { id: "streams".to_owned(), card: 3 });
+        assert!(complaints.is_empty());
+    }
+
+    #[test]
+    fn everything_of_a_view_comes_back() {
+        let link = Link {
+            target: Target::Text {
+                title: "Mine & \"yours\" 100%".to_owned(),
+                text: "a = alloc 3 MiB # é\nfree a\n".to_owned(),
+            },
+            config: Some("expandable_segments:True,max_split_size_mb:64".to_owned()),
+            capacity: Some("1.5 GiB".to_owned()),
+            step: Some(2),
+            event: Some(17),
+            block: Some(3),
+            theme: Some("dark".to_owned()),
+        };
+        both_ways(&link);
+    }
+
+    #[test]
+    fn a_lesson_of_two_hundred_steps_takes_less_than_two_kilobytes() {
+        let mut text = String::new();
+        for step in 0..200_u32 {
+            let size = [1, 2, 4, 12, 20, 512, 1024, 3072][(step * 5 % 8) as usize];
+            text += &format!("# what step {step} shows\nt{step} = alloc {size} KiB\n");
+        }
+        let link = Link { target: Target::Text { title: "Two hundred".to_owned(), text }, ..Link::default() };
+        let hash = both_ways(&link);
+        assert!(hash.len() < 2048, "{}", hash.len());
+    }
+
+    #[test]
+    fn a_broken_or_newer_link_says_so_and_keeps_the_rest() {
+        let cases = [
+            ("preset=terms&shoes=2", "\"shoes\" is not known"),
+            ("preset=terms&step=five", "its step, \"five\""),
+            ("preset=terms&text=1.@@@@", "damaged"),
+            ("preset=terms&text=1.eJw", "damaged"),
+            ("preset=terms&text=2.abc", "newer Blockyard"),
+            ("preset=terms&text=abc", "cut off"),
+        ];
+        for (hash, said) in cases {
+            let (link, complaints) = Link::read(hash);
+            assert_eq!(link.target, Target::Preset("terms".to_owned()), "{hash}");
+            assert!(complaints.len() == 1 && complaints[0].contains(said), "{hash}: {complaints:?}");
+        }
+        // Cut off anywhere, a link is a link or a complaint.
+        let target = Target::Text { title: "t".to_owned(), text: "a = alloc 3 MiB\n".repeat(50) };
+        let whole = Link { target, step: Some(3), ..Link::default() }.write();
+        for end in 0..whole.len() {
+            let _ = Link::read(&whole[..end]);
+        }
+    }
+
+    #[test]
+    fn any_characters_are_read_without_a_panic() {
+        for hash in ["%", "%4", "%zz", "a=%ff%fe", "=&=&&", "text=1.", "step=99999999999999999999999", "é=ü"]
+        {
+            let _ = Link::read(hash);
+        }
+    }
+}

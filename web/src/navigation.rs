@@ -1,0 +1,282 @@
+//! Places and addresses: what is shown is in the page's address, and an address shows what it says.
+
+use blockyard_figure::{PlayerAction, Unit};
+use blockyard_record::BlockId;
+use blockyard_workload::presets::presets;
+use leptos::prelude::*;
+
+use crate::browser;
+use crate::files::{SAMPLES, Samples};
+use crate::link::{Link, MOST_CHARS, Target};
+use crate::session::{Place, Session, SettingsTexts, Source};
+use crate::theme::ThemeChoice;
+use crate::view::kit::effect;
+
+/// A step is written into the address once the reader rests.
+const PAUSE_MILLIS: i32 = 250;
+
+impl Session {
+    /// Goes to a part of the page, with the source that belongs there.
+    pub(crate) fn go_to(self, place: Place) {
+        self.lit.set(None);
+        let place = match place {
+            Place::Lesson { id, card } => self.enter_lesson(&id, card),
+            other => other,
+        };
+        match place {
+            Place::Home => self.show_tour(!browser::is_motion_reduced()),
+            Place::Workbench => {
+                if !self.shows_recording() {
+                    self.show(Source::Text);
+                    if self.player.with_untracked(blockyard_figure::Player::is_at_start) {
+                        self.run_first();
+                    }
+                }
+            }
+            Place::Lesson { .. } | Place::OwnLesson => {}
+            _ => self.dispatch(PlayerAction::Pause),
+        }
+        self.place.set(place);
+        browser::scroll_to_top();
+    }
+
+    /// Opens the card of a lesson; where there is no such lesson, the list of all, with a word about it.
+    fn enter_lesson(self, id: &str, card: usize) -> Place {
+        match self.start_lesson(id, card) {
+            Ok(()) => {
+                let card = self.lesson.with_untracked(|state| state.card);
+                Place::Lesson { id: id.to_owned(), card }
+            }
+            Err(why) => {
+                self.complain(crate::commands::sentence(&why));
+                Place::Lessons
+            }
+        }
+    }
+
+    /// What the page's address says of the view of now.
+    pub(crate) fn link(self) -> Link {
+        match self.place.get() {
+            Place::Home | Place::OwnLesson => Link::default(),
+            Place::Workbench => self.workbench_link(),
+            Place::Lessons => Target::Lessons.into(),
+            Place::Lesson { id, .. } => {
+                Target::Lesson { id, card: self.lesson.with(|state| state.card) + 1 }.into()
+            }
+            Place::Handout(id) => Target::Handout(id).into(),
+            Place::Glossary(entry) => Target::Glossary(entry).into(),
+            Place::Quiz => Target::Quiz.into(),
+            Place::Teachers => Target::Teachers.into(),
+        }
+    }
+
+    fn workbench_link(self) -> Link {
+        let block = self.selected().map(|block| u64::from(block.get()));
+        let (steps, event) = self.player.with(|player| {
+            let is_event = player.unit == Unit::Event;
+            (player.steps, is_event.then_some(player.cursor))
+        });
+        let link = Link { step: Some(steps), event, block, ..Link::default() };
+        if let Some(opened) = self.shown_recording() {
+            let sample = SAMPLES.iter().find(|sample| opened.name == sample.file_name());
+            return match sample {
+                Some(sample) => Link { target: Target::Sample(sample.name.to_owned()), ..link },
+                // A file stays where it is.
+                None => Link { target: Target::Workbench, ..Link::default() },
+            };
+        }
+        let SettingsTexts { title, config, capacity } = self.settings.get();
+        let text = self.history.with(|history| history.text().to_owned());
+        if let Some(preset) = presets().iter().find(|preset| preset.text == text) {
+            return Link {
+                target: Target::Preset(preset.id.to_owned()),
+                config: (config.trim() != preset.config).then_some(config),
+                capacity: (capacity != preset.capacity.to_string()).then_some(capacity),
+                ..link
+            };
+        }
+        let config = (!config.trim().is_empty()).then_some(config);
+        let target = Target::Text { title, text };
+        Link { target, config, capacity: Some(capacity), ..link }
+    }
+
+    /// The name of what is open, for the title of the page.
+    pub(crate) fn title(self) -> String {
+        match self.place.get() {
+            Place::Home => "Blockyard: PyTorch's GPU memory, to the byte".to_owned(),
+            _ => format!("{} · Blockyard", self.heading()),
+        }
+    }
+
+    /// What is open, in words.
+    pub(crate) fn heading(self) -> String {
+        let of_lesson = || self.open_lesson().map(|lesson| lesson.title.clone()).unwrap_or_default();
+        match self.place.get() {
+            Place::Home => "PyTorch's GPU memory, to the byte. Nothing leaves your browser.".to_owned(),
+            Place::Workbench => self.document_title(),
+            Place::Lessons => "Lessons".to_owned(),
+            Place::Lesson { .. } | Place::OwnLesson => of_lesson(),
+            Place::Handout(_) => "Handout".to_owned(),
+            Place::Glossary(_) => "The words".to_owned(),
+            Place::Quiz => "All questions".to_owned(),
+            Place::Teachers => "For teachers".to_owned(),
+        }
+    }
+
+    /// What is open in the workbench.
+    pub(crate) fn document_title(self) -> String {
+        if let Some(opened) = self.shown_recording() {
+            return opened.title();
+        }
+        let text = self.history.with(|history| history.text().to_owned());
+        let title = self.settings.with(|settings| settings.title.clone());
+        match presets().iter().find(|preset| preset.title == title) {
+            Some(preset) if preset.text != text => format!("{title}, changed"),
+            _ => title,
+        }
+    }
+
+    /// Shows what an address says.
+    pub(crate) fn follow_link(self, link: Link, samples: Samples) {
+        if let Some(theme) = &link.theme {
+            self.theme.set(ThemeChoice::from_name(theme));
+        }
+        match link.target.clone() {
+            Target::Home => self.go_to(Place::Home),
+            Target::Lessons => self.go_to(Place::Lessons),
+            Target::Handout(id) => self.go_to(Place::Handout(id)),
+            Target::Glossary(entry) => self.go_to(Place::Glossary(entry)),
+            Target::Quiz => self.go_to(Place::Quiz),
+            Target::Teachers => self.go_to(Place::Teachers),
+            Target::Workbench => self.go_to(Place::Workbench),
+            Target::Lesson { id, card } => {
+                self.go_to(Place::Lesson { id, card: card.saturating_sub(1) });
+                if link.step.is_some() {
+                    self.follow_moment(&link);
+                }
+            }
+            Target::Preset(id) => self.follow_preset(&id, &link),
+            Target::Text { title, text } => {
+                let config = link.config.clone().unwrap_or_default();
+                let capacity = link.capacity.clone().unwrap_or_else(|| "1 GiB".to_owned());
+                self.open_text(text, SettingsTexts { title, config, capacity });
+                self.follow_moment(&link);
+            }
+            Target::Sample(name) => self.follow_sample(&name, link, samples),
+        }
+    }
+
+    fn follow_preset(self, id: &str, link: &Link) {
+        let Some(preset) = presets().iter().find(|preset| preset.id == id) else {
+            self.go_to(Place::Home);
+            return self.complain(format!("This link names a workload, \"{id}\", that is not here."));
+        };
+        let own = SettingsTexts::of(preset);
+        let settings = SettingsTexts {
+            config: link.config.clone().unwrap_or(own.config),
+            capacity: link.capacity.clone().unwrap_or(own.capacity),
+            title: own.title,
+        };
+        self.open_text(preset.text.to_owned(), settings);
+        self.follow_moment(link);
+    }
+
+    fn follow_sample(self, name: &str, link: Link, samples: Samples) {
+        let Some(sample) = SAMPLES.iter().find(|sample| sample.name == name) else {
+            self.go_to(Place::Home);
+            return self.complain(format!("This link names a sample, \"{name}\", that is not here."));
+        };
+        let is_open =
+            untrack(|| self.shown_recording()).is_some_and(|opened| opened.name == sample.file_name());
+        self.go_to(Place::Workbench);
+        let place = move || {
+            if link.step.is_some() {
+                self.follow_moment(&link);
+            }
+        };
+        if is_open { place() } else { samples.open_and(self, sample, place) }
+    }
+
+    /// Goes to the step or event, and chooses the block, that a link names.
+    fn follow_moment(self, link: &Link) {
+        if let Some(step) = link.step {
+            self.dispatch(PlayerAction::SetUnit(Unit::Step));
+            self.dispatch(PlayerAction::SeekStep(step));
+        }
+        if let Some(event) = link.event {
+            self.dispatch(PlayerAction::SetUnit(Unit::Event));
+            self.dispatch(PlayerAction::SeekEvent(event));
+        }
+        let block = link.block.and_then(|number| number.try_into().ok());
+        self.select(block.map(BlockId::new));
+    }
+
+    /// Shows a text in the workbench; the one before is an undo away.
+    fn open_text(self, text: String, settings: SettingsTexts) {
+        self.place.set(Place::Workbench);
+        let is_same = self.history.with_untracked(|history| history.text() == text)
+            && self.settings.with_untracked(|before| *before == settings);
+        if is_same {
+            self.show(Source::Text);
+            self.run_first();
+        } else {
+            self.load(text, settings);
+        }
+    }
+}
+
+/// Reads the address of now, follows later ones, and keeps the address in line with what is shown.
+pub(crate) fn follow(session: Session, samples: Samples) {
+    let read = move || {
+        let (link, complaints) = Link::read(&browser::hash());
+        session.follow_link(link, samples);
+        if !complaints.is_empty() {
+            session.complain(format!("Not all of this link was understood: {}.", complaints.join("; ")));
+        }
+    };
+    read();
+    if let Some(window) = browser::window() {
+        browser::listen(&window, "popstate", move |_: web_sys::Event| read());
+    }
+    let written = StoredValue::new(untrack(|| session.link()));
+    let timer = StoredValue::new(None::<i32>);
+    effect(move || {
+        let link = session.link();
+        let is_playing = session.player.with(|player| player.is_playing);
+        browser::cancel(timer.get_value());
+        if is_playing {
+            return;
+        }
+        let before = written.get_value();
+        if before == link {
+            return;
+        }
+        // Steps follow one another quickly, and browsers count how often an address changes.
+        let is_step = Link { step: None, event: None, block: None, ..before.clone() }
+            == Link { step: None, event: None, block: None, ..link.clone() };
+        let write = move || {
+            let hash = link.write();
+            let hash = if hash.len() > MOST_CHARS { Target::Workbench.hash() } else { hash };
+            browser::set_hash(&hash, is_elsewhere(&before.target, &link.target));
+            written.set_value(link);
+        };
+        if is_step {
+            timer.set_value(browser::after_millis(PAUSE_MILLIS, write));
+        } else {
+            write();
+        }
+    });
+    effect(move || {
+        if let Some(document) = browser::document() {
+            document.set_title(&session.title());
+        }
+    });
+}
+
+/// Whether going back should come here again: another place or document, not another step.
+fn is_elsewhere(before: &Target, after: &Target) -> bool {
+    match (before, after) {
+        (Target::Text { .. }, Target::Text { .. }) => false,
+        _ => before != after,
+    }
+}

@@ -1,0 +1,299 @@
+//! A lesson that is open: which card, what the reader answered, and what was done so far.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use blockyard_figure::{Player, PlayerAction};
+use blockyard_lessons::{Answers, Exercise, Grade, Lesson, PlayedCard, PlayedLesson, Question, lessons};
+use leptos::prelude::*;
+
+use super::{Session, Source};
+use crate::browser;
+use crate::ptr_eq::PtrEq;
+use crate::run::Run;
+
+/// A lesson with its runs, ready to be drawn.
+#[derive(Debug)]
+pub(crate) struct OpenLesson {
+    pub(crate) id: String,
+    pub(crate) title: String,
+    pub(crate) cards: Vec<PlayedCard>,
+    pub(crate) runs: Vec<PtrEq<Run>>,
+}
+
+/// Where the reader is in a lesson.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct LessonState {
+    /// The card, from 0.
+    pub(crate) card: usize,
+    /// Whether the card's question was answered or given up.
+    pub(crate) is_revealed: bool,
+    /// What was answered, and whether it was right.
+    pub(crate) answer: Option<(String, bool)>,
+    /// What is wrong with what was typed.
+    pub(crate) complaint: Option<String>,
+    /// What the reader made of the exercise.
+    pub(crate) text: String,
+    pub(crate) hints: usize,
+    pub(crate) verdict: Option<Verdict>,
+}
+
+/// What the allocator says of an exercise.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Verdict {
+    pub(crate) is_passed: bool,
+    pub(crate) sentence: String,
+    /// The goals, each with whether it is met and why.
+    pub(crate) goals: Vec<(String, bool, String)>,
+    /// The run of what the reader wrote; none where it could not be run.
+    pub(crate) run: Option<PtrEq<Run>>,
+}
+
+impl OpenLesson {
+    /// The lesson that comes with the page under this id.
+    pub(crate) fn bundled(id: &str) -> Result<Self, String> {
+        let file = lessons().iter().find(|file| file.id == id);
+        let file = file.ok_or_else(|| format!("there is no lesson \"{id}\" here"))?;
+        Self::read(file.text)
+    }
+
+    /// The lesson in a file.
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
+        let played = Lesson::parse(text).and_then(|lesson| lesson.play());
+        played.map(Self::of).map_err(|error| error.to_string())
+    }
+
+    fn of(played: PlayedLesson) -> Self {
+        let PlayedLesson { id, title, cards, runs, .. } = played;
+        let runs = runs.into_iter().map(|run| PtrEq::new(Run::of(run.workload, run.recording))).collect();
+        Self { id, title, cards, runs }
+    }
+
+    /// The run that the stage shows for a card.
+    pub(crate) fn run(&self, card: usize) -> Option<PtrEq<Run>> {
+        self.runs.get(self.cards.get(card)?.run).cloned()
+    }
+}
+
+impl LessonState {
+    /// Whether the stage shows what the reader made of the exercise.
+    pub(crate) fn has_run(&self) -> bool {
+        self.verdict.as_ref().is_some_and(|verdict| verdict.run.is_some())
+    }
+
+    fn at(lesson: &OpenLesson, card: usize) -> Self {
+        let exercise = lesson.cards.get(card).and_then(|card| card.exercise.as_ref());
+        Self { card, text: exercise.map(region).unwrap_or_default(), ..Self::default() }
+    }
+}
+
+/// The lines of an exercise that the reader may change.
+pub(crate) fn region(exercise: &Exercise) -> String {
+    let Range { start, end } = exercise.region();
+    let lines: Vec<_> = exercise.start().lines().collect();
+    lines.get(start..end).unwrap_or_default().join("\n")
+}
+
+/// Steps a second while a card plays.
+const CARD_SPEED: f32 = 0.9;
+
+impl Session {
+    /// The lesson that is open.
+    pub(crate) fn open_lesson(self) -> Option<PtrEq<OpenLesson>> {
+        self.source.with(|source| match source {
+            Source::Lesson(lesson) => Some(lesson.clone()),
+            _ => None,
+        })
+    }
+
+    /// Opens a lesson of the page at a card, counted from 0.
+    pub(crate) fn start_lesson(self, id: &str, card: usize) -> Result<(), String> {
+        let is_open = untrack(|| self.open_lesson()).is_some_and(|lesson| lesson.id == id);
+        if !is_open {
+            self.show(Source::Lesson(PtrEq::new(OpenLesson::bundled(id)?)));
+        }
+        self.show_card(card);
+        Ok(())
+    }
+
+    /// Opens a lesson of the reader's own.
+    pub(crate) fn show_lesson(self, lesson: OpenLesson) {
+        self.show(Source::Lesson(PtrEq::new(lesson)));
+        self.show_card(0);
+    }
+
+    /// Goes to a card: to its beginning where it asks a question, else its steps play.
+    pub(crate) fn show_card(self, card: usize) {
+        let Some(lesson) = untrack(|| self.open_lesson()) else { return };
+        let card = card.min(lesson.cards.len().saturating_sub(1));
+        let before = self.lesson.get_untracked().card;
+        self.lesson.set(LessonState::at(&lesson, card));
+        let Some(played) = lesson.cards.get(card) else { return };
+        let is_same_run = lesson.cards.get(before).is_some_and(|before| before.run == played.run);
+        self.select(None);
+        self.stop_at.set(Some(played.steps.end));
+        if !is_same_run || !self.player.with_untracked(|player| player.steps == played.steps.start) {
+            self.player.set(Player { speed: CARD_SPEED, ..Player::default() });
+            self.dispatch(PlayerAction::SeekStep(played.steps.start));
+        }
+        self.player.update(|player| player.speed = CARD_SPEED);
+        if played.question.is_none() {
+            self.play_card();
+        }
+        if let Some(id) = untrack(|| self.open_lesson()).map(|lesson| lesson.id.clone()) {
+            self.note_progress(&id, card, false);
+        }
+    }
+
+    /// Plays the card's steps, or shows where they lead if motion is unwanted.
+    pub(crate) fn play_card(self) {
+        let Some(lesson) = untrack(|| self.open_lesson()) else { return };
+        let card = self.lesson.with_untracked(|state| state.card);
+        let Some(Range { start, end }) = lesson.cards.get(card).map(|card| card.steps.clone()) else {
+            return;
+        };
+        self.stop_at.set(Some(end));
+        let is_there = self.player.with_untracked(|player| (start..end).contains(&player.steps));
+        if !is_there {
+            self.dispatch(PlayerAction::SeekStep(start));
+        }
+        if start >= end {
+            return;
+        }
+        if browser::is_motion_reduced() {
+            self.dispatch(PlayerAction::SeekStep(end));
+        } else {
+            self.dispatch(PlayerAction::Forward);
+            if start + 1 < end {
+                self.dispatch(PlayerAction::Play);
+            }
+        }
+    }
+
+    /// Takes an answer to the card's question and reveals what the allocator says.
+    pub(crate) fn answer_question(self, question: &Question, answer: &str) {
+        match question.check(answer) {
+            Ok(is_right) => {
+                let words = match &question.answers {
+                    Answers::Choices(choices) => {
+                        let place = answer.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+                        let choice = place.and_then(|place| choices.get(place));
+                        choice.map(|choice| blockyard_lessons::plain(&choice.text)).unwrap_or_default()
+                    }
+                    _ => answer.trim().to_owned(),
+                };
+                self.lesson.update(|state| {
+                    state.answer = Some((words, is_right));
+                    state.complaint = None;
+                    state.is_revealed = true;
+                });
+                self.play_card();
+            }
+            Err(error) => {
+                let complaint = crate::commands::sentence(&error.to_string());
+                self.lesson.update(|state| state.complaint = Some(complaint));
+            }
+        }
+    }
+
+    /// Shows what happens without an answer.
+    pub(crate) fn reveal(self) {
+        self.lesson.update(|state| state.is_revealed = true);
+        self.play_card();
+    }
+
+    /// Grades what the reader made of the exercise, and shows its run.
+    pub(crate) fn grade(self, exercise: &Exercise) {
+        let text = exercise.with_region(&self.lesson.with_untracked(|state| state.text.clone()));
+        let verdict = match exercise.grade(&text) {
+            Ok(grade) => verdict(grade),
+            Err(error) => Verdict {
+                is_passed: false,
+                sentence: crate::commands::sentence(&error.to_string()),
+                goals: Vec::new(),
+                run: None,
+            },
+        };
+        let (is_passed, has_run) = (verdict.is_passed, verdict.run.is_some());
+        self.stop_at.set(None);
+        self.lesson.update(|state| state.verdict = Some(verdict));
+        if has_run {
+            self.dispatch(PlayerAction::End);
+        }
+        if is_passed && let Some(lesson) = untrack(|| self.open_lesson()) {
+            self.note_progress(&lesson.id, self.lesson.with_untracked(|state| state.card), true);
+        }
+    }
+
+    fn note_progress(self, id: &str, card: usize, is_passed: bool) {
+        let mark = Mark { lesson: id.to_owned(), card, is_passed };
+        if self.progress.with_untracked(|progress| !progress.contains(&mark)) {
+            self.progress.update(|progress| {
+                progress.insert(mark);
+            });
+            if self.embed.is_none() {
+                self.progress.with_untracked(|progress| browser::remember(KEY, &written(progress)));
+            }
+        }
+    }
+}
+
+fn verdict(grade: Grade) -> Verdict {
+    let goals = grade.goals.into_iter().map(|goal| (goal.goal, goal.is_met, goal.because)).collect();
+    Verdict {
+        is_passed: grade.is_passed,
+        sentence: grade.sentence,
+        goals,
+        run: Some(PtrEq::new(Run::of(grade.workload, grade.recording))),
+    }
+}
+
+/// Something that the reader has done; remembered on the reader's machine and nowhere else.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Mark {
+    pub(crate) lesson: String,
+    /// The card, from 0.
+    pub(crate) card: usize,
+    /// Whether its exercise was passed, and it was not only seen.
+    pub(crate) is_passed: bool,
+}
+
+pub(crate) type Progress = BTreeSet<Mark>;
+
+const KEY: &str = "blockyard.progress";
+
+/// What was done on earlier visits.
+pub(crate) fn recall() -> Progress {
+    browser::recall(KEY).map(|text| read(&text)).unwrap_or_default()
+}
+
+/// `reserved/3 reserved/8!`
+fn written(progress: &Progress) -> String {
+    let marks = progress
+        .iter()
+        .map(|mark| format!("{}/{}{}", mark.lesson, mark.card, if mark.is_passed { "!" } else { "" }));
+    marks.collect::<Vec<_>>().join(" ")
+}
+
+/// What cannot be read is left out.
+fn read(text: &str) -> Progress {
+    let mark = |word: &str| {
+        let (lesson, card) = word.split_once('/')?;
+        let is_passed = card.ends_with('!');
+        Some(Mark { lesson: lesson.to_owned(), card: card.trim_end_matches('!').parse().ok()?, is_passed })
+    };
+    text.split_whitespace().filter_map(mark).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_comes_back_and_damage_is_left_out() {
+        let mark = |card, is_passed| Mark { lesson: "reserved".to_owned(), card, is_passed };
+        let progress = Progress::from([mark(0, false), mark(3, false), mark(3, true)]);
+        assert_eq!(read(&written(&progress)), progress);
+        assert_eq!(read("reserved/x nothing reserved/0 /"), Progress::from([mark(0, false)]));
+    }
+}

@@ -1,0 +1,343 @@
+//! A lesson: the card in reading size beside the stage.
+
+use blockyard_figure::{PlayerAction, Term, describe_step};
+use blockyard_lessons::{Answers, Exercise, PlayedCard, Question, plain};
+use leptos::ev;
+use leptos::prelude::*;
+
+use crate::commands::sentence;
+use crate::ptr_eq::PtrEq;
+use crate::session::{Embed, LessonState, OpenLesson, Place, Session, region};
+use crate::view::icon::Icon;
+use crate::view::kit::{button, click, flag, icon_button, on, text};
+use crate::view::prose;
+use crate::view::scrubber::scrubber;
+use crate::view::stage::stage;
+use crate::view::term_row::term_row;
+
+/// The terms that lessons are about; the others are in the workbench.
+const TERMS: &[Term] =
+    &[Term::Allocated, Term::Reserved, Term::Cached, Term::Free, Term::MaxAllocated, Term::MaxReserved];
+
+pub(crate) fn lesson(session: Session) -> AnyView {
+    let content = move || session.open_lesson().map(|lesson| opened(session, &lesson));
+    view! { <main class="lesson">{content}</main> }.into_any()
+}
+
+fn opened(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
+    let card_of = Memo::new(move |_| session.lesson.with(|state| state.card));
+    let (title, shown) = (lesson.title.clone(), lesson.clone());
+    let count = lesson.cards.len();
+    let body = move || {
+        let card = card_of.get();
+        shown.cards.get(card).map(|played| card_view(session, played, card, count))
+    };
+    view! {
+        <section class="lesson-stage" aria-label="Memory of the device">
+            <h1>{title}</h1>
+            {scrubber(session)}
+            {stage(session, false)}
+            {step_words(session)}
+            {term_row(session, TERMS)}
+        </section>
+        <section class="lesson-card" aria-label="Lesson">{body}</section>
+        {turn(session, card_of, count)}
+    }
+    .into_any()
+}
+
+/// The step under the cursor, small: the card says why, this says what.
+fn step_words(session: Session) -> AnyView {
+    let words = text(move || {
+        let run = session.run.get();
+        match session.player.with(|player| player.current_step(&run.recording)) {
+            Some(step) => {
+                let told = describe_step(&run.recording, step);
+                format!("{}. {}", told.title, sentence(&told.sentence))
+            }
+            None => "The device before the first step.".to_owned(),
+        }
+    });
+    view! { <p class="step-words" data-testid="step-sentence">{words}</p> }.into_any()
+}
+
+fn card_view(session: Session, played: &PlayedCard, card: usize, count: usize) -> AnyView {
+    let question = played.question.clone().map(|question| question_view(session, question));
+    let exercise = played.exercise.clone().map(|exercise| exercise_view(session, exercise));
+    // What the card says gives the answer away: until then there is the question alone.
+    let has_question = played.question.is_some();
+    let is_open = flag(move || has_question && !session.lesson.with(|state| state.is_revealed));
+    view! {
+        <p class="quiet" data-testid="card-position">{format!("Card {} of {count}", card + 1)}</p>
+        <h2 data-testid="card-title" tabindex="-1">{prose::inlines(session, &played.title)}</h2>
+        {question}
+        <div class="prose" data-testid="card-body" hidden=is_open>{prose::blocks(session, &played.body)}</div>
+        {exercise}
+    }
+    .into_any()
+}
+
+fn question_view(session: Session, question: Question) -> AnyView {
+    let because = question.because.clone();
+    let right = question.right.clone();
+    let heading = prose::inlines(session, &question.text);
+    let input = answers(session, question);
+    let verdict = move || {
+        let state = session.lesson.get();
+        state.is_revealed.then(|| {
+            let right = right.clone();
+            let (class, words) = match &state.answer {
+                Some((answer, true)) => ("verdict is-right", format!("{answer}: right.")),
+                Some((answer, false)) => {
+                    ("verdict is-wrong", format!("You said {answer}. The allocator says {right}."))
+                }
+                None => ("verdict", format!("The allocator says {right}.")),
+            };
+            let because = prose::inlines(session, &because);
+            view! {
+                <p class=class role="status" data-testid="answer">{words}" "{because}</p>
+            }
+            .into_any()
+        })
+    };
+    view! {
+        <section class="predict" aria-label="Question">
+            <h3>"Predict"</h3>
+            <p>{heading}</p>
+            {input}
+            {verdict}
+        </section>
+    }
+    .into_any()
+}
+
+fn answers(session: Session, question: Question) -> AnyView {
+    let is_done = flag(move || session.lesson.with(|state| state.is_revealed));
+    let complaint = text(move || session.lesson.with(|state| state.complaint.clone().unwrap_or_default()));
+    let field = match &question.answers {
+        Answers::Choices(choices) => {
+            let buttons = choices
+                .iter()
+                .enumerate()
+                .map(|(place, choice)| {
+                    let (question, answer) = (question.clone(), (place + 1).to_string());
+                    let answer = click(move || session.answer_question(&question, &answer));
+                    let id = format!("choice-{}", place + 1);
+                    view! {
+                        <button type="button" data-testid=id disabled=is_done on:click=answer>
+                            {plain(&choice.text)}
+                        </button>
+                    }
+                    .into_any()
+                })
+                .collect::<Vec<_>>();
+            view! { <div class="choices">{buttons}</div> }.into_any()
+        }
+        Answers::Bytes(_) | Answers::Count(_) => {
+            let hint = if matches!(question.answers, Answers::Bytes(_)) { "20 MiB" } else { "a number" };
+            let typed = RwSignal::new(String::new());
+            let submit = on(move |event: ev::SubmitEvent| {
+                event.prevent_default();
+                session.answer_question(&question, &typed.get_untracked());
+            });
+            view! {
+                <form class="cluster" on:submit=submit>
+                    <input
+                        class="field"
+                        data-testid="answer-field"
+                        aria-label="Your answer"
+                        placeholder=hint
+                        autocomplete="off"
+                        disabled=is_done
+                        on:input=on(move |event: ev::Event| typed.set(event_target_value(&event)))
+                    />
+                    <button class="primary" type="submit" data-testid="answer-submit" disabled=is_done>
+                        "Answer"
+                    </button>
+                </form>
+            }
+            .into_any()
+        }
+    };
+    view! {
+        {field}
+        <p class="error" data-testid="answer-error">{complaint}</p>
+        <p hidden=is_done>
+            {button("link", "reveal", "Show me", "Plays what happens", click(move || session.reveal()))}
+        </p>
+    }
+    .into_any()
+}
+
+fn exercise_view(session: Session, exercise: Exercise) -> AnyView {
+    let exercise = PtrEq::new(exercise);
+    let region_lines = exercise.region();
+    let lines: Vec<_> = exercise.start().lines().map(str::to_owned).collect();
+    let before = lines.get(..region_lines.start).unwrap_or_default().join("\n");
+    let after = lines.get(region_lines.end..).unwrap_or_default().join("\n");
+    let rows = (region_lines.len() + 2).clamp(3, 14).to_string();
+    let goals = exercise
+        .goals
+        .iter()
+        .map(|goal| view! { <li>{goal.to_string()}</li> }.into_any())
+        .collect::<Vec<_>>();
+    let conditions = if exercise.settings.is_empty() {
+        format!("On a device of {}.", exercise.capacity)
+    } else {
+        format!("On a device of {}, with {}.", exercise.capacity, exercise.settings)
+    };
+    let grade = {
+        let exercise = exercise.clone();
+        move || session.grade(&exercise)
+    };
+    let by_key = {
+        let grade = grade.clone();
+        on(move |event: ev::KeyboardEvent| {
+            if event.key() == "Enter" && (event.ctrl_key() || event.meta_key()) {
+                event.prevent_default();
+                grade();
+            }
+        })
+    };
+    let reset = {
+        let exercise = exercise.clone();
+        click(move || {
+            session.lesson.update(|state| (state.text, state.verdict) = (region(&exercise), None));
+        })
+    };
+    view! {
+        <section class="exercise" aria-label="Exercise">
+            <h3>"Exercise"</h3>
+            <ul class="bullets goals">{goals}</ul>
+            <p class="quiet">{conditions}</p>
+            <pre class="code locked" hidden=before.is_empty()>{before.clone()}</pre>
+            <textarea
+                class="code"
+                data-testid="exercise-text"
+                aria-label="The lines that are yours to change"
+                spellcheck="false"
+                autocomplete="off"
+                rows=rows
+                prop:value=text(move || session.lesson.with(|state| state.text.clone()))
+                on:input=on(move |event: ev::Event| {
+                    session.lesson.update(|state| state.text = event_target_value(&event));
+                })
+                on:keydown=by_key
+            ></textarea>
+            <pre class="code locked" hidden=after.is_empty()>{after.clone()}</pre>
+            <p class="cluster">
+                {button("primary", "check", "Check", "Runs it on the allocator (Ctrl + Enter)", click(grade))}
+                {button("", "reset-exercise", "Start again", "Brings the lines of the beginning back", reset)}
+                {hint_button(session, exercise.hints.len())}
+            </p>
+            {hints(session, exercise)}
+            {verdict_view(session)}
+        </section>
+    }
+    .into_any()
+}
+
+fn hint_button(session: Session, count: usize) -> AnyView {
+    let is_off = flag(move || session.lesson.with(|state| state.hints >= count));
+    let more = click(move || session.lesson.update(|state| state.hints += 1));
+    view! { <button type="button" data-testid="hint" hidden=is_off on:click=more>"Hint"</button> }.into_any()
+}
+
+fn hints(session: Session, exercise: PtrEq<Exercise>) -> AnyView {
+    let content = move || {
+        let shown = session.lesson.with(|state| state.hints);
+        let hints = exercise.hints.iter().take(shown);
+        hints.map(|hint| view! { <li>{prose::inlines(session, hint)}</li> }.into_any()).collect::<Vec<_>>()
+    };
+    view! { <ol class="hints" data-testid="hints">{content}</ol> }.into_any()
+}
+
+fn verdict_view(session: Session) -> AnyView {
+    let verdict = Memo::new(move |_| session.lesson.with(|state| state.verdict.clone()));
+    let content = move || {
+        verdict.get().map(|verdict| {
+            let class = if verdict.is_passed { "verdict is-right" } else { "verdict is-wrong" };
+            let goals = verdict
+                .goals
+                .into_iter()
+                .map(|(goal, is_met, because)| {
+                    let mark = if is_met { "✓ met" } else { "✗ not met" };
+                    view! { <li><b>{mark}</b>{format!(": {goal}. {}", sentence(&because))}</li> }.into_any()
+                })
+                .collect::<Vec<_>>();
+            view! {
+                <div class=class role="status" data-testid="verdict">
+                    <p>{verdict.sentence}</p>
+                    <ul class="goals">{goals}</ul>
+                </div>
+            }
+            .into_any()
+        })
+    };
+    view! { {content} }.into_any()
+}
+
+/// Back, play again, next: at the thumb on a phone.
+fn turn(session: Session, card_of: Memo<usize>, count: usize) -> AnyView {
+    let is_playing = Memo::new(move |_| session.player.with(|player| player.is_playing));
+    let label = text(move || if is_playing.get() { "Pause" } else { "Play this card again" }.to_owned());
+    let play = click(move || {
+        if is_playing.get_untracked() {
+            session.dispatch(PlayerAction::Pause);
+        } else if session.lesson.with_untracked(LessonState::has_run) {
+            session.dispatch(PlayerAction::Play);
+        } else {
+            session.play_card();
+        }
+    });
+    let is_first = flag(move || card_of.get() == 0);
+    let is_last = Memo::new(move |_| card_of.get() + 1 >= count);
+    let next = click(move || {
+        if is_last.get_untracked() {
+            session.next_lesson();
+        } else {
+            session.show_card(card_of.get_untracked() + 1);
+        }
+    });
+    let next_label = text(move || match (is_last.get(), session.embed == Some(Embed::Lesson)) {
+        (true, true) => "From the start".to_owned(),
+        (true, false) => "Next lesson →".to_owned(),
+        (false, _) => "Next →".to_owned(),
+    });
+    view! {
+        <div class="turn">
+            <button
+                type="button"
+                class="large"
+                data-testid="card-back"
+                disabled=is_first
+                on:click=click(move || session.show_card(card_of.get_untracked().saturating_sub(1)))
+            >
+                "← Back"
+            </button>
+            <button type="button" class="icon large" data-testid="play" aria-label=label title=label on:click=play>
+                {move || if is_playing.get() { Icon::Pause.view() } else { Icon::Play.view() }}
+            </button>
+            {icon_button("icon large", "step-back", Icon::Back, "One step back", click(move || session.dispatch(PlayerAction::Back)))}
+            {icon_button("icon large", "step-forward", Icon::Forward, "One step forward", click(move || session.dispatch(PlayerAction::Forward)))}
+            <button type="button" class="primary large" data-testid="card-next" on:click=next>{next_label}</button>
+        </div>
+    }
+    .into_any()
+}
+
+impl Session {
+    /// The lesson behind the one that is open, or the list of all behind the last.
+    pub(crate) fn next_lesson(self) {
+        if self.embed.is_some() {
+            return self.show_card(0);
+        }
+        let open = untrack(|| self.open_lesson());
+        let lessons = blockyard_lessons::lessons();
+        let place = open.and_then(|open| lessons.iter().position(|file| file.id == open.id));
+        match place.and_then(|place| lessons.get(place + 1)) {
+            Some(file) => self.go_to(Place::Lesson { id: file.id.to_owned(), card: 0 }),
+            None => self.go_to(Place::Lessons),
+        }
+    }
+}

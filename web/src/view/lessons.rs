@@ -1,0 +1,317 @@
+//! The lists behind the door "Learn": lessons, words, all questions, and what teachers need.
+
+use blockyard_lessons::{Entry, Lesson, QuizItem, glossary, lessons, plain, quiz};
+use leptos::prelude::*;
+
+use crate::browser;
+use crate::link::Target;
+use crate::session::{Mark, Place, Session};
+use crate::view::kit::{button, click, on, text};
+use crate::view::prose;
+
+/// A lesson as lists show it.
+struct Listed {
+    id: &'static str,
+    title: String,
+    summary: String,
+    minutes: Option<u32>,
+    cards: usize,
+}
+
+/// What is wrong with a lesson of the page is ruled out by a test; it would be left out here.
+fn summaries() -> Vec<Listed> {
+    let read = |file: &'static blockyard_lessons::LessonFile| {
+        let lesson = Lesson::parse(file.text).ok()?;
+        Some(Listed {
+            id: file.id,
+            title: lesson.title().to_owned(),
+            summary: lesson.summary().to_owned(),
+            minutes: lesson.minutes(),
+            cards: lesson.card_count(),
+        })
+    };
+    lessons().iter().filter_map(read).collect()
+}
+
+/// A link to a part of the page that is followed without loading it anew.
+pub(crate) fn place_link(session: Session, place: Place, target: Target, words: String) -> AnyView {
+    let href = format!("#{}", target.hash());
+    let go = on(move |event: leptos::ev::MouseEvent| {
+        // With a key held, the browser opens it elsewhere.
+        if !(event.ctrl_key() || event.meta_key() || event.shift_key()) {
+            event.prevent_default();
+            session.go_to(place.clone());
+        }
+    });
+    view! { <a href=href on:click=go>{words}</a> }.into_any()
+}
+
+pub(crate) fn list(session: Session) -> AnyView {
+    let rows = summaries()
+        .into_iter()
+        .map(|Listed { id, title, summary, minutes, cards }| {
+            let done = text(move || {
+                let (seen, passed) = session.progress.with(|progress| {
+                    let of = |mark: &&Mark| mark.lesson == id;
+                    let seen = progress.iter().filter(of).filter(|mark| !mark.is_passed).count();
+                    (seen, progress.iter().filter(of).any(|mark| mark.is_passed))
+                });
+                match (seen, passed) {
+                    (0, _) => String::new(),
+                    (seen, false) if seen < cards => format!("{seen} of {cards} cards read"),
+                    (_, false) => "✓ read".to_owned(),
+                    (_, true) => "✓ exercise passed".to_owned(),
+                }
+            });
+            let time = minutes.map(|minutes| format!("{minutes} min")).unwrap_or_default();
+            let place = Place::Lesson { id: id.to_owned(), card: 0 };
+            let target = Target::Lesson { id: id.to_owned(), card: 1 };
+            view! {
+                <li>
+                    <h2>{place_link(session, place, target, title)}</h2>
+                    <p>{summary}</p>
+                    <p class="quiet">{time}" "<b class="done">{done}</b></p>
+                </li>
+            }
+            .into_any()
+        })
+        .collect::<Vec<_>>();
+    view! {
+        <main class="page">
+            <h1>"Lessons"</h1>
+            <p class="lead">
+                "Each is a few cards beside a figure. Predict what happens, then the real allocator answers. What you have done is remembered on this machine, and nowhere else."
+            </p>
+            <ol class="lesson-list" data-testid="lessons">{rows}</ol>
+            <p class="cluster">
+                {button("large", "to-quiz", "All questions in a row", "", click(move || session.go_to(Place::Quiz)))}
+                {button("large", "to-glossary", "The words", "", click(move || session.go_to(Place::Glossary(String::new()))))}
+                {button("large", "to-teachers", "For teachers", "", click(move || session.go_to(Place::Teachers)))}
+            </p>
+        </main>
+    }
+    .into_any()
+}
+
+pub(crate) fn words(session: Session, at: String) -> AnyView {
+    let entries = match glossary() {
+        Ok(glossary) => glossary.entries,
+        Err(error) => return view! { <main class="page"><p>{error.to_string()}</p></main> }.into_any(),
+    };
+    let entries = entries.iter().map(|entry| word(session, entry, entry.id == at)).collect::<Vec<_>>();
+    if !at.is_empty() {
+        let _ = browser::after_millis(30, move || browser::scroll_to(&format!("[data-entry='{at}']")));
+    }
+    view! {
+        <main class="page">
+            <h1>"The words"</h1>
+            <p class="lead">"What each means, what PyTorch calls it, and what other texts say."</p>
+            <dl class="glossary" data-testid="glossary">{entries}</dl>
+        </main>
+    }
+    .into_any()
+}
+
+fn word(session: Session, entry: &Entry, is_sought: bool) -> AnyView {
+    let api =
+        entry.api.iter().map(|name| view! { <code>{name.clone()}</code> }.into_any()).collect::<Vec<_>>();
+    let has_other = !entry.other_words.is_empty();
+    view! {
+        <div class:is-sought=is_sought data-entry=entry.id.clone()>
+            <dt>{entry.term.clone()}</dt>
+            <dd>
+                <p class="api">{api}</p>
+                <p>{prose::inlines(session, &entry.text)}</p>
+                <p class="quiet" hidden=!has_other>"Also: "{prose::inlines(session, &entry.other_words)}</p>
+            </dd>
+        </div>
+    }
+    .into_any()
+}
+
+pub(crate) fn all_questions(session: Session) -> AnyView {
+    let items = quiz().unwrap_or_default();
+    let score = RwSignal::new((0_usize, 0_usize));
+    let count = items.len();
+    let entries = items.into_iter().map(|item| asked(session, item, score)).collect::<Vec<_>>();
+    let result = text(move || {
+        let (right, answered) = score.get();
+        format!("{right} right of {answered} answered, {count} in all")
+    });
+    view! {
+        <main class="page">
+            <h1>"All questions"</h1>
+            <p class="lead">"Every question of the lessons, one after the other; the allocator has the answers."</p>
+            <p class="score" role="status" data-testid="score">{result}</p>
+            <ol class="quiz" data-testid="quiz">{entries}</ol>
+        </main>
+    }
+    .into_any()
+}
+
+fn asked(session: Session, item: QuizItem, score: RwSignal<(usize, usize)>) -> AnyView {
+    use blockyard_lessons::Answers;
+    let state = RwSignal::new(None::<bool>);
+    let complaint = RwSignal::new(String::new());
+    let question = item.question.clone();
+    let answer = StoredValue::new_local(move |answer: &str| {
+        if state.get_untracked().is_some() {
+            return;
+        }
+        match question.check(answer) {
+            Ok(is_right) => {
+                complaint.set(String::new());
+                state.set(Some(is_right));
+                score.update(|(right, answered)| {
+                    *right += usize::from(is_right);
+                    *answered += 1;
+                });
+            }
+            Err(error) => complaint.set(crate::commands::sentence(&error.to_string())),
+        }
+    });
+    let field = if let Answers::Choices(choices) = &item.question.answers {
+        choices
+            .iter()
+            .enumerate()
+            .map(|(place, choice)| {
+                let pick = click(move || answer.with_value(|answer| answer(&(place + 1).to_string())));
+                view! { <button type="button" on:click=pick>{plain(&choice.text)}</button> }.into_any()
+            })
+            .collect::<Vec<_>>()
+    } else {
+        let typed = RwSignal::new(String::new());
+        let submit = on(move |event: leptos::ev::SubmitEvent| {
+            event.prevent_default();
+            answer.with_value(|answer| answer(&typed.get_untracked()));
+        });
+        let input = on(move |event: leptos::ev::Event| typed.set(event_target_value(&event)));
+        vec![
+            view! {
+                <form class="cluster" on:submit=submit>
+                    <input class="field" aria-label="Your answer" autocomplete="off" on:input=input />
+                    <button type="submit">"Answer"</button>
+                </form>
+            }
+            .into_any(),
+        ]
+    };
+    let right = item.question.right.clone();
+    let because = plain(&item.question.because);
+    let verdict = text(move || match state.get() {
+        None => complaint.get(),
+        Some(is_right) => {
+            let lead = if is_right { "Right" } else { "No" };
+            format!("{lead}: the allocator says {right}. {because}")
+        }
+    });
+    let place = Place::Lesson { id: item.lesson.clone(), card: item.card };
+    let target = Target::Lesson { id: item.lesson, card: item.card + 1 };
+    view! {
+        <li>
+            <p>{prose::inlines(session, &item.question.text)}</p>
+            <div class="choices">{field}</div>
+            <p role="status">{verdict}</p>
+            <p class="quiet">{place_link(session, place, target, item.title)}</p>
+        </li>
+    }
+    .into_any()
+}
+
+pub(crate) fn teachers(session: Session) -> AnyView {
+    let address = browser::address();
+    let rows = summaries()
+        .into_iter()
+        .map(|Listed { id, title, summary, .. }| {
+            let hash = Target::Lesson { id: id.to_owned(), card: 1 }.hash();
+            let snippet = format!(
+                "<iframe src=\"{address}?embed=lesson#{hash}\" title=\"{title}\" width=\"100%\" height=\"640\" style=\"border:0\" loading=\"lazy\"></iframe>"
+            );
+            let copied = snippet.clone();
+            let place = Place::Lesson { id: id.to_owned(), card: 0 };
+            let target = Target::Lesson { id: id.to_owned(), card: 1 };
+            let handout = Place::Handout(id.to_owned());
+            view! {
+                <li>
+                    <h2>{place_link(session, place, target, title)}</h2>
+                    <p>{summary}</p>
+                    <p class="quiet">"Link to a card: "<code>{format!("{address}#{hash}")}</code></p>
+                    <pre class="code">{snippet}</pre>
+                    <p class="cluster">
+                        {button("", "copy-embed", "Copy the frame", "", click(move || browser::copy(&copied)))}
+                        {button("", "handout", "Handout to print", "", click(move || session.go_to(handout.clone())))}
+                    </p>
+                </li>
+            }
+            .into_any()
+        })
+        .collect::<Vec<_>>();
+    view! {
+        <main class="page">
+            <h1>"For teachers"</h1>
+            <p class="lead">
+                "Everything here runs in the reader's browser: no account, nothing is sent anywhere. Link to a card, put a figure or a whole lesson into your course page, or print a handout."
+            </p>
+            <p>
+                "Every figure has a Share button in the workbench: a link with the text, the settings and the step in it; a frame; SVG, PNG, CSV. A lesson is a text file (Markdown with workload blocks): drop your own on this page to play it."
+            </p>
+            <ol class="lesson-list" data-testid="teachers">{rows}</ol>
+        </main>
+    }
+    .into_any()
+}
+
+/// A lesson on paper: every card with its figure.
+pub(crate) fn handout(session: Session, id: &str) -> AnyView {
+    use crate::session::OpenLesson;
+    use blockyard_figure::{Changes, Stage, StageView, Theme};
+    let lesson = match OpenLesson::bundled(id) {
+        Ok(lesson) => lesson,
+        Err(error) => return view! { <main class="page"><p>{error}</p></main> }.into_any(),
+    };
+    let figure = |card: usize, steps: usize| {
+        let run = lesson.run(card)?;
+        let bounds = steps.checked_sub(1).and_then(|step| run.recording.step(step));
+        let (from, to) = bounds.map_or((0, 0), |step| (step.start, step.end));
+        let state = run.recording.state_at(to).ok()?;
+        let changes = Changes::of(&run.recording, from, to);
+        let pool_name = |pool| run.workload.pool_name(pool).map(str::to_owned);
+        let moment = Stage::new(&state, &run.recording, &changes, steps.checked_sub(1), &pool_name);
+        let view = StageView { is_patterned: true, is_compact: true, ..StageView::default() };
+        let words = blockyard_figure::breakdown_text(&state);
+        Some(moment.scene(&view, 760.0).to_svg(Theme::Light, "The memory of the device", &words))
+    };
+    let cards = lesson
+        .cards
+        .iter()
+        .enumerate()
+        .map(|(place, card)| {
+            let svg = figure(place, card.steps.end).unwrap_or_default();
+            let question = card.question.as_ref().map(|question| {
+                view! {
+                    <p><b>"Predict: "</b>{prose::inlines(session, &question.text)}</p>
+                    <p class="quiet">{format!("Answer: {}. {}", question.right, plain(&question.because))}</p>
+                }
+                .into_any()
+            });
+            view! {
+                <section class="handout-card">
+                    <h2>{format!("{}. ", place + 1)}{prose::inlines(session, &card.title)}</h2>
+                    {question}
+                    {prose::blocks(session, &card.body)}
+                    <div class="handout-figure" inner_html=svg></div>
+                </section>
+            }
+            .into_any()
+        })
+        .collect::<Vec<_>>();
+    let title = lesson.title.clone();
+    view! {
+        <main class="page handout">
+            <h1>{title}</h1>
+            <p class="no-print">{button("primary large", "print", "Print", "", click(browser::print))}</p>
+            {cards}
+        </main>
+    }
+    .into_any()
+}

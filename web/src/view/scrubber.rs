@@ -1,0 +1,115 @@
+//! The run as a strip to scrub along: the timeline and the slider in one.
+
+use blockyard_figure::{
+    PlayerAction, Size, describe_target, timeline_strip, timeline_strip_cursor, timeline_strip_step_at,
+};
+use leptos::ev;
+use leptos::html;
+use leptos::prelude::*;
+use wasm_bindgen::JsCast;
+use web_sys::Element;
+
+use crate::frames::{self, Slot};
+use crate::session::Session;
+use crate::surface::{self, Drawn, pixels};
+use crate::view::kit::{effect, on};
+use crate::view::player;
+use crate::view::tip::Tip;
+
+pub(crate) fn scrubber(session: Session) -> AnyView {
+    let area = NodeRef::<html::Div>::new();
+    let base = NodeRef::<html::Canvas>::new();
+    let overlay = NodeRef::<html::Canvas>::new();
+    let size = surface::size_of(area);
+    let drawn = Drawn::new();
+    let tip = Tip::new();
+    effect(move || {
+        let (Some(canvas), size) = (base.get(), size.get()) else { return };
+        if size.width_px < 1.0 {
+            return;
+        }
+        let run = session.run.get();
+        let scene = timeline_strip(&run.series, &run.recording, size);
+        surface::fit(&canvas, &scene);
+        session.draw(&canvas, &scene);
+        drawn.keep(scene);
+    });
+    let steps = Memo::new(move |_| session.player.with(|player| player.steps));
+    effect(move || {
+        let (Some(canvas), size) = (overlay.get(), size.get()) else { return };
+        if size.width_px < 1.0 {
+            return;
+        }
+        let count = session.run.get().recording.step_count();
+        let scene = timeline_strip_cursor(count, steps.get(), session.hides_future(), size);
+        surface::fit(&canvas, &scene);
+        session.draw(&canvas, &scene);
+    });
+    let seek = move |x_px: f32| {
+        frames::plan(Slot::Seek, move || {
+            let Size { width_px, .. } = size.get_untracked();
+            let count = session.run.get_untracked().recording.step_count();
+            let step = timeline_strip_step_at(count, f64::from(x_px / width_px.max(1.0)));
+            session.dispatch(PlayerAction::Pause);
+            session.dispatch(PlayerAction::SeekStep(step));
+        });
+    };
+    let down = on(move |event: ev::PointerEvent| {
+        if event.button() == 0 {
+            let target = event.current_target().and_then(|target| target.dyn_into::<Element>().ok());
+            if let Some(target) = target {
+                let _ = target.set_pointer_capture(event.pointer_id());
+            }
+            tip.hide();
+            seek(pixels(f64::from(event.offset_x())));
+        }
+    });
+    let moved = on(move |event: ev::PointerEvent| {
+        let (x, y) = (pixels(f64::from(event.offset_x())), pixels(f64::from(event.offset_y())));
+        if event.buttons() & 1 != 0 {
+            return seek(x);
+        }
+        let target = drawn.look(|scene| scene.hit(x, y).map(|target| target.what));
+        let words = target.and_then(|target| {
+            session.with_state_now(|run, state| describe_target(target, state, &run.recording)).flatten()
+        });
+        tip.show(words.or_else(|| moment_words(session, size.get_untracked(), x)), &event);
+    });
+    view! {
+        <div class="scrubber">
+            <div class="strip" node_ref=area on:pointerdown=down on:pointermove=moved
+                on:pointerleave=on(move |_: ev::PointerEvent| tip.hide())
+            >
+                <canvas node_ref=base aria-hidden="true"></canvas>
+                <canvas node_ref=overlay class="overlay" aria-hidden="true"></canvas>
+            </div>
+            {player::slider(session)}
+            {tip.view()}
+        </div>
+    }
+    .into_any()
+}
+
+impl Session {
+    /// Whether a question is open whose answer the rest of the run would give away.
+    fn hides_future(self) -> bool {
+        let Some(lesson) = self.open_lesson() else { return false };
+        self.lesson.with(|state| {
+            let has_question = lesson.cards.get(state.card).is_some_and(|card| card.question.is_some());
+            has_question && !state.is_revealed
+        })
+    }
+}
+
+/// The numbers of the moment under the pointer.
+fn moment_words(session: Session, size: Size, x_px: f32) -> Option<String> {
+    let run = session.run.get_untracked();
+    let count = run.recording.step_count();
+    let step = timeline_strip_step_at(count, f64::from(x_px / size.width_px.max(1.0)));
+    let breakdown = match step.checked_sub(1) {
+        Some(last) => run.recording.breakdown_after(last)?,
+        None => run.recording.breakdown_before(),
+    };
+    let moment = if step == 0 { "before the first step".to_owned() } else { format!("after step {step}") };
+    Some(format!("{moment}\nallocated: {}\nreserved: {}", breakdown.allocated(), breakdown.reserved()))
+}

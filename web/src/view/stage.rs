@@ -1,0 +1,225 @@
+//! The stage on a canvas: moments move into one another, and the pointer asks what is what.
+
+use blockyard_figure::{
+    BreakdownClass, Scene, Stage, StageView, TargetId, Term, breakdown_text, describe_target, stage_height,
+};
+use leptos::ev;
+use leptos::html;
+use leptos::prelude::*;
+
+use crate::browser;
+use crate::frames::{self, Slot};
+use crate::session::Session;
+use crate::surface::{self, Drawn};
+use crate::view::kit::{effect, on, text};
+use crate::view::tip::Tip;
+
+/// How long one moment takes to become the next.
+const MOTION_MILLIS: f64 = 320.0;
+/// A player that is faster than this shows moments, and no motion between them.
+const FASTEST_WITH_MOTION: f32 = 2.5;
+
+/// What is drawn now, and where it comes from and goes to.
+struct Motion {
+    from: Stage,
+    to: Stage,
+    begun_millis: f64,
+    /// Where the player was at `to`.
+    steps: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Screen {
+    session: Session,
+    canvas: NodeRef<html::Canvas>,
+    drawn: Drawn,
+    motion: StoredValue<Option<Motion>, LocalStorage>,
+    /// The width and the view of the last drawing.
+    last: StoredValue<(f32, StageView), LocalStorage>,
+}
+
+/// The moment under the cursor.
+fn stage_of(session: Session) -> Option<Stage> {
+    let changes = session.changes.get();
+    let step = {
+        let run = session.run.get();
+        session.player.with(|player| player.current_step(&run.recording))
+    };
+    session.with_state(|run, state| {
+        let pool_name = |pool| run.workload.pool_name(pool).map(str::to_owned);
+        Stage::new(state, &run.recording, &changes, step, &pool_name)
+    })
+}
+
+/// The stage of now as a scene, for files and paper.
+pub(crate) fn scene_now(session: Session, width_px: f32, is_patterned: bool) -> Option<Scene> {
+    untrack(|| {
+        let stage = stage_of(session)?;
+        let view = StageView { selected: session.selected(), is_patterned, ..StageView::default() };
+        Some(stage.scene(&view, width_px))
+    })
+}
+
+pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
+    let area = NodeRef::<html::Div>::new();
+    let canvas = NodeRef::<html::Canvas>::new();
+    let size = surface::size_of(area);
+    let tip = Tip::new();
+    let screen = Screen {
+        session,
+        canvas,
+        drawn: Drawn::new(),
+        motion: StoredValue::new_local(None),
+        last: StoredValue::new_local((0.0, StageView::default())),
+    };
+    let height = Memo::new(move |_| {
+        let run = session.run.get();
+        let has_failures = blockyard_figure::has_failures(&run.recording);
+        stage_height(size.get().width_px, has_failures, is_compact)
+    });
+    effect(move || {
+        let (Some(_), size) = (canvas.get(), size.get()) else { return };
+        if size.width_px < 1.0 {
+            return;
+        }
+        let view = StageView {
+            lit: session.lit.get(),
+            selected: session.selected(),
+            is_patterned: browser::is_contrast_forced() || session.is_on_paper.get(),
+            is_compact,
+        };
+        session.looks.track();
+        if let Some(stage) = stage_of(session) {
+            screen.last.set_value((size.width_px, view));
+            screen.move_to(stage);
+        }
+    });
+    let label = text(move || session.with_state(|_, state| breakdown_text(state)).unwrap_or_default());
+    let hover = on(move |event: ev::PointerEvent| {
+        let target = screen.target(&event);
+        let words = target.and_then(|target| {
+            session.with_state_now(|run, state| describe_target(target, state, &run.recording)).flatten()
+        });
+        tip.show(words, &event);
+        let lit = target.and_then(term_of);
+        if session.lit.get_untracked() != lit {
+            session.lit.set(lit);
+        }
+    });
+    let leave = on(move |_: ev::PointerEvent| {
+        tip.hide();
+        session.lit.set(None);
+    });
+    let choose = on(move |event: ev::MouseEvent| {
+        let (x, y) =
+            (surface::pixels(f64::from(event.offset_x())), surface::pixels(f64::from(event.offset_y())));
+        let target = screen.drawn.look(|scene| scene.hit(x, y).map(|target| target.what));
+        tip.hide();
+        match target {
+            Some(TargetId::Block(block)) => {
+                let is_same = session.selected_now() == Some(block);
+                session.select((!is_same).then_some(block));
+            }
+            Some(TargetId::PeakAllocated) => session.seek_peak(false),
+            Some(TargetId::PeakReserved) => session.seek_peak(true),
+            _ => session.select(None),
+        }
+    });
+    view! {
+        <div class="stage-figure" node_ref=area style=text(move || format!("height:{}px", height.get()))>
+            <canvas
+                node_ref=canvas
+                role="img"
+                data-testid="stage"
+                aria-label=label
+                on:pointermove=hover
+                on:pointerleave=leave
+                on:click=choose
+            ></canvas>
+            {tip.view()}
+        </div>
+    }
+    .into_any()
+}
+
+impl Screen {
+    fn target(self, event: &ev::PointerEvent) -> Option<TargetId> {
+        let (x, y) =
+            (surface::pixels(f64::from(event.offset_x())), surface::pixels(f64::from(event.offset_y())));
+        self.drawn.look(|scene| scene.hit(x, y).map(|target| target.what))
+    }
+
+    /// Shows another moment: in motion where it is the next or the one before, else at once.
+    fn move_to(self, stage: Stage) {
+        let now = browser::now_millis();
+        let (steps, speed) = self
+            .session
+            .player
+            .with_untracked(|player| (player.steps, if player.is_playing { player.speed } else { 0.0 }));
+        let is_moving = self.motion.try_update_value(|motion| {
+            let Some(before) = motion.as_mut() else {
+                *motion = Some(Motion { from: stage.clone(), to: stage, begun_millis: f64::MIN, steps });
+                return false;
+            };
+            if before.to == stage {
+                return now - before.begun_millis < MOTION_MILLIS;
+            }
+            let is_near = before.steps.abs_diff(steps) <= 1 && speed <= FASTEST_WITH_MOTION;
+            let from = before.from.between(&before.to, progress(before.begun_millis, now));
+            let is_moving = is_near && !browser::is_motion_reduced();
+            let begun_millis = if is_moving { now } else { f64::MIN };
+            *before = Motion { from, to: stage, begun_millis, steps };
+            is_moving
+        });
+        self.draw();
+        if is_moving == Some(true) {
+            self.tick();
+        }
+    }
+
+    fn tick(self) {
+        frames::plan(Slot::Stage, move || {
+            self.draw();
+            let is_moving = self.motion.with_value(|motion| {
+                motion
+                    .as_ref()
+                    .is_some_and(|motion| browser::now_millis() - motion.begun_millis < MOTION_MILLIS)
+            });
+            if is_moving {
+                self.tick();
+            }
+        });
+    }
+
+    fn draw(self) {
+        let Some(canvas) = self.canvas.get_untracked() else { return };
+        let (width_px, view) = self.last.get_value();
+        let scene = self.motion.with_value(|motion| {
+            let motion = motion.as_ref()?;
+            let progress = progress(motion.begun_millis, browser::now_millis());
+            let moment = motion.from.between(&motion.to, progress);
+            Some(moment.scene(&view, width_px))
+        });
+        if let Some(scene) = scene {
+            surface::fit(&canvas, &scene);
+            untrack(|| self.session.draw(&canvas, &scene));
+            self.drawn.keep(scene);
+        }
+    }
+}
+
+fn progress(begun_millis: f64, now_millis: f64) -> f32 {
+    surface::pixels(((now_millis - begun_millis) / MOTION_MILLIS).clamp(0.0, 1.0))
+}
+
+/// The term that lights up under the pointer.
+fn term_of(target: TargetId) -> Option<Term> {
+    match target {
+        TargetId::Term(term) => Some(term),
+        TargetId::Class(BreakdownClass::Requested) => Some(Term::Allocated),
+        TargetId::Class(class) => Some(Term::of_class(class)),
+        TargetId::PeakAllocated => Some(Term::MaxAllocated),
+        TargetId::PeakReserved => Some(Term::MaxReserved),
+        _ => None,
+    }
+}

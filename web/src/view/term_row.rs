@@ -1,0 +1,68 @@
+//! The terms with their names in PyTorch's API and their numbers of now; each lights up in the figures.
+
+use blockyard_figure::Term;
+use blockyard_record::{Bytes, MemoryState};
+use leptos::ev;
+use leptos::prelude::*;
+
+use crate::session::Session;
+use crate::view::kit::{on, text};
+
+fn value(term: Term, state: &MemoryState) -> Bytes {
+    let breakdown = state.breakdown();
+    let peak = |count: i64| Bytes::new(u64::try_from(count).unwrap_or(0));
+    match term {
+        Term::Allocated => breakdown.allocated(),
+        Term::Reserved => breakdown.reserved(),
+        Term::Cached => breakdown.cached,
+        Term::Free => breakdown.free,
+        Term::Requested => breakdown.requested,
+        Term::Rounding => breakdown.rounding,
+        Term::Pending => breakdown.pending,
+        Term::MaxAllocated => peak(state.stats().allocated_bytes.all.peak),
+        Term::MaxReserved => peak(state.stats().reserved_bytes.all.peak),
+    }
+}
+
+pub(crate) fn term_row(session: Session, terms: &'static [Term]) -> AnyView {
+    let entries = terms.iter().map(|term| entry(session, *term)).collect::<Vec<_>>();
+    let meaning = text(move || match session.lit.get() {
+        Some(term) => format!("{}: {}", term.name(), term.meaning()),
+        None => "Point at a term, or go to it with the Tab key: it lights up wherever it is.".to_owned(),
+    });
+    view! {
+        <section class="terms" aria-label="Terms">
+            <ul>{entries}</ul>
+            <p class="meaning quiet" data-testid="meaning">{meaning}</p>
+        </section>
+    }
+    .into_any()
+}
+
+fn entry(session: Session, term: Term) -> AnyView {
+    let light = move |is_on: bool| session.lit.set(is_on.then_some(term));
+    let number =
+        text(move || session.with_state(|_, state| value(term, state).to_string()).unwrap_or_default());
+    let style = format!("--term:var({})", term.role().css_variable());
+    let id = format!("term-{}", term.name().replace(' ', "-"));
+    view! {
+        <li>
+            <button
+                type="button"
+                class="term-card"
+                style=style
+                data-testid=id
+                title=term.meaning()
+                on:pointerenter=on(move |_: ev::PointerEvent| light(true))
+                on:pointerleave=on(move |_: ev::PointerEvent| light(false))
+                on:focus=on(move |_: ev::FocusEvent| light(true))
+                on:blur=on(move |_: ev::FocusEvent| light(false))
+            >
+                <span class="word">{term.name()}</span>
+                <code>{term.api().replace('_', "_\u{200b}")}</code>
+                <span class="value">{number}</span>
+            </button>
+        </li>
+    }
+    .into_any()
+}
