@@ -1,6 +1,6 @@
 //! A lesson's sentences as the page shows them.
 
-use blockyard_figure::{BreakdownClass, Term};
+use blockyard_figure::Term;
 use blockyard_lessons::{Block, Inline, Quantity};
 use leptos::ev;
 use leptos::prelude::*;
@@ -74,7 +74,7 @@ fn link(session: Session, text: &[Inline], target: &str) -> AnyView {
 
 /// A number that the allocator answered; pointing at it shows where it is in the figure.
 fn value(session: Session, text: &str, quantity: Quantity) -> AnyView {
-    let term = term_of(quantity);
+    let term = quantity.term();
     view! {
         <b
             class="value"
@@ -85,17 +85,4 @@ fn value(session: Session, text: &str, quantity: Quantity) -> AnyView {
         </b>
     }
     .into_any()
-}
-
-/// The term whose bytes the quantity measures.
-fn term_of(quantity: Quantity) -> Option<Term> {
-    match quantity.classes() {
-        [] => None,
-        [one] => Some(match one {
-            BreakdownClass::Requested => Term::Requested,
-            other => Term::of_class(*other),
-        }),
-        many if many.contains(&BreakdownClass::Cached) => Some(Term::Reserved),
-        _ => Some(Term::Allocated),
-    }
 }
