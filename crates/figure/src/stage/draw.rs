@@ -330,7 +330,8 @@ fn peak_lefts(marks: [f32; 3], widths: [f32; 3], width_px: f32, rows: usize) -> 
     }
     let is_shown = rows > 1 || allocated + widths[0] + GAP_PX <= reserved + 1.0;
     let limit = inside(marks[2] - widths[2] / 2.0, widths[2]);
-    let is_free = |left: f32, width: f32| limit >= left + width + GAP_PX || limit + widths[2] + GAP_PX <= left;
+    let is_free =
+        |left: f32, width: f32| limit >= left + width + GAP_PX || limit + widths[2] + GAP_PX <= left;
     let has_room = rows == 1 && is_free(allocated, widths[0]) && is_free(reserved, widths[1]);
     [is_shown.then_some(allocated), Some(reserved), has_room.then_some(limit)]
 }

@@ -101,7 +101,9 @@ fn no_text_is_cut_off_or_covered_at_any_size() -> Result<()> {
                         &[],
                     )?;
                     measured += 1;
-                    found.extend(clashes(page)?.into_iter().map(|text| format!("{place} {width}x{height}: {text}")));
+                    found.extend(
+                        clashes(page)?.into_iter().map(|text| format!("{place} {width}x{height}: {text}")),
+                    );
                 }
             }
         }
