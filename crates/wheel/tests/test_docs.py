@@ -1,0 +1,28 @@
+"""What docs/python.md shows works."""
+
+import pathlib
+import re
+import shutil
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[3]
+BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(), re.DOTALL)
+
+
+def test_the_examples_run(tmp_path, monkeypatch, capsys):
+    (tmp_path / "snapshots").mkdir()
+    for rank in ("rank0", "rank1"):
+        shutil.copy(ROOT / "tests" / "fixtures" / "snapshots" / f"{rank}.pickle.gz", tmp_path / "snapshots")
+    (tmp_path / "tests").symlink_to(ROOT / "tests")
+    monkeypatch.chdir(tmp_path)
+    # The last one is for a machine with a GPU.
+    run, gpu = BLOCKS[:-1], BLOCKS[-1]
+    assert len(run) == 3 and "enable()" in gpu
+    names = {}
+    for block in run:
+        exec(block, names)  # noqa: S102
+    printed = capsys.readouterr().out
+    assert "placements identical" in printed and "2 ranks" in printed
+    with pytest.raises(ModuleNotFoundError, match="torch"):
+        exec(gpu, {})  # noqa: S102
