@@ -178,19 +178,25 @@ def reset_accumulated_memory_stats(device=None):
     _check(_lib().blockyard_reset_accumulated_stats(_index(device)))
 
 
-def record_memory_history(enabled=True, max_entries=None, device=None):
-    """Starts (or stops) noting what happens, for the trace of `snapshot`; the last `max_entries` entries, or all."""
+def record_memory_history(enabled=True, max_entries=None, device=None, stacks=False):
+    """Starts (or stops) noting what happens, for the trace of `snapshot`; the last `max_entries` entries, or all.
+
+    With `stacks` each allocation and free has the Python stack of its thread, at the cost of some microseconds; threads
+    of backward have none.
+    """
     library, index = _lib(), _index(device)
     if enabled:
         if max_entries is not None and max_entries < 1:
             raise ValueError("max_entries is at least 1")
         _check(library.blockyard_trace_start(index, max_entries or 0))
+        _check(library.blockyard_trace_stacks(int(bool(stacks))))
     else:
+        _check(library.blockyard_trace_stacks(0))
         _check(library.blockyard_trace_stop(index))
 
 
 def memory_snapshot():
-    """What `torch.cuda.memory._snapshot` returns, without stacks; traces where `record_memory_history` was called."""
+    """What `torch.cuda.memory._snapshot` returns; traces where `record_memory_history` was called, with its stacks."""
     return _snapshot_from(json.loads(_text(_lib().blockyard_snapshot())))
 
 
@@ -247,18 +253,25 @@ class Recording:
 def _snapshot_from(taken):
     # One object for each word, as in PyTorch's own: the pickle names it once.
     words, no_frames = {}, []
+    frames = [{"name": name, "filename": file, "line": line} for name, file, line in taken["frames"]]
+    stacks = [[frames[frame] for frame in stack] for stack in taken["stacks"]]
+    # Who made the blocks in use, as far as the traces go back.
+    makers = {}
+    for _, entries in taken["traces"]:
+        makers.update((addr, stack) for action, addr, _, _, _, stack in entries if action == "alloc")
 
     def word(text):
         return words.setdefault(text, text)
 
     def block(of):
         address, size, requested, state = of
+        maker = makers.get(address) if state.startswith("active") else None
         return {
             "address": address,
             "size": size,
             "requested_size": requested,
             "state": word(state),
-            "frames": no_frames,
+            "frames": stacks[maker] if maker else no_frames,
         }
 
     def segment(of):
@@ -268,7 +281,7 @@ def _snapshot_from(taken):
         return {**of, "frames": no_frames, "blocks": blocks}
 
     def entry(of):
-        action, addr, size, stream, micros = of
+        action, addr, size, stream, micros, stack = of
         return {
             "action": word(action),
             ("device_free" if action == "oom" else "addr"): addr,
@@ -277,7 +290,7 @@ def _snapshot_from(taken):
             "time_us": micros,
             "compile_context": "N/A",
             "user_metadata": "",
-            "frames": no_frames,
+            "frames": stacks[stack] if stack else no_frames,
         }
 
     traces = {index: [entry(each) for each in entries] for index, entries in taken["traces"]}
@@ -318,6 +331,7 @@ def _load(library):
         ("reset_accumulated_stats", number, [number]),
         ("trace_start", number, [number, ctypes.c_size_t]),
         ("trace_stop", number, [number]),
+        ("trace_stacks", number, [number]),
         ("snapshot", text, []),
         ("record_start", number, [number]),
         ("record_mark", number, [number, ctypes.c_char_p]),

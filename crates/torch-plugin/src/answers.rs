@@ -17,7 +17,7 @@ use crate::border::{answer, c_text, last_error, read_text};
 use crate::devices::{Allocator, Device, settings};
 use crate::error::PluginError;
 use crate::history::History;
-use crate::{files, hooks};
+use crate::{files, hooks, python_stack};
 
 const FAILED: c_int = -1;
 
@@ -108,6 +108,12 @@ pub extern "C" fn blockyard_trace_start(device: c_int, most: usize) -> c_int {
             Ok(())
         })
     })
+}
+
+/// Whether entries have the Python stack of the thread that allocates or frees, from now on; for all devices.
+#[unsafe(no_mangle)]
+pub extern "C" fn blockyard_trace_stacks(is_on: c_int) -> c_int {
+    done(|| python_stack::set_on(is_on != 0))
 }
 
 /// Stops what [`blockyard_trace_start`] began, and forgets it.

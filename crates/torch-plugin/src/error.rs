@@ -76,6 +76,9 @@ pub(crate) enum PluginError {
         #[source]
         source: io::Error,
     },
+    /// Stacks are wanted in a process without Python.
+    #[error("this process has no Python interpreter whose stacks could be recorded")]
+    NoPython,
     /// A panic, now or earlier: a defect of ours, after which nothing can be trusted.
     #[error("the allocator failed inside and gives nothing any more; please report what it said before")]
     Panicked,

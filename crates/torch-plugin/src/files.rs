@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::devices::{Device, settings};
 use crate::error::PluginError;
 use crate::history::{History, TimedEntry};
+use crate::python_stack;
 
 /// A recording at its end.
 #[derive(Debug)]
@@ -67,8 +68,8 @@ fn put(to: &mut impl io::Write, lines: &[String]) -> io::Result<()> {
     lines.iter().try_for_each(|line| writeln!(to, "{line}"))
 }
 
-/// All segments, with blocks as `[address, size, requested, state]`; traces as `[action, address, size, stream, microseconds]` by
-/// device; settings.
+/// All segments, with blocks as `[address, size, requested, state]`; traces as `[action, address, size, stream, microseconds, stack]` by
+/// device; stacks as lists of frames, innermost first, and frames as `[function, file, line]`; settings.
 pub(crate) fn snapshot() -> Result<String, PluginError> {
     let mut segments = Vec::new();
     let mut traces = String::new();
@@ -90,15 +91,22 @@ pub(crate) fn snapshot() -> Result<String, PluginError> {
         let _ = write!(traces, "{separator}[{},{}]", device.index, trace(&noted));
     }
     let (segments, config) = (Value::Array(segments), settings_of(&config));
-    Ok(format!(r#"{{"segments":{segments},"traces":[{traces}],"settings":{config}}}"#))
+    // After the traces, so that every stack that they name is there.
+    let known = python_stack::known();
+    let stacks = json!(known.stacks);
+    let frames = known.frames.iter().map(|frame| json!([frame.name, frame.filename, frame.line]));
+    let frames = Value::Array(frames.collect());
+    Ok(format!(
+        r#"{{"segments":{segments},"traces":[{traces}],"stacks":{stacks},"frames":{frames},"settings":{config}}}"#
+    ))
 }
 
 fn trace(noted: &VecDeque<TimedEntry>) -> String {
     let mut text = String::from("[");
-    for (index, TimedEntry { entry, micros }) in noted.iter().enumerate() {
+    for (index, TimedEntry { entry, micros, stack }) in noted.iter().enumerate() {
         let separator = if index == 0 { "" } else { "," };
         let (action, addr, size, stream) = (entry.action, entry.addr, entry.size.get(), entry.stream);
-        let _ = write!(text, r#"{separator}["{action}",{addr},{size},{stream},{micros}]"#);
+        let _ = write!(text, r#"{separator}["{action}",{addr},{size},{stream},{micros},{stack}]"#);
     }
     text.push(']');
     text

@@ -6,6 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use blockyard_pytorch::stat_values;
 use blockyard_record::{Bytes, Event, EventSink, MemoryState, Snapshot, StateError, Stats, TraceEntry};
 
+use crate::python_stack;
+
 /// The receiver of an allocator's events. One branch for each where nobody wants to know.
 #[derive(Debug, Default)]
 pub(crate) struct HistorySink {
@@ -67,6 +69,8 @@ impl EventSink for HistorySink {
 pub(crate) struct TimedEntry {
     pub(crate) entry: TraceEntry,
     pub(crate) micros: u64,
+    /// The Python stack of the thread: see [`crate::python_stack`].
+    pub(crate) stack: u32,
 }
 
 /// The trace from some moment on, with the memory that it leads to.
@@ -147,7 +151,7 @@ impl History {
             if self.entries.len() >= self.most {
                 self.entries.pop_front();
             }
-            self.entries.push_back(TimedEntry { entry, micros: micros() });
+            self.entries.push_back(TimedEntry { entry, micros: micros(), stack: python_stack::current() });
         }
         self.apply(event);
     }

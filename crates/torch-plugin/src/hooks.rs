@@ -14,6 +14,7 @@ use crate::border::{answer, hook};
 use crate::devices::{Allocator, Device, settings};
 use crate::error::PluginError;
 use crate::filter::{MempoolId, OwnFilter, StreamFilter};
+use crate::python_stack::with_stack;
 
 /// `set_init_fn` wants this: called once, before the first allocation. Tells about bad settings early.
 #[unsafe(no_mangle)]
@@ -77,8 +78,8 @@ const OTHER_ERROR: c_int = 2;
 fn allocate(size: isize, device: c_int, stream: *mut c_void) -> Result<*mut c_void, PluginError> {
     let requested = u64::try_from(size).map_err(|_| PluginError::Size(size))?;
     let allocator = &Device::get(device)?.allocator;
-    let addr =
-        allocator.allocate(Bytes::new(requested), stream_id(stream)).map_err(PluginError::Allocator)?;
+    let addr = with_stack(|| allocator.allocate(Bytes::new(requested), stream_id(stream)))
+        .map_err(PluginError::Allocator)?;
     Ok(pointer(addr))
 }
 
@@ -99,7 +100,7 @@ pub extern "C" fn blockyard_free(memory: *mut c_void, _size: isize, device: c_in
             return Ok(());
         }
         let used = Device::used(device).ok_or(PluginError::Unused(device))?;
-        match used.allocator.free(addr(memory)) {
+        match with_stack(|| used.allocator.free(addr(memory))) {
             // The process ends, or somebody reset the device: the memory is gone already.
             Err(AllocError::Device(DeviceError::Lost { .. })) => Ok(()),
             freed => freed.map_err(PluginError::Allocator),

@@ -17,12 +17,13 @@ mod files;
 mod filter;
 mod history;
 mod hooks;
+mod python_stack;
 
 pub use answers::{
     blockyard_check_settings, blockyard_empty_cache, blockyard_free_text, blockyard_last_error,
     blockyard_memory_stats, blockyard_memory_summary, blockyard_record_finish, blockyard_record_mark,
     blockyard_record_start, blockyard_reset_accumulated_stats, blockyard_reset_peak_stats,
-    blockyard_snapshot, blockyard_trace_start, blockyard_trace_stop,
+    blockyard_snapshot, blockyard_trace_stacks, blockyard_trace_start, blockyard_trace_stop,
 };
 pub use filter::{MempoolId, StreamFilter};
 pub use hooks::{

@@ -10,6 +10,7 @@ import pickle
 import pickletools
 import runpy
 import sys
+import threading
 import types
 
 LIBRARY, FOLDER = sys.argv[1], sys.argv[2]
@@ -173,6 +174,46 @@ for entry in reversed(taken["device_traces"][0]):
         assert entry["addr"] not in now
         now.add(entry["addr"])
 assert not now, now
+
+# Stacks of Python, where they are wanted.
+assert not any(entry["frames"] for entry in taken["device_traces"][0])
+
+
+def inner():
+    return alloc(MIB, 0, None)
+
+
+def outer():
+    return inner()
+
+
+by.record_memory_history(stacks=True)
+kept = outer()
+free(alloc(100, 0, None), 0, 0, None)
+with_stacks = by.memory_snapshot()
+free(kept, 0, 0, None)
+entries = [entry for entry in with_stacks["device_traces"][0] if entry["action"] == "alloc"]
+names = [[frame["name"] for frame in entry["frames"]] for entry in entries]
+assert names == [["inner", "outer", "<module>"], ["<module>"]], names
+lines = [frame["line"] for frame in entries[0]["frames"]]
+assert lines[0] == inner.__code__.co_firstlineno + 1 and lines[1] == outer.__code__.co_firstlineno + 1, lines
+assert entries[0]["frames"][0]["filename"] == __file__
+(block,) = [b for s in with_stacks["segments"] for b in s["blocks"] if b["address"] == kept]
+assert [frame["name"] for frame in block["frames"]] == ["inner", "outer", "<module>"]
+
+# Threads that wait for Python's lock and for the allocator's.
+by.record_memory_history(stacks=True)
+threads = [
+    threading.Thread(target=lambda: [free(alloc(size, 0, None), 0, 0, None) for size in range(1, 300)])
+    for _ in range(4)
+]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+entries = by.memory_snapshot()["device_traces"][0]
+assert sum(entry["action"] == "alloc" for entry in entries) == 4 * 299
+assert all(entry["frames"][0]["name"] in ("<listcomp>", "<lambda>") for entry in entries if entry["action"] == "alloc")
 
 by.record_memory_history(max_entries=4)
 for _ in range(5):

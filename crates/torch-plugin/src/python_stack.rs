@@ -1,0 +1,240 @@
+//! The Python stack of the calling thread, taken from the interpreter of this process, if there is one.
+//!
+//! Nothing is linked: the functions of Python's C API are looked up in the process. A stack is taken before the allocator's
+//! lock, so that Python's lock is never waited for while the allocator's is held. Frames and stacks are stored once.
+#![expect(unsafe_code, reason = "Python's C API is called")]
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use libloading::os::unix::Library;
+
+use crate::error::PluginError;
+
+/// Deeper frames are left out.
+const MOST_FRAMES: usize = 64;
+
+static IS_ON: AtomicBool = AtomicBool::new(false);
+static STACKS: Mutex<Option<Stacks>> = Mutex::new(None);
+
+thread_local! {
+    static CURRENT: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Whether stacks are taken from now on.
+///
+/// # Errors
+///
+/// [`PluginError::NoPython`] where this process has no interpreter.
+pub(crate) fn set_on(is_on: bool) -> Result<(), PluginError> {
+    if is_on && api().is_none() {
+        return Err(PluginError::NoPython);
+    }
+    IS_ON.store(is_on, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Runs `act` with the stack of this thread known to [`current`].
+#[inline]
+pub(crate) fn with_stack<R>(act: impl FnOnce() -> R) -> R {
+    if !IS_ON.load(Ordering::Relaxed) {
+        return act();
+    }
+    let before = CURRENT.replace(take());
+    let done = act();
+    CURRENT.set(before);
+    done
+}
+
+/// The number of the stack within [`with_stack`]; 0 for none.
+pub(crate) fn current() -> u32 {
+    CURRENT.get()
+}
+
+/// All frames and stacks so far. Stacks are lists of indices of frames, innermost first; stack 0 is empty.
+pub(crate) fn known() -> Stacks {
+    STACKS.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default()
+}
+
+/// One frame of Python.
+#[derive(Clone, Debug)]
+pub(crate) struct Frame {
+    pub(crate) name: String,
+    pub(crate) filename: String,
+    pub(crate) line: c_int,
+}
+
+/// Frames and stacks, each once.
+#[derive(Clone, Debug)]
+pub(crate) struct Stacks {
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) stacks: Vec<Vec<u32>>,
+    // Addresses of code objects, which are never given back, so that no other gets the same.
+    frame_numbers: HashMap<(usize, c_int), u32>,
+    stack_numbers: HashMap<Vec<u32>, u32>,
+}
+
+impl Default for Stacks {
+    fn default() -> Self {
+        Self {
+            frames: Vec::new(),
+            stacks: vec![Vec::new()],
+            frame_numbers: HashMap::new(),
+            stack_numbers: HashMap::from([(Vec::new(), 0)]),
+        }
+    }
+}
+
+type Object = *mut c_void;
+
+/// The functions of Python's C API that are used, with the signatures of its documentation.
+struct Api {
+    is_initialized: unsafe extern "C" fn() -> c_int,
+    is_finalizing: Option<unsafe extern "C" fn() -> c_int>,
+    ensure: unsafe extern "C" fn() -> c_int,
+    release: unsafe extern "C" fn(c_int),
+    frame: unsafe extern "C" fn() -> Object,
+    back: unsafe extern "C" fn(Object) -> Object,
+    code: unsafe extern "C" fn(Object) -> Object,
+    line: unsafe extern "C" fn(Object) -> c_int,
+    attribute: unsafe extern "C" fn(Object, *const c_char) -> Object,
+    text: unsafe extern "C" fn(Object) -> *const c_char,
+    clear_error: unsafe extern "C" fn(),
+    add_reference: unsafe extern "C" fn(Object),
+    drop_reference: unsafe extern "C" fn(Object),
+}
+
+fn api() -> Option<&'static Api> {
+    static API: OnceLock<Option<Api>> = OnceLock::new();
+    API.get_or_init(find_api).as_ref()
+}
+
+fn find_api() -> Option<Api> {
+    let process = Library::this();
+    macro_rules! function {
+        ($name:literal) => {
+            // SAFETY: the types of the fields are those of Python's documentation, and the interpreter is never unloaded.
+            *unsafe { process.get($name) }.ok()?
+        };
+    }
+    let is_finalizing = [&b"Py_IsFinalizing\0"[..], b"_Py_IsFinalizing\0"].into_iter().find_map(|name| {
+        // SAFETY: as above; the second name is that of older versions.
+        unsafe { process.get(name) }.ok().map(|function| *function)
+    });
+    Some(Api {
+        is_initialized: function!(b"Py_IsInitialized\0"),
+        is_finalizing,
+        ensure: function!(b"PyGILState_Ensure\0"),
+        release: function!(b"PyGILState_Release\0"),
+        frame: function!(b"PyEval_GetFrame\0"),
+        back: function!(b"PyFrame_GetBack\0"),
+        code: function!(b"PyFrame_GetCode\0"),
+        line: function!(b"PyFrame_GetLineNumber\0"),
+        attribute: function!(b"PyObject_GetAttrString\0"),
+        text: function!(b"PyUnicode_AsUTF8\0"),
+        clear_error: function!(b"PyErr_Clear\0"),
+        add_reference: function!(b"Py_IncRef\0"),
+        drop_reference: function!(b"Py_DecRef\0"),
+    })
+}
+
+/// Takes the stack of this thread and returns its number; 0 where the thread runs no Python.
+#[cold]
+fn take() -> u32 {
+    let Some(api) = api() else { return 0 };
+    // SAFETY: both may be called at any time.
+    let is_usable = unsafe {
+        (api.is_initialized)() != 0 && api.is_finalizing.is_none_or(|is_finalizing| is_finalizing() == 0)
+    };
+    if !is_usable {
+        return 0;
+    }
+    // SAFETY: the interpreter is there and does not end, and no lock of ours is held.
+    let state = unsafe { (api.ensure)() };
+    let number = take_with_lock(api);
+    // SAFETY: it is what `ensure` gave.
+    unsafe { (api.release)(state) };
+    number
+}
+
+fn take_with_lock(api: &Api) -> u32 {
+    let mut calls = Vec::with_capacity(MOST_FRAMES);
+    // SAFETY: Python's lock is held. The first frame is borrowed and outlives this call; each other one is given back after
+    // its own `back` was taken.
+    unsafe {
+        let mut frame = (api.frame)();
+        let mut is_owned = false;
+        while !frame.is_null() && calls.len() < MOST_FRAMES {
+            calls.push(((api.code)(frame), (api.line)(frame)));
+            let back = (api.back)(frame);
+            if is_owned {
+                (api.drop_reference)(frame);
+            }
+            (frame, is_owned) = (back, true);
+        }
+        if is_owned && !frame.is_null() {
+            (api.drop_reference)(frame);
+        }
+    }
+    let number = {
+        let mut stacks = STACKS.lock().unwrap_or_else(PoisonError::into_inner);
+        stacks.get_or_insert_default().number_of(api, &calls)
+    };
+    for (code, _) in calls {
+        // Outside of our lock: whatever ends with this may free memory and come here again.
+        // SAFETY: `PyFrame_GetCode` gave a reference.
+        unsafe { (api.drop_reference)(code) };
+    }
+    number
+}
+
+impl Stacks {
+    /// The number of the stack with these code objects and lines. Python's lock is held.
+    fn number_of(&mut self, api: &Api, calls: &[(Object, c_int)]) -> u32 {
+        let frames: Vec<u32> = calls.iter().map(|(code, line)| self.frame_of(api, *code, *line)).collect();
+        if let Some(number) = self.stack_numbers.get(&frames) {
+            return *number;
+        }
+        let number = u32::try_from(self.stacks.len()).unwrap_or(0);
+        self.stacks.push(frames.clone());
+        self.stack_numbers.insert(frames, number);
+        number
+    }
+
+    fn frame_of(&mut self, api: &Api, code: Object, line: c_int) -> u32 {
+        if let Some(number) = self.frame_numbers.get(&(code.addr(), line)) {
+            return *number;
+        }
+        let number = u32::try_from(self.frames.len()).unwrap_or(u32::MAX);
+        let (name, filename) = (text_of(api, code, c"co_name"), text_of(api, code, c"co_filename"));
+        self.frames.push(Frame { name, filename, line });
+        // SAFETY: Python's lock is held. The reference is kept for ever, see `frame_numbers`.
+        unsafe { (api.add_reference)(code) };
+        self.frame_numbers.insert((code.addr(), line), number);
+        number
+    }
+}
+
+/// An attribute of a code object, which is a text.
+fn text_of(api: &Api, code: Object, name: &CStr) -> String {
+    // SAFETY: Python's lock is held, the object lives, and the text lives as long as its object.
+    unsafe {
+        let value = (api.attribute)(code, name.as_ptr());
+        if value.is_null() {
+            (api.clear_error)();
+            return String::new();
+        }
+        let text = (api.text)(value);
+        let found = if text.is_null() {
+            (api.clear_error)();
+            String::new()
+        } else {
+            CStr::from_ptr(text).to_string_lossy().into_owned()
+        };
+        (api.drop_reference)(value);
+        found
+    }
+}
