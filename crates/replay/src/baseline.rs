@@ -2,15 +2,15 @@ use std::sync::OnceLock;
 
 use blockyard_pytorch::stat_keys;
 
-/// What statistics had counted before a recording began, learned from its first checkpoint.
+/// What the statistics had counted before a recording began, taken from its first checkpoint.
 ///
-/// Current values need no past. Of accumulated counts the differences since the first checkpoint are compared, and of a peak
-/// whether it grew as it must: it is the larger one of what it was at the checkpoint before and what the replay has seen since.
+/// Current values need no baseline. Accumulated counts are compared as differences since the first checkpoint. A peak must be
+/// the larger one of its value at the checkpoint before and the largest value in the replay since then.
 #[derive(Clone, Debug)]
 pub(crate) struct StatsBaseline {
-    /// Whether sizes of blocks are not known, which some sums of bytes depend on.
+    /// Whether the sizes of some blocks are not known, on which some sums of bytes depend.
     has_open_sizes: bool,
-    // For each key, what the recording had counted before; for peaks, the value at the last checkpoint.
+    // For each key, the count before the recording; for peaks, the value at the last checkpoint.
     learned: Option<Vec<i64>>,
 }
 
@@ -26,7 +26,7 @@ impl StatsBaseline {
         Self { has_open_sizes, learned: None }
     }
 
-    /// What of the statistics is not compared, once some were.
+    /// Which statistics are not compared, if any are compared at all.
     pub(crate) fn words(&self) -> Option<String> {
         self.learned.as_ref()?;
         let details = if self.has_open_sizes {
@@ -41,7 +41,7 @@ impl StatsBaseline {
         ))
     }
 
-    /// Turns values of the replay into what the recording should have, and learns from what it has.
+    /// Adds the baseline to the values of the replay, and updates the baseline from the recorded values.
     pub(crate) fn add_to(&mut self, found: &mut [i64], expected: &[i64]) {
         let kinds = kinds();
         let is_first = self.learned.is_none();

@@ -3,14 +3,14 @@ use std::fmt;
 use blockyard_record::grouped;
 use serde::{Deserialize, Serialize};
 
-/// What a replay and its recording have in common.
+/// The comparison of a replay with its recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// How many of each kind of fact are identical, in a fixed order; kinds that the recording lacks are left out.
+    /// How many facts of each kind are identical, in a fixed order. Kinds that the recording does not have are left out.
     pub counts: Vec<Count>,
     /// The first fact that differs.
     pub first_difference: Option<Difference>,
-    /// What was inferred, and what cannot be compared and why.
+    /// What was inferred, what cannot be compared, and why.
     pub notes: Vec<String>,
 }
 
@@ -21,16 +21,16 @@ pub struct Count {
     pub kind: String,
     /// How many are identical.
     pub identical: u64,
-    /// How many the recording and the replay have, whichever is more.
+    /// How many facts the recording or the replay has, the larger number of the two.
     pub total: u64,
 }
 
 /// A fact that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
-    /// The step in which it shows, if it belongs to one.
+    /// The step in which the fact differs, if the fact belongs to a step.
     pub step: Option<u32>,
-    /// Which fact.
+    /// The name of the fact.
     pub what: String,
     /// What PyTorch did.
     pub expected: String,
@@ -39,7 +39,7 @@ pub struct Difference {
 }
 
 impl Comparison {
-    /// Whether everything that could be compared is identical, and something could.
+    /// Whether all compared facts are identical, and there is at least one.
     #[must_use]
     pub fn is_identical(&self) -> bool {
         let all = self.counts.iter().all(|count| count.identical == count.total);
@@ -72,7 +72,7 @@ impl Comparison {
         self.counts[index].identical += u64::from(is_identical);
     }
 
-    /// Counts a fact, and keeps it if it is the first that differs.
+    /// Counts a fact, and stores the first one that differs.
     pub(crate) fn fact<T: PartialEq>(
         &mut self,
         kind: &str,

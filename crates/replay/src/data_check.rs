@@ -1,4 +1,4 @@
-//! Runs on a device with contents: every block is filled with its own pattern and checked.
+//! Runs on a device with real memory that check the data: every block is filled with a pattern of its own and checked.
 
 use std::fmt;
 
@@ -9,31 +9,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::{RunError, RunSettings, Runner, StepResult};
 
-/// Memory that can be filled with patterns and checked. All calls only give work to a stream, which does it in their order.
+/// Memory that can be filled with patterns and checked. All calls add work to a stream, which runs the work in order.
 pub trait DataCheck: fmt::Debug {
-    /// Fills a range with a pattern.
+    /// Fills a block with its pattern.
     ///
     /// # Errors
     ///
     /// As the driver reports.
     fn fill(&mut self, stream: StreamId, range: PatternedBlock) -> Result<(), DeviceError>;
 
-    /// Compares a range with its pattern; the device's own way of reading back tells the step of a check that found
-    /// something else.
+    /// Compares a block with its pattern. When the caller reads the results back from the device, each mismatch has the
+    /// `step` of its check.
     ///
     /// # Errors
     ///
     /// As the driver reports.
     fn check(&mut self, stream: StreamId, range: PatternedBlock, step: u32) -> Result<(), DeviceError>;
 
-    /// Lets the streams work that wait for nothing.
+    /// Submits the work of streams that wait for nothing.
     ///
     /// # Errors
     ///
     /// As the driver reports.
     fn submit_work(&mut self) -> Result<(), DeviceError>;
 
-    /// Lets all streams do all of their work.
+    /// Completes the work of all streams.
     ///
     /// # Errors
     ///
@@ -41,34 +41,34 @@ pub trait DataCheck: fmt::Debug {
     fn finish(&mut self) -> Result<(), DeviceError>;
 }
 
-/// A block of memory and what it should hold.
+/// A block and the pattern that fills it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PatternedBlock {
-    /// Where it starts.
+    /// The address of the first byte.
     pub addr: DeviceAddr,
-    /// Its size, a multiple of 512 bytes.
+    /// The size, a multiple of 512 bytes.
     pub size: Bytes,
-    /// Its pattern; no two blocks of a run have the same one.
+    /// The pattern. No two blocks of a run have the same pattern.
     pub pattern: u32,
 }
 
-/// What was done to the contents of the memory in one step.
+/// What was filled and checked in one step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepDataCheck {
     /// Bytes of the new block that were filled.
     pub filled: Bytes,
-    /// Blocks that were checked: those that are freed, and after the step live ones.
+    /// How many blocks were checked: the blocks that are freed in the step, and live blocks after the step.
     pub blocks: u32,
-    /// Bytes of these.
+    /// Bytes of the checked blocks.
     pub checked: Bytes,
-    /// Words of 4 bytes that were not what they should be.
+    /// How many words of 4 bytes did not have the pattern.
     pub wrong: u32,
 }
 
-/// A run in which every block is filled with its own pattern when it is handed out and checked before it is freed.
+/// A run in which every block is filled with its own pattern when it is allocated, and checked before it is freed.
 ///
-/// A block is checked on its own stream and on the streams that it was lent to, so that one that is handed out again before
-/// they are done is found.
+/// A block is checked on its own stream and on the other streams that used it. This finds a block that is allocated again
+/// before the work of these streams is done.
 #[derive(Debug)]
 pub struct CheckedRun<'a> {
     runner: Runner<'a, AnyDevice>,
@@ -80,7 +80,7 @@ pub struct CheckedRun<'a> {
     sweep_left: Bytes,
 }
 
-/// A block in the workload's hands.
+/// An allocated block.
 #[derive(Debug)]
 struct LiveBlock {
     range: PatternedBlock,
@@ -90,10 +90,11 @@ struct LiveBlock {
 }
 
 impl<'a> CheckedRun<'a> {
-    /// A run before the first request; `contents` are those of `device`.
+    /// A run before the first request. `contents` fills and checks the memory of `device`.
     ///
-    /// After each step all live blocks are checked, until `most_swept` bytes have been; from then on, and until the last step, only
-    /// those in the segment of a new block, which are all that filling it could damage.
+    /// After each step all live blocks are checked, until `most_swept` bytes have been checked in all. From then on only the
+    /// blocks in the segment of a new block are checked, which are all that filling the new block could damage. After the
+    /// last step all live blocks are checked again.
     pub fn new(
         device: AnyDevice,
         contents: impl DataCheck + 'static,
@@ -112,11 +113,11 @@ impl<'a> CheckedRun<'a> {
         }
     }
 
-    /// Does the next request; `false` after the last one, when all blocks that are still live have been checked.
+    /// Runs the next request; `false` after the last request, when all live blocks have been checked.
     ///
     /// # Errors
     ///
-    /// [`RunError::Allocator`] when the device fails in another way than for want of memory.
+    /// [`RunError::Allocator`] when the device fails for another reason than a lack of memory.
     pub fn step(&mut self) -> Result<bool, RunError> {
         let Some(request) = self.workload.requests().get(self.steps.len()).copied() else {
             self.contents.finish()?;
@@ -150,14 +151,14 @@ impl<'a> CheckedRun<'a> {
         self.steps.len()
     }
 
-    /// Takes in what a check of the step found.
+    /// Adds the result of a check of the step.
     pub fn found(&mut self, step: u32, wrong: u32) {
         if let Some(step) = self.steps.get_mut(step as usize) {
             step.wrong = step.wrong.saturating_add(wrong);
         }
     }
 
-    /// The whole run, and what was done to the contents, for each step.
+    /// The whole run, and what was filled and checked in each step.
     ///
     /// # Errors
     ///
@@ -167,13 +168,13 @@ impl<'a> CheckedRun<'a> {
         Ok((recording, self.steps))
     }
 
-    /// Fills the new block and returns the segment that it is in.
+    /// Fills the new block and returns its segment.
     fn fill(&mut self, tensor: TensorId, stream: StreamId) -> Result<Option<SegmentId>, DeviceError> {
         // A request of zero bytes has no block.
-        let Some(block) = self.runner.handed_out() else { return Ok(None) };
+        let Some(block) = self.runner.allocated_block() else { return Ok(None) };
         let segment = self.runner.recorder().state().segment_of(block.id);
         self.blocks = self.blocks.wrapping_add(1);
-        // Neighboring numbers are far apart as patterns.
+        // Patterns of neighboring numbers differ in many bits.
         let range = PatternedBlock {
             addr: block.addr,
             size: block.size,
@@ -202,7 +203,8 @@ impl<'a> CheckedRun<'a> {
         Ok(())
     }
 
-    /// Checks all live blocks, as long as that is little work, and after the last request; else those in the segment.
+    /// Checks all live blocks while that is little work and after the last request, and otherwise the live blocks of the
+    /// segment.
     fn check_live(&mut self, touched: Option<SegmentId>) -> Result<(), DeviceError> {
         let is_last = self.steps.len() == self.workload.requests().len();
         let takes_all = is_last || !self.sweep_left.is_zero();

@@ -5,27 +5,27 @@ use blockyard_device::{Advance, DeviceMemory};
 use blockyard_record::{DeviceAddr, EventSink, PoolId};
 use blockyard_workload::{Request, TensorId};
 
-/// An allocator, and what its caller holds.
+/// Calls an allocator for each request, and keeps the allocations.
 #[derive(Debug)]
 pub(crate) struct Dispatcher<D: DeviceMemory, S: EventSink> {
     pub(crate) allocator: BackendAllocator<D, S>,
-    /// What each tensor has.
+    /// The allocation of each tensor.
     live: Vec<Option<BackendAllocation>>,
-    /// The allocator's number of each memory pool of the program that the workload has made or entered.
+    /// The allocator's number of each memory pool that the workload created or entered.
     user_pools: BTreeMap<PoolId, PoolId>,
 }
 
-/// What a request came to.
+/// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dispatched {
-    /// Memory at this address; 0 for a request of zero bytes.
+    /// Allocated at this address; 0 for a request of zero bytes.
     Allocated(DeviceAddr),
     Done,
-    /// The tensor is not there: its request failed.
+    /// The tensor has no allocation, because its request failed.
     Skipped(TensorId),
 }
 
-/// Why nothing came of a request.
+/// Why a request failed.
 #[derive(Debug)]
 pub(crate) enum DispatchError {
     Allocator(AllocError),
@@ -39,12 +39,12 @@ impl From<AllocError> for DispatchError {
 }
 
 impl<D: DeviceMemory + Advance, S: EventSink> Dispatcher<D, S> {
-    /// An allocator whose caller holds `live`: the first tensors, in order.
+    /// An allocator with the allocations `live`, which belong to the first tensors in order.
     pub(crate) fn new(allocator: BackendAllocator<D, S>, live: Vec<Option<BackendAllocation>>) -> Self {
         Self { allocator, live, user_pools: BTreeMap::new() }
     }
 
-    /// Does a request; `settings` finds the text of [`Request::Set`].
+    /// Runs a request; `settings` returns the text of [`Request::Set`].
     #[cfg_attr(target_arch = "wasm32", inline(never))]
     pub(crate) fn perform<'a>(
         &mut self,
@@ -81,7 +81,8 @@ impl<D: DeviceMemory + Advance, S: EventSink> Dispatcher<D, S> {
         error.into()
     }
 
-    /// Does what is not an allocation or a free. Apart from these two, between which a branch decides better than a table.
+    /// Runs a request that is not an allocation or a free. This is a function of its own, so that the caller decides between
+    /// the two frequent requests with a branch, which is faster than a jump table.
     #[inline(never)]
     fn dispatch_infrequent<'a>(
         &mut self,
@@ -89,7 +90,7 @@ impl<D: DeviceMemory + Advance, S: EventSink> Dispatcher<D, S> {
         settings: impl FnOnce(u32) -> Option<&'a str>,
     ) -> Result<Dispatched, DispatchError> {
         match *request {
-            // Done by the caller.
+            // The caller runs these.
             Request::Allocate { .. } | Request::Free { .. } => {}
             Request::RecordStream { tensor, stream } => {
                 let Some(Some(allocation)) = self.live.get(tensor.get() as usize) else {
@@ -103,7 +104,7 @@ impl<D: DeviceMemory + Advance, S: EventSink> Dispatcher<D, S> {
             Request::CreatePool { .. }
             | Request::EnterPool { .. }
             | Request::LeavePool { .. }
-            | Request::DestroyPool { .. } => self.arrange(request)?,
+            | Request::DestroyPool { .. } => self.perform_pool_request(request)?,
             Request::Set { settings: number } => {
                 let text = settings(number).unwrap_or_default();
                 self.allocator.apply_settings(text).map_err(DispatchError::RunSettings)?;
@@ -115,8 +116,8 @@ impl<D: DeviceMemory + Advance, S: EventSink> Dispatcher<D, S> {
         Ok(Dispatched::Done)
     }
 
-    /// Does a request about memory pools.
-    fn arrange(&mut self, request: &Request) -> Result<(), AllocError> {
+    /// Runs a request about memory pools.
+    fn perform_pool_request(&mut self, request: &Request) -> Result<(), AllocError> {
         match *request {
             Request::CreatePool { pool, never_splits, serves_on_oom } => {
                 let made = self.allocator.create_pool(PoolOptions { never_splits, serves_on_oom })?;
@@ -125,7 +126,7 @@ impl<D: DeviceMemory + Advance, S: EventSink> Dispatcher<D, S> {
             }
             Request::EnterPool { pool } => self.enter_pool(pool),
             Request::LeavePool { pool } => {
-                // `use_mem_pool` gives up its own use of the pool, not the owner's.
+                // `use_mem_pool` releases its own use of the pool, not the use of the owner.
                 let pool = self.number_of(pool);
                 self.allocator.end_allocate_to_pool(pool)?;
                 self.allocator.release_pool(pool)
@@ -136,7 +137,7 @@ impl<D: DeviceMemory + Advance, S: EventSink> Dispatcher<D, S> {
     }
 
     fn enter_pool(&mut self, pool: PoolId) -> Result<(), AllocError> {
-        // Pools of a program keep their memory after they are left: a first scope's use stands for their owner's.
+        // A program's pool keeps its memory after a scope ends: the use of the first scope stands for the use of the owner.
         if pool.user > 0 && self.user_pools.insert(pool, self.number_of(pool)).is_none() {
             self.allocator.begin_allocate_to_pool(pool, None)?;
             self.allocator.end_allocate_to_pool(pool)?;

@@ -5,26 +5,26 @@ use blockyard_record::RecordingError;
 
 use crate::RewindError;
 
-/// Why a run or a comparison came to no result.
+/// Why a run or a comparison has no result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// The one who is told about progress broke it off.
+    /// The caller cancelled the work.
     #[error("cancelled")]
     Cancelled,
-    /// The settings text is wrong.
+    /// The settings text has an error.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The recording cannot be read or replayed.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The recording begins late, and what was there before cannot be found.
+    /// The recording begins late, and the memory before it cannot be found.
     #[error("the recording begins late, and what was there before cannot be found: {0}")]
     Rewind(#[from] RewindError),
-    /// The run is too long to record, or its events do not add up.
+    /// The run is too long to record, or its events do not fit together.
     #[error(transparent)]
     Recording(#[from] RecordingError),
-    /// The device failed in another way than for want of memory.
+    /// The device failed for another reason than a lack of memory.
     #[error(transparent)]
     Allocator(AllocError),
 }

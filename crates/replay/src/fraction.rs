@@ -1,7 +1,7 @@
-//! The memory fraction that garbage collection worked against, which a trace does not name.
+//! The memory fraction of the program, which a trace does not contain. Garbage collection depends on it.
 //!
-//! The more may be reserved, the later memory is collected and the later requests are refused. So the first entry at which a
-//! replay and the trace part says whether the limit was too low or too high, and halving finds it.
+//! With a higher limit, garbage collection comes later and requests fail later. So the first entry at which a replay and the
+//! trace differ says whether the limit was too low or too high, and a binary search finds the fraction.
 
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
@@ -14,10 +14,10 @@ use crate::{OnProgress, Progress, RunError, RunSettings, Runner, device_of, prog
 
 const MOST_ATTEMPTS: usize = 48;
 
-/// Lets the workload begin with the memory fraction under which the replay follows the trace the longest.
+/// Makes the workload begin with the memory fraction under which the replay equals the longest part of the trace.
 ///
-/// Nothing happens where garbage collection is off, the settings name a fraction, or no attempt follows the trace further
-/// than the replay without one.
+/// The workload is unchanged if garbage collection is off, if the settings name a fraction, or if no fraction is better than
+/// none.
 pub(crate) fn infer_fraction(
     run: &RecordedRun,
     settings: &RunSettings,
@@ -64,7 +64,7 @@ pub(crate) fn infer_fraction(
     Ok(())
 }
 
-/// The most that the program ever held, so that its limit cannot have been lower.
+/// The largest reserved memory of the program. The limit cannot have been lower.
 fn most_held(inferred: &Inferred, trace: &[TraceEntry]) -> Bytes {
     let mut held: Bytes = inferred.start.segments.iter().map(blockyard_record::SegmentSnapshot::mapped).sum();
     let mut most = held;
@@ -81,7 +81,7 @@ fn most_held(inferred: &Inferred, trace: &[TraceEntry]) -> Bytes {
 
 #[expect(clippy::cast_precision_loss, reason = "the allocator multiplies doubles and cuts off")]
 fn with_limit(inferred: &Inferred, limit: Bytes, total: Bytes) -> Inferred {
-    // Half a byte more, so that cutting off the product gives the limit again.
+    // Half a byte is added, so that the product, which is cut off to whole bytes, is the limit again.
     let fraction = ((limit.get() as f64 + 0.5) / total.get().max(1) as f64).min(1.0);
     let first = Request::SetFraction { fraction };
     let requests = std::iter::once(first).chain(inferred.workload.requests().iter().copied());
@@ -94,9 +94,9 @@ fn with_limit(inferred: &Inferred, limit: Bytes, total: Bytes) -> Inferred {
 }
 
 struct Attempt {
-    /// How many entries are as recorded.
+    /// How many entries equal the recorded ones.
     followed: usize,
-    /// Whether the limit was too low (`Less`) or too high; `None` where that cannot be said, or nothing differs.
+    /// Whether the limit was too low (`Less`) or too high; `None` if that is not known, or if nothing differs.
     direction: Option<Ordering>,
 }
 
@@ -111,7 +111,7 @@ fn attempt(
     let mut runner =
         Runner::beginning_with(device, settings, &inferred.workload, &inferred.start)?.with_trace();
     let (mut compared, mut index, total) = (0, 0, inferred.workload.requests().len());
-    // A run that has left the recording may ask the device for what it does not have.
+    // A run that has left the recording may request memory that the device does not have.
     while let Ok(Some(_)) = runner.step() {
         if progress::is_due(index)
             && on_progress(Progress::new("inferring", index, total)) == ControlFlow::Break(())
@@ -128,7 +128,7 @@ fn attempt(
     Ok(Attempt { followed: compared, direction: None })
 }
 
-/// More was released, or refused, than recorded: the limit is too low. Less: too high.
+/// If more was released or failed than recorded, the limit is too low; if less, too high.
 fn direction(expected: &[TraceEntry], found: &[TraceEntry], place: usize) -> Option<Ordering> {
     let released = |trace: &[TraceEntry]| -> Bytes {
         let tail = trace.get(place..).unwrap_or_default().iter();

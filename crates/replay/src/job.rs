@@ -1,4 +1,4 @@
-//! Runs and comparisons as messages that cross a thread border.
+//! Runs and comparisons as messages to a worker thread.
 
 use std::error::Error;
 
@@ -12,12 +12,12 @@ use crate::{
     AllocatorConfig, Comparison, OnProgress, Progress, RunError, RunSettings, StepDataCheck, run, verify,
 };
 
-/// What to do.
+/// The work of one message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Job {
     /// Runs a workload's text on a virtual device.
     Run {
-        /// What to call the run.
+        /// The name of the run.
         title: String,
         /// The workload.
         text: String,
@@ -30,25 +30,25 @@ pub enum Job {
     Open {
         /// The file's name.
         name: String,
-        /// Its content, plain or gzip.
+        /// The content of the file, plain or gzip.
         bytes: Vec<u8>,
     },
 }
 
-/// What came of it.
+/// The result of a job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Product {
     /// The requests.
     pub workload: Workload,
-    /// What the allocator did with them.
+    /// The run of the allocator.
     pub recording: Recording,
-    /// For an opened recording: what it is, and what is the same.
+    /// For an opened recording: its properties, and the comparison.
     pub opened: Option<OpenedRecording>,
-    /// For a run on a device with contents: what was done to them, for each step.
+    /// For a run that checks data: what was filled and checked in each step.
     pub data_checks: Option<Vec<StepDataCheck>>,
 }
 
-/// What a recording says of itself, and how the replay compares with it.
+/// The properties of an opened recording, and its comparison with the replay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenedRecording {
     /// The release of PyTorch.
@@ -57,23 +57,23 @@ pub struct OpenedRecording {
     pub config: String,
     /// The device's name, or empty.
     pub device: String,
-    /// What is the same.
+    /// The comparison with the replay.
     pub comparison: Comparison,
 }
 
-/// Why nothing came of it.
+/// Why a job failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum JobError {
     /// The workload's text has an error.
     #[error("line {line}, column {column}: {message}")]
     Text {
-        /// Its line, counted from 1.
+        /// The line, counted from 1.
         line: u32,
-        /// Its column in characters, counted from 1.
+        /// The column in characters, counted from 1.
         column: u32,
         /// How many characters to underline.
         length: u32,
-        /// What is wrong.
+        /// The message.
         message: String,
     },
     /// The settings have an error.
@@ -82,27 +82,27 @@ pub enum JobError {
     /// The file cannot be opened.
     #[error("{name}: {message}")]
     File {
-        /// Its name.
+        /// The name of the file.
         name: String,
-        /// What is wrong.
+        /// The message.
         message: String,
     },
-    /// The device failed, and the run with it.
+    /// The device failed, which ended the run.
     #[error("{0}")]
     Device(String),
-    /// It was broken off.
+    /// The job was cancelled.
     #[error("cancelled")]
     Cancelled,
-    /// It went wrong in another way.
+    /// The job failed for another reason.
     #[error("{0}")]
     Failed(String),
 }
 
-/// Does the job, telling `on_progress` every few thousand requests.
+/// Runs the job, and calls `on_progress` every few thousand requests.
 ///
 /// # Errors
 ///
-/// [`JobError`] says what is wrong and where.
+/// [`JobError`] names the cause and its place.
 pub fn perform(job: &Job, on_progress: OnProgress) -> Result<Product, JobError> {
     match job {
         Job::Run { title, text, config, capacity } => {
@@ -135,7 +135,7 @@ pub fn perform(job: &Job, on_progress: OnProgress) -> Result<Product, JobError> 
     }
 }
 
-/// The workload and the settings that the texts mean.
+/// Parses the texts of the workload and of the settings.
 ///
 /// # Errors
 ///
@@ -180,7 +180,7 @@ fn job_error(error: RunError, name: &str) -> JobError {
 
 fn with_causes(error: &dyn Error) -> String {
     let causes = std::iter::successors(error.source(), |&cause| cause.source());
-    // An error that only passes another one on has the same text.
+    // A transparent error has the text of its source, which must not appear twice.
     let mut texts = vec![error.to_string()];
     texts.extend(causes.map(ToString::to_string));
     texts.dedup();

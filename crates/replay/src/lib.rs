@@ -1,15 +1,32 @@
-//! Where requests meet an allocator.
+//! Runs of requests through an allocator.
 //!
-//! [`run`] feeds a workload to [`CachingAllocator`](blockyard_allocator::CachingAllocator) on a virtual device and returns
-//! the [`Recording`]. [`verify`] replays a recording of PyTorch's own allocator and compares
-//! everything that the recording contains. [`Runner`] does one request at a time over any device; [`CheckedRun`] proves on a
-//! device with contents that no block's bytes are ever another's. [`totals`] and [`sweep`] run without keeping a history, for
-//! those who ask only what a configuration comes to. [`job`] is run and verify behind one door, as messages that cross a
-//! thread border.
+//! [`run`] runs a workload with the allocator on a virtual device and returns the [`Recording`]. [`verify`] replays a
+//! recording of PyTorch's allocator and compares everything that the recording contains. [`Runner`] runs one request at a
+//! time on any device. [`CheckedRun`] shows on a device with real memory that no two blocks share a byte. [`totals`] and
+//! [`sweep`] record nothing, for callers who need only the statistics of a configuration. [`job`] has runs and comparisons as
+//! messages to a worker thread.
+//!
+//! # Example
+//!
+//! ```
+//! use blockyard_replay::{RunSettings, run};
+//! use blockyard_record::Bytes;
+//! use blockyard_workload::Workload;
+//! use std::ops::ControlFlow;
+//!
+//! let workload = Workload::parse("a = alloc 3 MiB; b = alloc 5 MiB; free a; c = alloc 3 MiB")?;
+//! let settings = RunSettings { title: "example".to_owned(), config: "".parse()?, capacity: Bytes::gib(1) };
+//! let recording = run(&workload, &settings, &mut |_| ControlFlow::Continue(()))?;
+//!
+//! assert_eq!(recording.step_count(), 4);
+//! let state = recording.state_at(recording.event_count())?;
+//! assert_eq!(state.breakdown().allocated(), Bytes::mib(8));
+//! assert_eq!(state.breakdown().reserved(), Bytes::mib(20));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![forbid(unsafe_code)]
 
-mod arrange;
 mod baseline;
 mod certificate;
 mod compare;
@@ -18,6 +35,7 @@ mod dispatch;
 mod error;
 mod fraction;
 pub mod job;
+mod notes;
 mod progress;
 mod replayable;
 mod replayer;
@@ -35,7 +53,7 @@ pub use error::RunError;
 pub use progress::{OnProgress, Progress};
 pub use replayable::{Replayable, device_of, open};
 pub use replayer::{FailedRequest, Replayer};
-pub use rewind::{OpenSize, RewindError, Rewound, SizeSources, rewind};
+pub use rewind::{RewindError, Rewound, SizeRange, SizeSources, rewind};
 pub use runner::{Runner, StepResult, TraceRecorder};
 pub use totals::{PreparedWorkload, Totals, sweep, totals, totals_into};
 pub use verify::{Verified, verify, verify_on};
@@ -46,10 +64,10 @@ use blockyard_device::{AnyDevice, DeviceMemory, VirtualDevice};
 use blockyard_record::{Bytes, Recording};
 use blockyard_workload::Workload;
 
-/// What to run a workload with.
+/// The name, the settings and the device of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunSettings {
-    /// What to call the run.
+    /// The name of the run.
     pub title: String,
     /// The allocator's settings.
     pub config: AllocatorConfig,
@@ -59,12 +77,12 @@ pub struct RunSettings {
 
 /// Runs the workload on a virtual device.
 ///
-/// Requests that fail do not end the run: a failed allocation is a step with an outcome of its own, and what would use it
-/// later is skipped and says so.
+/// A request that fails does not end the run. A failed allocation is a step with its outcome, and later requests for its
+/// tensor are skipped, with an outcome that says so.
 ///
 /// # Errors
 ///
-/// [`RunError::Cancelled`] when `on_progress` breaks off, [`RunError::Recording`] when the run is too long to record.
+/// [`RunError::Cancelled`] when `on_progress` cancels the run, [`RunError::Recording`] when the run is too long to record.
 pub fn run(
     workload: &Workload,
     settings: &RunSettings,
@@ -77,7 +95,7 @@ pub fn run(
 ///
 /// # Errors
 ///
-/// As [`run`], and [`RunError::Allocator`] when the device fails in another way than for want of memory.
+/// As [`run`], and [`RunError::Allocator`] when the device fails for another reason than a lack of memory.
 pub fn run_on<D: DeviceMemory + Advance>(
     device: D,
     workload: &Workload,

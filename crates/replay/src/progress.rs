@@ -2,18 +2,18 @@ use std::ops::ControlFlow;
 
 use serde::{Deserialize, Serialize};
 
-/// How far long work has come.
+/// The progress of long work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// What is being done: `reading`, `running`, `replaying`.
+    /// The phase: `reading`, `running`, `replaying`.
     pub phase: String,
-    /// Requests done.
+    /// How many requests are done.
     pub done: u64,
-    /// All requests; 0 while that is not known.
+    /// How many requests there are; 0 while that is not known.
     pub total: u64,
 }
 
-/// Is told about progress, and may break the work off.
+/// Gets the progress, and may cancel the work.
 pub type OnProgress<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
 
 impl Progress {
@@ -22,7 +22,7 @@ impl Progress {
     }
 }
 
-// Often enough for a smooth bar and a prompt cancel, rarely enough to cost nothing.
+// This is often enough for a smooth progress bar and a quick cancel, and too rare to cost time.
 pub(crate) const INTERVAL: usize = 4096;
 
 pub(crate) fn is_due(index: usize) -> bool {

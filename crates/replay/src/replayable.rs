@@ -12,20 +12,20 @@ use crate::{OnProgress, RunError, RunSettings};
 /// A recorded run, ready to be replayed.
 #[derive(Clone, Debug)]
 pub struct Replayable<'a> {
-    /// What is to be compared: the run, without an entry that is cut in two where it begins late.
+    /// The run to compare with. If it begins late, an entry that is cut in two is left out.
     pub run: Cow<'a, RecordedRun>,
-    /// Its requests, what the device did, and what was there before.
+    /// The requests, what the device did, and the memory before the first request.
     pub inferred: Inferred,
-    /// How what was there before was found, for a recording that begins late.
+    /// How the memory before the first request was found, for a recording that begins late.
     pub rewound: Option<Rewound>,
 }
 
-/// Finds the requests of a recorded run and, if it begins late, what was there before.
+/// Finds the requests of a recorded run and, if the run begins late, the memory before.
 ///
 /// # Errors
 ///
 /// [`RunError::Read`] for recordings that cannot be replayed, [`RunError::Rewind`] for one that begins late and whose final
-/// segments contradict its trace, [`RunError::Cancelled`] when `on_progress` breaks off.
+/// segments contradict its trace, [`RunError::Cancelled`] when `on_progress` cancels the work.
 pub fn open<'a>(
     run: &'a RecordedRun,
     settings: &RunSettings,
@@ -47,7 +47,7 @@ fn open_rewound<'a>(
 ) -> Result<Replayable<'a>, RunError> {
     let (whole, mut rewound) = match rewind_whole_requests(run, &settings.config) {
         Ok(found) => found,
-        // What cannot be rewound may still be a recording from its beginning, with other segments at the end.
+        // A trace that cannot be rewound may still begin with the program, and its final segments may be wrong.
         Err(error) => {
             return from_nothing(run).map_err(|late| match late {
                 RunError::Read(ReadError::BeginsLate { .. }) => RunError::Rewind(error),
@@ -89,7 +89,7 @@ fn from_nothing(run: &RecordedRun) -> Result<Replayable<'_>, RunError> {
     Ok(Replayable { run: Cow::Borrowed(run), inferred: requests(run)?, rewound: None })
 }
 
-/// Rewinds a trace that may begin in the middle of a request, which nothing does the rest of: then without that.
+/// Rewinds a trace. If the trace begins in the middle of a request, the entries of this request are left out.
 fn rewind_whole_requests<'a>(
     run: &'a RecordedRun,
     config: &AllocatorConfig,
@@ -114,8 +114,8 @@ fn rewind_whole_requests<'a>(
     Ok((Cow::Owned(whole), rewound))
 }
 
-/// How many entries at the beginning may be the end of a request. What an allocation does before it fails or takes new
-/// memory, such as waiting for streams, may lie before the trace; and a free that waits for nothing is two entries.
+/// How many entries at the beginning may be the end of a request. An allocation that fails or takes new memory has entries
+/// before, such as completed frees, which may be missing; and a free that waits for nothing has two entries.
 fn end_of_a_request(trace: &[TraceEntry]) -> usize {
     let count = |from: usize, actions: &[TraceAction]| {
         trace[from..].iter().take_while(|entry| actions.contains(&entry.action)).count()
@@ -131,7 +131,8 @@ fn end_of_a_request(trace: &[TraceEntry]) -> usize {
     }
 }
 
-/// Whether the entry hands out space that best fit would refuse it: so that was got for it, right before.
+/// Whether the entry allocates space that best fit would not choose. Then the memory was allocated for this request just
+/// before.
 fn takes_new_memory(entry: &TraceEntry, rewound: &Rewound, config: &AllocatorConfig) -> bool {
     let limit = config.max_split_size();
     let mut blocks = rewound.start.segments.iter().flat_map(|segment| &segment.blocks);
@@ -142,7 +143,7 @@ fn takes_new_memory(entry: &TraceEntry, rewound: &Rewound, config: &AllocatorCon
         })
 }
 
-/// The device that a recording was made on, as far as the recording shows it.
+/// The device of a recording, as far as the recording shows it.
 #[must_use]
 pub fn device_of(run: &RecordedRun, inferred: &Inferred) -> RecordedDevice {
     let failures = inferred.failures.iter().map(|failure| RecordedOom {

@@ -1,4 +1,4 @@
-//! A plan on its way through an allocator, as far as its caller lets it go.
+//! A prepared workload that runs through an allocator in parts.
 
 use blockyard_allocator::{AllocatorConfig, BackendAllocator};
 use blockyard_device::{Advance, DeviceMemory};
@@ -8,7 +8,7 @@ use crate::dispatch::{DispatchError, Dispatched, Dispatcher};
 use crate::runner::failure;
 use crate::{PreparedWorkload, RunError, StepResult};
 
-/// Feeds a [`PreparedWorkload`] to an allocator, and stops where its caller wants to look.
+/// Runs a [`PreparedWorkload`] through an allocator, and stops at any request that the caller names.
 #[derive(Debug)]
 pub struct Replayer<'a, D: DeviceMemory, S: EventSink> {
     plan: &'a PreparedWorkload,
@@ -17,21 +17,21 @@ pub struct Replayer<'a, D: DeviceMemory, S: EventSink> {
     skipped: u64,
 }
 
-/// A request that came to nothing.
+/// A request that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedRequest {
-    /// Which request, counted from 0.
+    /// The index of the request, counted from 0.
     pub request: usize,
-    /// Why: [`StepResult::OutOfMemory`] or [`StepResult::Refused`].
+    /// The result: [`StepResult::OutOfMemory`] or [`StepResult::Refused`].
     pub result: StepResult,
 }
 
 impl<'a, D: DeviceMemory + Advance, S: EventSink> Replayer<'a, D, S> {
-    /// A replayer before the first request of the plan.
+    /// A replayer before the first request.
     ///
     /// # Errors
     ///
-    /// [`RunError::Allocator`] when the device cannot have given what the plan begins with.
+    /// [`RunError::Allocator`] when the device cannot have allocated the memory that the workload begins with.
     pub fn new(
         plan: &'a PreparedWorkload,
         config: &AllocatorConfig,
@@ -52,13 +52,13 @@ impl<'a, D: DeviceMemory + Advance, S: EventSink> Replayer<'a, D, S> {
         Ok(Self { plan, dispatcher: Dispatcher::new(allocator, live), next: 0, skipped: 0 })
     }
 
-    /// Does the requests before `end`, or those up to and including the first that fails, which is returned.
+    /// Runs the requests before `end`, and stops after the first request that fails, which is returned.
     ///
-    /// The next call goes on behind the failed request.
+    /// The next call continues after the failed request.
     ///
     /// # Errors
     ///
-    /// [`RunError::Allocator`] when the device fails in another way than for want of memory.
+    /// [`RunError::Allocator`] when the device fails for another reason than a lack of memory.
     pub fn run_to(&mut self, end: usize) -> Result<Option<FailedRequest>, RunError> {
         let plan = self.plan;
         let requests = plan.requests.get(self.next..end.min(plan.requests.len())).unwrap_or_default();
@@ -77,28 +77,28 @@ impl<'a, D: DeviceMemory + Advance, S: EventSink> Replayer<'a, D, S> {
         Ok(None)
     }
 
-    /// The index of the request that is done next.
+    /// The index of the next request.
     #[must_use]
     pub fn next_request(&self) -> usize {
         self.next
     }
 
-    /// How many requests could not be done because an earlier one had failed.
+    /// How many requests were skipped because an earlier request had failed.
     #[must_use]
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// Limits the reserved bytes to a share of the device, as `torch.cuda.set_per_process_memory_fraction` does.
+    /// Limits reserved memory to a fraction of the device, as `torch.cuda.set_per_process_memory_fraction` does.
     ///
     /// # Errors
     ///
-    /// [`RunError::Allocator`] for a share outside of 0 to 1.
+    /// [`RunError::Allocator`] for a fraction below 0 or above 1.
     pub fn set_memory_fraction(&mut self, fraction: f64) -> Result<(), RunError> {
         self.dispatcher.allocator.set_memory_fraction(fraction).map_err(RunError::Allocator)
     }
 
-    /// The allocator's counters at this moment, as PyTorch reports them.
+    /// The statistics at this moment, as PyTorch reports them.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.dispatcher.allocator.stats()
@@ -109,13 +109,13 @@ impl<'a, D: DeviceMemory + Advance, S: EventSink> Replayer<'a, D, S> {
         self.dispatcher.allocator.reset_peak_stats();
     }
 
-    /// The allocator's own snapshot at this moment.
+    /// The snapshot of the allocator at this moment.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.dispatcher.allocator.snapshot()
     }
 
-    /// The receiver of events.
+    /// The sink of the events.
     pub fn sink_mut(&mut self) -> &mut S {
         self.dispatcher.allocator.sink_mut()
     }

@@ -1,9 +1,9 @@
-//! The memory that a program held when its trace begins, found by going back from the final segments.
+//! The memory of a program when its trace begins, found by going back from the final segments.
 //!
-//! Going back, an allocation takes a block away, a completed free brings one back as pending, and a requested free makes
-//! it allocated; segments and pages come and go the other way round. What is left at the first entry is what was there
-//! before. Free space needs no rewinding: free neighbors always merge, so it is what the blocks leave. Sizes of blocks are
-//! another matter, see `sizes`.
+//! Going back, an allocation removes a block, a completed free adds a pending block, and a requested free makes the block
+//! allocated. Segments and pages are added and removed in the same reversed way. The memory that is left at the first entry
+//! is the memory before the trace. Free blocks need no rewinding: free neighbors always merge, so that free blocks are the
+//! gaps between the others. The sizes of blocks are found in the module `sizes`.
 
 mod decide;
 mod geometry;
@@ -15,21 +15,22 @@ use blockyard_pytorch::RecordedRun;
 use blockyard_record::{BlockState, Bytes, Snapshot, TraceEntry};
 
 pub(crate) use decide::decide;
-pub use sizes::OpenSize;
+pub use sizes::SizeRange;
 
-/// What was there, and what of it is not certain.
+/// The memory before the trace, and what about it is not certain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rewound {
-    /// The segments and blocks before the first entry. Cached blocks show no requested size, since nothing tells it.
+    /// The segments and blocks before the first entry. Cached blocks have no requested size, because the trace does not
+    /// contain it.
     pub start: Snapshot,
-    /// Where the sizes of the blocks come from.
+    /// How the sizes of the blocks were found.
     pub sizes: SizeSources,
-    /// Blocks of which the trace alone does not tell the size, by ascending address.
-    pub open: Vec<OpenSize>,
+    /// Blocks whose size does not follow from the trace alone, by ascending address.
+    pub open: Vec<SizeRange>,
 }
 
 impl Rewound {
-    /// What was found, in sentences.
+    /// The result, in sentences.
     #[must_use]
     pub fn words(&self) -> Vec<String> {
         let blocks = || self.start.segments.iter().flat_map(|segment| &segment.blocks);
@@ -62,7 +63,7 @@ impl Rewound {
             let undecided = self.open.iter().filter(|open| !open.is_decided).take(3);
             let shown: Vec<String> = undecided
                 .map(|open| {
-                    let OpenSize { addr, size, least, most, .. } = open;
+                    let SizeRange { addr, size, least, most, .. } = open;
                     format!("{} bytes at {addr:#x} ({} to {})", size.get(), least.get(), most.get())
                 })
                 .collect();
@@ -77,44 +78,44 @@ impl Rewound {
     }
 }
 
-/// How many active blocks at the beginning have their size from where.
+/// How the sizes of active blocks at the beginning were found, as counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SizeSources {
-    /// The block is there at the end.
+    /// The block exists in the final segments.
     pub at_end: usize,
-    /// The rules leave one size: that of the rounded request, or all space up to the neighbor.
+    /// The rules leave one size: the rounded request, or all space up to the neighbor.
     pub by_rule: usize,
-    /// A later allocation begins where the block ends.
+    /// A later allocation begins at the end of the block.
     pub by_neighbor: usize,
     /// Later choices of best fit, or statistics, leave one size.
     pub by_consequence: usize,
-    /// Several sizes fit.
+    /// Several sizes are possible.
     pub open: usize,
 }
 
-/// Why the beginning of a trace could not be found.
+/// Why the memory before a trace could not be found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RewindError {
-    /// An entry does not fit what comes after it.
+    /// An entry does not fit the memory after it.
     #[error("entry {entry} ({what}) does not fit what comes after it: {why}")]
     Entry {
         /// The entry's index in the trace, counted from 0.
         entry: usize,
-        /// The entry in words.
+        /// The entry as text.
         what: String,
-        /// In what way.
+        /// Why it does not fit.
         why: &'static str,
     },
-    /// The final segments do not add up.
+    /// The final segments are not consistent.
     #[error("the block at {addr:#x} does not fit its segment")]
     Block {
-        /// Where the block starts.
+        /// The address of the block.
         addr: u64,
     },
 }
 
-/// Finds what was there when the trace begins; an empty snapshot for a trace that begins with the program.
+/// Finds the memory before the trace; an empty snapshot for a trace that begins with the program.
 ///
 /// # Errors
 ///
@@ -137,11 +138,11 @@ fn misfit(trace: &[TraceEntry], entry: usize, why: &'static str) -> RewindError 
     RewindError::Entry { entry, what, why }
 }
 
-/// A block that was in use.
+/// An active block before the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct BlockAtStart {
     requested: Bytes,
-    /// Its size, where the final segments show it.
+    /// The size, if the final segments show it.
     size: Option<Bytes>,
     is_pending: bool,
 }

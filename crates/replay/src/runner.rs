@@ -7,27 +7,27 @@ use blockyard_record::{
 };
 use blockyard_workload::{Request, TensorId, Workload};
 
-use crate::arrange::words;
 use crate::dispatch::{DispatchError, Dispatched, Dispatcher};
+use crate::notes::note_of;
 use crate::{RunError, RunSettings};
 
-/// What a request came to.
+/// The result of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepResult {
-    /// Memory at this address; 0 for a request of zero bytes.
+    /// Allocated at this address; 0 for a request of zero bytes.
     Allocated(DeviceAddr),
-    /// Done; there is nothing to return.
+    /// Done, without a value.
     Done,
-    /// No memory; the text is PyTorch's.
+    /// Out of memory; the text is PyTorch's.
     OutOfMemory(String),
-    /// Refused for the reason given; nothing changed.
+    /// Refused for the reason given. Nothing changed.
     Refused(String),
-    /// Not possible, since an earlier request failed.
+    /// Skipped, because an earlier request failed.
     Skipped(String),
 }
 
 impl StepResult {
-    /// The result as a recording writes it; `None` for requests that have none.
+    /// The result as a recorded run writes it; `None` for requests without a result.
     #[must_use]
     pub fn answer(&self) -> Option<Allocated> {
         match self {
@@ -38,7 +38,7 @@ impl StepResult {
     }
 }
 
-/// Feeds a workload to an allocator, one request at a time, and records the run.
+/// Runs a workload through an allocator, one request at a time, and records the run.
 #[derive(Debug)]
 pub struct Runner<'a, D: DeviceMemory> {
     dispatcher: Dispatcher<D, TraceRecorder>,
@@ -47,13 +47,13 @@ pub struct Runner<'a, D: DeviceMemory> {
     next_label: usize,
 }
 
-/// Records the run and, if asked, PyTorch's trace of it beside.
+/// Records the run and, if asked, PyTorch's trace of the run.
 #[derive(Debug)]
 pub struct TraceRecorder {
     recorder: Recorder,
     trace: Option<Vec<TraceEntry>>,
-    /// The block that the running step took.
-    handed_out: Option<BlockId>,
+    /// The block that the current step allocated.
+    allocated_block: Option<BlockId>,
 }
 
 impl EventSink for TraceRecorder {
@@ -62,7 +62,7 @@ impl EventSink for TraceRecorder {
             trace.extend(self.recorder.state().trace_entry(&event));
         }
         if let Event::Allocated { block, .. } = event {
-            self.handed_out = Some(block);
+            self.allocated_block = Some(block);
         }
         self.recorder.record(event);
     }
@@ -71,17 +71,18 @@ impl EventSink for TraceRecorder {
 impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
     /// A runner before the first request.
     pub fn new(device: D, settings: &RunSettings, workload: &'a Workload) -> Self {
-        let sink = TraceRecorder { recorder: recorder(settings, workload), trace: None, handed_out: None };
+        let sink =
+            TraceRecorder { recorder: recorder(settings, workload), trace: None, allocated_block: None };
         Self::over(BackendAllocator::new(device, settings.config.clone(), sink), Vec::new(), workload)
     }
 
-    /// A runner before the first request, with the memory of `start` there already; the device must have given it.
+    /// A runner before the first request that begins with the memory of `start`. The device must have allocated this memory.
     ///
     /// The allocated blocks of `start` are the workload's first tensors, by ascending address.
     ///
     /// # Errors
     ///
-    /// [`RunError::Recording`] and [`RunError::Allocator`] for memory that no allocator can hold like this.
+    /// [`RunError::Recording`] and [`RunError::Allocator`] for a snapshot that is not one of a valid allocator.
     pub fn beginning_with(
         device: D,
         settings: &RunSettings,
@@ -93,7 +94,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         }
         let mut recorder = recorder(settings, workload);
         recorder.begin_with(start)?;
-        let sink = TraceRecorder { recorder, trace: None, handed_out: None };
+        let sink = TraceRecorder { recorder, trace: None, allocated_block: None };
         let (allocator, live) =
             BackendAllocator::beginning_with(device, settings.config.clone(), sink, start)
                 .map_err(RunError::Allocator)?;
@@ -108,18 +109,18 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         Self { dispatcher: Dispatcher::new(allocator, live), workload, next: 0, next_label: 0 }
     }
 
-    /// Does the next request; `None` after the last one.
+    /// Runs the next request; `None` after the last request.
     ///
     /// # Errors
     ///
-    /// [`RunError::Allocator`] when the device fails in another way than for want of memory.
+    /// [`RunError::Allocator`] when the device fails for another reason than a lack of memory.
     pub fn step(&mut self) -> Result<Option<StepResult>, RunError> {
         let Some(request) = self.workload.requests().get(self.next).copied() else {
             return Ok(None);
         };
         self.set_labels();
         self.next += 1;
-        self.dispatcher.allocator.sink_mut().handed_out = None;
+        self.dispatcher.allocator.sink_mut().allocated_block = None;
         let result = self.perform(request)?;
         let outcome = match &result {
             StepResult::Allocated(_) | StepResult::Done => Outcome::Done,
@@ -131,39 +132,39 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         Ok(Some(result))
     }
 
-    /// The block that the last request took, if it did.
+    /// The block that the last request allocated, if it allocated one.
     #[must_use]
-    pub fn handed_out(&self) -> Option<BlockSnapshot> {
+    pub fn allocated_block(&self) -> Option<BlockSnapshot> {
         let sink = self.dispatcher.allocator.sink();
-        sink.recorder.state().block(sink.handed_out?)
+        sink.recorder.state().block(sink.allocated_block?)
     }
 
-    /// The counters of the allocator at this moment.
+    /// The statistics at this moment.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.dispatcher.allocator.stats()
     }
 
-    /// The allocator's own snapshot at this moment.
+    /// The snapshot of the allocator at this moment.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.dispatcher.allocator.snapshot()
     }
 
-    /// The allocator, to test its invariants.
+    /// The allocator, for tests of its invariants.
     #[must_use]
     pub fn allocator(&self) -> &BackendAllocator<D, TraceRecorder> {
         &self.dispatcher.allocator
     }
 
-    /// Puts blocks of the backend `cudaMallocAsync` where a recording has them ([`blockyard_pytorch::Inferred::placements`]).
+    /// Allocates at recorded addresses under `cudaMallocAsync` ([`blockyard_pytorch::Inferred::placements`]).
     #[must_use]
     pub fn with_placements(mut self, placements: &[Option<DeviceAddr>]) -> Self {
         self.dispatcher.allocator.place_as_recorded(placements.iter().copied());
         self
     }
 
-    /// Keeps PyTorch's trace too, which a recording can also tell afterwards ([`Recording::trace`]).
+    /// Keeps PyTorch's trace too. A recording can also make the trace later ([`Recording::trace`]).
     #[must_use]
     pub fn with_trace(mut self) -> Self {
         self.dispatcher.allocator.sink_mut().trace.get_or_insert_default();
@@ -176,7 +177,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         self.dispatcher.allocator.sink().trace.as_deref().unwrap_or_default()
     }
 
-    /// The recorder, which holds the state that the events so far add up to.
+    /// The recorder, which has the state after the events so far.
     #[must_use]
     pub fn recorder(&self) -> &Recorder {
         &self.dispatcher.allocator.sink().recorder
@@ -193,7 +194,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         Ok((sink.recorder.finish()?, sink.trace.unwrap_or_default()))
     }
 
-    /// Says what was refused, since no event tells of it.
+    /// The text for a refused request, which causes no event.
     fn refused(&self, request: Request, text: &str) -> String {
         match request {
             Request::Allocate { tensor, size, .. } => {
@@ -220,8 +221,8 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         if let Request::Allocate { tensor, .. } = request {
             recorder.name_next_allocation(self.workload.tensor_name(tensor).as_deref());
         }
-        // No event tells of memory pools and settings.
-        if let Some((title, sentence)) = words(self.workload, request) {
+        // Requests about memory pools and settings cause no event of their own.
+        if let Some((title, sentence)) = note_of(self.workload, request) {
             recorder.note(title, sentence);
         }
         match self.dispatcher.perform(&request, |number| self.workload.settings(number)) {
@@ -254,7 +255,7 @@ fn recorder(settings: &RunSettings, workload: &Workload) -> Recorder {
     recorder
 }
 
-// Want of memory and bad requests belong to the run; a device that fails ends it.
+// A lack of memory and a bad request are results of a step; a device that fails ends the run.
 pub(crate) fn failure(error: DispatchError) -> Result<StepResult, RunError> {
     let error = match error {
         DispatchError::RunSettings(error) => return Ok(StepResult::Refused(error.to_string())),

@@ -1,4 +1,4 @@
-//! Runs that keep no history: what a configuration comes to, at the speed of the allocator.
+//! Runs that record nothing and return only the statistics, at the speed of the allocator.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -10,25 +10,26 @@ use blockyard_workload::{Request, TensorId, Workload};
 
 use crate::{OnProgress, Progress, Replayer, RunError, StepResult, progress};
 
-/// What a run comes to.
+/// The statistics and counts of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// The allocator's counters at the end, as PyTorch reports them; peaks among them.
+    /// The statistics at the end, as PyTorch reports them, with peaks.
     pub stats: Stats,
-    /// Requests that failed for want of memory.
+    /// How many requests ran out of memory.
     pub out_of_memory: u64,
-    /// Requests that were refused without touching the allocator.
+    /// How many requests were refused before they changed anything.
     pub refused: u64,
-    /// Requests that could not be done because an earlier one had failed.
+    /// How many requests were skipped because an earlier request had failed.
     pub skipped: u64,
 }
 
-/// A workload made ready to run again and again.
+/// A workload that is prepared for many runs.
 ///
-/// Its tensors take turns on as few places as are in use at a time, so that a run touches little memory.
+/// Tensors share slots: there are only as many slots as tensors that are allocated at the same time, so that a run touches
+/// little memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PreparedWorkload {
-    // The tensors of these are places; `NOWHERE` for those that are not there.
+    // The tensor numbers of these requests are slots; `NOWHERE` for tensors that do not exist.
     pub(crate) requests: Vec<Request>,
     pub(crate) places: usize,
     settings: Vec<String>,
@@ -39,13 +40,13 @@ pub struct PreparedWorkload {
 const NOWHERE: TensorId = TensorId::new(u32::MAX);
 
 impl PreparedWorkload {
-    /// The plan of a workload.
+    /// Prepares a workload.
     #[must_use]
     pub fn new(workload: &Workload) -> Self {
         Self::beginning_with(workload, Snapshot::default())
     }
 
-    /// The plan of a workload before whose first request the memory of `start` is there already.
+    /// Prepares a workload that begins with the memory of `start`.
     ///
     /// The allocated blocks of `start` are the workload's first tensors, by ascending address.
     #[must_use]
@@ -71,13 +72,13 @@ impl PreparedWorkload {
         Self { placements, ..self }
     }
 
-    /// How many requests it has.
+    /// How many requests there are.
     #[must_use]
     pub fn len(&self) -> usize {
         self.requests.len()
     }
 
-    /// Whether it has none.
+    /// Whether there are no requests.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.requests.is_empty()
@@ -88,7 +89,7 @@ impl PreparedWorkload {
     }
 }
 
-/// Which tensor has which place.
+/// The slot of each tensor.
 #[derive(Default)]
 struct Places {
     of: HashMap<TensorId, TensorId>,
@@ -124,12 +125,12 @@ impl Places {
     }
 }
 
-/// Runs a plan and keeps nothing but its totals, which are those of the same run recorded.
+/// Runs a prepared workload and returns its totals, which equal those of a recorded run.
 ///
 /// # Errors
 ///
-/// [`RunError::Cancelled`] when `on_progress` breaks off, [`RunError::Allocator`] when the device fails in another way than
-/// for want of memory, or cannot have given what the plan begins with.
+/// [`RunError::Cancelled`] when `on_progress` cancels the run, [`RunError::Allocator`] when the device fails for another
+/// reason than a lack of memory, or cannot have allocated the memory that the workload begins with.
 pub fn totals<D: DeviceMemory + Advance>(
     plan: &PreparedWorkload,
     config: &AllocatorConfig,
@@ -142,7 +143,7 @@ pub fn totals<D: DeviceMemory + Advance>(
     })
 }
 
-/// Runs a plan under each of `configs`, on a device of its own each; the totals come in the same order.
+/// Runs a prepared workload with each of `configs`, each on a new device. The totals are in the order of `configs`.
 ///
 /// # Errors
 ///
@@ -162,7 +163,7 @@ pub fn sweep<D: DeviceMemory + Advance>(
     configs.iter().enumerate().map(run).collect()
 }
 
-/// Runs a plan, and tells `sink` every event and nothing else; `on_progress` is told how many requests are done.
+/// Runs a prepared workload and sends its events to `sink`. `on_progress` gets the number of requests that are done.
 ///
 /// # Errors
 ///

@@ -17,14 +17,14 @@ use crate::replayable::{Replayable, device_of, open};
 use crate::rewind::Rewound;
 use crate::{Comparison, OnProgress, Progress, RunError, RunSettings, Runner, StepResult, progress};
 
-/// A recorded run, replayed and compared.
+/// The replay of a recorded run, with the comparison.
 #[derive(Clone, Debug)]
 pub struct Verified {
     /// The requests of the recording.
     pub workload: Workload,
-    /// What our allocator did with them.
+    /// The run of our allocator.
     pub recording: Recording,
-    /// What is the same.
+    /// The comparison.
     pub comparison: Comparison,
 }
 
@@ -38,16 +38,16 @@ pub struct Verified {
 /// # Errors
 ///
 /// [`RunError::Config`] for settings that are not modeled, [`RunError::Read`] for recordings that cannot be replayed,
-/// [`RunError::Cancelled`] when `on_progress` breaks off.
+/// [`RunError::Cancelled`] when `on_progress` cancels the work.
 pub fn verify(run: &RecordedRun, on_progress: OnProgress) -> Result<Verified, RunError> {
     verify_on(run, AnyDevice::new, on_progress)
 }
 
-/// As [`verify`], on the device that `device_for` makes of the recorded one.
+/// As [`verify`], on the device that `device_for` returns for the recorded device.
 ///
 /// # Errors
 ///
-/// As [`verify`], and [`RunError::Allocator`] when the device fails in another way than for want of memory.
+/// As [`verify`], and [`RunError::Allocator`] when the device fails for another reason than a lack of memory.
 pub fn verify_on<D: DeviceMemory + Advance>(
     run: &RecordedRun,
     device_for: impl FnOnce(RecordedDevice) -> D,
@@ -64,10 +64,10 @@ pub fn verify_on<D: DeviceMemory + Advance>(
     let mut comparison = Comparison::default();
     comparison.notes.extend(rewound.as_ref().map(Rewound::words).into_iter().flatten());
     comparison.notes.extend(inferred.notes.iter().cloned());
-    // The driver's pool has neither a trace nor segments, and its blocks are put where the recording has them.
+    // The driver's pool has no trace and no segments, and its blocks get their recorded addresses.
     let is_native = settings.config.backend() == Backend::Native;
     if run.trace.is_some() && is_native {
-        // The headline comes first, its numbers follow at the end.
+        // The headline is the first count; its numbers are set at the end.
         comparison.counts.push(crate::Count { kind: "events".to_owned(), identical: 0, total: 0 });
     }
     let mut follower = Follower::new(run, &inferred, rewound.as_ref());
@@ -110,7 +110,7 @@ pub fn verify_on<D: DeviceMemory + Advance>(
     Ok(Verified { workload: inferred.workload, recording, comparison })
 }
 
-/// What is not compared under `backend:cudaMallocAsync`, and why.
+/// What is not compared under `backend:cudaMallocAsync`, and the reason.
 fn pool_note<D: DeviceMemory, S: EventSink>(allocator: &BackendAllocator<D, S>) -> Option<String> {
     let BackendAllocator::CudaMallocAsync(pool) = allocator else {
         return None;
@@ -123,17 +123,17 @@ fn pool_note<D: DeviceMemory, S: EventSink>(allocator: &BackendAllocator<D, S>) 
     ))
 }
 
-/// Follows the recording's own statistics along the replay.
+/// Compares the recorded statistics during the replay.
 struct Follower<'a> {
     run: &'a RecordedRun,
     inferred: &'a Inferred,
     expected: Vec<i64>,
-    // Operations whose statistics are folded into `expected`, and checkpoints that are compared.
+    // How many operations were added to `expected`, and how many checkpoints were compared.
     operations: usize,
     checkpoints: usize,
-    /// What statistics counted before the recording, where it begins late.
+    /// The counts before the recording, if the recording begins late.
     baseline: Option<StatsBaseline>,
-    // Whether blocks were put where the recording has them, so that comparing addresses would prove nothing.
+    // Whether blocks get their recorded addresses, so that a comparison of addresses would prove nothing.
     is_placed: bool,
 }
 
@@ -179,7 +179,7 @@ impl<'a> Follower<'a> {
                     (format!("line {}, allocation", operation.line), placed(expected), placed(&found))
                 });
             }
-            // Several requests may stand for one operation: its statistics hold after the last of them.
+            // One operation may be several requests. Its statistics are compared after the last of these requests.
             let is_last = self.inferred.operations.get(request + 1) != Some(&index);
             if is_last && has_stats(self.run) {
                 self.fold_until(index + 1);
@@ -189,7 +189,7 @@ impl<'a> Follower<'a> {
         self.reach(runner.trace().len(), &runner.stats(), Some(request), comparison);
     }
 
-    /// Compares at the checkpoints up to so many trace entries.
+    /// Compares the checkpoints up to so many trace entries.
     fn reach(&mut self, entries: usize, stats: &Stats, step: Option<usize>, comparison: &mut Comparison) {
         while let Some((label, at, expected)) = self.run.checkpoints.get(self.checkpoints) {
             if entries < *at {
@@ -298,7 +298,7 @@ fn compare_traces(
     }
 }
 
-/// Frees that complete together do so stream by stream, and PyTorch visits the streams in the order of a hash table.
+/// Frees that complete together complete stream by stream, and PyTorch takes the streams in the order of a hash table.
 /// Returns how many entries from `index` on are the same completions in another order.
 fn reordered_completions(expected: &[TraceEntry], found: &[TraceEntry], index: usize) -> Option<usize> {
     let run = |trace: &[TraceEntry]| {
@@ -321,7 +321,7 @@ fn entry_words(entry: Option<&TraceEntry>) -> String {
     )
 }
 
-/// The first block identity that no block of the beginning has.
+/// The first block id that no block of the beginning has.
 fn first_new_block(start: &Snapshot) -> BlockId {
     let blocks = start.segments.iter().flat_map(|segment| &segment.blocks);
     BlockId::new(blocks.map(|block| block.id.get() + 1).max().unwrap_or(0))
@@ -345,7 +345,7 @@ fn compare_segments(
         let right = ours.map(|segment| segment.blocks.as_slice()).unwrap_or_default();
         for place in 0..left.len().max(right.len()) {
             let (left, right) = (left.get(place), right.get(place));
-            // Last handed out before the recording, for nobody knows what.
+            // The block was last allocated before the recording, so that its requested size is not known.
             let is_old = right.is_some_and(|block| {
                 block.state == BlockState::Inactive && block.requested.is_zero() && block.id < first_new
             });
@@ -366,7 +366,7 @@ fn compare_segments(
     }
 }
 
-// Every fact that is compared stands in the words, so that equal words are equal facts.
+// The text contains every compared fact, so that equal texts are equal facts.
 
 fn recorded_segment_words(segment: &RecordedSegment) -> String {
     let RecordedSegment { addr, size, stream, pool_id, pool, is_expandable, sums, .. } = segment;

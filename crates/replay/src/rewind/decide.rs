@@ -1,4 +1,4 @@
-//! Sizes that only a replay decides: best fit passes a free block by because it is too small, and statistics count bytes.
+//! Sizes that only a replay can decide: best fit skips a free block that is too small, and statistics count bytes.
 
 use std::ops::ControlFlow;
 
@@ -7,13 +7,13 @@ use blockyard_device::AnyDevice;
 use blockyard_pytorch::{RecordedRun, StatChange, requests_after, stat_index};
 use blockyard_record::{BlockState, Bytes, Snapshot, TraceAction, TraceEntry};
 
-use super::{OpenSize, Rewound};
+use super::{Rewound, SizeRange};
 use crate::{OnProgress, Progress, RunError, RunSettings, Runner, device_of, progress};
 
-/// Each attempt fixes one size at least; more than this many would take longer than they are worth.
+/// Each attempt decides at least one size. More attempts would take too long.
 const MOST_ATTEMPTS: usize = 256;
 
-/// Replays the trace until the open sizes agree with all of it, as far as that can be had.
+/// Replays the trace and changes open sizes until the replay agrees with the trace, as far as possible.
 pub(crate) fn decide(
     run: &RecordedRun,
     settings: &RunSettings,
@@ -34,7 +34,7 @@ pub(crate) fn decide(
     Ok(rewound)
 }
 
-/// A block that must be larger than it was taken for.
+/// A block that must be larger than assumed.
 #[derive(Clone, Copy, Debug)]
 struct Change {
     open: usize,
@@ -44,7 +44,7 @@ struct Change {
 }
 
 impl Rewound {
-    /// Changes a size; says whether the block can be that large.
+    /// Changes a size. Returns whether the block can be so large.
     fn enlarge(&mut self, change: Change) -> bool {
         let Some(open) = self.open.get_mut(change.open) else { return false };
         let size = open.size.saturating_add(change.by);
@@ -67,14 +67,14 @@ impl Rewound {
         true
     }
 
-    /// The blocks that are still allocated after so many entries.
+    /// The open blocks that are still allocated after so many entries.
     fn open_at(&self, entries: usize) -> impl Iterator<Item = usize> {
         let live = self.open.iter().enumerate().filter(move |(_, open)| open.freed >= entries);
         live.map(|(index, _)| index)
     }
 }
 
-/// One replay, up to the first thing that a size explains; `None` when there is none.
+/// One replay, up to the first difference that a size explains; `None` if there is no such difference.
 fn attempt(
     run: &RecordedRun,
     settings: &RunSettings,
@@ -104,7 +104,7 @@ fn attempt(
         if let Some(change) = check_snapshots(rewound, expected, found, compared) {
             return Ok(Some(change));
         }
-        // Completions in another order are no difference.
+        // Frees that complete in another order are no difference.
         if let Some(place) = differing.filter(|place| found[*place].action != TraceAction::FreeCompleted) {
             let snapshot = runner.snapshot();
             return Ok(passed_by(rewound, &found[place], place, &snapshot, settings));
@@ -120,7 +120,7 @@ fn attempt(
     Ok(None)
 }
 
-/// A snapshot notes how many bytes are in use.
+/// The entry of a snapshot has the number of active bytes.
 fn check_snapshots(
     rewound: &mut Rewound,
     expected: &[TraceEntry],
@@ -150,7 +150,7 @@ fn passed_by(
         return None;
     }
     let ends_there =
-        |open: &OpenSize| open.freed >= place && open.addr.saturating_add(open.size.get()) == found.addr;
+        |open: &SizeRange| open.freed >= place && open.addr.saturating_add(open.size.get()) == found.addr;
     let open = rewound.open.iter().position(ends_there)?;
     let blocks = after.segments.iter().map(|segment| &segment.blocks);
     let (blocks, index) = blocks.into_iter().find_map(|blocks| {
@@ -163,7 +163,7 @@ fn passed_by(
     Some(Change { open, by: too_much + size::MIN_BLOCK_SIZE, decides: false, is_guess: false })
 }
 
-/// What the statistics at checkpoints say about sizes: bytes in callers' hands, and bytes given back between two of them.
+/// What the statistics at checkpoints say about sizes: allocated bytes, and bytes freed between two checkpoints.
 struct Accounts<'a> {
     run: &'a RecordedRun,
     next: usize,
@@ -178,7 +178,7 @@ impl<'a> Accounts<'a> {
         Self { run, next: 0, before: None, keys: current.zip(freed).map(|(current, freed)| [current, freed]) }
     }
 
-    /// Whether no checkpoint can say anything about blocks that are gone after so many entries.
+    /// Whether no further checkpoint depends on blocks that are freed within so many entries.
     fn are_done(&self, until: usize) -> bool {
         self.before.is_some_and(|(at, ..)| at > until) || self.next >= self.run.checkpoints.len()
     }
@@ -217,7 +217,8 @@ fn value(values: &[StatChange], key: usize) -> Option<i64> {
     values.iter().find(|change| change.key == key).map(|change| change.value)
 }
 
-/// Sizes are taken as small as they can be: if nothing is missing, all are right; else the first that can be larger is.
+/// Each block has its smallest possible size at first. If no bytes are missing, all sizes are right. Otherwise the first
+/// block that can be larger gets the missing bytes.
 fn explain_missing(rewound: &mut Rewound, among: &[usize], missing: i64) -> Option<Change> {
     let missing = Bytes::new(u64::try_from(missing).ok()?);
     if missing.is_zero() {

@@ -1,4 +1,4 @@
-//! Where segments, pages and blocks were, going back entry by entry.
+//! Segments, pages and blocks before the trace, found by going back entry by entry.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,17 @@ use blockyard_record::{BlockState, Bytes, PoolId, PoolKind, StreamId, TraceActio
 
 use super::{BlockAtStart, RewindError, misfit};
 
-/// The only size of segments of the small pool, which no segment of the large pool has.
+/// All segments of the small pool have this size, and no segment of the large pool has it.
 const SMALL_SEGMENT: Bytes = blockyard_allocator::size::SMALL_SEGMENT_SIZE;
 
-/// What is left at the first entry.
+/// The memory before the first entry.
 #[derive(Debug, Default)]
 pub(super) struct MemoryAtStart {
-    /// Segments that the driver gave whole, by address.
+    /// Segments that are not expandable, by address.
     pub(super) segments: BTreeMap<u64, SegmentAtStart>,
-    /// Memory of expandable segments, by address, in pieces that touch only where their streams differ.
+    /// Mapped memory of expandable segments, by address. Adjacent pieces have different streams.
     pub(super) pages: BTreeMap<u64, ExpandableAtStart>,
-    /// Blocks in use, by address.
+    /// Active blocks, by address.
     pub(super) blocks: BTreeMap<u64, BlockAtStart>,
 }
 
@@ -108,7 +108,7 @@ fn undo(at_start: &mut MemoryAtStart, entry: &TraceEntry) -> Result<(), &'static
             }
         }
         TraceAction::SegmentFree => {
-            // Which private pool a segment belonged to is told only at the end.
+            // Only the final segments show which private pool a segment belonged to.
             let pool = if size == SMALL_SEGMENT { PoolKind::Small } else { PoolKind::Large };
             let whole = SegmentAtStart { size, stream, pool, pool_id: PoolId::DEFAULT };
             if at_start.segments.insert(addr, whole).is_some() || at_start.has_blocks_in(addr, size) {
@@ -135,7 +135,7 @@ fn undo(at_start: &mut MemoryAtStart, entry: &TraceEntry) -> Result<(), &'static
 }
 
 impl MemoryAtStart {
-    /// Adds memory, joined with that of the same stream on both sides.
+    /// Adds mapped memory, and joins it with adjacent memory of the same stream.
     fn add_pages(&mut self, addr: u64, pages: ExpandableAtStart) {
         let ExpandableAtStart { mut size, stream } = pages;
         let mut start = addr;
@@ -155,7 +155,7 @@ impl MemoryAtStart {
         self.pages.insert(start, ExpandableAtStart { size, stream });
     }
 
-    /// Takes memory away, out of the middle of a piece if need be; says whether all of it was there.
+    /// Removes mapped memory, also from the middle of a piece. Returns whether all of it was mapped.
     fn remove_pages(&mut self, addr: u64, size: Bytes) -> bool {
         let end = addr.saturating_add(size.get());
         let Some((base, pages)) = self.pages.range(..=addr).next_back().map(|(base, pages)| (*base, *pages))

@@ -1,4 +1,4 @@
-//! Which memory belonged to which segment: for expandable ones, where their addresses begin and how far they go.
+//! Which memory belonged to which segment. For expandable segments: the first address and the size of the reserved range.
 
 use blockyard_allocator::{AllocatorConfig, size};
 use blockyard_pytorch::RecordedSegment;
@@ -6,7 +6,7 @@ use blockyard_record::{Bytes, PoolId, PoolKind, StreamId, TraceAction, TraceEntr
 
 use super::geometry::{ExpandableAtStart, MemoryAtStart};
 
-/// A segment and its memory.
+/// A segment and its mapped memory.
 #[derive(Clone, Debug)]
 pub(super) struct Region {
     pub(super) addr: u64,
@@ -15,7 +15,7 @@ pub(super) struct Region {
     pub(super) pool: PoolKind,
     pub(super) pool_id: PoolId,
     pub(super) is_expandable: bool,
-    /// Where it has memory, by ascending address.
+    /// The mapped runs, by ascending address.
     pub(super) runs: Vec<(u64, Bytes)>,
 }
 
@@ -42,7 +42,7 @@ pub(super) fn layout(
     find_bases(&mut ranges, trace, config, &reach);
     regions.extend(ranges);
     regions.sort_by_key(|region| region.addr);
-    // The address where a range begins is a guess where its first pages have no memory: its end must not run into others.
+    // If the first pages of a range are not mapped, its start is a guess. The end of the range must not overlap others.
     for index in 1..regions.len() {
         let next = regions[index].addr;
         let region = &mut regions[index - 1];
@@ -53,7 +53,7 @@ pub(super) fn layout(
     regions
 }
 
-/// Memory of one stream and kind within the reach of one range.
+/// Mapped memory of one stream and pool within one range.
 fn grouped(
     at_start: &MemoryAtStart,
     segments: &[RecordedSegment],
@@ -88,7 +88,7 @@ fn grouped(
     ranges
 }
 
-/// The expandable segment at the end that has some of these addresses.
+/// The final expandable segment that overlaps these addresses.
 fn segment_over(segments: &[RecordedSegment], addr: u64, size: Bytes) -> Option<&RecordedSegment> {
     let end = addr.saturating_add(size.get());
     segments.iter().find(|segment| {
@@ -96,7 +96,7 @@ fn segment_over(segments: &[RecordedSegment], addr: u64, size: Bytes) -> Option<
     })
 }
 
-/// The kind of the requests that pages serve: as at the end, else by a block that lives there, else by the size of pages.
+/// The pool of the pages: from the final segments, or else from a block in the pages, or else from the size of the pages.
 fn pool_of(
     at_start: &MemoryAtStart,
     at_end: Option<&RecordedSegment>,
@@ -114,8 +114,8 @@ fn pool_of(
     }
 }
 
-/// Pages that get memory later, below all that have some, show that their range begins there: as long as it lives, and unless
-/// they lie in a range that was new.
+/// Finds the start of ranges: pages that are mapped later and below all mapped pages of a range belong to the range, as long
+/// as the range exists and the pages are not in a new range.
 fn find_bases(
     ranges: &mut [Region],
     trace: &[TraceEntry],
@@ -124,7 +124,7 @@ fn find_bases(
 ) {
     let sums = ranges.iter().map(|range| range.runs.iter().map(|(_, size)| *size).sum());
     let mut mapped: Vec<Bytes> = sums.collect();
-    // Ranges that are not among the old ones: where they begin and how much memory they have.
+    // Ranges that were reserved during the trace: first address, stream, and how much is mapped.
     let mut new: Vec<(u64, StreamId, Bytes)> = Vec::new();
     let mut ends = vec![u64::MAX; ranges.len()];
     let page = size::page_size(PoolKind::Large, config).get();
@@ -164,7 +164,7 @@ fn find_bases(
             change(&mut mapped[index]);
         } else if is_map {
             new.push((entry.addr, entry.stream, entry.size));
-            // Where its own first pages have no memory, an old range seems to go further than it does.
+            // If the first pages of an old range are not mapped, the range seems to end later than it does.
             for (end, range) in ends.iter_mut().zip(&*ranges).filter(|(_, range)| range.addr < entry.addr) {
                 *end = (*end).min(entry.addr).max(range.addr.saturating_add(1));
             }
@@ -176,7 +176,7 @@ fn find_bases(
     }
 }
 
-/// The memory of a region and what lies between, by ascending address: address, size, and whether it has memory.
+/// The mapped and unmapped pieces of a region, by ascending address: address, size, and whether the piece is mapped.
 pub(super) fn pieces(region: &Region) -> Vec<(u64, Bytes, bool)> {
     let mut pieces = Vec::new();
     let mut end = region.addr;

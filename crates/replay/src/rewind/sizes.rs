@@ -1,10 +1,10 @@
-//! The sizes of blocks that were there before the first entry.
+//! The sizes of blocks that existed before the first entry.
 //!
-//! A trace tells what was asked for, not how large the block is. A block that lives to the end shows its size there. Most
-//! others have the rounded size, since what was more was split off. A block of the large pool may be up to 1 MiB larger,
-//! where splitting was not worth it; as free blocks of that pool are always larger than 1 MiB, less space than that up to
-//! the next block in use belongs to the block. What remains open is decided by the first allocation that begins where the
-//! block ends.
+//! A trace contains requested sizes, not sizes of blocks. A block that exists at the end has its size in the final segments.
+//! Most other blocks have the rounded size of the request, because the remainder was split off. A block of the large pool may
+//! be up to 1 MiB larger, because smaller remainders are not split off. Free blocks of the large pool are always larger than
+//! 1 MiB, so that a gap of at most 1 MiB up to the next active block belongs to the block. Sizes that are still open are
+//! decided by the first allocation that begins at the end of the block.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,28 +18,28 @@ use super::geometry::MemoryAtStart;
 use super::ranges::{Region, pieces};
 use super::{BlockAtStart, RewindError, Rewound, SizeSources};
 
-/// A block that was there before the first entry and of which several sizes fit.
+/// A block that existed before the first entry, and that may have several sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OpenSize {
-    /// Where it starts.
+pub struct SizeRange {
+    /// The address of the first byte.
     pub addr: u64,
-    /// The size that it is taken to have.
+    /// The assumed size.
     pub size: Bytes,
-    /// The smallest size that it can have: the rounded request.
+    /// The smallest possible size: the rounded request.
     pub least: Bytes,
-    /// The largest size that it can have.
+    /// The largest possible size.
     pub most: Bytes,
     /// Whether later events leave only this size.
     pub is_decided: bool,
-    /// Whether it was made larger for the sake of a sum to which several blocks contribute.
+    /// Whether the size was increased to match a sum over several blocks.
     pub(crate) is_guess: bool,
-    /// The entry that asks for its free; the trace's length if none does.
+    /// The entry that requests the free of the block; the length of the trace if there is none.
     pub(crate) freed: usize,
-    /// The entry that completes its free.
+    /// The entry that completes the free of the block.
     pub(crate) gone: usize,
 }
 
-/// What a block's size is, before later allocations are asked.
+/// What is known about a block's size before later allocations are considered.
 enum FoundSize {
     AtEnd(Bytes),
     ByRule(Bytes),
@@ -54,7 +54,7 @@ pub(super) fn resolve(
 ) -> Result<Rewound, RewindError> {
     let mut sources = SizeSources::default();
     let mut sizes: BTreeMap<u64, Bytes> = BTreeMap::new();
-    let mut open: BTreeMap<u64, OpenSize> = BTreeMap::new();
+    let mut open: BTreeMap<u64, SizeRange> = BTreeMap::new();
     for region in regions {
         for (addr, old, room) in blocks_in(at_start, region)? {
             let size = match size_of(addr, old, room, region, config) {
@@ -70,7 +70,7 @@ pub(super) fn resolve(
                     let (freed, gone) = (if old.is_pending { 0 } else { trace.len() }, trace.len());
                     open.insert(
                         addr,
-                        OpenSize {
+                        SizeRange {
                             addr,
                             size: least,
                             least,
@@ -88,7 +88,7 @@ pub(super) fn resolve(
             sizes.insert(addr, size);
         }
     }
-    ask_allocations(at_start, trace, &mut open);
+    decide_by_allocations(at_start, trace, &mut open);
     for found in open.values() {
         sizes.insert(found.addr, found.size);
         sources.by_neighbor += usize::from(found.is_decided);
@@ -115,7 +115,7 @@ fn block_outside(at_start: &MemoryAtStart, sizes: &BTreeMap<u64, Bytes>) -> Opti
     at_start.blocks.keys().find(|addr| !sizes.contains_key(*addr)).copied()
 }
 
-/// The blocks in use of a region, each with the space up to the next one or the end of its memory.
+/// The active blocks of a region, each with the space up to the next active block or the end of the mapped run.
 fn blocks_in(
     at_start: &MemoryAtStart,
     region: &Region,
@@ -146,7 +146,7 @@ fn size_of(
     if let Some(size) = old.size {
         return (size <= room).then_some(FoundSize::AtEnd(size));
     }
-    // A rounding that was set after the block was handed out may give more than there is room for.
+    // If a rounding setting was changed after the allocation, the rounded size may exceed the space.
     let rounded = size::rounded(old.requested.min(room), config);
     let plain = Bytes::new(old.requested.get().max(1).checked_next_multiple_of(512)?);
     let least = if rounded <= room { rounded } else { plain };
@@ -164,14 +164,18 @@ fn size_of(
     if remainder <= size::SMALL_SIZE {
         return Some(FoundSize::ByRule(room));
     }
-    // What it leaves free is more than 1 MiB as well.
+    // The free block after it is larger than 1 MiB too.
     let smallest_free = size::SMALL_SIZE + size::MIN_BLOCK_SIZE;
     let most = least + size::SMALL_SIZE.min(remainder - smallest_free);
     Some(if most > least { FoundSize::Open { least, most } } else { FoundSize::ByRule(least) })
 }
 
-/// The first allocation in the free space behind a block begins where the block ends.
-fn ask_allocations(at_start: &MemoryAtStart, trace: &[TraceEntry], open: &mut BTreeMap<u64, OpenSize>) {
+/// The first allocation in the free space after a block begins at the end of the block.
+fn decide_by_allocations(
+    at_start: &MemoryAtStart,
+    trace: &[TraceEntry],
+    open: &mut BTreeMap<u64, SizeRange>,
+) {
     let mut watched: BTreeSet<u64> = open.keys().copied().collect();
     let mut active: BTreeSet<u64> = at_start.blocks.keys().copied().collect();
     for (index, entry) in trace.iter().enumerate() {
@@ -209,7 +213,7 @@ fn ask_allocations(at_start: &MemoryAtStart, trace: &[TraceEntry], open: &mut BT
     }
 }
 
-/// The segment with its blocks; free space between them is one block each.
+/// The segment with its blocks. Each gap is one free block.
 fn segment(
     id: SegmentId,
     region: &Region,

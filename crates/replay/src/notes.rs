@@ -1,10 +1,10 @@
-//! Requests about memory pools and settings, in words: no event of an allocator tells of them.
+//! Notes for requests about memory pools and settings, which cause no event of their own.
 
 use blockyard_record::PoolId;
 use blockyard_workload::{Request, Workload};
 
-/// The request as a workload writes it, and what it does; nothing for requests that events tell of.
-pub(crate) fn words(workload: &Workload, request: Request) -> Option<(String, String)> {
+/// The request as a workload writes it, and what it does; `None` for requests whose events show what they are.
+pub(crate) fn note_of(workload: &Workload, request: Request) -> Option<(String, String)> {
     let name = |pool: PoolId| workload.pool_name(pool).map_or_else(|| pool.to_string(), ToOwned::to_owned);
     Some(match request {
         Request::CreatePool { pool, never_splits, serves_on_oom } => {
@@ -28,7 +28,7 @@ pub(crate) fn words(workload: &Workload, request: Request) -> Option<(String, St
             format!("leave {}", name(pool)),
             format!("what follows does not come from the memory pool {} any more", name(pool)),
         ),
-        // Its events tell what it gives back.
+        // The events show what is released.
         Request::DestroyPool { pool } => (format!("destroy {}", name(pool)), String::new()),
         Request::Set { settings } => {
             let text = workload.settings(settings).unwrap_or_default();
