@@ -330,6 +330,12 @@ impl CudaDevice {
         self.origins.borrow().clone()
     }
 
+    /// How many allocations there were so far.
+    #[must_use]
+    pub fn origins_count(&self) -> u32 {
+        u32::try_from(self.origins.borrow().len()).unwrap_or(u32::MAX)
+    }
+
     /// The source line of each of the recording's steps.
     #[must_use]
     pub fn step_lines(&self) -> Vec<u32> {

@@ -4,9 +4,13 @@ pub(crate) mod copy;
 pub(crate) mod creation;
 mod einsum;
 mod exact;
+pub(crate) mod index;
 pub(crate) mod join;
+pub(crate) mod loss;
 pub(crate) mod matmul;
+pub(crate) mod norm;
 pub(crate) mod pointwise;
+pub(crate) mod pool;
 pub(crate) mod reduce;
 pub(crate) mod sort;
 pub(crate) mod unary;
@@ -24,6 +28,11 @@ pub(crate) const TABLES: &[&[Entry]] = &[
     unary::ACTIVATIONS,
     unary::OTHERS,
     join::TABLE,
+    sort::TABLE,
+    index::TABLE,
+    loss::TABLE,
+    norm::TABLE,
+    pool::TABLE,
     reduce::TABLE,
     matmul::TABLE,
     views::TABLE,

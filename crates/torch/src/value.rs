@@ -144,6 +144,7 @@ macro_rules! into_value {
 }
 
 into_value! {
+    i32, value => Value::Scalar(Scalar::Int(i64::from(value)));
     Tensor, tensor => Value::Tensor(tensor);
     &Tensor, tensor => Value::Tensor(tensor.clone());
     bool, value => Value::Scalar(Scalar::Bool(value));

@@ -80,7 +80,11 @@ fn gemm(a: &Tensor, b: &Tensor, library: Option<Library>) -> Result<()> {
     }
     let first = prepare(a)?;
     let second = prepare(b)?;
-    take(library.unwrap_or(Library::Cublas), a.device())?;
+    // cuBLASLt's handle is cuBLAS's, so that its workspace comes first.
+    take(Library::Cublas, a.device())?;
+    if let Some(library) = library {
+        take(library, a.device())?;
+    }
     drop(second);
     drop(first);
     Ok(())

@@ -9,7 +9,7 @@ use crate::schema::Args;
 use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor, Value};
 
 use super::copy::{self, empty_strided};
-use super::creation::{self, host_scalar, wrapped, zeros_like};
+use super::creation::{self, wrapped, zeros_like};
 use super::exact::{self, Function};
 use super::unary;
 use super::views::first;
@@ -181,7 +181,13 @@ static DIV: Binary = Binary {
         let divisor = ctx.saved(0)?;
         let other = if ctx.wants(1) {
             let dividend = ctx.saved(1)?;
-            Some(mul(&unary::neg(grad)?, &div(&div(&dividend, &divisor)?, &divisor)?)?)
+            // C++ evaluates the right factor first, and temporaries last to the end of the expression.
+            let quotient = div(&dividend, &divisor)?;
+            let quotient = (div(&quotient, &divisor)?, quotient);
+            let negative = unary::neg(grad)?;
+            let result = mul(&negative, &quotient.0)?;
+            drop(negative);
+            Some(result)
         } else {
             None
         };
@@ -573,7 +579,7 @@ fn record_clamp(
 
 /// `clamp_backward`: `where(self within bounds, grad, 0)`.
 fn clamp_backward(grad: &Tensor, own: &Tensor, low: Option<Scalar>, high: Option<Scalar>) -> Result<Tensor> {
-    let zero = host_scalar(Scalar::Int(0), grad.dtype());
+    let zero = creation::zeros(&[], grad.dtype(), grad.device())?;
     match (low, high) {
         (Some(low), Some(high)) => {
             let within = logical_and_in_place(&ge(own, &wrapped(low))?, &le(own, &wrapped(high))?)?;

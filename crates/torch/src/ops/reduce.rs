@@ -339,8 +339,10 @@ fn variance(
         let result = ctx.saved(1)?;
         // (grad / (result * 2)).masked_fill_(result == 0, 0)
         let grad_var = {
-            let quotient = div(grad, &mul(&result, &wrapped(Scalar::Int(2)))?)?;
-            fill_where_zero(&quotient, &result)?;
+            let double = mul(&result, &wrapped(Scalar::Int(2)))?;
+            let quotient = div(grad, &double)?;
+            let mask = fill_where_zero(&quotient, &result)?;
+            drop(mask);
             quotient
         };
         Ok(vec![Some(var_backward(&grad_var, &own, &mask, has_dims, correction, keeps)?)])
@@ -348,11 +350,11 @@ fn variance(
     Ok(output)
 }
 
-fn fill_where_zero(tensor: &Tensor, zero: &Tensor) -> Result<()> {
+/// `masked_fill_(zero == 0, 0)`; the mask lasts to the end of the caller's expression.
+fn fill_where_zero(tensor: &Tensor, zero: &Tensor) -> Result<Tensor> {
     let mask = eq(zero, &wrapped(Scalar::Int(0)))?;
     pointwise::change_in_place(tensor)?;
-    drop(mask);
-    Ok(())
+    Ok(mask)
 }
 
 fn var_backward(
@@ -366,14 +368,16 @@ fn var_backward(
     let count = reduced_count(&own.shape(), mask) as f64;
     let factor = 2.0 / (count - correction);
     if own.dim() == 0 || !has_dims {
+        let center = mean(own, None, false, None)?;
+        let centered = sub(own, &center)?;
         let scaled = scale(grad, factor)?;
-        let centered = sub(own, &mean(own, None, false, None)?)?;
         return mul(&scaled, &centered);
     }
     let grad = restore(grad, mask, keeps || own.dim() <= 1)?;
     let dims = dims_of(mask);
+    let center = mean(own, Some(&dims), true, None)?;
+    let centered = sub(own, &center)?;
     let scaled = scale(&grad, factor)?;
-    let centered = sub(own, &mean(own, Some(&dims), true, None)?)?;
     mul(&scaled, &centered)
 }
 
@@ -572,7 +576,7 @@ fn norm_backward(grad: &Tensor, own: &Tensor, norm: &Tensor, order: f64) -> Resu
     if (order - 2.0).abs() < f64::EPSILON {
         // grad * (self / norm).masked_fill_(norm == 0, 0)
         let ratio = div(own, norm)?;
-        fill_where_zero(&ratio, norm)?;
+        let _mask = fill_where_zero(&ratio, norm)?;
         return mul(grad, &ratio);
     }
     session().mark_estimated("LinalgVectorNormBackward0", "norms of this order were not recorded");

@@ -1,10 +1,326 @@
-//! Sorting, and what CUB takes for it.
+//! Sorting, scans and their like, with the memory that CUB takes for them.
 
-use crate::{Device, Dtype, Result, Tensor};
+use std::rc::Rc;
 
-use super::creation::empty;
+use crate::autocast::Cast;
+use crate::autograd::{GradModeGuard, Save, record};
+use crate::memory::Category;
+use crate::registry::{Entry, op};
+use crate::schema::Args;
+use crate::{Device, Dtype, MemoryFormat, Result, Storage, Tensor, Value, session};
 
-/// `randperm` on a GPU.
-pub(crate) fn randperm(count: i64, dtype: Dtype, device: Device) -> Result<Tensor> {
-    empty(&[count], dtype, device)
+use super::copy::contiguous;
+use super::creation::{empty, empty_like, empty_like_as};
+use super::views::{first, wrap};
+use super::{reduce, views};
+
+pub(crate) fn temporary(device: Device, bytes: u64) -> Result<Rc<Storage>> {
+    Storage::new(device, bytes, Category::Workspace)
 }
+
+const fn aligned(bytes: u64) -> u64 {
+    bytes.div_ceil(256) * 256
+}
+
+/// Bytes of CUB's radix sort over keys and values of these sizes, comparing so many bits.
+pub(crate) fn radix_sort_bytes(count: u64, key: u64, value: u64, bits: u64) -> u64 {
+    const PORTION: u64 = 1 << 28;
+    let single = if key.max(value) == 8 { 256 * 9 } else { 256 * 19 };
+    if count <= single {
+        return 1;
+    }
+    let tile = match (key, value) {
+        (8, 8) => 4608,
+        (2, 8) => 5632,
+        (8, 0) => 5760,
+        _ => 5376,
+    };
+    let passes = bits.div_ceil(8);
+    let portions = count.div_ceil(PORTION);
+    let blocks = count.min(PORTION).div_ceil(tile);
+    let mut total = aligned(portions * passes * 256 * 8) + aligned(blocks * 256 * 4) + aligned(portions * passes * 4);
+    if passes > 1 {
+        total += aligned(count * key) + aligned(count * value);
+    }
+    total + 255
+}
+
+/// Bytes of CUB's scan over values of this type.
+pub(crate) fn scan_bytes(count: u64, dtype: Dtype) -> u64 {
+    let states = |tile: u64| count.max(1).div_ceil(tile) + 32;
+    if dtype.is_reduced_float() {
+        let states = states(128 * 15);
+        return aligned(4 * states) + 2 * aligned(2 * states) + 256 + 255;
+    }
+    let (tile, width) = if dtype.size() == 8 { (128 * 7, 16) } else { (128 * 15, 8) };
+    aligned(states(tile) * width) + 256 + 255
+}
+
+/// `randperm` on a GPU: random keys are sorted, with as many bits as make equal ones unlikely.
+pub(crate) fn randperm(count: i64, dtype: Dtype, device: Device) -> Result<Tensor> {
+    let result = empty(&[count], dtype, device)?;
+    let n = count.max(0) as u64;
+    if n == 0 {
+        return Ok(result);
+    }
+    let real = count as f64;
+    let threshold = 0.9_f64.ln() * 12.0;
+    let bits = ((real - (6.0 * real * real + 1.0) / threshold).log2().ceil() as u64).min(64);
+    drop(temporary(device, 8)?);
+    let range = temporary(device, n * dtype.size())?;
+    let key = if bits <= 32 { 4 } else { 8 };
+    let keys = temporary(device, n * key)?;
+    let keys_out = temporary(device, n * key)?;
+    drop(temporary(device, radix_sort_bytes(n, key, dtype.size(), bits))?);
+    drop(keys_out);
+    drop(keys);
+    drop(range);
+    Ok(result)
+}
+
+/// `sort`: values and indices.
+pub(crate) fn sort(tensor: &Tensor, dim: i64) -> Result<(Tensor, Tensor)> {
+    let at = wrap(dim, tensor.dim())?;
+    let length = tensor.size(at as i64).max(1) as u64;
+    let values = empty_like(tensor)?;
+    let indices = empty_like_as(tensor, Dtype::I64, MemoryFormat::Preserve)?;
+    let count = tensor.numel().max(0) as u64;
+    let device = tensor.device();
+    if device.is_cuda() && count > 0 && tensor.dim() > 0 {
+        if tensor.strides().get(at) != Some(&1) && length > 4096 {
+            session().mark_estimated("sort", "sorting a dimension that is not the innermost was not recorded");
+        }
+        sort_memory(device, count, length, tensor.dtype().size())?;
+    }
+    super::reduce::record_selection("SortBackward0", tensor, &values, &indices, at as i64, true)?;
+    Ok((values, indices))
+}
+
+fn sort_memory(device: Device, count: u64, length: u64, element: u64) -> Result<()> {
+    let segments = count / length;
+    if length <= 4096 {
+        drop(temporary(device, length * 8)?);
+        return Ok(());
+    }
+    let bits = element * 8;
+    if segments == 1 {
+        let range = temporary(device, count * 8)?;
+        drop(temporary(device, radix_sort_bytes(count, element, 8, bits))?);
+        drop(range);
+    } else if segments < 128 {
+        let pairs = temporary(device, count * 8)?;
+        let pairs_out = temporary(device, count * 8)?;
+        let keys = temporary(device, count * element)?;
+        drop(temporary(device, radix_sort_bytes(count, element, 8, bits))?);
+        drop(keys);
+        drop(temporary(device, radix_sort_bytes(count, 8, 0, 8))?);
+        drop(pairs_out);
+        drop(pairs);
+    } else {
+        let range = temporary(device, count * 8)?;
+        drop(temporary(device, aligned(count * element) + aligned(count * 8) + 255)?);
+        drop(range);
+    }
+    Ok(())
+}
+
+/// Whether a top-k is split over several blocks (`should_use_multiblock`).
+fn is_multiblock(slices: u64, length: u64) -> bool {
+    match slices {
+        0..=20 => length >= 20_000,
+        21..=40 => length >= 10_000,
+        41..=80 => length >= 8_000,
+        81..=199 => length >= 5_000,
+        200..=799 => length >= 3_000,
+        800..=4_000 => length >= 800,
+        _ => length >= 400,
+    }
+}
+
+/// `topk`: values and indices.
+fn topk(tensor: &Tensor, k: i64, dim: i64, _sorted: bool) -> Result<(Tensor, Tensor)> {
+    let at = wrap(dim, tensor.dim())?;
+    let length = tensor.size(at as i64);
+    if k < 0 || k > length {
+        return crate::error::runtime("selected index k out of range");
+    }
+    let mut shape = tensor.shape().to_vec();
+    if let Some(size) = shape.get_mut(at) {
+        *size = k;
+    }
+    let values = empty(&shape, tensor.dtype(), tensor.device())?;
+    let indices = empty(&shape, Dtype::I64, tensor.device())?;
+    let slices = (tensor.numel() / length.max(1)).max(0) as u64;
+    let device = tensor.device();
+    if device.is_cuda() && tensor.numel() > 0 {
+        if k > 4096 {
+            session().mark_estimated("topk", "more than 4096 values are sorted after the selection");
+        }
+        let read = {
+            let _below = GradModeGuard::new(false);
+            contiguous(tensor)?
+        };
+        if is_multiblock(slices, length.max(0) as u64) {
+            multiblock_topk(device, slices, length.max(0) as u64, tensor.dtype().size())?;
+        }
+        drop(read);
+    }
+    reduce::record_selection("TopkBackward0", tensor, &values, &indices, at as i64, true)?;
+    Ok((values, indices))
+}
+
+fn multiblock_topk(device: Device, slices: u64, length: u64, element: u64) -> Result<()> {
+    let profile = session().profile().clone();
+    let per_thread = (slices * length).div_ceil(u64::from(profile.multiprocessors) * 6 * 256).clamp(4, 64);
+    let blocks = length.div_ceil(per_thread * 256);
+    let sizes = [element * slices, 8 * slices, 8 * slices, slices * blocks * 512, slices * 1024, 4 * slices * blocks, 4 * slices * blocks];
+    let mut held = Vec::new();
+    for size in sizes {
+        held.push(temporary(device, size)?);
+    }
+    drop(temporary(device, 1279)?);
+    drop(temporary(device, 1279)?);
+    while let Some(last) = held.pop() {
+        drop(last);
+    }
+    Ok(())
+}
+
+/// `cumsum` and `cumprod`.
+fn scan(tensor: &Tensor, dim: i64, dtype: Option<Dtype>, node: &'static str) -> Result<Tensor> {
+    let at = wrap(dim, tensor.dim())?;
+    let cast = Cast::full(tensor.device());
+    let tensor = &cast.apply(tensor)?;
+    let to = dtype.unwrap_or(if tensor.dtype().is_integral() { Dtype::I64 } else { tensor.dtype() });
+    let output = empty(&tensor.shape(), to, tensor.device())?;
+    {
+        let _below = GradModeGuard::new(false);
+        let read = super::copy::to_dtype(tensor, to)?;
+        let read = contiguous(&read)?;
+        if tensor.device().is_cuda() && tensor.numel() > 0 && tensor.numel() == tensor.size(at as i64) {
+            drop(temporary(tensor.device(), scan_bytes(tensor.numel().max(0) as u64, to))?);
+        }
+        drop(read);
+    }
+    let from = tensor.dtype();
+    let is_sum = node == "CumsumBackward0";
+    let saved = if is_sum { vec![] } else { vec![Save::Input(Some(tensor)), Save::Output(0)] };
+    record(node, &[tensor], &[&output], &saved, move |_, grads| {
+        let grad = super::copy::to_dtype(first(grads)?, from)?;
+        if !is_sum {
+            session().mark_estimated("cumprod", "the gradient was not recorded");
+        }
+        if grad.numel() <= 1 || grad.size(at as i64) == 1 {
+            return Ok(vec![Some(grad)]);
+        }
+        // cumsum_backward: grad.flip(dim).cumsum(dim).flip(dim)
+        let flipped = flip(&grad, &[at as i64])?;
+        let summed = scan(&flipped, at as i64, None, "CumsumBackward0")?;
+        Ok(vec![Some(flip(&summed, &[at as i64])?)])
+    })?;
+    Ok(output)
+}
+
+/// `flip`.
+pub(crate) fn flip(tensor: &Tensor, dims: &[i64]) -> Result<Tensor> {
+    let dims: Vec<i64> = dims.iter().map(|dim| wrap(*dim, tensor.dim()).map(|dim| dim as i64)).collect::<Result<_>>()?;
+    let output = empty_like(tensor)?;
+    record("FlipBackward0", &[tensor], &[&output], &[], move |_, grads| Ok(vec![Some(flip(first(grads)?, &dims)?)]))?;
+    Ok(output)
+}
+
+/// `roll`.
+fn roll(tensor: &Tensor, shifts: &[i64], dims: &[i64]) -> Result<Tensor> {
+    if dims.is_empty() {
+        let flat = roll(&views::reshape(tensor, &[-1])?, shifts, &[0])?;
+        return views::view(&flat, &tensor.shape());
+    }
+    let mut result = tensor.clone();
+    for (shift, dim) in shifts.iter().zip(dims) {
+        let rolled = {
+            let read = contiguous(&result)?;
+            empty_like(&read)?
+        };
+        let (shift, dim) = (*shift, *dim);
+        record("RollBackward0", &[&result], &[&rolled], &[], move |_, grads| {
+            Ok(vec![Some(roll(first(grads)?, &[-shift], &[dim])?)])
+        })?;
+        result = rolled;
+    }
+    Ok(result)
+}
+
+fn cumulative_extremum(args: &Args) -> Result<Value> {
+    let tensor = args.t(0)?;
+    let values = empty_like(&tensor)?;
+    let indices = empty_like_as(&tensor, Dtype::I64, MemoryFormat::Preserve)?;
+    reduce::record_selection("CummaxBackward0", &tensor, &values, &indices, args.int(1)?, true)?;
+    Ok((values, indices).into())
+}
+
+/// `median()` of all elements.
+fn median(args: &Args) -> Result<Value> {
+    let tensor = args.t(0)?;
+    if tensor.requires_grad() || tensor.dim() != 1 {
+        session().mark_estimated("median", "only one dimension without a gradient was recorded");
+    }
+    let flat = views::reshape(&tensor.detach(), &[-1])?;
+    let (values, indices) = sort(&flat, 0)?;
+    drop(indices);
+    let is_nan = empty(&[1], Dtype::Bool, tensor.device())?;
+    let result = empty(&[], tensor.dtype(), tensor.device())?;
+    drop(is_nan);
+    drop(values);
+    Ok(result.into())
+}
+
+fn kthvalue(args: &Args) -> Result<Value> {
+    let (tensor, dim) = (args.t(0)?, args.int(2)?);
+    let mask = reduce::mask_of(Some(&[dim]), tensor.dim())?;
+    let values = reduce::reduced_empty(&tensor, &mask, args.bool(3)?, tensor.dtype())?;
+    let indices = reduce::reduced_empty(&tensor, &mask, args.bool(3)?, Dtype::I64)?;
+    reduce::record_selection("KthvalueBackward0", &tensor, &values, &indices, dim, args.bool(3)?)?;
+    Ok((values, indices).into())
+}
+
+fn sort_call(args: &Args) -> Result<Value> {
+    Ok(sort(&args.t(0)?, args.int(1)?)?.into())
+}
+
+fn argsort(args: &Args) -> Result<Value> {
+    let (values, indices) = sort(&args.t(0)?, args.int(1)?)?;
+    drop(values);
+    Ok(indices.into())
+}
+
+fn histc(args: &Args) -> Result<Value> {
+    let tensor = args.t(0)?;
+    let output = empty(&[args.int(1)?], tensor.dtype(), tensor.device())?;
+    let low = empty(&[], tensor.dtype(), tensor.device())?;
+    drop(low);
+    let high = empty(&[], tensor.dtype(), tensor.device())?;
+    drop(high);
+    Ok(output.into())
+}
+
+pub(crate) const TABLE: &[Entry] = &[
+    op("sort(Tensor self, int dim=-1, bool descending=False, *, bool stable=False)", sort_call),
+    op("argsort(Tensor self, int dim=-1, bool descending=False, *, bool stable=False)", argsort),
+    op("msort(Tensor self)", |a| Ok(sort(&a.t(0)?, 0)?.0.into())),
+    op("topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True)", |a| {
+        Ok(topk(&a.t(0)?, a.int(1)?, a.int(2)?, a.bool(4)?)?.into())
+    }),
+    op("cumsum(Tensor self, int dim, *, ScalarType? dtype=None)", |a| {
+        Ok(scan(&a.t(0)?, a.int(1)?, a.dtype_opt(2)?, "CumsumBackward0")?.into())
+    }),
+    op("cumprod(Tensor self, int dim, *, ScalarType? dtype=None)", |a| {
+        Ok(scan(&a.t(0)?, a.int(1)?, a.dtype_opt(2)?, "CumprodBackward0")?.into())
+    }),
+    op("cummax(Tensor self, int dim)", cumulative_extremum),
+    op("cummin(Tensor self, int dim)", cumulative_extremum),
+    op("flip(Tensor self, int[] dims)", |a| Ok(flip(&a.t(0)?, &a.ints(1)?)?.into())),
+    op("roll(Tensor self, int[] shifts, int[] dims=[])", |a| Ok(roll(&a.t(0)?, &a.ints(1)?, &a.ints(2)?)?.into())),
+    op("median(Tensor self)", median),
+    op("kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False)", kthvalue),
+    op("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0)", histc),
+];

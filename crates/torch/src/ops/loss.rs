@@ -1,0 +1,566 @@
+//! Softmax, losses and dropout.
+
+use crate::autocast::{self, Cast};
+use crate::autograd::{GradModeGuard, Save, record};
+use crate::error::runtime;
+use crate::iterator;
+use crate::registry::{Entry, op};
+use crate::schema::Args;
+use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor, Value};
+
+use super::copy::{contiguous, to_dtype};
+use super::creation::{empty, empty_like, wrapped, zeros_like};
+use super::pointwise::{
+    self, add, add_in_place, clamp, div, elementwise, elementwise_in_place, mul, scale, sub,
+};
+use super::reduce::{self, mean, sum, sum_all};
+use super::unary;
+use super::views::{expand, first, wrap};
+
+/// The type that autocast asks of operators which take one.
+fn full_dtype(input: &Tensor, dtype: Option<Dtype>) -> Option<Dtype> {
+    let is_on = autocast::dtype().is_some() && input.device().is_cuda() && input.dtype().is_reduced_float();
+    dtype.or(is_on.then_some(Dtype::F32))
+}
+
+/// `softmax` and `log_softmax`.
+pub(crate) fn softmax(input: &Tensor, dim: i64, dtype: Option<Dtype>, is_log: bool) -> Result<Tensor> {
+    wrap(dim, input.dim())?;
+    let to = full_dtype(input, dtype).unwrap_or(input.dtype());
+    if to.is_integral() {
+        return runtime(format!("\"softmax_kernel_impl\" not implemented for '{}'", to.scalar_name()));
+    }
+    // A GPU reads `float16` and writes `float32` in one kernel.
+    let reads_half = input.dtype() == Dtype::F16 && to == Dtype::F32 && input.device().is_cuda();
+    let input = &if reads_half { input.clone() } else { to_dtype(input, to)? };
+    let below = GradModeGuard::new(false);
+    let read = contiguous(input)?;
+    let output = empty_like_as_contiguous(input, to)?;
+    drop(read);
+    drop(below);
+    let from = input.dtype();
+    let name = if is_log { "LogSoftmaxBackward0" } else { "SoftmaxBackward0" };
+    record(name, &[input], &[&output], &[Save::Output(0)], move |ctx, grads| {
+        let result = ctx.saved(0)?;
+        let grad = first(grads)?;
+        let own = empty_like_as_contiguous(&result, from)?;
+        let product = if is_log { None } else { Some(mul(grad, &result)?) };
+        let read = contiguous(grad)?;
+        drop(read);
+        drop(product);
+        Ok(vec![Some(own)])
+    })?;
+    Ok(output)
+}
+
+fn empty_like_as_contiguous(like: &Tensor, dtype: Dtype) -> Result<Tensor> {
+    super::creation::empty_like_as(like, dtype, MemoryFormat::Contiguous)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reduction {
+    None,
+    Mean,
+    Sum,
+}
+
+fn reduction(args: &Args, at: usize) -> Result<Reduction> {
+    match args.value(at)? {
+        Value::Str(text) => match &**text {
+            "none" => Ok(Reduction::None),
+            "mean" => Ok(Reduction::Mean),
+            "sum" => Ok(Reduction::Sum),
+            other => Err(crate::TorchError::Value(format!("{other} is not a valid value for reduction"))),
+        },
+        _ => Ok(match args.int(at)? {
+            0 => Reduction::None,
+            1 => Reduction::Mean,
+            _ => Reduction::Sum,
+        }),
+    }
+}
+
+/// `apply_loss_reduction`.
+fn reduced(loss: Tensor, reduction: Reduction) -> Result<Tensor> {
+    match reduction {
+        Reduction::None => Ok(loss),
+        Reduction::Mean => mean(&loss, None, false, None),
+        Reduction::Sum => sum_all(&loss),
+    }
+}
+
+/// `nll_loss` of one or two dimensions; `nll_loss2d` of more.
+fn nll_loss(own: &Tensor, target: &Tensor, weight: Option<&Tensor>, reduction: Reduction) -> Result<Tensor> {
+    let cast = Cast::full(own.device());
+    let own = &cast.apply(own)?;
+    let weight = &cast.apply_optional(weight)?;
+    if own.dim() == 0 || own.dim() > 4 {
+        return runtime(format!("Expected 1 or more dimensions, got {}", own.dim()));
+    }
+    iterator::common_device(&[own, target])?;
+    let batch = if own.dim() == 1 { 1 } else { own.size(0) };
+    if target.dim() > 0 && target.size(0) != batch {
+        return Err(crate::TorchError::Value(format!(
+            "Expected input batch_size ({batch}) to match target batch_size ({}).",
+            target.size(0)
+        )));
+    }
+    let below = GradModeGuard::new(false);
+    let output =
+        if reduction == Reduction::None { empty(&target.shape(), own.dtype(), own.device())? } else { empty(&[], own.dtype(), own.device())? };
+    let total_weight = empty(&[], own.dtype(), own.device())?;
+    drop(below);
+    let saved =
+        [Save::Input(Some(own)), Save::Input(Some(target)), Save::Input(Some(&total_weight)), Save::Input(weight.as_ref())];
+    record("NllLossBackward0", &[own], &[&output], &saved, |ctx, grads| {
+        let _grad = first(grads)?;
+        Ok(vec![Some(zeros_like(&ctx.saved(0)?)?)])
+    })?;
+    drop(total_weight);
+    Ok(output)
+}
+
+/// `cross_entropy_loss`.
+fn cross_entropy(args: &Args) -> Result<Value> {
+    let (own, target, weight) = (args.t(0)?, args.t(1)?, args.topt(2)?);
+    let (reduction, smoothing) = (reduction(args, 3)?, args.float(5)?);
+    let class_dim = i64::from(own.dim() > 1);
+    if own.shape() == target.shape() && target.dtype().is_floating() {
+        return cross_entropy_of_probabilities(&own, &target, weight.as_ref(), reduction, smoothing);
+    }
+    let input = softmax(&own, class_dim, None, true)?;
+    if smoothing > 0.0 {
+        return label_smoothing(&input, &target, weight.as_ref(), reduction, class_dim, smoothing);
+    }
+    Ok(nll_loss(&input, &target, weight.as_ref(), reduction)?.into())
+}
+
+fn label_smoothing(
+    input: &Tensor,
+    target: &Tensor,
+    weight: Option<&Tensor>,
+    reduction: Reduction,
+    class_dim: i64,
+    smoothing: f64,
+) -> Result<Value> {
+    let classes = input.size(class_dim) as f64;
+    let loss = nll_loss(input, target, weight, reduction)?;
+    if weight.is_some() {
+        crate::session().mark_estimated("cross_entropy_loss", "label smoothing with weights was not recorded");
+    }
+    let smooth = unary::neg(&sum(input, Some(&[class_dim]), false, None)?)?;
+    let ignored = pointwise::eq(target, &wrapped(Scalar::Int(-100)))?;
+    crate::call("masked_fill_", &[(&smooth).into(), (&ignored).into(), 0.0.into()], &[])?;
+    let result = match reduction {
+        Reduction::None => smooth.clone(),
+        Reduction::Sum => sum_all(&smooth)?,
+        Reduction::Mean => {
+            let kept = crate::call("bitwise_not", &[(&ignored).into()], &[])?.tensor()?;
+            let count = sum_all(&kept)?;
+            let total = sum_all(&smooth)?;
+            div(&total, &count)?
+        }
+    };
+    let right = scale(&result, smoothing / classes)?;
+    let left = scale(&loss, 1.0 - smoothing)?;
+    Ok(add(&left, &right)?.into())
+}
+
+fn cross_entropy_of_probabilities(
+    own: &Tensor,
+    target: &Tensor,
+    weight: Option<&Tensor>,
+    reduction: Reduction,
+    smoothing: f64,
+) -> Result<Value> {
+    let class_dim = i64::from(own.dim() > 1);
+    let classes = own.size(class_dim) as f64;
+    let input = softmax(own, class_dim, None, true)?;
+    let target = &if smoothing > 0.0 {
+        let scaled = scale(target, 1.0 - smoothing)?;
+        add(&scaled, &wrapped(Scalar::Float(smoothing / classes)))?
+    } else {
+        target.clone()
+    };
+    if weight.is_some() {
+        crate::session().mark_estimated("cross_entropy_loss", "probabilities with weights were not recorded");
+    }
+    Ok(match reduction {
+        Reduction::None => unary::neg(&sum(&mul(&input, target)?, Some(&[class_dim]), false, None)?)?,
+        Reduction::Sum => unary::neg(&sum_all(&mul(&input, target)?)?)?,
+        Reduction::Mean => {
+            let count = input.numel() as f64 / classes;
+            let product = mul(&input, target)?;
+            let total = sum_all(&product)?;
+            let negative = unary::neg(&total)?;
+            div(&negative, &wrapped(Scalar::Float(count)))?
+        }
+    }
+    .into())
+}
+
+/// `mse_loss` and `smooth_l1_loss`: the result keeps the memory of all elements.
+fn elementwise_loss(args: &Args, node: &'static str) -> Result<Value> {
+    let (own, target) = (args.t(0)?, args.t(1)?);
+    let reduction = reduction(args, 2)?;
+    let cast = Cast::full(own.device());
+    let (own, target) = (&cast.apply(&own)?, &cast.apply(&target)?);
+    let below = GradModeGuard::new(false);
+    let dtype = iterator::result_type(&[own, target]);
+    let output = elementwise(&[own, target], dtype, None)?;
+    if reduction != Reduction::None {
+        let loss = empty_like(&output)?;
+        let mask = vec![true; loss.dim()];
+        output.set_geometry(&[], &[], 0);
+        reduce::run(&loss, &mask, reduce::Kernel::of(dtype.accumulate().size()))?;
+        drop(loss);
+    }
+    drop(below);
+    let saved = [Save::Input(Some(own)), Save::Input(Some(target))];
+    record(node, &[own, target], &[&output], &saved, |ctx, grads| {
+        let grad = first(grads)?;
+        let (own, target) = (ctx.saved(0)?, ctx.saved(1)?);
+        let to_own = if ctx.wants(0) { Some(zeros_of(&own, &target, grad)?) } else { None };
+        let to_target = if ctx.wants(1) { Some(zeros_of(&target, &own, grad)?) } else { None };
+        Ok(vec![to_own, to_target])
+    })?;
+    Ok(output.into())
+}
+
+fn zeros_of(own: &Tensor, other: &Tensor, _grad: &Tensor) -> Result<Tensor> {
+    let shape = iterator::broadcast(&[&own.shape(), &other.shape()])?;
+    if *own.shape() == *shape { zeros_like(own) } else { empty(&shape, own.dtype(), own.device()) }
+}
+
+fn l1_loss(args: &Args) -> Result<Value> {
+    let (own, target) = (args.t(0)?, args.t(1)?);
+    let reduction = reduction(args, 2)?;
+    let cast = Cast::full(own.device());
+    let (own, target) = (&cast.apply(&own)?, &cast.apply(&target)?);
+    let difference = sub(own, target)?;
+    let loss = unary::abs(&difference)?;
+    let result = reduced(loss, reduction)?;
+    Ok(result.into())
+}
+
+fn huber_loss(args: &Args) -> Result<Value> {
+    let (own, target) = (args.t(0)?, args.t(1)?);
+    let reduction = reduction(args, 2)?;
+    let cast = Cast::full(own.device());
+    let (own, target) = (&cast.apply(&own)?, &cast.apply(&target)?);
+    let output = {
+        let _below = GradModeGuard::new(false);
+        let loss = elementwise(&[own, target], iterator::result_type(&[own, target]), None)?;
+        reduced(loss, reduction)?
+    };
+    let saved = [Save::Input(Some(own)), Save::Input(Some(target))];
+    record("HuberLossBackward0", &[own, target], &[&output], &saved, |ctx, grads| {
+        let grad = first(grads)?;
+        let (own, target) = (ctx.saved(0)?, ctx.saved(1)?);
+        let to_own = if ctx.wants(0) { Some(zeros_of(&own, &target, grad)?) } else { None };
+        let to_target = if ctx.wants(1) { Some(zeros_of(&target, &own, grad)?) } else { None };
+        Ok(vec![to_own, to_target])
+    })?;
+    Ok(output.into())
+}
+
+fn binary_cross_entropy(args: &Args) -> Result<Value> {
+    let (own, target, weight) = (args.t(0)?, args.t(1)?, args.topt(2)?);
+    if crate::autocast::dtype().is_some() && own.device().is_cuda() {
+        return runtime(
+            "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\nMany models use a \
+             sigmoid layer right before the binary cross entropy layer.\nIn this case, combine the two layers using \
+             torch.nn.functional.binary_cross_entropy_with_logits\nor torch.nn.BCEWithLogitsLoss.  \
+             binary_cross_entropy_with_logits and BCEWithLogits are\nsafe to autocast.",
+        );
+    }
+    let reduction = reduction(args, 3)?;
+    let output = {
+        let _below = GradModeGuard::new(false);
+        let loss = empty_like(&own)?;
+        if let Some(weight) = &weight {
+            elementwise_in_place(&[&loss, weight], loss.dtype(), None)?;
+        }
+        match reduction {
+            Reduction::None => loss,
+            _ => {
+                // mean_out and sum_out write into a copy of the result: the loss keeps the memory of all elements.
+                let mask = vec![true; loss.dim()];
+                let copied = reduced_in_place(&loss, &mask)?;
+                drop(loss);
+                copied
+            }
+        }
+    };
+    let saved = [Save::Input(Some(&own)), Save::Input(Some(&target)), Save::Input(weight.as_ref())];
+    record("BinaryCrossEntropyBackward0", &[&own], &[&output], &saved, |ctx, grads| {
+        let _grad = first(grads)?;
+        Ok(vec![Some(empty_like(&ctx.saved(0)?)?)])
+    })?;
+    Ok(output.into())
+}
+
+fn reduced_in_place(loss: &Tensor, mask: &[bool]) -> Result<Tensor> {
+    let copied = empty_like(loss)?;
+    copied.set_geometry(&[], &[], 0);
+    let result = empty(&[], loss.dtype(), loss.device())?;
+    drop(copied);
+    reduce::run(loss, mask, reduce::Kernel::of(loss.dtype().accumulate().size()))?;
+    Ok(result)
+}
+
+fn bce_with_logits(args: &Args) -> Result<Value> {
+    let (own, target, weight, pos_weight) = (args.t(0)?, args.t(1)?, args.topt(2)?, args.topt(3)?);
+    let reduction = reduction(args, 4)?;
+    let cast = Cast::full(own.device());
+    let (own, target) = (&cast.apply(&own)?, &cast.apply(&target)?);
+    if own.shape() != target.shape() {
+        return Err(crate::TorchError::Value(format!(
+            "Target size ({:?}) must be the same as input size ({:?})",
+            target.shape(),
+            own.shape()
+        )));
+    }
+    let output = {
+        let _below = GradModeGuard::new(false);
+        let logarithm = crate::call("log_sigmoid", &[own.into()], &[])?.tensor()?;
+        let one = wrapped(Scalar::Int(1));
+        let loss = if let Some(pos_weight) = &pos_weight {
+            // log_weight = (pos_weight - 1).mul(target).add_(1); (1 - target) * input - log_weight * log_sigmoid
+            let log_weight = {
+                let less = sub(pos_weight, &one)?;
+                let weight = mul(&less, target)?;
+                add_in_place(&weight, &one)?;
+                weight
+            };
+            let loss = sub(&one, target)?;
+            elementwise_in_place(&[&loss, own], loss.dtype(), None)?;
+            let product = mul(&log_weight, &logarithm)?;
+            elementwise_in_place(&[&loss, &product], loss.dtype(), None)?;
+            drop(product);
+            drop(log_weight);
+            loss
+        } else {
+            let loss = sub(&one, target)?;
+            elementwise_in_place(&[&loss, own], loss.dtype(), None)?;
+            elementwise_in_place(&[&loss, &logarithm], loss.dtype(), None)?;
+            loss
+        };
+        if let Some(weight) = &weight {
+            elementwise_in_place(&[&loss, weight], loss.dtype(), None)?;
+        }
+        let result = reduced(loss, reduction)?;
+        drop(logarithm);
+        result
+    };
+    let saved = [
+        Save::Input(pos_weight.as_ref()),
+        Save::Input(Some(own)),
+        Save::Input(Some(target)),
+        Save::Input(weight.as_ref()),
+    ];
+    record("BinaryCrossEntropyWithLogitsBackward0", &[own], &[&output], &saved, |ctx, grads| {
+        let _grad = first(grads)?;
+        let own = ctx.saved(1)?;
+        if let Some(pos_weight) = ctx.saved_optional(0)? {
+            let t = mul(&pos_weight, &ctx.saved(2)?)?;
+            let one = wrapped(Scalar::Int(1));
+            let shifted = add(&t, &one)?;
+            drop(shifted);
+            crate::session().mark_estimated("binary_cross_entropy_with_logits", "gradients with pos_weight were not recorded");
+        }
+        Ok(vec![Some(empty_like(&own)?)])
+    })?;
+    Ok(output.into())
+}
+
+/// `kl_div`: `xlogy(target, target) - target * input`.
+fn kl_div(args: &Args) -> Result<Value> {
+    let (input, target) = (args.t(0)?, args.t(1)?);
+    let reduction = reduction(args, 2)?;
+    let cast = Cast::full(input.device());
+    let (input, target) = (&cast.apply(&input)?, &cast.apply(&target)?);
+    let loss = if args.bool(3)? {
+        let difference = sub(target, input)?;
+        let weight = unary::exp(target)?;
+        mul(&weight, &difference)?
+    } else {
+        let product = mul(target, input)?;
+        let own = elementwise(&[target, target], target.dtype(), None)?;
+        if target.requires_grad() {
+            crate::session().mark_estimated("kl_div", "a target that requires a gradient was not recorded");
+        }
+        sub(&own, &product)?
+    };
+    Ok(reduced(loss, reduction)?.into())
+}
+
+/// `cosine_similarity`.
+fn cosine_similarity(args: &Args) -> Result<Value> {
+    let (x1, x2, dim) = (args.t(0)?, args.t(1)?, args.int(2)?);
+    let eps = args.float(3)?;
+    let cast = Cast::full(x1.device());
+    let (x1, x2) = (cast.apply(&x1)?, cast.apply(&x2)?);
+    let shape = iterator::broadcast(&[&x1.shape(), &x2.shape()])?;
+    let (x1, x2) = (same(&x1, &shape)?, same(&x2, &shape)?);
+    let one_norm = reduce::vector_norm(&x1, 2.0, Some(&[dim]), true, None)?;
+    let own = clone_clamped(&one_norm, eps)?;
+    let other_norm = reduce::vector_norm(&x2, 2.0, Some(&[dim]), true, None)?;
+    let other = clone_clamped(&other_norm, eps)?;
+    let right = div(&x2, &other)?;
+    let left = div(&x1, &own)?;
+    let product = mul(&left, &right)?;
+    Ok(sum(&product, Some(&[dim]), false, None)?.into())
+}
+
+fn same(tensor: &Tensor, shape: &[i64]) -> Result<Tensor> {
+    if *tensor.shape() == *shape { Ok(tensor.clone()) } else { expand(tensor, shape) }
+}
+
+fn clone_clamped(norm: &Tensor, eps: f64) -> Result<Tensor> {
+    clamp(norm, Some(Scalar::Float(eps)), None)
+}
+
+/// `dropout`: one kernel that also writes a mask, allocated before the result.
+pub(crate) fn dropout(input: &Tensor, p: f64, is_training: bool) -> Result<Tensor> {
+    if !(0.0..=1.0).contains(&p) {
+        return Err(crate::TorchError::Value(format!("dropout probability has to be between 0 and 1, but got {p}")));
+    }
+    if !is_training || p == 0.0 || input.numel() == 0 {
+        return Ok(input.clone());
+    }
+    if p >= 1.0 {
+        return mul(input, &empty(&[], input.dtype(), input.device())?);
+    }
+    let mask = {
+        let shape = input.shape();
+        let strides = iterator::output_strides(&[input], &shape);
+        super::copy::empty_strided(&shape, &strides, Dtype::Bool, input.device())?
+    };
+    let output = empty_like(input)?;
+    record("NativeDropoutBackward0", &[input], &[&output], &[Save::Input(Some(&mask))], |ctx, grads| {
+        let mask = ctx.saved(0)?;
+        let grad = first(grads)?;
+        Ok(vec![Some(elementwise(&[grad, &mask], grad.dtype(), None)?)])
+    })?;
+    drop(mask);
+    Ok(output)
+}
+
+/// `feature_dropout`: whole channels, by a small noise tensor.
+fn feature_dropout(input: &Tensor, p: f64, is_training: bool) -> Result<Tensor> {
+    if !is_training || p == 0.0 || input.numel() == 0 {
+        return Ok(input.clone());
+    }
+    let mut shape = vec![1; input.dim()];
+    for (slot, size) in shape.iter_mut().zip(input.shape().iter().take(2)) {
+        *slot = *size;
+    }
+    let noise = empty(&shape, input.dtype(), input.device())?;
+    mul(input, &noise)
+}
+
+fn bernoulli(args: &Args) -> Result<Value> {
+    Ok(empty_like(&args.t(0)?)?.into())
+}
+
+/// `multinomial` of one sample: checks, then exponential noise and an argmax; of several without replacement a top-k.
+fn multinomial(args: &Args) -> Result<Value> {
+    let (own, samples, replacement) = (args.t(0)?, args.int(1)?, args.bool(2)?);
+    if samples > 1 && replacement {
+        crate::session().mark_estimated("multinomial", "several samples with replacement were not recorded");
+    }
+    let _below = GradModeGuard::new(false);
+    let rows: Vec<i64> = own.shape().iter().take(own.dim().saturating_sub(1)).copied().collect();
+    let mut shape = rows.clone();
+    shape.push(samples);
+    // Valid weights: finite, not negative, and none of the sums zero.
+    let result = empty(&shape, Dtype::I64, own.device())?;
+    let one = wrapped(Scalar::Int(1));
+    {
+        let all = vec![true; own.dim()];
+        let highest = empty(&[], own.dtype(), own.device())?;
+        reduce::run(&own, &all, reduce::Kernel::of(own.dtype().size()))?;
+        let is_finite = pointwise::lt(&highest, &wrapped(Scalar::Float(f64::INFINITY)))?;
+        let lowest = empty(&[], own.dtype(), own.device())?;
+        reduce::run(&own, &all, reduce::Kernel::of(own.dtype().size()))?;
+        let is_positive = pointwise::ge(&lowest, &one)?;
+        let is_valid = pointwise::logical_and(&is_positive, &is_finite)?;
+        drop(is_positive);
+        drop(lowest);
+        drop(is_finite);
+        drop(highest);
+        let sums = sum(&own, Some(&[-1]), false, None)?;
+        let is_zero = pointwise::eq(&sums, &one)?;
+        let any = empty(&[], Dtype::Bool, own.device())?;
+        reduce::run(&is_zero, &vec![true; is_zero.dim()], reduce::Kernel::of(1))?;
+        drop(is_zero);
+        drop(sums);
+        drop(unary::logical_not(&any)?);
+        drop_after(&own, any, is_valid, samples, &result)?;
+    }
+    Ok(result.into())
+}
+
+fn drop_after(own: &Tensor, is_not: Tensor, is_valid: Tensor, samples: i64, result: &Tensor) -> Result<()> {
+    let noise = empty_like(own)?;
+    if samples == 1 {
+        reduce::run(own, &last_only(own), reduce::Kernel::of(16))?;
+    } else {
+        crate::session().mark_estimated("multinomial", "several samples were not recorded");
+    }
+    let _ = result;
+    drop(noise);
+    drop(is_not);
+    drop(is_valid);
+    Ok(())
+}
+
+fn last_only(tensor: &Tensor) -> Vec<bool> {
+    (0..tensor.dim()).map(|dim| dim + 1 == tensor.dim()).collect()
+}
+
+macro_rules! loss_schema {
+    ($name:literal) => {
+        concat!($name, "(Tensor self, Tensor target, Any reduction=1")
+    };
+}
+
+pub(crate) const TABLE: &[Entry] = &[
+    op("softmax(Tensor self, int dim, ScalarType? dtype=None)", |a| {
+        Ok(softmax(&a.t(0)?, a.int(1)?, a.dtype_opt(2)?, false)?.into())
+    }),
+    op("log_softmax(Tensor self, int dim, ScalarType? dtype=None)", |a| {
+        Ok(softmax(&a.t(0)?, a.int(1)?, a.dtype_opt(2)?, true)?.into())
+    }),
+    op(
+        "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, Any reduction=1, int ignore_index=-100, \
+         float label_smoothing=0.0)",
+        cross_entropy,
+    ),
+    op(
+        "nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, Any reduction=1, int ignore_index=-100)",
+        |a| Ok(nll_loss(&a.t(0)?, &a.t(1)?, a.topt(2)?.as_ref(), reduction(a, 3)?)?.into()),
+    ),
+    op(concat!(loss_schema!("mse_loss"), ")"), |a| elementwise_loss(a, "MseLossBackward0")),
+    op(concat!(loss_schema!("smooth_l1_loss"), ", float beta=1.0)"), |a| elementwise_loss(a, "SmoothL1LossBackward0")),
+    op(concat!(loss_schema!("huber_loss"), ", float delta=1.0)"), huber_loss),
+    op(concat!(loss_schema!("l1_loss"), ")"), l1_loss),
+    op(concat!(loss_schema!("kl_div"), ", bool log_target=False)"), kl_div),
+    op(
+        "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, Any reduction=1)",
+        binary_cross_entropy,
+    ),
+    op(
+        "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, Any \
+         reduction=1)",
+        bce_with_logits,
+    ),
+    op("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08)", cosine_similarity),
+    op("dropout(Tensor input, float p, bool train)", |a| Ok(dropout(&a.t(0)?, a.float(1)?, a.bool(2)?)?.into())),
+    op("feature_dropout(Tensor input, float p, bool train)", |a| {
+        Ok(feature_dropout(&a.t(0)?, a.float(1)?, a.bool(2)?)?.into())
+    }),
+    op("bernoulli(Tensor self)", bernoulli),
+    op("multinomial(Tensor self, int num_samples, bool replacement=False)", multinomial),
+];

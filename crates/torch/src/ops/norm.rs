@@ -1,0 +1,413 @@
+//! Normalizations.
+
+use crate::autocast::Cast;
+use crate::autograd::{GradModeGuard, Save, record};
+use crate::error::runtime;
+use crate::memory::Category;
+use crate::registry::{Entry, op};
+use crate::schema::Args;
+use crate::{Dtype, MemoryFormat, Result, Storage, Tensor, Value, session};
+
+use super::copy::contiguous;
+use super::creation::{empty, empty_like, empty_like_as};
+use super::views::{first, reshape, view};
+
+fn rows_and_width(input: &Tensor, normalized: &[i64]) -> Result<(i64, i64)> {
+    let shape = input.shape();
+    let leading = shape.len().checked_sub(normalized.len());
+    let fits = leading.is_some_and(|leading| shape.get(leading..) == Some(normalized));
+    if !fits {
+        let tail: Vec<String> = normalized.iter().map(ToString::to_string).collect();
+        return runtime(format!(
+            "Given normalized_shape={normalized:?}, expected input with shape [*, {}], but got input of size{shape:?}",
+            tail.join(", ")
+        ));
+    }
+    let rows = shape.iter().take(leading.unwrap_or(0)).product();
+    Ok((rows, normalized.iter().product()))
+}
+
+fn statistics_shape(input: &Tensor, normalized: &[i64]) -> Vec<i64> {
+    let leading = input.dim().saturating_sub(normalized.len());
+    input.shape().iter().enumerate().map(|(dim, size)| if dim < leading { *size } else { 1 }).collect()
+}
+
+/// `layer_norm`.
+pub(crate) fn layer_norm(
+    input: &Tensor,
+    normalized: &[i64],
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+) -> Result<Tensor> {
+    let cast = Cast::full(input.device());
+    let bias = &cast.apply_optional(bias)?;
+    let weight = &cast.apply_optional(weight)?;
+    let input = &cast.apply(input)?;
+    rows_and_width(input, normalized)?;
+    let below = GradModeGuard::new(false);
+    let read = contiguous(input)?;
+    let output = empty_like_as(&read, read.dtype(), MemoryFormat::Contiguous)?;
+    let statistics = statistics_shape(input, normalized);
+    let mean = empty(&statistics, input.dtype().accumulate(), input.device())?;
+    let rstd = empty(&statistics, input.dtype().accumulate(), input.device())?;
+    drop(read);
+    drop(below);
+    let saved = [
+        Save::Input(bias.as_ref()),
+        Save::Input(Some(input)),
+        Save::Input(Some(&mean)),
+        Save::Input(Some(&rstd)),
+        Save::Input(weight.as_ref()),
+    ];
+    let inputs = [Some(input), weight.as_ref(), bias.as_ref()];
+    let slots: Vec<usize> = (0..3).filter(|slot| inputs.get(*slot).is_some_and(Option::is_some)).collect();
+    let tensors: Vec<&Tensor> = inputs.into_iter().flatten().collect();
+    record("NativeLayerNormBackward0", &tensors, &[&output], &saved, move |ctx, grads| {
+        let own = ctx.saved(1)?;
+        let weight = ctx.saved_optional(4)?;
+        let below = contiguous(first(grads)?)?;
+        let read = contiguous(&own)?;
+        let mut results = Vec::new();
+        for (position, slot) in slots.iter().enumerate() {
+            results.push(match slot {
+                _ if !ctx.wants(position) => None,
+                0 => Some(empty_like_as(&read, read.dtype(), MemoryFormat::Contiguous)?),
+                _ => weight.as_ref().or(ctx.saved_optional(0)?.as_ref()).map(empty_like).transpose()?,
+            });
+        }
+        drop(read);
+        drop(below);
+        Ok(results)
+    })?;
+    // The tuple that the kernel returned dies first to last.
+    drop(mean);
+    drop(rstd);
+    Ok(output)
+}
+
+/// `rms_norm`: `_fused_rms_norm`.
+fn rms_norm(input: &Tensor, normalized: &[i64], weight: Option<&Tensor>) -> Result<Tensor> {
+    rows_and_width(input, normalized)?;
+    if weight.is_some_and(|weight| weight.dtype() != input.dtype()) {
+        session().mark_estimated("rms_norm", "a weight of another type than the input was not recorded");
+    }
+    let below = GradModeGuard::new(false);
+    let read = contiguous(input)?;
+    let output = empty_like_as(&read, read.dtype(), MemoryFormat::Contiguous)?;
+    let rstd = empty(&statistics_shape(input, normalized), input.dtype().accumulate(), input.device())?;
+    drop(read);
+    drop(below);
+    let saved = [Save::Input(Some(input)), Save::Input(Some(&rstd)), Save::Input(weight)];
+    let mut tensors = vec![input];
+    tensors.extend(weight);
+    record("FusedRmsNormBackward0", &tensors, &[&output], &saved, |ctx, grads| {
+        let own = ctx.saved(0)?;
+        let below = contiguous(first(grads)?)?;
+        let read = contiguous(&own)?;
+        let to_own = if ctx.wants(0) { Some(empty_like(&read)?) } else { None };
+        let to_weight = match ctx.saved_optional(2)? {
+            Some(weight) if ctx.wants(1) => Some(empty_like(&weight)?),
+            _ => None,
+        };
+        drop(read);
+        drop(below);
+        Ok(vec![to_own, to_weight])
+    })?;
+    drop(rstd);
+    Ok(output)
+}
+
+fn scratch(input: &Tensor, elements: i64) -> Result<std::rc::Rc<Storage>> {
+    Storage::new(input.device(), 4 * elements.max(0) as u64, Category::Temporary)
+}
+
+/// `group_norm`.
+fn group_norm(input: &Tensor, groups: i64, weight: Option<&Tensor>, bias: Option<&Tensor>) -> Result<Tensor> {
+    let cast = Cast::full(input.device());
+    let bias = &cast.apply_optional(bias)?;
+    let weight = &cast.apply_optional(weight)?;
+    let input = &cast.apply(input)?;
+    let (batch, channels) = (input.size(0), input.size(1));
+    if groups <= 0 || channels % groups != 0 {
+        return runtime(format!(
+            "Expected number of channels in input to be divisible by num_groups, but got input of shape {:?} and \
+             num_groups={groups}",
+            input.shape()
+        ));
+    }
+    let area: i64 = input.shape().iter().skip(2).product();
+    let input = &contiguous(input)?;
+    let output = empty_like_as(input, input.dtype(), MemoryFormat::Contiguous)?;
+    let mean = empty(&[batch, groups], input.dtype(), input.device())?;
+    let rstd = empty(&[batch, groups], input.dtype(), input.device())?;
+    if area > 1 && (weight.is_some() || bias.is_some() || area != 1) {
+        let a = scratch(input, batch * channels)?;
+        let b = scratch(input, batch * channels)?;
+        drop(b);
+        drop(a);
+    }
+    let saved =
+        [Save::Input(Some(input)), Save::Input(Some(&mean)), Save::Input(Some(&rstd)), Save::Input(weight.as_ref())];
+    let mut tensors = vec![input];
+    tensors.extend(weight.as_ref());
+    tensors.extend(bias.as_ref());
+    let (has_weight, has_bias) = (weight.is_some(), bias.is_some());
+    record("NativeGroupNormBackward0", &tensors, &[&output], &saved, move |ctx, grads| {
+        let own = ctx.saved(0)?;
+        let weight = ctx.saved_optional(3)?;
+        let _grad = contiguous(first(grads)?)?;
+        let to_own = if ctx.wants(0) { Some(empty_like(&own)?) } else { None };
+        let to_weight = weight.as_ref().filter(|_| ctx.wants(1)).map(empty_like).transpose()?;
+        let to_bias =
+            if has_bias && ctx.wants(1 + usize::from(has_weight)) {
+                Some(match &weight {
+                    Some(weight) => empty_like(weight)?,
+                    None => empty(&[channels], own.dtype(), own.device())?,
+                })
+            } else {
+                None
+            };
+        let ds = scratch(&own, batch * channels)?;
+        let db = scratch(&own, batch * channels)?;
+        if to_own.is_some() {
+            let c2 = scratch(&own, batch * groups)?;
+            let c3 = scratch(&own, batch * groups)?;
+            let c1 = if area > 1 { Some(scratch(&own, batch * channels)?) } else { None };
+            drop(c3);
+            drop(c2);
+            drop(c1);
+        }
+        drop(db);
+        drop(ds);
+        let mut results = vec![to_own];
+        if has_weight {
+            results.push(to_weight);
+        }
+        if has_bias {
+            results.push(to_bias);
+        }
+        Ok(results)
+    })?;
+    drop(mean);
+    drop(rstd);
+    Ok(output)
+}
+
+/// What `flexible_launch_configs` gives for a reduction over all but the channels: blocks along the channels and along the rest.
+fn channels_last_grid(reduction: i64, stride: i64) -> (i64, i64) {
+    let power = |number: i64| if number < 1 { 1 } else { 1_i64 << (63 - number.leading_zeros()) };
+    let mut x = power(stride).min(32);
+    let y = power((reduction + 15) / 16).min(512 / x);
+    if x * y != 512 {
+        x = power(stride).min(512 / y);
+    }
+    let grid_x = (stride + x - 1) / x;
+    let grid_y = ((reduction + y * 16 - 1) / (y * 16)).min(128);
+    (grid_x, if grid_y < 8 { 1 } else { grid_y })
+}
+
+fn staging(input: &Tensor, channels: i64, factor: i64) -> Result<()> {
+    let (grid_x, grid_y) = channels_last_grid(input.numel() / channels.max(1), channels);
+    if grid_y > 1 {
+        let data = scratch(input, factor * channels * grid_y)?;
+        let semaphores = scratch(input, grid_x)?;
+        drop(semaphores);
+        drop(data);
+    }
+    Ok(())
+}
+
+/// The tensors of a batch norm; running statistics only where they are kept.
+struct BatchNorm<'a> {
+    input: &'a Tensor,
+    weight: Option<&'a Tensor>,
+    bias: Option<&'a Tensor>,
+    running: Option<(&'a Tensor, &'a Tensor)>,
+    is_training: bool,
+}
+
+impl BatchNorm<'_> {
+    /// Whether cuDNN does it: types must be those that it takes.
+    fn is_cudnn(&self) -> bool {
+        let Some(weight) = self.weight else { return false };
+        let wants = if self.input.dtype() == Dtype::F64 { Dtype::F64 } else { Dtype::F32 };
+        self.input.device().is_cuda()
+            && self.bias.is_some()
+            && weight.dtype() == wants
+            && (self.running.is_some_and(|(mean, _)| mean.dtype() == wants) || self.is_training)
+            && self.running.is_some()
+            && self.is_training
+            && self.input.numel() <= i64::from(i32::MAX)
+    }
+
+    fn is_channels_last(&self) -> bool {
+        let input = self.input;
+        input.is_contiguous_in(MemoryFormat::ChannelsLast)
+            || input.is_contiguous_in(MemoryFormat::ChannelsLast3d)
+            || (input.is_contiguous() && input.strides().get(1) == Some(&1))
+    }
+
+    fn run(&self) -> Result<Tensor> {
+        let input = self.input;
+        if input.dim() < 2 {
+            return runtime(format!("batch_norm expects at least 2 dimensions, got {}", input.dim()));
+        }
+        let channels = input.size(1);
+        if self.weight.is_some_and(|weight| weight.numel() != channels) {
+            return runtime(format!("weight should contain {channels} elements not {}", self.weight.map_or(0, Tensor::numel)));
+        }
+        let is_cudnn = self.is_cudnn();
+        let is_channels_last = self.is_channels_last();
+        let full = input.dtype().accumulate();
+        let output = empty_like(input)?;
+        let keeps_statistics = self.is_training || input.dtype().is_reduced_float();
+        let (mean, invstd) = if keeps_statistics {
+            (empty(&[channels], full, input.device())?, empty(&[channels], full, input.device())?)
+        } else {
+            (empty(&[0], full, input.device())?, empty(&[0], full, input.device())?)
+        };
+        let is_last_like = input.suggested_format() != MemoryFormat::Contiguous && is_channels_last;
+        if is_cudnn && is_last_like {
+            session().mark_estimated("batch_norm", "cuDNN's workspace for channels_last is known only by its order of size");
+            drop(scratch(input, (input.numel() / channels.max(1)) * 33 / 16 + 398)?);
+        } else if self.is_training && is_channels_last && !is_cudnn {
+            staging(input, channels, 4)?;
+        }
+        let saved = [
+            Save::Input(Some(input)),
+            Save::Input(Some(&mean)),
+            Save::Input(Some(&invstd)),
+            Save::Input(self.running.map(|(mean, _)| mean)),
+            Save::Input(self.running.map(|(_, var)| var)),
+            Save::Input(self.weight),
+        ];
+        let mut tensors = vec![input];
+        tensors.extend(self.weight);
+        tensors.extend(self.bias);
+        let (has_weight, has_bias) = (self.weight.is_some(), self.bias.is_some());
+        let is_training = self.is_training;
+        let name = if is_cudnn { "CudnnBatchNormBackward0" } else { "NativeBatchNormBackward0" };
+        record(name, &tensors, &[&output], &saved, move |ctx, grads| {
+            let own = ctx.saved(0)?;
+            let weight = ctx.saved_optional(5)?;
+            let grad = first(grads)?;
+            let gamma = |wanted: bool| -> Result<Option<Tensor>> {
+                if wanted { weight.as_ref().map(empty_like).transpose() } else { Ok(None) }
+            };
+            let (wants_weight, wants_bias) = (has_weight && ctx.wants(1), has_bias && ctx.wants(2));
+            let mut results = Vec::new();
+            if is_cudnn || !is_channels_last {
+                let _grad = if is_cudnn { Some(contiguous_like(grad, &own)?) } else { None };
+                let to_own = if ctx.wants(0) { Some(empty_like(&own)?) } else { None };
+                results.push(to_own);
+                if has_weight {
+                    results.push(gamma(wants_weight || is_cudnn)?);
+                }
+                if has_bias {
+                    results.push(gamma(wants_bias || is_cudnn)?);
+                }
+                if is_cudnn && is_last_like {
+                    drop(scratch(&own, (own.numel() / channels.max(1)) * 11 / 8 + 393)?);
+                }
+                return Ok(results);
+            }
+            // Kernels for channels_last: the reduction first, then the elements.
+            let invstd = if keeps_statistics { None } else { Some(empty(&[channels], full, own.device())?) };
+            let sum_dy = empty(&[channels], full, own.device())?;
+            let sum_dy_xmu = empty(&[channels], full, own.device())?;
+            let to_weight = gamma(wants_weight)?;
+            let to_bias = gamma(wants_bias)?;
+            staging(&own, channels, 2)?;
+            let to_own = if ctx.wants(0) { Some(empty_like(&own)?) } else { None };
+            if is_training || invstd.is_none() {
+                drop(sum_dy_xmu);
+                drop(sum_dy);
+                drop(invstd);
+            } else {
+                drop(sum_dy_xmu);
+                drop(sum_dy);
+                drop(invstd);
+            }
+            results.push(to_own);
+            if has_weight {
+                results.push(to_weight);
+            }
+            if has_bias {
+                results.push(to_bias);
+            }
+            Ok(results)
+        })?;
+        if is_channels_last && !is_training && input.requires_grad() && is_last_like {
+            session().mark_estimated("batch_norm", "gradients of the evaluation mode in channels_last were recorded with another order");
+        }
+        drop(mean);
+        drop(invstd);
+        Ok(output)
+    }
+}
+
+fn contiguous_like(grad: &Tensor, like: &Tensor) -> Result<Tensor> {
+    super::copy::contiguous_in(grad, like.suggested_format())
+}
+
+fn batch_norm(args: &Args) -> Result<Value> {
+    let (weight, bias, mean, var) = (args.topt(1)?, args.topt(2)?, args.topt(3)?, args.topt(4)?);
+    let (input, is_training) = (args.t(0)?, args.bool(5)?);
+    let norm = BatchNorm {
+        input: &input,
+        weight: weight.as_ref(),
+        bias: bias.as_ref(),
+        running: mean.as_ref().zip(var.as_ref()),
+        is_training,
+    };
+    Ok(norm.run()?.into())
+}
+
+/// `instance_norm`: a batch norm over each image's channels.
+fn instance_norm(args: &Args) -> Result<Value> {
+    let input = args.t(0)?;
+    let (weight, bias) = (args.topt(1)?, args.topt(2)?);
+    let (batch, channels) = (input.size(0), input.size(1));
+    let mut shape = input.shape().to_vec();
+    if let [first, second, ..] = shape.as_mut_slice() {
+        *second *= *first;
+        *first = 1;
+    }
+    let input = contiguous(&input)?;
+    let flat = view(&input, &shape)?;
+    let repeat = |tensor: Option<Tensor>| -> Result<Option<Tensor>> {
+        tensor.map(|tensor| crate::call("repeat", &[tensor.into(), batch.into()], &[])?.tensor()).transpose()
+    };
+    let weight = repeat(weight)?;
+    let bias = repeat(bias)?;
+    let norm = BatchNorm {
+        input: &flat,
+        weight: weight.as_ref(),
+        bias: bias.as_ref(),
+        running: None,
+        is_training: true,
+    };
+    let output = norm.run()?;
+    let _ = channels;
+    Ok(reshape(&output, &input.shape())?.into())
+}
+
+const BATCH: &str = "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, \
+                     bool training, float momentum=0.1, float eps=1e-05, bool cudnn_enabled=True)";
+const INSTANCE: &str = "instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? \
+                        running_var, bool use_input_stats, float momentum=0.1, float eps=1e-05, bool cudnn_enabled=True)";
+
+pub(crate) const TABLE: &[Entry] = &[
+    op(
+        "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05)",
+        |a| Ok(layer_norm(&a.t(0)?, &a.ints(1)?, a.topt(2)?.as_ref(), a.topt(3)?.as_ref())?.into()),
+    ),
+    op("rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None)", |a| {
+        Ok(rms_norm(&a.t(0)?, &a.ints(1)?, a.topt(2)?.as_ref())?.into())
+    }),
+    op("group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05)", |a| {
+        Ok(group_norm(&a.t(0)?, a.int(1)?, a.topt(2)?.as_ref(), a.topt(3)?.as_ref())?.into())
+    }),
+    op(BATCH, batch_norm),
+    op(INSTANCE, instance_norm),
+];

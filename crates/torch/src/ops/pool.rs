@@ -1,0 +1,269 @@
+//! Pooling, interpolation and padding.
+
+use crate::autograd::{Save, record};
+use crate::error::runtime;
+use crate::registry::{Entry, op};
+use crate::schema::Args;
+use crate::{Dtype, MemoryFormat, Result, Tensor, Value, contiguous_strides};
+
+use super::copy::{contiguous_in, empty_strided};
+use super::reduce;
+use super::views::{first, unsqueeze};
+
+/// A new tensor in the input's order of elements.
+fn in_order_of(input: &Tensor, shape: &[i64], dtype: Dtype) -> Result<Tensor> {
+    let strides = match input.suggested_format() {
+        MemoryFormat::ChannelsLast | MemoryFormat::ChannelsLast3d => crate::channels_last_strides(shape),
+        _ => contiguous_strides(shape),
+    };
+    empty_strided(shape, &strides, dtype, input.device())
+}
+
+fn at(list: &[i64], index: usize) -> i64 {
+    list.get(index).or(list.last()).copied().unwrap_or(1)
+}
+
+/// `pooling_output_shape`.
+fn output_size(input: i64, kernel: i64, padding: i64, stride: i64, dilation: i64, ceils: bool) -> i64 {
+    let reach = input + 2 * padding - dilation * (kernel - 1) - 1;
+    let mut size = reach.div_euclid(stride) + 1;
+    if ceils {
+        size = (reach + stride - 1).div_euclid(stride) + 1;
+        if (size - 1) * stride >= input + padding {
+            size -= 1;
+        }
+    }
+    size
+}
+
+struct Window {
+    kernel: Vec<i64>,
+    stride: Vec<i64>,
+    padding: Vec<i64>,
+    dilation: Vec<i64>,
+    ceils: bool,
+}
+
+impl Window {
+    fn shape(&self, input: &Tensor, dims: usize) -> Result<Vec<i64>> {
+        let mut shape = input.shape().to_vec();
+        let Some(leading) = shape.len().checked_sub(dims) else {
+            return runtime(format!("pooling expects at least {dims} dimensions"));
+        };
+        for (index, size) in shape.iter_mut().skip(leading).enumerate() {
+            let kernel = at(&self.kernel, index);
+            let stride = if self.stride.is_empty() { kernel } else { at(&self.stride, index) };
+            let old = *size;
+            *size = output_size(old, kernel, at(&self.padding, index), stride, at(&self.dilation, index), self.ceils);
+            if *size < 1 {
+                return runtime(format!(
+                    "Given input size: {:?}. Calculated output size: {size}. Output size is too small",
+                    input.shape()
+                ));
+            }
+        }
+        Ok(shape)
+    }
+}
+
+/// `max_pool2d_with_indices` and its like: values and indices.
+fn max_pool(args: &Args, dims: usize) -> Result<(Tensor, Tensor)> {
+    let input = args.t(0)?;
+    let window = Window {
+        kernel: args.ints(1)?,
+        stride: args.ints(2)?,
+        padding: args.ints(3)?,
+        dilation: args.ints(4)?,
+        ceils: args.bool(5)?,
+    };
+    if dims == 1 {
+        // max_pool1d_with_indices is the two-dimensional one of a flat image.
+        let flat = unsqueeze(&input, -2)?;
+        let shape = window.shape(&input, 1)?;
+        let mut flat_shape = shape.clone();
+        flat_shape.insert(shape.len() - 1, 1);
+        let (output, indices) = max_pool_of(&flat, &flat_shape)?;
+        return Ok((super::views::squeeze(&output, Some(&[-2]))?, super::views::squeeze(&indices, Some(&[-2]))?));
+    }
+    let shape = window.shape(&input, dims)?;
+    max_pool_of(&input, &shape)
+}
+
+fn max_pool_of(input: &Tensor, shape: &[i64]) -> Result<(Tensor, Tensor)> {
+    let read = contiguous_in(input, input.suggested_format())?;
+    let output = in_order_of(input, shape, input.dtype())?;
+    let indices = in_order_of(input, shape, Dtype::I64)?;
+    drop(read);
+    let saved = [Save::Input(Some(&indices)), Save::Input(Some(input))];
+    record("MaxPool2DWithIndicesBackward0", &[input], &[&output, &indices], &saved, |ctx, _| {
+        let _indices = ctx.saved(0)?;
+        Ok(vec![Some(in_order(&ctx.saved(1)?)?)])
+    })?;
+    Ok((output, indices))
+}
+
+fn in_order(input: &Tensor) -> Result<Tensor> {
+    in_order_of(input, &input.shape(), input.dtype())
+}
+
+fn avg_pool(args: &Args, dims: usize) -> Result<Value> {
+    let input = args.t(0)?;
+    let window = Window {
+        kernel: args.ints(1)?,
+        stride: args.ints(2)?,
+        padding: args.ints(3)?,
+        dilation: vec![1],
+        ceils: args.bool(4)?,
+    };
+    let shape = window.shape(&input, dims)?;
+    Ok(kernel_of(&input, &shape, "AvgPool2DBackward0", true)?.into())
+}
+
+/// A kernel whose gradient is one kernel of the input's shape.
+fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str, saves: bool) -> Result<Tensor> {
+    let read = contiguous_in(input, input.suggested_format())?;
+    let output = in_order_of(input, shape, input.dtype())?;
+    drop(read);
+    let (from, format) = (input.shape(), input.suggested_format());
+    let saved = [Save::Input(saves.then_some(input))];
+    record(node, &[input], &[&output], &saved, move |_, grads| {
+        let grad = first(grads)?;
+        let strides = match format {
+            MemoryFormat::ChannelsLast | MemoryFormat::ChannelsLast3d => crate::channels_last_strides(&from),
+            _ => contiguous_strides(&from),
+        };
+        Ok(vec![Some(empty_strided(&from, &strides, grad.dtype(), grad.device())?)])
+    })?;
+    Ok(output)
+}
+
+/// `adaptive_avg_pool`: a mean where one element per channel is left.
+fn adaptive_avg_pool(args: &Args, dims: usize) -> Result<Value> {
+    let (input, size) = (args.t(0)?, args.ints(1)?);
+    let size: Vec<i64> = (0..dims).map(|index| at(&size, index)).collect();
+    if size.iter().all(|size| *size == 1) && input.dim() > dims {
+        let reduced: Vec<i64> = (1..=dims as i64).map(|dim| -dim).collect();
+        let output = reduce::mean(&input, Some(&reduced), true, None)?;
+        if input.suggested_format() != MemoryFormat::Contiguous {
+            let shape = output.shape();
+            let strides = crate::channels_last_strides(&shape);
+            output.set_geometry(&shape, &strides, output.offset());
+            let from = shape.clone();
+            record("AsStridedBackward0", &[&output.clone()], &[&output], &[], move |_, grads| {
+                let grad = first(grads)?;
+                Ok(vec![Some(empty_strided(&from, &contiguous_strides(&from), grad.dtype(), grad.device())?)])
+            })?;
+        }
+        return Ok(output.into());
+    }
+    let mut shape = input.shape().to_vec();
+    let leading = shape.len().saturating_sub(dims);
+    for (slot, size) in shape.iter_mut().skip(leading).zip(&size) {
+        *slot = *size;
+    }
+    Ok(kernel_of(&input, &shape, "AdaptiveAvgPool2DBackward0", true)?.into())
+}
+
+fn adaptive_max_pool(args: &Args) -> Result<Value> {
+    let (input, size) = (args.t(0)?, args.ints(1)?);
+    let mut shape = input.shape().to_vec();
+    let leading = shape.len().saturating_sub(2);
+    for (index, slot) in shape.iter_mut().skip(leading).enumerate() {
+        *slot = at(&size, index);
+    }
+    Ok(max_pool_of(&input, &shape)?.into())
+}
+
+fn upsample(args: &Args) -> Result<Value> {
+    let (input, size) = (args.t(0)?, args.ints(1)?);
+    let mut shape = input.shape().to_vec();
+    for (slot, size) in shape.iter_mut().skip(2).zip(&size) {
+        *slot = *size;
+    }
+    Ok(kernel_of(&input, &shape, "UpsampleBackward0", false)?.into())
+}
+
+/// `constant_pad_nd`: zeros, and a copy into the middle.
+fn constant_pad(tensor: &Tensor, pad: &[i64]) -> Result<Tensor> {
+    let mut shape = tensor.shape().to_vec();
+    let count = shape.len();
+    if !pad.len().is_multiple_of(2) || pad.len() / 2 > count {
+        return runtime(format!(
+            "Length of pad must be even and at most twice the number of dimensions, but got {} for {count}",
+            pad.len()
+        ));
+    }
+    for (index, pair) in pad.chunks(2).enumerate() {
+        if let Some(size) = shape.get_mut(count - 1 - index) {
+            *size += pair.iter().sum::<i64>();
+            if *size < 0 {
+                return runtime("the padding makes a dimension negative");
+            }
+        }
+    }
+    let output = in_order_of(tensor, &shape, tensor.dtype())?;
+    let back: Vec<i64> = pad.iter().map(|size| -size).collect();
+    record("ConstantPadNdBackward0", &[tensor], &[&output], &[], move |_, grads| {
+        let grad = first(grads)?;
+        if back.iter().all(|size| *size <= 0) {
+            return Ok(vec![Some(crop(grad, &back)?)]);
+        }
+        Ok(vec![Some(constant_pad(grad, &back)?)])
+    })?;
+    Ok(output)
+}
+
+/// The inner part of a gradient, as a copy.
+fn crop(grad: &Tensor, back: &[i64]) -> Result<Tensor> {
+    let mut inner = grad.clone();
+    let count = grad.dim() as i64;
+    for (index, pair) in back.chunks(2).enumerate() {
+        let dim = count - 1 - index as i64;
+        let (before, after) = (at(pair, 0), at(pair, 1));
+        inner = super::views::narrow(&inner, dim, -before, inner.size(dim) + before + after)?;
+    }
+    super::copy::clone(&inner, MemoryFormat::Preserve)
+}
+
+/// `pixel_shuffle` and `channel_shuffle`: a reshape, a permutation and a copy.
+fn pixel_shuffle(args: &Args) -> Result<Value> {
+    let (input, factor) = (args.t(0)?, args.int(1)?);
+    let shape = input.shape();
+    let [n, c, h, w] = *shape else { return runtime("pixel_shuffle expects 4 dimensions here") };
+    let channels = c / (factor * factor).max(1);
+    let split = super::views::reshape(&input, &[n, channels, factor, factor, h, w])?;
+    let moved = super::views::permute(&split, &[0, 1, 4, 2, 5, 3])?;
+    Ok(super::views::reshape(&moved, &[n, channels, h * factor, w * factor])?.into())
+}
+
+const MAX2: &str = "max_pool2d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool \
+                    ceil_mode=False)";
+const MAX2_INDICES: &str = "max_pool2d_with_indices(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, \
+                            int[] dilation=1, bool ceil_mode=False)";
+const MAX1: &str = "max_pool1d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool \
+                    ceil_mode=False)";
+const AVG2: &str = "avg_pool2d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, bool ceil_mode=False, bool \
+                    count_include_pad=True, int? divisor_override=None)";
+const AVG1: &str = "avg_pool1d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, bool ceil_mode=False, bool \
+                    count_include_pad=True)";
+
+pub(crate) const TABLE: &[Entry] = &[
+    op(MAX2, |a| Ok(max_pool(a, 2)?.0.into())),
+    op(MAX2_INDICES, |a| Ok(max_pool(a, 2)?.into())),
+    op(MAX1, |a| Ok(max_pool(a, 1)?.0.into())),
+    op(AVG2, |a| avg_pool(a, 2)),
+    op(AVG1, |a| avg_pool(a, 1)),
+    op("adaptive_avg_pool2d(Tensor self, int[] output_size)", |a| adaptive_avg_pool(a, 2)),
+    op("adaptive_avg_pool1d(Tensor self, int[] output_size)", |a| adaptive_avg_pool(a, 1)),
+    op("adaptive_max_pool2d(Tensor self, int[] output_size)", adaptive_max_pool),
+    op("upsample_nearest1d(Tensor self, int[] output_size, float? scales=None)", upsample),
+    op("upsample_nearest2d(Tensor self, int[] output_size, float? scales_h=None, float? scales_w=None)", upsample),
+    op(
+        "upsample_bilinear2d(Tensor self, int[] output_size, bool align_corners, float? scales_h=None, float? \
+         scales_w=None)",
+        upsample,
+    ),
+    op("upsample_bicubic2d(Tensor self, int[] output_size, bool align_corners)", upsample),
+    op("constant_pad_nd(Tensor self, int[] pad, Scalar value=0)", |a| Ok(constant_pad(&a.t(0)?, &a.ints(1)?)?.into())),
+    op("pixel_shuffle(Tensor self, int upscale_factor)", pixel_shuffle),
+];

@@ -1,0 +1,256 @@
+//! Recorded operator calls (`zoo`), run through the crate `torch` and compared request by request.
+//!
+//! A line of a zoo file names an operator and its arguments and lists what PyTorch allocated and freed on an H200, forward and
+//! backward. [`run_line`] does the same call and says whether the requests are the same.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::cast_possible_wrap, clippy::cast_possible_truncation, reason = "sizes of recorded shapes are small")]
+
+mod calls;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{BufRead, BufReader, Read};
+use std::rc::Rc;
+
+use anyhow::{Context, Result};
+use blockyard_torch::memory::LogEntry;
+use blockyard_torch::{Session, Settings, Tensor, Value, autograd, call, install, session};
+use serde::Deserialize;
+
+/// A line of a zoo file.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Line {
+    /// The operator, with the kind of its shapes: `softmax:2d`.
+    pub op: String,
+    /// Its arguments, by the names that the recording program gave them.
+    pub args: serde_json::Value,
+    /// Requests of the call: bytes of an allocation, or minus the number of the allocation that is freed, from 1.
+    pub forward: Option<Vec<i64>>,
+    /// Requests of the backward pass; the numbers go on.
+    pub backward: Option<Vec<i64>>,
+    /// Why PyTorch refused the call.
+    pub error: Option<String>,
+}
+
+/// How a line came out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// All requests are the recorded ones.
+    Identical,
+    /// The call left a mark: its result rests on no record. The requests may be equal or not.
+    Marked {
+        /// Whether the requests are the recorded ones all the same.
+        is_equal: bool,
+    },
+    /// Requests differ, and nothing said so.
+    Wrong {
+        /// What ours did, forward and backward.
+        ours: (Vec<i64>, Vec<i64>),
+    },
+    /// The crate refuses the call.
+    Refused(String),
+}
+
+/// Counts by operator.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Equal to the recording.
+    pub identical: usize,
+    /// Marked as estimated, with the recorded requests.
+    pub marked_equal: usize,
+    /// Marked as estimated, with other requests.
+    pub marked_other: usize,
+    /// Other requests, without a mark.
+    pub wrong: usize,
+    /// Refused.
+    pub refused: usize,
+}
+
+impl Counts {
+    /// All lines.
+    #[must_use]
+    pub fn total(&self) -> usize {
+        self.identical + self.marked_equal + self.marked_other + self.wrong + self.refused
+    }
+
+    fn add(&mut self, verdict: &Verdict) {
+        let count = match verdict {
+            Verdict::Identical => &mut self.identical,
+            Verdict::Marked { is_equal: true } => &mut self.marked_equal,
+            Verdict::Marked { is_equal: false } => &mut self.marked_other,
+            Verdict::Wrong { .. } => &mut self.wrong,
+            Verdict::Refused(_) => &mut self.refused,
+        };
+        *count += 1;
+    }
+}
+
+/// All lines of a zoo file, by operator.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Counts by operator.
+    pub by_operator: BTreeMap<String, Counts>,
+}
+
+impl Report {
+    /// The sum over all operators.
+    #[must_use]
+    pub fn total(&self) -> Counts {
+        self.by_operator.values().fold(Counts::default(), |sum, counts| Counts {
+            identical: sum.identical + counts.identical,
+            marked_equal: sum.marked_equal + counts.marked_equal,
+            marked_other: sum.marked_other + counts.marked_other,
+            wrong: sum.wrong + counts.wrong,
+            refused: sum.refused + counts.refused,
+        })
+    }
+
+    /// Counts one line.
+    pub fn add(&mut self, op: &str, verdict: &Verdict) {
+        self.by_operator.entry(op.to_owned()).or_default().add(verdict);
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{:<32} {:>7} {:>10} {:>13} {:>14} {:>7} {:>8}",
+            "operator", "lines", "identical", "marked, equal", "marked, other", "wrong", "refused"
+        )?;
+        let rows = self.by_operator.iter().map(|(name, counts)| (name.as_str(), counts.clone()));
+        for (name, counts) in rows.chain(std::iter::once(("all", self.total()))) {
+            writeln!(
+                f,
+                "{name:<32} {:>7} {:>10} {:>13} {:>14} {:>7} {:>8}",
+                counts.total(),
+                counts.identical,
+                counts.marked_equal,
+                counts.marked_other,
+                counts.wrong,
+                counts.refused
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// The lines of a zoo file, which may be gzip.
+///
+/// # Errors
+///
+/// When a line is not JSON of the right form.
+pub fn read(bytes: &[u8]) -> Result<Vec<Line>> {
+    let source: Box<dyn Read + '_> =
+        if bytes.starts_with(&[0x1f, 0x8b]) { Box::new(flate2::read::GzDecoder::new(bytes)) } else { Box::new(bytes) };
+    let mut lines = Vec::new();
+    for (index, line) in BufReader::new(source).lines().enumerate() {
+        let line = line.context("reading the zoo file")?;
+        lines.push(serde_json::from_str(&line).with_context(|| format!("line {} of the zoo file", index + 1))?);
+    }
+    Ok(lines)
+}
+
+/// A session that has taken cuBLAS's workspaces on both threads, as the recording program had.
+///
+/// # Errors
+///
+/// When the first products fail.
+pub fn start() -> blockyard_torch::Result<()> {
+    install(Rc::new(Session::new(Settings::default())));
+    for dtype in ["f32", "f16", "bf16"] {
+        let a = calls::randn(&[512, 512], dtype, true)?;
+        let bias = call("select", &[(&a).into(), 0.into(), 0.into()], &[])?;
+        let product = call("linear", &[(&a).into(), (&a).into(), bias], &[])?;
+        let total = call("sum", &[product], &[])?.tensor()?;
+        autograd::backward(&[total], &[None], false, false, &[])?;
+    }
+    session().device(0)?.start_log();
+    session().take_marks();
+    Ok(())
+}
+
+/// Does a line's call and compares.
+///
+/// # Errors
+///
+/// When there is no GPU in the session.
+pub fn run_line(line: &Line) -> blockyard_torch::Result<Verdict> {
+    let Some(forward) = &line.forward else { return Ok(Verdict::Identical) };
+    let session = session();
+    let device = session.device(0)?;
+    let case = match calls::case(line) {
+        Ok(case) => case,
+        Err(error) => return Ok(Verdict::Refused(error.to_string())),
+    };
+    device.take_log();
+    session.take_marks();
+    let mut numbering = Numbering { first: device.origins_count(), ..Numbering::default() };
+    let ours = attempt(&case, &mut numbering, line.backward.is_some());
+    drop(case);
+    device.take_log();
+    Ok(match ours {
+        Err(error) => Verdict::Refused(error.to_string()),
+        Ok(ours) => {
+            let none = Vec::new();
+            let is_equal = ours.0 == *forward && ours.1 == *line.backward.as_ref().unwrap_or(&none);
+            let is_marked = !session.take_marks().is_empty();
+            match (is_marked, is_equal) {
+                (true, is_equal) => Verdict::Marked { is_equal },
+                (false, true) => Verdict::Identical,
+                (false, false) => Verdict::Wrong { ours },
+            }
+        }
+    })
+}
+
+fn attempt(
+    case: &calls::Case,
+    numbering: &mut Numbering,
+    goes_back: bool,
+) -> blockyard_torch::Result<(Vec<i64>, Vec<i64>)> {
+    let session = session();
+    let device = session.device(0)?;
+    let result = (case.call)()?;
+    let forward = numbering.sequence(&device.take_log());
+    let output = first_tensor(&result)?;
+    drop(result);
+    let mut backward = Vec::new();
+    if goes_back && output.requires_grad() {
+        let grad = call("ones_like", &[(&output).into()], &[])?.tensor()?;
+        numbering.sequence(&device.take_log());
+        autograd::backward(std::slice::from_ref(&output), &[Some(grad.clone())], false, false, &[])?;
+        backward = numbering.sequence(&device.take_log());
+        drop(grad);
+    }
+    drop(output);
+    for leaf in &case.leaves {
+        leaf.set_grad(None);
+    }
+    Ok((forward, backward))
+}
+
+fn first_tensor(value: &Value) -> blockyard_torch::Result<Tensor> {
+    match value {
+        Value::List(items) => items.first().map_or_else(|| Value::None.tensor(), first_tensor),
+        other => other.clone().tensor(),
+    }
+}
+
+/// Numbers allocations as the zoo does: from 1 within a line; what was there before has none.
+#[derive(Debug, Default)]
+struct Numbering {
+    first: u32,
+}
+
+impl Numbering {
+    fn sequence(&mut self, log: &[LogEntry]) -> Vec<i64> {
+        log.iter()
+            .filter_map(|entry| match *entry {
+                LogEntry::Allocate(_, bytes) => i64::try_from(bytes).ok(),
+                LogEntry::Free(number) => number.checked_sub(self.first).map(|index| -(i64::from(index) + 1)),
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,63 @@
+//! `cargo xtask zoo FILE`: each line of a zoo file through the crate `torch`, counted by operator.
+#![allow(clippy::print_stdout, reason = "this program talks to a person in a terminal")]
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, anyhow};
+use blockyard_zoo::{Report, Verdict, read, run_line, start};
+use lexopt::prelude::*;
+
+const HELP: &str = "\
+Runs each line of a file of recorded operator calls through our operators and counts what came out, by operator.
+
+cargo xtask zoo FILE [--op NAME] [--show N] [--every N]
+
+--op NAME    only operators whose name contains this
+--show N     print the first N lines of each operator that are wrong or refused
+--every N    only every N-th line
+";
+
+fn main() -> Result<()> {
+    let (mut path, mut only, mut show, mut every) = (None, None, 0_usize, 1_usize);
+    let mut parser = lexopt::Parser::from_env();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("help") => {
+                print!("{HELP}");
+                return Ok(());
+            }
+            Long("op") => only = Some(parser.value()?.string()?),
+            Long("show") => show = parser.value()?.parse()?,
+            Long("every") => every = parser.value()?.parse()?,
+            Value(value) if path.is_none() => path = Some(PathBuf::from(value)),
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    let path = path.context("which file? see --help")?;
+    let bytes = std::fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
+    start().map_err(|error| anyhow!("{error}"))?;
+    let mut report = Report::default();
+    let mut shown = std::collections::BTreeMap::<String, usize>::new();
+    for line in read(&bytes)?.iter().step_by(every.max(1)) {
+        if only.as_ref().is_some_and(|only| !line.op.contains(only.as_str())) {
+            continue;
+        }
+        let verdict = run_line(line).map_err(|error| anyhow!("{error}"))?;
+        report.add(&line.op, &verdict);
+        if matches!(verdict, Verdict::Wrong { .. } | Verdict::Refused(_)) {
+            let count = shown.entry(line.op.clone()).or_default();
+            if *count < show {
+                *count += 1;
+                println!("{} {}", line.op, line.args);
+                println!("  recorded {:?} | {:?}", line.forward, line.backward);
+                match verdict {
+                    Verdict::Wrong { ours } => println!("  ours     {:?} | {:?}", ours.0, ours.1),
+                    Verdict::Refused(reason) => println!("  refused: {reason}"),
+                    _ => {}
+                }
+            }
+        }
+    }
+    print!("{report}");
+    Ok(())
+}
