@@ -1,9 +1,11 @@
 //! The operators, by family. Each is one function with ATen's statements in ATen's order.
 
+pub(crate) mod attention;
 pub(crate) mod copy;
 pub(crate) mod creation;
 mod einsum;
 mod exact;
+pub(crate) mod foreach;
 pub(crate) mod index;
 pub(crate) mod join;
 pub(crate) mod loss;
@@ -33,6 +35,9 @@ pub(crate) const TABLES: &[&[Entry]] = &[
     loss::TABLE,
     norm::TABLE,
     pool::TABLE,
+    attention::TABLE,
+    foreach::TABLE,
+    foreach::LISTS,
     reduce::TABLE,
     matmul::TABLE,
     views::TABLE,

@@ -1,6 +1,6 @@
 //! What the recording program called, by the names that it gave its cases.
 
-use blockyard_torch::{Result, Device, Dtype, MemoryFormat, Scalar, Tensor, TorchError, Value, call};
+use blockyard_torch::{Device, Dtype, MemoryFormat, Result, Scalar, Tensor, TorchError, Value, call};
 use serde_json::Value as Json;
 
 use crate::Line;
@@ -161,7 +161,8 @@ fn two_call(name: &str, x: Value) -> Called {
         "dropout" => c("dropout", &[x, 0.1.into(), true.into()]),
         "multinomial" => {
             let weights = c("softmax", &[c("detach", &[x])?, (-1).into()])?;
-            c("float", &[c("multinomial", &[weights, 1.into()])?])
+            let samples = c("multinomial", &[weights, 1.into()])?;
+            c("float", &[samples])
         }
         "transpose" => c("contiguous", &[c("t", &[x])?]),
         "bias" => {
@@ -183,7 +184,8 @@ fn two_call(name: &str, x: Value) -> Called {
         "one_hot" => {
             let row = c("__getitem__", &[x, 0.into()])?;
             let classes = c("long", &[c("abs", &[row])?])?;
-            c("float", &[c("one_hot", &[classes, 50.into()])?])
+            let hot = c("one_hot", &[classes, 50.into()])?;
+            c("float", &[hot])
         }
         "scatter" => {
             let own = like("zeros_like", &x)?;
@@ -221,10 +223,13 @@ fn two_call(name: &str, x: Value) -> Called {
         }
         "cdist" => {
             let part = |x: Value| {
-                let rows = c("__getitem__", &[x, Value::List(vec![
-                    Value::Slice(None, Some(512), 1),
-                    Value::Slice(None, Some(256), 1),
-                ])])?;
+                let rows = c(
+                    "__getitem__",
+                    &[
+                        x,
+                        Value::List(vec![Value::Slice(None, Some(512), 1), Value::Slice(None, Some(256), 1)]),
+                    ],
+                )?;
                 Ok::<_, TorchError>(rows)
             };
             let (a, b) = (part(x.clone())?, part(x)?);
@@ -240,13 +245,16 @@ fn four(name: &str, args: &Json) -> Result<Case> {
     let is_channels_last = args["channels_last"].as_bool().unwrap_or(false);
     let mut x = randn(&shape, &of, false)?;
     if is_channels_last {
-        x = k("to", &[x.into()], &[("memory_format", Value::MemoryFormat(MemoryFormat::ChannelsLast))])?.tensor()?;
+        x = k("to", &[x.into()], &[("memory_format", Value::MemoryFormat(MemoryFormat::ChannelsLast))])?
+            .tensor()?;
     }
     x.set_requires_grad(true)?;
     let channels = shape.get(1).copied().unwrap_or(1);
     let (weight, bias) = (randn(&[channels], &of, true)?, randn(&[channels], &of, true)?);
-    let (mean, var) =
-        (of_type("zeros", &[channels], dtype(&of))?.tensor()?, of_type("ones", &[channels], dtype(&of))?.tensor()?);
+    let (mean, var) = (
+        of_type("zeros", &[channels], dtype(&of))?.tensor()?,
+        of_type("ones", &[channels], dtype(&of))?.tensor()?,
+    );
     let leaves = vec![x.clone(), weight.clone(), bias.clone()];
     let name = name.to_owned();
     let size = shape.get(2).copied().unwrap_or(1);
@@ -280,7 +288,11 @@ fn four(name: &str, args: &Json) -> Result<Case> {
 fn embedding(args: &Json) -> Result<Case> {
     let int = |name: &str| args[name].as_i64().unwrap_or(0);
     let weight = randn(&[int("vocabulary"), int("dim")], "f32", true)?;
-    let index = k("randint", &[0.into(), int("vocabulary").into(), vec![int("n")].into()], &[("device", GPU.into())])?;
+    let index = k(
+        "randint",
+        &[0.into(), int("vocabulary").into(), vec![int("n")].into()],
+        &[("device", GPU.into())],
+    )?;
     let padding = args["padding_idx"].as_i64().unwrap_or(-1);
     let leaves = vec![weight.clone()];
     let call = move || c("embedding", &[(&weight).into(), index.clone(), padding.into()]);
@@ -401,15 +413,19 @@ fn convolution(op: &str, args: &Json) -> Result<Case> {
     let flag = |name: &str| args[name].as_bool().unwrap_or(false);
     let mut x = randn(&ints(&args["x"]), &of, false)?;
     if flag("channels_last") {
-        x = k("to", &[x.into()], &[("memory_format", Value::MemoryFormat(MemoryFormat::ChannelsLast))])?.tensor()?;
+        x = k("to", &[x.into()], &[("memory_format", Value::MemoryFormat(MemoryFormat::ChannelsLast))])?
+            .tensor()?;
     }
     x.set_requires_grad(flag("x_grad"))?;
     let shape = ints(&args["w"]);
     let weight = randn(&shape, &of, flag("grad"))?;
     let groups = args["groups"].as_i64().unwrap_or(1);
     let is_transposed = op.contains("transpose");
-    let outputs =
-        if is_transposed { shape.get(1).copied().unwrap_or(1) * groups } else { shape.first().copied().unwrap_or(1) };
+    let outputs = if is_transposed {
+        shape.get(1).copied().unwrap_or(1) * groups
+    } else {
+        shape.first().copied().unwrap_or(1)
+    };
     let bias = if flag("bias") { Some(randn(&[outputs], &of, flag("grad"))?) } else { None };
     let mut leaves = vec![x.clone(), weight.clone()];
     leaves.extend(bias.clone());

@@ -4,7 +4,11 @@
 //! backward. [`run_line`] does the same call and says whether the requests are the same.
 
 #![forbid(unsafe_code)]
-#![allow(clippy::cast_possible_wrap, clippy::cast_possible_truncation, reason = "sizes of recorded shapes are small")]
+#![allow(
+    clippy::cast_possible_wrap,
+    clippy::cast_possible_truncation,
+    reason = "sizes of recorded shapes are small"
+)]
 
 mod calls;
 
@@ -142,12 +146,17 @@ impl fmt::Display for Report {
 ///
 /// When a line is not JSON of the right form.
 pub fn read(bytes: &[u8]) -> Result<Vec<Line>> {
-    let source: Box<dyn Read + '_> =
-        if bytes.starts_with(&[0x1f, 0x8b]) { Box::new(flate2::read::GzDecoder::new(bytes)) } else { Box::new(bytes) };
+    let source: Box<dyn Read + '_> = if bytes.starts_with(&[0x1f, 0x8b]) {
+        Box::new(flate2::read::GzDecoder::new(bytes))
+    } else {
+        Box::new(bytes)
+    };
     let mut lines = Vec::new();
     for (index, line) in BufReader::new(source).lines().enumerate() {
         let line = line.context("reading the zoo file")?;
-        lines.push(serde_json::from_str(&line).with_context(|| format!("line {} of the zoo file", index + 1))?);
+        lines.push(
+            serde_json::from_str(&line).with_context(|| format!("line {} of the zoo file", index + 1))?,
+        );
     }
     Ok(lines)
 }

@@ -46,7 +46,9 @@ fn apply_slicing(tensor: &Tensor, index: &Value) -> Result<Applied> {
             }
             Value::Scalar(number) => {
                 let Some(index) = number.to_i64() else {
-                    return runtime("an index that lies on the GPU is not known here; use a number in its place");
+                    return runtime(
+                        "an index that lies on the GPU is not known here; use a number in its place",
+                    );
                 };
                 let size = result.size(dim as i64);
                 if index < -size || index >= size {
@@ -58,8 +60,7 @@ fn apply_slicing(tensor: &Tensor, index: &Value) -> Result<Applied> {
             }
             Value::Slice(start, stop, step) => {
                 let size = result.size(dim as i64);
-                let is_whole =
-                    start.unwrap_or(0) == 0 && stop.is_none_or(|stop| stop >= size) && *step == 1;
+                let is_whole = start.unwrap_or(0) == 0 && stop.is_none_or(|stop| stop >= size) && *step == 1;
                 if !is_whole {
                     applied.tensor = slice(&result, dim as i64, *start, *stop, *step)?;
                 }
@@ -72,7 +73,9 @@ fn apply_slicing(tensor: &Tensor, index: &Value) -> Result<Applied> {
             }
             Value::Tensor(index) => {
                 if index.dim() == 0 && index.dtype().is_integral() && index.dtype() != Dtype::Bool {
-                    if let Some(Scalar::Int(number)) = index.values().and_then(|values| values.first().copied()) {
+                    if let Some(Scalar::Int(number)) =
+                        index.values().and_then(|values| values.first().copied())
+                    {
                         applied.tensor = select(&result, dim as i64, number)?;
                         continue;
                     }
@@ -151,9 +154,10 @@ fn checked(tensor: &Tensor, indices: &[Option<Tensor>]) -> Result<Vec<Option<Ten
 /// The shape of `tensor[indices]`.
 fn indexed_shape(tensor: &Tensor, indices: &[Option<Tensor>]) -> Result<Vec<i64>> {
     let shapes: Vec<_> = indices.iter().flatten().map(Tensor::shape).collect();
-    let common = iterator::broadcast(&shapes.iter().map(|shape| &**shape).collect::<Vec<_>>()).map_err(|_| {
-        TorchError::Index("shape mismatch: indexing tensors could not be broadcast together".to_owned())
-    })?;
+    let common =
+        iterator::broadcast(&shapes.iter().map(|shape| &**shape).collect::<Vec<_>>()).map_err(|_| {
+            TorchError::Index("shape mismatch: indexing tensors could not be broadcast together".to_owned())
+        })?;
     let positions: Vec<usize> =
         indices.iter().enumerate().filter(|(_, index)| index.is_some()).map(|(dim, _)| dim).collect();
     let first = positions.first().copied().unwrap_or(0);
@@ -171,7 +175,11 @@ fn indexed_shape(tensor: &Tensor, indices: &[Option<Tensor>]) -> Result<Vec<i64>
         }
     }
     if !is_adjacent {
-        result = common.iter().copied().chain(shape.iter().enumerate().filter(|(dim, _)| kept(*dim)).map(|(_, size)| *size)).collect();
+        result = common
+            .iter()
+            .copied()
+            .chain(shape.iter().enumerate().filter(|(dim, _)| kept(*dim)).map(|(_, size)| *size))
+            .collect();
     }
     Ok(result)
 }
@@ -291,7 +299,11 @@ fn set_part(tensor: &Tensor, part: &Tensor, value: &Tensor) -> Result<()> {
         let slice = result.alias(&shape, &strides, result.offset() + offset - from);
         let cloned = copy::clone(&slice, MemoryFormat::Preserve)?;
         let to_value = if ctx.wants(1) {
-            let summed = if *value_shape == *cloned.shape() { cloned.clone() } else { super::reduce::sum_to(&cloned, &value_shape)? };
+            let summed = if *value_shape == *cloned.shape() {
+                cloned.clone()
+            } else {
+                super::reduce::sum_to(&cloned, &value_shape)?
+            };
             Some(copy::to(&summed, Some(dtype), Some(device), false, false, MemoryFormat::Preserve)?)
         } else {
             None
@@ -394,7 +406,8 @@ fn scatter(args: &Args, adds: bool, in_place: bool) -> Result<Value> {
 
 /// `index_add`, as a new tensor or in place.
 fn index_add(args: &Args, in_place: bool) -> Result<Value> {
-    let (own, dim, index, source, alpha) = (args.t(0)?, args.int(1)?, args.t(2)?, args.t(3)?, args.scalar(4)?);
+    let (own, dim, index, source, alpha) =
+        (args.t(0)?, args.int(1)?, args.t(2)?, args.t(3)?, args.scalar(4)?);
     let output = if in_place {
         change_in_place(&own)?;
         own.clone()
@@ -445,7 +458,10 @@ fn repeat_interleave(args: &Args) -> Result<Value> {
 fn one_hot(args: &Args) -> Result<Value> {
     let (tensor, classes) = (args.t(0)?, args.int(1)?);
     if tensor.dtype() != Dtype::I64 {
-        return runtime(format!("one_hot is only applicable to index tensor of type LongTensor, got {}", tensor.dtype()));
+        return runtime(format!(
+            "one_hot is only applicable to index tensor of type LongTensor, got {}",
+            tensor.dtype()
+        ));
     }
     let classes = match (classes, tensor.values()) {
         (-1, Some(values)) => values.iter().filter_map(|value| value.to_i64()).max().unwrap_or(-1) + 1,
@@ -587,8 +603,12 @@ pub(crate) const TABLE: &[Entry] = &[
     op("scatter_(Tensor self, int dim, Tensor index, *, Operand value)", |a| scatter(a, false, true)),
     op("scatter_add(Tensor self, int dim, Tensor index, Tensor src)", |a| scatter(a, true, false)),
     op("scatter_add_(Tensor self, int dim, Tensor index, Tensor src)", |a| scatter(a, true, true)),
-    op("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1)", |a| index_add(a, false)),
-    op("index_add_(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1)", |a| index_add(a, true)),
+    op("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1)", |a| {
+        index_add(a, false)
+    }),
+    op("index_add_(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1)", |a| {
+        index_add(a, true)
+    }),
     op("repeat_interleave(Tensor self, int repeats, int? dim=None)", repeat_interleave),
     op("one_hot(Tensor self, int num_classes=-1)", one_hot),
     op("tril(Tensor self, int diagonal=0)", |a| Ok(triangle(&a.t(0)?, a.int(1)?)?.into())),

@@ -10,9 +10,7 @@ use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor, Value};
 
 use super::copy::{contiguous, to_dtype};
 use super::creation::{empty, empty_like, wrapped, zeros_like};
-use super::pointwise::{
-    self, add, add_in_place, clamp, div, elementwise, elementwise_in_place, mul, scale, sub,
-};
+use super::pointwise::{self, add, add_in_place, div, elementwise, elementwise_in_place, mul, scale, sub};
 use super::reduce::{self, mean, sum, sum_all};
 use super::unary;
 use super::views::{expand, first, wrap};
@@ -106,12 +104,19 @@ fn nll_loss(own: &Tensor, target: &Tensor, weight: Option<&Tensor>, reduction: R
         )));
     }
     let below = GradModeGuard::new(false);
-    let output =
-        if reduction == Reduction::None { empty(&target.shape(), own.dtype(), own.device())? } else { empty(&[], own.dtype(), own.device())? };
+    let output = if reduction == Reduction::None {
+        empty(&target.shape(), own.dtype(), own.device())?
+    } else {
+        empty(&[], own.dtype(), own.device())?
+    };
     let total_weight = empty(&[], own.dtype(), own.device())?;
     drop(below);
-    let saved =
-        [Save::Input(Some(own)), Save::Input(Some(target)), Save::Input(Some(&total_weight)), Save::Input(weight.as_ref())];
+    let saved = [
+        Save::Input(Some(own)),
+        Save::Input(Some(target)),
+        Save::Input(Some(&total_weight)),
+        Save::Input(weight.as_ref()),
+    ];
     record("NllLossBackward0", &[own], &[&output], &saved, |ctx, grads| {
         let _grad = first(grads)?;
         Ok(vec![Some(zeros_like(&ctx.saved(0)?)?)])
@@ -146,7 +151,8 @@ fn label_smoothing(
     let classes = input.size(class_dim) as f64;
     let loss = nll_loss(input, target, weight, reduction)?;
     if weight.is_some() {
-        crate::session().mark_estimated("cross_entropy_loss", "label smoothing with weights was not recorded");
+        crate::session()
+            .mark_estimated("cross_entropy_loss", "label smoothing with weights was not recorded");
     }
     let smooth = unary::neg(&sum(input, Some(&[class_dim]), false, None)?)?;
     let ignored = pointwise::eq(target, &wrapped(Scalar::Int(-100)))?;
@@ -367,7 +373,10 @@ fn bce_with_logits(args: &Args) -> Result<Value> {
             let one = wrapped(Scalar::Int(1));
             let shifted = add(&t, &one)?;
             drop(shifted);
-            crate::session().mark_estimated("binary_cross_entropy_with_logits", "gradients with pos_weight were not recorded");
+            crate::session().mark_estimated(
+                "binary_cross_entropy_with_logits",
+                "gradients with pos_weight were not recorded",
+            );
         }
         Ok(vec![Some(empty_like(&own)?)])
     })?;
@@ -403,28 +412,39 @@ fn cosine_similarity(args: &Args) -> Result<Value> {
     let (x1, x2) = (cast.apply(&x1)?, cast.apply(&x2)?);
     let shape = iterator::broadcast(&[&x1.shape(), &x2.shape()])?;
     let (x1, x2) = (same(&x1, &shape)?, same(&x2, &shape)?);
-    let one_norm = reduce::vector_norm(&x1, 2.0, Some(&[dim]), true, None)?;
-    let own = clone_clamped(&one_norm, eps)?;
-    let other_norm = reduce::vector_norm(&x2, 2.0, Some(&[dim]), true, None)?;
-    let other = clone_clamped(&other_norm, eps)?;
+    let own = cloned_norm(&x1, dim)?;
+    let other = cloned_norm(&x2, dim)?;
+    // The bound lies on the GPU, in `float32`; both norms are raised to it in place, without history.
+    let bound = empty(&[], Dtype::F32, x1.device())?;
+    let _ = eps;
     let right = div(&x2, &other)?;
     let left = div(&x1, &own)?;
     let product = mul(&left, &right)?;
-    Ok(sum(&product, Some(&[dim]), false, None)?.into())
+    let result = sum(&product, Some(&[dim]), false, None)?;
+    drop(product);
+    drop(left);
+    drop(right);
+    drop(bound);
+    drop(other);
+    drop(own);
+    Ok(result.into())
 }
 
 fn same(tensor: &Tensor, shape: &[i64]) -> Result<Tensor> {
     if *tensor.shape() == *shape { Ok(tensor.clone()) } else { expand(tensor, shape) }
 }
 
-fn clone_clamped(norm: &Tensor, eps: f64) -> Result<Tensor> {
-    clamp(norm, Some(Scalar::Float(eps)), None)
+fn cloned_norm(tensor: &Tensor, dim: i64) -> Result<Tensor> {
+    let norm = reduce::vector_norm(tensor, 2.0, Some(&[dim]), true, None)?;
+    super::copy::clone(&norm, MemoryFormat::Preserve)
 }
 
 /// `dropout`: one kernel that also writes a mask, allocated before the result.
 pub(crate) fn dropout(input: &Tensor, p: f64, is_training: bool) -> Result<Tensor> {
     if !(0.0..=1.0).contains(&p) {
-        return Err(crate::TorchError::Value(format!("dropout probability has to be between 0 and 1, but got {p}")));
+        return Err(crate::TorchError::Value(format!(
+            "dropout probability has to be between 0 and 1, but got {p}"
+        )));
     }
     if !is_training || p == 0.0 || input.numel() == 0 {
         return Ok(input.clone());
@@ -543,7 +563,9 @@ pub(crate) const TABLE: &[Entry] = &[
         |a| Ok(nll_loss(&a.t(0)?, &a.t(1)?, a.topt(2)?.as_ref(), reduction(a, 3)?)?.into()),
     ),
     op(concat!(loss_schema!("mse_loss"), ")"), |a| elementwise_loss(a, "MseLossBackward0")),
-    op(concat!(loss_schema!("smooth_l1_loss"), ", float beta=1.0)"), |a| elementwise_loss(a, "SmoothL1LossBackward0")),
+    op(concat!(loss_schema!("smooth_l1_loss"), ", float beta=1.0)"), |a| {
+        elementwise_loss(a, "SmoothL1LossBackward0")
+    }),
     op(concat!(loss_schema!("huber_loss"), ", float delta=1.0)"), huber_loss),
     op(concat!(loss_schema!("l1_loss"), ")"), l1_loss),
     op(concat!(loss_schema!("kl_div"), ", bool log_target=False)"), kl_div),
@@ -557,7 +579,9 @@ pub(crate) const TABLE: &[Entry] = &[
         bce_with_logits,
     ),
     op("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08)", cosine_similarity),
-    op("dropout(Tensor input, float p, bool train)", |a| Ok(dropout(&a.t(0)?, a.float(1)?, a.bool(2)?)?.into())),
+    op("dropout(Tensor input, float p, bool train)", |a| {
+        Ok(dropout(&a.t(0)?, a.float(1)?, a.bool(2)?)?.into())
+    }),
     op("feature_dropout(Tensor input, float p, bool train)", |a| {
         Ok(feature_dropout(&a.t(0)?, a.float(1)?, a.bool(2)?)?.into())
     }),

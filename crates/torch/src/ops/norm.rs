@@ -146,8 +146,12 @@ fn group_norm(input: &Tensor, groups: i64, weight: Option<&Tensor>, bias: Option
         drop(b);
         drop(a);
     }
-    let saved =
-        [Save::Input(Some(input)), Save::Input(Some(&mean)), Save::Input(Some(&rstd)), Save::Input(weight.as_ref())];
+    let saved = [
+        Save::Input(Some(input)),
+        Save::Input(Some(&mean)),
+        Save::Input(Some(&rstd)),
+        Save::Input(weight.as_ref()),
+    ];
     let mut tensors = vec![input];
     tensors.extend(weight.as_ref());
     tensors.extend(bias.as_ref());
@@ -158,15 +162,14 @@ fn group_norm(input: &Tensor, groups: i64, weight: Option<&Tensor>, bias: Option
         let _grad = contiguous(first(grads)?)?;
         let to_own = if ctx.wants(0) { Some(empty_like(&own)?) } else { None };
         let to_weight = weight.as_ref().filter(|_| ctx.wants(1)).map(empty_like).transpose()?;
-        let to_bias =
-            if has_bias && ctx.wants(1 + usize::from(has_weight)) {
-                Some(match &weight {
-                    Some(weight) => empty_like(weight)?,
-                    None => empty(&[channels], own.dtype(), own.device())?,
-                })
-            } else {
-                None
-            };
+        let to_bias = if has_bias && ctx.wants(1 + usize::from(has_weight)) {
+            Some(match &weight {
+                Some(weight) => empty_like(weight)?,
+                None => empty(&[channels], own.dtype(), own.device())?,
+            })
+        } else {
+            None
+        };
         let ds = scratch(&own, batch * channels)?;
         let db = scratch(&own, batch * channels)?;
         if to_own.is_some() {
@@ -217,6 +220,19 @@ fn staging(input: &Tensor, channels: i64, factor: i64) -> Result<()> {
     Ok(())
 }
 
+/// What cuDNN takes for a batch norm in `channels_last`, by the recorded sizes: blocks of 64 channels.
+fn channels_last_workspace(input: &Tensor, is_backward: bool) -> u64 {
+    let channels = input.size(1).max(1);
+    let rows = (input.numel() / channels).max(0) as u64;
+    let blocks = (channels as u64).div_ceil(64);
+    if is_backward {
+        1056 + blocks * (rows.div_ceil(96) * 512 + 4)
+    } else {
+        let rows = rows.div_ceil(64) * 64;
+        1072 + blocks * (8 * rows + rows / 16 + 4)
+    }
+}
+
 /// The tensors of a batch norm; running statistics only where they are kept.
 struct BatchNorm<'a> {
     input: &'a Tensor,
@@ -254,7 +270,10 @@ impl BatchNorm<'_> {
         }
         let channels = input.size(1);
         if self.weight.is_some_and(|weight| weight.numel() != channels) {
-            return runtime(format!("weight should contain {channels} elements not {}", self.weight.map_or(0, Tensor::numel)));
+            return runtime(format!(
+                "weight should contain {channels} elements not {}",
+                self.weight.map_or(0, Tensor::numel)
+            ));
         }
         let is_cudnn = self.is_cudnn();
         let is_channels_last = self.is_channels_last();
@@ -268,8 +287,7 @@ impl BatchNorm<'_> {
         };
         let is_last_like = input.suggested_format() != MemoryFormat::Contiguous && is_channels_last;
         if is_cudnn && is_last_like {
-            session().mark_estimated("batch_norm", "cuDNN's workspace for channels_last is known only by its order of size");
-            drop(scratch(input, (input.numel() / channels.max(1)) * 33 / 16 + 398)?);
+            drop(super::sort::temporary(input.device(), channels_last_workspace(input, false))?);
         } else if self.is_training && is_channels_last && !is_cudnn {
             staging(input, channels, 4)?;
         }
@@ -307,7 +325,7 @@ impl BatchNorm<'_> {
                     results.push(gamma(wants_bias || is_cudnn)?);
                 }
                 if is_cudnn && is_last_like {
-                    drop(scratch(&own, (own.numel() / channels.max(1)) * 11 / 8 + 393)?);
+                    drop(super::sort::temporary(own.device(), channels_last_workspace(&own, true))?);
                 }
                 return Ok(results);
             }
@@ -318,16 +336,12 @@ impl BatchNorm<'_> {
             let to_weight = gamma(wants_weight)?;
             let to_bias = gamma(wants_bias)?;
             staging(&own, channels, 2)?;
-            let to_own = if ctx.wants(0) { Some(empty_like(&own)?) } else { None };
-            if is_training || invstd.is_none() {
-                drop(sum_dy_xmu);
-                drop(sum_dy);
-                drop(invstd);
-            } else {
-                drop(sum_dy_xmu);
-                drop(sum_dy);
-                drop(invstd);
-            }
+            // In evaluation mode the gradient is written without gaps in the plain order.
+            let format = if is_training { MemoryFormat::Preserve } else { MemoryFormat::Contiguous };
+            let to_own = if ctx.wants(0) { Some(empty_like_as(&own, own.dtype(), format)?) } else { None };
+            drop(sum_dy_xmu);
+            drop(sum_dy);
+            drop(invstd);
             results.push(to_own);
             if has_weight {
                 results.push(to_weight);
@@ -337,9 +351,6 @@ impl BatchNorm<'_> {
             }
             Ok(results)
         })?;
-        if is_channels_last && !is_training && input.requires_grad() && is_last_like {
-            session().mark_estimated("batch_norm", "gradients of the evaluation mode in channels_last were recorded with another order");
-        }
         drop(mean);
         drop(invstd);
         Ok(output)
@@ -405,9 +416,10 @@ pub(crate) const TABLE: &[Entry] = &[
     op("rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None)", |a| {
         Ok(rms_norm(&a.t(0)?, &a.ints(1)?, a.topt(2)?.as_ref())?.into())
     }),
-    op("group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05)", |a| {
-        Ok(group_norm(&a.t(0)?, a.int(1)?, a.topt(2)?.as_ref(), a.topt(3)?.as_ref())?.into())
-    }),
+    op(
+        "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05)",
+        |a| Ok(group_norm(&a.t(0)?, a.int(1)?, a.topt(2)?.as_ref(), a.topt(3)?.as_ref())?.into()),
+    ),
     op(BATCH, batch_norm),
     op(INSTANCE, instance_norm),
 ];

@@ -54,7 +54,14 @@ impl Window {
             let kernel = at(&self.kernel, index);
             let stride = if self.stride.is_empty() { kernel } else { at(&self.stride, index) };
             let old = *size;
-            *size = output_size(old, kernel, at(&self.padding, index), stride, at(&self.dilation, index), self.ceils);
+            *size = output_size(
+                old,
+                kernel,
+                at(&self.padding, index),
+                stride,
+                at(&self.dilation, index),
+                self.ceils,
+            );
             if *size < 1 {
                 return runtime(format!(
                     "Given input size: {:?}. Calculated output size: {size}. Output size is too small",
@@ -83,7 +90,10 @@ fn max_pool(args: &Args, dims: usize) -> Result<(Tensor, Tensor)> {
         let mut flat_shape = shape.clone();
         flat_shape.insert(shape.len() - 1, 1);
         let (output, indices) = max_pool_of(&flat, &flat_shape)?;
-        return Ok((super::views::squeeze(&output, Some(&[-2]))?, super::views::squeeze(&indices, Some(&[-2]))?));
+        return Ok((
+            super::views::squeeze(&output, Some(&[-2]))?,
+            super::views::squeeze(&indices, Some(&[-2]))?,
+        ));
     }
     let shape = window.shape(&input, dims)?;
     max_pool_of(&input, &shape)
@@ -257,13 +267,18 @@ pub(crate) const TABLE: &[Entry] = &[
     op("adaptive_avg_pool1d(Tensor self, int[] output_size)", |a| adaptive_avg_pool(a, 1)),
     op("adaptive_max_pool2d(Tensor self, int[] output_size)", adaptive_max_pool),
     op("upsample_nearest1d(Tensor self, int[] output_size, float? scales=None)", upsample),
-    op("upsample_nearest2d(Tensor self, int[] output_size, float? scales_h=None, float? scales_w=None)", upsample),
+    op(
+        "upsample_nearest2d(Tensor self, int[] output_size, float? scales_h=None, float? scales_w=None)",
+        upsample,
+    ),
     op(
         "upsample_bilinear2d(Tensor self, int[] output_size, bool align_corners, float? scales_h=None, float? \
          scales_w=None)",
         upsample,
     ),
     op("upsample_bicubic2d(Tensor self, int[] output_size, bool align_corners)", upsample),
-    op("constant_pad_nd(Tensor self, int[] pad, Scalar value=0)", |a| Ok(constant_pad(&a.t(0)?, &a.ints(1)?)?.into())),
+    op("constant_pad_nd(Tensor self, int[] pad, Scalar value=0)", |a| {
+        Ok(constant_pad(&a.t(0)?, &a.ints(1)?)?.into())
+    }),
     op("pixel_shuffle(Tensor self, int upscale_factor)", pixel_shuffle),
 ];

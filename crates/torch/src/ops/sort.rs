@@ -38,7 +38,8 @@ pub(crate) fn radix_sort_bytes(count: u64, key: u64, value: u64, bits: u64) -> u
     let passes = bits.div_ceil(8);
     let portions = count.div_ceil(PORTION);
     let blocks = count.min(PORTION).div_ceil(tile);
-    let mut total = aligned(portions * passes * 256 * 8) + aligned(blocks * 256 * 4) + aligned(portions * passes * 4);
+    let mut total =
+        aligned(portions * passes * 256 * 8) + aligned(blocks * 256 * 4) + aligned(portions * passes * 4);
     if passes > 1 {
         total += aligned(count * key) + aligned(count * value);
     }
@@ -88,7 +89,8 @@ pub(crate) fn sort(tensor: &Tensor, dim: i64) -> Result<(Tensor, Tensor)> {
     let device = tensor.device();
     if device.is_cuda() && count > 0 && tensor.dim() > 0 {
         if tensor.strides().get(at) != Some(&1) && length > 4096 {
-            session().mark_estimated("sort", "sorting a dimension that is not the innermost was not recorded");
+            session()
+                .mark_estimated("sort", "sorting a dimension that is not the innermost was not recorded");
         }
         sort_memory(device, count, length, tensor.dtype().size())?;
     }
@@ -173,7 +175,15 @@ fn multiblock_topk(device: Device, slices: u64, length: u64, element: u64) -> Re
     let profile = session().profile().clone();
     let per_thread = (slices * length).div_ceil(u64::from(profile.multiprocessors) * 6 * 256).clamp(4, 64);
     let blocks = length.div_ceil(per_thread * 256);
-    let sizes = [element * slices, 8 * slices, 8 * slices, slices * blocks * 512, slices * 1024, 4 * slices * blocks, 4 * slices * blocks];
+    let sizes = [
+        element * slices,
+        8 * slices,
+        8 * slices,
+        slices * blocks * 512,
+        slices * 1024,
+        4 * slices * blocks,
+        4 * slices * blocks,
+    ];
     let mut held = Vec::new();
     for size in sizes {
         held.push(temporary(device, size)?);
@@ -223,9 +233,12 @@ fn scan(tensor: &Tensor, dim: i64, dtype: Option<Dtype>, node: &'static str) -> 
 
 /// `flip`.
 pub(crate) fn flip(tensor: &Tensor, dims: &[i64]) -> Result<Tensor> {
-    let dims: Vec<i64> = dims.iter().map(|dim| wrap(*dim, tensor.dim()).map(|dim| dim as i64)).collect::<Result<_>>()?;
+    let dims: Vec<i64> =
+        dims.iter().map(|dim| wrap(*dim, tensor.dim()).map(|dim| dim as i64)).collect::<Result<_>>()?;
     let output = empty_like(tensor)?;
-    record("FlipBackward0", &[tensor], &[&output], &[], move |_, grads| Ok(vec![Some(flip(first(grads)?, &dims)?)]))?;
+    record("FlipBackward0", &[tensor], &[&output], &[], move |_, grads| {
+        Ok(vec![Some(flip(first(grads)?, &dims)?)])
+    })?;
     Ok(output)
 }
 
@@ -297,8 +310,12 @@ fn histc(args: &Args) -> Result<Value> {
     let tensor = args.t(0)?;
     let output = empty(&[args.int(1)?], tensor.dtype(), tensor.device())?;
     let low = empty(&[], tensor.dtype(), tensor.device())?;
+    let all = vec![true; tensor.dim()];
+    let kernel = reduce::Kernel::of(tensor.dtype().size());
+    reduce::run(&tensor, &all, kernel)?;
     drop(low);
     let high = empty(&[], tensor.dtype(), tensor.device())?;
+    reduce::run(&tensor, &all, kernel)?;
     drop(high);
     Ok(output.into())
 }
@@ -319,7 +336,9 @@ pub(crate) const TABLE: &[Entry] = &[
     op("cummax(Tensor self, int dim)", cumulative_extremum),
     op("cummin(Tensor self, int dim)", cumulative_extremum),
     op("flip(Tensor self, int[] dims)", |a| Ok(flip(&a.t(0)?, &a.ints(1)?)?.into())),
-    op("roll(Tensor self, int[] shifts, int[] dims=[])", |a| Ok(roll(&a.t(0)?, &a.ints(1)?, &a.ints(2)?)?.into())),
+    op("roll(Tensor self, int[] shifts, int[] dims=[])", |a| {
+        Ok(roll(&a.t(0)?, &a.ints(1)?, &a.ints(2)?)?.into())
+    }),
     op("median(Tensor self)", median),
     op("kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False)", kthvalue),
     op("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0)", histc),

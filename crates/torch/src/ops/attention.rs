@@ -1,0 +1,376 @@
+//! `scaled_dot_product_attention`: which kernel runs, and what it takes.
+
+use crate::autocast::Cast;
+use crate::autograd::{GradModeGuard, Grads, Save, record};
+use crate::error::{not_implemented, runtime};
+use crate::iterator;
+use crate::registry::{Entry, op};
+use crate::schema::Args;
+use crate::{Dtype, Result, Tensor, Value, session};
+
+use super::copy::{contiguous, empty_strided, to_dtype};
+use super::creation::{empty, empty_like, zeros};
+use super::pointwise::{mul, where_};
+use super::reduce;
+use super::sort::temporary;
+use super::views::{first, transpose};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kernel {
+    Cudnn,
+    Flash,
+    Efficient,
+}
+
+/// Sizes of one call.
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    batch: i64,
+    heads: i64,
+    queries: i64,
+    keys: i64,
+    width: i64,
+    value_width: i64,
+}
+
+impl Sizes {
+    fn all_heads(self) -> u64 {
+        (self.batch * self.heads).max(0) as u64
+    }
+}
+
+/// `sdp_utils.cpp`: cuDNN first on this GPU, then flash attention, then the memory-efficient one.
+fn choose(sizes: Sizes, dtype: Dtype, has_mask: bool, dropout: f64) -> Kernel {
+    if !dtype.is_reduced_float() {
+        return Kernel::Efficient;
+    }
+    let has_cudnn = matches!(session().profile().capability.0, 9 | 10);
+    let is_one_query = sizes.queries == 1 && (dropout > 0.0 || sizes.keys == 1);
+    if has_cudnn && !is_one_query && sizes.width % 8 == 0 && sizes.width <= 256 {
+        return Kernel::Cudnn;
+    }
+    if has_mask { Kernel::Efficient } else { Kernel::Flash }
+}
+
+/// A result whose elements lie as the query's do.
+fn laid_out_like(query: &Tensor, shape: &[i64]) -> Result<Tensor> {
+    let strides = query.strides();
+    let mut order: Vec<usize> = (0..shape.len()).collect();
+    order.sort_by_key(|dim| std::cmp::Reverse(strides.get(*dim).copied().unwrap_or(0)));
+    let mut new = vec![1; shape.len()];
+    let mut next = 1;
+    for dim in order.into_iter().rev() {
+        if let (Some(slot), Some(size)) = (new.get_mut(dim), shape.get(dim)) {
+            *slot = next;
+            next *= size.max(&1);
+        }
+    }
+    empty_strided(shape, &new, query.dtype(), query.device())
+}
+
+/// `convert_boolean_attn_mask`: 0 where attention is allowed, minus infinity elsewhere.
+fn float_mask(mask: &Tensor, dtype: Dtype) -> Result<Tensor> {
+    if mask.dtype() != Dtype::Bool {
+        return Ok(mask.clone());
+    }
+    let _below = GradModeGuard::new(false);
+    let minus = empty(&[], dtype, mask.device())?;
+    let zero = zeros(&[], dtype, mask.device())?;
+    let result = where_(mask, &zero, &minus)?;
+    drop(zero);
+    drop(minus);
+    Ok(result)
+}
+
+/// The memory-efficient kernel wants rows of a mask to begin at multiples of 16 bytes: `pad_bias`.
+fn padded(mask: &Tensor) -> Result<Tensor> {
+    let keys = mask.size(-1);
+    if keys % 8 == 0 {
+        return Ok(mask.clone());
+    }
+    let mut shape = mask.shape().to_vec();
+    if let Some(last) = shape.last_mut() {
+        *last = (keys + 7) / 8 * 8;
+    }
+    let _below = GradModeGuard::new(false);
+    empty(&shape, mask.dtype(), mask.device())
+}
+
+struct Call<'a> {
+    q: &'a Tensor,
+    k: &'a Tensor,
+    v: &'a Tensor,
+    sizes: Sizes,
+    dropout: f64,
+}
+
+impl Call<'_> {
+    fn inputs(&self) -> [&Tensor; 3] {
+        [self.q, self.k, self.v]
+    }
+
+    fn needs_gradient(&self) -> bool {
+        crate::autograd::needs_history(&self.inputs())
+    }
+
+    fn output_shape(&self) -> [i64; 4] {
+        [self.sizes.batch, self.sizes.heads, self.sizes.queries, self.sizes.value_width]
+    }
+
+    fn statistics(&self, queries: i64) -> Result<Tensor> {
+        empty(&[self.sizes.batch, self.sizes.heads, queries, 1], Dtype::F32, self.q.device())
+    }
+
+    /// `_scaled_dot_product_cudnn_attention`.
+    fn cudnn(&self, mask: Option<Tensor>) -> Result<Tensor> {
+        let device = self.q.device();
+        let needs = self.needs_gradient();
+        let seed = empty(&[], Dtype::I64, device)?;
+        let offset = empty(&[], Dtype::I64, device)?;
+        let output = laid_out_like(self.q, &self.output_shape())?;
+        let statistics = if needs { Some(self.statistics(self.sizes.queries)?) } else { None };
+        if self.sizes.queries > 1 {
+            drop(temporary(device, 256)?);
+        }
+        let saved = [
+            Save::Input(mask.as_ref()),
+            Save::Input(Some(self.k)),
+            Save::Input(statistics.as_ref()),
+            Save::Output(0),
+            Save::Input(Some(&offset)),
+            Save::Input(Some(&seed)),
+            Save::Input(Some(self.q)),
+            Save::Input(Some(self.v)),
+        ];
+        let sizes = self.sizes;
+        record(
+            "ScaledDotProductCudnnAttentionBackward0",
+            &self.inputs(),
+            &[&output],
+            &saved,
+            move |ctx, grads| {
+                let _grad = first(grads)?;
+                let (q, k, v) = (ctx.saved(6)?, ctx.saved(1)?, ctx.saved(7)?);
+                let gradients = [empty_like(&q)?, empty_like(&k)?, empty_like(&v)?];
+                let rows = sizes.all_heads() * sizes.queries.max(0) as u64;
+                drop(temporary(q.device(), rows * sizes.width.max(0) as u64 * 4 + rows * 4 + 256)?);
+                Ok(wanted(ctx.wanted, gradients))
+            },
+        )?;
+        drop(statistics);
+        drop(seed);
+        drop(offset);
+        drop(mask);
+        Ok(output)
+    }
+
+    /// `_scaled_dot_product_flash_attention`.
+    fn flash(&self) -> Result<Tensor> {
+        let device = self.q.device();
+        if self.sizes.width % 8 != 0 {
+            return not_implemented("flash attention with a head dimension that is not a multiple of 8");
+        }
+        if self.sizes.keys > 1 && self.sizes.queries > 1 && self.dropout > 0.0 {
+            session().mark_estimated(
+                "scaled_dot_product_attention",
+                "flash attention was recorded for one query only",
+            );
+        }
+        let [batch, heads, queries, width] = self.output_shape();
+        let flat = empty(&[batch, queries, heads, width], self.q.dtype(), device)?;
+        let output = transpose(&flat.detach(), 1, 2)?.detach();
+        drop(flat);
+        let logarithms = self.statistics(queries)?;
+        let mut state = empty(&[2], Dtype::I64, device)?;
+        let unused = empty(&[], Dtype::I64, device)?;
+        if self.dropout > 0.0 {
+            state = empty(&[2], Dtype::I64, device)?;
+        }
+        let output = unrelated(&output);
+        let saved = [
+            Save::Input(Some(self.k)),
+            Save::Input(Some(&logarithms)),
+            Save::Output(0),
+            Save::Input(Some(self.q)),
+            Save::Input(Some(&state)),
+            Save::Input(Some(&unused)),
+            Save::Input(Some(self.v)),
+        ];
+        let sizes = self.sizes;
+        record(
+            "ScaledDotProductFlashAttentionBackward0",
+            &self.inputs(),
+            &[&output],
+            &saved,
+            move |ctx, grads| {
+                let _grad = first(grads)?;
+                let (q, k, v) = (ctx.saved(3)?, ctx.saved(0)?, ctx.saved(6)?);
+                let gradients = [empty_like(&q)?, empty_like(&k)?, empty_like(&v)?];
+                let rows = sizes.all_heads() * (sizes.queries.max(0) as u64).div_ceil(128) * 128;
+                let sums = temporary(q.device(), rows * 4)?;
+                let width = (sizes.width.max(0) as u64).div_ceil(32) * 32;
+                drop(temporary(q.device(), rows * width * 4)?);
+                drop(sums);
+                Ok(wanted(ctx.wanted, gradients))
+            },
+        )?;
+        drop(logarithms);
+        drop(state);
+        drop(unused);
+        Ok(output)
+    }
+
+    /// `_scaled_dot_product_efficient_attention`.
+    fn efficient(&self, mask: Option<Tensor>) -> Result<Tensor> {
+        let device = self.q.device();
+        let needs = self.needs_gradient();
+        let [batch, heads, queries, width] = self.output_shape();
+        let output =
+            unrelated(&transpose(&empty(&[batch, queries, heads, width], self.q.dtype(), device)?, 1, 2)?);
+        let logarithms = if needs { Some(self.statistics((queries + 31) / 32 * 32)?) } else { None };
+        if self.q.dtype().is_reduced_float() && width > 128 {
+            drop(temporary(device, crate::numel(&self.output_shape()).max(0) as u64 * 4)?);
+        }
+        let saved = [
+            Save::Input(mask.as_ref()),
+            Save::Input(Some(self.k)),
+            Save::Input(logarithms.as_ref()),
+            Save::Output(0),
+            Save::Input(Some(self.q)),
+            Save::Input(Some(self.v)),
+        ];
+        let sizes = self.sizes;
+        record(
+            "ScaledDotProductEfficientAttentionBackward0",
+            &self.inputs(),
+            &[&output],
+            &saved,
+            move |ctx, grads| {
+                let grad = first(grads)?;
+                let (q, k, v, output) = (ctx.saved(4)?, ctx.saved(1)?, ctx.saved(5)?, ctx.saved(3)?);
+                let gradient = |like: &Tensor| -> Result<Tensor> {
+                    let shape = transpose(&like.detach(), 1, 2)?.shape();
+                    Ok(unrelated(&transpose(&empty(&shape, like.dtype(), like.device())?, 1, 2)?))
+                };
+                let gradients = [gradient(&q)?, gradient(&k)?, gradient(&v)?];
+                let _below = GradModeGuard::new(false);
+                let delta = if q.dtype().is_reduced_float() {
+                    empty(&[sizes.batch, sizes.heads, sizes.queries], Dtype::F32, q.device())?
+                } else {
+                    let product = mul(&transpose(grad, 1, 2)?, &transpose(&output, 1, 2)?)?;
+                    let summed = reduce::sum(&product, Some(&[-1]), false, None)?;
+                    let result = contiguous(&transpose(&summed, 1, 2)?)?;
+                    drop(summed);
+                    drop(product);
+                    result
+                };
+                let workspace = temporary(q.device(), efficient_workspace(sizes, q.dtype()))?;
+                drop(delta);
+                drop(workspace);
+                Ok(wanted(ctx.wanted, gradients))
+            },
+        )?;
+        drop(logarithms);
+        drop(mask);
+        Ok(output)
+    }
+}
+
+/// Gradients in `float32` of blocks of queries, with counters.
+fn efficient_workspace(sizes: Sizes, dtype: Dtype) -> u64 {
+    let is_half = dtype.is_reduced_float();
+    let (block, width): (u64, u64) = match sizes.width.max(sizes.value_width) {
+        ..=64 => (64, 64),
+        65..=128 => (128, 128),
+        wide => {
+            if is_half || wide > 256 {
+                session().mark_estimated(
+                    "scaled_dot_product_attention",
+                    "the gradient of such wide heads was recorded rarely",
+                );
+            }
+            (128, (wide.max(0) as u64).div_ceil(128) * 128)
+        }
+    };
+    let counters = if is_half { 16 } else { width / 4 };
+    let blocks = (sizes.queries.max(0) as u64).div_ceil(block);
+    sizes.all_heads() * blocks * (block * width * 4 + counters)
+}
+
+fn wanted(wanted: &[bool], gradients: [Tensor; 3]) -> Grads {
+    gradients
+        .into_iter()
+        .zip(wanted.iter().copied().chain(std::iter::repeat(false)))
+        .map(|(gradient, is_wanted)| is_wanted.then_some(gradient))
+        .collect()
+}
+
+/// The same memory as a tensor that is nobody's view.
+fn unrelated(view: &Tensor) -> Tensor {
+    view.alias(&view.shape(), &view.strides(), view.offset())
+}
+
+fn attention(args: &Args) -> Result<Value> {
+    let (q, k, v, mask) = (args.t(0)?, args.t(1)?, args.t(2)?, args.topt(3)?);
+    let (dropout, is_causal) = (args.float(4)?, args.bool(5)?);
+    let cast = Cast::lower(q.device());
+    let mask = cast.apply_optional(mask.as_ref())?;
+    let (v, k, q) = (cast.apply(&v)?, cast.apply(&k)?, cast.apply(&q)?);
+    iterator::common_device(&[&q, &k, &v])?;
+    if q.dtype() != k.dtype() || q.dtype() != v.dtype() {
+        return runtime(format!(
+            "Expected query, key, and value to have the same dtype, but got query.dtype: {} key.dtype: {} and value.dtype: \
+             {} instead.",
+            q.dtype().scalar_name(),
+            k.dtype().scalar_name(),
+            v.dtype().scalar_name()
+        ));
+    }
+    if is_causal && mask.is_some() {
+        return runtime(
+            "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True",
+        );
+    }
+    if q.dim() != 4 || k.dim() != 4 || v.dim() != 4 || q.size(1) != k.size(1) {
+        return not_implemented(
+            "scaled_dot_product_attention of other than 4 dimensions, or of heads that differ: reshape to (batch, heads, \
+             length, width) and repeat the keys' heads",
+        );
+    }
+    let sizes = Sizes {
+        batch: q.size(0),
+        heads: q.size(1),
+        queries: q.size(2),
+        keys: k.size(2),
+        width: q.size(3),
+        value_width: v.size(3),
+    };
+    let call = Call { q: &q, k: &k, v: &v, sizes, dropout };
+    if !q.device().is_cuda() {
+        return Ok(empty(&call.output_shape(), q.dtype(), q.device())?.into());
+    }
+    if q.dtype() == Dtype::F64 || mask.as_ref().is_some_and(Tensor::requires_grad) {
+        return not_implemented(
+            "scaled_dot_product_attention in float64, or with a mask that requires a gradient",
+        );
+    }
+    let mask = mask.as_ref().map(|mask| float_mask(mask, q.dtype())).transpose()?;
+    let mask = match mask {
+        Some(mask) if mask.dtype() != q.dtype() => Some(to_dtype(&mask, q.dtype())?),
+        other => other,
+    };
+    let output = match choose(sizes, q.dtype(), mask.is_some(), dropout) {
+        Kernel::Cudnn => call.cudnn(mask)?,
+        Kernel::Flash => call.flash()?,
+        Kernel::Efficient => {
+            let mask = mask.map(|mask| padded(&mask)).transpose()?;
+            call.efficient(mask)?
+        }
+    };
+    Ok(output.into())
+}
+
+const SCHEMA: &str = "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float \
+                      dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False)";
+
+pub(crate) const TABLE: &[Entry] = &[op(SCHEMA, attention)];

@@ -1,0 +1,216 @@
+//! Operators over lists of tensors, which optimizers use, and the fused optimizers.
+
+use crate::autograd::GradModeGuard;
+use crate::error::runtime;
+use crate::registry::{Entry, op};
+use crate::schema::Args;
+use crate::{Device, Dtype, Result, Tensor, Value};
+
+use super::copy;
+use super::creation::{empty, empty_like, wrapped, zeros};
+use super::pointwise::change_in_place;
+use super::reduce;
+
+/// New tensors of the results' types, one after the other, before the kernel runs.
+fn fresh(tensors: &[Tensor], dtype: Option<Dtype>) -> Result<Value> {
+    let made: Vec<Tensor> = tensors
+        .iter()
+        .map(|tensor| match dtype {
+            Some(dtype) if tensor.dtype().is_integral() => {
+                super::creation::empty_like_as(tensor, dtype, crate::MemoryFormat::Preserve)
+            }
+            _ => empty_like(tensor),
+        })
+        .collect::<Result<_>>()?;
+    Ok(made.into())
+}
+
+fn in_place(tensors: &[Tensor]) -> Result<Value> {
+    tensors.iter().try_for_each(change_in_place)?;
+    for tensor in tensors {
+        tensor.set_values(None);
+    }
+    Ok(tensors.to_vec().into())
+}
+
+/// Step counters lie on the host and are known there.
+fn add_known(tensors: &[Tensor], args: &Args) -> Result<Value> {
+    let number = match args.value(1)? {
+        Value::Scalar(number) => Some(*number),
+        _ => None,
+    };
+    for tensor in tensors {
+        match number.filter(|_| tensor.device() == Device::Cpu && tensor.numel() == 1) {
+            Some(number) => {
+                super::pointwise::add_in_place(tensor, &wrapped(number))?;
+            }
+            None => {
+                change_in_place(tensor)?;
+                tensor.set_values(None);
+            }
+        }
+    }
+    Ok(tensors.to_vec().into())
+}
+
+/// `_foreach_norm`: partial sums of all chunks in one buffer, then a scalar for each tensor.
+fn norm(args: &Args) -> Result<Value> {
+    const CHUNK: i64 = 65_536;
+    let tensors = args.tensors(0)?;
+    let Some(like) = tensors.first() else { return Ok(Vec::<Tensor>::new().into()) };
+    let order = args.scalar(1)?.to_f64().unwrap_or(2.0);
+    let is_fast = like.device().is_cuda()
+        && tensors
+            .iter()
+            .all(|tensor| tensor.dtype() == like.dtype() && tensor.is_non_overlapping_and_dense());
+    if !is_fast {
+        let results: Vec<Tensor> = tensors
+            .iter()
+            .map(|tensor| reduce::vector_norm(tensor, order, None, false, None))
+            .collect::<Result<_>>()?;
+        return Ok(results.into());
+    }
+    let most = tensors.iter().map(|tensor| (tensor.numel() + CHUNK - 1) / CHUNK).max().unwrap_or(0);
+    let count = tensors.len() as i64;
+    let partial = zeros(&[count * most], like.dtype().accumulate(), like.device())?;
+    let results: Vec<Tensor> =
+        tensors.iter().map(|_| empty(&[], like.dtype(), like.device())).collect::<Result<_>>()?;
+    drop(partial);
+    Ok(results.into())
+}
+
+fn max(args: &Args) -> Result<Value> {
+    let tensors = args.tensors(0)?;
+    let results: Vec<Tensor> =
+        tensors.iter().map(|tensor| empty(&[], tensor.dtype(), tensor.device())).collect::<Result<_>>()?;
+    crate::session().mark_estimated("_foreach_max", "its buffer was not recorded");
+    Ok(results.into())
+}
+
+fn copy_lists(args: &Args) -> Result<Value> {
+    let (to, from) = (args.tensors(0)?, args.tensors(1)?);
+    for (to, from) in to.iter().zip(&from) {
+        copy::copy_in_place(to, from)?;
+    }
+    Ok(Value::None)
+}
+
+fn zero(args: &Args) -> Result<Value> {
+    for tensor in args.tensors(0)? {
+        change_in_place(&tensor)?;
+        super::creation::set_all(&tensor, crate::Scalar::Int(0));
+    }
+    Ok(Value::None)
+}
+
+/// `_amp_foreach_non_finite_check_and_unscale_`.
+fn unscale(args: &Args) -> Result<Value> {
+    for tensor in args.tensors(0)? {
+        change_in_place(&tensor)?;
+    }
+    change_in_place(&args.t(1)?)?;
+    Ok(Value::None)
+}
+
+/// One kernel over several lists, all changed in place.
+fn fused(args: &Args) -> Result<Value> {
+    for index in 0..args.0.len() {
+        if let Value::List(items) = args.value(index)? {
+            for item in items {
+                if let Value::Tensor(tensor) = item {
+                    tensor.bump_version();
+                }
+            }
+        }
+    }
+    Ok(Value::None)
+}
+
+fn check(tensors: &[Tensor]) -> Result<()> {
+    if tensors.is_empty() {
+        return runtime("Tensor list must have at least one tensor.");
+    }
+    Ok(())
+}
+
+fn below<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let _no_grad = GradModeGuard::new(false);
+    work()
+}
+
+macro_rules! foreach {
+    ($($name:literal $more:literal,)*) => {
+        &[$(
+            op(concat!("_foreach_", $name, "(Tensor[] self", $more, ")"), |a| {
+                let tensors = a.tensors(0)?;
+                check(&tensors)?;
+                below(|| fresh(&tensors, None))
+            }),
+            op(concat!("_foreach_", $name, "_(Tensor[] self", $more, ")"), |a| {
+                let tensors = a.tensors(0)?;
+                check(&tensors)?;
+                in_place(&tensors)
+            }),
+        )*]
+    };
+}
+
+pub(crate) const LISTS: &[Entry] = foreach! {
+    "sub" ", Any other, *, Scalar alpha=1",
+    "mul" ", Any other",
+    "div" ", Any other",
+    "pow" ", Any exponent",
+    "clamp_min" ", Any other",
+    "clamp_max" ", Any other",
+    "maximum" ", Any other",
+    "minimum" ", Any other",
+    "addcmul" ", Tensor[] tensor1, Tensor[] tensor2, Any value=1",
+    "addcdiv" ", Tensor[] tensor1, Tensor[] tensor2, Any value=1",
+    "lerp" ", Tensor[] tensors1, Any weight",
+    "sqrt" "",
+    "rsqrt" "",
+    "neg" "",
+    "abs" "",
+    "exp" "",
+    "reciprocal" "",
+    "sign" "",
+};
+
+pub(crate) const TABLE: &[Entry] = &[
+    op("_foreach_add(Tensor[] self, Any other, *, Scalar alpha=1)", |a| {
+        let tensors = a.tensors(0)?;
+        below(|| fresh(&tensors, None))
+    }),
+    op("_foreach_add_(Tensor[] self, Any other, *, Scalar alpha=1)", |a| add_known(&a.tensors(0)?, a)),
+    op("_foreach_norm(Tensor[] self, Scalar ord=2, ScalarType? dtype=None)", norm),
+    op("_foreach_max(Tensor[] self)", max),
+    op("_foreach_copy_(Tensor[] self, Tensor[] src, bool non_blocking=False)", copy_lists),
+    op("_foreach_zero_(Tensor[] self)", zero),
+    op(
+        "_amp_foreach_non_finite_check_and_unscale_(Tensor[] self, Tensor found_inf, Tensor inv_scale)",
+        unscale,
+    ),
+    op(
+        "_amp_update_scale_(Tensor self, Tensor growth_tracker, Tensor found_inf, float scale_growth_factor, float \
+         scale_backoff_factor, int growth_interval)",
+        |a| Ok(a.t(0)?.into()),
+    ),
+    op(
+        "_fused_adam_(Tensor[] self, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, Tensor[] max_exp_avg_sqs, \
+         Tensor[] state_steps, *, Any lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool \
+         maximize, Any grad_scale=None, Any found_inf=None)",
+        fused,
+    ),
+    op(
+        "_fused_adamw_(Tensor[] self, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, Tensor[] max_exp_avg_sqs, \
+         Tensor[] state_steps, *, Any lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool \
+         maximize, Any grad_scale=None, Any found_inf=None)",
+        fused,
+    ),
+    op(
+        "_fused_sgd_(Tensor[] self, Tensor[] grads, Tensor[] momentum_buffer_list, *, float weight_decay, float momentum, \
+         Any lr, float dampening, bool nesterov, bool maximize, bool is_first_step, Any grad_scale=None, Any \
+         found_inf=None)",
+        fused,
+    ),
+];
