@@ -1,10 +1,11 @@
-//! The `blockyard` command: `run` operations, `verify` recordings, `play` workloads, `bench` devices, ask
-//! questions about runs (`what-if`, `search`, `autopsy`), read a `lesson`.
+//! The `blockyard` command: `run` operations, `verify` recordings, `play` workloads, open PyTorch's memory snapshots
+//! (`snapshot`), `export` runs, `bench` devices, ask questions about runs (`what-if`, `search`, `autopsy`), read a `lesson`.
 //!
 //! A library, so that `python -m blockyard` is the same command as the program.
 
 mod bench;
 mod device;
+mod export;
 mod lesson;
 mod options;
 mod output;
@@ -12,6 +13,7 @@ mod play;
 mod progress;
 mod questions;
 mod run;
+mod snapshot;
 mod verify;
 
 pub use questions::ask;
@@ -37,6 +39,8 @@ pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Run(options) => run::run(options),
         Command::Verify(options) => verify::verify(options),
         Command::Play(options) => play::play(options),
+        Command::Snapshot(options) => snapshot::snapshot(options),
+        Command::Export(options) => export::export(options),
         Command::Bench(options) => bench::bench(options),
         Command::WhatIf(options) => questions::what_if::what_if(options),
         Command::Search(options) => questions::search::search(options),

@@ -5,6 +5,7 @@ use blockyard_record::Bytes;
 use clap::{Args, Parser, Subcommand};
 
 use crate::device::DeviceName;
+use crate::snapshot::At;
 
 /// PyTorch's CUDA caching allocator without a GPU: run operations through it, compare it with recordings of the real
 /// one, play workloads.
@@ -26,6 +27,15 @@ pub(crate) enum Command {
     Verify(VerifyOptions),
     /// Run a workload and print its segments step by step.
     Play(PlayOptions),
+    /// Open PyTorch's memory snapshots (`torch.cuda.memory._dump_snapshot`): devices, peaks, who holds what, and whether our
+    /// allocator decides each placement the same way.
+    ///
+    /// Files are pickles, also packed with gzip, zstd or zip, or what `_memory_viz.py` writes as JSON or HTML; folders stand for the
+    /// files in them, one a rank. No code in a file is ever run. The exit status is 0 if all files could be opened, else 2.
+    Snapshot(SnapshotOptions),
+    /// Write a run in another format, by the end of the file's name: `pickle` for `pytorch.org/memory_viz` and `_memory_viz.py`,
+    /// `jsonl` as a recording, `svg` as a figure of memory over time, `csv` as a table.
+    Export(ExportOptions),
     /// Measure what allocations cost on a device, beside the driver's own allocators where it has them.
     ///
     /// Prints a table: nanoseconds as the median of all rounds and the range, and how many times ours that is. Contenders take
@@ -160,6 +170,40 @@ pub(crate) struct PlayOptions {
     /// One JSON value a step instead of pictures for people.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SnapshotOptions {
+    /// Snapshots, or folders of them; `-` for standard input.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Only this device.
+    #[arg(long, value_name = "INDEX")]
+    pub(crate) device: Option<u32>,
+    /// The moment to look at: after so many events of the trace, at the peak of allocated memory, or at the first request that
+    /// ran out of memory.
+    #[arg(long, value_name = "EVENT|peak|oom")]
+    pub(crate) at: Option<At>,
+    /// How many stacks to show of those that hold most.
+    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    pub(crate) top: usize,
+    /// Leave out the comparison with our allocator, which takes as long as the rest.
+    #[arg(long)]
+    pub(crate) no_certificate: bool,
+    /// One JSON value a file instead of lines for people; `docs/snapshot-json.md` says what is in it.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportOptions {
+    /// A snapshot, a recording, or a workload's text.
+    pub(crate) file: PathBuf,
+    /// What to write: `OUT.pickle`, `OUT.jsonl`, `OUT.svg` or `OUT.csv`.
+    pub(crate) out: PathBuf,
+    /// The device of a snapshot; needed where it has several, except for a pickle of all.
+    #[arg(long, value_name = "INDEX")]
+    pub(crate) device: Option<u32>,
 }
 
 #[derive(Debug, Args)]

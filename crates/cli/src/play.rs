@@ -4,9 +4,10 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow, bail};
 use blockyard_device::DeviceMemory;
 use blockyard_figure::{StateCursor, breakdown_text, describe_step, map_text};
+use blockyard_pytorch::snapshot::{FileKind, file_kind};
 use blockyard_pytorch::{RecordedRun, is_recording};
 use blockyard_record::{Bytes, Outcome, Recording};
-use blockyard_replay::{AllocatorConfig, RunSettings, run, run_on, verify};
+use blockyard_replay::{AllocatorConfig, Progress, RunSettings, run, run_on, verify};
 use blockyard_workload::Workload;
 use blockyard_workload::presets::presets;
 use serde_json::json;
@@ -15,6 +16,7 @@ use crate::device::{DeviceName, open_cuda};
 use crate::options::PlayOptions;
 use crate::output;
 use crate::progress::Bar;
+use crate::snapshot::open_bytes;
 
 const DEFAULT_CAPACITY: Bytes = Bytes::gib(1);
 
@@ -27,6 +29,9 @@ pub(crate) fn play(options: &PlayOptions) -> anyhow::Result<ExitCode> {
         }
         _ => {
             let bytes = output::read(&options.workload).with_context(|| with_presets(&name))?;
+            if matches!(file_kind(&bytes), FileKind::Snapshot | FileKind::Packed) {
+                return play_snapshot(&name, &bytes, options);
+            }
             if is_recording(&bytes) {
                 return play_recording(&name, &bytes, options);
             }
@@ -69,6 +74,26 @@ fn play_recording(name: &str, bytes: &[u8], options: &PlayOptions) -> anyhow::Re
         eprintln!("  note: {note}");
     }
     write_steps(verified.recording, options)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a snapshot says happened, device by device, without our allocator.
+fn play_snapshot(name: &str, bytes: &[u8], options: &PlayOptions) -> anyhow::Result<ExitCode> {
+    if options.conf.is_some() || options.total_memory.is_some() {
+        bail!("{name}: a snapshot is played as it happened; `what-if` asks about other settings");
+    }
+    let file = open_bytes(bytes).with_context(|| name.to_owned())?;
+    for place in 0..file.devices.len() {
+        let bar = Bar::new(name);
+        let on_progress = &mut |done, total| bar.report(&Progress::new("recording", done, total));
+        let found = file.record(place, name, on_progress).with_context(|| name.to_owned())?;
+        drop(bar);
+        eprintln!("{name}: device {}", found.device);
+        for note in &found.notes {
+            eprintln!("  note: {note}");
+        }
+        write_steps(found.recording, options)?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 

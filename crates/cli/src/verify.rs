@@ -2,8 +2,10 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::bail;
 use blockyard_device::MirroredDevice;
 use blockyard_pytorch::RecordedRun;
+use blockyard_pytorch::snapshot::{FileKind, file_kind};
 use blockyard_replay::{Comparison, verify as replay, verify_on};
 use serde_json::json;
 
@@ -11,6 +13,7 @@ use crate::device::{DeviceName, open_cuda};
 use crate::options::VerifyOptions;
 use crate::output;
 use crate::progress::Bar;
+use crate::snapshot::open_bytes;
 
 const DIFFERS: u8 = 1;
 const NOT_REPLAYED: u8 = 2;
@@ -25,13 +28,15 @@ pub(crate) fn verify(options: &VerifyOptions) -> anyhow::Result<ExitCode> {
     for path in &options.files {
         let name = path.display().to_string();
         match compare(path, &name, options.device) {
-            Ok(comparison) => {
-                worst = worst.max(match verdict(&comparison) {
-                    Verdict::Identical => 0,
-                    Verdict::Differs => DIFFERS,
-                    Verdict::Nothing => NOT_REPLAYED,
-                });
-                write_comparison(&mut out, &name, &comparison, options.json)?;
+            Ok(comparisons) => {
+                for (name, comparison) in comparisons {
+                    worst = worst.max(match verdict(&comparison) {
+                        Verdict::Identical => 0,
+                        Verdict::Differs => DIFFERS,
+                        Verdict::Nothing => NOT_REPLAYED,
+                    });
+                    write_comparison(&mut out, &name, &comparison, options.json)?;
+                }
             }
             Err(error) => {
                 worst = worst.max(NOT_REPLAYED);
@@ -67,18 +72,43 @@ fn verdict(comparison: &Comparison) -> Verdict {
     }
 }
 
-fn compare(path: &Path, name: &str, device: DeviceName) -> anyhow::Result<Comparison> {
+/// Compares the runs of a file: that of a recording, or those of the devices of a snapshot.
+fn compare(path: &Path, name: &str, device: DeviceName) -> anyhow::Result<Vec<(String, Comparison)>> {
     let bar = Bar::new(name);
-    let run = RecordedRun::read(&output::read(path)?)?;
     let on_progress = &mut |progress| bar.report(&progress);
-    let verified = match device {
-        DeviceName::Virtual => replay(&run, on_progress)?,
-        DeviceName::Cuda(index) => {
-            let device = open_cuda(index)?;
-            verify_on(&run, |shown| MirroredDevice::new(shown, device), on_progress)?
-        }
-    };
-    Ok(verified.comparison)
+    let mut comparisons = Vec::new();
+    for (name, run) in runs(&output::read(path)?, name)? {
+        let verified = match device {
+            DeviceName::Virtual => replay(&run, on_progress)?,
+            DeviceName::Cuda(index) => {
+                let device = open_cuda(index)?;
+                verify_on(&run, |shown| MirroredDevice::new(shown, device), on_progress)?
+            }
+        };
+        comparisons.push((name, verified.comparison));
+    }
+    Ok(comparisons)
+}
+
+fn runs(bytes: &[u8], name: &str) -> anyhow::Result<Vec<(String, RecordedRun)>> {
+    if !matches!(file_kind(bytes), FileKind::Snapshot | FileKind::Packed) {
+        return Ok(vec![(name.to_owned(), RecordedRun::read(bytes)?)]);
+    }
+    let file = open_bytes(bytes)?;
+    let traced = file.devices.iter().enumerate().filter(|(_, device)| !device.trace.is_empty());
+    let runs = traced.map(|(place, device)| {
+        let name = if file.devices.len() == 1 {
+            name.to_owned()
+        } else {
+            format!("{name}, device {}", device.index)
+        };
+        Ok((name.clone(), file.run(place, &name)?))
+    });
+    let runs: Vec<(String, RecordedRun)> = runs.collect::<anyhow::Result<_>>()?;
+    if runs.is_empty() {
+        bail!("the snapshot has no trace, so there is nothing to decide again");
+    }
+    Ok(runs)
 }
 
 fn write_comparison(

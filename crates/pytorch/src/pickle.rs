@@ -7,7 +7,9 @@
 
 mod input;
 mod machine;
-mod opcode;
+pub(crate) mod opcode;
+mod writer;
 
 pub(crate) use input::Input;
 pub(crate) use machine::Machine;
+pub(crate) use writer::{BATCH, PickleWriter};

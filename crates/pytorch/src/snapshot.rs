@@ -9,6 +9,7 @@
 mod container;
 mod error;
 mod finish;
+mod from_recording;
 mod html;
 mod json;
 mod keys;
@@ -18,6 +19,7 @@ mod record;
 mod run;
 mod sizes;
 mod trace;
+mod write;
 mod zip;
 
 pub(crate) mod heap;

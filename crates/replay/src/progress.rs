@@ -17,7 +17,9 @@ pub struct Progress {
 pub type OnProgress<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
 
 impl Progress {
-    pub(crate) fn new(phase: &str, done: usize, total: usize) -> Self {
+    /// So much of a phase is done.
+    #[must_use]
+    pub fn new(phase: &str, done: usize, total: usize) -> Self {
         Self { phase: phase.to_owned(), done: done as u64, total: total as u64 }
     }
 }

@@ -16,6 +16,7 @@ mod play;
 mod record_script;
 mod run;
 mod search;
+mod snapshot;
 mod verify;
 mod what_if;
 

@@ -331,7 +331,10 @@ impl Heap {
                 key::SIZE => size = Some(self.unsigned(value, ".size")?),
                 key::STREAM => stream = StreamId::new(self.addr(value, ".stream")?),
                 key::TIME_US => time_us = self.unsigned(value, ".time_us")?,
-                key::FRAMES => stack = self.stack(value).map_err(|misfit| misfit.inside(".frames"))?,
+                key::FRAMES => {
+                    stack = self.stack(value).map_err(|misfit| misfit.inside(".frames"))?;
+                    context.has_empty_stack = stack == StackId::EMPTY;
+                }
                 key::COMPILE_CONTEXT => {
                     let text = self.text_id(value, ".compile_context")?;
                     context.compile_context = Some(text).filter(|text| *text != key::NOT_AVAILABLE);

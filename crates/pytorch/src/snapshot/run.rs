@@ -55,32 +55,28 @@ impl SnapshotFile {
             path: format!("device_traces[{}]", device.index),
             message: error.to_string(),
         })?;
-        Ok(SnapshotRequests { stacks: self.tensor_stacks(device, &inferred.start), inferred })
+        Ok(SnapshotRequests { stacks: tensor_stacks(device, &inferred.start), inferred })
     }
+}
 
-    /// The tensors are the allocated blocks of the beginning by ascending address, then allocations and failed requests in order.
-    fn tensor_stacks(&self, device: &DeviceSnapshot, start: &Snapshot) -> Vec<StackId> {
-        let final_blocks = device.segments.iter().flat_map(|segment| &segment.blocks);
-        let at_end: std::collections::BTreeMap<u64, StackId> =
-            final_blocks.map(|block| (block.addr(), block.stack)).collect();
-        let freed = device.trace.iter().filter(|entry| entry.entry.action == TraceAction::FreeRequested);
-        let freed: std::collections::BTreeSet<u64> = freed.map(|entry| entry.entry.addr).collect();
-        let old = start.segments.iter().flat_map(|segment| &segment.blocks);
-        let old = old.filter(|block| block.state == BlockState::Allocated).map(|block| {
-            let addr = block.addr.get();
-            // One that was freed and handed out again is another one at the end.
-            if freed.contains(&addr) {
-                StackId::EMPTY
-            } else {
-                at_end.get(&addr).copied().unwrap_or_default()
-            }
-        });
-        let asked = device
-            .trace
-            .iter()
-            .filter(|entry| matches!(entry.entry.action, TraceAction::Alloc | TraceAction::OutOfMemory));
-        old.chain(asked.map(|entry| entry.stack)).collect()
-    }
+/// The tensors are the allocated blocks of the beginning by ascending address, then allocations and failed requests in order.
+fn tensor_stacks(device: &DeviceSnapshot, start: &Snapshot) -> Vec<StackId> {
+    let final_blocks = device.segments.iter().flat_map(|segment| &segment.blocks);
+    let at_end: std::collections::BTreeMap<u64, StackId> =
+        final_blocks.map(|block| (block.addr(), block.stack)).collect();
+    let freed = device.trace.iter().filter(|entry| entry.entry.action == TraceAction::FreeRequested);
+    let freed: std::collections::BTreeSet<u64> = freed.map(|entry| entry.entry.addr).collect();
+    let old = start.segments.iter().flat_map(|segment| &segment.blocks);
+    let old = old.filter(|block| block.state == BlockState::Allocated).map(|block| {
+        let addr = block.addr.get();
+        // One that was freed and handed out again is another one at the end.
+        if freed.contains(&addr) { StackId::EMPTY } else { at_end.get(&addr).copied().unwrap_or_default() }
+    });
+    let asked = device
+        .trace
+        .iter()
+        .filter(|entry| matches!(entry.entry.action, TraceAction::Alloc | TraceAction::OutOfMemory));
+    old.chain(asked.map(|entry| entry.stack)).collect()
 }
 
 /// At least what the run took; more where an expandable segment has more addresses, which are an eighth more than the device.

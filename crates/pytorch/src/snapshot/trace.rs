@@ -28,6 +28,8 @@ pub struct EntryContext {
     pub user_metadata: Option<TextId>,
     /// The memory pool, which PyTorch writes since 2.12.
     pub pool_id: Option<PoolId>,
+    /// Whether the file has a list of frames that is empty, where other entries without a stack have none.
+    pub has_empty_stack: bool,
 }
 
 /// One entry with all that the file says of it.

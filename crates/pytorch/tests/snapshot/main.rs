@@ -11,6 +11,7 @@ mod hostile;
 mod pickles;
 mod reading;
 mod recordings;
+mod writing;
 
 use std::io::Read;
 use std::ops::ControlFlow;

@@ -1,0 +1,170 @@
+//! `blockyard export`: runs in other formats.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, anyhow, bail};
+use blockyard_figure::{Series, Theme, TimelineView, timeline, timeline_text};
+use blockyard_pytorch::snapshot::{FileKind, SnapshotFile, file_kind};
+use blockyard_pytorch::{Meta, RecordedRun, is_recording, log};
+use blockyard_record::Recording;
+use blockyard_replay::{AllocatorConfig, Progress, RunSettings, run, verify};
+use blockyard_workload::Workload;
+
+use crate::options::ExportOptions;
+use crate::output;
+use crate::progress::Bar;
+use crate::snapshot::open_bytes;
+
+/// The size of a figure, in pixels.
+const FIGURE: blockyard_figure::Size = blockyard_figure::Size::new(1280.0, 480.0);
+
+/// A run that is exported.
+enum Source {
+    Snapshot(Box<SnapshotFile>),
+    Recording(Box<Recording>),
+}
+
+pub(crate) fn export(options: &ExportOptions) -> anyhow::Result<ExitCode> {
+    let name = options.file.display().to_string();
+    let format = options.out.extension().and_then(|end| end.to_str()).unwrap_or_default();
+    let write: fn(&Source, &ExportOptions, &str, &Bar) -> anyhow::Result<Vec<u8>> = match format {
+        "pickle" | "pkl" => |source, options, _, _| pickle(source, options),
+        "jsonl" => jsonl,
+        "svg" => svg,
+        "csv" => csv,
+        other => bail!("\"{other}\" is no format to export: pickle, jsonl, svg and csv are"),
+    };
+    let bar = Bar::new(&name);
+    let source = read(&options.file, &name, &bar)?;
+    let content = write(&source, options, &name, &bar)?;
+    drop(bar);
+    write_whole(&options.out, &content)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes beside the file and puts it in its place once it is complete.
+fn write_whole(path: &Path, content: &[u8]) -> anyhow::Result<()> {
+    let mut unfinished = path.as_os_str().to_owned();
+    unfinished.push(".unfinished");
+    let unfinished = Path::new(&unfinished);
+    let write = || -> std::io::Result<()> {
+        let mut out = BufWriter::new(File::create(unfinished)?);
+        out.write_all(content)?;
+        out.flush()?;
+        drop(out);
+        std::fs::rename(unfinished, path)
+    };
+    write().with_context(|| path.display().to_string()).inspect_err(|_| {
+        // What is not complete is of no use to anybody.
+        let _ = std::fs::remove_file(unfinished);
+    })
+}
+
+fn read(path: &Path, name: &str, bar: &Bar) -> anyhow::Result<Source> {
+    let on_progress = &mut |progress| bar.report(&progress);
+    let bytes = output::read(path)?;
+    if matches!(file_kind(&bytes), FileKind::Snapshot | FileKind::Packed) {
+        let file = open_bytes(&bytes).with_context(|| name.to_owned())?;
+        return Ok(Source::Snapshot(Box::new(file)));
+    }
+    if is_recording(&bytes) {
+        let recorded = RecordedRun::read(&bytes).with_context(|| name.to_owned())?;
+        let verified = verify(&recorded, on_progress).with_context(|| name.to_owned())?;
+        return Ok(Source::Recording(Box::new(verified.recording)));
+    }
+    let text = String::from_utf8(bytes)
+        .map_err(|_| anyhow!("{name}: neither a snapshot nor a recording nor a text"))?;
+    let workload = Workload::parse(&text).map_err(|error| anyhow!("{name}: {error}"))?;
+    let config: AllocatorConfig = String::new().parse()?;
+    let settings = RunSettings { title: name.to_owned(), config, capacity: blockyard_record::Bytes::gib(1) };
+    Ok(Source::Recording(Box::new(run(&workload, &settings, on_progress)?)))
+}
+
+impl Source {
+    /// The recording of one device: the named one, or the only one.
+    fn recording(&self, options: &ExportOptions, name: &str, bar: &Bar) -> anyhow::Result<Recording> {
+        let file = match self {
+            Self::Recording(recording) => return Ok(recording.as_ref().clone()),
+            Self::Snapshot(file) => file,
+        };
+        let place = match options.device {
+            Some(wanted) => file.devices.iter().position(|device| device.index == wanted),
+            None if file.devices.len() > 1 => {
+                let known: Vec<String> = file.devices.iter().map(|device| device.index.to_string()).collect();
+                bail!("the snapshot has the devices {}: name one with --device", known.join(", "));
+            }
+            None => Some(0),
+        };
+        let place = place.ok_or_else(|| anyhow!("the snapshot has nothing of that device"))?;
+        let on_progress = &mut |done, total| bar.report(&Progress::new("recording", done, total));
+        Ok(file.record(place, name, on_progress)?.recording)
+    }
+}
+
+fn pickle(source: &Source, options: &ExportOptions) -> anyhow::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    match source {
+        Source::Snapshot(file) => match options.device {
+            Some(wanted) => {
+                let mut one = file.as_ref().clone();
+                one.devices.retain(|device| device.index == wanted);
+                one.write_pickle(&mut content)?;
+            }
+            None => file.write_pickle(&mut content)?,
+        },
+        Source::Recording(recording) => {
+            let index = options.device.unwrap_or(0);
+            SnapshotFile::from_recordings(&[(index, recording)])?.write_pickle(&mut content)?;
+        }
+    }
+    Ok(content)
+}
+
+fn jsonl(source: &Source, options: &ExportOptions, name: &str, bar: &Bar) -> anyhow::Result<Vec<u8>> {
+    let recording = source.recording(options, name, bar)?;
+    let info = recording.info();
+    let meta = Meta {
+        name: name.to_owned(),
+        config: info.config.clone(),
+        total_memory: info.capacity,
+        ..Meta::default()
+    };
+    let end = recording.state_at(recording.event_count())?;
+    let lines = [log::meta(&meta), log::trace(&recording.trace()?), log::segments(&end.snapshot())];
+    Ok((lines.join("\n") + "\n").into_bytes())
+}
+
+fn svg(source: &Source, options: &ExportOptions, name: &str, bar: &Bar) -> anyhow::Result<Vec<u8>> {
+    let recording = source.recording(options, name, bar)?;
+    let series = Series::new(&recording);
+    let scene = timeline(&series, &recording, &TimelineView::fit(recording.step_count()), FIGURE);
+    let text = timeline_text(&series, &recording);
+    Ok(scene.to_svg(Theme::Light, &format!("Memory over time: {name}"), &text).into_bytes())
+}
+
+/// A line a step: how many bytes are in each class after it.
+fn csv(source: &Source, options: &ExportOptions, name: &str, bar: &Bar) -> anyhow::Result<Vec<u8>> {
+    let recording = source.recording(options, name, bar)?;
+    let mut content =
+        String::from("step,events,time_us,requested,rounding,pending,cached,allocated,active,reserved\n");
+    let mut times = recording.times_us_from(0);
+    for (step, breakdown) in recording.breakdowns_from(0).enumerate() {
+        let events = recording.step(step).map_or(0, |step| step.end);
+        let time = times.next().map(|time| time.to_string()).unwrap_or_default();
+        let bytes = [
+            breakdown.requested,
+            breakdown.rounding,
+            breakdown.pending,
+            breakdown.cached,
+            breakdown.allocated(),
+            breakdown.active(),
+            breakdown.reserved(),
+        ];
+        let bytes = bytes.map(|bytes| bytes.get().to_string()).join(",");
+        content.extend([&(step + 1).to_string(), ",", &events.to_string(), ",", &time, ",", &bytes, "\n"]);
+    }
+    Ok(content.into_bytes())
+}

@@ -1,0 +1,162 @@
+//! `blockyard snapshot`: what PyTorch's memory snapshots say.
+
+mod report;
+mod stacks;
+mod text;
+
+use std::fs::File;
+use std::io::{IsTerminal, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::str::FromStr;
+
+use anyhow::{Context, bail};
+use blockyard_pytorch::snapshot::{self, SnapshotFile};
+use blockyard_replay::Progress;
+use serde_json::json;
+
+use self::report::{Question, Report};
+use crate::options::SnapshotOptions;
+use crate::output;
+use crate::progress::Bar;
+
+/// The version of the JSON. It grows when a field changes its meaning or goes.
+pub(crate) const VERSION: u32 = 1;
+
+/// The moment that is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum At {
+    /// When most bytes were allocated.
+    Peak,
+    /// The first request that failed.
+    OutOfMemory,
+    /// After so many entries of the trace.
+    Event(usize),
+}
+
+impl FromStr for At {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "peak" => Ok(Self::Peak),
+            "oom" => Ok(Self::OutOfMemory),
+            number => number.parse().map(Self::Event).map_err(|_| {
+                format!("\"{number}\" is no moment: a number of events, \"peak\" or \"oom\" is")
+            }),
+        }
+    }
+}
+
+pub(crate) fn snapshot(options: &SnapshotOptions) -> anyhow::Result<ExitCode> {
+    let mut out = output::stdout();
+    let mut has_failed = false;
+    for path in files(&options.files)? {
+        let name = path.display().to_string();
+        match answer(&path, &name, options) {
+            Ok((reports, summary)) if options.json => {
+                output::line(&mut out, &summary.json(&name, &reports).to_string())?;
+            }
+            Ok((reports, summary)) => text::write(&mut out, &name, &summary, &reports)?,
+            Err(error) => {
+                has_failed = true;
+                let error = format!("{error:#}");
+                if options.json {
+                    let value = json!({"version": VERSION, "file": name, "error": error});
+                    output::line(&mut out, &value.to_string())?;
+                } else {
+                    output::line(&mut out, &format!("{name}: not opened: {error}"))?;
+                }
+            }
+        }
+        out.flush()?;
+    }
+    Ok(if has_failed { ExitCode::from(2) } else { ExitCode::SUCCESS })
+}
+
+/// The files, and those of folders by name: one for each rank.
+fn files(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            files.push(path.clone());
+            continue;
+        }
+        let entries = std::fs::read_dir(path).with_context(|| path.display().to_string())?;
+        let mut inside: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        inside.retain(|path| {
+            let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default().to_ascii_lowercase();
+            path.is_file() && ["pickle", "pkl", "gz", "zst", "zip", "json", "html"].contains(&end.as_str())
+        });
+        if inside.is_empty() {
+            bail!("{}: no snapshots in this folder", path.display());
+        }
+        inside.sort();
+        files.extend(inside);
+    }
+    Ok(files)
+}
+
+fn answer(path: &Path, name: &str, options: &SnapshotOptions) -> anyhow::Result<(Vec<Report>, FileSummary)> {
+    let bar = Bar::new(name);
+    let file = open(path, &bar)?;
+    let question = Question { at: options.at, top: options.top, has_certificate: !options.no_certificate };
+    let mut reports = Vec::new();
+    for (place, device) in file.devices.iter().enumerate() {
+        if options.device.is_none_or(|wanted| wanted == device.index) {
+            reports.push(Report::of(&file, place, question, &mut |progress| bar.report(&progress))?);
+        }
+    }
+    if let Some(wanted) = options.device
+        && reports.is_empty()
+    {
+        let known: Vec<String> = file.devices.iter().map(|device| device.index.to_string()).collect();
+        bail!("nothing of device {wanted} is in the snapshot; it has {}", known.join(", "));
+    }
+    Ok((reports, FileSummary { file }))
+}
+
+/// Opens a snapshot; `-` for standard input.
+pub(crate) fn open(path: &Path, bar: &Bar) -> anyhow::Result<SnapshotFile> {
+    if path == Path::new("-") {
+        return open_bytes(&output::read(path)?);
+    }
+    let reader = File::open(path).with_context(|| path.display().to_string())?;
+    let total = reader.metadata().map_or(0, |metadata| metadata.len());
+    let shows = std::io::stderr().is_terminal();
+    let file = snapshot::read(reader, &mut |read| {
+        if shows {
+            let count = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+            return bar.report(&Progress::new("reading", count(read), count(total)));
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(file)
+}
+
+/// Opens a snapshot from the bytes of a file.
+pub(crate) fn open_bytes(bytes: &[u8]) -> anyhow::Result<SnapshotFile> {
+    Ok(snapshot::read(bytes, &mut |_| ControlFlow::Continue(()))?)
+}
+
+/// What a file says beside its devices.
+pub(crate) struct FileSummary {
+    pub(crate) file: SnapshotFile,
+}
+
+impl FileSummary {
+    fn json(&self, name: &str, reports: &[Report]) -> serde_json::Value {
+        let settings: serde_json::Map<String, serde_json::Value> =
+            self.file.settings.values.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+        json!({
+            "version": VERSION,
+            "file": name,
+            "config": self.file.settings.config,
+            "settings": settings,
+            "annotations": self.file.annotations.len(),
+            "devices": reports.iter().map(|report| report.json(&self.file)).collect::<Vec<_>>(),
+            "notes": self.file.notes,
+        })
+    }
+}

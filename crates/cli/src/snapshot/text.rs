@@ -1,0 +1,129 @@
+//! A snapshot for people.
+
+use std::io::Write;
+
+use blockyard_pytorch::snapshot::SnapshotFile;
+use blockyard_record::{Breakdown, Bytes, grouped};
+
+use super::FileSummary;
+use super::report::{Moment, Report};
+use super::stacks::line as stack_line;
+use crate::output::line;
+
+pub(crate) fn write(
+    out: &mut impl Write,
+    name: &str,
+    summary: &FileSummary,
+    reports: &[Report],
+) -> anyhow::Result<()> {
+    let file = &summary.file;
+    let settings = match file.settings.config.as_str() {
+        "" if file.settings.values.is_empty() => "the snapshot does not tell the settings",
+        "" => "default settings",
+        config => config,
+    };
+    line(out, &format!("{name}: {settings}"))?;
+    for note in &file.notes {
+        line(out, &format!("  note: {note}"))?;
+    }
+    for report in reports {
+        write_device(out, file, report)?;
+    }
+    if reports.is_empty() {
+        line(
+            out,
+            "  the snapshot has neither segments nor traces: memory history was not recorded, or on another device",
+        )?;
+    }
+    Ok(())
+}
+
+fn write_device(out: &mut impl Write, file: &SnapshotFile, report: &Report) -> anyhow::Result<()> {
+    let Report { counts, peaks, .. } = report;
+    let count = |number: usize| grouped(number as u64);
+    let seconds = Bytes::new(counts.elapsed_us).get() / 1000;
+    line(
+        out,
+        &format!(
+            "  device {}: {} events in {}.{:03} s, {} allocations, {} out of memory, {} streams",
+            report.found.device,
+            count(counts.events),
+            seconds / 1000,
+            seconds % 1000,
+            count(counts.allocations),
+            count(counts.ooms),
+            counts.streams,
+        ),
+    )?;
+    let about = if peaks.is_exact { "" } else { " or a little more" };
+    line(
+        out,
+        &format!(
+            "    peak allocated  {}{about}, after event {}",
+            size(peaks.allocated),
+            count(peaks.allocated_event)
+        ),
+    )?;
+    line(
+        out,
+        &format!("    peak reserved   {}, after event {}", size(peaks.reserved), count(peaks.reserved_event)),
+    )?;
+    line(
+        out,
+        &format!(
+            "    at the end      {} allocated, {} reserved in {} segments",
+            size(counts.allocated),
+            size(counts.reserved),
+            count(counts.segments)
+        ),
+    )?;
+    write_certificate(out, report)?;
+    write_moment(out, file, &report.moment)?;
+    for note in &report.found.notes {
+        line(out, &format!("    note: {note}"))?;
+    }
+    Ok(())
+}
+
+fn write_certificate(out: &mut impl Write, report: &Report) -> anyhow::Result<()> {
+    let Some(certificate) = &report.certificate else { return Ok(()) };
+    line(out, &format!("    certificate     {}", certificate.headline()))?;
+    if let Some(difference) = &certificate.first_difference {
+        line(out, &format!("      first difference, {}", difference.what))?;
+        line(out, &format!("        PyTorch  {}", difference.expected))?;
+        line(out, &format!("        replay   {}", difference.found))?;
+    }
+    for reason in &certificate.reasons {
+        line(out, &format!("      {reason}"))?;
+    }
+    Ok(())
+}
+
+fn write_moment(out: &mut impl Write, file: &SnapshotFile, moment: &Moment) -> anyhow::Result<()> {
+    line(out, &format!("    at {} (after event {}):", moment.name, grouped(moment.event as u64)))?;
+    let Breakdown { requested, rounding, pending, cached, .. } = moment.breakdown;
+    for (name, bytes) in
+        [("requested", requested), ("rounding", rounding), ("pending", pending), ("cached", cached)]
+    {
+        line(out, &format!("      {name:<10} {}", size(bytes.get())))?;
+    }
+    if !moment.holders.is_empty() {
+        line(out, "      held by")?;
+    }
+    for holder in &moment.holders {
+        let blocks = grouped(holder.blocks as u64);
+        let noun = if holder.blocks == 1 { "block" } else { "blocks" };
+        let stack = stack_line(&file.stacks, holder.stack);
+        line(out, &format!("        {} in {blocks} {noun}: {stack}", size(holder.bytes)))?;
+    }
+    Ok(())
+}
+
+/// A size for people, with its bytes.
+fn size(bytes: u64) -> String {
+    if bytes < 1024 {
+        format!("{bytes} bytes")
+    } else {
+        format!("{} ({} bytes)", Bytes::new(bytes), grouped(bytes))
+    }
+}
