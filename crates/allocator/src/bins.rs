@@ -388,7 +388,8 @@ fn holds_one_size(pool: PoolKind, number: usize) -> bool {
 #[inline]
 fn insert_in_few(few: &mut [Option<BlockIndex>; FEW], key: &Key, blocks: &BlockTable) {
     // The processor cannot predict the count nor the order, so this code has no branches.
-    let goes_before = |place: Option<BlockIndex>| place.is_none() | key.comes_before(&Key::at(place, blocks));
+    let goes_before =
+        |place: Option<BlockIndex>| place.is_none() | key.comes_before(blocks.at_or_nothing(place));
     let index = Some(key.index);
     let [first, second, _] = *few;
     let (is_first, is_second) = (goes_before(first), goes_before(second));
@@ -413,8 +414,7 @@ fn put_list(
     for index in few.iter().flatten().rev() {
         list.insert(&Key::of(*index, blocks), blocks);
     }
-    // There is at most one list for each of the less than 4096 bins.
-    u32::try_from(number).unwrap_or(u32::MAX)
+    crate::block::table_number(number)
 }
 
 #[cfg(test)]

@@ -11,6 +11,17 @@ use crate::pool::FreeListIndex;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct BlockIndex(NonZeroU32);
 
+/// The number of a place in one of the allocator's tables, the largest of which is that of blocks.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "said by the assertion")]
+pub(crate) fn table_number(place: usize) -> u32 {
+    debug_assert!(
+        u32::try_from(place).is_ok(),
+        "a table of 2^32 blocks takes 256 GiB, which the host does not have"
+    );
+    place as u32
+}
+
 impl BlockIndex {
     pub(crate) const LOWEST: Self = Self(NonZeroU32::MIN);
 
@@ -22,6 +33,16 @@ impl BlockIndex {
     /// The index with this number; `None` for 0.
     pub(crate) fn from_number(number: u32) -> Option<Self> {
         NonZeroU32::new(number).map(Self)
+    }
+
+    /// The index that an entry of a list was made of.
+    #[inline]
+    pub(crate) fn from_entry(number: u32) -> Self {
+        debug_assert_ne!(number, 0, "entries are made of indices, which are at least 1");
+        match NonZeroU32::new(number) {
+            Some(number) => Self(number),
+            None => Self::LOWEST,
+        }
     }
 
     pub(crate) fn place(self) -> usize {
@@ -178,6 +199,11 @@ impl BlockTable {
         id
     }
 
+    /// Continues block ids with this number.
+    pub(crate) fn mint_from(&mut self, next: u32) {
+        self.minted = next;
+    }
+
     /// Continues block ids after `taken`.
     pub(crate) fn skip(&mut self, taken: BlockId) {
         self.minted = self.minted.max(taken.get().wrapping_add(1));
@@ -203,10 +229,10 @@ impl BlockTable {
     #[cold]
     #[inline(never)]
     fn add_place(&mut self) -> BlockIndex {
-        // A table of 2^32 blocks of 512 bytes each would cover 2 TiB in the smallest blocks there are, with 256 GiB for itself.
-        let number = u32::try_from(self.blocks.len()).unwrap_or(u32::MAX);
+        // The first place is never vacant, so this is at least 1.
+        let index = BlockIndex::from_entry(table_number(self.blocks.len()));
         self.blocks.push(VACANT);
-        BlockIndex(NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN))
+        index
     }
 
     /// All places, and the first vacant place.
@@ -247,9 +273,9 @@ impl BlockTable {
         let block = &mut self.blocks[index.place()];
         let uses = *block.uses.get_or_insert_with(|| {
             self.vacant_uses.pop().unwrap_or_else(|| {
-                let number = u32::try_from(self.uses.len()).unwrap_or(u32::MAX);
+                let place = BlockIndex::from_entry(table_number(self.uses.len()));
                 self.uses.push(StreamUses::default());
-                NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN)
+                place.0
             })
         });
         &mut self.uses[uses.get() as usize]

@@ -111,6 +111,7 @@ mod expandable;
 pub mod host;
 mod invariants;
 pub mod malloc_async;
+mod numbering;
 mod pool;
 mod private_pool;
 mod queries;

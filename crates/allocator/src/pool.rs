@@ -119,8 +119,7 @@ impl FreeLists {
         block_pool: &mut BlockPool,
         (stream, owner, pool): (StreamId, PoolIndex, PoolKind),
     ) -> FreeListIndex {
-        // So many free lists would need 2^32 streams.
-        let list = FreeListIndex(u32::try_from(self.lists.len()).unwrap_or(u32::MAX));
+        let list = FreeListIndex(crate::block::table_number(self.lists.len()));
         let (cached, unmapped) = (SizeBins::new(pool), BTreeSet::new());
         let BlockPool { calls, never_splits, .. } = *block_pool;
         self.lists.push(FreeList { stream, owner, cached, calls, never_splits, unmapped });

@@ -42,9 +42,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         }
         let mut absorbed = 0_i64;
         let lower = &mut places[BlockIndex::place_of(previous)];
-        if lower.state == BlockState::Inactive {
-            // There is a lower neighbor, because the first place of the table is never inactive.
-            let lower_index = previous.unwrap_or(BlockIndex::LOWEST);
+        if let (BlockState::Inactive, Some(lower_index)) = (lower.state, previous) {
             list.cached.remove(lower_index, lower.size, lower.addr);
             addr = lower.addr;
             size += lower.size;
@@ -57,8 +55,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             places[BlockIndex::place_of(before)].next = Some(index);
         }
         let upper = &mut places[BlockIndex::place_of(next)];
-        if upper.state == BlockState::Inactive {
-            let upper_index = next.unwrap_or(BlockIndex::LOWEST);
+        if let (BlockState::Inactive, Some(upper_index)) = (upper.state, next) {
             list.cached.remove(upper_index, upper.size, upper.addr);
             size += upper.size;
             behind = upper.next;
@@ -122,9 +119,14 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     pub(crate) fn mint_segment(&mut self) -> SegmentId {
-        let segment = SegmentId::new(self.segments);
-        self.segments = self.segments.wrapping_add(1);
-        segment
+        loop {
+            let segment = SegmentId::new(self.segments);
+            // After 2^32 segments the numbers begin again; expandable segments are known by theirs.
+            self.segments = self.segments.wrapping_add(1);
+            if !self.expandable_segments.contains_key(&segment) {
+                return segment;
+            }
+        }
     }
 
     /// Puts an inactive or unmapped block into its free list.

@@ -101,6 +101,19 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
         })
     }
 
+    /// As [`SharedAllocator::with`], where a sink is opened: first segments, blocks and allocations get new numbers, from 0 on, so
+    /// that a recording may begin after any number of allocations. A sink that is open already keeps the numbers that it knows.
+    ///
+    /// What was handed out through [`SharedAllocator::with`] cannot be given back afterwards.
+    pub fn with_fresh_ids<R>(&self, act: impl FnOnce(&mut CachingAllocator<D, S>) -> R) -> R {
+        self.with(|allocator| {
+            if allocator.sink().is_closed() {
+                allocator.renumber();
+            }
+            act(allocator)
+        })
+    }
+
     /// Calls `act` with the allocator, while other threads wait.
     pub fn with<R>(&self, act: impl FnOnce(&mut CachingAllocator<D, S>) -> R) -> R {
         self.inner.with(|inner| act(&mut inner.allocator))

@@ -28,6 +28,8 @@ pub struct MemoryState {
     slots: Vec<BlockEntry>,
     vacant: Vec<u32>,
     block_slots: FxHashMap<BlockId, u32>,
+    /// New blocks have identities from here on.
+    next_block: u64,
     stats: Stats,
     requested: Bytes,
     // The front of the split just before: its allocation must not count as the allocation of a block that was split earlier.
@@ -72,6 +74,9 @@ pub enum StateError {
     /// The event does not fit the block's state, size or neighbors.
     #[error("the event does not fit block {0} as it is at this point")]
     Unfitting(BlockId),
+    /// A new block has the identity of an earlier one: after 2^32 blocks an allocator's numbers begin again.
+    #[error("the event gives a new block the number {0}, which another block had before")]
+    IdUsedAgain(BlockId),
     /// A new segment overlaps another one.
     #[error("segment {0} starts where another segment is")]
     Overlap(SegmentId),
@@ -90,6 +95,7 @@ impl MemoryState {
             slots: Vec::new(),
             vacant: Vec::new(),
             block_slots: FxHashMap::default(),
+            next_block: 0,
             stats: Stats::default(),
             requested: Bytes::ZERO,
             fresh_front: None,
@@ -347,15 +353,32 @@ impl MemoryState {
         self.segments.get(&block.segment).map_or(PoolKind::Large, |segment| segment.pool)
     }
 
-    fn insert(&mut self, entry: BlockEntry) -> u32 {
+    /// Adds a block that is new at this point.
+    fn insert(&mut self, entry: BlockEntry) -> Result<u32, StateError> {
+        if u64::from(entry.id.get()) < self.next_block {
+            return Err(StateError::IdUsedAgain(entry.id));
+        }
+        self.insert_existing(entry)
+    }
+
+    /// Adds a block of the memory that the state begins with, where identities are in no order.
+    fn insert_existing(&mut self, entry: BlockEntry) -> Result<u32, StateError> {
         let id = entry.id;
-        let slot = self.vacant.pop().unwrap_or_else(|| u32::try_from(self.slots.len()).unwrap_or(u32::MAX));
+        if self.block_slots.contains_key(&id) {
+            return Err(StateError::IdUsedAgain(id));
+        }
+        self.next_block = self.next_block.max(u64::from(id.get()) + 1);
+        // There are fewer slots than identities.
+        let slot = match self.vacant.pop() {
+            Some(slot) => slot,
+            None => u32::try_from(self.slots.len()).map_err(|_| StateError::IdUsedAgain(id))?,
+        };
         match self.slots.get_mut(slot as usize) {
             Some(place) => *place = entry,
             None => self.slots.push(entry),
         }
         self.block_slots.insert(id, slot);
-        slot
+        Ok(slot)
     }
 
     fn remove(&mut self, id: BlockId) {

@@ -102,7 +102,7 @@ pub extern "C" fn blockyard_trace_start(device: c_int, most: usize) -> c_int {
     done(|| {
         let device = Device::get(device)?;
         let most = if most == 0 { usize::MAX } else { most };
-        device.allocator.with(|allocator| {
+        device.allocator.with_fresh_ids(|allocator| {
             let history = begin(device, allocator, most)?;
             allocator.sink_mut().set_trace(Some(history));
             Ok(())
@@ -139,7 +139,7 @@ pub extern "C" fn blockyard_record_start(device: c_int) -> c_int {
     done(|| {
         let index = device;
         let device = Device::get(device)?;
-        device.allocator.with(|allocator| {
+        device.allocator.with_fresh_ids(|allocator| {
             if allocator.sink_mut().recording_mut().is_some() {
                 return Err(PluginError::Recording(index));
             }

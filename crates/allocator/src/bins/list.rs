@@ -3,7 +3,7 @@
 use blockyard_record::{Bytes, DeviceAddr};
 
 use super::sorted::Sorted;
-use crate::block::{BlockIndex, BlockTable};
+use crate::block::{Block, BlockIndex, BlockTable};
 
 /// A free block with the values that order it.
 #[derive(Clone, Copy, Debug)]
@@ -16,20 +16,14 @@ pub(super) struct Key {
 impl Key {
     /// Whether this block is smaller, or of equal size and at a lower address.
     #[inline]
-    pub(super) fn comes_before(&self, other: &Self) -> bool {
+    pub(super) fn comes_before(&self, other: &Block) -> bool {
         // `then_with` would branch, and the processor cannot predict the branch.
         self.size.cmp(&other.size).then(self.addr.cmp(&other.addr)).is_lt()
     }
 
-    /// The key of the block at a place, which may be empty.
-    #[inline]
-    pub(super) fn at(place: Option<BlockIndex>, blocks: &BlockTable) -> Self {
-        let block = blocks.at_or_nothing(place);
-        Self { size: block.size, addr: block.addr, index: place.unwrap_or(BlockIndex::LOWEST) }
-    }
-
     pub(super) fn of(index: BlockIndex, blocks: &BlockTable) -> Self {
-        Self::at(Some(index), blocks)
+        let block = &blocks[index];
+        Self { size: block.size, addr: block.addr, index }
     }
 
     fn units(&self) -> u64 {
@@ -82,7 +76,7 @@ impl Entry for Place {
     #[inline]
     fn index(self) -> BlockIndex {
         let number = self.0 & ((1 << INDEX_BITS) - 1);
-        BlockIndex::from_number(number as u32).unwrap_or(BlockIndex::LOWEST)
+        BlockIndex::from_entry(number as u32)
     }
 }
 

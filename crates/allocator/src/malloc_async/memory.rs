@@ -112,7 +112,7 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
             Err(DeviceError::OutOfMemory { .. }) => return Ok(false),
             Err(error) => return Err(error.into()),
         };
-        let segment = SegmentId::new(u32::try_from(self.memory.ranges.len()).unwrap_or(u32::MAX));
+        let segment = SegmentId::new(crate::block::table_number(self.memory.ranges.len()));
         let id = self.memory.mint();
         self.memory.ranges.insert(addr, (segment, size));
         self.memory.blocks.insert(

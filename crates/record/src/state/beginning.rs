@@ -37,7 +37,7 @@ impl MemoryState {
                 return Err(StateError::Unfitting(block.id));
             }
             addr = addr.offset(block.size);
-            let slot = self.insert(BlockEntry {
+            let slot = self.insert_existing(BlockEntry {
                 id: block.id,
                 segment: segment.addr,
                 addr: block.addr,
@@ -48,7 +48,7 @@ impl MemoryState {
                 streams: block.streams.clone(),
                 previous,
                 next: None,
-            });
+            })?;
             if let Some(previous) = previous.and_then(|slot: u32| self.slots.get_mut(slot as usize)) {
                 previous.next = Some(slot);
             } else {

@@ -26,7 +26,7 @@ impl MemoryState {
             streams: Vec::new(),
             previous: None,
             next: None,
-        });
+        })?;
         self.segment_addrs.insert(entry.id, addr);
         self.segments.insert(addr, entry);
         Ok(())
@@ -118,7 +118,7 @@ impl MemoryState {
             streams: Vec::new(),
             previous: Some(slot),
             ..old
-        });
+        })?;
         if let Some(next) = old.next.and_then(|slot| self.slots.get_mut(slot as usize)) {
             next.previous = Some(above_slot);
         }
@@ -139,7 +139,7 @@ impl MemoryState {
             next: Some(slot),
             streams: Vec::new(),
             ..old
-        });
+        })?;
         let remainder = self.find_mut(id)?;
         remainder.addr = old.addr.offset(size);
         remainder.size = old.size - size;
