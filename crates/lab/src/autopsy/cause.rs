@@ -94,9 +94,9 @@ fn cause_at(examined: &Examined<'_>, limit: Bytes) -> Cause {
         };
     }
     let missing = memory.reserved.saturating_add(request.segment_size).saturating_sub(limit);
-    // What is cached here would serve if it lay together; what is cached elsewhere, if it were released.
+    // What is cached here would serve if it lay together or were released; what is cached elsewhere, if it were released.
     let parts = [
-        (memory.cached_here, request.rounded, Cause::FragmentationByLiveBlocks),
+        (memory.cached_here, missing.min(request.rounded), Cause::FragmentationByLiveBlocks),
         (memory.cached_other_streams, missing, Cause::CachedInAnotherStream),
         (memory.cached_other_pools, missing, Cause::CachedInPrivatePool),
         (others, missing, Cause::MemoryOfOthers),

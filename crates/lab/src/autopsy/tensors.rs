@@ -70,7 +70,7 @@ struct Releasable {
 }
 
 /// Whole segments that are released once their blocks are free, until the request fits below the limit: those first that have
-/// the fewest live bytes for their size, or the fewest blocks; or one segment alone.
+/// the fewest live bytes for their size, the fewest blocks, or the fewest live bytes; or one segment alone.
 fn releases(examined: &Examined<'_>) -> Vec<(Bytes, Vec<usize>)> {
     let Examined { failure, limit, .. } = examined;
     let wanted = failure.memory.reserved.saturating_add(failure.request.segment_size);
@@ -85,6 +85,8 @@ fn releases(examined: &Examined<'_>) -> Vec<(Bytes, Vec<usize>)> {
     });
     sets.extend(first_enough(&segments, missing));
     segments.sort_by_key(|segment| (segment.requests.len(), std::cmp::Reverse(segment.size)));
+    sets.extend(first_enough(&segments, missing));
+    segments.sort_by_key(|segment| segment.live);
     sets.extend(first_enough(&segments, missing));
     sets
 }
@@ -106,18 +108,30 @@ fn releasable(snapshot: &Snapshot, failure: &Failure) -> Vec<Releasable> {
         .collect()
 }
 
-/// The first segments that together have enough bytes.
+/// The first segments that together have enough bytes, without those that can be spared.
 fn first_enough(segments: &[Releasable], missing: Bytes) -> Option<(Bytes, Vec<usize>)> {
-    let (mut released, mut live, mut set) = (Bytes::ZERO, Bytes::ZERO, Vec::new());
+    let mut released = Bytes::ZERO;
+    let mut chosen: Vec<&Releasable> = Vec::new();
     for segment in segments {
         if released >= missing {
             break;
         }
         released = released.saturating_add(segment.size);
-        live = live.saturating_add(segment.live);
-        set.extend_from_slice(&segment.requests);
+        chosen.push(segment);
     }
-    (released >= missing).then_some((live, set))
+    if released < missing {
+        return None;
+    }
+    chosen.sort_by_key(|segment| std::cmp::Reverse(segment.live));
+    chosen.retain(|segment| {
+        let is_needed = released.saturating_sub(segment.size) < missing;
+        if !is_needed {
+            released = released.saturating_sub(segment.size);
+        }
+        is_needed
+    });
+    let live = chosen.iter().map(|segment| segment.live).sum();
+    Some((live, chosen.into_iter().flat_map(|segment| segment.requests.iter().copied()).collect()))
 }
 
 /// The run with the tensors of these requests freed before another request.

@@ -7,6 +7,7 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
+mod cases;
 mod oom;
 mod search;
 mod what_if;
@@ -20,6 +21,11 @@ use blockyard_replay::Progress;
 
 /// Goes on.
 fn on(_: Progress) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+/// Goes on.
+fn on_requests(_: usize) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 

@@ -1,0 +1,164 @@
+//! Constructed runs that go out of memory for a known reason, with a known smallest change.
+
+use blockyard_lab::{Cause, Change, ChangeKind, Conditions, Run, autopsy, replay_under};
+use blockyard_record::Bytes;
+use blockyard_workload::Workload;
+
+use crate::{on, on_requests};
+
+use Cause::{
+    CachedInAnotherStream, CachedInPrivatePool, FragmentationByLiveBlocks, LiveBytesAtLimit,
+    RequestAboveLimit, RoundingBySetting,
+};
+
+/// What must be among the changes that help.
+enum Helps {
+    /// This setting, and it is the first of the settings.
+    Setting(&'static str),
+    /// No setting at all.
+    NoSetting,
+    /// Freeing this many tensors with this many MiB, and no less.
+    Free(usize, u64),
+    /// This limit, in MiB.
+    Limit(u64),
+    DefaultPool,
+    OneStream,
+}
+
+struct Case {
+    name: &'static str,
+    text: &'static str,
+    conf: &'static str,
+    limit_mib: u64,
+    cause: Cause,
+    helps: Helps,
+}
+
+const fn case(
+    name: &'static str,
+    text: &'static str,
+    conf: &'static str,
+    limit_mib: u64,
+    cause: Cause,
+    helps: Helps,
+) -> Case {
+    Case { name, text, conf, limit_mib, cause, helps }
+}
+
+const HOLES: &str = "w = alloc 240 MiB; free w; repeat 12 as i { a[i] = alloc 20 MiB }
+    for t in a[0], a[2], a[4], a[6], a[8], a[10] { free t }
+    x = alloc 60 MiB";
+const SIDE: &str = "stream side
+    a = alloc 200 MiB on side; free a; b = alloc 20 MiB on side; c = alloc 100 MiB";
+const POOL: &str = "pool p
+    enter p; a = alloc 200 MiB; leave p; free a; b = alloc 100 MiB";
+
+#[rustfmt::skip]
+const CASES: [Case; 26] = [
+    case("one request above all", "a = alloc 300 MiB", "", 256, RequestAboveLimit, Helps::Limit(300)),
+    case("one request above all, with others live", "b = alloc 20 MiB; a = alloc 300 MiB", "", 256, RequestAboveLimit, Helps::Limit(320)),
+    case("a request above the limit that no setting makes smaller", "a = alloc 257 MiB", "expandable_segments:True", 256, RequestAboveLimit, Helps::NoSetting),
+    case("the limit is full of live blocks", "repeat 5 as i { a[i] = alloc 60 MiB }", "", 256, LiveBytesAtLimit, Helps::Free(1, 60)),
+    case("live blocks and no setting", "repeat 5 as i { a[i] = alloc 60 MiB }", "", 256, LiveBytesAtLimit, Helps::NoSetting),
+    case("live blocks need a larger limit", "repeat 5 as i { a[i] = alloc 60 MiB }", "", 256, LiveBytesAtLimit, Helps::Limit(300)),
+    case("two live blocks must go", "a = alloc 40 MiB; b = alloc 40 MiB; c = alloc 170 MiB; d = alloc 80 MiB", "", 256, LiveBytesAtLimit, Helps::Free(2, 80)),
+    case("the small pool is full of live blocks", "repeat 256 as i { a[i] = alloc 1 MiB }; b = alloc 1 MiB", "", 256, LiveBytesAtLimit, Helps::Free(1, 1)),
+    case("small live blocks leave too little for a large one", "repeat 100 as i { a[i] = alloc 1 MiB }; b = alloc 200 MiB", "", 256, LiveBytesAtLimit, Helps::Limit(300)),
+    case("live blocks of two streams", "stream side; a = alloc 130 MiB; b = alloc 100 MiB on side; c = alloc 60 MiB", "", 256, LiveBytesAtLimit, Helps::Free(1, 100)),
+    case("holes between live blocks", HOLES, "", 260, FragmentationByLiveBlocks, Helps::Setting("expandable_segments:True")),
+    case("holes between live blocks, one of them freed", HOLES, "", 260, FragmentationByLiveBlocks, Helps::Free(1, 20)),
+    case("holes need a larger limit", HOLES, "", 260, FragmentationByLiveBlocks, Helps::Limit(300)),
+    case("a small survivor keeps a large segment", "a = alloc 200 MiB; free a; s = alloc 20 MiB; b = alloc 190 MiB", "", 256, FragmentationByLiveBlocks, Helps::Free(1, 20)),
+    case("a small survivor and a limit on splitting", "a = alloc 200 MiB; free a; s = alloc 20 MiB; b = alloc 190 MiB", "", 256, FragmentationByLiveBlocks, Helps::Setting("expandable_segments:True")),
+    case("survivors in every buffer", "repeat 8 as i { a[i] = alloc 9 MiB; b[i] = alloc 9 MiB }; free a[*]; c = alloc 30 MiB", "", 176, FragmentationByLiveBlocks, Helps::Setting("roundup_power2_divisions:4")),
+    case("small blocks here and there", "repeat 64 as i { a[i] = alloc 512 KiB; b[i] = alloc 512 KiB }; free a[*]; c = alloc 30 MiB", "", 72, FragmentationByLiveBlocks, Helps::NoSetting),
+    case("holes under a limit on splitting", "repeat 6 as i { a[i] = alloc 7 MiB; b[i] = alloc 7 MiB }; free a[*]; c = alloc 40 MiB", "max_split_size_mb:64", 120, FragmentationByLiveBlocks, Helps::NoSetting),
+    case("the cache of another stream", SIDE, "", 256, CachedInAnotherStream, Helps::OneStream),
+    case("the cache of another stream, unpinned", SIDE, "", 256, CachedInAnotherStream, Helps::Free(1, 20)),
+    case("the cache of another stream, under expandable segments", SIDE, "", 256, CachedInAnotherStream, Helps::Setting("expandable_segments:True")),
+    case("the cache of a pool", POOL, "", 256, CachedInPrivatePool, Helps::DefaultPool),
+    case("the cache of a pool, with more memory", POOL, "", 256, CachedInPrivatePool, Helps::Limit(300)),
+    case("the cache of a pool, whatever the setting", POOL, "", 256, CachedInPrivatePool, Helps::NoSetting),
+    case("requests rounded up to a power of two", "repeat 3 as i { a[i] = alloc 65 MiB }", "roundup_power2_divisions:1,roundup_power2_divisions:2", 256, RoundingBySetting, Helps::Setting("")),
+    case("one request rounded above the limit", "a = alloc 130 MiB", "roundup_power2_divisions:2", 180, RoundingBySetting, Helps::Setting("")),
+];
+
+fn proved(changes: &[Change]) -> impl Iterator<Item = &ChangeKind> {
+    changes.iter().filter(|change| change.proved).map(|change| &change.kind)
+}
+
+#[test]
+fn every_constructed_case_has_its_cause_and_its_smallest_change() {
+    for Case { name, text, conf, limit_mib, cause, helps } in CASES {
+        let run = Run::from_workload(name, Workload::parse(text).unwrap(), conf, Bytes::gib(4));
+        let conditions = run.conditions().and_limit(Bytes::mib(limit_mib));
+        let found = autopsy(&run, &conditions, &mut on).unwrap().unwrap_or_else(|| panic!("{name}: it fits"));
+        assert_eq!(found.cause, cause, "{name}: {found:?}");
+        assert!(
+            found.changes.iter().all(|change| change.proved)
+                && !found.in_vain.iter().any(|change| change.proved)
+        );
+        let settings: Vec<&str> = proved(&found.changes)
+            .filter_map(|kind| if let ChangeKind::Setting(conf) = kind { Some(conf.as_str()) } else { None })
+            .collect();
+        match helps {
+            Helps::Setting(conf) => assert_eq!(settings.first(), Some(&conf), "{name}: {settings:?}"),
+            Helps::NoSetting => assert!(settings.is_empty(), "{name}: {settings:?}"),
+            Helps::Free(count, mib) => {
+                let set = proved(&found.changes).find_map(|kind| match kind {
+                    ChangeKind::FreeTensors { requests, bytes } => Some((requests.len(), *bytes)),
+                    _ => None,
+                });
+                assert_eq!(set, Some((count, Bytes::mib(mib))), "{name}");
+            }
+            Helps::Limit(mib) => {
+                let limit = proved(&found.changes)
+                    .find_map(|kind| if let ChangeKind::Limit(limit) = kind { Some(*limit) } else { None });
+                let limit = limit.unwrap_or_else(|| panic!("{name}: no limit"));
+                assert_eq!(limit, Bytes::mib(mib), "{name}");
+                // One byte less is not enough.
+                let less = conditions.and_limit(Bytes::new(limit.get() - 1));
+                assert!(!replay_under(&run, &less, 0, &mut on_requests).unwrap().fits(), "{name}");
+            }
+            Helps::DefaultPool => {
+                assert!(proved(&found.changes).any(|kind| *kind == ChangeKind::DefaultPool), "{name}")
+            }
+            Helps::OneStream => {
+                assert!(proved(&found.changes).any(|kind| *kind == ChangeKind::OneStream), "{name}")
+            }
+        }
+        for change in found.changes {
+            if let ChangeKind::Setting(conf) = &change.kind {
+                let alone = Conditions { conf: conf.clone(), ..conditions.clone() };
+                assert!(replay_under(&run, &alone, 0, &mut on_requests).unwrap().fits(), "{name}: {conf}");
+            }
+        }
+    }
+}
+
+#[test]
+fn memory_of_others_is_named_where_the_device_was_full() {
+    // A device of 1 GiB with 600 MiB free of which PyTorch got 400 MiB: the next 300 MiB are more than what is left.
+    let line = |value: serde_json::Value| value.to_string();
+    let (mib, base) = (1_u64 << 20, 0x7f00_0000_0000_u64);
+    let recording = [
+        line(serde_json::json!({"meta": {"name": "full", "torch": "2.11.0", "conf": "", "total_memory": 1024 * mib}})),
+        line(serde_json::json!({"trace": [
+            ["segment_alloc", base, 400 * mib, 0],
+            ["alloc", base, 400 * mib, 0],
+            ["oom", 200 * mib, 300 * mib, 0],
+        ]})),
+        line(serde_json::json!({"segments": [{
+            "address": base, "total_size": 400 * mib, "stream": 0, "segment_type": "large", "segment_pool_id": [0, 0],
+            "is_expandable": false, "allocated_size": 400 * mib, "active_size": 400 * mib, "requested_size": 400 * mib,
+            "blocks": [[base, 400 * mib, 400 * mib, "active_allocated"]],
+        }]})),
+    ]
+    .join("\n");
+    let recorded = blockyard_pytorch::RecordedRun::read(recording.as_bytes()).unwrap();
+    let run = Run::from_recorded(&recorded, &mut on).unwrap();
+    let found = autopsy(&run, &run.conditions(), &mut on).unwrap().unwrap();
+    assert_eq!(found.cause, Cause::MemoryOfOthers);
+    assert_eq!((found.limit.highest, found.limit.others), (Bytes::mib(600), Bytes::mib(424)));
+    assert!(found.sentence.contains("424 MiB"), "{}", found.sentence);
+}
