@@ -45,6 +45,8 @@ pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::WhatIf(options) => questions::what_if::what_if(options),
         Command::Search(options) => questions::search::search(options),
         Command::Autopsy(options) => questions::autopsy::autopsy(options),
+        Command::Bound(options) => questions::bound::bound(options),
+        Command::CompareAllocators(options) => questions::compare::compare(options),
         Command::Lesson(options) => lesson::lesson(options),
     };
     match result {

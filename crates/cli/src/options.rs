@@ -55,6 +55,12 @@ pub(crate) enum Command {
     ///
     /// The exit status is 0 if no run goes out of memory, 1 if one does, 2 if a file cannot be read or replayed.
     Autopsy(AutopsyOptions),
+    /// Say how good any allocator could be: the peak of live bytes, and a layout that knows all lifetimes.
+    Bound(BoundOptions),
+    /// Run the same requests through other allocators.
+    ///
+    /// TensorFlow's BFC, TLSF, buddy, RMM's arena, stitching, no caching, and a model of cudaMallocAsync, beside PyTorch's own.
+    CompareAllocators(CompareOptions),
     /// Read a lesson in the terminal, check an answer to its exercise, print a handout.
     ///
     /// Without a lesson, lists those that Blockyard brings along.
@@ -99,7 +105,7 @@ fn of(share: f64, bytes: Bytes) -> Bytes {
 
 #[derive(Debug, Args)]
 pub(crate) struct WhatIfOptions {
-    /// Recordings, plain or gzip, or workloads' texts, or names of presets.
+    /// Recordings or snapshots, also packed, or workloads' texts, or names of presets.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`; may be given several times. Without it, the run's own.
@@ -224,7 +230,7 @@ pub(crate) struct BenchOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct SearchOptions {
-    /// Recordings, plain or gzip, or workloads' texts, or names of presets.
+    /// Recordings or snapshots, also packed, or workloads' texts, or names of presets.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Settings to try beside the usual ones; may be given several times.
@@ -242,7 +248,7 @@ pub(crate) struct SearchOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct AutopsyOptions {
-    /// Recordings, plain or gzip, or workloads' texts, or names of presets.
+    /// Recordings or snapshots, also packed, or workloads' texts, or names of presets.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`. Without it, the run's own.
@@ -251,6 +257,31 @@ pub(crate) struct AutopsyOptions {
     #[command(flatten)]
     pub(crate) limits: LimitOptions,
     /// One JSON value a run instead of sentences for people; docs/questions.md describes it.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BoundOptions {
+    /// Recordings or snapshots, also packed, or workloads' texts, or names of presets.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Write the layout too, with --json: where each allocation lies and from when to when.
+    #[arg(long, requires = "json")]
+    pub(crate) layout: bool,
+    /// One JSON value a run instead of sentences for people; docs/questions.md describes it.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareOptions {
+    /// Recordings or snapshots, also packed, or workloads' texts, or names of presets.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) limits: LimitOptions,
+    /// One JSON value a run instead of a table for people; docs/questions.md describes it.
     #[arg(long)]
     pub(crate) json: bool,
 }

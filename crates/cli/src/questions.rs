@@ -21,6 +21,8 @@ use crate::output;
 use crate::progress::Bar;
 
 pub(crate) mod autopsy;
+pub(crate) mod bound;
+pub(crate) mod compare;
 pub(crate) mod search;
 pub(crate) mod what_if;
 

@@ -11,10 +11,13 @@
 #![forbid(unsafe_code)]
 
 mod autopsy;
+mod bound;
+mod compare;
 mod conditions;
 mod difference;
 mod error;
 mod from_snapshot;
+mod lifetimes;
 mod limit;
 mod outcome;
 mod run;
@@ -25,6 +28,8 @@ pub use autopsy::{
     Autopsy, Cause, Change, ChangeKind, FailedAllocation, MemoryAtFailure, PinnedSegment, PinningBlock,
     autopsy,
 };
+pub use bound::{Bound, Placement, bound};
+pub use compare::{AllocatorRow, compare_allocators};
 pub use conditions::Conditions;
 pub use difference::{Difference, first_difference};
 pub use error::LabError;

@@ -9,6 +9,7 @@
 
 mod autopsy;
 mod bench;
+mod bound;
 mod device;
 mod lesson;
 mod pipes;

@@ -121,10 +121,10 @@ fn every_constructed_case_has_its_cause_and_its_smallest_change() {
                 assert!(!replay_under(&run, &less, 0, &mut on_requests).unwrap().fits(), "{name}");
             }
             Helps::DefaultPool => {
-                assert!(proved(&found.changes).any(|kind| *kind == ChangeKind::DefaultPool), "{name}")
+                assert!(proved(&found.changes).any(|kind| *kind == ChangeKind::DefaultPool), "{name}");
             }
             Helps::OneStream => {
-                assert!(proved(&found.changes).any(|kind| *kind == ChangeKind::OneStream), "{name}")
+                assert!(proved(&found.changes).any(|kind| *kind == ChangeKind::OneStream), "{name}");
             }
         }
         for change in found.changes {

@@ -9,6 +9,7 @@
 
 mod cases;
 mod oom;
+mod properties;
 mod search;
 mod what_if;
 

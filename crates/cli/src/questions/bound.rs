@@ -1,0 +1,56 @@
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use blockyard_lab::{Bound, Run, bound as ask, replay_under};
+use blockyard_record::{Bytes, grouped};
+use serde_json::json;
+
+use super::{Answer, Status, each};
+use crate::options::BoundOptions;
+use crate::progress::Bar;
+
+pub(crate) fn bound(options: &BoundOptions) -> anyhow::Result<ExitCode> {
+    each(&options.files, options.json, |run, bar| answer(run, bar, options))
+}
+
+fn answer(run: &Run, bar: &Bar, options: &BoundOptions) -> anyhow::Result<Answer> {
+    let found = ask(run, &mut |progress| bar.report(&progress))?;
+    if !found.is_valid() {
+        anyhow::bail!("the planned layout overlaps: please report this");
+    }
+    let baseline = replay_under(run, &run.conditions(), 0, &mut |_| std::ops::ControlFlow::Continue(()))?;
+    let own = baseline.answered().map(|outcome| outcome.peak_reserved);
+    let mut json = json!({
+        "question": "bound",
+        "requests": run.requests().len(),
+        "lower_bound": found.lower_bound.get(),
+        "request": found.request,
+        "layout_peak": found.layout_peak.get(),
+        "peak_reserved": own.map(Bytes::get),
+        "notes": found.notes,
+    });
+    if let (true, Some(fields)) = (options.layout, json.as_object_mut()) {
+        let layout =
+            found.layout.iter().map(|at| json!([at.request, at.until, at.offset.get(), at.size.get()]));
+        fields.insert("layout".to_owned(), layout.collect());
+    }
+    Ok(Answer { json, text: text(run, &found, own), status: Status::Fine })
+}
+
+fn text(run: &Run, found: &Bound, own: Option<Bytes>) -> String {
+    let mut text = format!("{} requests\n", grouped(run.requests().len() as u64));
+    let least = grouped(found.lower_bound.get());
+    let _ = writeln!(
+        text,
+        "  no allocator needs less than {least} bytes, live at request {}",
+        grouped(found.request)
+    );
+    let _ = writeln!(text, "  a planned layout needs       {} bytes", grouped(found.layout_peak.get()));
+    if let Some(own) = own {
+        let _ = writeln!(text, "  the run's own settings take  {} bytes", grouped(own.get()));
+    }
+    for note in &found.notes {
+        let _ = writeln!(text, "  note: {note}");
+    }
+    text
+}

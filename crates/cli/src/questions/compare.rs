@@ -1,0 +1,67 @@
+use std::fmt::Write as _;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use blockyard_lab::{AllocatorRow, Run, compare_allocators};
+use blockyard_record::grouped;
+use serde_json::json;
+
+use super::{Answer, Status, each, table};
+use crate::options::CompareOptions;
+use crate::progress::Bar;
+
+pub(crate) fn compare(options: &CompareOptions) -> anyhow::Result<ExitCode> {
+    each(&options.files, options.json, |run, bar| answer(run, bar, options))
+}
+
+fn answer(run: &Run, bar: &Bar, options: &CompareOptions) -> anyhow::Result<Answer> {
+    let begin = Instant::now();
+    let mut now = || u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let conditions = options.limits.conditions(run);
+    let rows = compare_allocators(run, &conditions, &mut now, &mut |progress| bar.report(&progress))?;
+    let json = json!({
+        "question": "compare-allocators",
+        "requests": run.requests().len(),
+        "allocators": rows.iter().map(|row| json!({
+            "name": row.name,
+            "peak_reserved": row.peak_reserved.get(),
+            "external_fragmentation": row.external_fragmentation.get(),
+            "internal_fragmentation": row.internal_fragmentation.get(),
+            "device_calls": row.device_calls,
+            "failed": row.failed,
+            "nanos_per_request": row.nanos_per_request,
+        })).collect::<Vec<_>>(),
+        "notes": run.notes(),
+    });
+    let mut lines = vec![
+        [
+            "allocator",
+            "peak reserved",
+            "external",
+            "internal",
+            "device calls",
+            "ns a request",
+            "out of memory",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+    ];
+    lines.extend(rows.iter().map(cells));
+    let mut text = format!("{} requests\n{}", grouped(run.requests().len() as u64), table(&lines));
+    for note in run.notes() {
+        let _ = writeln!(text, "  note: {note}");
+    }
+    Ok(Answer { json, text, status: Status::Fine })
+}
+
+fn cells(row: &AllocatorRow) -> Vec<String> {
+    vec![
+        row.name.clone(),
+        grouped(row.peak_reserved.get()),
+        grouped(row.external_fragmentation.get()),
+        grouped(row.internal_fragmentation.get()),
+        row.device_calls.map_or_else(|| "-".to_owned(), grouped),
+        format!("{:.0}", row.nanos_per_request),
+        row.failed.map_or_else(|| "no".to_owned(), |request| format!("request {}", grouped(request))),
+    ]
+}

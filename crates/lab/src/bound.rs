@@ -1,0 +1,144 @@
+//! How good any allocator could be: the peak of live bytes, and a layout that knows all lifetimes.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use blockyard_record::Bytes;
+use blockyard_replay::{OnProgress, Progress};
+use serde::{Deserialize, Serialize};
+
+use crate::lifetimes::{Lifetime, lifetimes};
+use crate::{LabError, Run};
+
+mod plan;
+
+use plan::{Orders, place};
+
+/// How much memory a run needs at least, and a layout that is close to that.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bound {
+    /// The most live bytes at a time, each request rounded up to 512: no allocator needs less.
+    pub lower_bound: Bytes,
+    /// The request at which they are live, counted from 1.
+    pub request: u64,
+    /// The bytes of the best layout that was found.
+    pub layout_peak: Bytes,
+    /// Where the layout puts each allocation, in the order of their requests.
+    pub layout: Vec<Placement>,
+    /// What is to be known about it, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// Where a layout puts an allocation, and from when to when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placement {
+    /// The request that asked for it, counted from 1.
+    pub request: u64,
+    /// The first request, counted from 1, behind which nothing uses it any more; one more than there are if that never comes.
+    pub until: u64,
+    /// Its place: bytes from the beginning of the layout.
+    pub offset: Bytes,
+    /// Its bytes.
+    pub size: Bytes,
+}
+
+/// The lower bound of a run, and a layout for its lifetimes.
+///
+/// # Errors
+///
+/// [`LabError::Cancelled`].
+pub fn bound(run: &Run, on_progress: OnProgress) -> Result<Bound, LabError> {
+    let lifetimes = lifetimes(run);
+    let (lower_bound, request) = most_live(&lifetimes);
+    let mut tell = |done: usize, total: usize| {
+        on_progress(Progress { phase: "planning".to_owned(), done: done as u64, total: total as u64 })
+    };
+    let (layout_peak, offsets) = planned(&lifetimes, &mut tell)?;
+    let layout = lifetimes.iter().zip(&offsets).map(|(lifetime, offset)| Placement {
+        request: lifetime.request as u64 + 1,
+        until: lifetime.done as u64 + 1,
+        offset: Bytes::new(*offset),
+        size: lifetime.size,
+    });
+    let mut notes = vec![
+        "the layout knows every lifetime beforehand and lets streams share memory, which a program would have to wait for"
+            .to_owned(),
+    ];
+    notes.extend_from_slice(run.notes());
+    Ok(Bound { lower_bound, request: request as u64 + 1, layout_peak, layout: layout.collect(), notes })
+}
+
+/// The most live bytes at a time, and the request at which they are.
+pub(crate) fn most_live(lifetimes: &[Lifetime]) -> (Bytes, usize) {
+    let mut ends: Vec<(usize, Bytes)> =
+        lifetimes.iter().map(|lifetime| (lifetime.freed, lifetime.size)).collect();
+    ends.sort_unstable();
+    let mut ends = ends.into_iter().peekable();
+    let (mut live, mut most, mut at) = (Bytes::ZERO, Bytes::ZERO, 0);
+    for lifetime in lifetimes {
+        while let Some((_, size)) = ends.next_if(|(end, _)| *end < lifetime.request) {
+            live = live.saturating_sub(size);
+        }
+        live = live.saturating_add(lifetime.size);
+        if live > most {
+            (most, at) = (live, lifetime.request);
+        }
+    }
+    (most, at)
+}
+
+/// The best of several layouts.
+fn planned(
+    lifetimes: &[Lifetime],
+    tell: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
+) -> Result<(Bytes, Vec<u64>), LabError> {
+    let mut best: Option<(u64, Vec<u64>)> = None;
+    let least = most_live_until_done(lifetimes).get();
+    let mut orders = Orders::new(lifetimes);
+    let total = orders.most();
+    let mut done = 0;
+    while let Some(order) = orders.next(best.as_ref().map(|(_, offsets)| offsets.as_slice())) {
+        let (height, offsets) =
+            place(lifetimes, &order, &mut || tell(done, total)).ok_or(LabError::Cancelled)?;
+        orders.placed(order, &offsets, height);
+        if best.as_ref().is_none_or(|(least, _)| height < *least) {
+            best = Some((height, offsets));
+        }
+        done += 1;
+        if best.as_ref().is_some_and(|(height, _)| *height <= least) {
+            break;
+        }
+    }
+    let (height, offsets) = best.unwrap_or_default();
+    Ok((Bytes::new(height), offsets))
+}
+
+/// What a layout needs at least: it keeps what other streams still use.
+fn most_live_until_done(lifetimes: &[Lifetime]) -> Bytes {
+    let kept: Vec<Lifetime> =
+        lifetimes.iter().map(|lifetime| Lifetime { freed: lifetime.done, ..lifetime.clone() }).collect();
+    most_live(&kept).0
+}
+
+impl Bound {
+    /// Whether no two allocations that are in use at the same time share a byte.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        let mut ends: Vec<&Placement> = self.layout.iter().collect();
+        ends.sort_by_key(|placement| placement.until);
+        let mut ends = ends.into_iter().peekable();
+        let mut live: BTreeMap<Bytes, Bytes> = BTreeMap::new();
+        for placement in &self.layout {
+            while let Some(gone) = ends.next_if(|gone| gone.until <= placement.request) {
+                live.remove(&gone.offset);
+            }
+            let Some(end) = placement.offset.checked_add(placement.size) else { return false };
+            let before = live.range(..end).next_back();
+            if before.is_some_and(|(_, other)| *other > placement.offset) || end > self.layout_peak {
+                return false;
+            }
+            live.insert(placement.offset, end);
+        }
+        true
+    }
+}

@@ -1,0 +1,201 @@
+//! The same requests through other allocators.
+
+use std::ops::ControlFlow;
+
+use blockyard_record::{Bytes, Event, EventSink, NullSink};
+use blockyard_replay::{AllocatorConfig, OnProgress, Progress, StepResult, drive};
+use blockyard_rivals::{Allocator, Arena, Bfc, Buddy, NoCache, Stitching, Tlsf, Usage};
+use serde::{Deserialize, Serialize};
+
+use crate::outcome::bytes;
+use crate::{Conditions, LabError, Run};
+
+/// What a run comes to under an allocator.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AllocatorRow {
+    /// The allocator.
+    pub name: String,
+    /// The most bytes of the device at a time.
+    pub peak_reserved: Bytes,
+    /// Bytes at that moment that were in nobody's hands.
+    pub external_fragmentation: Bytes,
+    /// Bytes at that moment that were in callers' hands beyond what they asked for.
+    pub internal_fragmentation: Bytes,
+    /// Calls of the device; `None` where the model does not count them.
+    pub device_calls: Option<u64>,
+    /// The request that failed, counted from 1; what is told is up to there.
+    pub failed: Option<u64>,
+    /// Host time of a request, in nanoseconds, of one run in which nothing else was measured.
+    pub nanos_per_request: f64,
+}
+
+/// Makes an allocator over a device of so many bytes.
+type Make = fn(Bytes) -> Box<dyn Allocator>;
+
+/// Runs the requests through PyTorch's allocator under the run's own and a few other settings, and through other allocators.
+///
+/// `now` is a clock in nanoseconds; host times are those of the models here, on this machine.
+///
+/// # Errors
+///
+/// [`LabError::Cancelled`], [`LabError::Config`] for wrong settings.
+pub fn compare_allocators(
+    run: &Run,
+    conditions: &Conditions,
+    now: &mut dyn FnMut() -> u64,
+    on_progress: OnProgress,
+) -> Result<Vec<AllocatorRow>, LabError> {
+    let capacity = conditions
+        .limit_of(run)
+        .map_or(conditions.capacity_of(run), |limit| limit.min(conditions.capacity_of(run)));
+    let rivals: [(&str, Make); 6] = [
+        ("TensorFlow's BFC", |capacity| Box::new(Bfc::new(capacity))),
+        ("TLSF", |capacity| Box::new(Tlsf::new(capacity))),
+        ("buddy", |capacity| Box::new(Buddy::new(capacity))),
+        ("RMM's arena", |capacity| Box::new(Arena::new(capacity))),
+        ("stitching, GMLake's idea", |capacity| Box::new(Stitching::new(capacity))),
+        ("no caching", |capacity| Box::new(NoCache::new(capacity))),
+    ];
+    let own = if conditions.conf.is_empty() {
+        "PyTorch".to_owned()
+    } else {
+        format!("PyTorch, {}", conditions.conf)
+    };
+    let mut settings = vec![(own, conditions.conf.clone())];
+    if !conditions.conf.contains("expandable_segments:True") {
+        settings
+            .push(("PyTorch, expandable_segments:True".to_owned(), "expandable_segments:True".to_owned()));
+    }
+    settings.push(("cudaMallocAsync, a model".to_owned(), "backend:cudaMallocAsync".to_owned()));
+    let total = (settings.len() + rivals.len()) as u64;
+    let mut rows = Vec::new();
+    let mut tell =
+        |done: usize| on_progress(Progress { phase: "comparing".to_owned(), done: done as u64, total });
+    for (name, conf) in settings {
+        let done = rows.len();
+        rows.push(pytorch(run, &conditions.and_conf(&conf), &name, now, &mut || tell(done))?);
+    }
+    for (name, make) in rivals {
+        let done = rows.len();
+        rows.push(rival(run, name, || make(capacity), now, &mut || tell(done))?);
+    }
+    Ok(rows)
+}
+
+/// What was reserved, handed out and asked for at the moment when most was reserved.
+#[derive(Default)]
+struct Peak {
+    reserved: Bytes,
+    allocated: Bytes,
+    requested: Bytes,
+}
+
+impl Peak {
+    fn saw(&mut self, reserved: Bytes, allocated: Bytes, requested: Bytes) {
+        if reserved > self.reserved {
+            *self = Self { reserved, allocated, requested };
+        }
+    }
+
+    fn row(
+        self,
+        name: &str,
+        peak: Bytes,
+        calls: Option<u64>,
+        failed: Option<usize>,
+        nanos: f64,
+    ) -> AllocatorRow {
+        AllocatorRow {
+            name: name.to_owned(),
+            peak_reserved: peak,
+            external_fragmentation: self.reserved.saturating_sub(self.allocated),
+            internal_fragmentation: self.allocated.saturating_sub(self.requested),
+            device_calls: calls,
+            failed: failed.map(|request| request as u64 + 1),
+            nanos_per_request: nanos,
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "nanoseconds and requests of one run")]
+fn per_request(nanos: u64, requests: usize) -> f64 {
+    nanos as f64 / requests.max(1) as f64
+}
+
+fn rival(
+    run: &Run,
+    name: &str,
+    make: impl Fn() -> Box<dyn Allocator>,
+    now: &mut dyn FnMut() -> u64,
+    tell: &mut dyn FnMut() -> ControlFlow<()>,
+) -> Result<AllocatorRow, LabError> {
+    let mut timed = make();
+    let begin = now();
+    let driven = drive(run.plan(), &mut *timed, None, &mut |_| tell())?;
+    let nanos = now().saturating_sub(begin);
+    let mut sampled = make();
+    let mut peak = Peak::default();
+    let mut saw = |usage: Usage| peak.saw(usage.reserved, usage.allocated, usage.requested);
+    drive(run.plan(), &mut *sampled, Some(&mut saw), &mut |_| tell())?;
+    let usage = sampled.usage();
+    let calls = usage.device_allocs.saturating_add(usage.device_frees);
+    Ok(peak.row(name, usage.peak_reserved, Some(calls), driven.failed, per_request(nanos, driven.requests)))
+}
+
+/// Notes whether more memory came from the device.
+#[derive(Default)]
+struct Grew(bool);
+
+impl EventSink for Grew {
+    fn record(&mut self, event: Event) {
+        self.0 |= matches!(event, Event::SegmentAllocated { .. } | Event::Mapped { .. });
+    }
+}
+
+fn pytorch(
+    run: &Run,
+    conditions: &Conditions,
+    name: &str,
+    now: &mut dyn FnMut() -> u64,
+    tell: &mut dyn FnMut() -> ControlFlow<()>,
+) -> Result<AllocatorRow, LabError> {
+    const INTERVAL: usize = 8192;
+    let config: AllocatorConfig = conditions.conf.parse()?;
+    let total = run.requests().len();
+    let mut timed = conditions.replayer(run, &config, NullSink)?;
+    let begin = now();
+    let mut failed = None;
+    while failed.is_none() {
+        if tell().is_break() {
+            return Err(LabError::Cancelled);
+        }
+        match timed.run_to(total)? {
+            Some(request) if matches!(request.result, StepResult::OutOfMemory(_)) => {
+                failed = Some(request.request);
+            }
+            Some(_) => {}
+            None => break,
+        }
+    }
+    let nanos = now().saturating_sub(begin);
+    let done = timed.next_request();
+    let mut peak = Peak::default();
+    let mut sampled = conditions.replayer(run, &config, Grew::default())?;
+    for request in 0..done {
+        if request.is_multiple_of(INTERVAL) && tell().is_break() {
+            return Err(LabError::Cancelled);
+        }
+        sampled.run_to(request + 1)?;
+        if std::mem::take(&mut sampled.sink_mut().0) {
+            let stats = sampled.stats();
+            let allocated = bytes(stats.allocated_bytes.all.current);
+            let requested = bytes(stats.requested_bytes.all.current);
+            // PyTorch does not count what was requested of the driver's own pool, which rounds nothing up.
+            let requested = if requested.is_zero() { allocated } else { requested };
+            peak.saw(bytes(stats.reserved_bytes.all.current), allocated, requested);
+        }
+    }
+    let outcome = crate::outcome::outcome(run, conditions, 0, &mut |_| tell())?;
+    let calls = (!conditions.conf.contains("cudaMallocAsync")).then(|| outcome.device_calls());
+    Ok(peak.row(name, outcome.peak_reserved, calls, failed, per_request(nanos, done)))
+}

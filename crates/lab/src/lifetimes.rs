@@ -1,0 +1,88 @@
+//! How long every allocation of a run lives.
+
+use std::collections::HashMap;
+
+use blockyard_record::{Bytes, StreamId};
+use blockyard_workload::{Request, TensorId};
+
+use crate::Run;
+
+/// One allocation of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lifetime {
+    /// The request that asked for it, as an index.
+    pub(crate) request: usize,
+    /// The request that frees it; the number of requests where none does.
+    pub(crate) freed: usize,
+    /// Behind which request nothing uses it any more: later than `freed` where other streams do.
+    pub(crate) done: usize,
+    /// Its bytes, rounded up to 512.
+    pub(crate) size: Bytes,
+    /// What was asked for.
+    pub(crate) requested: Bytes,
+}
+
+/// The allocations of a run in the order of their requests, without those of zero bytes and the one that failed when the run was
+/// recorded.
+pub(crate) fn lifetimes(run: &Run) -> Vec<Lifetime> {
+    let requests = run.requests();
+    let mut all = Vec::new();
+    let mut live: HashMap<TensorId, (usize, Vec<StreamId>)> = HashMap::new();
+    let mut pending: Vec<(usize, Vec<StreamId>)> = Vec::new();
+    for (index, request) in requests.iter().enumerate() {
+        match *request {
+            Request::Allocate { tensor, size, stream: _ } => {
+                let Some(rounded) = size.get().checked_next_multiple_of(512).filter(|size| *size > 0) else {
+                    continue;
+                };
+                if run.recorded_oom() == Some(index) {
+                    continue;
+                }
+                live.insert(tensor, (all.len(), Vec::new()));
+                all.push(Lifetime {
+                    request: index,
+                    freed: requests.len(),
+                    done: requests.len(),
+                    size: Bytes::new(rounded),
+                    requested: size,
+                });
+            }
+            Request::Free { tensor } => {
+                let Some((place, streams)) = live.remove(&tensor) else { continue };
+                if let Some(lifetime) = all.get_mut(place) {
+                    lifetime.freed = index;
+                    if streams.is_empty() {
+                        lifetime.done = index;
+                    } else {
+                        pending.push((place, streams));
+                    }
+                }
+            }
+            Request::RecordStream { tensor, stream } => {
+                if let Some((_, streams)) = live.get_mut(&tensor) {
+                    streams.push(stream);
+                }
+            }
+            Request::Advance { stream } => complete(&mut pending, stream, &mut all, index),
+            Request::EmptyCache => complete(&mut pending, None, &mut all, index),
+            _ => {}
+        }
+    }
+    all
+}
+
+/// The work of a stream is done; of all for `None`.
+fn complete(
+    pending: &mut Vec<(usize, Vec<StreamId>)>,
+    stream: Option<StreamId>,
+    all: &mut [Lifetime],
+    index: usize,
+) {
+    pending.retain_mut(|(place, streams)| {
+        streams.retain(|other| stream.is_some_and(|stream| *other != stream));
+        if let (true, Some(lifetime)) = (streams.is_empty(), all.get_mut(*place)) {
+            lifetime.done = index;
+        }
+        !streams.is_empty()
+    });
+}

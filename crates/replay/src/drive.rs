@@ -1,0 +1,126 @@
+//! Requests through an allocator that is not PyTorch's.
+
+use std::ops::ControlFlow;
+
+use blockyard_record::{Bytes, StreamId};
+use blockyard_rivals::{Allocation, Allocator, Usage};
+use blockyard_workload::Request;
+
+use crate::progress::INTERVAL;
+use crate::{PreparedWorkload, RunError};
+
+/// What a run through another allocator came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Driven {
+    /// Requests done; fewer than all where one failed.
+    pub requests: usize,
+    /// The request that failed, as an index.
+    pub failed: Option<usize>,
+}
+
+/// A block that was freed while other streams may still use it.
+struct Pending {
+    allocation: Allocation,
+    streams: Vec<StreamId>,
+}
+
+/// Runs a workload's requests through an allocator, up to the first that fails; `on_request` is told after each
+/// what the allocator uses then.
+///
+/// A block that other streams used is freed when their work is done, as PyTorch's allocator does. A request that fails is tried
+/// again once all streams were waited for and the cache is empty. Memory pools and settings are PyTorch's own: passed over.
+///
+/// # Errors
+///
+/// [`RunError::Cancelled`] when `on_progress` breaks off.
+pub fn drive(
+    workload: &PreparedWorkload,
+    allocator: &mut dyn Allocator,
+    mut on_request: Option<&mut dyn FnMut(Usage)>,
+    on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
+) -> Result<Driven, RunError> {
+    let mut driver = Driver { allocator, live: Vec::new(), pending: Vec::new() };
+    driver.live.resize_with(workload.places, || None);
+    for (index, request) in workload.requests.iter().enumerate() {
+        if index.is_multiple_of(INTERVAL) && on_progress(index).is_break() {
+            return Err(RunError::Cancelled);
+        }
+        if !driver.perform(request) {
+            return Ok(Driven { requests: index, failed: Some(index) });
+        }
+        if let Some(on_request) = &mut on_request {
+            on_request(driver.allocator.usage());
+        }
+    }
+    Ok(Driven { requests: workload.requests.len(), failed: None })
+}
+
+struct Driver<'a> {
+    allocator: &'a mut dyn Allocator,
+    live: Vec<Option<(Allocation, Vec<StreamId>)>>,
+    pending: Vec<Pending>,
+}
+
+impl Driver<'_> {
+    /// Does a request; says whether it was served.
+    fn perform(&mut self, request: &Request) -> bool {
+        match *request {
+            Request::Allocate { size, .. } if size.is_zero() => {}
+            Request::Allocate { tensor, size, stream } => {
+                let Some(allocation) = self.allocate(size, stream) else { return false };
+                if let Some(place) = self.live.get_mut(tensor.get() as usize) {
+                    *place = Some((allocation, Vec::new()));
+                }
+            }
+            Request::Free { tensor } => {
+                let place = self.live.get_mut(tensor.get() as usize);
+                match place.and_then(Option::take) {
+                    Some((allocation, streams)) if streams.is_empty() => self.allocator.free(allocation),
+                    Some((allocation, streams)) => self.pending.push(Pending { allocation, streams }),
+                    None => {}
+                }
+            }
+            Request::RecordStream { tensor, stream } => {
+                if let Some(Some((allocation, streams))) = self.live.get_mut(tensor.get() as usize)
+                    && allocation.stream != stream
+                    && !streams.contains(&stream)
+                {
+                    streams.push(stream);
+                }
+            }
+            Request::Advance { stream } => self.complete(stream),
+            Request::EmptyCache => {
+                self.complete(None);
+                self.allocator.empty_cache();
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn allocate(&mut self, size: Bytes, stream: StreamId) -> Option<Allocation> {
+        if let Ok(allocation) = self.allocator.allocate(size, stream) {
+            return Some(allocation);
+        }
+        self.complete(None);
+        self.allocator.empty_cache();
+        self.allocator.allocate(size, stream).ok()
+    }
+
+    /// The work of a stream is done; of all for `None`.
+    fn complete(&mut self, stream: Option<StreamId>) {
+        let mut waiting = Vec::new();
+        for mut pending in self.pending.drain(..) {
+            match stream {
+                Some(stream) => pending.streams.retain(|other| *other != stream),
+                None => pending.streams.clear(),
+            }
+            if pending.streams.is_empty() {
+                self.allocator.free(pending.allocation);
+            } else {
+                waiting.push(pending);
+            }
+        }
+        self.pending = waiting;
+    }
+}

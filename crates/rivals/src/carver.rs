@@ -1,0 +1,97 @@
+//! Regions that are cut into blocks, with neighbors that merge when they are free.
+
+use std::collections::BTreeMap;
+
+/// The free blocks, in the order in which a policy looks through them.
+pub(crate) trait FreeIndex: Default {
+    fn insert(&mut self, addr: u64, size: u64);
+    fn remove(&mut self, addr: u64, size: u64);
+    /// A free block of at least so many bytes.
+    fn find(&self, size: u64) -> Option<(u64, u64)>;
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    size: u64,
+    is_free: bool,
+    /// Whether a region starts here: it never merges with what is before.
+    begins_region: bool,
+}
+
+/// Regions and their blocks.
+///
+/// Blocks cover their regions without gaps, and no two free neighbors of a region are left unmerged.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Carver<I> {
+    blocks: BTreeMap<u64, Block>,
+    free: I,
+}
+
+impl<I: FreeIndex> Carver<I> {
+    /// Adds a region, which is one free block.
+    pub(crate) fn add_region(&mut self, base: u64, size: u64) {
+        self.blocks.insert(base, Block { size, is_free: true, begins_region: true });
+        self.free.insert(base, size);
+    }
+
+    /// A block for so many bytes; `should_split` says whether the rest of a larger one becomes a block of its own.
+    pub(crate) fn allocate(&mut self, size: u64, should_split: impl Fn(u64) -> bool) -> Option<(u64, u64)> {
+        let (addr, found) = self.free.find(size)?;
+        self.free.remove(addr, found);
+        let block = self.blocks.get_mut(&addr)?;
+        block.is_free = false;
+        if found > size && should_split(found) {
+            block.size = size;
+            let rest = Block { size: found - size, is_free: true, begins_region: false };
+            self.blocks.insert(addr + size, rest);
+            self.free.insert(addr + size, rest.size);
+            return Some((addr, size));
+        }
+        Some((addr, found))
+    }
+
+    /// Frees the block at `addr`; returns the region, base and size, if that is all free now.
+    pub(crate) fn free(&mut self, addr: u64) -> Option<(u64, u64)> {
+        let mut block = *self.blocks.get(&addr).filter(|block| !block.is_free)?;
+        let mut addr = addr;
+        let next = addr + block.size;
+        if let Some(behind) =
+            self.blocks.get(&next).copied().filter(|behind| behind.is_free && !behind.begins_region)
+        {
+            self.free.remove(next, behind.size);
+            self.blocks.remove(&next);
+            block.size += behind.size;
+        }
+        let before = self.blocks.range(..addr).next_back().map(|(base, before)| (*base, *before));
+        if let Some((base, before)) = before.filter(|(_, before)| before.is_free && !block.begins_region) {
+            self.free.remove(base, before.size);
+            self.blocks.remove(&addr);
+            block = Block { size: before.size + block.size, ..before };
+            addr = base;
+        }
+        block.is_free = true;
+        self.blocks.insert(addr, block);
+        self.free.insert(addr, block.size);
+        let ends_region = self.blocks.get(&(addr + block.size)).is_none_or(|behind| behind.begins_region);
+        (block.begins_region && ends_region).then_some((addr, block.size))
+    }
+
+    /// Takes a region out that is one free block.
+    pub(crate) fn remove_region(&mut self, base: u64, size: u64) {
+        self.free.remove(base, size);
+        self.blocks.remove(&base);
+    }
+
+    /// The regions that are one free block each.
+    pub(crate) fn whole_regions(&self) -> Vec<(u64, u64)> {
+        let mut blocks = self.blocks.iter().peekable();
+        let mut whole = Vec::new();
+        while let Some((base, block)) = blocks.next() {
+            let is_alone = blocks.peek().is_none_or(|(_, next)| next.begins_region);
+            if block.begins_region && block.is_free && is_alone {
+                whole.push((*base, block.size));
+            }
+        }
+        whole
+    }
+}

@@ -1,0 +1,55 @@
+use blockyard_record::Bytes;
+
+use crate::Usage;
+
+/// Regions start at multiples of this.
+const GRANULARITY: u64 = 2 << 20;
+const FIRST_ADDR: u64 = 0x7f00_0000_0000;
+
+/// The device below an allocator: so many bytes, and addresses that are never given twice.
+#[derive(Clone, Debug)]
+pub(crate) struct Device {
+    capacity: u64,
+    next: u64,
+    pub(crate) usage: Usage,
+}
+
+impl Device {
+    pub(crate) fn new(capacity: Bytes) -> Self {
+        Self { capacity: capacity.get(), next: FIRST_ADDR, usage: Usage::default() }
+    }
+
+    /// Addresses of a region of so many bytes; `None` when the device has no more.
+    pub(crate) fn take(&mut self, size: u64) -> Option<u64> {
+        let reserved = self.usage.reserved.get().checked_add(size).filter(|used| *used <= self.capacity)?;
+        let base = self.addresses(size)?;
+        self.usage.reserved = Bytes::new(reserved);
+        self.usage.peak_reserved = self.usage.peak_reserved.max(self.usage.reserved);
+        self.usage.device_allocs += 1;
+        Some(base)
+    }
+
+    /// Addresses that nothing else has, without memory.
+    pub(crate) fn addresses(&mut self, size: u64) -> Option<u64> {
+        let next = self.next.checked_add(size)?.checked_next_multiple_of(GRANULARITY)?;
+        Some(std::mem::replace(&mut self.next, next))
+    }
+
+    /// Takes a region back.
+    pub(crate) fn give_back(&mut self, size: u64) {
+        self.usage.reserved = self.usage.reserved.saturating_sub(Bytes::new(size));
+        self.usage.device_frees += 1;
+    }
+
+    /// A block of so many bytes was handed out.
+    pub(crate) fn handed_out(&mut self, requested: Bytes, size: Bytes) {
+        self.usage.requested = self.usage.requested.saturating_add(requested);
+        self.usage.allocated = self.usage.allocated.saturating_add(size);
+    }
+
+    /// A block came back.
+    pub(crate) fn came_back(&mut self, requested: Bytes, size: Bytes) {
+        self.usage.requested = self.usage.requested.saturating_sub(requested);
+        self.usage.allocated = self.usage.allocated.saturating_sub(size);
+    }
+}

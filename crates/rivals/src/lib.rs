@@ -1,0 +1,99 @@
+//! Other allocators than PyTorch's, so that the same requests can be run through all of them.
+//!
+//! Each is the policy of a known allocator, written anew and without what does not decide where blocks lie: [`Bfc`] as in
+//! TensorFlow, [`Tlsf`] as in Vulkan's memory allocator, [`Buddy`], [`Arena`] as in RMM, [`Stitching`] after `GMLake`, and
+//! [`NoCache`]. All of them round requests up to 512 bytes, as PyTorch does, so that policies are compared and not alignments.
+//! Memory that was freed on a stream serves the same stream, as in PyTorch; [`Arena`] moves whole empty superblocks.
+//!
+//! Accounting, in bytes at every moment: requested ≤ allocated ≤ reserved ≤ capacity.
+//!
+//! This crate knows no requests, no streams of work and no clock: who calls frees a block when nothing uses it any more.
+
+#![forbid(unsafe_code)]
+
+mod arena;
+mod bfc;
+mod buddy;
+mod carver;
+mod device;
+mod no_cache;
+mod per_stream;
+mod stitching;
+mod tlsf;
+
+pub use arena::Arena;
+pub use bfc::Bfc;
+pub use buddy::Buddy;
+pub use no_cache::NoCache;
+pub use per_stream::PerStream;
+pub use stitching::Stitching;
+pub use tlsf::Tlsf;
+
+use blockyard_record::{Bytes, StreamId};
+
+/// Every request is rounded up to a multiple of this.
+pub const ALIGNMENT: u64 = 512;
+
+/// An allocator over a device of so many bytes.
+pub trait Allocator {
+    /// Gives `size` bytes, more than none, to be used on `stream`.
+    ///
+    /// # Errors
+    ///
+    /// [`OutOfMemory`] when the device has no more and nothing cached can serve.
+    fn allocate(&mut self, size: Bytes, stream: StreamId) -> Result<Allocation, OutOfMemory>;
+
+    /// Takes a block back.
+    fn free(&mut self, allocation: Allocation);
+
+    /// Gives everything that is cached and whole back to the device.
+    fn empty_cache(&mut self);
+
+    /// What it uses now.
+    fn usage(&self) -> Usage;
+}
+
+/// A block in a caller's hands.
+#[derive(Debug, PartialEq, Eq, Hash)]
+#[must_use = "an allocation that is dropped stays allocated"]
+pub struct Allocation {
+    /// Where it starts.
+    pub addr: u64,
+    /// The bytes of its block, at least what was asked for.
+    pub size: Bytes,
+    /// What was asked for.
+    pub requested: Bytes,
+    /// Its stream.
+    pub stream: StreamId,
+}
+
+/// What an allocator uses at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// What callers asked for.
+    pub requested: Bytes,
+    /// Bytes of blocks in their hands.
+    pub allocated: Bytes,
+    /// Bytes taken from the device.
+    pub reserved: Bytes,
+    /// The most bytes ever taken from the device at a time.
+    pub peak_reserved: Bytes,
+    /// Calls that took memory from the device.
+    pub device_allocs: u64,
+    /// Calls that gave memory back to it.
+    pub device_frees: u64,
+}
+
+/// No memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("out of memory: {requested} asked for")]
+pub struct OutOfMemory {
+    /// What was asked for.
+    pub requested: Bytes,
+}
+
+/// A size as every allocator here rounds it; `None` where that is more than there are addresses.
+#[must_use]
+pub fn rounded(size: Bytes) -> Option<u64> {
+    size.get().max(1).checked_next_multiple_of(ALIGNMENT).filter(|size| *size <= 1 << 60)
+}

@@ -1,0 +1,77 @@
+use blockyard_record::{Bytes, StreamId};
+
+use crate::device::Device;
+use crate::{Allocation, Allocator, OutOfMemory, Usage, rounded};
+
+/// Where blocks of one stream lie.
+pub trait Policy: Default {
+    /// A block of at least `size` bytes, a multiple of 512: where it starts, and its size.
+    #[doc(hidden)]
+    fn allocate(&mut self, device: &mut DeviceBelow, size: u64) -> Option<(u64, u64)>;
+
+    /// Takes the block at `addr` back.
+    #[doc(hidden)]
+    fn free(&mut self, device: &mut DeviceBelow, addr: u64, size: u64);
+
+    /// Gives whole regions back.
+    #[doc(hidden)]
+    fn empty_cache(&mut self, device: &mut DeviceBelow);
+}
+
+/// The device, as policies see it.
+#[derive(Clone, Debug)]
+pub struct DeviceBelow(pub(crate) Device);
+
+/// An allocator with a policy of its own for each stream, over one device.
+#[derive(Clone, Debug)]
+pub struct PerStream<P> {
+    device: DeviceBelow,
+    streams: Vec<(StreamId, P)>,
+}
+
+impl<P: Policy> PerStream<P> {
+    /// An allocator over a device of so many bytes.
+    #[must_use]
+    pub fn new(capacity: Bytes) -> Self {
+        Self { device: DeviceBelow(Device::new(capacity)), streams: Vec::new() }
+    }
+
+    fn policy(&mut self, stream: StreamId) -> Option<(&mut P, &mut DeviceBelow)> {
+        let place = self.streams.iter().position(|(other, _)| *other == stream).unwrap_or_else(|| {
+            self.streams.push((stream, P::default()));
+            self.streams.len() - 1
+        });
+        let Self { device, streams } = self;
+        streams.get_mut(place).map(|(_, policy)| (policy, device))
+    }
+}
+
+impl<P: Policy> Allocator for PerStream<P> {
+    fn allocate(&mut self, requested: Bytes, stream: StreamId) -> Result<Allocation, OutOfMemory> {
+        let size = rounded(requested).ok_or(OutOfMemory { requested })?;
+        let (policy, device) = self.policy(stream).ok_or(OutOfMemory { requested })?;
+        let (addr, size) = policy.allocate(device, size).ok_or(OutOfMemory { requested })?;
+        let size = Bytes::new(size);
+        self.device.0.handed_out(requested, size);
+        Ok(Allocation { addr, size, requested, stream })
+    }
+
+    fn free(&mut self, allocation: Allocation) {
+        let Allocation { addr, size, requested, stream } = allocation;
+        if let Some((policy, device)) = self.policy(stream) {
+            policy.free(device, addr, size.get());
+            self.device.0.came_back(requested, size);
+        }
+    }
+
+    fn empty_cache(&mut self) {
+        let Self { device, streams } = self;
+        for (_, policy) in streams {
+            policy.empty_cache(device);
+        }
+    }
+
+    fn usage(&self) -> Usage {
+        self.device.0.usage
+    }
+}

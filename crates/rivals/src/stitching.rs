@@ -1,0 +1,106 @@
+use std::collections::BTreeMap;
+
+use crate::bfc::BestFit;
+use crate::carver::Carver;
+use crate::per_stream::{DeviceBelow, PerStream, Policy};
+
+/// Stitching of virtual memory, the idea of `GMLake`: requests of 2 MiB and more are made of pages of 2 MiB, which need not lie together:
+/// free ones are mapped side by side, and only what is missing is new. Smaller requests are cut best fit out of segments of
+/// 2 MiB.
+///
+/// A device call is new memory of any size, a mapping of pages that did not lie together yet, or memory given back.
+pub type Stitching = PerStream<StitchingPolicy>;
+
+/// The policy of [`Stitching`].
+#[derive(Clone, Debug, Default)]
+pub struct StitchingPolicy {
+    small: Carver<BestFit>,
+    /// How many pages each mapping has, of those in use.
+    mapped: BTreeMap<u64, u64>,
+    /// Mappings that are free, by their number of pages.
+    free: BTreeMap<u64, Vec<u64>>,
+}
+
+const PAGE: u64 = 2 << 20;
+
+impl StitchingPolicy {
+    fn pop(&mut self, pages: u64) -> Option<u64> {
+        let list = self.free.get_mut(&pages)?;
+        let addr = list.pop();
+        if list.is_empty() {
+            self.free.remove(&pages);
+        }
+        addr
+    }
+
+    fn large(&mut self, device: &mut DeviceBelow, pages: u64) -> Option<u64> {
+        if let Some(addr) = self.pop(pages) {
+            self.mapped.insert(addr, pages);
+            return Some(addr);
+        }
+        // The smallest that is enough is split, which maps nothing; else the largest are stitched.
+        if let Some(larger) = self.free.range(pages..).next().map(|(larger, _)| *larger) {
+            let addr = self.pop(larger)?;
+            self.free.entry(larger - pages).or_default().push(addr + pages * PAGE);
+            self.mapped.insert(addr, pages);
+            return Some(addr);
+        }
+        let cached: u64 = self.free.iter().map(|(pages, list)| pages * list.len() as u64).sum();
+        let missing = pages.saturating_sub(cached);
+        if missing > 0 {
+            device.0.take(missing.checked_mul(PAGE)?)?;
+        }
+        let mut wanted = pages - missing;
+        let has_parts = wanted > 0;
+        while wanted > 0 {
+            let largest = *self.free.keys().next_back()?;
+            let addr = self.pop(largest)?;
+            if largest > wanted {
+                self.free.entry(largest - wanted).or_default().push(addr + wanted * PAGE);
+            }
+            wanted = wanted.saturating_sub(largest);
+        }
+        if has_parts {
+            device.0.usage.device_allocs += 1;
+        }
+        let addr = device.0.addresses(pages.checked_mul(PAGE)?)?;
+        self.mapped.insert(addr, pages);
+        Some(addr)
+    }
+}
+
+impl Policy for StitchingPolicy {
+    fn allocate(&mut self, device: &mut DeviceBelow, size: u64) -> Option<(u64, u64)> {
+        if size >= PAGE {
+            let pages = size.div_ceil(PAGE);
+            return self.large(device, pages).map(|addr| (addr, pages * PAGE));
+        }
+        if let Some(found) = self.small.allocate(size, |_| true) {
+            return Some(found);
+        }
+        let base = device.0.take(PAGE)?;
+        self.small.add_region(base, PAGE);
+        self.small.allocate(size, |_| true)
+    }
+
+    fn free(&mut self, _device: &mut DeviceBelow, addr: u64, _size: u64) {
+        match self.mapped.remove(&addr) {
+            Some(pages) => self.free.entry(pages).or_default().push(addr),
+            None => {
+                self.small.free(addr);
+            }
+        }
+    }
+
+    fn empty_cache(&mut self, device: &mut DeviceBelow) {
+        for (pages, list) in std::mem::take(&mut self.free) {
+            for _ in list {
+                device.0.give_back(pages * PAGE);
+            }
+        }
+        for (base, size) in self.small.whole_regions() {
+            self.small.remove_region(base, size);
+            device.0.give_back(size);
+        }
+    }
+}
