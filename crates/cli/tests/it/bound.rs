@@ -9,7 +9,7 @@ fn the_lower_bound_and_the_layout_stand_beside_what_the_run_took() {
     assert_eq!(answer["lower_bound"], 2_403_611_136_u64);
     assert_eq!(answer["layout_peak"], 2_403_611_136_u64);
     assert_eq!(answer["peak_reserved"], 6_589_251_584_u64);
-    assert_eq!(answer["layout"].as_array().unwrap().len(), 5_951);
+    assert_eq!(answer["layout"].as_array().unwrap().len(), 2_977);
 }
 
 #[test]
