@@ -2,8 +2,8 @@ use blockyard_record::Bytes;
 
 use crate::numbers::{bytes_f64, floor_count};
 
-/// Shares `width` pixels out to `parts` in proportion: the widths add up to `width`, and every part that is not empty
-/// gets at least one pixel where there are enough, at the cost of the widest.
+/// Divides `width` pixels among `parts` in proportion. The widths add up to `width`. Every part that is not empty gets at
+/// least one pixel, if there are enough pixels; the widest part gets fewer then.
 pub(crate) fn apportion(parts: &[Bytes], width: usize) -> Vec<usize> {
     let total: f64 = parts.iter().map(|part| bytes_f64(*part)).sum();
     let mut widths = vec![0; parts.len()];
@@ -20,7 +20,7 @@ pub(crate) fn apportion(parts: &[Bytes], width: usize) -> Vec<usize> {
         *slot = next - edge;
         edge = next;
     }
-    // Rounding in the sum must not leave a pixel to nobody.
+    // Rounding must not leave a pixel without a part.
     if let Some(last) = parts.iter().rposition(|part| !part.is_zero()) {
         widths[last] += width - edge;
     }

@@ -16,7 +16,7 @@ const TIER_PX: f32 = 19.0;
 const BAR_Y_PX: f32 = 2.0 * TIER_PX + 2.0;
 /// The enlarged bar, with the whole device below it.
 const ENLARGED_BAR_PX: f32 = 40.0;
-/// What the whole device takes below the enlarged bar; the plain bar is higher by this.
+/// The height of the overview below the enlarged bar. A bar without overview is higher by this.
 const OVERVIEW_PX: f32 = 44.0;
 const TICK_ROW_PX: f32 = 15.0;
 const LEGEND_ROW_PX: f32 = 34.0;
@@ -24,7 +24,7 @@ const LEGEND_COLUMN_PX: f32 = 112.0;
 const SMALL_TEXT_PX: f32 = 11.0;
 const TEXT_PX: f32 = 12.0;
 
-/// The height that [`breakdown_bar`] takes at this width; it does not depend on the state, so that nothing moves in playing.
+/// The height of [`breakdown_bar`] at this width. It does not depend on the state, so that nothing moves during playback.
 #[must_use]
 pub fn breakdown_bar_height(width_px: f32) -> f32 {
     let width_px = Size::new(width_px, 1.0).tame().width_px;
@@ -34,9 +34,9 @@ pub fn breakdown_bar_height(width_px: f32) -> f32 {
 /// The capacity as one bar in which every byte is in exactly one class: requested, rounding, pending, cached, free, from
 /// left to right.
 ///
-/// Brackets show the sums that PyTorch's terms mean, ticks the peaks and the limit. Where little of the device is ever
-/// reserved, the bar shows its first part enlarged and the whole device below. The scene is as high as
-/// [`breakdown_bar_height`], whatever the height of `size`.
+/// Brackets show the sums that PyTorch's terms mean; ticks show the peaks and the limit. If little of the device is ever
+/// reserved, the bar shows the first part of the device enlarged, and the whole device below. The height of the scene is
+/// [`breakdown_bar_height`], for any height of `size`.
 #[must_use]
 pub fn breakdown_bar(state: &MemoryState, size: Size) -> Scene {
     let width_px = size.tame().width_px;
@@ -88,7 +88,7 @@ struct Tick {
     target: TargetId,
 }
 
-/// What one bar shows.
+/// The geometry of one bar.
 struct Bar {
     breakdown: Breakdown,
     peak_allocated: Bytes,
@@ -136,7 +136,7 @@ impl Bar {
         (px(share(bytes, self.shown)) * self.width_px).round().clamp(0.0, self.width_px - 1.0)
     }
 
-    /// Draws the classes and gives back where they are.
+    /// Draws the classes and returns their rectangles.
     fn draw_classes(&self, scene: &mut Scene) -> Vec<(BreakdownClass, Rect)> {
         let mut rects = Vec::new();
         let mut left = 0.0;
@@ -148,7 +148,7 @@ impl Bar {
             }
             scene.rect(rect, Fill::of(class), None);
             if class != BreakdownClass::Requested && rect.width_px > 2.0 {
-                // The edge tells neighbors apart where patterns are cut short.
+                // The edge separates neighbors where patterns are cut off.
                 let x = rect.x_px + 0.5;
                 scene.hairline(Point::new(x, rect.y_px), Point::new(x, rect.bottom_px()), Role::Background);
             }
@@ -176,7 +176,7 @@ impl Bar {
         let room = part.width_px - 14.0;
         let bytes = class.bytes(&self.breakdown);
         let values = if class == BreakdownClass::Free && self.is_enlarged() {
-            // Only a little of it is in this bar.
+            // Only a small part of the class is in this bar.
             [format!("{bytes} in all"), "and more".to_owned()]
         } else {
             [format!("{bytes} · {}", percent(bytes, self.breakdown.capacity())), bytes.to_string()]
@@ -215,7 +215,7 @@ impl Bar {
                 }
                 scene.hairline(Point::new(0.0, line_y), Point::new(right + 0.5, line_y), Role::TextMuted);
             }
-            // Centered over its bracket where it fits, else behind its end on the line's level.
+            // The text is centered over its bracket if it fits, and otherwise after the end of the bracket.
             let left = if text_width + 8.0 <= end {
                 (end - text_width) / 2.0
             } else if end >= 1.0 {
@@ -224,7 +224,7 @@ impl Bar {
                 0.0
             };
             if text_width + 8.0 > end {
-                // The outer bracket's foot may stand behind it.
+                // The end of the outer bracket may be behind the text.
                 let plate = Rect::new(left.round() - 2.0, top + 1.0, text_width + 4.0, TIER_PX - 4.0);
                 scene.rect(plate, Fill::solid(Role::Background), None);
             }
@@ -289,9 +289,9 @@ impl Bar {
     }
 }
 
-/// The capacity, or a round part of it that holds every byte ever reserved where that is less than an eighth.
+/// The capacity; or, if less than an eighth of it was ever reserved, a round part that contains every byte ever reserved.
 ///
-/// The part follows the peak and not the moment, so that the scale stays put while memory comes and goes.
+/// The part depends on the peak and not on the moment, so that the scale does not change during playback.
 pub(crate) fn shown_bytes(capacity: Bytes, peak: Bytes) -> Bytes {
     let wanted = peak.get().max(Bytes::mib(20).get()).saturating_add(peak.get() / 16);
     let power = wanted.checked_next_power_of_two().unwrap_or(u64::MAX);

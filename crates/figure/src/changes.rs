@@ -4,22 +4,22 @@ use blockyard_record::{BlockId, Bytes, DeviceAddr, Event, PoolKind, Recording, S
 
 /// What a range of events changed, for the segment map to emphasize.
 ///
-/// Blocks that came and went within the range may be named; whoever draws looks only for those that exist.
+/// Blocks that existed only within the range may be included; a figure draws only the blocks that exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Segments that the device gave.
+    /// Segments that the device allocated.
     pub new_segments: BTreeSet<SegmentId>,
-    /// Segments that went back to the device, by ascending address.
+    /// Segments that were released to the device, by ascending address.
     pub released: Vec<Ghost>,
     /// Fronts of splits: the edge at their end is new.
     pub split_fronts: BTreeSet<BlockId>,
-    /// Blocks that took over a neighbor.
+    /// Blocks that a neighbor was merged into.
     pub merged: BTreeSet<BlockId>,
-    /// Blocks handed to callers.
+    /// Blocks that were allocated.
     pub allocated: BTreeSet<BlockId>,
-    /// Blocks that callers gave back and that wait for a stream.
+    /// Blocks whose free is pending.
     pub pending: BTreeSet<BlockId>,
-    /// Blocks that became reusable.
+    /// Blocks whose free completed.
     pub freed: BTreeSet<BlockId>,
     /// Blocks that another stream used.
     pub stream_recorded: BTreeSet<BlockId>,
@@ -27,14 +27,14 @@ pub struct Changes {
     pub has_failure: bool,
 }
 
-/// A segment that is no longer there.
+/// A segment that was released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ghost {
-    /// Its identity.
+    /// The id of the segment.
     pub segment: SegmentId,
-    /// Where it started.
+    /// The address of the segment.
     pub addr: DeviceAddr,
-    /// How large it was.
+    /// The size of the segment.
     pub size: Bytes,
     /// The stream that could use it.
     pub stream: StreamId,
@@ -43,9 +43,9 @@ pub struct Ghost {
 }
 
 impl Changes {
-    /// What the events from `from_event` on and before `to_event` changed; none where the recording is damaged.
+    /// The changes by the events from `from_event` up to `to_event`; no changes if the recording is damaged.
     ///
-    /// The cost grows with the number of events: meant for a step or a few.
+    /// The cost grows with the number of events, so this is for one step or a few steps.
     #[must_use]
     pub fn of(recording: &Recording, from_event: usize, to_event: usize) -> Self {
         let mut changes = Self::default();
@@ -63,7 +63,7 @@ impl Changes {
         changes
     }
 
-    /// Whether nothing changed that a map could show.
+    /// Whether there are no changes that a map shows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -100,7 +100,7 @@ impl Changes {
     }
 }
 
-/// The segments of `releases` (event index and segment), as they were when they went; by ascending address.
+/// The segments of `releases` (event index and segment), as they were just before the release; by ascending address.
 fn ghosts(recording: &Recording, from_event: usize, releases: &[(usize, SegmentId)]) -> Vec<Ghost> {
     let Ok(mut state) = recording.state_at(from_event) else { return Vec::new() };
     let mut at = from_event;

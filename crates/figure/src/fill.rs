@@ -5,7 +5,7 @@ use crate::role::{BreakdownClass, Role};
 pub struct Fill {
     /// The color.
     pub role: Role,
-    /// The pattern that tells it from others without color.
+    /// The pattern, which distinguishes the fill without color.
     pub pattern: Pattern,
 }
 
@@ -16,7 +16,7 @@ impl Fill {
         Self { role, pattern: Pattern::Solid }
     }
 
-    /// How figures fill the class.
+    /// The fill of a class.
     #[must_use]
     pub fn of(class: BreakdownClass) -> Self {
         let pattern = match class {

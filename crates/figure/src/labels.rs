@@ -1,4 +1,4 @@
-//! Texts on a line that must not run into each other.
+//! Placing texts on a line without overlaps.
 
 use crate::geometry::{Point, Rect};
 use crate::role::Role;
@@ -12,7 +12,7 @@ pub(crate) struct LabelRows {
     taken: Vec<Vec<(f32, f32)>>,
 }
 
-/// Where a label went.
+/// The place of a label.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Place {
     pub(crate) row: usize,
@@ -27,7 +27,7 @@ impl LabelRows {
         Self { left_px, right_px, taken: vec![Vec::new(); rows] }
     }
 
-    /// Room for `width_px` as near to `x_px` as the first row with room allows: in the middle of it, else left or right
+    /// A place of `width_px` near `x_px` in the first row with enough room: centered at `x_px`, or else to the left or right
     /// of it, always within the edges.
     pub(crate) fn place(&mut self, x_px: f32, width_px: f32) -> Option<Place> {
         if width_px > self.right_px - self.left_px {
@@ -60,7 +60,7 @@ impl LabelRows {
     }
 }
 
-/// A text on a plate of the ground's color, so that it can be read on a pattern.
+/// A text on a rectangle in the background color, so that the text can be read on a pattern.
 pub(crate) fn plated_text(scene: &mut Scene, center: Point, text: &str, size_px: f32, weight: Weight) {
     let width = text_width_px(text, size_px, weight).ceil();
     let plate = Rect::new(

@@ -1,18 +1,36 @@
 //! States and recordings as pictures: pure layout, without a renderer.
 //!
-//! A [`Scene`] is a list of marks in CSS pixels with the targets that a pointer or the keyboard can reach. Whoever draws
-//! it (SVG, canvas, a GPU) needs to know nothing about memory; whoever lays it out knows nothing about a screen.
+//! A [`Scene`] is a list of marks in CSS pixels, with the targets that a pointer or the keyboard can reach. A renderer (SVG,
+//! canvas, GPU) needs no knowledge of memory, and the layout needs no knowledge of a screen.
 //!
 //! * [`breakdown_bar`]: the capacity as one bar in which every byte is in exactly one class.
-//! * [`timeline`]: the same over all steps of a recording, from a [`Series`] that makes it cost pixels and not steps.
-//! * [`Stage`]: the device as one bar with nested brackets, the segments below it on the same ruler, and the moments between two.
-//! * [`segment_map`]: every segment a row, blocks to scale, with the [`Changes`] of the running step emphasized.
+//! * [`timeline`]: the same over all steps of a recording, from a [`Series`], so that the cost depends on pixels and not on
+//!   steps.
+//! * [`Stage`]: the device as one bar with nested brackets, the segments below it on the same ruler, and the moments between
+//!   two.
+//! * [`segment_map`]: a row for every segment, blocks to scale, with the [`Changes`] of the current step emphasized.
 //! * [`Player`] and [`reduce`]: where the reader is in the recording.
 //! * [`describe_step`], [`describe_event`], [`block_facts`] and the `_text` functions: the same in words.
 //!
-//! Colors are [`Role`]s: a mark says what it means, a [`Theme`] says how that looks.
+//! Colors are [`Role`]s: a mark has a role, and a [`Theme`] has the colors of the roles.
 //!
-//! This crate must not know an allocator, a device, a clock or a document: a saved snapshot draws as well as a live run.
+//! This crate must not know an allocator, a device, a clock or a document, so that it can draw a saved snapshot like a live
+//! run.
+//!
+//! # Example
+//!
+//! ```
+//! use blockyard_figure::{Size, Theme, breakdown_bar, breakdown_text};
+//! use blockyard_record::{Bytes, MemoryState};
+//!
+//! let state = MemoryState::new(Bytes::gib(80));
+//! assert!(breakdown_text(&state).contains("free 80 GiB"));
+//!
+//! let scene = breakdown_bar(&state, Size::new(900.0, 120.0));
+//! assert!(!scene.marks.is_empty());
+//! let svg = scene.to_svg(Theme::Light, "Memory", "The breakdown of an empty device.");
+//! assert!(svg.starts_with("<svg"));
+//! ```
 
 #![forbid(unsafe_code)]
 

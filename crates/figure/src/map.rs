@@ -1,6 +1,6 @@
-//! The segment map: every segment a row, its blocks to scale.
+//! The segment map: a row for every segment, with its blocks to scale.
 //!
-//! Only the rows in sight are laid out, so thousands of segments cost what thirty do.
+//! Only visible rows are laid out, so that thousands of segments cost as much as thirty.
 
 mod blocks;
 mod draw;

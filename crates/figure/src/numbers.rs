@@ -1,4 +1,4 @@
-//! Conversions between counts, bytes and pixels, in one place so that what they lose is said once.
+//! Conversions between counts, bytes and pixels, in one place so that their precision is documented once.
 
 use blockyard_record::{Bytes, grouped};
 
@@ -45,7 +45,7 @@ pub(crate) fn round_bytes(value: f64) -> Bytes {
     Bytes::new(value.round() as u64)
 }
 
-/// `part` of `whole` from 0 to 1; 0 where the whole is nothing.
+/// `part` divided by `whole`, from 0 to 1; 0 if the whole is zero.
 pub(crate) fn share(part: Bytes, whole: Bytes) -> f64 {
     if whole.is_zero() { 0.0 } else { (bytes_f64(part) / bytes_f64(whole)).clamp(0.0, 1.0) }
 }
@@ -60,7 +60,7 @@ pub(crate) fn grouped_count(count: usize) -> String {
     grouped(u64::try_from(count).unwrap_or(u64::MAX))
 }
 
-/// `12.3%`, `<0.1%` for what is there but rounds to nothing, `100%` only for the whole.
+/// `12.3%`; `<0.1%` for a part that would round to zero; `100%` only for the whole.
 pub(crate) fn percent(part: Bytes, whole: Bytes) -> String {
     if part.is_zero() || whole.is_zero() {
         return "0%".to_owned();

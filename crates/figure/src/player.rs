@@ -1,4 +1,4 @@
-//! Where the reader is in a recording, and how that moves: a pure reducer.
+//! The position in a recording, and how actions move it: a pure reducer.
 
 mod jumps;
 
@@ -10,27 +10,27 @@ use crate::player::jumps::{
     previous_label, search,
 };
 
-/// Where the reader is and how it plays.
+/// The position in a recording, and the playback.
 ///
-/// Steps without events exist (a request that was refused), so the number of events alone does not say which step is
-/// shown: `steps` does, and `cursor` is never before the end of the last of them.
+/// Some steps have no events (a refused request), so the number of events alone does not determine the step that is shown.
+/// `steps` does, and `cursor` is never before the end of the last complete step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Player {
     /// How many events are applied.
     pub cursor: usize,
     /// How many steps are complete.
     pub steps: usize,
-    /// Whether it moves by itself.
+    /// Whether the player is playing.
     pub is_playing: bool,
-    /// How fast: steps (or events, as `unit` says) a second.
+    /// The speed in units a second.
     pub speed: f32,
-    /// What one move forward or back is.
+    /// The unit of one move.
     pub unit: Unit,
-    /// The part of the next move that ticks have earned so far, from 0 to 1.
+    /// The part of the next move for which time has passed, from 0 to 1.
     pub earned: f64,
 }
 
-/// What one move is.
+/// The unit of a move.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unit {
     /// One request of the workload.
@@ -40,7 +40,7 @@ pub enum Unit {
     Event,
 }
 
-/// What the reader does to the player.
+/// An action of the user, or a tick of the clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PlayerAction {
     /// One unit forward.
@@ -63,21 +63,21 @@ pub enum PlayerAction {
     NextLabel,
     /// To the label before.
     PreviousLabel,
-    /// To the end of the next step that did not simply work.
+    /// To the end of the next step that failed.
     NextFailedStep,
-    /// To the end of the last such step before this moment.
+    /// To the end of the last failed step before this moment.
     PreviousFailedStep,
-    /// To the end of the next step (or event) in which a segment was taken, refused or released.
+    /// To the end of the next step (or event) with a call of the device: a segment was allocated, failed or was released.
     NextDeviceCall,
-    /// To the end of the last such step (or event) before this moment.
+    /// To the end of the last step (or event) before this moment with a call of the device.
     PreviousDeviceCall,
     /// To the next step (or event) that names the block.
     NextOfBlock(BlockId),
     /// To the last such step (or event) before this moment.
     PreviousOfBlock(BlockId),
-    /// Move by itself; from the start, if it is at the end.
+    /// Play; from the start, if the player is at the end.
     Play,
-    /// Stop moving.
+    /// Stop playing.
     Pause,
     /// Play or pause.
     Toggle,
@@ -87,14 +87,14 @@ pub enum PlayerAction {
     Slower,
     /// Another unit for moves.
     SetUnit(Unit),
-    /// Time went by.
+    /// Time has passed.
     Tick {
-        /// How much.
+        /// How much time.
         elapsed_millis: f64,
     },
-    /// Another recording took the place of the old one.
+    /// Another recording replaced the old one.
     Loaded {
-        /// Whether to go to its end rather than to stay.
+        /// Whether to go to the end of the new recording.
         keep_at_end: bool,
     },
 }
@@ -112,7 +112,7 @@ impl Player {
         Self { cursor: recording.event_count(), steps: recording.step_count(), ..Self::default() }
     }
 
-    /// The step that is shown: the one under way, else the last complete one; `None` before the first.
+    /// The step that is shown: a step in progress, or else the last complete step; `None` before the first.
     #[must_use]
     pub fn current_step(&self, recording: &Recording) -> Option<usize> {
         if self.cursor > end_of(recording, self.steps) { Some(self.steps) } else { self.steps.checked_sub(1) }
@@ -136,13 +136,13 @@ impl Player {
         }
     }
 
-    /// Whether nothing comes after.
+    /// Whether this is the end.
     #[must_use]
     pub fn is_at_end(&self, recording: &Recording) -> bool {
         self.steps >= recording.step_count() && self.cursor >= recording.event_count()
     }
 
-    /// Whether nothing comes before.
+    /// Whether this is the start.
     #[must_use]
     pub fn is_at_start(&self) -> bool {
         self.steps == 0 && self.cursor == 0
@@ -205,7 +205,7 @@ pub fn reduce(player: &Player, action: PlayerAction, recording: &Recording) -> P
             return to_whole_step(&Player { unit, earned: 0.0, ..player.clone() }, recording);
         }
     };
-    // A hand on the controls takes over from playing.
+    // Any move by the user stops playing.
     Player { is_playing: false, earned: 0.0, ..moved }
 }
 
@@ -218,7 +218,7 @@ fn pause(player: &Player) -> Player {
     Player { is_playing: false, earned: 0.0, ..player.clone() }
 }
 
-/// By whole steps, an unfinished step counts as nothing done: a mid-step place goes to the step's end.
+/// When the unit is a step, a position in the middle of a step moves to the end of the step.
 fn to_whole_step(player: &Player, recording: &Recording) -> Player {
     match (player.unit, player.current_step(recording)) {
         (Unit::Step, Some(step)) => seek_step(player, step + 1, recording),

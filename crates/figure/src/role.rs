@@ -1,18 +1,18 @@
 use blockyard_record::{Breakdown, Bytes};
 use serde::{Deserialize, Serialize};
 
-/// One of the classes that share out the capacity: every byte is in exactly one.
+/// One of the classes that the capacity is divided into: every byte is in exactly one class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum BreakdownClass {
-    /// In callers' hands and asked for.
+    /// Requested bytes of allocated blocks.
     Requested,
-    /// In callers' hands beyond what was asked for.
+    /// The rest of allocated blocks.
     Rounding,
-    /// Given back, but waiting for another stream's work.
+    /// Blocks whose free waits for another stream.
     Pending,
-    /// Held by the allocator, in nobody's hands.
+    /// Reserved, and part of no active block.
     Cached,
-    /// Not held by the allocator.
+    /// Not reserved by the allocator.
     Free,
 }
 
@@ -75,20 +75,20 @@ impl BreakdownClass {
     }
 }
 
-/// What a mark means; its color follows from the theme.
+/// The meaning of a mark. The theme decides the color.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Role {
-    /// Bytes asked for and in use.
+    /// Requested bytes.
     Requested,
-    /// Bytes in use beyond what was asked for.
+    /// Rounding.
     Rounding,
-    /// Bytes waiting for a stream.
+    /// Bytes of pending frees.
     Pending,
-    /// Bytes that the allocator keeps.
+    /// Cached bytes.
     Cached,
-    /// Bytes of the device that nobody holds.
+    /// Free bytes of the device.
     Free,
-    /// The border between two blocks that were one.
+    /// The border between two blocks of a split.
     SplitEdge,
     /// The most bytes ever allocated.
     PeakAllocated,
@@ -98,13 +98,13 @@ pub enum Role {
     Limit,
     /// A request that failed.
     Failure,
-    /// Where the reader is.
+    /// The current position.
     Cursor,
-    /// What the reader has chosen.
+    /// The selection.
     Selection,
-    /// What the pointer is over.
+    /// The mark under the pointer.
     Hover,
-    /// What the running step changed.
+    /// A change by the current step.
     Changed,
     /// Text.
     Text,
@@ -114,13 +114,13 @@ pub enum Role {
     TextOnRequested,
     /// Axes and guide lines.
     Grid,
-    /// The ground of the figure.
+    /// The background of the figure.
     Background,
-    /// The ground of rows of the small pool.
+    /// The background of rows of the small pool.
     PoolSmall,
-    /// The ground of rows of the large pool.
+    /// The background of rows of the large pool.
     PoolLarge,
-    /// A stream, by its place; the number is taken modulo [`Role::STREAMS`].
+    /// A stream by its index, modulo [`Role::STREAMS`].
     Stream(u8),
 }
 

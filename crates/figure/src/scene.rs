@@ -5,20 +5,20 @@ use crate::fill::Fill;
 use crate::geometry::{Point, Rect};
 use crate::role::{BreakdownClass, Role};
 
-/// A picture: marks to draw in order, and what in it can be reached.
+/// A picture: marks to draw in order, and targets.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scene {
     /// The width of the picture.
     pub width_px: f32,
     /// The height of the picture. Marks may reach beyond it and are cut there.
     pub height_px: f32,
-    /// What to draw; later marks lie on top.
+    /// The marks; later marks are drawn on top.
     pub marks: Vec<Mark>,
-    /// What the pointer and the keyboard can reach; later targets lie on top.
+    /// The parts that the pointer and the keyboard can reach; later targets are on top.
     pub targets: Vec<Target>,
 }
 
-/// One thing to draw.
+/// One mark.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mark {
     /// A filled rectangle with an outline one pixel wide, drawn inside its edges.
@@ -93,7 +93,7 @@ pub enum Mark {
         size_px: f32,
         /// Which part of the text stands at `at`.
         anchor: Anchor,
-        /// Where it is cut off.
+        /// The rectangle that the text is clipped to.
         clip: Option<Rect>,
         /// How bold.
         weight: Weight,
@@ -143,16 +143,16 @@ pub enum Weight {
     Bold,
 }
 
-/// A part of the picture that can be reached.
+/// A part of the picture that the pointer and the keyboard can reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Target {
     /// Where.
     pub rect: Rect,
-    /// What it stands for.
+    /// What the target is.
     pub what: TargetId,
 }
 
-/// What can be reached.
+/// The kinds of targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum TargetId {
     /// A block.
@@ -170,7 +170,7 @@ pub enum TargetId {
     },
     /// A segment: its row's head.
     Segment(SegmentId),
-    /// A segment that the running step released.
+    /// A segment that the current step released.
     Released(SegmentId),
     /// The strip that shows a zoomed segment as a whole.
     Overview(SegmentId),

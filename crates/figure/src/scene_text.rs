@@ -1,4 +1,4 @@
-//! A scene as text, a line a mark: for tests, and to look at in a debugger.
+//! A scene as text with a line for each mark, for tests and debugging.
 
 use std::fmt;
 

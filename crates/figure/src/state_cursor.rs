@@ -2,14 +2,14 @@ use std::sync::Arc;
 
 use blockyard_record::{MemoryState, Recording, RecordingError};
 
-/// How many events forward are applied to the state at hand before a saved one is worth decoding.
+/// Up to this many events forward are applied to the current state; beyond that a saved state is decoded.
 const NEAR: usize = 1024;
 
-/// The memory at a moment that moves: cheap while it moves forward a little, as in playing.
+/// The state at a moving moment. Short moves forward, as in playback, are cheap.
 #[derive(Clone, Debug)]
 pub struct StateCursor {
     recording: Arc<Recording>,
-    // The memory after `events` events; `None` after an error, since the state may then be half changed.
+    // The state after `events` events; `None` after an error, because the state may be changed in part.
     state: Option<MemoryState>,
     events: usize,
 }
@@ -22,17 +22,17 @@ impl StateCursor {
         Self { recording, state, events: 0 }
     }
 
-    /// The recording that it moves over.
+    /// The recording.
     #[must_use]
     pub fn recording(&self) -> &Arc<Recording> {
         &self.recording
     }
 
-    /// The memory after `events` events, or after the last one where there are fewer.
+    /// The state after `events` events, or after all events if there are fewer.
     ///
     /// # Errors
     ///
-    /// [`RecordingError`] when the recording does not add up; other moments can still be asked for.
+    /// [`RecordingError`] when the recording is damaged. Other moments may still work.
     pub fn at(&mut self, events: usize) -> Result<&MemoryState, RecordingError> {
         let events = events.min(self.recording.event_count());
         let state = match self.state.take() {

@@ -13,8 +13,7 @@ use crate::theme::Theme;
 pub const FONT_FAMILY: &str = "\"Helvetica Neue\", Arial, \"Liberation Sans\", Arimo, sans-serif";
 
 impl Scene {
-    /// The scene as a whole SVG document that needs nothing else; `title` and `description` are read out to those who
-    /// do not see it.
+    /// The scene as a complete SVG document. Screen readers read `title` and `description`.
     #[must_use]
     pub fn to_svg(&self, theme: Theme, title: &str, description: &str) -> String {
         let (width, height) = (number(self.width_px), number(self.height_px));
@@ -63,7 +62,7 @@ fn is_plain(pattern: Pattern) -> bool {
     tile.lines.is_empty() && tile.dots.is_empty()
 }
 
-// The names depend on nothing but the drawing, so several documents in one page may share a definition.
+// The ids depend only on the drawing, so that several documents in one page can share a definition.
 fn pattern_id(theme: Theme, role: Role, pattern: Pattern) -> String {
     let theme = match theme {
         Theme::Light => "light",
@@ -80,7 +79,7 @@ fn pattern_id(theme: Theme, role: Role, pattern: Pattern) -> String {
 fn write_pattern(out: &mut String, theme: Theme, role: Role, pattern: Pattern) {
     let (tile, color) = (pattern.tile(), theme.color(role));
     let size = number(tile.size_px);
-    // The ground below the tint must be opaque, else what lies under a block would shine through.
+    // The background below the tint must be opaque; otherwise marks under a block would be visible.
     let _ = write!(
         out,
         "<pattern id=\"{}\" width=\"{size}\" height=\"{size}\" patternUnits=\"userSpaceOnUse\">\
@@ -224,7 +223,7 @@ fn path(points: &[Point]) -> String {
     text
 }
 
-/// At most two decimals, none that are zero; 0 for what is not a number.
+/// The number with at most two decimals; 0 for a value that is not a number.
 fn number(value: f32) -> String {
     if !value.is_finite() {
         return "0".to_owned();

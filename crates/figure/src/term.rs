@@ -5,17 +5,17 @@ use crate::role::{BreakdownClass, Role};
 /// A word for memory that has a number, a name in PyTorch's API and a place in the figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Term {
-    /// The size of blocks in callers' hands.
+    /// The size of allocated blocks.
     Allocated,
     /// The size of all segments.
     Reserved,
-    /// Reserved and not in use.
+    /// Reserved and not active.
     Cached,
-    /// Not held by the allocator.
+    /// Not reserved by the allocator.
     Free,
     /// What callers asked for.
     Requested,
-    /// Allocated beyond what was asked for.
+    /// Allocated minus requested.
     Rounding,
     /// Freed by the caller, waiting for a stream.
     Pending,

@@ -1,4 +1,4 @@
-//! How wide a text will be, without a font at hand.
+//! Estimates of the width of texts, without a font.
 
 use crate::scene::Weight;
 
@@ -17,7 +17,7 @@ const BOLD: f32 = 1.08;
 
 /// The width in pixels, rather too large than too small; characters beyond ASCII count as one font size.
 ///
-/// Layout relies on it: a renderer whose font is wider has to squeeze the text.
+/// The layout relies on the width: a renderer with a wider font has to squeeze the text.
 #[must_use]
 pub fn text_width_px(text: &str, size_px: f32, weight: Weight) -> f32 {
     let thousandths: u32 = text.chars().map(|character| u32::from(char_width(character))).sum();

@@ -1,6 +1,6 @@
-//! The figures in words.
+//! The figures as text.
 //!
-//! Steps are counted from 1 for people: "step 7" is the one after which seven steps are complete.
+//! In texts, steps are counted from 1: after "step 7", seven steps are complete.
 
 mod event;
 mod facts;

@@ -1,4 +1,4 @@
-//! What stands below the bar: the whole device, and what the patterns mean.
+//! The parts below the bar: the overview of the whole device, and the legend.
 
 use blockyard_record::Breakdown;
 
@@ -65,7 +65,7 @@ impl Bar {
             let (top, foot) = (Point::new(x, bar_top - 4.0), Point::new(x, bar_top + bar_height));
             scene.line(top, foot, Role::Limit, Dash::Solid, 2.0);
             scene.target(Rect::new(x - 5.0, bar_top - 4.0, 10.0, bar_height + 4.0), TargetId::Limit);
-            // Below its tick, or as near to that as the caption allows.
+            // The text is below its tick, or as near to it as the caption allows.
             let least = text_width_px(caption, SMALL_TEXT_PX, Weight::Normal) + 14.0;
             let left = (x - limit_width / 2.0).min(self.width_px - limit_width + 14.0).max(least);
             scene.text(Point::new(left.round(), text_y), text, TextStyle::new(Role::Limit, SMALL_TEXT_PX));
@@ -73,7 +73,7 @@ impl Bar {
     }
 }
 
-/// Every class with its swatch, size and share, in places that do not move.
+/// Every class with its swatch, size and percentage, at fixed places.
 pub(super) fn draw_legend(scene: &mut Scene, breakdown: &Breakdown) {
     let columns = legend_columns(scene.width_px);
     let column_px = (scene.width_px / columns).floor();

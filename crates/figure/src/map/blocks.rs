@@ -60,7 +60,7 @@ fn classes_px(block: &BlockSnapshot, width_px: f32) -> Vec<(BreakdownClass, f32)
     match block.state {
         BlockState::PendingFree => vec![(BreakdownClass::Pending, width_px)],
         BlockState::Inactive => vec![(BreakdownClass::Cached, width_px)],
-        // Addresses without memory: what could be there is free on the device.
+        // Unmapped addresses count as free on the device.
         BlockState::Unmapped => vec![(BreakdownClass::Free, width_px)],
         BlockState::Allocated => {
             let requested = block.requested.min(block.size);
@@ -89,7 +89,7 @@ fn draw_block(scene: &mut Scene, block: &BlockSnapshot, rect: &Rect) {
     }
 }
 
-/// Narrow neighbors: their classes as layers, thick as their shares. Gives the bytes back.
+/// Draws narrow neighbors together: their classes as layers, in proportion. Returns their bytes.
 pub(super) fn draw_run(scene: &mut Scene, blocks: &[BlockSnapshot], rect: &Rect) -> Bytes {
     let parts = sums(blocks);
     let heights = apportion(&parts, floor_count(f64::from(rect.height_px)));
@@ -107,11 +107,11 @@ pub(super) fn draw_run(scene: &mut Scene, blocks: &[BlockSnapshot], rect: &Rect)
     parts.into_iter().sum()
 }
 
-/// A line between neighbors; a stronger one where both are free and only wait to be merged.
+/// A line between neighbors; a stronger line if both are free and are about to be merged.
 fn draw_edges(scene: &mut Scene, pieces: &[Piece<'_>], top_px: f32, bar_px: f32) {
     for pair in pieces.windows(2) {
         let [left, right] = pair else { continue };
-        // Narrow neighbors are one mass, wherever it was divided for drawing.
+        // Runs of narrow blocks are divided only for drawing, so that no line separates them.
         if matches!((left, right), (Piece::Run { .. }, Piece::Run { .. })) {
             continue;
         }

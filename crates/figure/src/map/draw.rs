@@ -15,7 +15,7 @@ use crate::role::Role;
 use crate::scene::{Anchor, Dash, Scene, Target, TargetId, TextStyle, Weight};
 use crate::text_width::{first_fitting, text_width_px};
 
-/// Every segment a row, its blocks to scale in address order.
+/// Draws a row for every segment, with its blocks to scale in address order.
 ///
 /// `changed` is emphasized, `names` gives blocks and streams their names. The scene is a window of `size` on all rows
 /// ([`segment_map_height`](crate::segment_map_height)); the header stays at its top. It says which rows are in sight and
@@ -58,7 +58,7 @@ pub fn segment_map(
     scene
 }
 
-/// Rows pass below the header: what it covers must not be reached.
+/// Rows scroll below the header. Targets that the header covers must not be reached.
 fn clip_targets(scene: &mut Scene, header_px: f32) {
     let bottom = scene.height_px;
     scene.targets.retain_mut(|Target { rect, .. }| {
@@ -220,7 +220,7 @@ impl Map<'_> {
     }
 }
 
-/// What is not in sight, longest wording first.
+/// Texts about rows and blocks that are not visible, the longest wording first.
 fn notes(rows: &Rows, visible: (usize, usize), hidden: Hidden) -> Vec<String> {
     let total = rows.list.len();
     let shown = match total {

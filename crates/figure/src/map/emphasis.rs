@@ -8,8 +8,8 @@ use crate::numbers::px;
 use crate::role::Role;
 use crate::scene::{Dash, Mark, Scene};
 
-/// What the running step changed in one bar: lines above and below a block that stay off its text, whole for handed out,
-/// dashed for free again, dotted for waiting; a wedge at the place of a split.
+/// Marks the changes of the current step in one bar: lines above and below a block (solid for allocated, dashed for freed,
+/// dotted for pending), and a wedge at a split.
 pub(super) fn draw_changes(
     scene: &mut Scene,
     changed: &Changes,
@@ -57,13 +57,13 @@ pub(super) fn draw_changes(
     }
 }
 
-/// A segment that the running step took.
+/// Marks a segment that the current step allocated.
 pub(super) fn draw_new_segment(scene: &mut Scene, scale: &BarScale, top_px: f32) {
     let bar = Rect::new(scale.left_px, top_px, scale.right_px - scale.left_px, scale.bar_px);
     scene.frame(bar.grown(3.0), Role::Changed, Dash::Solid, 2.0);
 }
 
-/// A ring around a block, also one that is drawn together with its neighbors.
+/// A ring around a block, also if the block is drawn together with its neighbors.
 pub(super) fn draw_ring(
     scene: &mut Scene,
     id: BlockId,

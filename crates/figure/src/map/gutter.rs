@@ -11,7 +11,7 @@ use crate::text_width::{fitted, text_width_px};
 
 pub(super) const TEXT_PX: f32 = 11.0;
 
-/// The stream's place among all: 0 for the default stream.
+/// The index of the stream among all streams: 0 for the default stream.
 fn stream_place(recording: &Recording, stream: StreamId) -> u8 {
     if stream == StreamId::DEFAULT {
         return 0;

@@ -4,7 +4,7 @@ use crate::numbers::{bytes_f64, px};
 
 /// Blocks narrower than this are not drawn one by one.
 const NARROW_PX: f64 = 1.5;
-/// Narrow neighbors are drawn together up to this width, so that one still sees where there are how many.
+/// Narrow neighbors are drawn together up to this width, so that the density of blocks can still be seen.
 const RUN_PX: f32 = 16.0;
 
 /// How a segment's bytes map to pixels.
@@ -39,7 +39,7 @@ impl BarScale {
         (self.exact_px(offset), self.exact_px(offset.saturating_add(block.size)))
     }
 
-    /// The blocks of which something is in the window.
+    /// The blocks that overlap the window.
     pub(super) fn visible<'a>(&self, blocks: &'a [BlockSnapshot]) -> &'a [BlockSnapshot] {
         let offset = |block: &BlockSnapshot| block.addr.offset_from(self.base);
         let from = blocks.partition_point(|block| offset(block).saturating_add(block.size) <= self.window.0);
@@ -48,7 +48,7 @@ impl BarScale {
     }
 }
 
-/// What is drawn as one: a block, or narrow neighbors.
+/// One drawn piece: a block, or a run of narrow neighbors.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Piece<'a> {
     Block { block: &'a BlockSnapshot, left_px: f32, right_px: f32 },

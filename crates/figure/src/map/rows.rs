@@ -7,14 +7,14 @@ use crate::geometry::Size;
 use crate::map::view::{MapOrder, MapScale, MapView};
 use crate::numbers::{count_px, floor_count};
 
-/// What the row of a zoomed segment is higher by: the strip that shows it as a whole.
+/// The additional height of a zoomed segment's row, for the strip that shows the whole segment.
 pub(super) const OVERVIEW_PX: f32 = 30.0;
 
 /// One row of the map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Row {
     Segment(SegmentInfo),
-    /// A segment that the running step released.
+    /// A segment that the current step released.
     Ghost(Ghost),
 }
 
@@ -78,7 +78,7 @@ impl Rows {
         self.top_px(self.list.len()).max(self.header_px + self.row_px) + 4.0
     }
 
-    /// The farthest that rows may be scrolled in a window of this height, and the wish within that.
+    /// The wanted scroll position, limited to the last position in a window of this height.
     pub(super) fn scroll_px(&self, wish_px: f32, height_px: f32) -> f32 {
         let most = (self.height_px() - height_px).max(0.0);
         if wish_px.is_finite() { wish_px.round().clamp(0.0, most) } else { 0.0 }
@@ -86,7 +86,7 @@ impl Rows {
 
     /// The first row in sight and the one after the last.
     pub(super) fn visible(&self, scroll_px: f32, height_px: f32) -> (usize, usize) {
-        // Found by the height that rows at least have, so that a zoomed row only makes the range longer by two.
+        // The range is computed with the smallest height of rows, so that a zoomed row makes the range longer by at most two.
         let first = floor_count(f64::from((scroll_px - OVERVIEW_PX) / self.row_px));
         let last = floor_count(f64::from((scroll_px + height_px - self.header_px) / self.row_px)) + 1;
         let last = last.min(self.list.len());

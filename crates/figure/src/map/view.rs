@@ -5,7 +5,7 @@ use crate::map::rows::bars_px;
 use crate::numbers::{bytes_f64, count_px, round_bytes};
 use crate::scene::TargetId;
 
-/// What of the segment map is shown and how.
+/// How the segment map is shown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MapView {
     /// How far the rows are scrolled up.
@@ -18,9 +18,9 @@ pub struct MapView {
     pub hovered: Option<TargetId>,
     /// How wide segments are.
     pub scale: MapScale,
-    /// In which order they stand.
+    /// The order of the segments.
     pub order: MapOrder,
-    /// How high their rows are.
+    /// The height of the rows.
     pub rows: RowHeight,
 }
 
@@ -82,7 +82,7 @@ impl RowHeight {
     }
 }
 
-/// In which order segments stand.
+/// The order of the segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MapOrder {
     /// By ascending address.
@@ -92,7 +92,7 @@ pub enum MapOrder {
     Size,
 }
 
-/// Where the keyboard goes from a block.
+/// The direction of a key from a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// To the block before, in the order of rows.

@@ -1,4 +1,4 @@
-//! Moves to the next or previous place of interest.
+//! Moves to the next or previous label, failure, device call or event of a block.
 
 use blockyard_record::{BlockId, Event, Outcome, Recording};
 
@@ -42,7 +42,7 @@ fn is_failure(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::OutOfMemory(_) | Outcome::Refused(_))
 }
 
-/// How many events are read at a time on the way back.
+/// How many events are read at a time when searching back.
 const STRIDE: usize = 1024;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub(super) enum SearchDirection {
     Back,
 }
 
-/// To after the nearest event that is wanted: after its step, where a move is a step.
+/// Moves behind the nearest event that matches, or behind the step of the event if the unit is a step.
 pub(super) fn search(
     player: &Player,
     recording: &Recording,
@@ -65,9 +65,9 @@ pub(super) fn search(
     let found = match direction {
         SearchDirection::Forward => hits(player.cursor, recording.event_count()).next(),
         SearchDirection::Back => {
-            // What made the present moment does not count as before it.
+            // The events of the current step (or the current event) do not count as before this moment.
             let (from, _) = player.changed_events(recording);
-            // Events are read forward, so the way back is a row of short ways forward.
+            // Events can only be read forward, so a search back reads short ranges forward.
             (0..from).step_by(STRIDE).rev().find_map(|at| hits(at, from.min(at + STRIDE)).last())
         }
     };

@@ -14,9 +14,9 @@ use crate::timeline::view::{TimelineView, XScale, has_legend, timeline_plot};
 
 /// The classes of the breakdown over time, stacked; with labels, failures, both running peaks and the limit.
 ///
-/// Where a pixel stands for several moments, areas and lines show the highest values, so that a spike of one step is
-/// seen; what a class does not hold all of that time is drawn lighter. Without the cursor, so that it can be kept while
-/// only the cursor moves.
+/// If a pixel covers several moments, areas and lines show the highest values, so that a spike of one step is visible. Bytes
+/// that are in a class only during a part of these moments are drawn lighter. The cursor is not drawn, so that the scene can
+/// be kept while only the cursor moves.
 #[must_use]
 pub fn timeline(series: &Series, recording: &Recording, view: &TimelineView, size: Size) -> Scene {
     let size = size.tame();
@@ -42,8 +42,8 @@ pub fn timeline(series: &Series, recording: &Recording, view: &TimelineView, siz
     scene
 }
 
-/// The line that marks the moment after `step` complete steps, to lie over a [`timeline`] of the same view and size: what
-/// lies left of it has happened.
+/// The line at the moment after `step` complete steps, for drawing over a [`timeline`] of the same view and size. Steps to
+/// the left of the line have happened.
 #[must_use]
 pub fn timeline_cursor(view: &TimelineView, step: usize, size: Size) -> Scene {
     let size = size.tame();
@@ -72,7 +72,7 @@ pub fn timeline_cursor(view: &TimelineView, step: usize, size: Size) -> Scene {
     scene
 }
 
-/// What stands between two x positions: one moment, or all that share a pixel.
+/// The values between two x positions: of one moment, or of all moments that share a pixel.
 pub(super) struct Column {
     left_px: f32,
     right_px: f32,
@@ -111,8 +111,8 @@ pub(super) fn columns(
     (0..pixels).map(of_pixel).collect()
 }
 
-/// The value at the top edge: room for the highest curve, and for peak and capacity where that costs little height; above
-/// it a line of text.
+/// The value at the top edge. There is room for the highest curve, for the peak and the capacity if they are not much higher,
+/// and for a line of text above.
 fn y_top(highest: Bytes, peak: Bytes, capacity: Bytes, height_px: f32) -> Bytes {
     if highest.is_zero() {
         return capacity.max(Bytes::mib(1));
@@ -158,7 +158,7 @@ pub(super) fn draw_areas(scene: &mut Scene, columns: &[Column], range: &YScale) 
         let fill = Fill::of(class);
         let lower = step_points(columns, range, floor);
         let upper = step_points(columns, range, top);
-        // Only the first and the last border bound a stretch that is at times in another class altogether.
+        // Only the first and the last border separate bytes that are at times in no drawn class.
         if has_spread && matches!(class, BreakdownClass::Requested | BreakdownClass::Cached) {
             let light = Fill { role: fill.role, pattern: Pattern::Lines };
             let always = |column: &Column| column.extent.low[index].max(floor(column));
@@ -220,7 +220,7 @@ impl Bounds {
         if width + 6.0 > right - left {
             return;
         }
-        // Above the line, where no curve can be, else below it; not at all where another text is.
+        // The text is above the line, where no curve is, or else below the line. It is left out where another text is.
         for top in [y_px - 15.0, y_px + 2.0] {
             let plate = Rect::new((right - width - 6.0).floor(), top.round(), width + 6.0, 14.0);
             let is_inside = plate.y_px >= self.plot.y_px && plate.bottom_px() <= self.plot.bottom_px();
@@ -235,7 +235,7 @@ impl Bounds {
     }
 }
 
-/// What the colors and lines mean, on the last line of the scene, and the capacity where the curves are far below it.
+/// The legend on the last line of the scene, and the capacity if the curves are far below it.
 fn draw_legend(scene: &mut Scene, far_capacity: Option<Bytes>) {
     let y = scene.height_px - 7.0;
     let mut x = 2.0;

@@ -12,7 +12,7 @@ use crate::timeline::view::{TimelineView, XScale};
 /// Marks closer than this are drawn as one.
 const NEAR_PX: f32 = 3.0;
 
-/// The names of stretches of steps: a line where a stretch begins, its name where there is room.
+/// The labels: a line where a label begins, and its name if there is room.
 pub(super) fn draw_labels(
     scene: &mut Scene,
     recording: &Recording,
@@ -21,7 +21,7 @@ pub(super) fn draw_labels(
     plot: &Rect,
 ) {
     let labels = recording.labels();
-    // The effect of a stretch's first step is seen from one column on.
+    // The effect of the first step of a label is visible one column later.
     let begin = |step: u32| f64::from(step) + 1.0;
     let from = labels.partition_point(|label| begin(label.step) < view.first_step);
     let to = labels.partition_point(|label| begin(label.step) <= view.last_step);
@@ -57,7 +57,7 @@ pub(super) fn draw_labels(
         } else {
             scene.target(Rect::new(x_line - 2.0, 0.0, 4.0, 18.0), TargetId::Label(label.step));
         }
-        // The next one that is far enough away to be told apart, found without walking over the ones between.
+        // The next label that is far enough away, found by binary search.
         let ahead = labels.get(index + 1..to).unwrap_or_default();
         index += 1 + ahead.partition_point(|label| scale.x_px(begin(label.step)) < x + NEAR_PX);
     }
@@ -68,7 +68,7 @@ pub(super) fn draw_labels(
     }
 }
 
-/// The requests that failed for want of memory.
+/// The requests that ran out of memory.
 pub(super) fn draw_failures(
     scene: &mut Scene,
     recording: &Recording,

@@ -5,7 +5,7 @@ use crate::numbers::step_u32;
 /// How many entries of one resolution make one of the next.
 const FAN: usize = 16;
 
-/// A recording's breakdowns in several resolutions, built once, so that a timeline costs pixels and not steps.
+/// The breakdowns of a recording in several resolutions, built once, so that drawing a timeline costs pixels and not steps.
 #[derive(Clone, Debug)]
 pub struct Series {
     steps: usize,
@@ -16,9 +16,10 @@ pub struct Series {
     limits: Vec<(u32, Option<Bytes>)>,
 }
 
-/// The lowest and highest values of the class borders over a stretch of moments.
+/// The lowest and highest values of the class borders over a range of moments.
 ///
-/// The borders are requested, allocated, active and reserved: they never cross, so the highest ones stack as well.
+/// The borders are requested, allocated, active and reserved. They never cross, so that their highest values do not cross
+/// either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) low: [Bytes; 4],
@@ -81,7 +82,7 @@ impl Series {
         let from = from.min(to.saturating_sub(1));
         let mut extent = moment(recording, from);
         let (mut at, mut level) = (from + 1, 0);
-        // Up the levels while whole entries fit, then down again.
+        // Goes to coarser levels while whole entries fit, then back to finer levels.
         while at < to {
             let width = FAN.saturating_pow(level);
             if at.is_multiple_of(width.saturating_mul(FAN))
@@ -158,7 +159,7 @@ fn levels(recording: &Recording) -> Vec<Vec<Extent>> {
         })
     };
     let moments = std::iter::once(Breakdown::default()).chain(recording.breakdowns_from(0));
-    // Only full entries: a query never asks for one that reaches beyond the end.
+    // Only full entries are stored: a query never needs an entry that reaches beyond the end.
     let (mut first, mut entry) = (Vec::new(), Vec::with_capacity(FAN));
     for breakdown in moments {
         entry.push(Extent::of(&breakdown));

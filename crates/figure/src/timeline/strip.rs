@@ -1,4 +1,4 @@
-//! The run as a slim strip to scrub along, with ticks where chapters begin.
+//! The run as a slim strip for seeking, with a tick where each chapter begins.
 
 use blockyard_record::{Outcome, Recording};
 
@@ -68,7 +68,7 @@ fn draw_chapters(scene: &mut Scene, recording: &Recording, scale: &XScale, plot:
         let (top, foot) = (plot.bottom_px() - 4.0, plot.bottom_px() + 5.0);
         scene.line(Point::new(x_line, top), Point::new(x_line, foot), Role::Text, Dash::Solid, 2.0);
         scene.target(Rect::new(x_line - 4.0, plot.y_px, 8.0, plot.height_px), TargetId::Label(label.step));
-        // A name that is cut off says less than none, unless most of it stands there.
+        // A name that is cut off is left out, unless most of it is visible.
         let room = next - x - 10.0;
         let name = fitted(&label.text, TEXT_PX, Weight::Normal, room)
             .filter(|name| name.chars().count() * 2 > label.text.chars().count());

@@ -1,7 +1,7 @@
 use crate::geometry::{Rect, Size};
 use crate::numbers::{count_f64, floor_count, px};
 
-/// The stretch of a recording that a timeline shows.
+/// The range of a recording that a timeline shows.
 ///
 /// Positions count complete steps: the memory after `k` steps fills the column from `k` to `k + 1`, so a recording of
 /// `n` steps reaches from 0 to `n + 1`.
@@ -13,7 +13,7 @@ pub struct TimelineView {
     pub last_step: f64,
 }
 
-/// The fewest columns that a view shows where the recording has so many.
+/// The fewest columns that a view shows, if the recording has so many.
 const FEWEST: f64 = 4.0;
 
 impl TimelineView {
@@ -32,7 +32,7 @@ impl TimelineView {
         }
         let x_fraction = x_fraction.clamp(0.0, 1.0);
         let total = count_f64(step_count) + 1.0;
-        // Bounded before it is used, so that the point stays where it is also at the closest zoom.
+        // The span is limited first, so that the point keeps its place also at the closest zoom.
         let span = (view.span() / factor).clamp(FEWEST.min(total), total);
         let first_step = view.first_step + x_fraction * (view.span() - span);
         Self { first_step, last_step: first_step + span }.clamp(step_count)
@@ -49,7 +49,7 @@ impl TimelineView {
         Self { first_step: view.first_step + by, last_step: view.last_step + by }.clamp(step_count)
     }
 
-    /// The nearest view that lies within the recording and is not too narrow; the whole where an edge is no number.
+    /// The nearest view that is within the recording and not too narrow; the whole recording if an edge is not a number.
     #[must_use]
     pub fn clamp(self, step_count: usize) -> Self {
         let whole = Self::fit(step_count);
@@ -62,7 +62,7 @@ impl TimelineView {
         Self { first_step, last_step: first_step + span }
     }
 
-    /// Moves just as far as it takes to show the moment after `step` complete steps.
+    /// Moves the view as little as needed to show the moment after `step` complete steps.
     #[must_use]
     pub fn reveal(self, step: usize, step_count: usize) -> Self {
         let view = self.clamp(step_count);
@@ -78,7 +78,7 @@ impl TimelineView {
     }
 }
 
-/// Where in a timeline of this size the curves are; the rest is axes and labels.
+/// The rectangle of the curves in a timeline of this size. Axes and labels are outside.
 #[must_use]
 pub fn timeline_plot(size: Size) -> Rect {
     let size = size.tame();
@@ -87,7 +87,7 @@ pub fn timeline_plot(size: Size) -> Rect {
     Rect::new(left, top, (size.width_px - left - right).max(1.0), (size.height_px - top - bottom).max(1.0))
 }
 
-/// Whether there is room for the line that says what the colors mean.
+/// Whether there is room for the legend.
 pub(super) fn has_legend(size: Size) -> bool {
     size.height_px >= 130.0
 }

@@ -3,9 +3,9 @@ use blockyard_record::{BlockId, BlockState, MemoryState, PoolId, Recording};
 use crate::numbers::grouped_count;
 use crate::words::names::{block_name, exact, state_word};
 
-/// All there is to know about a block, as labels and values in the order to show them; `None` where it is gone.
+/// All facts about a block, as labels and values in the order to show them; `None` if the block does not exist.
 ///
-/// Its age follows from the moment, which a state does not know: see [`block_age_steps`].
+/// The age of the block depends on the moment, which a state does not contain: see [`block_age_steps`].
 #[must_use]
 pub fn block_facts(
     recording: &Recording,
@@ -50,8 +50,8 @@ pub fn block_facts(
     Some(facts)
 }
 
-/// How many steps ago the block was handed out, at the moment at which `steps` steps are complete; `None` for cached
-/// blocks and ones that are gone.
+/// How many steps ago the block was allocated, at the moment at which `steps` steps are complete; `None` for cached blocks
+/// and for blocks that do not exist.
 #[must_use]
 pub fn block_age_steps(
     recording: &Recording,

@@ -2,7 +2,7 @@ use blockyard_record::{
     BlockId, BlockSnapshot, BlockState, Bytes, MemoryState, Recording, StreamId, grouped,
 };
 
-/// What the program calls the block, else `block #17`; a cached block belongs to nobody and has no name.
+/// The program's name for the block, or else `block #17`. A cached block serves no tensor and has no name.
 pub(super) fn block_name(recording: &Recording, block: &BlockSnapshot) -> String {
     let named = block.allocation.filter(|_| block.state.is_active()).and_then(|id| recording.name(id));
     named.map_or_else(|| numbered(block.id), str::to_owned)
@@ -12,7 +12,7 @@ pub(super) fn numbered(block: BlockId) -> String {
     format!("block #{block}")
 }
 
-/// As [`block_name`], for a block that may be gone.
+/// As [`block_name`], for a block that may not exist any more.
 pub(super) fn name_of(recording: &Recording, state: &MemoryState, id: BlockId) -> String {
     state.block(id).map_or_else(|| numbered(id), |block| block_name(recording, &block))
 }

@@ -7,7 +7,7 @@ use crate::words::names::{exact, stream_phrase};
 /// Requests of at most this size, rounded, are served from the small pool: see [`PoolKind`].
 const SMALL: Bytes = Bytes::mib(1);
 
-/// Why a request failed: what it needed, what there was, and why that did not do.
+/// Why a request ran out of memory: what it needed, what was free or cached, and why that was not enough.
 pub(super) fn why_no_memory(
     event: &Event,
     cause: Option<FailureCause>,
@@ -29,7 +29,7 @@ pub(super) fn why_no_memory(
     let pool = if rounded <= SMALL { PoolKind::Small } else { PoolKind::Large };
     let cached = Cached::of(state, stream, pool);
     let (total, user) = (breakdown.cached, stream_phrase(recording, stream));
-    // Exact where it reads as if it would do.
+    // The exact size, if the rounded one looks large enough.
     let largest = if cached.largest.to_string() == rounded.to_string() {
         format!("{}, of {} bytes needed", exact(cached.largest), grouped(rounded.get()))
     } else {
@@ -53,10 +53,10 @@ pub(super) fn why_no_memory(
     parts.join("; ")
 }
 
-/// What is cached for a stream in a pool.
+/// The cached blocks of a stream in a pool.
 struct Cached {
     largest: Bytes,
-    /// What other streams have cached, in both pools.
+    /// The cached bytes of other streams, in both pools.
     elsewhere: Bytes,
 }
 

@@ -4,10 +4,10 @@ use crate::words::event::describe_event;
 use crate::words::names::{name_of, stream_phrase};
 use crate::words::story::Story;
 
-/// A step in words.
+/// The text of a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StepWords {
-    /// What was asked, much as in the workload: `b = alloc 3 MiB on side`.
+    /// The request, as in a workload: `b = alloc 3 MiB on side`.
     pub title: String,
     /// What happened: `takes a new 20 MiB segment from the device and splits 3 MiB off; 17 MiB stay cached`.
     pub sentence: String,
@@ -15,10 +15,10 @@ pub struct StepWords {
     pub events: Vec<String>,
 }
 
-/// How many events are told one by one; of a longer step, the number of the others is told.
+/// How many events have a line each. For a longer step, the number of the other events is given.
 const MOST_EVENTS: usize = 200;
 
-/// The step with this index in words; empty words where there is none.
+/// The text of the step with this index; empty if there is no such step.
 #[must_use]
 pub fn describe_step(recording: &Recording, step: usize) -> StepWords {
     let Some(range) = recording.step(step) else { return StepWords::default() };
@@ -35,7 +35,7 @@ pub fn describe_step(recording: &Recording, step: usize) -> StepWords {
         if words.title.is_empty() {
             words.title = title(&event, &state, recording).unwrap_or_default();
         }
-        story.hear(&event, &state, recording);
+        story.add(&event, &state, recording);
         if state.apply(&event).is_err() {
             words.sentence = damaged();
             return words;
@@ -55,7 +55,7 @@ pub fn describe_step(recording: &Recording, step: usize) -> StepWords {
         Outcome::Done if noted.is_some() => noted.cloned().unwrap_or_default(),
         Outcome::Refused(reason) => format!("refused: {reason}"),
         Outcome::Skipped(reason) => format!("skipped: {reason}"),
-        Outcome::Done | Outcome::OutOfMemory(_) => story.tell(&state, recording),
+        Outcome::Done | Outcome::OutOfMemory(_) => story.sentence(&state, recording),
     };
     words
 }
@@ -64,7 +64,7 @@ fn damaged() -> String {
     "the recording does not add up here".to_owned()
 }
 
-/// The request that must have caused the event, where the event tells.
+/// The request that must have caused the event, if the event shows it.
 fn title(event: &Event, before: &MemoryState, recording: &Recording) -> Option<String> {
     let on = |stream: StreamId| {
         if stream == StreamId::DEFAULT {

@@ -9,28 +9,28 @@ use crate::words::names::{counted, joined, name_of, stream_phrase, streams_phras
 use crate::words::oom::why_no_memory;
 use crate::words::step::for_stream;
 
-/// What a step did, gathered from its events so that it can be told as one sentence.
+/// Collects the events of a step into one sentence.
 #[derive(Debug)]
 pub(super) struct Story {
     before: Breakdown,
-    // Clauses in the order in which things happened.
+    // Clauses in the order of the events.
     clauses: Vec<String>,
     new_segment: Option<SegmentId>,
-    // Bytes that pages of expandable segments got and gave back.
+    // Bytes that were mapped and unmapped in expandable segments.
     mapped: Bytes,
     unmapped: Bytes,
     split: Option<Split>,
     released: Vec<Bytes>,
     completed: Vec<Completed>,
-    // Blocks whose free was asked for in this step.
+    // Blocks whose free was requested in this step.
     own_frees: Vec<BlockId>,
     failed: Option<FailureCause>,
-    // Whether the last clause tells of a cause.
+    // Whether the last clause is about a segment that could not be allocated.
     ends_with_failure: bool,
     has_synchronized: bool,
 }
 
-/// Whether a memory pool other than the default one has a segment that nobody uses.
+/// Whether a memory pool other than the default one has a cached segment.
 fn has_cached_pool(state: &MemoryState) -> bool {
     let segments = state.snapshot().segments;
     segments.iter().any(|segment| segment.pool_id != PoolId::DEFAULT && segment.active().is_zero())
@@ -43,7 +43,7 @@ struct Split {
     remainder: Bytes,
 }
 
-/// A block that became reusable, with the neighbors that it merged with.
+/// A block whose free completed, with the neighbors that were merged into it.
 #[derive(Debug)]
 struct Completed {
     block: BlockId,
@@ -80,7 +80,7 @@ impl Story {
     }
 
     /// Takes the next event; `before` is the memory that it applies to.
-    pub(super) fn hear(&mut self, event: &Event, before: &MemoryState, recording: &Recording) {
+    pub(super) fn add(&mut self, event: &Event, before: &MemoryState, recording: &Recording) {
         if !matches!(event, Event::OutOfMemory { .. }) {
             self.ends_with_failure = false;
         }
@@ -110,7 +110,7 @@ impl Story {
             }
             Event::Allocated { block, requested, .. } => {
                 self.flush(recording);
-                self.hand_out(block, requested, before, recording);
+                self.add_allocation(block, requested, before, recording);
             }
             Event::StreamRecorded { block, stream } => self.clauses.push(format!(
                 "{} is used on {} too, so its free will wait for that stream",
@@ -137,7 +137,7 @@ impl Story {
             }
             Event::OutOfMemory { .. } => {
                 self.flush(recording);
-                // The last cause is told as the reason.
+                // The last failure is the reason of the out-of-memory clause.
                 if self.ends_with_failure {
                     self.clauses.pop();
                 }
@@ -158,8 +158,8 @@ impl Story {
     }
 
     /// The sentence; `after` is the memory after the step.
-    pub(super) fn tell(mut self, after: &MemoryState, recording: &Recording) -> String {
-        self.tell_frees(after, recording);
+    pub(super) fn sentence(mut self, after: &MemoryState, recording: &Recording) -> String {
+        self.add_frees(after, recording);
         let cleaned = self.has_cleanup() && self.failed.is_none();
         let was_idle = self.released.is_empty() && self.unmapped.is_zero();
         self.flush(recording);
@@ -203,8 +203,14 @@ impl Story {
         self.ends_with_failure = true;
     }
 
-    /// Where the bytes of an allocation came from.
-    fn hand_out(&mut self, block: BlockId, requested: Bytes, before: &MemoryState, recording: &Recording) {
+    /// Adds where the bytes of an allocation came from.
+    fn add_allocation(
+        &mut self,
+        block: BlockId,
+        requested: Bytes,
+        before: &MemoryState,
+        recording: &Recording,
+    ) {
         let Some(found) = before.block(block) else { return };
         let segment = before.segment_of(block).and_then(|id| before.segments().find(|info| info.id == id));
         let Some(segment) = segment else { return };
@@ -253,8 +259,8 @@ impl Story {
         });
     }
 
-    /// Frees that this step asked for: done, or waiting.
-    fn tell_frees(&mut self, after: &MemoryState, recording: &Recording) {
+    /// Adds the frees that this step requested: completed or pending.
+    fn add_frees(&mut self, after: &MemoryState, recording: &Recording) {
         for block in std::mem::take(&mut self.own_frees) {
             let Some(at) = self.completed.iter().position(|completed| completed.block == block) else {
                 if let Some(found) = after.block(block).filter(|found| found.state == BlockState::PendingFree)
@@ -266,7 +272,7 @@ impl Story {
                 continue;
             };
             let completed = self.completed.remove(at);
-            self.clauses.push(completed.tell());
+            self.clauses.push(completed.sentence());
             let segment = after.segment_of(block).and_then(|id| after.segments().find(|info| info.id == id));
             let now = after.block(block).map_or(Bytes::ZERO, |found| found.size);
             if let Some(segment) = segment.filter(|segment| segment.size == now) {
@@ -275,17 +281,17 @@ impl Story {
         }
     }
 
-    /// Turns what other requests left behind, and releases, into clauses.
+    /// Adds frees of earlier requests that completed, and releases.
     fn flush(&mut self, recording: &Recording) {
         let completed = std::mem::take(&mut self.completed);
         if let [one] = completed.as_slice()
             && !one.merged.is_empty()
         {
             let waited = waited_for(&one.waited_for, recording);
-            self.clauses.push(format!("{}{waited} can be used again and {}", one.size, one.tell_merges()));
+            self.clauses.push(format!("{}{waited} can be used again and {}", one.size, one.merges_text()));
             return self.flush_releases();
         }
-        // By stream, since that is what they waited for; ordered, so that the words do not depend on chance.
+        // Grouped by the streams that the frees waited for, in a fixed order so that the text is always the same.
         let mut waited: BTreeMap<Vec<StreamId>, Bytes> = BTreeMap::new();
         for completed in &completed {
             let sum = waited.entry(completed.waited_for.clone()).or_default();
@@ -312,7 +318,7 @@ impl Story {
     }
 }
 
-/// ` that waited for stream side`, nothing where it waited for none.
+/// ` that waited for stream side`; empty if the free waited for no stream.
 fn waited_for(streams: &[StreamId], recording: &Recording) -> String {
     if streams.is_empty() {
         String::new()
@@ -322,16 +328,16 @@ fn waited_for(streams: &[StreamId], recording: &Recording) -> String {
 }
 
 impl Completed {
-    fn tell(&self) -> String {
+    fn sentence(&self) -> String {
         if self.merged.is_empty() {
             format!("the {} of {} are cached now", self.size, self.name)
         } else {
-            format!("its {} {}", self.size, self.tell_merges())
+            format!("its {} {}", self.size, self.merges_text())
         }
     }
 
     /// `merge with a cached neighbor of 17 MiB: one cached block of 20 MiB`.
-    fn tell_merges(&self) -> String {
+    fn merges_text(&self) -> String {
         let sizes: Vec<_> = self.merged.iter().map(ToString::to_string).collect();
         let neighbors = if sizes.len() == 1 { "a cached neighbor" } else { "the cached neighbors" };
         let now = self.merged.iter().copied().fold(self.size, Bytes::saturating_add);

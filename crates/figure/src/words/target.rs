@@ -5,7 +5,8 @@ use crate::scene::TargetId;
 use crate::words::facts::block_facts;
 use crate::words::names::{block_name, counted, state_word, stream_phrase};
 
-/// A target in words, for a tooltip or a screen reader; a line a fact where it is a block. `None` where it is gone.
+/// The text of a target, for a tooltip or a screen reader. A block has a line for each fact. `None` if the target does not
+/// exist.
 #[must_use]
 pub fn describe_target(target: TargetId, state: &MemoryState, recording: &Recording) -> Option<String> {
     let peak = |count: i64| Bytes::new(u64::try_from(count).unwrap_or(0));

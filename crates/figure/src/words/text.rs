@@ -1,4 +1,4 @@
-//! Figures as text, for those who do not see them, for terminals and for tests.
+//! Figures as text, for screen readers, for terminals and for tests.
 
 use std::fmt::Write as _;
 
@@ -45,11 +45,11 @@ pub struct BlockRow {
     pub name: String,
     /// `allocated`, `pending` or `cached`.
     pub state: &'static str,
-    /// Where it is in the segment.
+    /// The offset in the segment.
     pub offset: Bytes,
     /// Its size.
     pub size: Bytes,
-    /// What was asked for; zero where it is cached.
+    /// The requested size; zero for a cached block.
     pub requested: Bytes,
 }
 
@@ -86,7 +86,7 @@ pub fn map_table(state: &MemoryState, recording: &Recording) -> Vec<SegmentRow> 
     mapped_segments(state).iter().map(|segment| segment_row(segment, recording)).collect()
 }
 
-/// The segments as PyTorch's snapshot shows them: each stretch of an expandable segment that has memory is one.
+/// The segments as PyTorch's snapshot shows them: each mapped run of an expandable segment is one.
 fn mapped_segments(state: &MemoryState) -> Vec<SegmentSnapshot> {
     state.snapshot().segments.iter().flat_map(SegmentSnapshot::mapped_runs).collect()
 }
@@ -116,11 +116,11 @@ fn segment_row(segment: &SegmentSnapshot, recording: &Recording) -> SegmentRow {
 /// The width of a segment's bar in [`map_text`], in characters.
 const BAR: usize = 60;
 
-/// The map as text, a line a segment: pool, stream, size and a bar of its blocks, `#` for allocated, `~` for pending and
-/// `.` for cached bytes.
+/// The map as text with a line for each segment: pool, stream, size and a bar of its blocks, `#` for allocated, `~` for
+/// pending and `.` for cached bytes.
 ///
-/// Names stand in their blocks where there is room. A bar of more blocks than characters shows what most of each
-/// character's bytes are, and the number of blocks behind it.
+/// Names are written in their blocks if there is room. If a bar has more blocks than characters, each character shows what
+/// most of its bytes are, and the number of blocks follows the bar.
 #[must_use]
 pub fn map_text(state: &MemoryState, recording: &Recording) -> String {
     let segments = mapped_segments(state);
@@ -177,7 +177,7 @@ fn bar(segment: &SegmentSnapshot, recording: &Recording) -> String {
     format!("[{}]", cells.join("|"))
 }
 
-/// What most bytes behind each character are.
+/// The class of most bytes of each character.
 fn dense_bar(segment: &SegmentSnapshot) -> String {
     let mut sums = [[0_u128; 3]; BAR];
     let size = u128::from(segment.size.get()).max(1);
@@ -204,14 +204,14 @@ fn dense_bar(segment: &SegmentSnapshot) -> String {
     let glyphs = [BlockState::Allocated, BlockState::PendingFree, BlockState::Inactive].map(glyph);
     sums.iter()
         .map(|sum| {
-            // The first of equals, so that what is in use wins.
+            // Ties go to the first class, so that allocated bytes win.
             let most = sum.iter().max().copied().unwrap_or(0);
             glyphs[sum.iter().position(|part| *part == most).unwrap_or(2)]
         })
         .collect()
 }
 
-/// The timeline as text: how long it is, where it ends, its highest points, its labels and failures.
+/// The timeline as text: its length, its end, its peaks, its labels and its failures.
 #[must_use]
 pub fn timeline_text(series: &Series, recording: &Recording) -> String {
     let steps = series.step_count();
