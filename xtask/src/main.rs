@@ -201,6 +201,26 @@ mod tests {
     }
 
     #[test]
+    fn workflows_call_what_a_developer_calls() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut count = 0;
+        for file in std::fs::read_dir(root.join(".github/workflows")).unwrap() {
+            let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+            for command in text.lines().filter_map(|line| line.trim().strip_prefix("- run: ")) {
+                count += 1;
+                let Some(arguments) = command.strip_prefix("cargo xtask ") else {
+                    assert!(root.join(command).exists(), "{command}");
+                    continue;
+                };
+                let arguments: Vec<&str> = arguments.split(' ').collect();
+                assert!(parsed(&arguments).is_ok(), "{command}");
+            }
+            assert!(!text.contains("run: |"), "one command a step, so that a step is what a developer types");
+        }
+        assert!(count >= 4);
+    }
+
+    #[test]
     fn the_port_is_an_option_of_play() {
         assert!(matches!(parsed(&["play"]), Ok(Command::Play { port: 8080 })));
         assert!(matches!(parsed(&["play", "--port", "9000"]), Ok(Command::Play { port: 9000 })));

@@ -7,18 +7,18 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result, bail};
 use blockyard_bench::machine::{Machine, cores, pin};
 use blockyard_bench::native::Side;
-use blockyard_bench::report::{Report, Section, chart, into_readme, table};
+use blockyard_bench::report::{Report, Section, chart, into_page, table};
 use blockyard_bench::sections::{self, BenchContext};
 use lexopt::prelude::*;
 
 const HELP: &str = "\
 Measures Blockyard beside what it is compared with; results go to target/bench/ too.
 
-cargo xtask bench [SECTION..] [--rounds N] [--quick] [--readme]
+cargo xtask bench [SECTION..] [--rounds N] [--quick] [--docs]
 
   --rounds N  how often each contender has its turn (default 9, at least 7 for numbers to show)
   --quick     three rounds, to see whether everything works
-  --readme    put the results into README.md, and the chart into docs/speed.svg
+  --docs      put the results into docs/speed.md, and the chart into docs/speed.svg
 
 Sections (all, where none is named):
 ";
@@ -46,7 +46,7 @@ enum Command {
     Measure {
         sections: Vec<String>,
         rounds: usize,
-        into_readme: bool,
+        into_docs: bool,
     },
     /// For valgrind: one trace through one contender.
     Count {
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
 }
 
 fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
-    let (mut sections, mut rounds, mut into_readme) = (Vec::new(), 9, false);
+    let (mut sections, mut rounds, mut into_docs) = (Vec::new(), 9, false);
     while let Some(argument) = arguments.next()? {
         match argument {
             Short('h') | Long("help") => return Ok(Command::Help),
@@ -77,7 +77,7 @@ fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
                 }
             }
             Long("quick") => rounds = 3,
-            Long("readme") => into_readme = true,
+            Long("docs") => into_docs = true,
             Long("count") => {
                 let side = match arguments.value()?.to_str() {
                     Some("ours") => Side::Ours,
@@ -96,7 +96,7 @@ fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
             other => return Err(other.unexpected().into()),
         }
     }
-    Ok(Command::Measure { sections, rounds, into_readme })
+    Ok(Command::Measure { sections, rounds, into_docs })
 }
 
 fn run(command: &Command) -> Result<()> {
@@ -113,10 +113,10 @@ fn run(command: &Command) -> Result<()> {
             Ok(())
         }
         Command::Count { side, file } => sections::count(&context(1), *side, file),
-        Command::Measure { sections, rounds, into_readme } => {
+        Command::Measure { sections, rounds, into_docs } => {
             let context = context(*rounds);
             let report = measure(&context, sections)?;
-            if *into_readme { write_readme(&context, &report) } else { Ok(()) }
+            if *into_docs { write_docs(&context, &report) } else { Ok(()) }
         }
     }
 }
@@ -159,13 +159,13 @@ fn measure(context: &BenchContext, wanted: &[String]) -> Result<Report> {
     Ok(report)
 }
 
-fn write_readme(context: &BenchContext, report: &Report) -> Result<()> {
-    let path = context.workspace.join("README.md");
-    let readme = std::fs::read_to_string(&path).context("cannot read README.md")?;
-    std::fs::write(&path, into_readme(&readme, report)?).context("cannot write README.md")?;
+fn write_docs(context: &BenchContext, report: &Report) -> Result<()> {
+    let path = context.workspace.join("docs/speed.md");
+    let page = std::fs::read_to_string(&path).context("cannot read docs/speed.md")?;
+    std::fs::write(&path, into_page(&page, report)?).context("cannot write docs/speed.md")?;
     std::fs::write(context.workspace.join("docs/speed.svg"), chart(report))
         .context("cannot write docs/speed.svg")?;
-    println!("written: README.md, docs/speed.svg");
+    println!("written: docs/speed.md, docs/speed.svg");
     Ok(())
 }
 

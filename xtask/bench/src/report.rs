@@ -1,7 +1,7 @@
 //! Results as a table on the terminal, as Markdown, as JSON and as a chart.
 
 mod chart;
-mod readme;
+mod page;
 mod table;
 
 use std::fs;
@@ -14,7 +14,7 @@ use crate::machine::Machine;
 use crate::measure::{Measure, geometric_mean};
 
 pub use chart::chart;
-pub use readme::into_readme;
+pub use page::into_page;
 pub use table::{markdown, table};
 
 /// Everything that one run measured.

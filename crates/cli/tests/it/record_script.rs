@@ -53,7 +53,7 @@ if "FAIL" in __import__("os").environ: raise SystemExit("out of luck")
 fn record(name: &str, fails: bool) -> Option<(PathBuf, Output)> {
     if Command::new("python3").arg("--version").output().is_err() {
         assert!(std::env::var_os("REQUIRE_PYTHON").is_none(), "REQUIRE_PYTHON, but there is no python3");
-        println!("skipped: there is no python3");
+        eprintln!("skipped: there is no python3");
         return None;
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

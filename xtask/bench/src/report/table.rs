@@ -32,7 +32,7 @@ pub fn table(section: &Section) -> String {
     text
 }
 
-/// All sections as Markdown, for the README.
+/// All sections as Markdown.
 #[must_use]
 pub fn markdown(report: &Report) -> String {
     let mut text = format!("`{}`, {} rounds, on {}.\n", report.command, report.rounds, report.machine.line());

@@ -1,4 +1,4 @@
-//! The results in the README, between two marks.
+//! The results in docs/speed.md, between two marks.
 
 use std::fmt::Write as _;
 
@@ -7,22 +7,22 @@ use anyhow::{Result, bail};
 use super::table::{digits, verdict};
 use super::{Report, Row, Section};
 
-const BEGIN: &str = "<!-- results: written by `cargo xtask bench --readme` -->\n";
+const BEGIN: &str = "<!-- results: written by `cargo xtask bench --docs` -->\n";
 const END: &str = "<!-- end of results -->\n";
 
-/// `readme` with these results between the marks.
+/// The text of the page with these results between the marks.
 ///
 /// # Errors
 ///
 /// Where the marks are missing.
-pub fn into_readme(readme: &str, report: &Report) -> Result<String> {
-    let (Some(begin), Some(end)) = (readme.find(BEGIN), readme.find(END)) else {
-        bail!("README.md has no place for results: the lines `{}` and `{}`", BEGIN.trim(), END.trim());
+pub fn into_page(page: &str, report: &Report) -> Result<String> {
+    let (Some(begin), Some(end)) = (page.find(BEGIN), page.find(END)) else {
+        bail!("docs/speed.md has no place for results: the lines `{}` and `{}`", BEGIN.trim(), END.trim());
     };
     if end < begin {
-        bail!("README.md ends its results before they begin");
+        bail!("docs/speed.md ends its results before they begin");
     }
-    Ok(format!("{}{}{}", &readme[..begin + BEGIN.len()], results(report), &readme[end..]))
+    Ok(format!("{}{}{}", &page[..begin + BEGIN.len()], results(report), &page[end..]))
 }
 
 /// A table of what is compared with PyTorch, and a line for every other section.
@@ -123,17 +123,17 @@ mod tests {
 
     #[test]
     fn results_replace_the_ones_before() {
-        let readme = format!("# It\n\n{BEGIN}old\n{END}\nMore.\n");
-        let new = into_readme(&readme, &report()).unwrap();
+        let page = format!("# It\n\n{BEGIN}old\n{END}\nMore.\n");
+        let new = into_page(&page, &report()).unwrap();
         assert!(new.contains("| gpt2 | 25.0 | 300 | 12.0x (12.0 to 12.0) | 12.0x |"), "{new}");
         assert!(new.contains("- Against PyTorch: geometric mean 12.00 times"), "{new}");
         assert!(new.starts_with("# It\n") && new.ends_with("\nMore.\n") && !new.contains("old"), "{new}");
-        assert_eq!(into_readme(&new, &report()).unwrap(), new);
+        assert_eq!(into_page(&new, &report()).unwrap(), new);
     }
 
     #[test]
-    fn a_readme_without_marks_is_left_alone() {
-        assert!(into_readme("# It\n", &report()).is_err());
-        assert!(into_readme(&format!("{END}{BEGIN}"), &report()).is_err());
+    fn a_page_without_marks_is_left_alone() {
+        assert!(into_page("# It\n", &report()).is_err());
+        assert!(into_page(&format!("{END}{BEGIN}"), &report()).is_err());
     }
 }
