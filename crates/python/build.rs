@@ -1,0 +1,5 @@
+//! Has the crate built again when the Python files change that are compiled into it.
+
+fn main() {
+    println!("cargo::rerun-if-changed=lib");
+}

@@ -1,0 +1,496 @@
+"""`torch`, as far as memory goes: shapes, types and storages; values only for numbers and small tensors of the host."""
+
+import builtins as _builtins
+import math as _math
+
+import _torch
+import _torch_autograd
+import _torch_memory
+from _torch import device, dtype, memory_format, dtype_of as _dtype_of, format_of as _format_of, operator as _operator, promote_types
+
+inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
+for _name in ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
+              "float8_e4m3fn", "float8_e5m2", "half", "float", "double", "short", "int", "long", "cfloat", "cdouble"):
+    globals()[_name] = _dtype_of(_name)
+contiguous_format, channels_last, channels_last_3d, preserve_format = map(
+    _format_of, ("contiguous_format", "channels_last", "channels_last_3d", "preserve_format"))
+
+
+class layout:
+    def __init__(self, name):
+        self._name = name
+
+    def __repr__(self):
+        return self._name
+
+
+strided, sparse_coo, sparse_csr = map(layout, ("torch.strided", "torch.sparse_coo", "torch.sparse_csr"))
+
+
+class OutOfMemoryError(RuntimeError):
+    __module__ = "torch"
+
+
+_torch.register("OutOfMemoryError", OutOfMemoryError)
+
+from torch._tensor import Tensor, Size, UnknownNumber, UntypedStorage
+from torch import return_types
+
+FloatTensor = type("FloatTensor", (), {"__new__": lambda cls, *args: _legacy_tensor(cls, args, {})})
+LongTensor = type("LongTensor", (), {"__new__": lambda cls, *args: _legacy_tensor(cls, args, {}).to(int64)})
+__version__ = "2.11.0+cu130"
+
+
+class version:
+    cuda, hip, git_version, debug = "13.0", None, "", False
+    __version__ = __version__
+
+
+# --- modes
+
+from torch._modes import (no_grad, enable_grad, inference_mode, set_grad_enabled, is_grad_enabled, is_inference_mode_enabled, autocast)
+
+
+def is_autocast_enabled(device_type="cuda"):
+    return _torch_autograd.autocast_dtype() is not None
+
+
+def get_autocast_dtype(device_type="cuda"):
+    return _torch_autograd.autocast_dtype() or (bfloat16 if device_type == "cpu" else float16)
+
+
+get_autocast_gpu_dtype = get_autocast_dtype
+clear_autocast_cache = _torch_autograd.clear_autocast_cache
+
+
+def get_default_dtype():
+    return _torch_memory.default_dtype()
+
+
+def set_default_dtype(d):
+    _torch_memory.set_default_dtype(d)
+
+
+def set_default_device(device):
+    _torch_memory.set_default_device("cpu" if device is None else device)
+
+
+def get_default_device():
+    return empty(0).device
+
+
+def set_default_tensor_type(t):
+    pass
+
+
+_precision = "highest"
+
+
+def set_float32_matmul_precision(precision):
+    global _precision
+    _precision = precision
+
+
+def get_float32_matmul_precision():
+    return _precision
+
+
+def set_printoptions(**options):
+    pass
+
+
+def set_num_threads(n):
+    pass
+
+
+def get_num_threads():
+    return 8
+
+
+def use_deterministic_algorithms(mode, *, warn_only=False):
+    pass
+
+
+def is_tensor(obj):
+    return isinstance(obj, Tensor)
+
+
+def is_storage(obj):
+    return isinstance(obj, UntypedStorage)
+
+
+def is_floating_point(input):
+    return input.is_floating_point()
+
+
+def is_complex(input):
+    return input.is_complex()
+
+
+def is_nonzero(input):
+    return bool(input)
+
+
+def numel(input):
+    return input.numel()
+
+
+# --- random numbers: the host's are known where a sequence is small, so a generator only has to be there
+
+class Generator:
+    def __init__(self, device="cpu"):
+        self.device = globals()["device"](device)
+        self._seed = 0
+
+    def manual_seed(self, seed):
+        self._seed = seed
+        return self
+
+    def initial_seed(self):
+        return self._seed
+
+    seed = initial_seed
+
+    def get_state(self):
+        return empty(5056, dtype=uint8)
+
+    def set_state(self, state):
+        pass
+
+
+default_generator = Generator()
+
+
+def manual_seed(seed):
+    return default_generator.manual_seed(seed)
+
+
+def seed():
+    return default_generator.seed()
+
+
+def initial_seed():
+    return default_generator.initial_seed()
+
+
+def get_rng_state():
+    return empty(5056, dtype=uint8)
+
+
+def set_rng_state(state):
+    pass
+
+
+# --- making tensors
+
+def _shape_of(data):
+    shape = []
+    while isinstance(data, (list, tuple, range)):
+        shape.append(len(data))
+        if not data:
+            break
+        data = data[0]
+    if isinstance(data, Tensor):
+        shape.extend(data.shape)
+    return shape
+
+
+def _flatten_into(data, values):
+    if isinstance(data, (list, tuple, range)):
+        for item in data:
+            _flatten_into(item, values)
+    elif isinstance(data, Tensor):
+        known = data._values()
+        values.extend(known if known is not None else [UnknownNumber(data.dtype)] * data.numel())
+    elif hasattr(data, "__array_shape__"):
+        values.extend([UnknownNumber(float64)] * data.size)
+    else:
+        values.append(data)
+
+
+def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
+    if isinstance(data, Tensor):
+        made = data.detach().clone()
+        if dtype is not None or device is not None:
+            made = made.to(device=device if device is not None else made.device, dtype=dtype if dtype is not None else made.dtype)
+        return made.requires_grad_() if requires_grad else made
+    if hasattr(data, "_to_tensor"):
+        return data._to_tensor().to(device=device or "cpu", dtype=dtype or data._to_tensor().dtype)
+    shape, values = _shape_of(data), []
+    _flatten_into(data, values)
+    if _builtins.len(values) != Size(shape).numel():
+        raise ValueError(f"expected sequence of length {shape[-1]} at dim {_builtins.len(shape) - 1}")
+    if dtype is None:
+        if _builtins.any(isinstance(v, complex) for v in values):
+            dtype = complex64
+        elif not values or _builtins.any(isinstance(v, _builtins.float) for v in values):
+            dtype = get_default_dtype()
+            kinds = {v.dtype for v in values if isinstance(v, UnknownNumber)}
+            if kinds and all_same(values):
+                dtype = kinds.pop()
+        elif _builtins.all(isinstance(v, _builtins.bool) for v in values):
+            dtype = globals()["bool"]
+        else:
+            dtype = int64
+    elif dtype in (_builtins.float, _builtins.int, _builtins.bool):
+        dtype = _type_of(dtype)
+    made = empty(shape, dtype=dtype, pin_memory=pin_memory, device="cpu")
+    if _builtins.len(values) <= 65536:
+        made._set_values([v if dtype.is_floating_point or dtype.is_complex or isinstance(v, UnknownNumber) else
+                          _builtins.bool(v) if dtype is globals()["bool"] else _builtins.int(v) for v in values])
+    target = device if device is not None else get_default_device()
+    if not isinstance(target, _torch.device):
+        target = _torch.device(target)
+    if target.type != "cpu":
+        made = made.to(target)
+    return made.requires_grad_() if requires_grad else made
+
+
+def all_same(values):
+    return _builtins.all(isinstance(v, UnknownNumber) for v in values)
+
+
+def as_tensor(data, dtype=None, device=None):
+    if isinstance(data, Tensor):
+        return data.to(device=device if device is not None else data.device, dtype=dtype if dtype is not None else data.dtype)
+    return tensor(data, dtype=dtype, device=device)
+
+
+asarray = as_tensor
+
+
+def from_numpy(array):
+    return array._to_tensor()
+
+
+def scalar_tensor(value, *, dtype=None, device=None, requires_grad=False):
+    return full((), value, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad)
+
+
+def _legacy_tensor(cls, args, kwargs):
+    if _builtins.len(args) == 1 and isinstance(args[0], (list, tuple)) and not isinstance(args[0], Size):
+        made = tensor(args[0], dtype=float32)
+    elif _builtins.len(args) == 1 and isinstance(args[0], Tensor):
+        made = args[0].detach()
+    elif _builtins.len(args) == 1 and isinstance(args[0], Size):
+        made = empty(args[0])
+    else:
+        made = empty(args)
+    return made._as_class(cls, False) if isinstance(cls, type) and issubclass(cls, Tensor) and cls is not Tensor else made
+
+
+_TYPE_NAMES = {"FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16", "BFloat16Tensor": "bfloat16",
+               "LongTensor": "int64", "IntTensor": "int32", "ShortTensor": "int16", "ByteTensor": "uint8", "CharTensor": "int8",
+               "BoolTensor": "bool"}
+
+
+def _type_name(t):
+    for name, kind in _TYPE_NAMES.items():
+        if _dtype_of(kind) == t.dtype:
+            return ("torch.cuda." if t.is_cuda else "torch.") + name
+    return str(t.dtype)
+
+
+def _type_of(kind):
+    if isinstance(kind, str):
+        return _dtype_of(_TYPE_NAMES[kind.split(".")[-1]])
+    if kind is _builtins.float:
+        return float32
+    if kind is _builtins.int:
+        return int64
+    if kind is _builtins.bool:
+        return globals()["bool"]
+    if isinstance(kind, type) and kind.__name__ in _TYPE_NAMES:
+        return _dtype_of(_TYPE_NAMES[kind.__name__])
+    return kind
+
+
+_to_operator = _operator("to") or _operator("_to_copy")
+
+
+def _to(self, args, kwargs):
+    device, dtype = kwargs.get("device"), kwargs.get("dtype")
+    rest = list(args)
+    flags = []
+    for arg in rest:
+        if isinstance(arg, Tensor):
+            device, dtype = arg.device, arg.dtype
+        elif isinstance(arg, (_torch.device, str)) or (isinstance(arg, _builtins.int) and not isinstance(arg, _builtins.bool)):
+            device = arg
+        elif isinstance(arg, _torch.dtype) or arg in (_builtins.float, _builtins.int, _builtins.bool):
+            dtype = arg
+        elif isinstance(arg, _builtins.bool):
+            flags.append(arg)
+    if "other" in kwargs:
+        device, dtype = kwargs["other"].device, kwargs["other"].dtype
+    non_blocking = kwargs.get("non_blocking", flags[0] if flags else False)
+    copy = kwargs.get("copy", flags[1] if _builtins.len(flags) > 1 else False)
+    if isinstance(device, _builtins.int):
+        device = _torch.device("cuda", device)
+    keywords = {}
+    if kwargs.get("memory_format") is not None:
+        keywords["memory_format"] = kwargs["memory_format"]
+    del rest, args, kwargs, flags
+    return _to_operator(self, device=device, dtype=_type_of(dtype) if dtype is not None else None, non_blocking=non_blocking, copy=copy, **keywords)
+
+
+def empty_like(input, **kwargs):
+    return _operator("empty_like")(input, **kwargs)
+
+
+def typename(obj):
+    return _type_name(obj) if isinstance(obj, Tensor) else type(obj).__module__ + "." + type(obj).__name__
+
+
+def result_type(a, b):
+    kind = lambda x: x.dtype if isinstance(x, Tensor) else _type_of(type(x))
+    return promote_types(kind(a), kind(b))
+
+
+class finfo:
+    _TABLE = {"float32": (1.1920928955078125e-07, 3.4028234663852886e+38, 1.1754943508222875e-38, 32),
+              "float64": (2.220446049250313e-16, 1.7976931348623157e+308, 2.2250738585072014e-308, 64),
+              "float16": (0.0009765625, 65504.0, 6.103515625e-05, 16),
+              "bfloat16": (0.0078125, 3.3895313892515355e+38, 1.1754943508222875e-38, 16)}
+
+    def __init__(self, type=None):
+        type = type or get_default_dtype()
+        self.dtype = str(type).split(".")[1]
+        if self.dtype not in self._TABLE:
+            raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{type}'")
+        self.eps, self.max, self.tiny, self.bits = self._TABLE[self.dtype]
+        self.min, self.smallest_normal, self.resolution = -self.max, self.tiny, 1e-06
+
+
+class iinfo:
+    def __init__(self, type):
+        self.bits = type.itemsize * 8
+        unsigned = type == uint8
+        self.min = 0 if unsigned else -(1 << (self.bits - 1))
+        self.max = (1 << self.bits) - 1 if unsigned else (1 << (self.bits - 1)) - 1
+        self.dtype = str(type).split(".")[1]
+
+
+# --- operators whose Python form is more than their schema
+
+def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
+    if dim is None and p in ("fro", 2, 2.0):
+        return _operator("linalg_vector_norm")(input, 2, None, keepdim)
+    p = 2 if p in ("fro", None) else p
+    return _operator("linalg_vector_norm")(input, p, [dim] if isinstance(dim, _builtins.int) else dim, keepdim)
+
+
+def split(tensor, split_size_or_sections, dim=0):
+    return tensor.split(split_size_or_sections, dim)
+
+
+def einsum(equation, *operands):
+    if _builtins.len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = operands[0]
+    return _operator("einsum")(equation, list(operands))
+
+
+def meshgrid(*tensors, indexing=None):
+    if _builtins.len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tensors[0]
+    return _operator("meshgrid")(list(tensors), indexing=indexing or "ij")
+
+
+def where(condition, input=None, other=None):
+    if input is None:
+        return nonzero(condition, as_tuple=True)
+    return _operator("where")(condition, input, other)
+
+
+def nonzero(input, *, as_tuple=False):
+    found = _operator("nonzero")(input)
+    return found.unbind(1) if as_tuple else found
+
+
+def broadcast_tensors(*tensors):
+    if _builtins.len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tensors[0]
+    shape = broadcast_shapes(*(t.shape for t in tensors))
+    return tuple(t.expand(shape) for t in tensors)
+
+
+def broadcast_shapes(*shapes):
+    rank = _builtins.max(map(_builtins.len, shapes), default=0)
+    result = [1] * rank
+    for shape in shapes:
+        for i, size in enumerate(reversed(tuple(shape))):
+            if size != 1:
+                result[rank - 1 - i] = size
+    return Size(result)
+
+
+def atleast_1d(t):
+    return t if t.dim() else t.reshape(1)
+
+
+def atleast_2d(t):
+    return t if t.dim() >= 2 else t.reshape(1, -1)
+
+
+def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
+    return _builtins.bool(((a - b).abs() <= atol + rtol * b.abs()).all())
+
+
+def equal(a, b):
+    return a.shape == b.shape and _builtins.bool((a == b).all())
+
+
+def complex(real, imag):
+    return _operator("complex")(real, imag)
+
+
+def compile(model=None, **kwargs):
+    from _host import note
+    note("torch.compile runs the function as it is: what a compiler would fuse or keep is not modeled")
+    return model if model is not None else (lambda m: m)
+
+
+def save(obj, f, *args, **kwargs):
+    from _host import note
+    note("torch.save writes nothing here: a program has no files")
+
+
+def load(f, *args, **kwargs):
+    raise FileNotFoundError(f"[Errno 2] No such file or directory: {str(f)!r} (a program has no files here: start from a fresh module)")
+
+
+def _assert(condition, message):
+    assert condition, message
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    if name in _LAZY:
+        import sys
+        __import__("torch." + name)
+        return sys.modules["torch." + name]
+    operator = _operator(name)
+    if operator is None:
+        from torch import _names
+        _names.refuse("torch", name)
+    globals()[name] = operator
+    return operator
+
+
+_LAZY = {"fft", "linalg", "special", "profiler", "distributions", "jit", "onnx", "hub", "fx", "func", "sparse", "multiprocessing",
+         "distributed", "accelerator", "compiler", "random", "export", "testing", "types", "overrides", "library"}
+
+from torch import nn
+from torch import autograd
+from torch import cuda
+from torch import optim
+from torch import utils
+from torch import amp
+from torch import backends
+from torch import random
+from torch import accelerator
+from torch import linalg
+from torch import jit
+from torch import compiler
+from torch import profiler

@@ -1,0 +1,45 @@
+"""Names of PyTorch that are not modeled, and what to use instead."""
+
+_ADVICE = {
+    "distributed": "it needs several processes; run one process of the program",
+    "multiprocessing": "a program here is one process; leave out the workers",
+    "fx": "graphs of programs are not traced here; call the module itself",
+    "jit": "call the module itself",
+    "export": "call the module itself",
+    "onnx": "files are not written here; leave the export out",
+    "hub": "there is no network here; write the module out",
+    "save": "files are not written here; keep the state in a variable",
+    "load": "there are no files here; start from a fresh module",
+    "linalg": "of torch.linalg only norms are modeled",
+    "fft": "Fourier transforms are not modeled; put a tensor of the result's shape in their place",
+    "sparse": "sparse tensors are not modeled; use dense ones",
+    "quantization": "quantized tensors are not modeled",
+    "ao": "quantized tensors are not modeled",
+    "func": "function transforms are not modeled; use torch.autograd.grad",
+    "vmap": "function transforms are not modeled; write the loop or the batch dimension out",
+    "nested": "nested tensors are not modeled; pad the batch",
+}
+_TENSOR_METHODS = set("""
+addbmm addr align_to allclose angle arccos arccosh arcsin arctan as_strided_scatter asin bincount cauchy_ cholesky
+cholesky_inverse cholesky_solve col_indices conj_physical corrcoef cov cross cummax cummin deg2rad dequantize det diag_embed
+diagonal_scatter diff digamma dist dsplit eigh erfinv exponential_ fix float_power fmax fmin frexp gcd geometric_ geqrf
+heaviside histc histogram hsplit hypot i0 igamma index_fill index_reduce inner inverse isin isclose istft kron kthvalue lcm
+ldexp lgamma log_normal_ logaddexp logcumsumexp logdet logit lu lu_solve masked_scatter matrix_exp matrix_power median mode
+multinomial mvlgamma nanmean nanmedian nanquantile nansum nextafter orgqr ormqr pinverse polygamma put_ qr quantile rad2deg
+random_ ravel renorm resolve_conj rot90 scatter_reduce sinc sinh slogdet smm sspaddmm stft svd swapaxes take
+take_along_dim tensor_split to_dense to_mkldnn to_sparse trace trapz triangular_solve unique_consecutive vdot vsplit xlogy
+""".split())
+
+
+def is_tensor_method(name):
+    return name in _TENSOR_METHODS
+
+
+def advice(name):
+    text = _ADVICE.get(name)
+    return f": {text}" if text else ""
+
+
+def refuse(package, name):
+    """The error for a name that a package of PyTorch may have and this one has not."""
+    raise AttributeError(f"{package}.{name} is not modeled here{advice(name)}")

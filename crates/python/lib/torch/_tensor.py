@@ -1,0 +1,478 @@
+"""`torch.Tensor`: the native tensor with what Python adds to it."""
+
+import sys
+from _torch import TensorBase, Operator, operator as _operator, operator_names as _operator_names, register as _register
+from _torch import dtype_of as _dtype_of, format_of as _format_of
+import _torch_autograd
+from _host import note as _note
+
+_contiguous_format = _format_of("contiguous_format")
+
+
+class Size(tuple):
+    def numel(self):
+        count = 1
+        for size in self:
+            count *= size
+        return count
+
+    def __repr__(self):
+        return "torch.Size([" + ", ".join(map(repr, self)) + "])"
+
+    __str__ = __repr__
+
+    def __getitem__(self, index):
+        item = tuple.__getitem__(self, index)
+        return Size(item) if isinstance(index, slice) else item
+
+    def __add__(self, other):
+        return Size(tuple.__add__(self, tuple(other)))
+
+    def __reduce__(self):
+        return Size, (tuple(self),)
+
+
+class UnknownNumber(float):
+    """A number that lies on the GPU. Nobody here knows its value; it prints as `?`, and whatever is computed from it does."""
+
+    def __new__(cls, dtype=None):
+        self = float.__new__(cls, "nan")
+        self.dtype = dtype
+        return self
+
+    def _same(self, *others):
+        return UnknownNumber(self.dtype)
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _same
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = _same
+    __neg__ = __pos__ = __abs__ = __round__ = conjugate = item = _same
+
+    def __divmod__(self, other):
+        return self, self
+
+    def _unknown_comparison(self, other):
+        _note("a comparison with a number that lies on the GPU is taken as false")
+        return False
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _unknown_comparison
+
+    def __bool__(self):
+        _note("a number that lies on the GPU is taken as false")
+        return False
+
+    def __hash__(self):
+        return id(self)
+
+    def _refuse(self):
+        raise ValueError("the program needs the value of a number that lies on the GPU, which is not computed here; "
+                         "use a number in its place")
+
+    __int__ = __index__ = __trunc__ = __floor__ = __ceil__ = is_integer = as_integer_ratio = _refuse
+
+    def __float__(self):
+        return self
+
+    def __repr__(self):
+        return "?"
+
+    __str__ = __repr__
+
+    def __format__(self, spec):
+        # The width of the text is all that is left of a number's format.
+        width = ""
+        digits = spec.split(".")[0].rstrip("eEfFgGdn%,_").lstrip("+- 0")
+        for character in reversed(digits):
+            if not character.isdigit():
+                break
+            width = character + width
+        return "?".rjust(int(width)) if width else "?"
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+def _reflected(name):
+    operator = _operator(name)
+
+    def method(self, other):
+        return operator(other, self)
+    return method
+
+
+class Tensor(TensorBase):
+    def __new__(cls, *args, **kwargs):
+        import torch
+        return torch._legacy_tensor(cls, args, kwargs)
+
+    def __init__(self, *args, **kwargs):
+        pass
+
+    __module__ = "torch"
+    __hash__ = TensorBase.__hash__
+
+    # --- shape
+
+    @property
+    def T(self):
+        return self.t() if self.dim() == 2 else self.permute(*reversed(range(self.dim())))
+
+    @property
+    def mT(self):
+        return self.transpose(-2, -1)
+
+    H = mH = mT
+
+    def size(self, dim=None):
+        shape = self.shape
+        if dim is None:
+            return shape
+        rank = len(shape)
+        if not -max(rank, 1) <= dim < max(rank, 1):
+            raise IndexError(f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})")
+        return shape[dim]
+
+    def ndimension(self):
+        return self.dim()
+
+    def nelement(self):
+        return self.numel()
+
+    @property
+    def itemsize(self):
+        return self.element_size()
+
+    @property
+    def nbytes(self):
+        return self.numel() * self.element_size()
+
+    @property
+    def is_sparse(self):
+        return False
+
+    is_quantized = is_mps = is_xpu = is_sparse
+    is_nested = is_sparse
+
+    @property
+    def layout(self):
+        import torch
+        return torch.strided
+
+    @property
+    def names(self):
+        return (None,) * self.dim()
+
+    def is_contiguous(self, memory_format=_contiguous_format):
+        return self._is_contiguous(memory_format)
+
+    def is_floating_point(self):
+        return self.dtype.is_floating_point
+
+    def is_complex(self):
+        return self.dtype.is_complex
+
+    def is_signed(self):
+        return self.dtype.is_signed
+
+    def is_inference(self):
+        return False
+
+    def get_device(self):
+        index = self.device.index
+        return -1 if index is None else index
+
+    def type(self, dtype=None, non_blocking=False):
+        if dtype is None:
+            import torch
+            return torch._type_name(self)
+        import torch
+        return self.to(torch._type_of(dtype))
+
+    def type_as(self, other):
+        return self.to(device=other.device, dtype=other.dtype)
+
+    def to(self, *args, **kwargs):
+        import torch
+        return torch._to(self, args, kwargs)
+
+    def cuda(self, device=None, non_blocking=False, memory_format=None):
+        import torch
+        if device is None:
+            device = self.device if self.is_cuda else torch.device("cuda", torch.cuda.current_device())
+        elif isinstance(device, int):
+            device = torch.device("cuda", device)
+        return self.to(device, non_blocking=non_blocking)
+
+    def cpu(self, memory_format=None):
+        import torch
+        return self.to(torch.device("cpu"))
+
+    def numpy(self, *, force=False):
+        import numpy
+        return numpy._from_tensor(self)
+
+    def __array__(self, *args, **kwargs):
+        return self.numpy()
+
+    def untyped_storage(self):
+        return UntypedStorage(self)
+
+    def storage(self):
+        return UntypedStorage(self)
+
+    def share_memory_(self):
+        return self
+
+    # --- values
+
+    def item(self):
+        if self.numel() != 1:
+            raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
+        return _operator_item(self)
+
+    def tolist(self):
+        values = self._values()
+        if values is None:
+            values = [UnknownNumber(self.dtype) for _ in range(self.numel())]
+        for size in reversed(self.shape[1:]):
+            values = [values[i:i + size] for i in range(0, len(values), size)] if size else [[] for _ in range(self.shape[0])]
+        return values if self.dim() else values[0]
+
+    def _number(self, what):
+        if self.numel() != 1:
+            raise RuntimeError(f"only one element tensors can be converted to Python scalars" if what != "bool" else
+                               "Boolean value of Tensor with more than one value is ambiguous" if self.numel() else
+                               "Boolean value of Tensor with no values is ambiguous")
+        return self.item()
+
+    def __bool__(self):
+        return bool(self._number("bool"))
+
+    def __int__(self):
+        return int(self._number("int"))
+
+    def __float__(self):
+        return float(self._number("float"))
+
+    def __index__(self):
+        value = self._number("int")
+        if isinstance(value, float) and not isinstance(value, UnknownNumber):
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return value.__index__()
+
+    def __complex__(self):
+        return complex(self._number("complex"))
+
+    def __len__(self):
+        if self.dim() == 0:
+            raise TypeError("len() of a 0-d tensor")
+        return self.shape[0]
+
+    def __iter__(self):
+        if self.dim() == 0:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))
+
+    def __contains__(self, element):
+        return bool((self == element).any())
+
+    def __format__(self, spec):
+        if self.dim() == 0:
+            return self.item().__format__(spec) if spec else str(self.item() if not self.is_cuda else self)
+        return object.__format__(self, spec)
+
+    def __repr__(self, *, tensor_contents=None):
+        import torch._printing
+        return torch._printing.text(self)
+
+    def __deepcopy__(self, memo):
+        if id(self) in memo:
+            return memo[id(self)]
+        if not self.is_leaf:
+            raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at "
+                               "the moment.  If you were attempting to deepcopy a module, this may be because of a "
+                               "torch.nn.utils.weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001")
+        import torch
+        with torch.no_grad():
+            made = self.data.clone()
+            result = made._as_class(type(self), self.requires_grad)
+            if self.grad is not None:
+                result.grad = self.grad.__deepcopy__(memo)
+        memo[id(self)] = result
+        return result
+
+    # --- autograd
+
+    def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+        import torch.autograd
+        torch.autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+    @property
+    def grad_fn(self):
+        name = self._grad_fn_name()
+        return None if name is None else GradFn(name)
+
+    def requires_grad_(self, requires_grad=True):
+        self.requires_grad = requires_grad
+        return self
+
+    def detach_(self):
+        _torch_autograd.detach_in_place(self)
+        return self
+
+    def retain_grad(self):
+        _torch_autograd.retain_grad(self)
+
+    def register_hook(self, hook):
+        return _torch_autograd.register_hook(self, hook)
+
+    def register_post_accumulate_grad_hook(self, hook):
+        return _torch_autograd.register_post_accumulate_grad_hook(self, hook)
+
+    # --- operators
+
+    def __getitem__(self, index):
+        return _getitem(self, _index(index) if type(index) in (list, tuple) else index)
+
+    def __setitem__(self, index, value):
+        _setitem(self, _index(index) if type(index) in (list, tuple) else index, value)
+
+    def __rsub__(self, other):
+        return _rsub(self, other)
+
+    def __rpow__(self, other):
+        return _pow(other, self)
+
+    def __rtruediv__(self, other):
+        return self.reciprocal() * other
+
+    def __rfloordiv__(self, other):
+        return _floor_divide(other, self)
+
+    def __rmod__(self, other):
+        return _remainder(other, self)
+
+    def __rmatmul__(self, other):
+        return _matmul(other, self)
+
+    def __pos__(self):
+        return self
+
+    def split(self, split_size, dim=0):
+        return _split(self, split_size, dim)
+
+    def unflatten(self, dim, sizes):
+        return _unflatten(self, dim, sizes)
+
+    def norm(self, p="fro", dim=None, keepdim=False, dtype=None):
+        import torch
+        return torch.norm(self, p, dim, keepdim, dtype=dtype)
+
+    def stft(self, *args, **kwargs):
+        raise NotImplementedError("Tensor.stft is not modeled here; remove the call or put a tensor of its shape in its place")
+
+    def apply_(self, function):
+        raise NotImplementedError("Tensor.apply_ is not modeled here; use an operator over the whole tensor")
+
+    def __getattr__(self, name):
+        if not name.startswith("_"):
+            operator = _operator(name)
+            if operator is not None and operator.is_method:
+                setattr(Tensor, name, operator)
+                return operator.__get__(self, type(self))
+            import torch._names
+            if torch._names.is_tensor_method(name):
+                raise NotImplementedError(f"Tensor.{name} is not modeled here{torch._names.advice(name)}")
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+
+class GradFn:
+    def __init__(self, name):
+        self._name = name
+
+    def name(self):
+        return self._name
+
+    @property
+    def next_functions(self):
+        return ()
+
+    def __repr__(self):
+        return f"<{self._name}>"
+
+
+class UntypedStorage:
+    def __init__(self, tensor):
+        self._tensor = tensor
+
+    def nbytes(self):
+        return self._tensor._storage_bytes()
+
+    size = __len__ = nbytes
+
+    def data_ptr(self):
+        return self._tensor._storage_ptr()
+
+    def resize_(self, size):
+        self._tensor._resize_storage(size)
+        return self
+
+    @property
+    def device(self):
+        return self._tensor.device
+
+    is_cuda = property(lambda self: self._tensor.is_cuda)
+
+
+for _name in _operator_names():
+    _made = _operator(_name)
+    if _made.is_method and not _name.startswith("_") and _name not in Tensor.__dict__ and not hasattr(TensorBase, _name):
+        setattr(Tensor, _name, _made)
+for _special, _name in (
+        ("__add__", "add"), ("__radd__", "add"), ("__sub__", "sub"), ("__mul__", "mul"), ("__rmul__", "mul"), ("__truediv__", "div"),
+        ("__floordiv__", "floor_divide"), ("__mod__", "remainder"), ("__pow__", "pow"), ("__matmul__", "matmul"), ("__neg__", "neg"),
+        ("__abs__", "abs"), ("__invert__", "bitwise_not"), ("__and__", "bitwise_and"), ("__rand__", "bitwise_and"),
+        ("__or__", "bitwise_or"), ("__ror__", "bitwise_or"), ("__xor__", "bitwise_xor"), ("__rxor__", "bitwise_xor"),
+        ("__lshift__", "bitwise_left_shift"), ("__rshift__", "bitwise_right_shift"),
+        ("__eq__", "eq"), ("__ne__", "ne"), ("__lt__", "lt"), ("__le__", "le"), ("__gt__", "gt"), ("__ge__", "ge"),
+        ("__iadd__", "add_"), ("__isub__", "sub_"), ("__imul__", "mul_"), ("__itruediv__", "div_"), ("__ifloordiv__", "floor_divide_"),
+        ("__imod__", "remainder_"), ("__ipow__", "pow_"), ("__iand__", "bitwise_and_"), ("__ior__", "bitwise_or_"),
+        ("__ixor__", "bitwise_xor_")):
+    _made = _operator(_name)
+    if _made is not None:
+        setattr(Tensor, _special, _made)
+Tensor.__hash__ = TensorBase.__hash__
+
+
+def _index(index):
+    import torch
+    if type(index) is list:
+        return torch.tensor(index) if all(not isinstance(i, (slice, type(...), type(None))) for i in index) else tuple(index)
+    return tuple(torch.tensor(i) if type(i) in (list, range) else i for i in index)
+
+
+def _need(name):
+    made = _operator(name)
+    if made is None:
+        def missing(*args, **kwargs):
+            raise NotImplementedError(f"the operator {name} is not modeled here")
+        return missing
+    return made
+
+
+_rsub, _pow, _floor_divide, _remainder, _matmul = map(_need, ("rsub", "pow", "floor_divide", "remainder", "matmul"))
+_operator_item, _getitem, _setitem = _need("item"), _need("__getitem__"), _need("__setitem__")
+_split_sizes, _split_size = _need("split_with_sizes"), _need("split")
+
+
+def _split(tensor, split_size, dim=0):
+    return _split_sizes(tensor, list(split_size), dim) if isinstance(split_size, (list, tuple)) else _split_size(tensor, split_size, dim)
+
+
+def _unflatten(tensor, dim, sizes):
+    dim = dim + tensor.dim() if dim < 0 else dim
+    return tensor.view(*tensor.shape[:dim], *sizes, *tensor.shape[dim + 1:])
+
+
+_register("Tensor", Tensor)
+_register("Size", Size)
+_register("UnknownNumber", UnknownNumber)

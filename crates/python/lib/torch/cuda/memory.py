@@ -1,0 +1,157 @@
+"""What `torch.cuda` says about memory."""
+
+import collections
+
+import _torch_memory as _native
+
+__all__ = ["memory_stats", "memory_summary", "memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved",
+           "memory_cached", "max_memory_cached", "empty_cache", "reset_peak_memory_stats", "reset_max_memory_allocated",
+           "reset_max_memory_cached", "reset_accumulated_memory_stats", "set_per_process_memory_fraction", "get_per_process_memory_fraction",
+           "mem_get_info", "host_memory_stats", "memory_snapshot", "caching_allocator_alloc", "caching_allocator_delete", "memory_usage",
+           "get_allocator_backend", "MemPool", "use_mem_pool", "memory_stats_as_nested_dict"]
+
+
+def memory_stats(device=None):
+    return collections.OrderedDict(sorted(_native.stats(device).items()))
+
+
+def memory_stats_as_nested_dict(device=None):
+    result = {}
+    for name, value in _native.stats(device).items():
+        parts, at = name.split("."), result
+        for part in parts[:-1]:
+            at = at.setdefault(part, {})
+        at[parts[-1]] = value
+    return result
+
+
+def memory_allocated(device=None):
+    return _native.stats(device)["allocated_bytes.all.current"]
+
+
+def max_memory_allocated(device=None):
+    return _native.stats(device)["allocated_bytes.all.peak"]
+
+
+def memory_reserved(device=None):
+    return _native.stats(device)["reserved_bytes.all.current"]
+
+
+def max_memory_reserved(device=None):
+    return _native.stats(device)["reserved_bytes.all.peak"]
+
+
+memory_cached, max_memory_cached = memory_reserved, max_memory_reserved
+
+
+def memory_summary(device=None, abbreviated=False):
+    return _native.summary(device, bool(abbreviated))
+
+
+def empty_cache():
+    _native.empty_cache()
+
+
+def reset_peak_memory_stats(device=None):
+    _native.reset_peak(device)
+
+
+reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats
+
+
+def reset_accumulated_memory_stats(device=None):
+    _native.reset_accumulated(device)
+
+
+_fractions = {}
+
+
+def set_per_process_memory_fraction(fraction, device=None):
+    if not isinstance(fraction, (int, float)):
+        raise TypeError("Invalid type for fraction argument, must be `float`")
+    if fraction < 0 or fraction > 1:
+        raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
+    _fractions[_native.device_index(device)] = float(fraction)
+    _native.set_fraction(float(fraction), device)
+
+
+def get_per_process_memory_fraction(device=None):
+    return _fractions.get(_native.device_index(device), 1.0)
+
+
+def mem_get_info(device=None):
+    from _host import note
+    total = _native.properties(device)[1]
+    note("mem_get_info counts what this program reserved; a real GPU also holds the CUDA context")
+    return total - memory_reserved(device), total
+
+
+def memory_usage(device=None):
+    return 0
+
+
+def host_memory_stats():
+    return collections.OrderedDict(sorted(_native.host_stats().items()))
+
+
+def memory_snapshot(mempool_id=None, include_traces=True):
+    from torch import _names
+    raise NotImplementedError("torch.cuda.memory_snapshot is not modeled in programs: the figure shows the segments; --record keeps them")
+
+
+def get_allocator_backend():
+    return "native"
+
+
+_raw = {}
+
+
+def caching_allocator_alloc(size, device=None, stream=None):
+    import torch
+    held = torch._torch.storage_tensor(size, torch.device("cuda", _native.device_index(device)))
+    _raw[held.data_ptr()] = held
+    return held.data_ptr()
+
+
+def caching_allocator_delete(mem_ptr):
+    _raw.pop(mem_ptr, None)
+
+
+class MemPool:
+    def __init__(self, allocator=None, use_on_oom=False, **kwargs):
+        self._device = _native.device_index(None)
+        self._pool = _native.create_pool(None)
+
+    @property
+    def id(self):
+        return (0, self._pool)
+
+    def use_count(self):
+        return 1
+
+    def __del__(self):
+        _native.destroy_pool(self._device, self._pool)
+
+
+class use_mem_pool:
+    def __init__(self, pool, device=None):
+        self._pool, self._device = pool, _native.device_index(device)
+
+    def __enter__(self):
+        _native.begin_pool(self._device, self._pool._pool)
+
+    def __exit__(self, *exc):
+        _native.end_pool(self._device, self._pool._pool)
+
+
+def _record_memory_history(enabled="all", *args, **kwargs):
+    pass
+
+
+def _snapshot(device=None):
+    return memory_snapshot()
+
+
+def _dump_snapshot(filename="dump_snapshot.pickle"):
+    from _host import note
+    note("a snapshot is not written here: --record keeps the whole run")

@@ -1,0 +1,474 @@
+"""`torch.nn.functional`."""
+
+import math
+
+import torch
+from _torch import operator as _operator
+
+
+def _need(name):
+    made = _operator(name)
+    if made is not None:
+        return made
+
+    def missing(*args, **kwargs):
+        raise NotImplementedError(f"the operator {name} is not modeled here")
+    return missing
+
+
+_REDUCTIONS = {"none": 0, "mean": 1, "sum": 2, "batchmean": 2, "elementwise_mean": 1}
+
+
+def _reduction(name):
+    if name not in _REDUCTIONS:
+        raise ValueError(f"{name} is not a valid value for reduction")
+    return _REDUCTIONS[name]
+
+
+def _pair(value, count=2):
+    return list(value) if isinstance(value, (tuple, list)) else [value] * count
+
+
+linear, bilinear = _need("linear"), _need("bilinear")
+conv1d, conv2d, conv3d = _need("conv1d"), _need("conv2d"), _need("conv3d")
+conv_transpose1d, conv_transpose2d, conv_transpose3d = _need("conv_transpose1d"), _need("conv_transpose2d"), _need("conv_transpose3d")
+scaled_dot_product_attention = _need("scaled_dot_product_attention")
+logsigmoid, pixel_shuffle, pixel_unshuffle = _need("log_sigmoid"), _need("pixel_shuffle"), _need("pixel_unshuffle")
+cosine_similarity, pairwise_distance = _need("cosine_similarity"), _need("pairwise_distance")
+_embedding, _layer_norm, _group_norm, _rms_norm, _batch_norm = map(_need, ("embedding", "layer_norm", "group_norm", "rms_norm", "batch_norm"))
+_softmax, _log_softmax = _need("softmax"), _need("log_softmax")
+_dropout, _dropout_, _feature_dropout, _feature_dropout_ = map(_need, ("dropout", "dropout_", "feature_dropout", "feature_dropout_"))
+_alpha_dropout = _need("alpha_dropout")
+
+
+def _activation(name, inplace_name=None):
+    out_of_place, in_place = _need(name), _need(inplace_name or name + "_")
+
+    def function(input, inplace=False):
+        return in_place(input) if inplace else out_of_place(input)
+    function.__name__ = name
+    return function
+
+
+relu, selu, silu, mish, relu6, hardsigmoid, hardswish = map(_activation, ("relu", "selu", "silu", "mish", "relu6", "hardsigmoid", "hardswish"))
+tanh, sigmoid = _need("tanh"), _need("sigmoid")
+_leaky_relu, _leaky_relu_, _elu, _elu_ = _need("leaky_relu"), _need("leaky_relu_"), _need("elu"), _need("elu_")
+_hardtanh, _hardtanh_, _threshold, _threshold_ = _need("hardtanh"), _need("hardtanh_"), _need("threshold"), _need("threshold_")
+_gelu, _softplus, _glu, _prelu, _softshrink, _hardshrink, _celu, _rrelu = map(
+    _need, ("gelu", "softplus", "glu", "prelu", "softshrink", "hardshrink", "celu", "rrelu"))
+relu_ = _need("relu_")
+
+
+def gelu(input, approximate="none"):
+    return _gelu(input, approximate=approximate)
+
+
+def leaky_relu(input, negative_slope=0.01, inplace=False):
+    return _leaky_relu_(input, negative_slope) if inplace else _leaky_relu(input, negative_slope)
+
+
+def elu(input, alpha=1.0, inplace=False):
+    return _elu_(input, alpha) if inplace else _elu(input, alpha)
+
+
+def celu(input, alpha=1.0, inplace=False):
+    return _celu(input, alpha)
+
+
+def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
+    return _hardtanh_(input, min_val, max_val) if inplace else _hardtanh(input, min_val, max_val)
+
+
+def threshold(input, threshold, value, inplace=False):
+    return _threshold_(input, threshold, value) if inplace else _threshold(input, threshold, value)
+
+
+def softplus(input, beta=1.0, threshold=20.0):
+    return _softplus(input, beta, threshold)
+
+
+def glu(input, dim=-1):
+    return _glu(input, dim)
+
+
+def prelu(input, weight):
+    return _prelu(input, weight)
+
+
+def softshrink(input, lambd=0.5):
+    return _softshrink(input, lambd)
+
+
+def hardshrink(input, lambd=0.5):
+    return _hardshrink(input, lambd)
+
+
+def tanhshrink(input):
+    return input - input.tanh()
+
+
+def softsign(input):
+    return input / (input.abs() + 1)
+
+
+def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
+    return _rrelu(input, lower, upper, training)
+
+
+def softmax(input, dim=None, _stacklevel=3, dtype=None):
+    if dim is None:
+        dim = 0 if input.dim() in (0, 1, 3) else 1
+    return _softmax(input, dim) if dtype is None else _softmax(input, dim, dtype=dtype)
+
+
+def softmin(input, dim=None, dtype=None):
+    return softmax(-input, dim, dtype=dtype)
+
+
+def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
+    if dim is None:
+        dim = 0 if input.dim() in (0, 1, 3) else 1
+    return _log_softmax(input, dim) if dtype is None else _log_softmax(input, dim, dtype=dtype)
+
+
+def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
+    gumbels = -torch.empty_like(logits, memory_format=torch.contiguous_format).exponential_().log()
+    gumbels = (logits + gumbels) / tau
+    y_soft = gumbels.softmax(dim)
+    if hard:
+        index = y_soft.max(dim, keepdim=True)[1]
+        y_hard = torch.zeros_like(logits, memory_format=torch.contiguous_format).scatter_(dim, index, 1.0)
+        return y_hard - y_soft.detach() + y_soft
+    return y_soft
+
+
+def dropout(input, p=0.5, training=True, inplace=False):
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    return _dropout_(input, p, training) if inplace else _dropout(input, p, training)
+
+
+def dropout1d(input, p=0.5, training=True, inplace=False):
+    return _feature_dropout_(input, p, training) if inplace else _feature_dropout(input, p, training)
+
+
+dropout2d = dropout3d = dropout1d
+
+
+def alpha_dropout(input, p=0.5, training=False, inplace=False):
+    return _alpha_dropout(input, p, training)
+
+
+def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
+    if padding_idx is None:
+        padding_idx = -1
+    elif padding_idx < 0:
+        padding_idx = weight.size(0) + padding_idx
+    return _embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
+
+
+def one_hot(tensor, num_classes=-1):
+    return _need("one_hot")(tensor, num_classes)
+
+
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05):
+    return _layer_norm(input, list(normalized_shape), weight, bias, eps)
+
+
+def rms_norm(input, normalized_shape, weight=None, eps=None):
+    return _rms_norm(input, list(normalized_shape), weight, eps)
+
+
+def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05):
+    return _group_norm(input, num_groups, weight, bias, eps)
+
+
+def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05):
+    if training:
+        count = input.numel() // input.size(1) if input.size(1) else 0
+        if count == 1:
+            raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.size()}")
+    return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, torch.backends.cudnn.enabled)
+
+
+def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-05):
+    return _need("instance_norm")(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, torch.backends.cudnn.enabled)
+
+
+def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
+    raise NotImplementedError("local_response_norm is not modeled here; leave the normalization out or use batch_norm")
+
+
+def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
+    denom = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
+    return input / denom
+
+
+def _pool(name):
+    function = _need(name)
+    return function
+
+
+_max_pool1d, _max_pool2d, _max_pool3d = _need("max_pool1d"), _need("max_pool2d"), _need("max_pool3d")
+avg_pool1d, avg_pool2d, avg_pool3d = _need("avg_pool1d"), _need("avg_pool2d"), _need("avg_pool3d")
+_adaptive_max_pool2d = _need("adaptive_max_pool2d")
+
+
+def _max_pool(function, with_indices):
+    def pool(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+        stride = [] if stride is None else stride
+        if return_indices:
+            return _need(with_indices)(input, kernel_size, stride, padding, dilation, ceil_mode)
+        return function(input, kernel_size, stride, padding, dilation, ceil_mode)
+    return pool
+
+
+max_pool1d = _max_pool(_max_pool1d, "max_pool1d_with_indices")
+max_pool2d = _max_pool(_max_pool2d, "max_pool2d_with_indices")
+max_pool3d = _max_pool(_max_pool3d, "max_pool3d_with_indices")
+
+
+def _sizes(output_size, input, count):
+    sizes = list(output_size) if isinstance(output_size, (tuple, list)) else [output_size] * count
+    return [input.size(i - count) if size is None else size for i, size in enumerate(sizes)]
+
+
+def adaptive_avg_pool1d(input, output_size):
+    return _need("adaptive_avg_pool1d")(input, _sizes(output_size, input, 1))
+
+
+def adaptive_avg_pool2d(input, output_size):
+    return _need("adaptive_avg_pool2d")(input, _sizes(output_size, input, 2))
+
+
+def adaptive_avg_pool3d(input, output_size):
+    return _need("adaptive_avg_pool3d")(input, _sizes(output_size, input, 3))
+
+
+def adaptive_max_pool2d(input, output_size, return_indices=False):
+    found = _adaptive_max_pool2d(input, _sizes(output_size, input, 2))
+    return found if return_indices else found[0]
+
+
+def pad(input, pad, mode="constant", value=None):
+    if mode == "constant":
+        return _need("constant_pad_nd")(input, list(pad), 0 if value is None else value)
+    return _need(f"{mode}_pad{len(pad) // 2}d")(input, list(pad))
+
+
+def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
+    return _need("im2col")(input, _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))
+
+
+def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
+    return _need("col2im")(input, _pair(output_size), _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))
+
+
+def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False):
+    count = input.dim() - 2
+    if size is None:
+        factors = _pair(scale_factor, count)
+        output = [int(math.floor(float(input.size(i + 2)) * float(factor))) for i, factor in enumerate(factors)]
+    else:
+        factors, output = [None] * count, _pair(size, count)
+    if mode in ("nearest", "nearest-exact"):
+        return _need(f"upsample_nearest{count}d")(input, output, *factors)
+    name = {"linear": "upsample_linear1d", "bilinear": "upsample_bilinear2d", "bicubic": "upsample_bicubic2d",
+            "trilinear": "upsample_trilinear3d"}.get(mode)
+    if name is None:
+        return {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}[count](input, output)
+    return _need(name)(input, output, bool(align_corners), *factors)
+
+
+upsample = interpolate
+
+
+def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
+    return _need("grid_sampler")(input, grid, 0, 0, bool(align_corners))
+
+
+# --- losses
+
+_cross_entropy, _nll_loss = _need("cross_entropy_loss"), _need("nll_loss_nd")
+_mse_loss, _l1_loss, _smooth_l1_loss, _huber_loss = map(_need, ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"))
+_bce, _bce_with_logits, _kl_div = map(_need, ("binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div"))
+
+
+def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0):
+    return _cross_entropy(input, target, weight, _reduction(reduction), ignore_index, label_smoothing)
+
+
+def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
+    return _nll_loss(input, target, weight, _reduction(reduction), ignore_index)
+
+
+def _same_size(input, target):
+    return (input, target) if input.shape == target.shape else torch.broadcast_tensors(input, target)
+
+
+def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    expanded_input, expanded_target = _same_size(input, target)
+    return _mse_loss(expanded_input, expanded_target, _reduction(reduction))
+
+
+def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    expanded_input, expanded_target = _same_size(input, target)
+    return _l1_loss(expanded_input, expanded_target, _reduction(reduction))
+
+
+def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
+    expanded_input, expanded_target = _same_size(input, target)
+    if beta == 0.0:
+        return _l1_loss(expanded_input, expanded_target, _reduction(reduction))
+    return _smooth_l1_loss(expanded_input, expanded_target, _reduction(reduction), beta)
+
+
+def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
+    expanded_input, expanded_target = _same_size(input, target)
+    return _huber_loss(expanded_input, expanded_target, _reduction(reduction), delta)
+
+
+def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    if target.size() != input.size():
+        raise ValueError(f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is deprecated. "
+                         "Please ensure they have the same size.")
+    return _bce(input, target, weight, _reduction(reduction))
+
+
+def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None):
+    if target.size() != input.size():
+        raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
+    return _bce_with_logits(input, target, weight, pos_weight, _reduction(reduction))
+
+
+def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
+    reduced = _kl_div(input, target, _reduction(reduction), log_target=log_target)
+    if reduction == "batchmean" and input.size()[0] != 0:
+        reduced = reduced / input.size()[0]
+    return reduced
+
+
+def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+    return _need("cosine_embedding_loss")(input1, input2, target, margin, _reduction(reduction))
+
+
+def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+    return _need("margin_ranking_loss")(input1, input2, target, margin, _reduction(reduction))
+
+
+def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None, reduce=None, reduction="mean"):
+    return _need("triplet_margin_loss")(anchor, positive, negative, margin, p, eps, swap, _reduction(reduction))
+
+
+def ctc_loss(*args, **kwargs):
+    raise NotImplementedError("ctc_loss is not modeled here; use cross_entropy over the frames")
+
+
+# --- attention
+
+def _in_projection_packed(q, k, v, w, b):
+    E = q.size(-1)
+    if k is v:
+        if q is k:
+            proj = linear(q, w, b)
+            proj = proj.unflatten(-1, (3, E)).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
+            return proj[0], proj[1], proj[2]
+        w_q, w_kv = w.split([E, E * 2])
+        b_q, b_kv = (None, None) if b is None else b.split([E, E * 2])
+        q_proj = linear(q, w_q, b_q)
+        kv_proj = linear(k, w_kv, b_kv)
+        kv_proj = kv_proj.unflatten(-1, (2, E)).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
+        return q_proj, kv_proj[0], kv_proj[1]
+    w_q, w_k, w_v = w.chunk(3)
+    b_q, b_k, b_v = (None, None, None) if b is None else b.chunk(3)
+    return linear(q, w_q, b_q), linear(k, w_k, b_k), linear(v, w_v, b_v)
+
+
+def _canonical_mask(mask, target_type):
+    if mask is not None and not mask.dtype.is_floating_point:
+        mask = torch.zeros_like(mask, dtype=target_type).masked_fill_(mask, float("-inf"))
+    return mask
+
+
+def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v, add_zero_attn,
+                                 dropout_p, out_proj_weight, out_proj_bias, training=True, key_padding_mask=None, need_weights=True,
+                                 attn_mask=None, use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None, v_proj_weight=None,
+                                 static_k=None, static_v=None, average_attn_weights=True, is_causal=False):
+    is_batched = query.dim() == 3
+    if not is_batched:
+        query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
+        if key_padding_mask is not None:
+            key_padding_mask = key_padding_mask.unsqueeze(0)
+    tgt_len, bsz, embed_dim = query.shape
+    src_len, _, _ = key.shape
+    key_padding_mask = _canonical_mask(key_padding_mask, query.dtype)
+    if is_causal and key_padding_mask is None and not need_weights:
+        attn_mask = None
+    else:
+        attn_mask = _canonical_mask(attn_mask, query.dtype)
+        if key_padding_mask is not None:
+            is_causal = False
+    head_dim = embed_dim // num_heads
+    if head_dim * num_heads != embed_dim:
+        raise AssertionError(f"embed_dim {embed_dim} not divisible by num_heads {num_heads}")
+    if not use_separate_proj_weight:
+        q, k, v = _in_projection_packed(query, key, value, in_proj_weight, in_proj_bias)
+    else:
+        b_q, b_k, b_v = (None, None, None) if in_proj_bias is None else in_proj_bias.chunk(3)
+        q, k, v = linear(query, q_proj_weight, b_q), linear(key, k_proj_weight, b_k), linear(value, v_proj_weight, b_v)
+    if attn_mask is not None and attn_mask.dim() == 2:
+        attn_mask = attn_mask.unsqueeze(0)
+    q = q.view(tgt_len, bsz * num_heads, head_dim).transpose(0, 1)
+    k = k.view(k.shape[0], bsz * num_heads, head_dim).transpose(0, 1)
+    v = v.view(v.shape[0], bsz * num_heads, head_dim).transpose(0, 1)
+    src_len = k.size(1)
+    if key_padding_mask is not None:
+        key_padding_mask = key_padding_mask.view(bsz, 1, 1, src_len).expand(-1, num_heads, -1, -1).reshape(bsz * num_heads, 1, src_len)
+        attn_mask = key_padding_mask if attn_mask is None else attn_mask + key_padding_mask
+    if not training:
+        dropout_p = 0.0
+    if need_weights:
+        _B, _Nt, E = q.shape
+        q_scaled = q * math.sqrt(1.0 / float(E))
+        if attn_mask is not None:
+            attn_output_weights = torch.baddbmm(attn_mask, q_scaled, k.transpose(-2, -1))
+        else:
+            attn_output_weights = torch.bmm(q_scaled, k.transpose(-2, -1))
+        attn_output_weights = softmax(attn_output_weights, dim=-1)
+        if dropout_p > 0.0:
+            attn_output_weights = dropout(attn_output_weights, p=dropout_p)
+        attn_output = torch.bmm(attn_output_weights, v)
+        attn_output = attn_output.transpose(0, 1).contiguous().view(tgt_len * bsz, embed_dim)
+        attn_output = linear(attn_output, out_proj_weight, out_proj_bias)
+        attn_output = attn_output.view(tgt_len, bsz, attn_output.size(1))
+        attn_output_weights = attn_output_weights.view(bsz, num_heads, tgt_len, src_len)
+        if average_attn_weights:
+            attn_output_weights = attn_output_weights.mean(dim=1)
+        if not is_batched:
+            attn_output, attn_output_weights = attn_output.squeeze(1), attn_output_weights.squeeze(0)
+        return attn_output, attn_output_weights
+    if attn_mask is not None:
+        if attn_mask.size(0) == 1 and attn_mask.dim() == 3:
+            attn_mask = attn_mask.unsqueeze(0)
+        else:
+            attn_mask = attn_mask.view(bsz, num_heads, -1, src_len)
+    q = q.view(bsz, num_heads, tgt_len, head_dim)
+    k = k.view(bsz, num_heads, src_len, head_dim)
+    v = v.view(bsz, num_heads, src_len, head_dim)
+    attn_output = scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal)
+    attn_output = attn_output.permute(2, 0, 1, 3).contiguous().view(bsz * tgt_len, embed_dim)
+    attn_output = linear(attn_output, out_proj_weight, out_proj_bias)
+    attn_output = attn_output.view(tgt_len, bsz, attn_output.size(1))
+    if not is_batched:
+        attn_output = attn_output.squeeze(1)
+    return attn_output, None
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    made = _operator(name)
+    if made is None:
+        from torch import _names
+        _names.refuse("torch.nn.functional", name)
+    return made

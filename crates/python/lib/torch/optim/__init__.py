@@ -1,0 +1,14 @@
+"""`torch.optim`."""
+
+from torch.optim.optimizer import Optimizer
+from torch.optim.algorithms import SGD, Adam, AdamW, RMSprop, Adagrad, Adadelta, NAdam, RAdam, Adamax
+from torch.optim import lr_scheduler, optimizer
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    from torch import _names
+    if name in ("LBFGS", "SparseAdam", "Rprop", "ASGD", "Adafactor", "Muon"):
+        raise NotImplementedError(f"torch.optim.{name} is not modeled here; use SGD, Adam, AdamW, RMSprop, Adagrad, Adadelta, NAdam, RAdam or Adamax")
+    _names.refuse("torch.optim", name)

@@ -1,0 +1,549 @@
+"""The optimizers: PyTorch's steps in PyTorch's order, over lists of tensors at once on a GPU, one by one on the host."""
+
+import math
+
+import torch
+from torch.optim.optimizer import Optimizer, group_by_device_and_dtype, required
+
+
+def _check(condition, text):
+    if not condition:
+        raise ValueError(text)
+
+
+def _use_foreach(params, foreach, differentiable=False):
+    if foreach is not None:
+        return foreach
+    return not differentiable and all(p.is_cuda and type(p) in (torch.Tensor, torch.nn.Parameter) for p in params)
+
+
+def _run_closure(closure):
+    if closure is None:
+        return None
+    with torch.enable_grad():
+        return closure()
+
+
+def _state_of(tensor):
+    tensor._set_category("optimizer_state")
+    return tensor
+
+
+def _add_one(state_steps):
+    if state_steps[0].is_cpu:
+        torch._foreach_add_(state_steps, torch.tensor(1.0, device="cpu"), alpha=1.0)
+    else:
+        torch._foreach_add_(state_steps, 1)
+
+
+def _number(step):
+    return step.item() if isinstance(step, torch.Tensor) else step
+
+
+class SGD(Optimizer):
+    def __init__(self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False, foreach=None,
+                 differentiable=False, fused=None):
+        _check(isinstance(lr, torch.Tensor) or lr >= 0.0, f"Invalid learning rate: {lr}")
+        _check(momentum >= 0.0, f"Invalid momentum value: {momentum}")
+        _check(weight_decay >= 0.0, f"Invalid weight_decay value: {weight_decay}")
+        _check(not nesterov or (momentum > 0 and dampening == 0), "Nesterov momentum requires a momentum and zero dampening")
+        super().__init__(params, dict(lr=lr, momentum=momentum, dampening=dampening, weight_decay=weight_decay, nesterov=nesterov,
+                                      maximize=maximize, foreach=foreach, differentiable=differentiable, fused=fused))
+
+    def step(self, closure=None):
+        loss = _run_closure(closure)
+        for group in self.param_groups:
+            params, grads, momentum_buffer_list = [], [], []
+            for p in group["params"]:
+                if p.grad is not None:
+                    params.append(p)
+                    grads.append(p.grad)
+                    if group["momentum"] != 0:
+                        momentum_buffer_list.append(self.state[p].get("momentum_buffer"))
+            function = _fused_sgd if group["fused"] else _multi_tensor_sgd if _use_foreach(params, group["foreach"]) else _single_tensor_sgd
+            function(params, grads, momentum_buffer_list, group)
+            if group["momentum"] != 0:
+                for p, momentum_buffer in zip(params, momentum_buffer_list):
+                    self.state[p]["momentum_buffer"] = momentum_buffer
+        return loss
+
+
+def _single_tensor_sgd(params, grads, momentum_buffer_list, group):
+    for i, param in enumerate(params):
+        grad = grads[i] if not group["maximize"] else -grads[i]
+        if group["weight_decay"] != 0:
+            grad = grad.add(param, alpha=group["weight_decay"])
+        if group["momentum"] != 0:
+            buf = momentum_buffer_list[i]
+            if buf is None:
+                buf = _state_of(grad.detach().clone())
+                momentum_buffer_list[i] = buf
+            else:
+                buf.mul_(group["momentum"]).add_(grad, alpha=1 - group["dampening"])
+            if group["nesterov"]:
+                grad = grad.add(buf, alpha=group["momentum"])
+            else:
+                grad = buf
+        param.add_(grad, alpha=-group["lr"])
+
+
+def _multi_tensor_sgd(params, grads, momentum_buffer_list, group):
+    if len(params) == 0:
+        return
+    momentum, weight_decay = group["momentum"], group["weight_decay"]
+    positions = list(range(len(params)))
+    for device_params, device_grads, device_buffers, indices in group_by_device_and_dtype([params, grads, momentum_buffer_list, positions]):
+        if group["maximize"]:
+            device_grads = torch._foreach_neg(device_grads)
+        if weight_decay != 0:
+            if group["maximize"]:
+                torch._foreach_add_(device_grads, device_params, alpha=weight_decay)
+            else:
+                device_grads = torch._foreach_add(device_grads, device_params, alpha=weight_decay)
+        if momentum != 0:
+            bufs = []
+            all_states_with_momentum_buffer = True
+            for i in range(len(device_buffers)):
+                if device_buffers[i] is None:
+                    all_states_with_momentum_buffer = False
+                    break
+                bufs.append(device_buffers[i])
+            if all_states_with_momentum_buffer:
+                torch._foreach_mul_(bufs, momentum)
+                torch._foreach_add_(bufs, device_grads, alpha=1 - group["dampening"])
+            else:
+                bufs = []
+                for i in range(len(device_buffers)):
+                    if device_buffers[i] is None:
+                        buf = device_buffers[i] = momentum_buffer_list[indices[i]] = _state_of(device_grads[i].detach().clone())
+                    else:
+                        buf = device_buffers[i]
+                        buf.mul_(momentum).add_(device_grads[i], alpha=1 - group["dampening"])
+                    bufs.append(buf)
+            if group["nesterov"]:
+                torch._foreach_add_(device_grads, bufs, alpha=momentum)
+            else:
+                device_grads = bufs
+        torch._foreach_add_(device_params, device_grads, alpha=-group["lr"])
+
+
+def _fused_sgd(params, grads, momentum_buffer_list, group):
+    if not params:
+        return
+    no_buffer = group["momentum"] == 0
+    is_first = not no_buffer and all(buffer is None for buffer in momentum_buffer_list)
+    if is_first:
+        for i, g in enumerate(grads):
+            momentum_buffer_list[i] = _state_of(torch.empty_like(g))
+    torch._fused_sgd_(params, grads, [] if no_buffer else momentum_buffer_list, weight_decay=group["weight_decay"], momentum=group["momentum"],
+                      lr=group["lr"], dampening=group["dampening"], nesterov=group["nesterov"], maximize=group["maximize"], is_first_step=is_first)
+
+
+class Adam(Optimizer):
+    _decoupled = False
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, *, foreach=None, maximize=False,
+                 capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False):
+        _check(isinstance(lr, torch.Tensor) or lr >= 0.0, f"Invalid learning rate: {lr}")
+        _check(eps >= 0.0, f"Invalid epsilon value: {eps}")
+        _check(0.0 <= betas[0] < 1.0, f"Invalid beta parameter at index 0: {betas[0]}")
+        _check(0.0 <= betas[1] < 1.0, f"Invalid beta parameter at index 1: {betas[1]}")
+        _check(weight_decay >= 0.0, f"Invalid weight_decay value: {weight_decay}")
+        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, amsgrad=amsgrad, maximize=maximize,
+                                      foreach=foreach, capturable=capturable, differentiable=differentiable, fused=fused,
+                                      decoupled_weight_decay=decoupled_weight_decay or self._decoupled))
+
+    def _init_group(self, group, params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps):
+        for p in group["params"]:
+            if p.grad is not None:
+                params.append(p)
+                grads.append(p.grad)
+                state = self.state[p]
+                if len(state) == 0:
+                    state["step"] = (torch.zeros((), dtype=torch.float32, device=p.device) if group["capturable"] or group["fused"]
+                                     else torch.tensor(0.0, dtype=torch.float32, device="cpu"))
+                    state["exp_avg"] = _state_of(torch.zeros_like(p, memory_format=torch.preserve_format))
+                    state["exp_avg_sq"] = _state_of(torch.zeros_like(p, memory_format=torch.preserve_format))
+                    if group["amsgrad"]:
+                        state["max_exp_avg_sq"] = _state_of(torch.zeros_like(p, memory_format=torch.preserve_format))
+                exp_avgs.append(state["exp_avg"])
+                exp_avg_sqs.append(state["exp_avg_sq"])
+                if group["amsgrad"]:
+                    max_exp_avg_sqs.append(state["max_exp_avg_sq"])
+                state_steps.append(state["step"])
+
+    def step(self, closure=None):
+        loss = _run_closure(closure)
+        for group in self.param_groups:
+            params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps = [], [], [], [], [], []
+            self._init_group(group, params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps)
+            function = _fused_adam if group["fused"] else _multi_tensor_adam if _use_foreach(params, group["foreach"]) else _single_tensor_adam
+            function(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, group)
+        return loss
+
+
+class AdamW(Adam):
+    _decoupled = True
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, *, maximize=False, foreach=None,
+                 capturable=False, differentiable=False, fused=None):
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize, capturable=capturable,
+                         differentiable=differentiable, fused=fused)
+
+
+def _single_tensor_adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, group):
+    beta1, beta2 = group["betas"]
+    lr, eps, weight_decay = group["lr"], group["eps"], group["weight_decay"]
+    for i, param in enumerate(params):
+        grad = grads[i] if not group["maximize"] else -grads[i]
+        exp_avg, exp_avg_sq, step_t = exp_avgs[i], exp_avg_sqs[i], state_steps[i]
+        step_t += 1
+        if weight_decay != 0:
+            if group["decoupled_weight_decay"]:
+                param.mul_(1 - lr * weight_decay)
+            else:
+                grad = grad.add(param, alpha=weight_decay)
+        exp_avg.lerp_(grad, 1 - beta1)
+        exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        step = _number(step_t)
+        bias_correction1 = 1 - beta1 ** step
+        bias_correction2 = 1 - beta2 ** step
+        step_size = lr / bias_correction1
+        bias_correction2_sqrt = bias_correction2 ** 0.5
+        if group["amsgrad"]:
+            torch.maximum(max_exp_avg_sqs[i], exp_avg_sq, out=max_exp_avg_sqs[i])
+            denom = (max_exp_avg_sqs[i].sqrt() / bias_correction2_sqrt).add_(eps)
+        else:
+            denom = (exp_avg_sq.sqrt() / bias_correction2_sqrt).add_(eps)
+        param.addcdiv_(exp_avg, denom, value=-step_size)
+
+
+def _multi_tensor_adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, group):
+    if len(params) == 0:
+        return
+    beta1, beta2 = group["betas"]
+    lr, eps, weight_decay, amsgrad = group["lr"], group["eps"], group["weight_decay"], group["amsgrad"]
+    for device_params, device_grads, device_exp_avgs, device_exp_avg_sqs, device_max_exp_avg_sqs, device_state_steps in group_by_device_and_dtype(
+            [params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps]):
+        if group["maximize"]:
+            device_grads = torch._foreach_neg(device_grads)
+        _add_one(device_state_steps)
+        if weight_decay != 0:
+            if group["decoupled_weight_decay"]:
+                torch._foreach_mul_(device_params, 1 - lr * weight_decay)
+            elif group["maximize"]:
+                torch._foreach_add_(device_grads, device_params, alpha=weight_decay)
+            else:
+                device_grads = torch._foreach_add(device_grads, device_params, alpha=weight_decay)
+        torch._foreach_lerp_(device_exp_avgs, device_grads, 1 - beta1)
+        torch._foreach_mul_(device_exp_avg_sqs, beta2)
+        torch._foreach_addcmul_(device_exp_avg_sqs, device_grads, device_grads, 1 - beta2)
+        del device_grads
+        if group["capturable"]:
+            bias_correction1 = torch._foreach_pow(beta1, device_state_steps)
+            bias_correction2 = torch._foreach_pow(beta2, device_state_steps)
+            torch._foreach_sub_(bias_correction1, 1)
+            torch._foreach_sub_(bias_correction2, 1)
+            torch._foreach_neg_(bias_correction2)
+            torch._foreach_div_(bias_correction1, lr)
+            torch._foreach_reciprocal_(bias_correction1)
+            torch._foreach_sqrt_(bias_correction2)
+            step_size = bias_correction1
+            bias_correction2_sqrt = bias_correction2
+            if amsgrad:
+                torch._foreach_maximum_(device_max_exp_avg_sqs, device_exp_avg_sqs)
+                exp_avg_sq_sqrt = torch._foreach_sqrt(device_max_exp_avg_sqs)
+            else:
+                exp_avg_sq_sqrt = torch._foreach_sqrt(device_exp_avg_sqs)
+            torch._foreach_div_(exp_avg_sq_sqrt, bias_correction2_sqrt)
+            torch._foreach_add_(exp_avg_sq_sqrt, eps)
+            torch._foreach_div_(exp_avg_sq_sqrt, step_size)
+            torch._foreach_addcdiv_(device_params, device_exp_avgs, exp_avg_sq_sqrt)
+        else:
+            bias_correction1 = [1 - beta1 ** _number(step) for step in device_state_steps]
+            bias_correction2 = [1 - beta2 ** _number(step) for step in device_state_steps]
+            step_size = [(lr / bc) * -1 for bc in bias_correction1]
+            bias_correction2_sqrt = [bc ** 0.5 for bc in bias_correction2]
+            if amsgrad:
+                torch._foreach_maximum_(device_max_exp_avg_sqs, device_exp_avg_sqs)
+                exp_avg_sq_sqrt = torch._foreach_sqrt(device_max_exp_avg_sqs)
+            else:
+                exp_avg_sq_sqrt = torch._foreach_sqrt(device_exp_avg_sqs)
+            torch._foreach_div_(exp_avg_sq_sqrt, bias_correction2_sqrt)
+            torch._foreach_add_(exp_avg_sq_sqrt, eps)
+            torch._foreach_addcdiv_(device_params, device_exp_avgs, exp_avg_sq_sqrt, step_size)
+
+
+def _fused_adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, group):
+    if not params:
+        return
+    beta1, beta2 = group["betas"]
+    for device_params, device_grads, device_exp_avgs, device_exp_avg_sqs, device_max, device_steps in group_by_device_and_dtype(
+            [params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps]):
+        torch._foreach_add_(device_steps, 1)
+        function = torch._fused_adamw_ if group["decoupled_weight_decay"] else torch._fused_adam_
+        function(device_params, device_grads, device_exp_avgs, device_exp_avg_sqs, device_max, device_steps, lr=group["lr"], beta1=beta1,
+                 beta2=beta2, weight_decay=group["weight_decay"], eps=group["eps"], amsgrad=group["amsgrad"], maximize=group["maximize"])
+
+
+class RMSprop(Optimizer):
+    def __init__(self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=False, capturable=False, foreach=None,
+                 maximize=False, differentiable=False):
+        super().__init__(params, dict(lr=lr, momentum=momentum, alpha=alpha, eps=eps, centered=centered, weight_decay=weight_decay,
+                                      capturable=capturable, foreach=foreach, maximize=maximize, differentiable=differentiable))
+
+    def step(self, closure=None):
+        loss = _run_closure(closure)
+        for group in self.param_groups:
+            params, grads, square_avgs, grad_avgs, momentum_buffer_list, state_steps = [], [], [], [], [], []
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                params.append(p)
+                grads.append(p.grad)
+                state = self.state[p]
+                if len(state) == 0:
+                    state["step"] = torch.zeros((), dtype=torch.float32)
+                    state["square_avg"] = _state_of(torch.zeros_like(p, memory_format=torch.preserve_format))
+                    if group["momentum"] > 0:
+                        state["momentum_buffer"] = _state_of(torch.zeros_like(p, memory_format=torch.preserve_format))
+                    if group["centered"]:
+                        state["grad_avg"] = _state_of(torch.zeros_like(p, memory_format=torch.preserve_format))
+                square_avgs.append(state["square_avg"])
+                state_steps.append(state["step"])
+                if group["momentum"] > 0:
+                    momentum_buffer_list.append(state["momentum_buffer"])
+                if group["centered"]:
+                    grad_avgs.append(state["grad_avg"])
+            function = _multi_tensor_rmsprop if _use_foreach(params, group["foreach"]) else _single_tensor_rmsprop
+            function(params, grads, square_avgs, grad_avgs, momentum_buffer_list, state_steps, group)
+        return loss
+
+
+def _single_tensor_rmsprop(params, grads, square_avgs, grad_avgs, momentum_buffer_list, state_steps, group):
+    lr, alpha, eps = group["lr"], group["alpha"], group["eps"]
+    for i, param in enumerate(params):
+        step = state_steps[i]
+        grad = grads[i] if not group["maximize"] else -grads[i]
+        square_avg = square_avgs[i]
+        step += 1
+        if group["weight_decay"] != 0:
+            grad = grad.add(param, alpha=group["weight_decay"])
+        square_avg.mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
+        if group["centered"]:
+            grad_avg = grad_avgs[i]
+            grad_avg.lerp_(grad, 1 - alpha)
+            avg = square_avg.addcmul(grad_avg, grad_avg, value=-1).sqrt_()
+        else:
+            avg = square_avg.sqrt()
+        avg = avg.add_(eps)
+        if group["momentum"] > 0:
+            buf = momentum_buffer_list[i]
+            buf.mul_(group["momentum"]).addcdiv_(grad, avg)
+            param.add_(buf, alpha=-lr)
+        else:
+            param.addcdiv_(grad, avg, value=-lr)
+
+
+def _multi_tensor_rmsprop(params, grads, square_avgs, grad_avgs, momentum_buffer_list, state_steps, group):
+    if len(params) == 0:
+        return
+    lr, alpha, eps = group["lr"], group["alpha"], group["eps"]
+    for (grouped_params, grouped_grads, grouped_square_avgs, grouped_grad_avgs, grouped_momentum_buffer_list,
+         grouped_state_steps) in group_by_device_and_dtype([params, grads, square_avgs, grad_avgs, momentum_buffer_list, state_steps]):
+        if group["maximize"]:
+            grouped_grads = torch._foreach_neg(grouped_grads)
+        _add_one(grouped_state_steps)
+        if group["weight_decay"] != 0:
+            if group["maximize"]:
+                torch._foreach_add_(grouped_grads, grouped_params, alpha=group["weight_decay"])
+            else:
+                grouped_grads = torch._foreach_add(grouped_grads, grouped_params, alpha=group["weight_decay"])
+        torch._foreach_mul_(grouped_square_avgs, alpha)
+        torch._foreach_addcmul_(grouped_square_avgs, grouped_grads, grouped_grads, value=1 - alpha)
+        if group["centered"]:
+            torch._foreach_lerp_(grouped_grad_avgs, grouped_grads, 1 - alpha)
+            avg = torch._foreach_addcmul(grouped_square_avgs, grouped_grad_avgs, grouped_grad_avgs, value=-1)
+            torch._foreach_sqrt_(avg)
+            torch._foreach_add_(avg, eps)
+        else:
+            avg = torch._foreach_sqrt(grouped_square_avgs)
+            torch._foreach_add_(avg, eps)
+        if group["momentum"] > 0:
+            torch._foreach_mul_(grouped_momentum_buffer_list, group["momentum"])
+            torch._foreach_addcdiv_(grouped_momentum_buffer_list, grouped_grads, avg)
+            torch._foreach_add_(grouped_params, grouped_momentum_buffer_list, alpha=-lr)
+        else:
+            torch._foreach_addcdiv_(grouped_params, grouped_grads, avg, value=-lr)
+
+
+class Adagrad(Optimizer):
+    def __init__(self, params, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10, foreach=None, *, maximize=False,
+                 differentiable=False, fused=None):
+        super().__init__(params, dict(lr=lr, lr_decay=lr_decay, eps=eps, weight_decay=weight_decay,
+                                      initial_accumulator_value=initial_accumulator_value, foreach=foreach, maximize=maximize,
+                                      differentiable=differentiable, fused=fused))
+        for group in self.param_groups:
+            for p in group["params"]:
+                state = self.state[p]
+                state["step"] = torch.tensor(0.0, dtype=torch.float32)
+                state["sum"] = _state_of(torch.full_like(p, initial_accumulator_value, memory_format=torch.preserve_format))
+
+    def step(self, closure=None):
+        loss = _run_closure(closure)
+        for group in self.param_groups:
+            params, grads, state_sums, state_steps = [], [], [], []
+            for p in group["params"]:
+                if p.grad is not None:
+                    params.append(p)
+                    grads.append(p.grad)
+                    state = self.state[p]
+                    state_sums.append(state["sum"])
+                    state_steps.append(state["step"])
+            function = _multi_tensor_adagrad if _use_foreach(params, group["foreach"]) else _single_tensor_adagrad
+            function(params, grads, state_sums, state_steps, group)
+        return loss
+
+
+def _single_tensor_adagrad(params, grads, state_sums, state_steps, group):
+    for param, grad, state_sum, step_t in zip(params, grads, state_sums, state_steps):
+        step_t += 1
+        step = _number(step_t)
+        grad = grad if not group["maximize"] else -grad
+        if group["weight_decay"] != 0:
+            grad = grad.add(param, alpha=group["weight_decay"])
+        clr = group["lr"] / (1 + (step - 1) * group["lr_decay"])
+        state_sum.addcmul_(grad, grad, value=1)
+        std = state_sum.sqrt().add_(group["eps"])
+        param.addcdiv_(grad, std, value=-clr)
+
+
+def _multi_tensor_adagrad(params, grads, state_sums, state_steps, group):
+    if len(params) == 0:
+        return
+    weight_decay, maximize = group["weight_decay"], group["maximize"]
+    for device_params, device_grads, device_state_sums, device_state_steps in group_by_device_and_dtype([params, grads, state_sums, state_steps]):
+        if maximize:
+            device_grads = torch._foreach_neg(device_grads)
+        _add_one(device_state_steps)
+        if weight_decay != 0:
+            if maximize:
+                torch._foreach_add_(device_grads, device_params, alpha=weight_decay)
+            else:
+                device_grads = torch._foreach_add(device_grads, device_params, alpha=weight_decay)
+        minus_clr = [-group["lr"] / (1 + (_number(step) - 1) * group["lr_decay"]) for step in device_state_steps]
+        torch._foreach_addcmul_(device_state_sums, device_grads, device_grads, value=1)
+        std = torch._foreach_sqrt(device_state_sums)
+        torch._foreach_add_(std, group["eps"])
+        if weight_decay != 0 or maximize:
+            torch._foreach_mul_(device_grads, minus_clr)
+            numerator = device_grads
+        else:
+            numerator = torch._foreach_mul(device_grads, minus_clr)
+        torch._foreach_addcdiv_(device_params, numerator, std)
+
+
+class Adadelta(Optimizer):
+    def __init__(self, params, lr=1.0, rho=0.9, eps=1e-6, weight_decay=0, foreach=None, *, capturable=False, maximize=False, differentiable=False):
+        super().__init__(params, dict(lr=lr, rho=rho, eps=eps, weight_decay=weight_decay, maximize=maximize, capturable=capturable,
+                                      foreach=foreach, differentiable=differentiable))
+
+    def step(self, closure=None):
+        loss = _run_closure(closure)
+        for group in self.param_groups:
+            params, grads, square_avgs, acc_deltas, state_steps = [], [], [], [], []
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                params.append(p)
+                grads.append(p.grad)
+                state = self.state[p]
+                if len(state) == 0:
+                    state["step"] = torch.zeros((), dtype=torch.float32)
+                    state["square_avg"] = _state_of(torch.zeros_like(p, memory_format=torch.preserve_format))
+                    state["acc_delta"] = _state_of(torch.zeros_like(p, memory_format=torch.preserve_format))
+                square_avgs.append(state["square_avg"])
+                acc_deltas.append(state["acc_delta"])
+                state_steps.append(state["step"])
+            function = _multi_tensor_adadelta if _use_foreach(params, group["foreach"]) else _single_tensor_adadelta
+            function(params, grads, square_avgs, acc_deltas, state_steps, group)
+        return loss
+
+
+def _single_tensor_adadelta(params, grads, square_avgs, acc_deltas, state_steps, group):
+    rho, eps = group["rho"], group["eps"]
+    for param, grad, square_avg, acc_delta, step in zip(params, grads, square_avgs, acc_deltas, state_steps):
+        step += 1
+        grad = grad if not group["maximize"] else -grad
+        if group["weight_decay"] != 0:
+            grad = grad.add(param, alpha=group["weight_decay"])
+        square_avg.mul_(rho).addcmul_(grad, grad, value=1 - rho)
+        std = square_avg.add(eps).sqrt_()
+        delta = acc_delta.add(eps).sqrt_()
+        delta.div_(std).mul_(grad)
+        acc_delta.mul_(rho).addcmul_(delta, delta, value=1 - rho)
+        param.add_(delta, alpha=-group["lr"])
+
+
+def _multi_tensor_adadelta(params, grads, square_avgs, acc_deltas, state_steps, group):
+    if len(params) == 0:
+        return
+    lr, rho, eps, weight_decay = group["lr"], group["rho"], group["eps"], group["weight_decay"]
+    for device_params, device_grads, device_square_avgs, device_acc_deltas, device_state_steps in group_by_device_and_dtype(
+            [params, grads, square_avgs, acc_deltas, state_steps]):
+        _add_one(device_state_steps)
+        if group["maximize"]:
+            device_grads = torch._foreach_neg(device_grads)
+        if weight_decay != 0:
+            if group["maximize"]:
+                torch._foreach_add_(device_grads, device_params, alpha=weight_decay)
+            else:
+                device_grads = torch._foreach_add(device_grads, device_params, alpha=weight_decay)
+        torch._foreach_mul_(device_square_avgs, rho)
+        torch._foreach_addcmul_(device_square_avgs, device_grads, device_grads, value=1 - rho)
+        std = torch._foreach_add(device_square_avgs, eps)
+        torch._foreach_sqrt_(std)
+        deltas = torch._foreach_add(device_acc_deltas, eps)
+        torch._foreach_sqrt_(deltas)
+        torch._foreach_div_(deltas, std)
+        torch._foreach_mul_(deltas, device_grads)
+        torch._foreach_mul_(device_acc_deltas, rho)
+        torch._foreach_addcmul_(device_acc_deltas, deltas, deltas, value=1 - rho)
+        torch._foreach_add_(device_params, deltas, alpha=-lr)
+
+
+class _Estimated(Optimizer):
+    """Optimizers whose steps rest on no recording: marked."""
+
+    _states, _temporaries = ("exp_avg", "exp_avg_sq"), 1
+
+    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, **kwargs):
+        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, **kwargs))
+
+    def step(self, closure=None):
+        loss = _run_closure(closure)
+        torch._torch_memory.mark_estimated(type(self).__name__, "the steps of this optimizer rest on no recording")
+        for group in self.param_groups:
+            params = [p for p in group["params"] if p.grad is not None]
+            for p in params:
+                state = self.state[p]
+                if len(state) == 0:
+                    state["step"] = torch.tensor(0.0)
+                    for name in self._states:
+                        state[name] = _state_of(torch.zeros_like(p, memory_format=torch.preserve_format))
+            if params:
+                kept = torch._foreach_sqrt([self.state[p][self._states[-1]] for p in params])
+                del kept
+        return loss
+
+
+class NAdam(_Estimated):
+    pass
+
+
+class RAdam(_Estimated):
+    pass
+
+
+class Adamax(_Estimated):
+    _states = ("exp_avg", "exp_inf")

@@ -1,0 +1,83 @@
+//! What native modules reach outside of the interpreter: where prints go, and how long a program may run.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use rustpython_vm::{PyResult, VirtualMachine};
+
+/// Takes what a program prints, piece by piece.
+pub trait Output {
+    /// A piece of text, in the order of printing.
+    fn print(&mut self, text: &str);
+}
+
+impl Output for String {
+    fn print(&mut self, text: &str) {
+        self.push_str(text);
+    }
+}
+
+impl<F: FnMut(&str)> Output for F {
+    fn print(&mut self, text: &str) {
+        self(text);
+    }
+}
+
+/// A remark of ours about a line of the program, for the reader of its output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// The line, counted from 1; 0 where none ran.
+    pub line: u32,
+    /// The remark.
+    pub text: String,
+}
+
+pub(crate) struct Host {
+    pub(crate) output: Box<dyn Output>,
+    pub(crate) notes: Vec<Note>,
+    /// Seconds of the program's clock: what it slept, and a little for each operator.
+    pub(crate) clock: f64,
+    pub(crate) environment: BTreeMap<String, String>,
+    /// Operators that the program may still call.
+    pub(crate) operators_left: u64,
+}
+
+thread_local! {
+    static HOST: RefCell<Option<Host>> = const { RefCell::new(None) };
+}
+
+/// Runs `action` with the host of the program that runs on this thread.
+pub(crate) fn with<R>(action: impl FnOnce(&mut Host) -> R) -> Option<R> {
+    HOST.with(|host| host.try_borrow_mut().ok()?.as_mut().map(action))
+}
+
+/// Installs a host; returns the one before.
+pub(crate) fn install(host: Option<Host>) -> Option<Host> {
+    HOST.with(|current| current.replace(host))
+}
+
+/// Notes a remark once for each line.
+pub(crate) fn note(line: u32, text: impl Into<String>) {
+    let note = Note { line, text: text.into() };
+    with(|host| {
+        if !host.notes.contains(&note) {
+            host.notes.push(note);
+        }
+    });
+}
+
+/// Counts a call of an operator; the program ends with an error when it has called as many as it may.
+pub(crate) fn count_operator(vm: &VirtualMachine) -> PyResult<()> {
+    let is_left = with(|host| {
+        host.operators_left = host.operators_left.saturating_sub(1);
+        host.clock += 1e-5;
+        host.operators_left > 0
+    });
+    if is_left == Some(false) {
+        return Err(vm.new_exception_msg(
+            vm.ctx.exceptions.system_exit.to_owned(),
+            "blockyard: the program was stopped, since it called as many operators as one run may (see --max-operators)".into(),
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,17 @@
+//! `_torch`: the crate `torch` as native objects; our own Python in `lib/torch` makes the package of them.
+
+mod autograd;
+mod convert;
+mod errors;
+mod memory;
+mod objects;
+mod tensor;
+
+pub(crate) use objects::forget;
+
+use rustpython_vm::builtins::PyModuleDef;
+use rustpython_vm::Context;
+
+pub(crate) fn module_defs(context: &Context) -> [&'static PyModuleDef; 3] {
+    [tensor::module_def(context), memory::module_def(context), autograd::module_def(context)]
+}

@@ -1,0 +1,236 @@
+//! `_torch_memory`: what `torch.cuda` says about memory, devices and streams.
+
+pub(crate) use _torch_memory::module_def;
+
+#[rustpython_vm::pymodule]
+mod _torch_memory {
+    use std::rc::Rc;
+
+    use blockyard_record::{PoolId, StreamId};
+    use blockyard_torch::memory::{CudaDevice, Phase};
+    use blockyard_torch::{TorchError, Value, session};
+    use rustpython_vm::builtins::{PyDictRef, PyStrRef};
+    use rustpython_vm::{PyObjectRef, PyResult, VirtualMachine};
+
+    use super::super::{convert, errors};
+
+    /// The device that an argument names: nothing, a number, a text or a `torch.device`.
+    fn number(vm: &VirtualMachine, device: &PyObjectRef) -> PyResult<u8> {
+        match convert::to_value(vm, device)? {
+            Value::None => Ok(session().current_device()),
+            Value::Device(blockyard_torch::Device::Cuda(index)) => Ok(index),
+            Value::Scalar(scalar) => {
+                let index = scalar.to_i64().and_then(|index| u8::try_from(index).ok());
+                index.ok_or_else(|| vm.new_value_error("Invalid device id"))
+            }
+            Value::Str(text) => match blockyard_torch::Device::parse(&text) {
+                Ok(blockyard_torch::Device::Cuda(index)) => Ok(index),
+                Ok(_other) => Err(vm.new_value_error(format!("Expected a cuda device, but got: {text}"))),
+                Err(error) => Err(errors::to_exception(vm, error)),
+            },
+            _ => Err(vm.new_value_error("Expected a cuda device")),
+        }
+    }
+
+    fn device(vm: &VirtualMachine, argument: &PyObjectRef) -> PyResult<Rc<CudaDevice>> {
+        let index = number(vm, argument)?;
+        session().device(index).cloned().map_err(|error| errors::to_exception(vm, error))
+    }
+
+    fn done<T>(vm: &VirtualMachine, result: Result<T, TorchError>) -> PyResult<T> {
+        result.map_err(|error| errors::to_exception(vm, error))
+    }
+
+    #[pyfunction]
+    fn device_index(argument: PyObjectRef, vm: &VirtualMachine) -> PyResult<u8> {
+        number(vm, &argument)
+    }
+
+    #[pyfunction]
+    fn stats(argument: PyObjectRef, vm: &VirtualMachine) -> PyResult<PyDictRef> {
+        let stats = device(vm, &argument)?.stats();
+        let dict = vm.ctx.new_dict();
+        for (name, value) in blockyard_pytorch::memory_stats(&stats) {
+            dict.set_item(name, vm.ctx.new_int(value).into(), vm)?;
+        }
+        Ok(dict)
+    }
+
+    #[pyfunction]
+    fn host_stats(vm: &VirtualMachine) -> PyResult<PyDictRef> {
+        let dict = vm.ctx.new_dict();
+        for (name, value) in blockyard_pytorch::host_memory_stats(&session().host_stats()) {
+            dict.set_item(name.as_str(), vm.ctx.new_int(value).into(), vm)?;
+        }
+        Ok(dict)
+    }
+
+    #[pyfunction]
+    fn summary(argument: PyObjectRef, abbreviated: bool, vm: &VirtualMachine) -> PyResult<String> {
+        let device = device(vm, &argument)?;
+        Ok(blockyard_pytorch::memory_summary(&device.stats(), u32::from(device.index()), abbreviated))
+    }
+
+    #[pyfunction]
+    fn empty_cache(vm: &VirtualMachine) -> PyResult<()> {
+        let session = session();
+        for index in 0..session.device_count() {
+            let device = done(vm, session.device(index))?;
+            device.synchronize();
+            done(vm, device.empty_cache())?;
+        }
+        Ok(())
+    }
+
+    #[pyfunction]
+    fn synchronize(argument: PyObjectRef, vm: &VirtualMachine) -> PyResult<()> {
+        device(vm, &argument)?.synchronize();
+        Ok(())
+    }
+
+    #[pyfunction]
+    fn set_fraction(fraction: f64, argument: PyObjectRef, vm: &VirtualMachine) -> PyResult<()> {
+        done(vm, device(vm, &argument)?.set_memory_fraction(fraction))
+    }
+
+    #[pyfunction]
+    fn reset_peak(argument: PyObjectRef, vm: &VirtualMachine) -> PyResult<()> {
+        device(vm, &argument)?.reset_peak_stats();
+        Ok(())
+    }
+
+    #[pyfunction]
+    fn reset_accumulated(argument: PyObjectRef, vm: &VirtualMachine) -> PyResult<()> {
+        device(vm, &argument)?.reset_accumulated_stats();
+        Ok(())
+    }
+
+    #[pyfunction]
+    fn device_count() -> u8 {
+        session().device_count()
+    }
+
+    #[pyfunction]
+    fn current_device() -> u8 {
+        session().current_device()
+    }
+
+    #[pyfunction]
+    fn set_device(argument: PyObjectRef, vm: &VirtualMachine) -> PyResult<u8> {
+        let index = number(vm, &argument)?;
+        done(vm, session().set_current_device(index))
+    }
+
+    /// Name, total memory, multiprocessors, threads of each, capability.
+    #[pyfunction]
+    fn properties(argument: PyObjectRef, vm: &VirtualMachine) -> PyResult {
+        device(vm, &argument)?;
+        let session = session();
+        let profile = session.profile();
+        let items = vec![
+            vm.ctx.new_str(profile.name).into(),
+            vm.ctx.new_int(profile.total_memory.get()).into(),
+            vm.ctx.new_int(profile.multiprocessors).into(),
+            vm.ctx.new_int(profile.threads_per_multiprocessor).into(),
+            vm.ctx.new_int(profile.capability.0).into(),
+            vm.ctx.new_int(profile.capability.1).into(),
+        ];
+        Ok(vm.ctx.new_tuple(items).into())
+    }
+
+    #[pyfunction]
+    fn create_stream() -> u64 {
+        session().create_stream().get()
+    }
+
+    #[pyfunction]
+    fn current_stream(argument: PyObjectRef, vm: &VirtualMachine) -> PyResult<u64> {
+        Ok(device(vm, &argument)?.current_stream().get())
+    }
+
+    #[pyfunction]
+    fn set_stream(argument: PyObjectRef, stream: u64, vm: &VirtualMachine) -> PyResult<u64> {
+        Ok(device(vm, &argument)?.set_current_stream(StreamId::new(stream)).get())
+    }
+
+    #[pyfunction]
+    fn synchronize_stream(argument: PyObjectRef, stream: u64, vm: &VirtualMachine) -> PyResult<()> {
+        device(vm, &argument)?.synchronize_stream(StreamId::new(stream));
+        Ok(())
+    }
+
+    #[pyfunction]
+    fn create_pool(argument: PyObjectRef, vm: &VirtualMachine) -> PyResult<u32> {
+        done(vm, device(vm, &argument)?.create_pool()).map(|pool| pool.user)
+    }
+
+    #[pyfunction]
+    fn begin_pool(argument: PyObjectRef, pool: u32, vm: &VirtualMachine) -> PyResult<()> {
+        done(vm, device(vm, &argument)?.begin_pool(PoolId { capture: 0, user: pool }))
+    }
+
+    #[pyfunction]
+    fn end_pool(argument: PyObjectRef, pool: u32, vm: &VirtualMachine) -> PyResult<()> {
+        done(vm, device(vm, &argument)?.end_pool(PoolId { capture: 0, user: pool }))
+    }
+
+    #[pyfunction]
+    fn destroy_pool(argument: PyObjectRef, pool: u32, vm: &VirtualMachine) -> PyResult<()> {
+        done(vm, device(vm, &argument)?.destroy_pool(PoolId { capture: 0, user: pool }))
+    }
+
+    /// Says what of a training step runs; returns what did before.
+    #[pyfunction]
+    fn set_phase(name: PyStrRef) -> &'static str {
+        let phase = match name.to_string_lossy().as_ref() {
+            "optimizer" => Phase::Optimizer,
+            "backward" => Phase::Backward,
+            _ => Phase::Forward,
+        };
+        match session().set_phase(phase) {
+            Phase::Optimizer => "optimizer",
+            Phase::Backward => "backward",
+            Phase::Forward => "forward",
+        }
+    }
+
+    /// Notes a step of the program in the recording.
+    #[pyfunction]
+    fn label(text: PyStrRef) {
+        let session = session();
+        for index in 0..session.device_count() {
+            if let Ok(device) = session.device(index) {
+                device.label(&text.to_string_lossy());
+            }
+        }
+    }
+
+    /// Marks the line that runs: what it gives rests on no record.
+    #[pyfunction]
+    fn mark_estimated(operator: PyStrRef, reason: PyStrRef) {
+        session().mark_estimated(&operator.to_string_lossy(), &reason.to_string_lossy());
+    }
+
+    #[pyfunction]
+    fn set_default_dtype(dtype: PyObjectRef, vm: &VirtualMachine) -> PyResult<()> {
+        if let Value::Dtype(dtype) = convert::to_value(vm, &dtype)? {
+            session().set_default_dtype(dtype);
+        }
+        Ok(())
+    }
+
+    #[pyfunction]
+    fn default_dtype(vm: &VirtualMachine) -> PyObjectRef {
+        convert::dtype_object(vm, session().default_dtype())
+    }
+
+    #[pyfunction]
+    fn set_default_device(device: PyObjectRef, vm: &VirtualMachine) -> PyResult<()> {
+        match convert::to_value(vm, &device)? {
+            Value::Device(device) => session().set_default_device(device),
+            Value::Str(text) => session().set_default_device(done(vm, blockyard_torch::Device::parse(&text))?),
+            _ => session().set_default_device(blockyard_torch::Device::Cpu),
+        };
+        Ok(())
+    }
+}
