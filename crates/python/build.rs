@@ -2,4 +2,5 @@
 
 fn main() {
     println!("cargo::rerun-if-changed=lib");
+    println!("cargo::rerun-if-env-changed=BLOCKYARD_SHOW_LIBRARY");
 }

@@ -1,5 +1,7 @@
 //! The `blockyard` command: `run` operations, `verify` recordings, `play` workloads, open PyTorch's memory snapshots
 //! (`snapshot`), `export` runs, `bench` devices, ask questions about runs (`what-if`, `search`, `autopsy`), read a `lesson`.
+//! The `blockyard` command: `run` operations, `verify` recordings, `play` workloads, `bench` devices, ask
+//! questions about runs (`what-if`, `search`), run PyTorch programs (`python`).
 //!
 //! A library, so that `python -m blockyard` is the same command as the program.
 
@@ -11,6 +13,8 @@ mod options;
 mod output;
 mod play;
 mod progress;
+#[cfg(feature = "python")]
+mod python;
 mod questions;
 mod run;
 mod snapshot;
@@ -48,6 +52,8 @@ pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Bound(options) => questions::bound::bound(options),
         Command::CompareAllocators(options) => questions::compare::compare(options),
         Command::Lesson(options) => lesson::lesson(options),
+        #[cfg(feature = "python")]
+        Command::Python(options) => python::python(options),
     };
     match result {
         Ok(code) => code,

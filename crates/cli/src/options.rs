@@ -65,6 +65,11 @@ pub(crate) enum Command {
     ///
     /// Without a lesson, lists those that Blockyard brings along.
     Lesson(LessonOptions),
+    /// Run a PyTorch program without PyTorch and without a GPU, and print what it would print.
+    /// Allocations are PyTorch's, to the byte; values on the GPU are not computed and print as `?`. What rests on no recording
+    /// is said on standard error, with its line. The exit status is the program's.
+    #[cfg(feature = "python")]
+    Python(PythonOptions),
 }
 
 /// Which device and which limit a run is replayed with.
@@ -119,6 +124,40 @@ pub(crate) struct WhatIfOptions {
     /// One JSON value a run instead of a table for people; docs/questions.md describes it.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[cfg(feature = "python")]
+#[derive(Debug, Args)]
+pub(crate) struct PythonOptions {
+    /// The program; `-` for standard input.
+    pub(crate) file: PathBuf,
+    /// What the program finds in `sys.argv` behind its name.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<String>,
+    /// The GPU: h200, or a100, l4, t4, rtx4090, whose numbers are derived.
+    #[arg(long, default_value = "h200", value_name = "GPU")]
+    pub(crate) gpu: String,
+    /// How many GPUs there are.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
+    pub(crate) devices: u8,
+    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`.
+    #[arg(long, value_name = "SETTINGS")]
+    pub(crate) conf: Option<String>,
+    /// The device's memory, as bytes or with a unit ("24 GiB"); without it, the GPU's own.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) total_memory: Option<Bytes>,
+    /// Write a recording of the first device there, which the page opens and `verify` reads.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// One JSON value instead of the program's output: that output, notes, estimates, statistics.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The program is stopped when it has called so many operators.
+    #[arg(long, default_value_t = 5_000_000, value_name = "COUNT")]
+    pub(crate) max_operators: u64,
+    /// The program is stopped after so many seconds.
+    #[arg(long, default_value_t = 600, value_name = "SECONDS")]
+    pub(crate) time_limit: u64,
 }
 
 #[derive(Debug, Args)]

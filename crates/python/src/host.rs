@@ -34,6 +34,8 @@ pub struct Note {
 
 pub(crate) struct Host {
     pub(crate) output: Box<dyn Output>,
+    /// The program's file, as tracebacks show it.
+    pub(crate) file: String,
     pub(crate) notes: Vec<Note>,
     /// Seconds of the program's clock: what it slept, and a little for each operator.
     pub(crate) clock: f64,

@@ -7,4 +7,6 @@ mod run;
 mod traceback;
 
 pub use host::{Note, Output};
-pub use run::{Finished, Program, run};
+#[cfg(not(target_arch = "wasm32"))]
+pub use run::run_on_thread;
+pub use run::{DeviceRun, Finished, Program, Settings, run};

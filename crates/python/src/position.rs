@@ -2,9 +2,11 @@
 
 use rustpython_vm::VirtualMachine;
 
-/// What frames of our own Python have in place of a file's name: a module's name, which has no such ending.
+use crate::host;
+
+/// Whether code is the program's, not that of our own Python.
 pub(crate) fn is_program(path: &str) -> bool {
-    path.ends_with(".py") || path.starts_with('<')
+    host::with(|host| host.file == path).unwrap_or(false)
 }
 
 /// The line of the program that runs, counted from 1; 0 before the first.

@@ -1,23 +1,80 @@
 //! A program from its source to the end.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
 
+use blockyard_allocator::AllocatorConfig;
+use blockyard_record::{Recording, Snapshot, Stats};
+use blockyard_torch::memory::{CudaDevice, LogEntry, Origin};
+use blockyard_torch::{GpuProfile, Mark, Session, Settings as TorchSettings};
 use rustpython_vm::builtins::PyBaseExceptionRef;
 use rustpython_vm::compiler::Mode;
-use rustpython_vm::{AsObject, Interpreter, PyResult, Settings as VmSettings, VirtualMachine};
+use rustpython_vm::scope::Scope;
+use rustpython_vm::signal::{UserSignal, UserSignalReceiver, UserSignalSender};
+use rustpython_vm::vm::thread::with_current_vm;
+use rustpython_vm::{AsObject, Interpreter, PyResult, Settings as VmSettings, TryFromObject, VirtualMachine};
 
 use crate::host::{self, Host, Note, Output};
-use crate::{modules, traceback};
+use crate::{modules, position, traceback};
 
 /// What a program is given.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// The name that tracebacks show; it ends in `.py`.
+    /// The name that tracebacks show.
     pub file: String,
     /// The text.
     pub source: String,
     /// What follows the file's name in `sys.argv`.
     pub arguments: Vec<String>,
+}
+
+/// What a program runs on.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The GPU; all devices are one of these.
+    pub gpu: GpuProfile,
+    /// How many devices there are.
+    pub devices: u8,
+    /// `PYTORCH_CUDA_ALLOC_CONF`.
+    pub config: AllocatorConfig,
+    /// Whether recordings are made.
+    pub is_recorded: bool,
+    /// How many operators a program may call before it is stopped.
+    pub most_operators: u64,
+    /// How long a program may run before it is stopped; only where there is a clock and a second thread to look at it.
+    pub time_limit: Option<Duration>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            gpu: GpuProfile::H200,
+            devices: 1,
+            config: AllocatorConfig::default(),
+            is_recorded: false,
+            most_operators: 5_000_000,
+            time_limit: None,
+        }
+    }
+}
+
+/// What a program did on one GPU.
+#[derive(Clone, Debug)]
+pub struct DeviceRun {
+    /// The statistics at the end.
+    pub stats: Stats,
+    /// The segments at the end.
+    pub snapshot: Snapshot,
+    /// Where each allocation came from, in order.
+    pub origins: Vec<Origin>,
+    /// The allocations and frees in order, as the program asked for them.
+    pub requests: Vec<LogEntry>,
+    /// The line of the program at each step of the recording.
+    pub step_lines: Vec<u32>,
+    /// The recording, where one was asked for.
+    pub recording: Option<Recording>,
 }
 
 /// How a program ended.
@@ -29,24 +86,132 @@ pub struct Finished {
     pub traceback: Option<String>,
     /// Our remarks, in order.
     pub notes: Vec<Note>,
+    /// Results that rest on no record of a real GPU.
+    pub marks: Vec<Mark>,
+    /// What it did on each device.
+    pub devices: Vec<DeviceRun>,
 }
 
 /// Runs a program on this thread to its end.
+///
+/// The thread's stack has to hold a thousand nested calls of the interpreter: [`run_on_thread`] sees to that.
 #[must_use]
-pub fn run(program: &Program, output: Box<dyn Output>) -> Finished {
-    let interpreter = interpreter();
-    let host = Host { output, notes: Vec::new(), clock: 0.0, environment: BTreeMap::new(), operators_left: 1_000_000 };
-    let before = host::install(Some(host));
-    let (status, text) = interpreter.enter(|vm| match execute(vm, program) {
-        Ok(()) => (0, None),
-        Err(exception) => failure(vm, &exception, &program.source),
-    });
-    modules::torch::forget();
-    let host = host::install(before);
-    Finished { status, traceback: text, notes: host.map(|host| host.notes).unwrap_or_default() }
+pub fn run(program: &Program, settings: &Settings, output: Box<dyn Output>) -> Finished {
+    let session = Rc::new(Session::new(TorchSettings {
+        profile: settings.gpu.clone(),
+        devices: settings.devices,
+        config: settings.config.clone(),
+        is_recorded: settings.is_recorded,
+    }));
+    let session_before = blockyard_torch::install(Rc::clone(&session));
+    for device in devices(&session) {
+        device.start_log();
+    }
+    let host = Host {
+        output,
+        file: program.file.clone(),
+        notes: Vec::new(),
+        clock: 0.0,
+        environment: BTreeMap::new(),
+        operators_left: settings.most_operators,
+    };
+    let host_before = host::install(Some(host));
+    let (status, traceback, devices) = interpret(program, settings, &session);
+    let host = host::install(host_before);
+    let marks = session.marks();
+    match session_before {
+        Some(before) => drop(blockyard_torch::install(before)),
+        None => drop(blockyard_torch::session::uninstall()),
+    }
+    Finished { status, traceback, notes: host.map(|host| host.notes).unwrap_or_default(), marks, devices }
 }
 
-fn interpreter() -> Interpreter {
+fn devices(session: &Session) -> impl Iterator<Item = &Rc<CudaDevice>> {
+    (0..session.device_count()).filter_map(|index| session.device(index).ok())
+}
+
+fn finish(device: &CudaDevice) -> DeviceRun {
+    DeviceRun {
+        stats: device.stats(),
+        snapshot: device.snapshot(),
+        origins: device.origins(),
+        requests: device.take_log(),
+        step_lines: device.step_lines(),
+        // A recorder that was never asked for gives none; one that fails has nothing to give.
+        recording: device.finish().ok().flatten(),
+    }
+}
+
+fn interpret(
+    program: &Program,
+    settings: &Settings,
+    session: &Rc<Session>,
+) -> (i32, Option<String>, Vec<DeviceRun>) {
+    let (stop, stopped) = rustpython_vm::signal::user_signal_channel();
+    let interpreter = interpreter(stopped);
+    let _watch = settings.time_limit.map(|limit| Watch::start(limit, stop));
+    interpreter.enter(|vm| {
+        session.set_line_source(Some(Rc::new(|| with_current_vm(position::current_line))));
+        let mut scope = None;
+        let result = execute(vm, program, &mut scope);
+        let (status, text) =
+            result.map_or_else(|exception| failure(vm, &exception, &program.source), |()| (0, None));
+        session.set_line_source(None);
+        // What the program still holds at its end is held at the end of the recording, too.
+        let devices = devices(session).map(|device| finish(device)).collect();
+        drop(scope);
+        modules::torch::forget();
+        (status, text, devices)
+    })
+}
+
+/// Runs a program on a thread of its own, whose stack is large enough, and waits for its end.
+///
+/// # Errors
+///
+/// When the system gives no thread, or the interpreter failed.
+#[cfg(not(target_arch = "wasm32"))]
+pub fn run_on_thread(
+    program: Program,
+    settings: Settings,
+    output: impl Output + Send + 'static,
+) -> Result<Finished, std::io::Error> {
+    let thread = std::thread::Builder::new().name("python".to_owned()).stack_size(STACK);
+    let thread = thread.spawn(move || run(&program, &settings, Box::new(output)))?;
+    thread.join().map_err(|_panicked| std::io::Error::other("the interpreter failed"))
+}
+
+/// Bytes of the stack of a program's thread; pages that no call reaches cost nothing.
+#[cfg(not(target_arch = "wasm32"))]
+const STACK: usize = 1 << 30;
+
+/// Stops a program when its time is over.
+struct Watch {
+    _done: std::sync::mpsc::Sender<()>,
+}
+
+impl Watch {
+    fn start(limit: Duration, stop: UserSignalSender) -> Self {
+        let (done, wait) = std::sync::mpsc::channel::<()>();
+        let watch = move || {
+            // The other end hangs up when the program is done.
+            if wait.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+                let text = format!(
+                    "blockyard: the program was stopped after {} s (see --time-limit)",
+                    limit.as_secs()
+                );
+                let stopped: UserSignal = Box::new(move |vm| {
+                    Err(vm.new_exception_msg(vm.ctx.exceptions.system_exit.to_owned(), text.into()))
+                });
+                let _ended = stop.send(stopped);
+            }
+        };
+        let _thread = std::thread::Builder::new().name("time limit".to_owned()).spawn(watch);
+        Self { _done: done }
+    }
+}
+
+fn interpreter(stopped: UserSignalReceiver) -> Interpreter {
     let mut settings = VmSettings::default();
     settings.hash_seed = Some(0);
     let builder = Interpreter::builder(settings);
@@ -57,15 +222,24 @@ fn interpreter() -> Interpreter {
         modules::math::module_def(&builder.ctx),
     ];
     definitions.extend(modules::torch::module_defs(&builder.ctx));
-    builder.add_native_modules(&definitions).add_frozen_modules(rustpython_vm::py_freeze!(dir = "../lib")).build()
+    builder
+        .add_native_modules(&definitions)
+        .add_frozen_modules(rustpython_vm::py_freeze!(dir = "../lib"))
+        .init_hook(|vm| vm.set_user_signal_channel(stopped))
+        .build()
 }
 
-fn execute(vm: &VirtualMachine, program: &Program) -> PyResult<()> {
+/// How deep Python calls may nest. A call takes the interpreter some kilobytes of the thread's stack, hundreds in a build
+/// without optimization; a browser's stack is small.
+const RECURSION_LIMIT: usize = if cfg!(target_arch = "wasm32") { 400 } else { 1000 };
+
+fn execute(vm: &VirtualMachine, program: &Program, kept: &mut Option<Scope>) -> PyResult<()> {
+    vm.recursion_limit.set(RECURSION_LIMIT);
     vm.import("_start", 0)?;
     let arguments = [&program.file].into_iter().chain(&program.arguments);
     let arguments = arguments.map(|argument| vm.ctx.new_str(argument.as_str()).into()).collect();
     vm.sys_module.set_attr("argv", vm.ctx.new_list(arguments), vm)?;
-    let scope = vm.new_scope_with_main()?;
+    let scope = kept.insert(vm.new_scope_with_main()?).clone();
     scope.globals.set_item("__file__", vm.ctx.new_str(program.file.as_str()).into(), vm)?;
     let code = vm
         .compile(&program.source, Mode::Exec, program.file.clone())
@@ -84,5 +258,3 @@ fn failure(vm: &VirtualMachine, exception: &PyBaseExceptionRef, source: &str) ->
         Err(_not_a_number) => (1, code.str(vm).ok().map(|text| format!("{}\n", text.to_string_lossy()))),
     }
 }
-
-use rustpython_vm::TryFromObject as _;

@@ -7,6 +7,8 @@ use rustpython_vm::{AsObject, PyRef, VirtualMachine};
 
 use crate::position::is_program;
 
+/// Whether frames of our own Python show: for whoever works on it.
+const SHOWS_LIBRARY: bool = option_env!("BLOCKYARD_SHOW_LIBRARY").is_some();
 const HEADER: &str = "Traceback (most recent call last):\n";
 const CAUSE: &str = "\nThe above exception was the direct cause of the following exception:\n\n";
 const CONTEXT: &str = "\nDuring handling of the above exception, another exception occurred:\n\n";
@@ -20,17 +22,25 @@ pub(crate) fn format(vm: &VirtualMachine, exception: &PyBaseExceptionRef, source
     text
 }
 
-fn write_chain(vm: &VirtualMachine, exception: &PyBaseExceptionRef, source: &str, left: usize, text: &mut String) {
+fn write_chain(
+    vm: &VirtualMachine,
+    exception: &PyBaseExceptionRef,
+    source: &str,
+    left: usize,
+    text: &mut String,
+) {
     if left > 0 {
         if let Some(cause) = exception.__cause__() {
             write_chain(vm, &cause, source, left - 1, text);
             text.push_str(CAUSE);
-        } else if let Some(context) = exception.__context__().filter(|_| !is_context_suppressed(vm, exception)) {
+        } else if let Some(context) =
+            exception.__context__().filter(|_| !is_context_suppressed(vm, exception))
+        {
             write_chain(vm, &context, source, left - 1, text);
             text.push_str(CONTEXT);
         }
     }
-    let frames = frames(exception.__traceback__());
+    let frames = frames(exception.__traceback__().as_ref());
     if !frames.is_empty() {
         text.push_str(HEADER);
         for frame in &frames {
@@ -80,7 +90,9 @@ fn syntax_error(vm: &VirtualMachine, exception: &PyBaseExceptionRef) -> Option<S
     let file = attribute("filename")?.str(vm).ok()?.to_string_lossy().into_owned();
     let line: usize = attribute("lineno")?.try_into_value(vm).ok()?;
     let mut text = format!("  File \"{file}\", line {line}\n");
-    let shown = attribute("text").and_then(|value| value.str(vm).ok()).map(|value| value.to_string_lossy().into_owned());
+    let shown = attribute("text")
+        .and_then(|value| value.str(vm).ok())
+        .map(|value| value.to_string_lossy().into_owned());
     if let Some(shown) = shown.filter(|shown| shown != "None") {
         let trimmed = shown.trim_start();
         let indent = shown.chars().count() - trimmed.chars().count();
@@ -102,18 +114,18 @@ struct Frame {
     columns: Option<(usize, usize)>,
 }
 
-fn frames(traceback: Option<PyRef<PyTraceback>>) -> Vec<Frame> {
-    let all = traceback.iter().flat_map(PyRef::<PyTraceback>::iter);
-    all.filter(|entry| is_program(entry.frame.code.source_path().as_str()))
+fn frames(traceback: Option<&PyRef<PyTraceback>>) -> Vec<Frame> {
+    let all = traceback.into_iter().flat_map(PyRef::<PyTraceback>::iter);
+    all.filter(|entry| SHOWS_LIBRARY || is_program(entry.frame.code.source_path().as_str()))
         .map(|entry| {
             let code = &entry.frame.code;
             // Counted in bytes, as CPython does; an instruction is two.
             let instruction = usize::try_from(entry.lasti / 2).unwrap_or(usize::MAX);
-            let columns = code
-                .locations
-                .get(instruction)
-                .filter(|(start, end)| start.line == end.line)
-                .map(|(start, end)| (start.character_offset.to_zero_indexed(), end.character_offset.to_zero_indexed()));
+            let columns = code.locations.get(instruction).filter(|(start, end)| start.line == end.line).map(
+                |(start, end)| {
+                    (start.character_offset.to_zero_indexed(), end.character_offset.to_zero_indexed())
+                },
+            );
             Frame {
                 file: code.source_path().as_str().to_owned(),
                 function: code.qualname.as_str().to_owned(),
@@ -153,12 +165,12 @@ impl Frame {
 fn carets(part: &str) -> String {
     let characters: Vec<char> = part.chars().collect();
     let all = || "^".repeat(characters.len());
-    let split = match outermost(&characters) {
-        Some(split) => split,
-        None => return all(),
-    };
-    let (from, to) = split;
-    characters.iter().enumerate().map(|(index, _)| if (from..to).contains(&index) { '^' } else { '~' }).collect()
+    let Some((from, to)) = outermost(&characters) else { return all() };
+    characters
+        .iter()
+        .enumerate()
+        .map(|(index, _)| if (from..to).contains(&index) { '^' } else { '~' })
+        .collect()
 }
 
 /// Where the operator or the last pair of brackets of an expression stands.
@@ -173,7 +185,6 @@ fn outermost(characters: &[char]) -> Option<(usize, usize)> {
         let mut length = 1;
         match (quote, character) {
             (Some(open), _) if character == open => quote = None,
-            (Some(_), _) => {}
             (None, '"' | '\'') => quote = Some(character),
             (None, '(' | '[' | '{') => {
                 if depth == 0 {

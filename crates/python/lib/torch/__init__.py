@@ -221,7 +221,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     if _builtins.len(values) != Size(shape).numel():
         raise ValueError(f"expected sequence of length {shape[-1]} at dim {_builtins.len(shape) - 1}")
     if dtype is None:
-        if _builtins.any(isinstance(v, complex) for v in values):
+        if _builtins.any(isinstance(v, _builtins.complex) for v in values):
             dtype = complex64
         elif not values or _builtins.any(isinstance(v, _builtins.float) for v in values):
             dtype = get_default_dtype()
@@ -472,6 +472,8 @@ def __getattr__(name):
         return sys.modules["torch." + name]
     operator = _operator(name)
     if operator is None:
+        if name.startswith("_"):
+            raise AttributeError(f"module 'torch' has no attribute '{name}'")
         from torch import _names
         _names.refuse("torch", name)
     globals()[name] = operator
@@ -481,8 +483,8 @@ def __getattr__(name):
 _LAZY = {"fft", "linalg", "special", "profiler", "distributions", "jit", "onnx", "hub", "fx", "func", "sparse", "multiprocessing",
          "distributed", "accelerator", "compiler", "random", "export", "testing", "types", "overrides", "library"}
 
-from torch import nn
 from torch import autograd
+from torch import nn
 from torch import cuda
 from torch import optim
 from torch import utils

@@ -219,6 +219,9 @@ class Tensor(TensorBase):
     def storage(self):
         return UntypedStorage(self)
 
+    def record_stream(self, stream):
+        _need("record_stream")(self, stream.cuda_stream)
+
     def share_memory_(self):
         return self
 

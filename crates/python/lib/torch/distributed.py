@@ -18,6 +18,6 @@ def get_world_size(group=None):
 
 
 def __getattr__(name):
-    if name.startswith("__"):
+    if name.startswith("_"):
         raise AttributeError(name)
     raise NotImplementedError(f"torch.distributed.{name} is not modeled here: it needs several processes; run one process of the program")

@@ -16,7 +16,7 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False):
 
 
 def __getattr__(name):
-    if name.startswith("__"):
+    if name.startswith("_"):
         raise AttributeError(name)
     made = _operator("linalg_" + name)
     if made is None:

@@ -24,7 +24,11 @@ mod _math {
 
     /// Calls the function of this name.
     #[pyfunction]
-    fn unary(name: rustpython_vm::builtins::PyStrRef, argument: ArgIntoFloat, vm: &VirtualMachine) -> PyResult<f64> {
+    fn unary(
+        name: rustpython_vm::builtins::PyStrRef,
+        argument: ArgIntoFloat,
+        vm: &VirtualMachine,
+    ) -> PyResult<f64> {
         let x: f64 = argument.into();
         let result = match name.to_string_lossy().as_ref() {
             "sqrt" => x.sqrt(),
@@ -71,7 +75,12 @@ mod _math {
         logarithm(value, f64::log10, std::f64::consts::LOG10_2, vm)
     }
 
-    fn logarithm(value: PyObjectRef, function: fn(f64) -> f64, of_two: f64, vm: &VirtualMachine) -> PyResult<f64> {
+    fn logarithm(
+        value: PyObjectRef,
+        function: fn(f64) -> f64,
+        of_two: f64,
+        vm: &VirtualMachine,
+    ) -> PyResult<f64> {
         let mut shifted: u64 = 0;
         let value = match value.downcast::<rustpython_vm::builtins::PyInt>() {
             Ok(integer) => {

@@ -1,4 +1,4 @@
-//! `_random`: the Mersenne Twister MT19937, with CPython's way to seed it and to draw from it.
+//! `_random`: the Mersenne Twister, with CPython's way to seed it and to draw from it.
 
 pub(crate) use _random::module_def;
 
@@ -139,7 +139,8 @@ mod _random {
 
         #[pymethod]
         fn getrandbits(&self, count: i64, vm: &VirtualMachine) -> PyResult {
-            let count = usize::try_from(count).map_err(|_negative| vm.new_value_error("number of bits must be non-negative"))?;
+            let count = usize::try_from(count)
+                .map_err(|_negative| vm.new_value_error("number of bits must be non-negative"))?;
             let mut generator = self.generator.lock();
             let mut words = Vec::with_capacity(count.div_ceil(32));
             let mut left = count;
@@ -148,7 +149,10 @@ mod _random {
                 words.push(if left < 32 { word >> (32 - left) } else { word });
                 left = left.saturating_sub(32);
             }
-            let value = words.iter().rev().fold(malachite_bigint::BigInt::from(0), |value, word| (value << 32) + *word);
+            let value = words
+                .iter()
+                .rev()
+                .fold(malachite_bigint::BigInt::from(0), |value, word| (value << 32) + *word);
             Ok(vm.ctx.new_bigint(&value).into())
         }
 
@@ -159,12 +163,14 @@ mod _random {
 
         #[pymethod]
         fn setstate(&self, state: PyTupleRef, vm: &VirtualMachine) -> PyResult<()> {
-            let words: Vec<u32> =
-                state.iter().map(|word: &PyObjectRef| u32::try_from_object(vm, word.clone())).collect::<PyResult<_>>()?;
-            let generator = MersenneTwister::restore(&words).ok_or_else(|| vm.new_value_error("state vector is the wrong size"))?;
+            let words: Vec<u32> = state
+                .iter()
+                .map(|word: &PyObjectRef| u32::try_from_object(vm, word.clone()))
+                .collect::<PyResult<_>>()?;
+            let generator = MersenneTwister::restore(&words)
+                .ok_or_else(|| vm.new_value_error("state vector is the wrong size"))?;
             *self.generator.lock() = generator;
             Ok(())
         }
     }
-
 }

@@ -75,7 +75,15 @@ mod time {
     #[pyfunction]
     fn strftime(format: PyObjectRef, _time: OptionalArg, vm: &VirtualMachine) -> PyResult<String> {
         let format = format.str(vm)?.to_string_lossy().into_owned();
-        let pairs = [("%Y", "2026"), ("%m", "01"), ("%d", "01"), ("%H", "00"), ("%M", "00"), ("%S", "00"), ("%y", "26")];
+        let pairs = [
+            ("%Y", "2026"),
+            ("%m", "01"),
+            ("%d", "01"),
+            ("%H", "00"),
+            ("%M", "00"),
+            ("%S", "00"),
+            ("%y", "26"),
+        ];
         Ok(pairs.iter().fold(format, |text, (pattern, value)| text.replace(pattern, value)))
     }
 

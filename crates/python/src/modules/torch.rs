@@ -9,8 +9,8 @@ mod tensor;
 
 pub(crate) use objects::forget;
 
-use rustpython_vm::builtins::PyModuleDef;
 use rustpython_vm::Context;
+use rustpython_vm::builtins::PyModuleDef;
 
 pub(crate) fn module_defs(context: &Context) -> [&'static PyModuleDef; 3] {
     [tensor::module_def(context), memory::module_def(context), autograd::module_def(context)]

@@ -110,8 +110,11 @@ impl TryFrom<f64> for Rational {
         let bits = value.to_bits();
         let exponent = i64::try_from((bits >> 52) & 0x7ff).unwrap_or(0);
         let fraction = bits & ((1 << 52) - 1);
-        let (significand, exponent) =
-            if exponent == 0 { (fraction, SMALLEST_EXPONENT) } else { (fraction | (1 << 52), exponent - 1075) };
+        let (significand, exponent) = if exponent == 0 {
+            (fraction, SMALLEST_EXPONENT)
+        } else {
+            (fraction | (1 << 52), exponent - 1075)
+        };
         let (mut numerator, mut denominator) = (BigUint::from(significand), BigUint::one());
         if exponent >= 0 {
             numerator <<= exponent.unsigned_abs();
@@ -150,7 +153,11 @@ mod tests {
             (10_i128.pow(30), 7, 1.428_571_428_571_428_5e29),
             (12_345_678_901_234_567_890_123, 987_654_321, 12_499_999_887_343.75),
         ] {
-            assert_eq!(divide(numerator, denominator).to_bits(), expected.to_bits(), "{numerator}/{denominator}");
+            assert_eq!(
+                divide(numerator, denominator).to_bits(),
+                expected.to_bits(),
+                "{numerator}/{denominator}"
+            );
         }
     }
 

@@ -270,7 +270,7 @@ AcceleratorError = RuntimeError
 
 
 def __getattr__(name):
-    if name.startswith("__"):
+    if name.startswith("_"):
         raise AttributeError(name)
     if name in ("CUDAGraph", "graph", "make_graphed_callables"):
         raise NotImplementedError(f"torch.cuda.{name} is not modeled in programs: run the work without a graph")

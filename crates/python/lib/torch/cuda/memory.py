@@ -71,7 +71,9 @@ def set_per_process_memory_fraction(fraction, device=None):
         raise TypeError("Invalid type for fraction argument, must be `float`")
     if fraction < 0 or fraction > 1:
         raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
-    _fractions[_native.device_index(device)] = float(fraction)
+    # The allocator keeps the limit in whole bytes.
+    total = _native.properties(device)[1]
+    _fractions[_native.device_index(device)] = int(fraction * total) / total
     _native.set_fraction(float(fraction), device)
 
 

@@ -27,7 +27,7 @@ class parallel:
 
 
 def __getattr__(name):
-    if name.startswith("__"):
+    if name.startswith("_"):
         raise AttributeError(name)
     from torch import _names
     _names.refuse("torch.nn", name)

@@ -465,7 +465,7 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
 
 
 def __getattr__(name):
-    if name.startswith("__"):
+    if name.startswith("_"):
         raise AttributeError(name)
     made = _operator(name)
     if made is None:

@@ -6,7 +6,7 @@ from torch.optim import lr_scheduler, optimizer
 
 
 def __getattr__(name):
-    if name.startswith("__"):
+    if name.startswith("_"):
         raise AttributeError(name)
     from torch import _names
     if name in ("LBFGS", "SparseAdam", "Rprop", "ASGD", "Adafactor", "Muon"):

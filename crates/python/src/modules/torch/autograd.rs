@@ -9,8 +9,8 @@ use blockyard_torch::{Result, Tensor, TorchError};
 use rustpython_vm::vm::thread::with_current_vm;
 use rustpython_vm::{PyObjectRef, PyResult, VirtualMachine};
 
-use super::{convert, errors};
 use super::tensor::PyTensor;
+use super::{convert, errors};
 
 pub(crate) use _torch_autograd::module_def;
 
@@ -43,10 +43,13 @@ impl SavedTensorHooks for PythonHooks {
 
     fn unpack(&self, packed: &Rc<dyn Any>) -> Result<Tensor> {
         let packed = packed.downcast_ref::<PyObjectRef>().cloned();
-        let packed = packed.ok_or_else(|| TorchError::Runtime("a saved tensor was packed by somebody else".to_owned()))?;
+        let packed = packed
+            .ok_or_else(|| TorchError::Runtime("a saved tensor was packed by somebody else".to_owned()))?;
         call_back(|vm| {
             let object = self.unpack.call((packed,), vm)?;
-            optional_tensor(&object).ok_or_else(|| vm.new_type_error("Output of saved tensor unpack_hook expected to be a Tensor"))
+            optional_tensor(&object).ok_or_else(|| {
+                vm.new_type_error("Output of saved tensor unpack_hook expected to be a Tensor")
+            })
         })
     }
 }
@@ -62,7 +65,8 @@ impl BackwardCallback for PythonFunction {
         let callback = self.callback.borrow().clone();
         call_back(|vm| {
             let callback = callback.ok_or_else(|| vm.new_runtime_error("the function's backward is gone"))?;
-            let grads = grads.iter().map(|grad| optional_object(vm, grad.as_ref())).collect::<PyResult<Vec<_>>>()?;
+            let grads =
+                grads.iter().map(|grad| optional_object(vm, grad.as_ref())).collect::<PyResult<Vec<_>>>()?;
             let results = callback.call(grads, vm)?;
             let results: Vec<PyObjectRef> = results.try_to_value(vm)?;
             Ok(results.iter().map(optional_tensor).collect())
@@ -130,7 +134,11 @@ mod _torch_autograd {
     }
 
     #[pyfunction]
-    fn enter_autocast(dtype: PyObjectRef, is_cache_enabled: bool, vm: &VirtualMachine) -> PyResult<AutocastState> {
+    fn enter_autocast(
+        dtype: PyObjectRef,
+        is_cache_enabled: bool,
+        vm: &VirtualMachine,
+    ) -> PyResult<AutocastState> {
         let dtype = match convert::to_value(vm, &dtype)? {
             Value::Dtype(dtype) => Some(dtype),
             _ => None,
@@ -153,8 +161,9 @@ mod _torch_autograd {
         objects
             .iter()
             .map(|object| {
-                optional_tensor(object)
-                    .ok_or_else(|| vm.new_type_error(format!("expected a Tensor, not {}", object.class().name())))
+                optional_tensor(object).ok_or_else(|| {
+                    vm.new_type_error(format!("expected a Tensor, not {}", object.class().name()))
+                })
             })
             .collect()
     }
@@ -201,7 +210,10 @@ mod _torch_autograd {
         let results = autograd::grad(&outputs, &inputs, &grads, retain_graph, create_graph, allow_unused);
         session().set_phase(before);
         let results = results.map_err(|error| errors::to_exception(vm, error))?;
-        let results = results.iter().map(|grad| super::optional_object(vm, grad.as_ref())).collect::<PyResult<Vec<_>>>()?;
+        let results = results
+            .iter()
+            .map(|grad| super::optional_object(vm, grad.as_ref()))
+            .collect::<PyResult<Vec<_>>>()?;
         Ok(vm.ctx.new_tuple(results).into())
     }
 
@@ -225,7 +237,10 @@ mod _torch_autograd {
     }
 
     fn tensor(vm: &VirtualMachine, object: &PyObjectRef) -> PyResult<Tensor> {
-        object.downcast_ref::<PyTensor>().map(|tensor| tensor.get()).ok_or_else(|| vm.new_type_error("expected a Tensor"))
+        object
+            .downcast_ref::<PyTensor>()
+            .map(|tensor| tensor.get())
+            .ok_or_else(|| vm.new_type_error("expected a Tensor"))
     }
 
     #[pyfunction]
@@ -242,7 +257,11 @@ mod _torch_autograd {
     }
 
     #[pyfunction]
-    fn register_post_accumulate_grad_hook(object: PyObjectRef, hook: PyObjectRef, vm: &VirtualMachine) -> PyResult<HookHandle> {
+    fn register_post_accumulate_grad_hook(
+        object: PyObjectRef,
+        hook: PyObjectRef,
+        vm: &VirtualMachine,
+    ) -> PyResult<HookHandle> {
         let tensor = tensor(vm, &object)?;
         let target = object.downgrade(None, vm)?;
         let hook: autograd::PostAccumulateHook = Rc::new(move |leaf: &Tensor| {
@@ -254,7 +273,9 @@ mod _torch_autograd {
                 hook.call((object,), vm).map(drop)
             })
         });
-        let id = tensor.register_post_accumulate_grad_hook(hook).map_err(|error| errors::to_exception(vm, error))?;
+        let id = tensor
+            .register_post_accumulate_grad_hook(hook)
+            .map_err(|error| errors::to_exception(vm, error))?;
         Ok(HookHandle { hook: PyMutex::new(Some((tensor, id))) })
     }
 

@@ -33,7 +33,12 @@ pub(crate) fn to_value(vm: &VirtualMachine, object: &PyObject) -> PyResult<Value
         return items.iter().map(|item| to_value(vm, item)).collect::<PyResult<_>>().map(Value::List);
     }
     if let Some(tuple) = object.downcast_ref::<PyTuple>() {
-        return tuple.as_slice().iter().map(|item| to_value(vm, item)).collect::<PyResult<_>>().map(Value::List);
+        return tuple
+            .as_slice()
+            .iter()
+            .map(|item| to_value(vm, item))
+            .collect::<PyResult<_>>()
+            .map(Value::List);
     }
     if let Some(list) = object.downcast_ref::<super::tensor::PyTensorList>() {
         return Ok(list.value());
@@ -81,9 +86,9 @@ fn python_type(vm: &VirtualMachine, object: &PyObject) -> Option<Value> {
 }
 
 fn integer_value(vm: &VirtualMachine, integer: &BigInt) -> PyResult<Value> {
-    i64::try_from(integer)
-        .map(Value::from)
-        .map_err(|_too_large| vm.new_runtime_error("value cannot be converted to type int64_t without overflow"))
+    i64::try_from(integer).map(Value::from).map_err(|_too_large| {
+        vm.new_runtime_error("value cannot be converted to type int64_t without overflow")
+    })
 }
 
 /// A number that lies on the GPU, which is an object of a class of ours.
@@ -103,8 +108,11 @@ fn slice_value(vm: &VirtualMachine, slice: &PySlice) -> PyResult<Value> {
             Value::Scalar(Scalar::Int(value)) => Ok(Some(value)),
             Value::Scalar(Scalar::Bool(value)) => Ok(Some(i64::from(value))),
             Value::Tensor(tensor) => {
-                let value = tensor.values().and_then(|values| values.first().copied()).and_then(Scalar::to_i64);
-                value.map(Some).ok_or_else(|| vm.new_runtime_error("the bound of a slice lies on the GPU and is not known"))
+                let value =
+                    tensor.values().and_then(|values| values.first().copied()).and_then(Scalar::to_i64);
+                value.map(Some).ok_or_else(|| {
+                    vm.new_runtime_error("the bound of a slice lies on the GPU and is not known")
+                })
             }
             _ => Err(vm.new_type_error("slice indices must be integers or None or have an __index__ method")),
         }
@@ -116,18 +124,18 @@ fn slice_value(vm: &VirtualMachine, slice: &PySlice) -> PyResult<Value> {
 /// The Python object of a value; a tensor that came in as one of `known` is that object.
 pub(crate) fn to_object(vm: &VirtualMachine, value: Value, known: &[PyObjectRef]) -> PyResult {
     Ok(match value {
-        Value::None => vm.ctx.none(),
         Value::Scalar(scalar) => scalar_object(vm, scalar)?,
         Value::Str(text) => vm.ctx.new_str(&*text).into(),
         Value::Tensor(tensor) => tensor_object(vm, tensor, known)?,
         Value::List(items) => {
-            let items = items.into_iter().map(|item| to_object(vm, item, known)).collect::<PyResult<Vec<_>>>()?;
+            let items =
+                items.into_iter().map(|item| to_object(vm, item, known)).collect::<PyResult<Vec<_>>>()?;
             vm.ctx.new_tuple(items).into()
         }
         Value::Dtype(dtype) => dtype_object(vm, dtype),
         Value::Device(device) => PyDevice::of(device).into_ref(&vm.ctx).into(),
         Value::MemoryFormat(format) => PyMemoryFormat(format).into_ref(&vm.ctx).into(),
-        Value::Slice(..) | Value::Ellipsis => vm.ctx.none(),
+        Value::None | Value::Slice(..) | Value::Ellipsis => vm.ctx.none(),
     })
 }
 
@@ -147,7 +155,8 @@ pub(crate) fn scalar_object(vm: &VirtualMachine, scalar: Scalar) -> PyResult {
         Scalar::Int(value) => Ok(vm.ctx.new_int(value).into()),
         Scalar::Float(value) => Ok(vm.ctx.new_float(value).into()),
         Scalar::Unknown(dtype) => {
-            let class = objects::get("UnknownNumber").ok_or_else(|| vm.new_runtime_error("torch is not imported"))?;
+            let class =
+                objects::get("UnknownNumber").ok_or_else(|| vm.new_runtime_error("torch is not imported"))?;
             class.call((dtype_object(vm, dtype),), vm)
         }
     }

@@ -228,7 +228,9 @@ mod _torch_memory {
     fn set_default_device(device: PyObjectRef, vm: &VirtualMachine) -> PyResult<()> {
         match convert::to_value(vm, &device)? {
             Value::Device(device) => session().set_default_device(device),
-            Value::Str(text) => session().set_default_device(done(vm, blockyard_torch::Device::parse(&text))?),
+            Value::Str(text) => {
+                session().set_default_device(done(vm, blockyard_torch::Device::parse(&text))?)
+            }
             _ => session().set_default_device(blockyard_torch::Device::Cpu),
         };
         Ok(())

@@ -67,7 +67,12 @@ mod _torch {
     }
 
     impl Comparable for PyDtype {
-        fn cmp(zelf: &Py<Self>, other: &PyObject, op: PyComparisonOp, _vm: &VirtualMachine) -> PyResult<PyComparisonValue> {
+        fn cmp(
+            zelf: &Py<Self>,
+            other: &PyObject,
+            op: PyComparisonOp,
+            _vm: &VirtualMachine,
+        ) -> PyResult<PyComparisonValue> {
             op.eq_only(|| Ok(other.downcast_ref::<Self>().is_some_and(|other| other.0 == zelf.0).into()))
         }
     }
@@ -103,7 +108,8 @@ mod _torch {
         type Args = FuncArgs;
 
         fn py_new(_class: &Py<PyType>, args: FuncArgs, vm: &VirtualMachine) -> PyResult<Self> {
-            let first = args.args.first().or_else(|| args.kwargs.get("type")).or_else(|| args.kwargs.get("device"));
+            let first =
+                args.args.first().or_else(|| args.kwargs.get("type")).or_else(|| args.kwargs.get("device"));
             let first = first.ok_or_else(|| vm.new_type_error("Device(): argument 'type' is missing"))?;
             if let Some(device) = first.downcast_ref::<Self>() {
                 return Ok((**device).clone());
@@ -156,12 +162,17 @@ mod _torch {
 
     impl Hashable for PyDevice {
         fn hash(zelf: &Py<Self>, _vm: &VirtualMachine) -> PyResult<PyHash> {
-            Ok(PyHash::from(zelf.index.map_or(-2, i32::from)) * 31 + zelf.kind.len() as PyHash)
+            Ok(PyHash::from(zelf.index.map_or(-2, i32::from)) * 31 + PyHash::from(zelf.kind == "cuda"))
         }
     }
 
     impl Comparable for PyDevice {
-        fn cmp(zelf: &Py<Self>, other: &PyObject, op: PyComparisonOp, _vm: &VirtualMachine) -> PyResult<PyComparisonValue> {
+        fn cmp(
+            zelf: &Py<Self>,
+            other: &PyObject,
+            op: PyComparisonOp,
+            _vm: &VirtualMachine,
+        ) -> PyResult<PyComparisonValue> {
             op.eq_only(|| Ok(other.downcast_ref::<Self>().is_some_and(|other| **other == **zelf).into()))
         }
     }
@@ -188,7 +199,12 @@ mod _torch {
     }
 
     impl Comparable for PyMemoryFormat {
-        fn cmp(zelf: &Py<Self>, other: &PyObject, op: PyComparisonOp, _vm: &VirtualMachine) -> PyResult<PyComparisonValue> {
+        fn cmp(
+            zelf: &Py<Self>,
+            other: &PyObject,
+            op: PyComparisonOp,
+            _vm: &VirtualMachine,
+        ) -> PyResult<PyComparisonValue> {
             op.eq_only(|| Ok(other.downcast_ref::<Self>().is_some_and(|other| other.0 == zelf.0).into()))
         }
     }
@@ -220,7 +236,10 @@ mod _torch {
     impl Iterable for PyTensorList {
         fn iter(zelf: rustpython_vm::PyRef<Self>, vm: &VirtualMachine) -> PyResult {
             let items = zelf.items.lock().clone();
-            let items = items.into_iter().map(|item| convert::tensor_object(vm, item, &[])).collect::<PyResult<Vec<_>>>()?;
+            let items = items
+                .into_iter()
+                .map(|item| convert::tensor_object(vm, item, &[]))
+                .collect::<PyResult<Vec<_>>>()?;
             vm.ctx.new_list(items).as_object().get_iter(vm).map(Into::into)
         }
     }
@@ -279,7 +298,8 @@ mod _torch {
             if let OptionalArg::Present(dim) = dim {
                 let rank = i64::try_from(strides.len()).unwrap_or(0);
                 let index = usize::try_from(if dim < 0 { dim + rank } else { dim }).unwrap_or(usize::MAX);
-                let stride = strides.get(index).ok_or_else(|| vm.new_index_error("Dimension out of range"))?;
+                let stride =
+                    strides.get(index).ok_or_else(|| vm.new_index_error("Dimension out of range"))?;
                 return Ok(vm.ctx.new_int(*stride).into());
             }
             Ok(vm.ctx.new_tuple(strides.iter().map(|stride| vm.ctx.new_int(*stride).into()).collect()).into())
@@ -349,7 +369,8 @@ mod _torch {
 
         #[pymethod]
         fn _is_contiguous(&self, format: PyObjectRef, vm: &VirtualMachine) -> bool {
-            let format = format.downcast_ref::<PyMemoryFormat>().map_or(MemoryFormat::Contiguous, |format| format.0);
+            let format =
+                format.downcast_ref::<PyMemoryFormat>().map_or(MemoryFormat::Contiguous, |format| format.0);
             let _ = vm;
             self.get().is_contiguous_in(format)
         }
@@ -386,7 +407,9 @@ mod _torch {
 
         #[pygetset(setter)]
         fn set_requires_grad(&self, value: PySetterValue<bool>, vm: &VirtualMachine) -> PyResult<()> {
-            let PySetterValue::Assign(value) = value else { return Err(vm.new_attribute_error("can't delete requires_grad")) };
+            let PySetterValue::Assign(value) = value else {
+                return Err(vm.new_attribute_error("can't delete requires_grad"));
+            };
             self.get().set_requires_grad(value).map_err(|error| errors::to_exception(vm, error))
         }
 
@@ -424,8 +447,12 @@ mod _torch {
 
         #[pygetset(setter)]
         fn set_data(&self, value: PySetterValue, vm: &VirtualMachine) -> PyResult<()> {
-            let PySetterValue::Assign(value) = value else { return Err(vm.new_attribute_error("can't delete data")) };
-            let data = value.downcast_ref::<Self>().ok_or_else(|| vm.new_type_error("Variable data has to be a tensor"))?;
+            let PySetterValue::Assign(value) = value else {
+                return Err(vm.new_attribute_error("can't delete data"));
+            };
+            let data = value
+                .downcast_ref::<Self>()
+                .ok_or_else(|| vm.new_type_error("Variable data has to be a tensor"))?;
             self.get().set_data(&data.get());
             Ok(())
         }
@@ -482,7 +509,10 @@ mod _torch {
         #[pymethod]
         fn _values(&self, vm: &VirtualMachine) -> PyResult<Option<PyObjectRef>> {
             let Some(values) = self.get().values() else { return Ok(None) };
-            let values = values.into_iter().map(|value| convert::scalar_object(vm, value)).collect::<PyResult<Vec<_>>>()?;
+            let values = values
+                .into_iter()
+                .map(|value| convert::scalar_object(vm, value))
+                .collect::<PyResult<Vec<_>>>()?;
             Ok(Some(vm.ctx.new_list(values).into()))
         }
 
@@ -531,7 +561,8 @@ mod _torch {
         fn call(zelf: &Py<Self>, args: FuncArgs, vm: &VirtualMachine) -> PyResult {
             crate::host::count_operator(vm)?;
             let operator = &zelf.operator;
-            let values = args.args.iter().map(|arg| convert::to_value(vm, arg)).collect::<PyResult<Vec<_>>>()?;
+            let values =
+                args.args.iter().map(|arg| convert::to_value(vm, arg)).collect::<PyResult<Vec<_>>>()?;
             let mut keywords = Vec::with_capacity(args.kwargs.len());
             for (name, value) in &args.kwargs {
                 let name = match name.as_str() {
@@ -541,7 +572,8 @@ mod _torch {
                 };
                 keywords.push((name, convert::to_value(vm, value)?));
             }
-            let result = operator.call(&values, &keywords).map_err(|error| errors::to_exception(vm, error))?;
+            let result =
+                operator.call(&values, &keywords).map_err(|error| errors::to_exception(vm, error))?;
             drop(values);
             drop(keywords);
             result_object(vm, operator.name(), result, &args.args)
@@ -574,7 +606,9 @@ mod _torch {
             vm: &VirtualMachine,
         ) -> PyResult {
             match object {
-                Some(object) if !vm.is_none(&object) => Ok(PyBoundMethod::new(object, zelf).into_ref(&vm.ctx).into()),
+                Some(object) if !vm.is_none(&object) => {
+                    Ok(PyBoundMethod::new(object, zelf).into_ref(&vm.ctx).into())
+                }
                 _ => Ok(zelf),
             }
         }
@@ -639,7 +673,9 @@ mod _torch {
     #[pyfunction]
     fn promote_types(a: PyObjectRef, b: PyObjectRef, vm: &VirtualMachine) -> PyResult {
         match (convert::to_value(vm, &a)?, convert::to_value(vm, &b)?) {
-            (Value::Dtype(a), Value::Dtype(b)) => Ok(convert::dtype_object(vm, blockyard_torch::promote(a, b))),
+            (Value::Dtype(a), Value::Dtype(b)) => {
+                Ok(convert::dtype_object(vm, blockyard_torch::promote(a, b)))
+            }
             _ => Err(vm.new_type_error("promote_types() takes two types")),
         }
     }
@@ -662,8 +698,9 @@ mod _torch {
         let Value::Device(device) = convert::to_value(vm, &device)? else {
             return Err(vm.new_type_error("a device is expected"));
         };
-        let storage = Storage::new(device, u64::try_from(bytes).unwrap_or(0), blockyard_torch::memory::Category::Input)
-            .map_err(|error| errors::to_exception(vm, error))?;
+        let storage =
+            Storage::new(device, u64::try_from(bytes).unwrap_or(0), blockyard_torch::memory::Category::Input)
+                .map_err(|error| errors::to_exception(vm, error))?;
         PyTensor::object(vm, Tensor::over(storage, &[bytes], &[1], 0, Dtype::U8))
     }
 

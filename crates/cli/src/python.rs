@@ -1,0 +1,148 @@
+//! `blockyard python`: a PyTorch program, without PyTorch and without a GPU.
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use blockyard_allocator::AllocatorConfig;
+use blockyard_python::{DeviceRun, Finished, Program, Settings, run_on_thread};
+use blockyard_pytorch::{Meta, log, stat_values};
+use blockyard_torch::GpuProfile;
+use serde_json::{Value, json};
+
+use crate::options::PythonOptions;
+use crate::output;
+
+pub(crate) fn python(options: &PythonOptions) -> anyhow::Result<ExitCode> {
+    let file = options.file.display().to_string();
+    let source =
+        String::from_utf8(output::read(&options.file)?).with_context(|| format!("{file} is not UTF-8"))?;
+    let settings = settings(options)?;
+    let program = Program { file, source, arguments: options.arguments.clone() };
+    let (gpu, config) = (settings.gpu.clone(), settings.config.text().to_owned());
+    let (send, printed) = mpsc::channel::<String>();
+    let shows = !options.json;
+    let writer = std::thread::spawn(move || print(&printed, shows));
+    let name = program.file.clone();
+    let finished = run_on_thread(program, settings, move |text: &str| {
+        // Only a reader that went away hangs up, and the program runs on for its recording.
+        let _gone = send.send(text.to_owned());
+    })?;
+    let text = writer.join().map_err(|_panicked| anyhow::anyhow!("printing failed"))??;
+    if let Some(path) = &options.record {
+        let Some(device) = finished.devices.first() else { bail!("there is no device to record") };
+        let recorded = recording(&name, &gpu, &config, device).with_context(|| path.display().to_string())?;
+        std::fs::write(path, recorded).with_context(|| path.display().to_string())?;
+    }
+    if options.json {
+        output::line(&mut output::stdout(), &summary(&text, &finished).to_string())?;
+    } else {
+        report(&finished)?;
+    }
+    Ok(ExitCode::from(u8::try_from(finished.status).unwrap_or(1)))
+}
+
+fn settings(options: &PythonOptions) -> anyhow::Result<Settings> {
+    let Some(mut gpu) = GpuProfile::from_id(&options.gpu) else {
+        let known: Vec<&str> = GpuProfile::ALL.iter().map(|profile| profile.id).collect();
+        bail!("there is no GPU {:?} here; there are {}", options.gpu, known.join(", "));
+    };
+    if let Some(total) = options.total_memory {
+        gpu.total_memory = total;
+    }
+    let config = match &options.conf {
+        Some(text) => text.parse::<AllocatorConfig>().context("settings")?,
+        None => AllocatorConfig::default(),
+    };
+    for warning in config.warnings() {
+        output::warn(warning)?;
+    }
+    if !gpu.is_proved {
+        output::warn(&format!(
+            "the numbers of {} are derived; those of the H200 were checked against recordings",
+            gpu.name
+        ))?;
+    }
+    Ok(Settings {
+        gpu,
+        devices: options.devices,
+        config,
+        is_recorded: options.record.is_some(),
+        most_operators: options.max_operators,
+        time_limit: Some(Duration::from_secs(options.time_limit)),
+    })
+}
+
+/// Prints as the program does; the whole text at the end.
+fn print(printed: &mpsc::Receiver<String>, shows: bool) -> anyhow::Result<String> {
+    let mut out = std::io::stdout().lock();
+    let mut all = String::new();
+    for text in printed {
+        if shows {
+            out.write_all(text.as_bytes())?;
+        }
+        all.push_str(&text);
+    }
+    out.flush()?;
+    Ok(all)
+}
+
+/// What follows the program's own output, on standard error: the traceback, our remarks, what is estimated.
+fn report(finished: &Finished) -> anyhow::Result<()> {
+    let mut text = finished.traceback.clone().unwrap_or_default();
+    for note in &finished.notes {
+        writeln!(text, "note: line {}: {}", note.line, note.text)?;
+    }
+    for mark in &finished.marks {
+        writeln!(text, "estimated: line {}: {}: {}", mark.line, mark.operator, mark.reason)?;
+    }
+    std::io::stderr().lock().write_all(text.as_bytes())?;
+    Ok(())
+}
+
+fn summary(printed: &str, finished: &Finished) -> Value {
+    let notes: Vec<Value> =
+        finished.notes.iter().map(|note| json!({"line": note.line, "text": note.text})).collect();
+    let mark = |mark: &blockyard_torch::Mark| json!({"line": mark.line, "operator": mark.operator, "reason": mark.reason});
+    let device = |device: &DeviceRun| {
+        let stats: serde_json::Map<String, Value> = blockyard_pytorch::memory_stats(&device.stats)
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), json!(value)))
+            .collect();
+        json!({"requests": device.requests.len(), "stats": stats})
+    };
+    json!({
+        "stdout": printed,
+        "status": finished.status,
+        "traceback": finished.traceback,
+        "notes": notes,
+        "estimated": finished.marks.iter().map(mark).collect::<Vec<_>>(),
+        "devices": finished.devices.iter().map(device).collect::<Vec<_>>(),
+    })
+}
+
+/// A recording in the format of recorded runs, and a line with the source line of each allocation.
+fn recording(name: &str, gpu: &GpuProfile, config: &str, device: &DeviceRun) -> anyhow::Result<String> {
+    let Some(recording) = &device.recording else { bail!("the run was not recorded") };
+    let meta = Meta {
+        name: name.to_owned(),
+        torch: "2.11.0".to_owned(),
+        config: config.to_owned(),
+        total_memory: gpu.total_memory,
+        device: gpu.name.to_owned(),
+        ..Meta::default()
+    };
+    let lines: Vec<u32> = device.origins.iter().map(|origin| origin.line).collect();
+    let values = stat_values(&device.stats);
+    let parts = [
+        log::meta(&meta),
+        log::trace(&recording.trace()?),
+        log::segments(&device.snapshot),
+        log::final_stats(&values),
+        json!({"lines": lines}).to_string(),
+    ];
+    Ok(parts.join("\n") + "\n")
+}
