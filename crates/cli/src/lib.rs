@@ -1,7 +1,6 @@
 //! The `blockyard` command: `run` operations, `verify` recordings, `play` workloads, open PyTorch's memory snapshots
-//! (`snapshot`), `export` runs, `bench` devices, ask questions about runs (`what-if`, `search`, `autopsy`), read a `lesson`.
-//! The `blockyard` command: `run` operations, `verify` recordings, `play` workloads, `bench` devices, ask
-//! questions about runs (`what-if`, `search`), run PyTorch programs (`python`).
+//! (`snapshot`), `export` runs, `bench` devices, ask questions about runs (`what-if`, `search`, `autopsy`), read a `lesson`,
+//! run PyTorch programs (`python`).
 //!
 //! A library, so that `python -m blockyard` is the same command as the program.
 

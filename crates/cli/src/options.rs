@@ -66,6 +66,7 @@ pub(crate) enum Command {
     /// Without a lesson, lists those that Blockyard brings along.
     Lesson(LessonOptions),
     /// Run a PyTorch program without PyTorch and without a GPU, and print what it would print.
+    ///
     /// Allocations are PyTorch's, to the byte; values on the GPU are not computed and print as `?`. What rests on no recording
     /// is said on standard error, with its line. The exit status is the program's.
     #[cfg(feature = "python")]
