@@ -10,7 +10,7 @@ use crate::{Fault, PatternMemory};
 
 /// A CUDA device whose memory is filled and checked on the device.
 ///
-/// Checks come a little late, so that a block that is handed out too early is written again before they run.
+/// Checks come a little late, so that a block that is allocated too early is written again before they run.
 #[derive(Debug)]
 pub struct CudaMemory {
     // Before the device: it has memory there.

@@ -1,6 +1,6 @@
 //! Random workloads in which every block is filled with its own pattern on its stream and checked before it is freed.
 //!
-//! An overlap, a block that is handed out again before its streams are done, or memory that is lost when it is mapped anew
+//! An overlap, a block that is allocated again before its streams are done, or data that is lost when memory is mapped anew
 //! shows as a [`Fault`].
 
 use blockyard_allocator::{AllocError, Allocation, CachingAllocator};
@@ -10,11 +10,11 @@ use blockyard_record::{Bytes, DeviceAddr, Event, EventSink, StreamId};
 use crate::random::Random;
 use crate::{Fault, PatternMemory};
 
-/// What hands out blocks: the allocator, or in tests of this harness a broken one.
+/// What allocates blocks: the allocator, or in tests of this harness a broken one.
 pub trait Blocks {
     /// What it sits on.
     type Device: PatternMemory;
-    /// A block in the caller's hands.
+    /// An allocated block.
     type Block;
 
     /// As [`CachingAllocator::allocate`].
@@ -109,14 +109,14 @@ impl RandomWorkload {
 pub struct WorkloadReport {
     /// What was wrong; nothing should be.
     pub faults: Vec<Fault>,
-    /// Blocks that were handed out.
+    /// Blocks that were allocated.
     pub blocks: u32,
     /// Bytes that were filled.
     pub filled: Bytes,
     /// Blocks that another stream used.
     pub crossings: u32,
     /// Requests for which there was no memory.
-    pub refusals: u32,
+    pub failures: u32,
     /// Blocks at an address that an earlier block had.
     pub reused: u32,
 }
@@ -229,7 +229,7 @@ impl<B: Blocks> Run<'_, B> {
         let block = match self.blocks.allocate(requested, stream) {
             Ok(block) => block,
             Err(AllocError::OutOfMemory(_)) => {
-                self.report.refusals += 1;
+                self.report.failures += 1;
                 return if self.live.is_empty() { Ok(()) } else { self.free_one() };
             }
             Err(error) => return Err(error),
@@ -263,7 +263,7 @@ impl<B: Blocks> Run<'_, B> {
         self.blocks.record_stream(&live.block, user)?;
         let device = self.blocks.device();
         device.check(user, addr, live.size, live.pattern)?;
-        // Written too: a block that is handed out too early would be damaged in its new owner's hands as well.
+        // Written too: a block that is allocated too early would be damaged in its new allocation as well.
         let pattern = live.pattern ^ 0x8000_0000;
         device.fill(user, addr, live.size, pattern)?;
         device.check(user, addr, live.size, pattern)?;
@@ -312,7 +312,7 @@ impl<B: Blocks> Run<'_, B> {
     }
 }
 
-/// A block that another stream still uses is not handed out again, and is as soon as that stream is done.
+/// A block that another stream still uses is not allocated again, and is as soon as that stream is done.
 ///
 /// # Errors
 ///

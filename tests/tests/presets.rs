@@ -255,7 +255,7 @@ fn pools_keep_their_segments_and_one_lends() {
     let words = describe_step(&story.recording, story.chapter("empty_cache leaves").start).sentence;
     assert!(words.starts_with("what is wholly cached belongs to memory pools"), "{words}");
     assert_eq!(story.breakdown("The end of the pool").reserved(), mib(20));
-    assert_eq!(story.breakdown("A pool that lends").free, mib(4));
+    assert_eq!(story.breakdown("A pool that serves others").free, mib(4));
     assert_eq!(story.new_segments("Out of memory, almost"), 0);
     assert_eq!(story.breakdown("Out of memory, almost").allocated(), mib(38));
 }

@@ -104,7 +104,7 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
     /// As [`SharedAllocator::with`], where a sink is opened: first segments, blocks and allocations get new numbers, from 0 on, so
     /// that a recording may begin after any number of allocations. A sink that is open already keeps the numbers that it knows.
     ///
-    /// What was handed out through [`SharedAllocator::with`] cannot be given back afterwards.
+    /// Memory that was allocated through [`SharedAllocator::with`] cannot be freed afterwards.
     pub fn with_fresh_ids<R>(&self, act: impl FnOnce(&mut CachingAllocator<D, S>) -> R) -> R {
         self.with(|allocator| {
             if allocator.sink().is_closed() {

@@ -26,7 +26,7 @@ const VIRTUAL_MEMORY: Bytes = Bytes::gib(128);
 
 pub(crate) fn bench(options: &BenchOptions) -> anyhow::Result<ExitCode> {
     let device = options.device;
-    // Before anything is measured: a device that is not there is told at once.
+    // Before anything is measured: a device that does not exist is reported at once.
     let machine = Machine::of(device)?;
     let traces = options
         .recordings

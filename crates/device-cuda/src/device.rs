@@ -32,7 +32,7 @@ pub struct CudaDevice {
     has_virtual_memory: bool,
     segments: BTreeMap<DeviceAddr, Bytes>,
     ranges: ReservedRanges,
-    /// What went wrong where nobody could be told.
+    /// An error that no call could report.
     failure: Option<DriverError>,
 }
 

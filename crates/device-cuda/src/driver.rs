@@ -154,7 +154,7 @@ impl PrimaryContext {
 
 impl Drop for PrimaryContext {
     fn drop(&mut self) {
-        // SAFETY: releases what `retain` retained, once. Nobody can be told if it fails.
+        // SAFETY: releases what `retain` retained, once. No caller can get the error.
         let _ = unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device.0) };
     }
 }

@@ -62,7 +62,7 @@ impl ReservedRanges {
             .and_then(|()| driver::allow_access(current, device, addr, size));
         if let Err(failure) = made {
             for (at, length, page) in mapped {
-                // The first error is the one that is told; after it the rest can only be tried.
+                // The first error is the one that is reported; the other calls are still tried.
                 let _ = driver::unmap(current, at, length);
                 let _ = driver::release_page(current, page);
             }

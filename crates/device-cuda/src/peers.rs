@@ -43,7 +43,7 @@ impl StreamOrdered {
         driver::allocate_on(&current, size, stream).map_err(|failure| failure.of_request(size))
     }
 
-    /// Takes back what [`StreamOrdered::allocate`] handed out.
+    /// Frees what [`StreamOrdered::allocate`] allocated.
     ///
     /// # Errors
     ///

@@ -5,7 +5,7 @@
 //! allocator is a range of it.
 //!
 //! - **Addresses.** Buffers have none. They follow the rule of
-//!   [`VirtualDevice`](blockyard_device::VirtualDevice), which hands them out here too, so that a workload runs the same way on
+//!   [`VirtualDevice`](blockyard_device::VirtualDevice), which assigns them here too, so that a workload runs the same way on
 //!   both: they grow from `VirtualDevice::FIRST_ADDR` in steps of `VirtualDevice::ALIGNMENT` and are never given twice.
 //! - **Out of memory.** WebGPU says late that a buffer failed and never how much memory there is, so a budget of bytes
 //!   decides at once. A segment beyond the adapter's largest buffer is

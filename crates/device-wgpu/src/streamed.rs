@@ -10,12 +10,12 @@ use crate::{Filled, WgpuDevice, WgpuMismatch};
 /// WebGPU has one queue and no streams. Here a stream is a list of work that goes to the queue when the stream is advanced
 /// or waited for, and no sooner; its events are complete from then on, since whatever follows on the queue finds the work done. So
 /// the same requests have the same outcome as on a [`VirtualDevice`](blockyard_device::VirtualDevice), and a block that is
-/// handed out before its streams are done loses its contents for certain.
+/// handed out before its streams are done loses its data for certain.
 #[derive(Debug)]
 pub struct StreamedWgpu {
     device: WgpuDevice,
     streams: BTreeMap<StreamId, Stream>,
-    /// What went wrong where nobody could be told.
+    /// An error that no call could report.
     late: Option<DeviceError>,
 }
 
@@ -40,12 +40,12 @@ impl StreamedWgpu {
         Self { device, streams: BTreeMap::new(), late: None }
     }
 
-    /// As [`WgpuDevice::fill`], when the stream comes to it; a range that is wrong is told then.
+    /// As [`WgpuDevice::fill`], when the stream comes to it; a wrong range is reported then.
     pub fn fill(&mut self, stream: StreamId, range: Filled) {
         self.give(stream, Task::Fill(range));
     }
 
-    /// As [`WgpuDevice::check`], when the stream comes to it; a range that is wrong is told then.
+    /// As [`WgpuDevice::check`], when the stream comes to it; a wrong range is reported then.
     pub fn check(&mut self, stream: StreamId, range: Filled, tag: u32) {
         self.give(stream, Task::Check(range, tag));
     }

@@ -22,7 +22,7 @@ pub use pins::{PinnedSegment, PinningBlock};
 
 use failure::Failure;
 
-/// Why a request failed for want of memory.
+/// Why a request ran out of memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Autopsy {
     /// The request.
@@ -76,7 +76,7 @@ pub struct FailedAllocation {
 pub struct MemoryAtFailure {
     /// Bytes of segments.
     pub reserved: Bytes,
-    /// Bytes of blocks in the program's hands.
+    /// Bytes of allocated blocks.
     pub allocated: Bytes,
     /// What the program asked for in these, rounded up to 512 bytes each.
     pub live: Bytes,

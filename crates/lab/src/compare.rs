@@ -17,13 +17,13 @@ pub struct AllocatorRow {
     pub name: String,
     /// The most bytes of the device at a time.
     pub peak_reserved: Bytes,
-    /// Bytes at that moment that were in nobody's hands.
+    /// Cached bytes at that moment.
     pub external_fragmentation: Bytes,
-    /// Bytes at that moment that were in callers' hands beyond what they asked for.
+    /// Rounding at that moment, in bytes.
     pub internal_fragmentation: Bytes,
     /// Calls of the device; `None` where the model does not count them.
     pub device_calls: Option<u64>,
-    /// The request that failed, counted from 1; what is told is up to there.
+    /// The request that failed, counted from 1; the results are up to there.
     pub failed: Option<u64>,
     /// Host time of a request, in nanoseconds, of one run in which nothing else was measured.
     pub nanos_per_request: f64,
@@ -82,7 +82,7 @@ pub fn compare_allocators(
     Ok(rows)
 }
 
-/// What was reserved, handed out and asked for at the moment when most was reserved.
+/// What was reserved, allocated and requested at the moment when most was reserved.
 #[derive(Default)]
 struct Peak {
     reserved: Bytes,

@@ -4,7 +4,7 @@ use blockyard_replay::{ConfigError, RunError};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabError {
-    /// The one who is told about progress broke it off.
+    /// The caller cancelled the work.
     #[error("cancelled")]
     Cancelled,
     /// A settings text is wrong.

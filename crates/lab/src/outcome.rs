@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Conditions, LabError, Run};
 
-/// How often progress is told and cancelling is possible: every so many requests.
+/// How often progress is reported and cancelling is possible: every so many requests.
 const INTERVAL: usize = 8192;
 
 /// What a replay under some conditions comes to.
@@ -16,7 +16,7 @@ const INTERVAL: usize = 8192;
 /// Peaks are those of the whole run, whatever the program reset meanwhile.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// The most bytes of blocks in the program's hands.
+    /// The most bytes of allocated blocks.
     pub peak_allocated: Bytes,
     /// The most bytes of segments.
     pub peak_reserved: Bytes,
@@ -26,7 +26,7 @@ pub struct Outcome {
     pub device_frees: u64,
     /// Second attempts at a segment, after the cache was released.
     pub alloc_retries: u64,
-    /// Requests that failed for want of memory. At most one, unless the program goes on after it.
+    /// Requests that ran out of memory. At most one, unless the program continues after it.
     pub ooms: u64,
     /// The first of them.
     pub first_oom: Option<FirstOom>,
@@ -46,7 +46,7 @@ impl Outcome {
     }
 }
 
-/// The first request that failed for want of memory.
+/// The first request that ran out of memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FirstOom {
     /// Which request, counted from 1 as [`Run::requests`] lists them.
@@ -64,7 +64,7 @@ pub struct FirstOom {
 pub struct Sample {
     /// The index of the first request behind this part.
     pub until: u64,
-    /// Bytes of blocks in the program's hands.
+    /// Bytes of allocated blocks.
     pub allocated: Bytes,
     /// Bytes of segments.
     pub reserved: Bytes,
@@ -95,7 +95,7 @@ impl Row {
 
 /// Replays a run; a wrong setting is a row with its error.
 ///
-/// `samples` is about how many parts the timeline has, 0 for none. `on_progress` is told how many requests are done.
+/// `samples` is about how many parts the timeline has, 0 for none. `on_progress` gets how many requests are done.
 ///
 /// # Errors
 ///
@@ -130,14 +130,14 @@ pub(crate) fn outcome(
     let total = run.requests().len();
     let part = total.div_ceil(samples.max(1)).max(1);
     let mut resets = run.resets().iter().copied().peekable();
-    let mut told = 0;
+    let mut next_report = 0;
     let mut done = 0;
     while done < total && !replay.has_ended {
-        if done >= told {
+        if done >= next_report {
             if on_progress(done).is_break() {
                 return Err(LabError::Cancelled);
             }
-            told = done + INTERVAL;
+            next_report = done + INTERVAL;
         }
         let end = total.min(if samples > 0 { (done / part + 1) * part } else { done + INTERVAL });
         // A reset belongs to the part that it begins, so that the part before it is complete.

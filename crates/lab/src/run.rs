@@ -402,7 +402,7 @@ fn with_memory_from_before(workload: &Workload, start: &Snapshot) -> (Workload, 
     (all, count)
 }
 
-/// The requests that failed for want of memory when the run was recorded, as indices.
+/// The requests that ran out of memory when the run was recorded, as indices.
 fn failed_requests(run: &RecordedRun, inferred: &Inferred) -> Vec<usize> {
     let requests = inferred.workload.requests().iter().enumerate();
     let allocations = requests.filter(|(_, request)| matches!(request, Request::Allocate { .. }));

@@ -29,7 +29,7 @@ pub struct Found {
     pub notes: Vec<String>,
 }
 
-/// What is told while a search goes on.
+/// What is reported during a search.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchStep<'a> {
     /// A setting that was just tried; `None` for a sign of life in between.
@@ -249,7 +249,7 @@ fn replay_all(
         drop(sender);
         let mut rows: Vec<Option<Row>> = vec![None; total];
         let mut done = 0;
-        let mut told = |step: SearchStep<'_>| {
+        let mut report = |step: SearchStep<'_>| {
             if on_step(step).is_break() {
                 is_cancelled.store(true, Ordering::Relaxed);
                 return Err(LabError::Cancelled);
@@ -261,12 +261,12 @@ fn replay_all(
                 Ok((index, row)) => {
                     let row = row?;
                     done += 1;
-                    told(SearchStep { row: Some(&row), done, total })?;
+                    report(SearchStep { row: Some(&row), done, total })?;
                     if let Some(place) = rows.get_mut(index) {
                         *place = Some(row);
                     }
                 }
-                Err(mpsc::RecvTimeoutError::Timeout) => told(SearchStep { row: None, done, total })?,
+                Err(mpsc::RecvTimeoutError::Timeout) => report(SearchStep { row: None, done, total })?,
                 Err(mpsc::RecvTimeoutError::Disconnected) => break,
             }
         }

@@ -48,7 +48,7 @@ pub enum Quantity {
     DeviceCalls,
     /// How often the whole cache was released to try once more.
     Retries,
-    /// How many requests failed for want of memory.
+    /// How many requests ran out of memory.
     OutOfMemory,
     /// The size of the block that a tensor has.
     BlockSize,

@@ -55,7 +55,7 @@
 //! `cargo xtask model` runs this code in loom: all orders of the threads' steps, and all values that a load may return under the
 //! rules of the language, with both barriers as fences (`SeqCst`), which give what the asymmetric pair gives. `cargo xtask
 //! miri` runs the tests below in Miri, which looks for races in one order at a time.
-#![expect(unsafe_code, reason = "a lock hands out what the compiler cannot see to be exclusive")]
+#![expect(unsafe_code, reason = "the compiler cannot see that the lock gives exclusive access")]
 
 mod barrier;
 mod mutex;

@@ -1,6 +1,6 @@
 //! A trace in columns, as short as it gets without knowing an allocator: samples that come with the page are kept this way.
 //!
-//! Programs free what they allocated a moment ago and get the same places again. So a free is told by how many live blocks
+//! Programs free what they allocated a moment ago and get the same places again. So a free is encoded by how many live blocks
 //! are younger, and a place by which earlier free of the same size left it; only other places are numbers.
 
 use std::collections::HashMap;

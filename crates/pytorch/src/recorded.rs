@@ -150,7 +150,7 @@ pub struct RecordedBlock {
     pub addr: u64,
     /// Its size.
     pub size: Bytes,
-    /// What it was last handed out for.
+    /// What the block was last allocated for.
     pub requested: Bytes,
     /// PyTorch's word for its state.
     pub state: String,

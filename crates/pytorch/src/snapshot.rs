@@ -46,7 +46,7 @@ pub use self::trace::{DeviceTrace, EntryContext, SnapshotEntry};
 pub struct SnapshotFile {
     /// The devices that have segments or a trace, by ascending index.
     pub devices: Vec<DeviceSnapshot>,
-    /// The settings of the allocator, as far as they are told.
+    /// The settings of the allocator, as far as they are known.
     pub settings: SnapshotSettings,
     /// Where named stretches of the program begin and end, in the order of the file.
     pub annotations: Vec<Annotation>,
@@ -101,11 +101,11 @@ pub struct SnapshotBlock {
     addr: Option<u64>,
     /// Its size.
     pub size: Bytes,
-    /// What it was last handed out for; `None` where the file does not say.
+    /// What the block was last allocated for; `None` where the file does not say.
     pub requested: Option<Bytes>,
     /// What it is used for.
     pub state: BlockState,
-    /// The stack that it was handed out to.
+    /// The stack of its allocation.
     pub stack: StackId,
 }
 
@@ -217,7 +217,7 @@ impl SnapshotSegment {
     }
 }
 
-/// Reads a snapshot; `on_progress` is told how many bytes of the reader have been read.
+/// Reads a snapshot; `on_progress` gets how many bytes of the reader have been read.
 ///
 /// # Errors
 ///

@@ -24,7 +24,7 @@ struct Pending {
     streams: Vec<StreamId>,
 }
 
-/// Runs a workload's requests through an allocator, up to the first that fails; `on_request` is told after each
+/// Runs a workload's requests through an allocator, up to the first that fails; `on_request` is called after each
 /// what the allocator uses then.
 ///
 /// A block that other streams used is freed when their work is done, as PyTorch's allocator does. A request that fails is tried

@@ -360,7 +360,7 @@ fn compare_segments(
     }
     if unknown > 0 {
         comparison.notes.push(format!(
-            "{unknown} cached blocks of the end were last handed out before the recording, so their stale requested sizes are not \
+            "{unknown} cached blocks of the end were last allocated before the recording, so their stale requested sizes are not \
              compared"
         ));
     }

@@ -75,7 +75,7 @@ impl Allocator for Arena {
             own.allocate(size, |_| true).ok_or(none)?
         };
         let size = Bytes::new(size);
-        self.device.handed_out(requested, size);
+        self.device.allocated(requested, size);
         Ok(Allocation { addr, size, requested, stream })
     }
 

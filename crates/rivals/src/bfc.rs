@@ -5,7 +5,7 @@ use crate::per_stream::{DeviceBelow, PerStream, Policy};
 
 /// TensorFlow's allocator with `allow_growth`: best fit with coalescing in regions that double in size.
 ///
-/// A block of less than twice the request is handed out whole, unless the rest is 128 MiB and more. Regions stay until the cache
+/// A block of less than twice the request is allocated whole, unless the rest is 128 MiB and more. Regions stay until the cache
 /// is emptied.
 pub type Bfc = PerStream<BfcPolicy>;
 

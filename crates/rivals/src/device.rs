@@ -41,8 +41,8 @@ impl Device {
         self.usage.device_frees += 1;
     }
 
-    /// A block of so many bytes was handed out.
-    pub(crate) fn handed_out(&mut self, requested: Bytes, size: Bytes) {
+    /// A block of so many bytes was allocated.
+    pub(crate) fn allocated(&mut self, requested: Bytes, size: Bytes) {
         self.usage.requested = self.usage.requested.saturating_add(requested);
         self.usage.allocated = self.usage.allocated.saturating_add(size);
     }

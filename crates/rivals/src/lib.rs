@@ -53,7 +53,7 @@ pub trait Allocator {
     fn usage(&self) -> Usage;
 }
 
-/// A block in a caller's hands.
+/// An allocated block.
 #[derive(Debug, PartialEq, Eq, Hash)]
 #[must_use = "an allocation that is dropped stays allocated"]
 pub struct Allocation {
@@ -72,7 +72,7 @@ pub struct Allocation {
 pub struct Usage {
     /// What callers asked for.
     pub requested: Bytes,
-    /// Bytes of blocks in their hands.
+    /// Bytes of their allocated blocks.
     pub allocated: Bytes,
     /// Bytes taken from the device.
     pub reserved: Bytes,

@@ -52,7 +52,7 @@ impl<P: Policy> Allocator for PerStream<P> {
         let (policy, device) = self.policy(stream).ok_or(OutOfMemory { requested })?;
         let (addr, size) = policy.allocate(device, size).ok_or(OutOfMemory { requested })?;
         let size = Bytes::new(size);
-        self.device.0.handed_out(requested, size);
+        self.device.0.allocated(requested, size);
         Ok(Allocation { addr, size, requested, stream })
     }
 

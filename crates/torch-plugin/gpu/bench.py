@@ -24,7 +24,7 @@ PAIRS = 20_000
 ROUNDS = 7
 TURNS = int(os.environ.get("TURNS", "3"))
 
-# What is measured, and the words for it. "nothing" hands out numbers without memory: what PyTorch's wrapper costs by itself.
+# What is measured, and the words for it. "nothing" returns numbers without memory: what PyTorch's wrapper costs by itself.
 WORDS = {
     "native": "PyTorch's own",
     "plugin": "Blockyard in PyTorch",

@@ -26,7 +26,7 @@ def say(*words):
 
 
 def streams():
-    """Memory that another stream reads late must not be handed out before."""
+    """Memory that another stream reads late must not be allocated before."""
     side = torch.cuda.Stream()
     total = 0.0
     for step in range(200):
@@ -37,7 +37,7 @@ def streams():
             part = tensor.sum()
             tensor.record_stream(side)
         del tensor
-        # Would overwrite it, if it were handed out too early.
+        # Would overwrite it, if it were allocated again too early.
         torch.full((1 << 18,), -1.0, device="cuda")
         side.synchronize()
         total += part.item()

@@ -50,7 +50,7 @@ uint64_t through_functions(
       [&](void* at, uint64_t size) { release(at, size, 0, nullptr); });
 }
 
-// Does nothing, so that what PyTorch's own wrapper costs is seen. Nobody may touch what it hands out.
+// Does nothing, so that what PyTorch's own wrapper costs is seen. Nobody may use the memory that it returns.
 void* nothing_malloc(ssize_t size, int, void*) {
   static uintptr_t next = uintptr_t{1} << 40;
   return reinterpret_cast<void*>(next += (static_cast<uintptr_t>(size) + 511) / 512 * 512);

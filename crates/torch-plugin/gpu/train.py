@@ -140,7 +140,7 @@ def train(mark):
 
 
 def requests(trace):
-    """Every allocation and free, in order: positive sizes are handed out, negative ones come back."""
+    """Every allocation and free, in order: positive sizes are allocated, negative ones are freed."""
     signs = {"alloc": 1, "free_requested": -1}
     return [signs[entry["action"]] * entry["size"] for entry in trace if entry["action"] in signs]
 

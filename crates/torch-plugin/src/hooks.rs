@@ -92,7 +92,7 @@ fn end_process() -> ! {
     _exit(1)
 }
 
-/// Takes back what [`blockyard_malloc`] handed out on that device; null is ignored.
+/// Frees what [`blockyard_malloc`] allocated on that device; null is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_free(memory: *mut c_void, _size: isize, device: c_int, _stream: *mut c_void) {
     hook((), || {

@@ -24,7 +24,7 @@ pub enum TorchError {
     /// `NotImplementedError`: PyTorch can do this, this crate cannot.
     #[error("{0}")]
     NotImplemented(String),
-    /// What a callback (a hook, a backward written in Python) failed with, handed through unread.
+    /// What a callback (a hook, a backward written in Python) failed with, passed through unread.
     #[error("a callback failed: {0}")]
     Callback(Foreign),
 }

@@ -392,7 +392,7 @@ impl Block {
         self.allocation.borrow().as_ref().map_or(0, |allocation| allocation.addr().get())
     }
 
-    /// `Tensor.record_stream`: not to be handed out again before this stream's work is done.
+    /// `Tensor.record_stream`: not to be allocated again before this stream's work is done.
     ///
     /// # Errors
     ///

@@ -111,7 +111,7 @@ impl Operator {
     ///
     /// As [`call`].
     pub fn call(&self, args: &[Value], keywords: &[(&str, Value)]) -> Result<Value> {
-        let mut refusal = None;
+        let mut failure = None;
         for (schema, call) in &self.overloads {
             match schema.bind(args, keywords) {
                 Ok(bound) => {
@@ -123,10 +123,10 @@ impl Operator {
                     return result;
                 }
                 Err(error) => {
-                    refusal.get_or_insert(error);
+                    failure.get_or_insert(error);
                 }
             }
         }
-        Err(refusal.unwrap_or_else(|| TorchError::Type(format!("{} cannot be called", self.name))))
+        Err(failure.unwrap_or_else(|| TorchError::Type(format!("{} cannot be called", self.name))))
     }
 }

@@ -77,7 +77,7 @@ const PRESETS: [Preset; 7] = [
     Preset {
         id: "pools",
         title: "Memory pools",
-        summary: "Segments that a part of a program has for itself, and a pool that lends when memory runs out",
+        summary: "Segments for one part of a program, and a pool that serves other requests when memory runs out",
         text: include_str!("../presets/pools.workload"),
         config: "",
         capacity: Bytes::mib(64),

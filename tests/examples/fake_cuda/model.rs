@@ -109,7 +109,7 @@ impl Driver {
         if size == 0 {
             return Err(INVALID_VALUE);
         }
-        // As the real driver, it hands memory out by pages.
+        // As the real driver, it allocates memory by pages.
         let used = self.used.checked_add(size.next_multiple_of(MIB_2)).filter(|used| *used <= self.total);
         self.used = used.ok_or(OUT_OF_MEMORY)?;
         Ok(())

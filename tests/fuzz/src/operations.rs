@@ -6,7 +6,7 @@ mod world;
 use crate::input::Input;
 use world::World;
 
-/// More would only be slow: every operation is followed by a walk over all blocks.
+/// More would only be slow: every operation is followed by a check of all blocks.
 const MOST_OPERATIONS: usize = 400;
 
 /// Reads settings and operations from the bytes and does them, and after each one holds the allocator against its events, its

@@ -118,15 +118,15 @@ fn pools_that_nobody_uses_are_released_in_the_order_of_their_making() {
 #[test]
 fn pools_that_lend_are_asked_in_the_order_of_their_making() {
     let mut allocator = allocator(Bytes::mib(80), "");
-    let lends = PoolOptions { serves_on_oom: true, ..PoolOptions::default() };
-    let pools = [(); 2].map(|()| allocator.create_pool(lends));
+    let serves = PoolOptions { serves_on_oom: true, ..PoolOptions::default() };
+    let pools = [(); 2].map(|()| allocator.create_pool(serves));
     for pool in [pools[1], pools[0]] {
         let allocation = allocate_in(&mut allocator, pool, Bytes::mib(40));
         allocator.free(allocation).unwrap();
     }
-    let lent = allocate(&mut allocator, Bytes::mib(30));
+    let served = allocate(&mut allocator, Bytes::mib(30));
     let of_first = allocator.pool_snapshot(pools[0]).segments;
-    assert_eq!(of_first[0].addr, lent.addr());
+    assert_eq!(of_first[0].addr, served.addr());
     assert_eq!(of_first.len(), 1);
 }
 

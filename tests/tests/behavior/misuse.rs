@@ -11,7 +11,7 @@ use blockyard_record::{Bytes, DeviceAddr, Event, PoolId, Snapshot, Stats, Stream
 const MAIN: StreamId = StreamId::DEFAULT;
 const SIDE: StreamId = StreamId::new(1);
 
-/// A device that was told which streams there are, as a driver is, and fails for others.
+/// A device that knows which streams there are, as a driver is, and fails for others.
 struct Strict {
     memory: VirtualDevice,
     streams: BTreeSet<StreamId>,
@@ -106,7 +106,7 @@ fn a_double_free_while_the_first_is_pending_is_an_error_and_nothing_changes() {
 }
 
 #[test]
-fn a_free_of_an_address_that_was_handed_out_again_is_a_free() {
+fn a_free_of_an_address_that_was_allocated_again_is_a_free() {
     let shared = shared();
     let addr = shared.allocate(Bytes::mib(3), MAIN).unwrap();
     shared.free(addr).unwrap();
@@ -127,7 +127,7 @@ fn a_foreign_pointer_is_an_error_and_nothing_changes() {
     for foreign in [inside, behind].into_iter().chain(windows).chain(odd) {
         check_refused(&shared, foreign);
     }
-    // Nothing was ever handed out there.
+    // Nothing was ever allocated there.
     check_refused(&self::shared(), addr);
     shared.free(addr).unwrap();
 }

@@ -32,9 +32,9 @@ fn allocate(allocator: &mut Allocator, size: Bytes, pool: Option<PoolId>) -> Res
 fn w11_a_pool_that_serves_on_out_of_memory_lends_its_cache() {
     let mut allocator = allocator(Bytes::mib(80));
     let plain = allocator.create_pool(PoolOptions::default());
-    let lending = allocator.create_pool(PoolOptions { serves_on_oom: true, ..PoolOptions::default() });
+    let serving = allocator.create_pool(PoolOptions { serves_on_oom: true, ..PoolOptions::default() });
     let first = allocate(&mut allocator, Bytes::mib(40), Some(plain)).unwrap();
-    let second = allocate(&mut allocator, Bytes::mib(40), Some(lending)).unwrap();
+    let second = allocate(&mut allocator, Bytes::mib(40), Some(serving)).unwrap();
     let base = second.addr();
     let failed = allocate(&mut allocator, Bytes::mib(40), None);
     assert!(matches!(failed, Err(AllocError::OutOfMemory(_))), "{failed:?}");
@@ -42,8 +42,8 @@ fn w11_a_pool_that_serves_on_out_of_memory_lends_its_cache() {
 
     allocator.free(first).unwrap();
     allocator.free(second).unwrap();
-    let lent = allocate(&mut allocator, Bytes::mib(30), None).unwrap();
-    assert_eq!(lent.addr(), base);
+    let served = allocate(&mut allocator, Bytes::mib(30), None).unwrap();
+    assert_eq!(served.addr(), base);
     let message = allocate(&mut allocator, Bytes::mib(30), None).unwrap_err().to_string();
     let sums = "Of the allocated memory 80.00 MiB is allocated by PyTorch, with 50.00 MiB allocated in private pools \
         (e.g., CUDA Graphs), and 0 bytes is reserved by PyTorch but unallocated.";
@@ -134,13 +134,13 @@ fn a_workload_makes_pools_enters_them_and_gives_them_up() {
 #[test]
 fn w11_as_a_workload() {
     let text = "
-        pool plain; pool lend use_on_oom
+        pool plain; pool spare use_on_oom
         enter plain; a = alloc 40 MiB; leave plain
-        enter lend; b = alloc 40 MiB; leave lend
+        enter spare; b = alloc 40 MiB; leave spare
         c = alloc 40 MiB               # out of memory: both are in use
         free a, b
-        d = alloc 30 MiB               # in the pool that lends
-        e = alloc 30 MiB               # out of memory: the plain pool does not lend
+        d = alloc 30 MiB               # in the pool with use_on_oom
+        e = alloc 30 MiB               # out of memory: the plain pool has no use_on_oom
         ";
     let played = Device::of(Bytes::mib(80)).play(text);
     let messages = played.messages();
@@ -241,15 +241,15 @@ fn a_use_noted_inside_a_scope_ends_with_its_allocation() {
 }
 
 #[test]
-fn a_pool_lends_while_a_scope_for_another_stream_is_open_on_it() {
+fn a_pool_serves_while_a_scope_for_another_stream_is_open_on_it() {
     let mut allocator = allocator(Bytes::mib(40));
-    let lending = allocator.create_pool(PoolOptions { serves_on_oom: true, ..PoolOptions::default() });
-    let cached = allocate(&mut allocator, Bytes::mib(40), Some(lending)).unwrap();
+    let serving = allocator.create_pool(PoolOptions { serves_on_oom: true, ..PoolOptions::default() });
+    let cached = allocate(&mut allocator, Bytes::mib(40), Some(serving)).unwrap();
     let base = cached.addr();
     allocator.free(cached).unwrap();
-    allocator.begin_allocate_to_pool(lending, Some(StreamId::new(1))).unwrap();
-    let lent = allocator.allocate(Bytes::mib(30), StreamId::DEFAULT).unwrap();
-    assert_eq!(lent.addr(), base);
+    allocator.begin_allocate_to_pool(serving, Some(StreamId::new(1))).unwrap();
+    let served = allocator.allocate(Bytes::mib(30), StreamId::DEFAULT).unwrap();
+    assert_eq!(served.addr(), base);
 }
 
 #[test]
@@ -271,9 +271,9 @@ fn inside_a_scope_nothing_of_the_default_pool_is_released_even_when_memory_runs_
 
 #[test]
 fn a_lent_block_is_split_as_if_segments_did_not_expand() {
-    let lend = "pool lend use_on_oom; enter lend; a = alloc 40 MiB; leave lend; free a";
-    let played =
-        Device::of(Bytes::mib(40)).play(&format!("{lend}; set expandable_segments:True; b = alloc 39.5 MiB"));
+    let spare = "pool spare use_on_oom; enter spare; a = alloc 40 MiB; leave spare; free a";
+    let played = Device::of(Bytes::mib(40))
+        .play(&format!("{spare}; set expandable_segments:True; b = alloc 39.5 MiB"));
     assert_eq!(played.messages().len(), 0);
     assert_eq!(
         played.stats.allocated_bytes.all.current,
@@ -282,5 +282,5 @@ fn a_lent_block_is_split_as_if_segments_did_not_expand() {
     );
     let plain = Device::of(Bytes::mib(40));
     let own = plain.play("a = alloc 40 MiB; free a; set expandable_segments:True; b = alloc 39.5 MiB");
-    assert_eq!(own.stats.allocated_bytes.all.current, 79 << 19, "and is split off where nothing is lent");
+    assert_eq!(own.stats.allocated_bytes.all.current, 79 << 19, "and is split off where nothing is served");
 }

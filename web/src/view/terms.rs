@@ -17,7 +17,7 @@ pub(crate) static TERMS: [Term; 9] = [
     Term {
         key: "allocated_bytes",
         title: "Allocated",
-        meaning: "Bytes of blocks in callers' hands, rounding included: torch.cuda.memory_allocated().",
+        meaning: "Bytes of allocated blocks, rounding included: torch.cuda.memory_allocated().",
         is_bytes: true,
         get: |stats| &stats.allocated_bytes,
     },
@@ -52,7 +52,7 @@ pub(crate) static TERMS: [Term; 9] = [
     Term {
         key: "allocation",
         title: "Allocations",
-        meaning: "How many blocks are in callers' hands.",
+        meaning: "How many blocks are allocated.",
         is_bytes: false,
         get: |stats| &stats.allocation,
     },
@@ -66,7 +66,7 @@ pub(crate) static TERMS: [Term; 9] = [
     Term {
         key: "active",
         title: "Active blocks",
-        meaning: "How many blocks are in callers' hands or wait for another stream.",
+        meaning: "How many blocks are allocated or pending.",
         is_bytes: false,
         get: |stats| &stats.active,
     },
@@ -122,7 +122,7 @@ pub(crate) static COUNTERS: [Counter; 8] = [
     Counter {
         key: "oversize_allocations",
         title: "Oversize allocations",
-        meaning: "Blocks in callers' hands of at least max_split_size.",
+        meaning: "Allocated blocks of at least max_split_size.",
         get: |stats| stats.oversize_allocations.current,
     },
     Counter {

@@ -43,7 +43,7 @@ struct ReplayInput {
   void* const* streams;
   // One for each slot.
   void** slots;
-  // The first address that the contender handed out for this trace.
+  // The first address that the contender returned for this trace.
   uintptr_t base;
 };
 }

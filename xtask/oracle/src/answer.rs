@@ -89,7 +89,7 @@ pub struct Segment {
 pub struct Block {
     /// Its size.
     pub size: Bytes,
-    /// What it was last handed out for, however long ago.
+    /// What the block was last allocated for, however long ago.
     pub requested: Bytes,
     /// PyTorch's word for its state.
     pub state: &'static str,

@@ -170,7 +170,7 @@ struct Sink {
     inside: Inside,
     /// Whether each segment, by its number, belongs to a memory pool.
     private_segments: Vec<bool>,
-    /// Whether what was handed out last lies in one of those.
+    /// Whether what was allocated last lies in one of those.
     served_privately: bool,
 }
 

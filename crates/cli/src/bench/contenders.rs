@@ -36,7 +36,7 @@ pub(crate) trait Contender {
         Ok(())
     }
 
-    /// Lets work be done that a device without hardware does only when it is told to.
+    /// Lets work be done that a device without hardware does only on request.
     fn advance(&mut self, _stream: Option<StreamId>) {}
 
     // The loops below are compiled once for each contender: no call in them goes through a table.

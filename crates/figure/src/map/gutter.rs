@@ -67,7 +67,7 @@ fn draw_pool(scene: &mut Scene, pool: PoolKind, letter: &str, middle_px: f32) {
     scene.text(Point::new(14.0, baseline(middle_px, TEXT_PX)), letter, style);
 }
 
-/// A shape for each stream: told apart without color, and beside its name.
+/// A shape for each stream, which distinguishes streams without color.
 fn draw_stream(scene: &mut Scene, place: u8, center: Point) {
     const SQUARE: &[(f64, f64)] = &[(-4.0, -4.0), (4.0, -4.0), (4.0, 4.0), (-4.0, 4.0)];
     const DIAMOND: &[(f64, f64)] = &[(0.0, -5.0), (5.0, 0.0), (0.0, 5.0), (-5.0, 0.0)];

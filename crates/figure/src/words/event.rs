@@ -42,7 +42,7 @@ pub fn describe_event(event: &Event, before: &MemoryState, recording: &Recording
             let rounding = size.saturating_sub(requested);
             let beyond =
                 if rounding.is_zero() { String::new() } else { format!(", {rounding} beyond the request") };
-            format!("{} of {size} is handed out{name}{beyond}", numbered(block))
+            format!("{} of {size} is allocated{name}{beyond}", numbered(block))
         }
         Event::StreamRecorded { block, stream } => format!(
             "{} is used on {} too: once freed, it waits for that stream",

@@ -158,7 +158,7 @@ fn the_events_of_a_hard_won_allocation() {
         the segment of 20 MiB at 0x7f0000e00000 goes back to the device
         the second attempt begins
         the device gives a segment of 60 MiB at 0x7f0003600000, for the large pool and the default stream
-        block #10 of 60 MiB is handed out as big"#]]
+        block #10 of 60 MiB is allocated as big"#]]
     .assert_eq(&words.events.join("\n"));
 }
 

@@ -7,7 +7,7 @@ use super::changes::without;
 use super::{Examined, Tell};
 use crate::LabError;
 
-/// Why a request failed for want of memory.
+/// Why a request ran out of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {

@@ -35,14 +35,14 @@ fn rows_are_those_of_one_replay_each_whatever_the_order_of_the_threads() {
     let run = program("gnn_random");
     let mut settings = candidates(&run, &run.conditions());
     settings.push("no_such:1".to_owned());
-    let mut told = 0;
+    let mut rows = 0;
     let found = search(&run, &run.conditions(), &settings, &mut |step| {
-        told += usize::from(step.row.is_some());
+        rows += usize::from(step.row.is_some());
         assert_eq!(step.total, settings.len() + 1);
         ControlFlow::Continue(())
     });
     let found = found.unwrap();
-    assert_eq!(told, settings.len() + 1);
+    assert_eq!(rows, settings.len() + 1);
     for (row, conf) in found.rows.iter().zip(&settings) {
         let alone =
             replay_under(&run, &Conditions::with_conf(conf), 0, &mut |_| ControlFlow::Continue(())).unwrap();

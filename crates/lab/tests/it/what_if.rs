@@ -83,11 +83,11 @@ fn a_limit_ends_a_recorded_run_at_its_first_failure() {
 #[test]
 fn a_question_can_be_cancelled() {
     let run = program("gnn_random");
-    let mut told = 0;
+    let mut calls = 0;
     let cancelled = what_if(&run, &[Conditions::with_conf("")], 0, &mut |progress| {
-        told += 1;
+        calls += 1;
         assert_eq!(progress.total, 3 * run.requests().len() as u64);
-        if told < 2 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        if calls < 2 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     assert!(matches!(cancelled, Err(LabError::Cancelled)));
 }

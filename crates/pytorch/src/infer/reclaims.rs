@@ -23,7 +23,7 @@ pub struct DeviceFailure {
     pub until_released: Option<usize>,
 }
 
-/// The releases and completed waits that happened inside of allocations, and the refusals that they came from.
+/// The releases and completed waits that happened inside of allocations, and the failures that they came from.
 #[derive(Debug, Default)]
 pub(super) struct Reclaims {
     inside: HashSet<usize>,
@@ -64,7 +64,7 @@ struct Burst {
 /// How a burst is read.
 #[derive(Clone, Copy, Debug)]
 enum Reading {
-    /// The allocation behind it was refused first; its entries from here on are what that led to.
+    /// The allocation behind it failed at first; its entries from here on are the retry.
     Refused { from: usize },
     /// The allocation behind it collected garbage.
     Collected,

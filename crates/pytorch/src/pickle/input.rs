@@ -13,7 +13,7 @@ pub(crate) enum InputError {
     Ended,
     /// The reader failed; the text says how.
     Failed(String),
-    /// The one who is told about progress broke it off.
+    /// The caller cancelled the work.
     Cancelled,
     /// More bytes than this program takes on.
     TooLarge,
@@ -33,7 +33,7 @@ pub(crate) struct Input<'a, R> {
 }
 
 impl<'a, R: Read> Input<'a, R> {
-    /// At most `most` bytes of the reader; `on_progress` is told how many there were after each piece.
+    /// At most `most` bytes of the reader; `on_progress` gets how many there were after each piece.
     pub(crate) fn new(reader: R, most: u64, on_progress: &'a mut dyn FnMut(u64) -> ControlFlow<()>) -> Self {
         Self { reader, buffer: vec![0; BUFFER].into(), start: 0, end: 0, before: 0, most, on_progress }
     }

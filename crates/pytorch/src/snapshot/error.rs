@@ -59,7 +59,7 @@ pub enum SnapshotError {
     /// More than this program takes on.
     #[error("the file is too large: {0}")]
     TooLarge(&'static str),
-    /// The one who is told about progress broke it off.
+    /// The caller cancelled the work.
     #[error("cancelled")]
     Cancelled,
     /// The trace and the segments do not add up to a recording.

@@ -271,8 +271,8 @@ impl Heap {
         let Value::Object(object) = first else { return None };
         let Object::Dict(slot) = self.object(object) else { return None };
         let telling = [key::ACTION, key::STATE, key::TOTAL_SIZE, key::BLOCKS, key::STAGE];
-        let told = fields(self.values(slot)).map(|(key, _)| key).find(|key| telling.contains(key))?;
-        match told {
+        let key = fields(self.values(slot)).map(|(key, _)| key).find(|key| telling.contains(key))?;
+        match key {
             key::ACTION => {
                 let number = u32::try_from(self.traces.len()).ok()?;
                 self.traces.push(DeviceTrace::default());
@@ -440,7 +440,7 @@ impl Heap {
                 key::REQUESTED_SIZE => requested = Some(self.unsigned(value, ".requested_size")?),
                 key::FRAMES => block.stack = self.stack(value).map_err(|misfit| misfit.inside(".frames"))?,
                 key::STATE => state = Some(self.text_id(value, ".state")?),
-                // Releases before 2.1 kept what a block was handed out for in a list.
+                // Releases before 2.1 kept what a block was allocated for in a list.
                 key::HISTORY => {
                     let newest = self.newest_of_history(value).map_err(|misfit| misfit.inside(".history"))?;
                     if let Some((real_size, stack)) = newest {

@@ -13,7 +13,7 @@ use blockyard_record::{
 /// What did not fit, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Misfits {
-    /// Blocks that were handed out again, or whose memory went away, without a free.
+    /// Blocks that were allocated again, or whose memory went away, without a free.
     pub missing_frees: usize,
     /// Frees of what was not in use.
     pub unmatched_frees: usize,

@@ -35,7 +35,7 @@ pub struct DeviceRecording {
 }
 
 impl SnapshotFile {
-    /// The recording of the device at `place` of [`SnapshotFile::devices`]. `on_progress` is told how many entries of how many
+    /// The recording of the device at `place` of [`SnapshotFile::devices`]. `on_progress` gets how many entries of how many
     /// are done.
     ///
     /// Without a trace, the recording has no events and begins with the memory of the snapshot.
@@ -62,7 +62,7 @@ impl SnapshotFile {
         let mut recorder = Recorder::new(info);
         recorder.set_stacks(Arc::clone(&self.stacks));
         beginning.give_to(&mut recorder)?;
-        let walk = Walk {
+        let replay = TraceReplay {
             file: self,
             device,
             layout: Layout::new(recorder, &beginning.snapshot),
@@ -78,7 +78,7 @@ impl SnapshotFile {
             markers: Markers::default(),
             open: 0,
         };
-        walk.run(&beginning, on_progress)
+        replay.run(&beginning, on_progress)
     }
 
     /// What was there on the device at `place` before the first entry of its trace; empty where the trace begins with the program.
@@ -380,7 +380,7 @@ pub(super) fn least_capacity(device: &DeviceSnapshot, start: &Snapshot) -> Bytes
 }
 
 /// The way through the trace.
-struct Walk<'a> {
+struct TraceReplay<'a> {
     file: &'a SnapshotFile,
     device: &'a DeviceSnapshot,
     layout: Layout,
@@ -398,7 +398,7 @@ struct Walk<'a> {
     open: usize,
 }
 
-impl Walk<'_> {
+impl TraceReplay<'_> {
     fn run(
         mut self,
         beginning: &Beginning,

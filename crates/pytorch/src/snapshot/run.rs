@@ -69,7 +69,7 @@ fn tensor_stacks(device: &DeviceSnapshot, start: &Snapshot) -> Vec<StackId> {
     let old = start.segments.iter().flat_map(|segment| &segment.blocks);
     let old = old.filter(|block| block.state == BlockState::Allocated).map(|block| {
         let addr = block.addr.get();
-        // One that was freed and handed out again is another one at the end.
+        // One that was freed and allocated again is another one at the end.
         if freed.contains(&addr) { StackId::EMPTY } else { at_end.get(&addr).copied().unwrap_or_default() }
     });
     let asked = device

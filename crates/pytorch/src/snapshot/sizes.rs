@@ -1,7 +1,7 @@
 //! How large the blocks are, as far as a trace and its final segments tell.
 //!
 //! A trace says what was asked for, not how large the block is. A free block always begins where the block in front of it ends,
-//! since free neighbors merge: so an allocation behind a block shows where the block ends. PyTorch hands out multiples of 512
+//! since free neighbors merge: so an allocation behind a block shows where the block ends. PyTorch allocates multiples of 512
 //! bytes, and leaves no more than 1 MiB of a block of the large pool behind. What these leave open is marked as open and drawn as
 //! small as it can be.
 
@@ -46,7 +46,7 @@ impl Rules {
         Self { has_divisions: config.contains("roundup_power2_divisions"), max_split: named.or(max_split) }
     }
 
-    /// The size of a block that is handed out where `room` bytes are free.
+    /// The size of a block that is allocated where `room` bytes are free.
     pub(super) fn size(&self, requested: Bytes, room: u64, pool: PoolKind, is_expandable: bool) -> Size {
         let least = least(requested, room);
         let left = room - least;
@@ -83,7 +83,7 @@ impl Rules {
 pub(super) enum Asked {
     /// It was there before the first entry.
     Past(u64),
-    /// The entry handed it out.
+    /// The entry allocated it.
     Entry(u32),
 }
 

@@ -86,7 +86,7 @@ fn undo(at_start: &mut MemoryAtStart, entry: &TraceEntry) -> Result<(), &'static
     match action {
         TraceAction::Alloc => match at_start.blocks.remove(&addr) {
             Some(old) if old.requested == size && !old.is_pending => {}
-            Some(_) => return Err("the block there was handed out for something else"),
+            Some(_) => return Err("the block there was allocated for something else"),
             None => return Err("no block in use is there"),
         },
         TraceAction::FreeCompleted => {

@@ -24,7 +24,7 @@ impl Random {
     }
 }
 
-/// Memory in use by any thread; what is handed out twice is found here.
+/// Memory in use by any thread; what is allocated twice is found here.
 struct InUse(Mutex<BTreeMap<usize, usize>>);
 
 impl InUse {

@@ -443,7 +443,7 @@ fn is_expandable(from: &[i64], to: &[i64]) -> bool {
         && from.iter().rev().zip(to.iter().rev()).all(|(size, target)| *size == 1 || size == target)
 }
 
-/// A gradient that is used on another stream than it was made on must not be handed out again too early.
+/// A gradient that is used on another stream than it was made on must not be allocated again too early.
 fn use_on_stream_of(
     consumer: &Rc<Node>,
     producer: Option<(u8, blockyard_record::StreamId)>,

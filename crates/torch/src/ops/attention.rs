@@ -305,7 +305,7 @@ fn wanted(wanted: &[bool], gradients: [Tensor; 3]) -> Grads {
         .collect()
 }
 
-/// The same memory as a tensor that is nobody's view.
+/// The same memory as a tensor that is not a view.
 fn unrelated(view: &Tensor) -> Tensor {
     view.alias(&view.shape(), &view.strides(), view.offset())
 }

@@ -91,7 +91,7 @@ pub(crate) fn wrapped(scalar: Scalar) -> Tensor {
 
 /// A tensor of the host without dimensions.
 pub(crate) fn host_scalar(scalar: Scalar, dtype: Dtype) -> Tensor {
-    // Host memory is not counted, so this cannot fail for want of it.
+    // Host memory is not counted, so this cannot fail for lack of it.
     match empty(&[], dtype, Device::Cpu) {
         Ok(tensor) => {
             tensor.set_values(Some(&[scalar]));

@@ -10,12 +10,12 @@ use crate::failing::FailingDevice;
 use crate::follower::Follower;
 use crate::input::Input;
 
-/// What can be seen of an allocator at one moment: its snapshot, its statistics, how many events it told.
+/// What can be seen of an allocator at one moment: its snapshot, its statistics, how many events it reported.
 pub(super) type Observation = (Snapshot, Stats, usize);
 
 pub(super) type TestedAllocator = SharedAllocator<FailingDevice, Follower>;
 
-/// An allocation in a caller's hands.
+/// An allocation that is not freed yet.
 #[derive(Debug)]
 pub(super) struct LiveAllocation {
     pub(super) handle: Allocation,
