@@ -42,6 +42,7 @@ mod profile;
 mod registry;
 mod schema;
 pub mod session;
+pub mod tables;
 mod tensor;
 mod value;
 

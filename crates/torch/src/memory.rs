@@ -361,6 +361,12 @@ impl CudaDevice {
         self.log.borrow_mut().as_mut().map(std::mem::take).unwrap_or_default()
     }
 
+    /// How many requests were noted since the last [`CudaDevice::take_log`].
+    #[must_use]
+    pub fn log_len(&self) -> usize {
+        self.log.borrow().as_ref().map_or(0, Vec::len)
+    }
+
     /// Ends the recording; what is freed later is not in it. `None` if nothing was recorded, or it is finished.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! The operators, by family. Each is one function with ATen's statements in ATen's order.
 
 pub(crate) mod attention;
+pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod creation;
 mod einsum;
@@ -14,6 +15,7 @@ pub(crate) mod norm;
 pub(crate) mod pointwise;
 pub(crate) mod pool;
 pub(crate) mod reduce;
+pub(crate) mod rnn;
 pub(crate) mod sort;
 pub(crate) mod unary;
 pub(crate) mod views;
@@ -36,6 +38,8 @@ pub(crate) const TABLES: &[&[Entry]] = &[
     norm::TABLE,
     pool::TABLE,
     attention::TABLE,
+    conv::TABLE,
+    rnn::TABLE,
     foreach::TABLE,
     foreach::LISTS,
     reduce::TABLE,

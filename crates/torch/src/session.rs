@@ -109,6 +109,7 @@ pub struct Session {
     workspaces: RefCell<Vec<Workspace>>,
     marks: RefCell<Vec<Mark>>,
     next_stream: Cell<u64>,
+    dropout_states: RefCell<Vec<(u8, Option<Block>)>>,
     default_dtype: Cell<Dtype>,
     default_device: Cell<Device>,
 }
@@ -164,6 +165,7 @@ impl Session {
             workspaces: RefCell::default(),
             marks: RefCell::default(),
             next_stream: Cell::new(1),
+            dropout_states: RefCell::default(),
             default_dtype: Cell::new(Dtype::F32),
             default_device: Cell::new(Device::Cpu),
         }
@@ -219,6 +221,31 @@ impl Session {
         let number = self.next_stream.get();
         self.next_stream.set(number + 1);
         StreamId::new(number)
+    }
+
+    /// The first recurrent layer with dropout takes a state of cuDNN's, once for each device; it is never freed.
+    ///
+    /// # Errors
+    ///
+    /// [`TorchError::OutOfMemory`] with PyTorch's text.
+    pub fn take_dropout_state(&self, device: u8) -> Result<()> {
+        // The recorded size of 132 multiprocessors; it grows with their number.
+        const BYTES_PER_MULTIPROCESSOR: u64 = 6_488_064 / 132;
+        if self.dropout_states.borrow().iter().any(|(index, _)| *index == device) {
+            return Ok(());
+        }
+        let cuda = self.device(device)?;
+        drop(cuda.allocate(Bytes::new(8), Category::Workspace)?);
+        let bytes = BYTES_PER_MULTIPROCESSOR * u64::from(self.profile.multiprocessors);
+        let block = cuda.allocate(Bytes::new(bytes), Category::Workspace)?;
+        self.dropout_states.borrow_mut().push((device, block));
+        Ok(())
+    }
+
+    /// Gives cuDNN's states for dropout back, as a new process would begin.
+    pub fn release_dropout_states(&self) {
+        let states = self.dropout_states.take();
+        drop(states);
     }
 
     /// `torch.get_default_dtype`.

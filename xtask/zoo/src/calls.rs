@@ -389,7 +389,7 @@ fn recurrent(op: &str, args: &Json) -> Result<Case> {
             _ => "rnn_tanh",
         };
         let hx = if op == "LSTM" { Value::List(vec![state()?, state()?]) } else { state()? };
-        let result = c(
+        let mut result = c(
             name,
             &[
                 (&x).into(),
@@ -402,8 +402,14 @@ fn recurrent(op: &str, args: &Json) -> Result<Case> {
                 bidirectional.into(),
                 batch_first.into(),
             ],
-        )?;
-        item(result, 0)
+        )?
+        .list()?;
+        // A tuple of Python's dies from its end.
+        result.truncate(3);
+        while result.len() > 1 {
+            drop(result.pop());
+        }
+        Ok(result.pop().unwrap_or(Value::None))
     };
     Ok(Case { call: Box::new(call), leaves })
 }

@@ -11,6 +11,7 @@
 )]
 
 mod calls;
+mod learn;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,6 +22,11 @@ use anyhow::{Context, Result};
 use blockyard_torch::memory::LogEntry;
 use blockyard_torch::{Session, Settings, Tensor, Value, autograd, call, install, session};
 use serde::Deserialize;
+
+pub use learn::{Learned, learn};
+
+/// Bytes of cuDNN's state for dropout on an H200.
+pub(crate) const DROPOUT_STATE: i64 = 6_488_064;
 
 /// A line of a zoo file.
 #[derive(Clone, Debug, Deserialize)]
@@ -193,10 +199,16 @@ pub fn run_line(line: &Line) -> blockyard_torch::Result<Verdict> {
         Ok(case) => case,
         Err(error) => return Ok(Verdict::Refused(error.to_string())),
     };
+    // Each recording process took cuDNN's state for dropout once, within a line.
+    if forward.contains(&DROPOUT_STATE) {
+        session.release_dropout_states();
+    } else {
+        session.take_dropout_state(0)?;
+    }
     device.take_log();
     session.take_marks();
-    let mut numbering = Numbering { first: device.origins_count(), ..Numbering::default() };
-    let ours = attempt(&case, &mut numbering, line.backward.is_some());
+    let mut numbering = Numbering { first: device.origins_count() };
+    let ours = attempt(&case, &mut numbering, line.backward.is_some(), &|| ());
     drop(case);
     device.take_log();
     Ok(match ours {
@@ -214,10 +226,14 @@ pub fn run_line(line: &Line) -> blockyard_torch::Result<Verdict> {
     })
 }
 
+/// Called between the forward and the backward pass.
+type Observer<'a> = dyn Fn() + 'a;
+
 fn attempt(
     case: &calls::Case,
     numbering: &mut Numbering,
     goes_back: bool,
+    between: &Observer<'_>,
 ) -> blockyard_torch::Result<(Vec<i64>, Vec<i64>)> {
     let session = session();
     let device = session.device(0)?;
@@ -229,6 +245,7 @@ fn attempt(
     if goes_back && output.requires_grad() {
         let grad = call("ones_like", &[(&output).into()], &[])?.tensor()?;
         numbering.sequence(&device.take_log());
+        between();
         autograd::backward(std::slice::from_ref(&output), &[Some(grad.clone())], false, false, &[])?;
         backward = numbering.sequence(&device.take_log());
         drop(grad);

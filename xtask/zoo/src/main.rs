@@ -15,10 +15,13 @@ cargo xtask zoo FILE [--op NAME] [--show N] [--every N]
 --op NAME    only operators whose name contains this
 --show N     print the first N lines of each operator that are wrong or refused
 --every N    only every N-th line
+--write-tables OUT    write what cuDNN takes into the file that crates/torch reads (src/tables.bin)
+--leave-out N         with it: without every N-th line, to see how other shapes come out
 ";
 
 fn main() -> Result<()> {
     let (mut path, mut only, mut show, mut every) = (None, None, 0_usize, 1_usize);
+    let (mut tables, mut leave_out) = (None, 0_usize);
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
         match argument {
@@ -28,6 +31,8 @@ fn main() -> Result<()> {
             }
             Long("op") => only = Some(parser.value()?.string()?),
             Long("show") => show = parser.value()?.parse()?,
+            Long("write-tables") => tables = Some(PathBuf::from(parser.value()?)),
+            Long("leave-out") => leave_out = parser.value()?.parse()?,
             Long("every") => every = parser.value()?.parse()?,
             Value(value) if path.is_none() => path = Some(PathBuf::from(value)),
             other => return Err(other.unexpected().into()),
@@ -36,6 +41,9 @@ fn main() -> Result<()> {
     let path = path.context("which file? see --help")?;
     let bytes = std::fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
     start().map_err(|error| anyhow!("{error}"))?;
+    if let Some(out) = tables {
+        return write_tables(&read(&bytes)?, &out, leave_out);
+    }
     let mut report = Report::default();
     let mut shown = std::collections::BTreeMap::<String, usize>::new();
     for line in read(&bytes)?.iter().step_by(every.max(1)) {
@@ -60,4 +68,14 @@ fn main() -> Result<()> {
     }
     print!("{report}");
     Ok(())
+}
+
+fn write_tables(lines: &[blockyard_zoo::Line], out: &std::path::Path, leave_out: usize) -> Result<()> {
+    let kept = lines.iter().enumerate().filter(|(index, _)| leave_out == 0 || index % leave_out != 0);
+    let is_cudnn = |op: &str| op.starts_with("conv") || matches!(op, "LSTM" | "GRU" | "RNN");
+    let learned = blockyard_zoo::learn(kept.map(|(_, line)| line).filter(|line| is_cudnn(&line.op)))
+        .map_err(|error| anyhow!("{error}"))?;
+    let bytes = blockyard_torch::tables::write(&learned.entries);
+    println!("{} sizes, {} left out since they differ, {} bytes", learned.entries.len(), learned.conflicts.len(), bytes.len());
+    std::fs::write(out, bytes).with_context(|| format!("writing {}", out.display()))
 }

@@ -1,0 +1,464 @@
+//! Convolutions: cuDNN's, whose workspaces are recorded, and PyTorch's own for separate channels.
+
+use crate::autocast::Cast;
+use crate::autograd::{GradModeGuard, Grads, Save, record};
+use crate::error::runtime;
+use crate::iterator;
+use crate::registry::{Entry, op};
+use crate::schema::Args;
+use crate::{Device, Dtype, MemoryFormat, Result, Tensor, Value, contiguous_strides, session, tables};
+
+use super::copy::{contiguous_in, empty_strided};
+use super::pointwise::{change_in_place, elementwise_in_place};
+use super::reduce;
+use super::sort::temporary;
+use super::views::{first, squeeze, unsqueeze, view};
+
+/// Everything about a convolution but its tensors.
+#[derive(Clone, Debug)]
+struct Settings {
+    stride: Vec<i64>,
+    padding: Vec<i64>,
+    dilation: Vec<i64>,
+    output_padding: Vec<i64>,
+    groups: i64,
+    is_transposed: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pass {
+    Forward = 0,
+    Input = 1,
+    Weight = 2,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Backend {
+    Cudnn,
+    /// Kernels of PyTorch for one filter a channel.
+    Depthwise,
+    Host,
+}
+
+fn spread(values: &[i64], count: usize) -> Vec<i64> {
+    (0..count).map(|index| values.get(index).or(values.last()).copied().unwrap_or(0)).collect()
+}
+
+fn at(list: &[i64], index: usize) -> i64 {
+    list.get(index).copied().unwrap_or(1)
+}
+
+/// A convolution of two or three dimensions.
+#[derive(Clone, Debug)]
+struct Convolution {
+    settings: Settings,
+    dims: usize,
+    format: MemoryFormat,
+    backend: Backend,
+    input: Vec<i64>,
+    weight: Vec<i64>,
+    output: Vec<i64>,
+    dtype: Dtype,
+    device: Device,
+}
+
+impl Convolution {
+    fn new(input: &Tensor, weight: &Tensor, settings: Settings) -> Result<Self> {
+        let dims = input.dim().saturating_sub(2);
+        let (in_shape, weight_shape) = (input.shape(), weight.shape());
+        let channels = at(&in_shape, 1);
+        let expected =
+            if settings.is_transposed { at(&weight_shape, 0) } else { at(&weight_shape, 1) * settings.groups };
+        if channels != expected {
+            return runtime(format!(
+                "Given {}groups={}, weight of size {weight_shape:?}, expected input{in_shape:?} to have {expected} channels, \
+                 but got {channels} channels instead",
+                if settings.is_transposed { "transposed=1, " } else { "" },
+                settings.groups
+            ));
+        }
+        if input.dtype() != weight.dtype() {
+            return runtime(format!(
+                "Input type ({}) and weight type ({}) should be the same",
+                type_name(input),
+                type_name(weight)
+            ));
+        }
+        iterator::common_device(&[input, weight])?;
+        let mut output = vec![
+            at(&in_shape, 0),
+            if settings.is_transposed { at(&weight_shape, 1) * settings.groups } else { at(&weight_shape, 0) },
+        ];
+        for dim in 0..dims {
+            let (size, kernel) = (at(&in_shape, dim + 2), at(&weight_shape, dim + 2));
+            let (stride, padding, dilation) =
+                (at(&settings.stride, dim), at(&settings.padding, dim), at(&settings.dilation, dim));
+            let reach = dilation * (kernel - 1);
+            output.push(if settings.is_transposed {
+                (size - 1) * stride - 2 * padding + reach + at(&settings.output_padding, dim) + 1
+            } else {
+                (size + 2 * padding - reach - 1).div_euclid(stride.max(1)) + 1
+            });
+        }
+        if output.iter().skip(2).any(|size| *size < 1) {
+            return runtime(format!(
+                "Calculated padded input size per channel: {:?}. Kernel size: {:?}. Kernel size can't be greater than actual \
+                 input size",
+                in_shape
+                    .iter()
+                    .skip(2)
+                    .zip(&settings.padding)
+                    .map(|(size, padding)| size + 2 * padding)
+                    .collect::<Vec<_>>(),
+                weight_shape.iter().skip(2).collect::<Vec<_>>()
+            ));
+        }
+        let suggested = [input.suggested_format(), weight.suggested_format()];
+        let format =
+            suggested.into_iter().find(|format| *format != MemoryFormat::Contiguous).unwrap_or(MemoryFormat::Contiguous);
+        let mut convolution = Self {
+            settings,
+            dims,
+            format,
+            backend: Backend::Cudnn,
+            input: in_shape.to_vec(),
+            weight: weight_shape.to_vec(),
+            output,
+            dtype: input.dtype(),
+            device: input.device(),
+        };
+        convolution.backend = convolution.choose();
+        Ok(convolution)
+    }
+
+    fn choose(&self) -> Backend {
+        if !self.device.is_cuda() {
+            return Backend::Host;
+        }
+        let is_depthwise = !self.settings.is_transposed
+            && self.settings.groups > 1
+            && at(&self.input, 1) == self.settings.groups
+            && at(&self.weight, 0) % at(&self.input, 1).max(1) == 0;
+        if is_depthwise && !self.is_cudnn_depthwise() { Backend::Depthwise } else { Backend::Cudnn }
+    }
+
+    /// `use_cudnn_depthwise`: half precision and shapes that were found to be faster.
+    fn is_cudnn_depthwise(&self) -> bool {
+        if self.format != MemoryFormat::Contiguous {
+            return true;
+        }
+        let (batch, channels) = (at(&self.input, 0), at(&self.input, 1));
+        let (height, width) = (at(&self.input, 2), at(&self.input, 3));
+        let stride = at(&self.settings.stride, 1);
+        let fits = self.dtype == Dtype::F16
+            && self.dims == 2
+            && self.settings.dilation.iter().all(|dilation| *dilation == 1)
+            && (at(&self.settings.stride, 0) == stride || height == 1)
+            && channels >= 32;
+        if !fits {
+            return false;
+        }
+        if height == 1 && stride == 1 {
+            return true;
+        }
+        let filter = at(&self.weight, 3);
+        if at(&self.weight, 2) != filter || !matches!(filter, 1 | 3 | 5) || width < 7 {
+            return false;
+        }
+        match stride {
+            1 => true,
+            2 if batch == 1 => (filter == 1 && width <= 28) || filter != 1,
+            2 => {
+                (filter == 1 && batch <= 16 && channels >= 128 && width <= 7)
+                    || (filter != 1 && (channels >= 512 || (channels >= 256 && width >= 28)))
+            }
+            _ => false,
+        }
+    }
+
+    fn strides(&self, shape: &[i64]) -> Vec<i64> {
+        match self.format {
+            MemoryFormat::ChannelsLast | MemoryFormat::ChannelsLast3d => crate::channels_last_strides(shape),
+            _ => contiguous_strides(shape),
+        }
+    }
+
+    fn empty(&self, shape: &[i64]) -> Result<Tensor> {
+        empty_strided(shape, &self.strides(shape), self.dtype, self.device)
+    }
+
+    fn key(&self, pass: Pass) -> u32 {
+        let mut numbers = vec![
+            1,
+            pass as i64,
+            i64::from(self.settings.is_transposed),
+            self.dtype as i64,
+            i64::from(self.format != MemoryFormat::Contiguous),
+            self.settings.groups,
+        ];
+        for list in
+            [&self.input, &self.weight, &self.settings.stride, &self.settings.padding, &self.settings.dilation]
+        {
+            numbers.push(-1);
+            numbers.extend(list);
+        }
+        tables::hash(&numbers)
+    }
+
+    /// cuDNN's workspace comes and goes; where it was not recorded, copies of the operands in another order stand for it.
+    fn workspace(&self, pass: Pass) -> Result<()> {
+        if self.backend != Backend::Cudnn {
+            return Ok(());
+        }
+        let bytes = |shape: &[i64]| crate::numel(shape).max(0) as u64 * self.dtype.size();
+        let operands = [bytes(&self.input), bytes(&self.weight), bytes(&self.output)];
+        let size = tables::lookup(self.key(pass), &operands).unwrap_or_else(|| {
+            session().mark_estimated(
+                if self.settings.is_transposed { "conv_transpose" } else { "conv" },
+                "cuDNN's workspace for this convolution was not recorded",
+            );
+            operands.iter().sum()
+        });
+        let session = session();
+        let before = session.notes.is_estimating.replace(false);
+        drop(temporary(self.device, size)?);
+        session.notes.is_estimating.set(before);
+        Ok(())
+    }
+
+    fn forward(&self, input: &Tensor, weight: &Tensor) -> Result<Tensor> {
+        if self.format != MemoryFormat::Contiguous && self.output.iter().skip(1).all(|size| *size == 1) {
+            session().mark_estimated("conv", "channels_last with one number a result was recorded in two ways");
+        }
+        let _below = GradModeGuard::new(false);
+        let read = contiguous_in(input, self.format)?;
+        let output = self.empty(&self.output)?;
+        if self.backend == Backend::Cudnn {
+            let weight = contiguous_in(weight, self.format)?;
+            self.workspace(Pass::Forward)?;
+            drop(weight);
+        }
+        drop(read);
+        Ok(output)
+    }
+
+    /// `convolution_backward`, but for the bias.
+    fn backward(&self, grad: &Tensor, input: &Tensor, weight: &Tensor, wanted: [bool; 2]) -> Result<[Option<Tensor>; 2]> {
+        let _below = GradModeGuard::new(false);
+        let grad = contiguous_in(grad, self.format)?;
+        let read = contiguous_in(input, self.format)?;
+        let mut to_input = None;
+        let mut to_weight = None;
+        match self.backend {
+            Backend::Depthwise if self.dims == 2 => {
+                if wanted[1] {
+                    to_weight = Some(self.empty(&self.weight)?);
+                }
+                if wanted[0] {
+                    to_input = Some(self.empty(&self.input)?);
+                }
+            }
+            _ => {
+                if wanted[0] {
+                    let result = self.empty(&self.input)?;
+                    let weight = contiguous_in(weight, self.format)?;
+                    self.workspace(Pass::Input)?;
+                    drop(weight);
+                    to_input = Some(result);
+                }
+                if wanted[1] {
+                    let result = self.empty(&self.weight)?;
+                    self.workspace(Pass::Weight)?;
+                    to_weight = Some(result);
+                }
+            }
+        }
+        drop(read);
+        drop(grad);
+        Ok([to_input, to_weight])
+    }
+}
+
+fn type_name(tensor: &Tensor) -> String {
+    let place = if tensor.device().is_cuda() { "torch.cuda." } else { "torch." };
+    format!("{place}{}Tensor", tensor.dtype().scalar_name())
+}
+
+/// `convolution`, with its history.
+fn convolution(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, settings: Settings) -> Result<Tensor> {
+    let is_flat = input.dim() == 3;
+    let below = GradModeGuard::new(false);
+    // One dimension is two with a height of 1.
+    let (read, filter) = if is_flat {
+        (unsqueeze(&super::copy::contiguous(input)?, 2)?, unsqueeze(weight, 2)?)
+    } else {
+        (input.clone(), weight.clone())
+    };
+    let settings = if is_flat { settings.as_two_dimensional() } else { settings };
+    let core = Convolution::new(&read, &filter, settings)?;
+    let output = core.forward(&read, &filter)?;
+    drop(read);
+    drop(filter);
+    if let Some(bias) = bias {
+        add_bias(&output, bias)?;
+    }
+    let output = if is_flat {
+        let flat = squeeze(&output, Some(&[2]))?;
+        flat.alias(&flat.shape(), &flat.strides(), flat.offset())
+    } else {
+        output
+    };
+    drop(below);
+    let saved = [Save::Input(Some(input)), Save::Input(Some(weight))];
+    let mut inputs = vec![input, weight];
+    inputs.extend(bias);
+    let has_bias = bias.is_some();
+    record("ConvolutionBackward0", &inputs, &[&output], &saved, move |ctx, grads| {
+        let (input, weight) = (ctx.saved(0)?, ctx.saved(1)?);
+        let grad = first(grads)?;
+        let below = GradModeGuard::new(false);
+        let wide = |tensor: &Tensor| if is_flat { unsqueeze(tensor, 2) } else { Ok(tensor.clone()) };
+        let read = if is_flat { super::copy::contiguous(&input)? } else { input.clone() };
+        let [to_input, to_weight] =
+            core.backward(&wide(grad)?, &wide(&read)?, &wide(&weight)?, [ctx.wants(0), ctx.wants(1)])?;
+        drop(read);
+        let narrow = |tensor: Option<Tensor>| -> Result<Option<Tensor>> {
+            let Some(tensor) = tensor.filter(|_| is_flat) else { return Ok(None) };
+            let shape: Vec<i64> =
+                tensor.shape().iter().enumerate().filter(|(dim, _)| *dim != 2).map(|(_, size)| *size).collect();
+            let flat = view(&tensor, &shape)?;
+            Ok(Some(flat.alias(&flat.shape(), &flat.strides(), flat.offset())))
+        };
+        let mut results: Grads =
+            if is_flat { vec![narrow(to_input)?, narrow(to_weight)?] } else { vec![to_input, to_weight] };
+        if has_bias {
+            results.push(if ctx.wants(2) {
+                let dims: Vec<i64> = (0..grad.dim() as i64).filter(|dim| *dim != 1).collect();
+                Some(reduce::sum(grad, Some(&dims), false, None)?)
+            } else {
+                None
+            });
+        }
+        drop(below);
+        Ok(results)
+    })?;
+    Ok(output)
+}
+
+fn add_bias(output: &Tensor, bias: &Tensor) -> Result<()> {
+    let mut shape = vec![1; output.dim()];
+    if let Some(channels) = shape.get_mut(1) {
+        *channels = bias.numel();
+    }
+    elementwise_in_place(&[output, &view(bias, &shape)?], output.dtype(), None)?;
+    change_in_place(output)
+}
+
+impl Settings {
+    fn as_two_dimensional(&self) -> Self {
+        let with = |list: &[i64], value: i64| -> Vec<i64> { std::iter::once(value).chain(list.iter().copied()).collect() };
+        Self {
+            stride: with(&self.stride, 1),
+            padding: with(&self.padding, 0),
+            dilation: with(&self.dilation, 1),
+            output_padding: with(&self.output_padding, 0),
+            groups: self.groups,
+            is_transposed: self.is_transposed,
+        }
+    }
+}
+
+/// A batch of one may be left out.
+fn batched(
+    dims: usize,
+    input: &Tensor,
+    work: impl FnOnce(&Tensor) -> Result<Tensor>,
+) -> Result<Value> {
+    if input.dim() == dims + 1 {
+        return Ok(squeeze(&work(&unsqueeze(input, 0)?)?, Some(&[0]))?.into());
+    }
+    if input.dim() != dims + 2 {
+        return runtime(format!(
+            "Expected {}D (unbatched) or {}D (batched) input to conv{dims}d, but got input of size: {:?}",
+            dims + 1,
+            dims + 2,
+            input.shape()
+        ));
+    }
+    Ok(work(input)?.into())
+}
+
+fn conv(args: &Args, dims: usize) -> Result<Value> {
+    let (input, weight, bias) = (args.t(0)?, args.t(1)?, args.topt(2)?);
+    let cast = Cast::lower(input.device());
+    let bias = cast.apply_optional(bias.as_ref())?;
+    let weight = cast.apply(&weight)?;
+    let input = cast.apply(&input)?;
+    let dilation = spread(&args.ints(5)?, dims);
+    let padding = match args.value(4)? {
+        Value::Str(text) if &**text == "same" => {
+            let kernel = weight.shape();
+            let padding: Vec<i64> =
+                (0..dims).map(|dim| at(&dilation, dim) * (at(&kernel, dim + 2) - 1)).collect();
+            if padding.iter().any(|total| total % 2 != 0) {
+                return crate::error::not_implemented("padding='same' with a kernel of an even size");
+            }
+            padding.iter().map(|total| total / 2).collect()
+        }
+        Value::Str(_) => vec![0; dims],
+        _ => spread(&args.ints(4)?, dims),
+    };
+    let settings = Settings {
+        stride: spread(&args.ints(3)?, dims),
+        padding,
+        dilation,
+        output_padding: vec![0; dims],
+        groups: args.int(6)?,
+        is_transposed: false,
+    };
+    batched(dims, &input, |input| convolution(input, &weight, bias.as_ref(), settings))
+}
+
+fn conv_transpose(args: &Args, dims: usize) -> Result<Value> {
+    let (input, weight, bias) = (args.t(0)?, args.t(1)?, args.topt(2)?);
+    let cast = Cast::lower(input.device());
+    let bias = cast.apply_optional(bias.as_ref())?;
+    let weight = cast.apply(&weight)?;
+    let input = cast.apply(&input)?;
+    let settings = Settings {
+        stride: spread(&args.ints(3)?, dims),
+        padding: spread(&args.ints(4)?, dims),
+        output_padding: spread(&args.ints(5)?, dims),
+        groups: args.int(6)?,
+        dilation: spread(&args.ints(7)?, dims),
+        is_transposed: true,
+    };
+    batched(dims, &input, |input| convolution(input, &weight, bias.as_ref(), settings))
+}
+
+macro_rules! schemas {
+    ($($name:literal $dims:literal;)*) => {
+        &[$(
+            op(
+                concat!(
+                    "conv", $name, "(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, Any padding=0, int[] ",
+                    "dilation=1, int groups=1)"
+                ),
+                |a| conv(a, $dims),
+            ),
+            op(
+                concat!(
+                    "conv_transpose", $name, "(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] ",
+                    "padding=0, int[] output_padding=0, int groups=1, int[] dilation=1)"
+                ),
+                |a| conv_transpose(a, $dims),
+            ),
+        )*]
+    };
+}
+
+pub(crate) const TABLE: &[Entry] = schemas! {
+    "1d" 1;
+    "2d" 2;
+    "3d" 3;
+};

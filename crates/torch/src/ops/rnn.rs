@@ -1,0 +1,374 @@
+//! Recurrent layers: cuDNN's, whose workspaces are recorded, and PyTorch's own cells.
+
+use crate::autocast::Cast;
+use crate::autograd::{GradModeGuard, Grads, Save, record};
+use crate::error::not_implemented;
+use crate::registry::{Entry, op};
+use crate::schema::Args;
+use crate::{Dtype, Result, Tensor, Value, session, tables};
+
+use super::copy::{contiguous, empty_strided};
+use super::creation::{empty, empty_like_as, zeros};
+use super::sort::temporary;
+use super::views::{first, narrow, transpose, view};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Relu = 0,
+    Tanh = 1,
+    Lstm = 2,
+    Gru = 3,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Forward = 0,
+    Input = 1,
+    Weight = 2,
+    Reserve = 3,
+}
+
+/// One call of `_cudnn_rnn`.
+#[derive(Clone, Copy, Debug)]
+struct Layer {
+    mode: Mode,
+    input: i64,
+    hidden: i64,
+    layers: i64,
+    batch: i64,
+    time: i64,
+    directions: i64,
+    has_dropout: bool,
+    is_training: bool,
+    dtype: Dtype,
+}
+
+impl Layer {
+    fn bytes(&self, part: Part) -> u64 {
+        let numbers = [
+            2,
+            part as i64,
+            self.mode as i64,
+            self.input,
+            self.hidden,
+            self.layers,
+            self.batch,
+            self.time,
+            self.directions,
+            i64::from(self.has_dropout),
+            i64::from(self.is_training),
+            self.dtype as i64,
+        ];
+        let element = self.dtype.size();
+        let steps = (self.batch * self.time).max(0) as u64 * element;
+        let operands = [
+            steps * self.input.max(0) as u64,
+            steps * (self.hidden * self.directions).max(0) as u64,
+            steps * (self.hidden * self.directions * self.layers).max(0) as u64,
+        ];
+        tables::lookup(tables::hash(&numbers), &operands).unwrap_or_else(|| {
+            session().mark_estimated("rnn", "cuDNN's workspace for this recurrent layer was not recorded");
+            let gates = match self.mode {
+                Mode::Lstm => 6,
+                Mode::Gru => 5,
+                _ => 2,
+            };
+            operands.iter().sum::<u64>() * gates
+        })
+    }
+}
+
+/// `lstm`, `gru`, `rnn_tanh`, `rnn_relu` over whole sequences.
+fn recurrent(args: &Args, mode: Mode) -> Result<Value> {
+    let input = args.t(0)?;
+    let states: Vec<Tensor> = match args.value(1)? {
+        Value::List(_) => args.tensors(1)?,
+        _ => vec![args.t(1)?],
+    };
+    let weights = args.tensors(2)?;
+    let (has_biases, layers, dropout, is_training, is_bidirectional, batch_first) =
+        (args.bool(3)?, args.int(4)?, args.float(5)?, args.bool(6)?, args.bool(7)?, args.bool(8)?);
+    let Some(hx) = states.first() else { return not_implemented("a recurrent layer without a state") };
+    if input.dim() != 3 {
+        return not_implemented("a recurrent layer over packed sequences");
+    }
+    let lower = Cast::lower(input.device());
+    if lower.is_on() && input.dtype() == Dtype::F32 {
+        session().mark_estimated("rnn", "recurrent layers under autocast were not recorded");
+    }
+    let (batch_dim, time_dim) = if batch_first { (0, 1) } else { (1, 0) };
+    let directions = if is_bidirectional { 2 } else { 1 };
+    let layer = Layer {
+        mode,
+        input: input.size(2),
+        hidden: hx.size(2),
+        layers,
+        batch: input.size(batch_dim),
+        time: input.size(time_dim),
+        directions,
+        has_dropout: dropout > 0.0 && layers > 1,
+        is_training,
+        dtype: input.dtype(),
+    };
+    if let (true, true, crate::Device::Cuda(index)) = (layer.has_dropout, is_training, input.device()) {
+        session().take_dropout_state(index)?;
+    }
+    let _ = has_biases;
+    let outputs = cudnn(&input, &states, &weights, layer, batch_first)?;
+    Ok(Value::List(outputs.into_iter().map(Value::Tensor).collect()))
+}
+
+fn cudnn(
+    input: &Tensor,
+    states: &[Tensor],
+    weights: &[Tensor],
+    layer: Layer,
+    batch_first: bool,
+) -> Result<Vec<Tensor>> {
+    let device = input.device();
+    let below = GradModeGuard::new(false);
+    let time_first = if batch_first { transpose(input, 0, 1)? } else { input.clone() };
+    let read = contiguous(&time_first)?;
+    drop(time_first);
+    let width = layer.hidden * layer.directions;
+    let output = empty(&[layer.time, layer.batch, width], input.dtype(), device)?;
+    let state_shape = [layer.layers * layer.directions, layer.batch, layer.hidden];
+    let mut results = vec![];
+    for _ in states {
+        results.push(empty(&state_shape, input.dtype(), device)?);
+    }
+    let mut reserve = None;
+    if device.is_cuda() {
+        let workspace = temporary(device, layer.bytes(Part::Forward))?;
+        let bytes = if layer.is_training { layer.bytes(Part::Reserve) } else { 0 };
+        reserve = Some(empty(&[bytes as i64], Dtype::U8, device)?);
+        drop(workspace);
+    }
+    drop(read);
+    let output = if batch_first {
+        let turned = transpose(&output, 0, 1)?;
+        turned.alias(&turned.shape(), &turned.strides(), turned.offset())
+    } else {
+        output
+    };
+    drop(below);
+    let mut inputs = vec![input];
+    inputs.extend(states);
+    inputs.extend(weights);
+    let mut outputs = vec![&output];
+    outputs.extend(&results);
+    let mut saved: Vec<Save<'_>> = Vec::new();
+    // Members in the order of their names: cx, hx, input, result0, result3 (the reserve), weight.
+    saved.push(Save::Input(states.get(1)));
+    saved.push(Save::Input(states.first()));
+    saved.push(Save::Input(Some(input)));
+    saved.push(Save::Output(0));
+    saved.push(Save::Input(reserve.as_ref()));
+    saved.extend(weights.iter().map(|weight| Save::Input(Some(weight))));
+    let (state_count, shapes) = (states.len(), weights.iter().map(Tensor::shape).collect::<Vec<_>>());
+    record("CudnnRnnBackward0", &inputs, &outputs, &saved, move |ctx, grads| {
+        backward(ctx, grads, layer, batch_first, state_count, &shapes)
+    })?;
+    drop(reserve);
+    let mut all = vec![output];
+    all.append(&mut results);
+    Ok(all)
+}
+
+/// `_cudnn_rnn_backward`: the input's gradient, then all weights' in one buffer.
+fn backward(
+    ctx: &crate::autograd::Context<'_>,
+    grads: &[Option<Tensor>],
+    layer: Layer,
+    batch_first: bool,
+    state_count: usize,
+    shapes: &[crate::Shape],
+) -> Result<Grads> {
+    let input = ctx.saved(2)?;
+    let device = input.device();
+    let output = ctx.saved(3)?;
+    let below = GradModeGuard::new(false);
+    let state_shape = [layer.layers * layer.directions, layer.batch, layer.hidden];
+    let grad = match first(grads) {
+        Ok(grad) => grad.clone(),
+        Err(_) => zeros(&output.shape(), output.dtype(), device)?,
+    };
+    let mut state_grads = Vec::new();
+    for index in 0..state_count {
+        state_grads.push(match grads.get(index + 1).and_then(Option::as_ref) {
+            Some(grad) => grad.clone(),
+            None => zeros(&state_shape, input.dtype(), device)?,
+        });
+    }
+    let turned = |tensor: &Tensor| if batch_first { transpose(tensor, 0, 1) } else { Ok(tensor.clone()) };
+    let (to_input, to_states) = {
+        let read = contiguous(&turned(&input)?)?;
+        let flow = contiguous(&turned(&grad)?)?;
+        let to_input = empty(&[layer.time, layer.batch, layer.input], input.dtype(), device)?;
+        let mut to_states = Vec::new();
+        for _ in 0..state_count {
+            to_states.push(empty(&state_shape, input.dtype(), device)?);
+        }
+        drop(temporary(device, layer.bytes(Part::Input))?);
+        drop(flow);
+        drop(read);
+        let to_input = if batch_first {
+            let turned = transpose(&to_input, 0, 1)?;
+            turned.alias(&turned.shape(), &turned.strides(), turned.offset())
+        } else {
+            to_input
+        };
+        (to_input, to_states)
+    };
+    let total: i64 = shapes.iter().map(|shape| crate::numel(shape)).sum();
+    let flat = {
+        let read = contiguous(&turned(&input)?)?;
+        let flat = zeros(&[total], input.dtype(), device)?;
+        drop(temporary(device, layer.bytes(Part::Weight))?);
+        drop(read);
+        flat
+    };
+    while let Some(last) = state_grads.pop() {
+        drop(last);
+    }
+    drop(grad);
+    drop(below);
+    let mut results: Grads = vec![ctx.wants(0).then_some(to_input)];
+    for (index, state) in to_states.into_iter().enumerate() {
+        results.push(ctx.wants(1 + index).then_some(state));
+    }
+    let mut start = 0;
+    for (index, shape) in shapes.iter().enumerate() {
+        let count = crate::numel(shape);
+        results.push(if ctx.wants(1 + state_count + index) {
+            let part = view(&narrow(&flat, 0, start, count)?, shape)?;
+            Some(part.alias(&part.shape(), &part.strides(), part.offset()))
+        } else {
+            None
+        });
+        start += count;
+    }
+    Ok(results)
+}
+
+/// `_cudnn_rnn_flatten_weight`: all weights become parts of one buffer.
+fn flatten_weights(args: &Args) -> Result<Value> {
+    let weights = args.tensors(0)?;
+    let Some(like) = weights.first() else { return Ok(Value::None) };
+    let total: i64 = weights.iter().map(Tensor::numel).sum();
+    let flat = zeros(&[total], like.dtype(), like.device())?;
+    let mut start = 0;
+    for weight in &weights {
+        let part = flat.alias(&weight.shape(), &crate::contiguous_strides(&weight.shape()), start);
+        start += weight.numel();
+        weight.set_data(&part);
+    }
+    Ok(flat.into())
+}
+
+/// `gru_cell` and `lstm_cell`: two products, then one fused kernel whose gates are kept.
+fn cell(args: &Args, mode: Mode) -> Result<Value> {
+    let input = args.t(0)?;
+    let states: Vec<Tensor> = match args.value(1)? {
+        Value::List(_) => args.tensors(1)?,
+        _ => vec![args.t(1)?],
+    };
+    let (w_ih, w_hh, b_ih, b_hh) = (args.t(2)?, args.t(3)?, args.topt(4)?, args.topt(5)?);
+    let Some(hx) = states.first() else { return not_implemented("a recurrent cell without a state") };
+    let is_plain = matches!(mode, Mode::Tanh | Mode::Relu);
+    if is_plain || !input.device().is_cuda() {
+        let a = super::matmul::linear(&input, &w_ih, b_ih.as_ref())?;
+        let b = super::matmul::linear(hx, &w_hh, b_hh.as_ref())?;
+        let sum = super::pointwise::add(&a, &b)?;
+        return Ok(if mode == Mode::Relu { super::unary::relu(&sum)? } else { super::unary::tanh(&sum)? }.into());
+    }
+    let a = super::matmul::matmul(&input, &super::views::t(&w_ih)?)?;
+    let b = super::matmul::matmul(hx, &super::views::t(&w_hh)?)?;
+    fused_cell(&a, &b, &states, b_ih.as_ref(), b_hh.as_ref(), mode)
+}
+
+fn fused_cell(
+    a: &Tensor,
+    b: &Tensor,
+    states: &[Tensor],
+    b_ih: Option<&Tensor>,
+    b_hh: Option<&Tensor>,
+    mode: Mode,
+) -> Result<Value> {
+    let Some(last) = states.last() else { return not_implemented("a recurrent cell without a state") };
+    let shape = last.shape();
+    let (rows, hidden) = (shape.first().copied().unwrap_or(1), shape.last().copied().unwrap_or(1));
+    let gates = if mode == Mode::Gru { 5 } else { 4 };
+    let workspace = empty(&[rows, hidden * gates], a.dtype(), a.device())?;
+    let hy = empty_like_as(last, last.dtype(), crate::MemoryFormat::Contiguous)?;
+    let mut outputs = vec![hy];
+    if mode == Mode::Lstm {
+        outputs.push(empty_like_as(last, last.dtype(), crate::MemoryFormat::Contiguous)?);
+    }
+    let mut inputs = vec![a, b, last];
+    inputs.extend(b_ih);
+    inputs.extend(b_hh);
+    let results: Vec<&Tensor> = outputs.iter().collect();
+    let saved = [Save::Input((mode == Mode::Lstm).then_some(last)), Save::Input(Some(&workspace))];
+    let biases = usize::from(b_ih.is_some()) + usize::from(b_hh.is_some());
+    record("ThnnFusedCellBackward0", &inputs, &results, &saved, move |ctx, grads| {
+        let workspace = ctx.saved(1)?;
+        let width = if mode == Mode::Gru { 3 } else { 4 };
+        let gates = empty(&[rows, hidden * width], workspace.dtype(), workspace.device())?;
+        let other = if mode == Mode::Gru {
+            empty(&[rows, hidden * width], workspace.dtype(), workspace.device())?
+        } else {
+            gates.clone()
+        };
+        let state = empty_strided(&[rows, hidden], &[hidden, 1], workspace.dtype(), workspace.device())?;
+        let mut results: Grads = vec![Some(gates.clone()), Some(other.clone()), Some(state)];
+        for index in 0..biases {
+            let of = if index == 0 { &gates } else { &other };
+            results.push(Some(super::reduce::sum(of, Some(&[0]), false, None)?));
+        }
+        let _ = grads;
+        Ok(results)
+    })?;
+    drop(workspace);
+    Ok(match mode {
+        Mode::Lstm => Value::List(outputs.into_iter().map(Value::Tensor).collect()),
+        _ => outputs.into_iter().next().map_or(Value::None, Value::Tensor),
+    })
+}
+
+macro_rules! sequence {
+    ($name:literal, $mode:ident) => {
+        op(
+            concat!(
+                $name,
+                "(Tensor input, Any hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool ",
+                "bidirectional, bool batch_first)"
+            ),
+            |a| recurrent(a, Mode::$mode),
+        )
+    };
+}
+
+macro_rules! cells {
+    ($name:literal, $mode:ident) => {
+        op(
+            concat!(
+                $name,
+                "(Tensor input, Any hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None)"
+            ),
+            |a| cell(a, Mode::$mode),
+        )
+    };
+}
+
+pub(crate) const TABLE: &[Entry] = &[
+    sequence!("lstm", Lstm),
+    sequence!("gru", Gru),
+    sequence!("rnn_tanh", Tanh),
+    sequence!("rnn_relu", Relu),
+    cells!("lstm_cell", Lstm),
+    cells!("gru_cell", Gru),
+    cells!("rnn_tanh_cell", Tanh),
+    cells!("rnn_relu_cell", Relu),
+    op("_cudnn_rnn_flatten_weight(Tensor[] weight_arr)", flatten_weights),
+];

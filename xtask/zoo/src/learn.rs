@@ -1,0 +1,90 @@
+//! Writes the tables of what cuDNN takes, from a zoo file.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use blockyard_torch::{Result, session, tables};
+
+use crate::{DROPOUT_STATE, Line, Numbering, Observer, attempt, calls};
+
+/// What was learned from the lines of a zoo file.
+#[derive(Clone, Debug, Default)]
+pub struct Learned {
+    /// The code of each configuration's size, by the hash of the configuration.
+    pub entries: BTreeMap<u32, u64>,
+    /// Configurations that were recorded with more than one size; they are left out.
+    pub conflicts: BTreeSet<u32>,
+}
+
+#[derive(Default)]
+struct State {
+    recorded: Vec<i64>,
+    first: u32,
+    is_recurrent: bool,
+    learned: Learned,
+}
+
+impl State {
+    /// The recorded bytes at this place, if a workspace comes here.
+    fn size_here(&self, at: usize, allocations: u32) -> u64 {
+        let Some(size) = self.recorded.get(at).copied().and_then(|size| u64::try_from(size).ok()) else { return 0 };
+        let number = i64::from(allocations - self.first) + 1;
+        let is_workspace = self.is_recurrent || self.recorded.get(at + 1) == Some(&-number);
+        if is_workspace { size } else { 0 }
+    }
+}
+
+/// Runs the convolutions and recurrent layers of the lines, each with the recorded sizes, and collects these.
+///
+/// # Errors
+///
+/// When there is no GPU in the session.
+pub fn learn<'a>(lines: impl Iterator<Item = &'a Line>) -> Result<Learned> {
+    let state = Rc::new(RefCell::new(State::default()));
+    let shared = Rc::clone(&state);
+    tables::set_learner(Some(Rc::new(move |key, operands| {
+        let session = session();
+        let device = session.device(0).ok()?;
+        let mut state = shared.borrow_mut();
+        let size = state.size_here(device.log_len(), device.origins_count());
+        let code = tables::encode(size, operands);
+        if state.learned.entries.insert(key, code).is_some_and(|before| before != code) {
+            state.learned.conflicts.insert(key);
+        }
+        Some(size)
+    })));
+    let result = run(lines, &state);
+    tables::set_learner(None);
+    result?;
+    let mut learned = std::mem::take(&mut state.borrow_mut().learned);
+    learned.entries.retain(|key, _| !learned.conflicts.contains(key));
+    Ok(learned)
+}
+
+fn run<'a>(lines: impl Iterator<Item = &'a Line>, state: &Rc<RefCell<State>>) -> Result<()> {
+    let session = session();
+    let device = session.device(0)?;
+    for line in lines {
+        let Some(forward) = &line.forward else { continue };
+        let Ok(case) = calls::case(line) else { continue };
+        if forward.contains(&DROPOUT_STATE) {
+            session.release_dropout_states();
+        } else {
+            session.take_dropout_state(0)?;
+        }
+        device.take_log();
+        let first = device.origins_count();
+        let backward = line.backward.clone().unwrap_or_default();
+        {
+            let mut state = state.borrow_mut();
+            state.first = first;
+            state.is_recurrent = matches!(line.op.as_str(), "LSTM" | "GRU" | "RNN");
+            state.recorded.clone_from(forward);
+        }
+        let observer: &Observer<'_> = &|| state.borrow_mut().recorded.clone_from(&backward);
+        // What the crate refuses has no workspace to learn.
+        let _refused = attempt(&case, &mut Numbering { first }, line.backward.is_some(), observer);
+    }
+    Ok(())
+}

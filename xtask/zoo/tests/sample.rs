@@ -1,0 +1,29 @@
+//! A sample of the recorded operator calls, which every run of the tests compares.
+
+use blockyard_zoo::{Report, Verdict, read, run_line, start};
+
+const SAMPLE: &[u8] = include_bytes!("../../../tests/fixtures/zoo/sample.jsonl.gz");
+
+#[test]
+fn no_recorded_call_comes_out_wrong_without_a_mark() {
+    start().unwrap();
+    let mut report = Report::default();
+    for line in read(SAMPLE).unwrap() {
+        let verdict = run_line(&line).unwrap();
+        assert!(!matches!(verdict, Verdict::Wrong { .. }), "{} {}: {verdict:?}", line.op, line.args);
+        report.add(&line.op, &verdict);
+    }
+    let total = report.total();
+    println!("{report}");
+    // Refused are operators whose sizes depend on values, and cdist.
+    assert!(total.refused * 40 <= total.total(), "more is refused than before:\n{report}");
+    assert!(total.identical * 100 >= total.total() * 97, "fewer are identical than before:\n{report}");
+}
+
+#[test]
+fn a_difference_is_seen() {
+    start().unwrap();
+    let line = br#"{"op":"softmax:2d","args":{"shape":[4,8],"dtype":"f32","grad":false},"forward":[256]}"#;
+    let line = read(line).unwrap().remove(0);
+    assert!(matches!(run_line(&line).unwrap(), Verdict::Wrong { .. }), "4 x 8 x 4 bytes are 128");
+}
