@@ -102,6 +102,14 @@ pub(crate) fn oracle(
     workspace::run(oracle_command(workspace).args(arguments))
 }
 
+/// Recorded operator calls through our operators.
+pub(crate) fn zoo(
+    workspace: &Workspace,
+    arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+) -> Result<()> {
+    workspace::run(workspace.cargo(["run", "--quiet", "--package", "blockyard-zoo", "--"]).args(arguments))
+}
+
 fn oracle_command(workspace: &Workspace) -> Command {
     workspace.cargo(["run", "--quiet", "--release", "--package", "blockyard-oracle", "--"])
 }
@@ -124,6 +132,8 @@ fn test_stages(workspace: &Workspace, stages: &mut Stages) {
             "blockyard-serve",
             "--package",
             "blockyard-oracle",
+            "--package",
+            "blockyard-zoo",
             "--package",
             "blockyard-bench",
             "--package",

@@ -42,8 +42,12 @@ fn decode(code: u64, operands: &[u64; 3]) -> u64 {
 pub fn encode(size: u64, operands: &[u64; 3]) -> u64 {
     (0..8_u64)
         .filter_map(|mask| {
-            let chosen: u64 =
-                operands.iter().enumerate().filter(|(bit, _)| mask >> bit & 1 == 1).map(|(_, size)| *size).sum();
+            let chosen: u64 = operands
+                .iter()
+                .enumerate()
+                .filter(|(bit, _)| mask >> bit & 1 == 1)
+                .map(|(_, size)| *size)
+                .sum();
             size.checked_sub(chosen).map(|rest| rest << 3 | mask)
         })
         .min()

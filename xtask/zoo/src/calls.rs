@@ -379,7 +379,7 @@ fn recurrent(op: &str, args: &Json) -> Result<Case> {
     let op = op.to_owned();
     let bidirectional = flag("bidirectional");
     let call = move || {
-        let batch = x.size(if batch_first { 0 } else { 1 });
+        let batch = x.size(i64::from(!batch_first));
         let state_shape = [layers * directions, batch, hidden];
         let keywords = [("device", GPU.into()), ("dtype", Value::from(x.dtype()))];
         let state = || call("zeros", &[state_shape.as_slice().into()], &keywords);

@@ -28,7 +28,9 @@ struct State {
 impl State {
     /// The recorded bytes at this place, if a workspace comes here.
     fn size_here(&self, at: usize, allocations: u32) -> u64 {
-        let Some(size) = self.recorded.get(at).copied().and_then(|size| u64::try_from(size).ok()) else { return 0 };
+        let Some(size) = self.recorded.get(at).copied().and_then(|size| u64::try_from(size).ok()) else {
+            return 0;
+        };
         let number = i64::from(allocations - self.first) + 1;
         let is_workspace = self.is_recurrent || self.recorded.get(at + 1) == Some(&-number);
         if is_workspace { size } else { 0 }

@@ -76,6 +76,11 @@ fn write_tables(lines: &[blockyard_zoo::Line], out: &std::path::Path, leave_out:
     let learned = blockyard_zoo::learn(kept.map(|(_, line)| line).filter(|line| is_cudnn(&line.op)))
         .map_err(|error| anyhow!("{error}"))?;
     let bytes = blockyard_torch::tables::write(&learned.entries);
-    println!("{} sizes, {} left out since they differ, {} bytes", learned.entries.len(), learned.conflicts.len(), bytes.len());
+    println!(
+        "{} sizes, {} left out since they differ, {} bytes",
+        learned.entries.len(),
+        learned.conflicts.len(),
+        bytes.len()
+    );
     std::fs::write(out, bytes).with_context(|| format!("writing {}", out.display()))
 }

@@ -67,8 +67,11 @@ impl Convolution {
         let dims = input.dim().saturating_sub(2);
         let (in_shape, weight_shape) = (input.shape(), weight.shape());
         let channels = at(&in_shape, 1);
-        let expected =
-            if settings.is_transposed { at(&weight_shape, 0) } else { at(&weight_shape, 1) * settings.groups };
+        let expected = if settings.is_transposed {
+            at(&weight_shape, 0)
+        } else {
+            at(&weight_shape, 1) * settings.groups
+        };
         if channels != expected {
             return runtime(format!(
                 "Given {}groups={}, weight of size {weight_shape:?}, expected input{in_shape:?} to have {expected} channels, \
@@ -87,7 +90,11 @@ impl Convolution {
         iterator::common_device(&[input, weight])?;
         let mut output = vec![
             at(&in_shape, 0),
-            if settings.is_transposed { at(&weight_shape, 1) * settings.groups } else { at(&weight_shape, 0) },
+            if settings.is_transposed {
+                at(&weight_shape, 1) * settings.groups
+            } else {
+                at(&weight_shape, 0)
+            },
         ];
         for dim in 0..dims {
             let (size, kernel) = (at(&in_shape, dim + 2), at(&weight_shape, dim + 2));
@@ -114,8 +121,10 @@ impl Convolution {
             ));
         }
         let suggested = [input.suggested_format(), weight.suggested_format()];
-        let format =
-            suggested.into_iter().find(|format| *format != MemoryFormat::Contiguous).unwrap_or(MemoryFormat::Contiguous);
+        let format = suggested
+            .into_iter()
+            .find(|format| *format != MemoryFormat::Contiguous)
+            .unwrap_or(MemoryFormat::Contiguous);
         let mut convolution = Self {
             settings,
             dims,
@@ -167,7 +176,7 @@ impl Convolution {
         }
         match stride {
             1 => true,
-            2 if batch == 1 => (filter == 1 && width <= 28) || filter != 1,
+            2 if batch == 1 => filter != 1 || width <= 28,
             2 => {
                 (filter == 1 && batch <= 16 && channels >= 128 && width <= 7)
                     || (filter != 1 && (channels >= 512 || (channels >= 256 && width >= 28)))
@@ -196,9 +205,13 @@ impl Convolution {
             i64::from(self.format != MemoryFormat::Contiguous),
             self.settings.groups,
         ];
-        for list in
-            [&self.input, &self.weight, &self.settings.stride, &self.settings.padding, &self.settings.dilation]
-        {
+        for list in [
+            &self.input,
+            &self.weight,
+            &self.settings.stride,
+            &self.settings.padding,
+            &self.settings.dilation,
+        ] {
             numbers.push(-1);
             numbers.extend(list);
         }
@@ -228,7 +241,8 @@ impl Convolution {
 
     fn forward(&self, input: &Tensor, weight: &Tensor) -> Result<Tensor> {
         if self.format != MemoryFormat::Contiguous && self.output.iter().skip(1).all(|size| *size == 1) {
-            session().mark_estimated("conv", "channels_last with one number a result was recorded in two ways");
+            session()
+                .mark_estimated("conv", "channels_last with one number a result was recorded in two ways");
         }
         let _below = GradModeGuard::new(false);
         let read = contiguous_in(input, self.format)?;
@@ -243,7 +257,13 @@ impl Convolution {
     }
 
     /// `convolution_backward`, but for the bias.
-    fn backward(&self, grad: &Tensor, input: &Tensor, weight: &Tensor, wanted: [bool; 2]) -> Result<[Option<Tensor>; 2]> {
+    fn backward(
+        &self,
+        grad: &Tensor,
+        input: &Tensor,
+        weight: &Tensor,
+        wanted: [bool; 2],
+    ) -> Result<[Option<Tensor>; 2]> {
         let _below = GradModeGuard::new(false);
         let grad = contiguous_in(grad, self.format)?;
         let read = contiguous_in(input, self.format)?;
@@ -324,8 +344,13 @@ fn convolution(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, settings:
         drop(read);
         let narrow = |tensor: Option<Tensor>| -> Result<Option<Tensor>> {
             let Some(tensor) = tensor.filter(|_| is_flat) else { return Ok(None) };
-            let shape: Vec<i64> =
-                tensor.shape().iter().enumerate().filter(|(dim, _)| *dim != 2).map(|(_, size)| *size).collect();
+            let shape: Vec<i64> = tensor
+                .shape()
+                .iter()
+                .enumerate()
+                .filter(|(dim, _)| *dim != 2)
+                .map(|(_, size)| *size)
+                .collect();
             let flat = view(&tensor, &shape)?;
             Ok(Some(flat.alias(&flat.shape(), &flat.strides(), flat.offset())))
         };
@@ -356,7 +381,9 @@ fn add_bias(output: &Tensor, bias: &Tensor) -> Result<()> {
 
 impl Settings {
     fn as_two_dimensional(&self) -> Self {
-        let with = |list: &[i64], value: i64| -> Vec<i64> { std::iter::once(value).chain(list.iter().copied()).collect() };
+        let with = |list: &[i64], value: i64| -> Vec<i64> {
+            std::iter::once(value).chain(list.iter().copied()).collect()
+        };
         Self {
             stride: with(&self.stride, 1),
             padding: with(&self.padding, 0),
@@ -369,11 +396,7 @@ impl Settings {
 }
 
 /// A batch of one may be left out.
-fn batched(
-    dims: usize,
-    input: &Tensor,
-    work: impl FnOnce(&Tensor) -> Result<Tensor>,
-) -> Result<Value> {
+fn batched(dims: usize, input: &Tensor, work: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Value> {
     if input.dim() == dims + 1 {
         return Ok(squeeze(&work(&unsqueeze(input, 0)?)?, Some(&[0]))?.into());
     }

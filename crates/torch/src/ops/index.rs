@@ -474,10 +474,10 @@ fn one_hot(args: &Args) -> Result<Value> {
 }
 
 /// `tril` and `triu`.
-fn triangle(tensor: &Tensor, diagonal: i64) -> Result<Tensor> {
+fn triangle(tensor: &Tensor) -> Result<Tensor> {
     let output = empty_like(tensor)?;
     record("TriuBackward0", &[tensor], &[&output], &[], move |_, grads| {
-        Ok(vec![Some(triangle(first(grads)?, diagonal)?)])
+        Ok(vec![Some(triangle(first(grads)?)?)])
     })?;
     Ok(output)
 }
@@ -611,8 +611,8 @@ pub(crate) const TABLE: &[Entry] = &[
     }),
     op("repeat_interleave(Tensor self, int repeats, int? dim=None)", repeat_interleave),
     op("one_hot(Tensor self, int num_classes=-1)", one_hot),
-    op("tril(Tensor self, int diagonal=0)", |a| Ok(triangle(&a.t(0)?, a.int(1)?)?.into())),
-    op("triu(Tensor self, int diagonal=0)", |a| Ok(triangle(&a.t(0)?, a.int(1)?)?.into())),
+    op("tril(Tensor self, int diagonal=0)", |a| Ok(triangle(&a.t(0)?)?.into())),
+    op("triu(Tensor self, int diagonal=0)", |a| Ok(triangle(&a.t(0)?)?.into())),
     op(
         "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False)",
         |a| Ok(embedding(&a.t(0)?, &a.t(1)?, a.int(2)?)?.into()),

@@ -250,8 +250,7 @@ impl BatchNorm<'_> {
         self.input.device().is_cuda()
             && self.bias.is_some()
             && weight.dtype() == wants
-            && (self.running.is_some_and(|(mean, _)| mean.dtype() == wants) || self.is_training)
-            && self.running.is_some()
+            && self.running.is_some_and(|(mean, _)| mean.dtype() == wants)
             && self.is_training
             && self.input.numel() <= i64::from(i32::MAX)
     }

@@ -157,13 +157,14 @@ fn cudnn(
     inputs.extend(weights);
     let mut outputs = vec![&output];
     outputs.extend(&results);
-    let mut saved: Vec<Save<'_>> = Vec::new();
     // Members in the order of their names: cx, hx, input, result0, result3 (the reserve), weight.
-    saved.push(Save::Input(states.get(1)));
-    saved.push(Save::Input(states.first()));
-    saved.push(Save::Input(Some(input)));
-    saved.push(Save::Output(0));
-    saved.push(Save::Input(reserve.as_ref()));
+    let mut saved = vec![
+        Save::Input(states.get(1)),
+        Save::Input(states.first()),
+        Save::Input(Some(input)),
+        Save::Output(0),
+        Save::Input(reserve.as_ref()),
+    ];
     saved.extend(weights.iter().map(|weight| Save::Input(Some(weight))));
     let (state_count, shapes) = (states.len(), weights.iter().map(Tensor::shape).collect::<Vec<_>>());
     record("CudnnRnnBackward0", &inputs, &outputs, &saved, move |ctx, grads| {
@@ -280,7 +281,9 @@ fn cell(args: &Args, mode: Mode) -> Result<Value> {
         let a = super::matmul::linear(&input, &w_ih, b_ih.as_ref())?;
         let b = super::matmul::linear(hx, &w_hh, b_hh.as_ref())?;
         let sum = super::pointwise::add(&a, &b)?;
-        return Ok(if mode == Mode::Relu { super::unary::relu(&sum)? } else { super::unary::tanh(&sum)? }.into());
+        return Ok(
+            if mode == Mode::Relu { super::unary::relu(&sum)? } else { super::unary::tanh(&sum)? }.into()
+        );
     }
     let a = super::matmul::matmul(&input, &super::views::t(&w_ih)?)?;
     let b = super::matmul::matmul(hx, &super::views::t(&w_hh)?)?;
