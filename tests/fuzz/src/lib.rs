@@ -20,6 +20,7 @@ mod malloc_async;
 mod operations;
 mod options;
 mod recording;
+mod snapshot;
 mod workload;
 
 pub use host::host;
@@ -27,19 +28,21 @@ pub use malloc_async::malloc_async;
 pub use operations::operations;
 pub use options::options;
 pub use recording::recording;
+pub use snapshot::snapshot;
 pub use workload::workload;
 
 /// A function that must not panic, whatever the bytes.
 pub type FuzzTarget = fn(&[u8]);
 
 /// All targets by their names.
-pub const TARGETS: [(&str, FuzzTarget); 6] = [
+pub const TARGETS: [(&str, FuzzTarget); 7] = [
     ("operations", operations),
     ("malloc_async", malloc_async),
     ("host", host),
     ("options", options),
     ("workload", workload),
     ("recording", recording),
+    ("snapshot", snapshot),
 ];
 
 /// Gives the target the content of each file that the command line names.

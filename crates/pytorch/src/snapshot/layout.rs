@@ -236,6 +236,10 @@ impl Layout {
         while let Some(base) = self.overlapping(addr, end) {
             self.misfits.segments += 1;
             self.remove_segment(base);
+            if self.segments.contains_key(&base) {
+                // What cannot be taken away stays, and this segment is left out.
+                return;
+            }
         }
         let (segment, block) = (self.new_segment(), self.new_block());
         let addr_in = DeviceAddr::new(addr);
@@ -280,9 +284,10 @@ impl Layout {
 
     fn free_all(&mut self, from: u64, end: u64) {
         let mut addr = from;
-        while let Some((start, block)) =
-            self.blocks.range(addr..end).next().map(|(start, block)| (*start, *block))
-        {
+        while addr < end {
+            let Some((start, block)) = self.blocks.range(addr..end).next() else { break };
+            let (start, block) = (*start, *block);
+            // Freeing may merge it with what lies before and behind.
             addr = block.end;
             if block.state.is_active() {
                 self.free_now(start);
@@ -292,7 +297,7 @@ impl Layout {
 
     /// Pages got memory. `range` is the range of addresses that they belong to, which is reserved if it is not yet.
     pub(super) fn map(&mut self, addr: u64, size: Bytes, range: NewSegment) {
-        let Some(end) = addr.checked_add(size.get()) else {
+        let Some(end) = addr.checked_add(size.get()).filter(|end| *end > addr) else {
             self.misfits.segments += 1;
             return;
         };

@@ -58,6 +58,9 @@ impl Past {
 
     fn add_final(&mut self, segment: &SnapshotSegment) {
         let SnapshotSegment { addr, size, stream, pool, pool_id, stack, .. } = *segment;
+        if size.is_zero() {
+            return;
+        }
         if segment.is_expandable {
             self.add_pages(addr, size, stream);
         } else {
@@ -102,7 +105,9 @@ impl Past {
                 // A segment that is still there at the end cannot have gone.
                 let end = addr.saturating_add(size.get());
                 let overlaps = self.segments.range(..end).next_back();
-                if overlaps.is_none_or(|(base, other)| base.saturating_add(other.size.get()) <= addr) {
+                if !size.is_zero()
+                    && overlaps.is_none_or(|(base, other)| base.saturating_add(other.size.get()) <= addr)
+                {
                     self.segments
                         .insert(addr, PastSegment { size, stream, pool, pool_id, stack: StackId::EMPTY });
                 }

@@ -209,26 +209,12 @@ impl Beginning {
         let mut blocks = Vec::new();
         let mut at = segment.addr;
         for (start, above) in pieces.unwrap_or(&whole).iter().copied() {
-            self.add_block(&mut blocks, at, start, BlockState::Unmapped, None);
-            at = start;
-            for (addr, old) in past.blocks.range(start..above) {
-                let Some(size) = sizes.get(addr).filter(|size| size.size > 0 && *addr >= at) else {
-                    continue;
-                };
-                let shown = self.shown.get(&Asked::Past(*addr)).copied();
-                self.add_block(&mut blocks, at, *addr, BlockState::Inactive, None);
-                let taken = shown.unwrap_or(size.size);
-                let state = if old.is_pending { BlockState::PendingFree } else { BlockState::Allocated };
-                let allocation = AllocationId::new(u32::try_from(self.stacks.len()).unwrap_or(u32::MAX));
-                if shown.is_none() && size.extra > 0 {
-                    self.open.push((allocation, size.extra));
-                }
-                self.stacks.push(old.stack);
-                let requested = old.requested.min(Bytes::new(taken));
-                self.add_block(&mut blocks, *addr, addr + taken, state, Some((allocation, requested)));
-                at = addr + taken;
+            let (start, above) = (start.max(at), above.min(end));
+            if start >= above {
+                continue;
             }
-            self.add_block(&mut blocks, at, above, BlockState::Inactive, None);
+            self.add_block(&mut blocks, at, start, BlockState::Unmapped, None);
+            self.add_piece(&mut blocks, start, above, past, sizes);
             at = above;
         }
         self.add_block(&mut blocks, at, end, BlockState::Unmapped, None);
@@ -247,6 +233,40 @@ impl Beginning {
             is_expandable,
             blocks,
         });
+    }
+
+    /// Memory from `start` to `above`: blocks in use, and what is free between them.
+    fn add_piece(
+        &mut self,
+        blocks: &mut Vec<BlockSnapshot>,
+        start: u64,
+        above: u64,
+        past: &Past,
+        sizes: &BTreeMap<u64, Size>,
+    ) {
+        let mut at = start;
+        let mut old = past.blocks.range(start..above).peekable();
+        while let Some((addr, block)) = old.next() {
+            let room = old.peek().map_or(above, |(next, _)| **next) - addr;
+            let known = sizes.get(addr).copied().unwrap_or_default();
+            let shown = self.shown.get(&Asked::Past(*addr)).copied();
+            // Where segments overlap, the room is less than it was taken for.
+            let taken = shown.unwrap_or(known.size).min(room);
+            if taken == 0 || *addr < at {
+                continue;
+            }
+            self.add_block(blocks, at, *addr, BlockState::Inactive, None);
+            let state = if block.is_pending { BlockState::PendingFree } else { BlockState::Allocated };
+            let allocation = AllocationId::new(u32::try_from(self.stacks.len()).unwrap_or(u32::MAX));
+            if shown.is_none() && known.extra > 0 {
+                self.open.push((allocation, known.extra));
+            }
+            self.stacks.push(block.stack);
+            let requested = block.requested.min(Bytes::new(taken));
+            self.add_block(blocks, *addr, addr + taken, state, Some((allocation, requested)));
+            at = addr + taken;
+        }
+        self.add_block(blocks, at, above, BlockState::Inactive, None);
     }
 
     fn add_block(

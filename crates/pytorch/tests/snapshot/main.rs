@@ -9,6 +9,7 @@
 
 mod hostile;
 mod pickles;
+mod random;
 mod reading;
 mod recordings;
 mod writing;
