@@ -20,6 +20,7 @@ mod snapshot;
 mod verify;
 
 pub use questions::ask;
+pub use snapshot::describe_device;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

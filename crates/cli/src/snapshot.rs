@@ -13,7 +13,7 @@ use std::str::FromStr;
 
 use anyhow::{Context, bail};
 use blockyard_pytorch::snapshot::{self, SnapshotFile};
-use blockyard_replay::Progress;
+use blockyard_replay::{OnProgress, Progress};
 use serde_json::json;
 
 use self::report::{Question, Report};
@@ -73,6 +73,25 @@ pub(crate) fn snapshot(options: &SnapshotOptions) -> anyhow::Result<ExitCode> {
         out.flush()?;
     }
     Ok(if has_failed { ExitCode::from(2) } else { ExitCode::SUCCESS })
+}
+
+/// What the command with `--json` says of one device of a snapshot: an element of `devices`.
+///
+/// `at` is a number of events, `peak` or `oom`; without it, the moment that the command takes. `top` stacks hold most bytes then.
+///
+/// # Errors
+///
+/// The command's own: a moment that is not there, work that `on_progress` cancelled.
+pub fn describe_device(
+    file: &SnapshotFile,
+    place: usize,
+    at: Option<&str>,
+    top: usize,
+    on_progress: OnProgress,
+) -> anyhow::Result<serde_json::Value> {
+    let at = at.map(|at| at.parse().map_err(anyhow::Error::msg)).transpose()?;
+    let question = Question { at, top, has_certificate: false };
+    Ok(Report::of(file, place, question, on_progress)?.json(file))
 }
 
 /// The files, and those of folders by name: one for each rank.

@@ -104,6 +104,20 @@ impl SnapshotData {
         Ok(runs.into_iter().map(RunData::from).collect())
     }
 
+    /// What the command says of the device at `place` of `devices`, as JSON; see `describe_device` of the command.
+    #[pyo3(signature = (place, at, top))]
+    fn describe(&self, py: Python<'_>, place: usize, at: Option<&str>, top: usize) -> PyResult<String> {
+        self.device(place)?;
+        let mut signals = Signals::default();
+        let found = py.detach(|| {
+            blockyard_cli::describe_device(&self.file, place, at, top, &mut |_| signals.check())
+                .map(|found| found.to_string())
+                .map_err(|error| format!("{error:#}"))
+        });
+        signals.raised()?;
+        found.map_err(BlockyardError::new_err)
+    }
+
     /// What Blockyard's allocator decides about each placement of the device at `place` of `devices`, as JSON.
     fn certify(&self, py: Python<'_>, place: usize) -> PyResult<String> {
         self.device(place)?;

@@ -144,3 +144,17 @@ def test_a_snapshot_of_an_out_of_memory_says_why():
     autopsy = snapshot.autopsy()
     assert autopsy.cause is not None and any(change.proved for change in autopsy.changes), autopsy
     assert snapshot.what_if("expandable_segments:True").settings[0].ooms == 0
+
+
+def test_a_snapshot_has_peaks_and_who_holds_them():
+    snapshot = blockyard.open(FIXTURES / "snapshots" / "resnet50_amp.pickle.gz")
+    assert snapshot.summary.peak_allocated == 1_781_156_352 and snapshot.summary.peak_reserved == 2_002_780_160
+    peak = snapshot.at("peak", top=1000)
+    assert peak.allocated == snapshot.summary.peak_allocated == sum(holder.bytes for holder in peak.top)
+    assert peak.allocated == peak.requested + peak.rounding
+    assert peak.reserved == peak.allocated + peak.pending + peak.cached
+    first, second = snapshot.top(2)
+    assert first.bytes >= second.bytes and "torch/nn/modules/conv.py" in first.stack
+    assert snapshot.at(0).event == 0
+    with pytest.raises(blockyard.BlockyardError, match="moment"):
+        snapshot.at("noon")

@@ -194,3 +194,80 @@ class Certificate(Answer):
 
     def __str__(self):
         return "; ".join([self.sentence, *self.reasons])
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Holder(Answer):
+    """The live bytes of one call site."""
+
+    bytes: int
+    blocks: int
+    frames: list
+
+    @classmethod
+    def of(cls, raw):
+        return cls(raw, raw["bytes"], raw["blocks"], raw["frames"])
+
+    @property
+    def stack(self):
+        """The stack as a text, a line a frame, innermost first."""
+        return "\n".join(f"{frame['filename']}:{frame['line']} {frame['name']}" for frame in self.frames)
+
+    def __str__(self):
+        where = self.stack.splitlines()[0] if self.frames else "no stack"
+        return f"{size(self.bytes)} in {self.blocks} blocks: {where}"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Moment(Answer):
+    """The memory of a device after `event` events of its trace, in bytes.
+
+    allocated is requested and rounding; reserved is allocated, pending and cached.
+    """
+
+    name: str
+    event: int
+    allocated: int
+    reserved: int
+    requested: int
+    rounding: int
+    pending: int
+    cached: int
+    top: list
+
+    @classmethod
+    def of(cls, raw):
+        names = [field.name for field in dataclasses.fields(cls)][1:-1]
+        return cls(raw, *(raw[name] for name in names), [Holder.of(holder) for holder in raw["top"]])
+
+    def __str__(self):
+        lines = [f"{self.name}: {size(self.allocated)} allocated of {size(self.reserved)} reserved", *map(str, self.top)]
+        return "\n  ".join(lines)
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Summary(Answer):
+    """What the trace and the segments of a device come to."""
+
+    index: int
+    events: int
+    allocations: int
+    peak_allocated: int
+    peak_allocated_event: int
+    peak_reserved: int
+    peak_reserved_event: int
+    segments: int
+    reserved: int
+    allocated: int
+    ooms: int
+    notes: list
+
+    @classmethod
+    def of(cls, raw):
+        return cls(raw, *(raw[field.name] for field in dataclasses.fields(cls)[1:]))
+
+    def __str__(self):
+        return (
+            f"device {self.index}: {self.events} events, peak allocated {size(self.peak_allocated)}, peak reserved "
+            f"{size(self.peak_reserved)}, {self.ooms} out of memory"
+        )

@@ -6,7 +6,7 @@ import os
 import pickle
 
 from blockyard import _native
-from blockyard._answers import Autopsy, Certificate, Search, WhatIf
+from blockyard._answers import Autopsy, Certificate, Moment, Search, Summary, WhatIf
 
 
 def open(source):
@@ -120,6 +120,19 @@ class Snapshot(Questions):
         """Whether Blockyard's allocator decides each placement of the first device as PyTorch did."""
         return self._first().verify()
 
+    def at(self, moment=None, top=10):
+        """The memory of the first device at a moment: see `Device.at`."""
+        return self._first().at(moment, top)
+
+    def top(self, count=10, moment="peak"):
+        """The call sites of the first device that hold most bytes: see `Device.top`."""
+        return self._first().top(count, moment)
+
+    @property
+    def summary(self):
+        """What the first device comes to."""
+        return self._first().summary
+
     @property
     def conf(self):
         """The settings, as `PYTORCH_CUDA_ALLOC_CONF` writes them."""
@@ -159,6 +172,23 @@ class Device(Questions):
         if self._snapshot._runs is None:
             self._snapshot._runs = self._data.runs(self._snapshot.name)
         return self._snapshot._runs[self._place]
+
+    @property
+    def summary(self):
+        """What the trace and the segments come to: events, peaks, segments."""
+        return Summary.of(json.loads(self._data.describe(self._place, None, 0)))
+
+    def at(self, moment=None, top=10):
+        """The memory at a moment: a number of events, "peak", "oom", or None for the failure where there is one, else the peak.
+
+        `top` is how many call sites the answer names.
+        """
+        moment = None if moment is None else str(moment)
+        return Moment.of(json.loads(self._data.describe(self._place, moment, top))["at"])
+
+    def top(self, count=10, moment="peak"):
+        """The call sites that hold most bytes at a moment, most first."""
+        return self.at(moment, count).top
 
     def verify(self):
         """Whether Blockyard's allocator decides each placement as PyTorch did: a `Certificate`, true where all are identical."""
