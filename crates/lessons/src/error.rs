@@ -130,6 +130,12 @@ pub enum LessonErrorKind {
     /// A loop of the workload reaches over two cards.
     #[error("a loop ends in the block in which it begins")]
     LoopOverCards,
+    /// The workloads make more requests than a lesson may.
+    #[error("the workloads of a lesson make at most {most} requests")]
+    TooLong {
+        /// The most that they may make.
+        most: u64,
+    },
     /// A block `rerun` has nothing to run again.
     #[error("there is no workload before this to run again")]
     NothingToRerun,

@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::condition::{Condition, missing_request};
 use crate::document::{Fence, Field};
 use crate::error::{LessonError, LessonErrorKind, MeasureError, Position};
-use crate::lesson::{config, fields, size};
+use crate::lesson::{MOST_REQUESTS, config, fields, size};
 use crate::markdown::without_values;
 use crate::measure::Stretch;
 use crate::text::Inline;
@@ -174,6 +174,12 @@ pub enum GradeError {
         /// What should stand there.
         expected: String,
     },
+    /// The answer makes more requests than an exercise may.
+    #[error("an exercise makes at most {most} requests")]
+    TooLong {
+        /// The most that it may make.
+        most: u64,
+    },
     /// The allocator came to no result.
     #[error(transparent)]
     Run(#[from] RunError),
@@ -191,6 +197,9 @@ impl Exercise {
         let settings = fields.get("settings").or(settings);
         let lines: Vec<&str> = start.lines.clone();
         let text = lines.iter().fold(String::new(), |text, line| text + line + "\n");
+        if Workload::length(&text).is_ok_and(|length| length > MOST_REQUESTS) {
+            return Err(start.at.at(LessonErrorKind::TooLong { most: MOST_REQUESTS }));
+        }
         let workload = Workload::parse(&text).map_err(|error| {
             let (line, column, _) = error.position();
             let at = Position { line: start.at.line + line, column };
@@ -246,9 +255,12 @@ impl Exercise {
     ///
     /// # Errors
     /// [`GradeError::Locked`] where a line of the task was changed, [`GradeError::Text`] where the text is no workload,
-    /// [`GradeError::Run`] where it is too long to be recorded.
+    /// [`GradeError::TooLong`] where it makes too many requests.
     pub fn grade(&self, text: &str) -> Result<Grade, GradeError> {
         self.check_locked(text)?;
+        if Workload::length(text).is_ok_and(|length| length > MOST_REQUESTS) {
+            return Err(GradeError::TooLong { most: MOST_REQUESTS });
+        }
         let workload = Workload::parse(text).map_err(GradeError::Text)?;
         let settings =
             RunSettings { title: String::new(), config: self.config.clone(), capacity: self.capacity };

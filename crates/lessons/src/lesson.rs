@@ -54,6 +54,9 @@ enum Lines {
     All,
 }
 
+/// The most requests and labels that all runs of a lesson, or an exercise, may make: a page plays a lesson at once.
+pub(crate) const MOST_REQUESTS: u64 = 50_000;
+
 const FRONT_KEYS: &str = "id, title, summary, capacity, settings, profile, minutes";
 
 impl Lesson {
@@ -138,7 +141,14 @@ impl Lesson {
 
     /// Finds the requests that each card's lines make.
     fn place_cards(&mut self) -> Result<(), LessonError> {
+        let mut count = 0_u64;
         for run in &mut self.runs {
+            // What is wrong with the text is said by the parser below.
+            count = count.saturating_add(Workload::length(&run.text).unwrap_or(0));
+            if count > MOST_REQUESTS {
+                let at = Position { line: 1, column: 1 };
+                return Err(at.at(LessonErrorKind::TooLong { most: MOST_REQUESTS }));
+            }
             run.workload = Workload::parse(&run.text)
                 .map_err(|error| run.error(error.position(), error.kind().clone()))?;
         }

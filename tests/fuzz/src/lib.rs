@@ -16,6 +16,7 @@ mod failing;
 mod follower;
 mod host;
 mod input;
+mod lesson;
 mod malloc_async;
 mod operations;
 mod options;
@@ -24,6 +25,7 @@ mod snapshot;
 mod workload;
 
 pub use host::host;
+pub use lesson::lesson;
 pub use malloc_async::malloc_async;
 pub use operations::operations;
 pub use options::options;
@@ -35,7 +37,7 @@ pub use workload::workload;
 pub type FuzzTarget = fn(&[u8]);
 
 /// All targets by their names.
-pub const TARGETS: [(&str, FuzzTarget); 7] = [
+pub const TARGETS: [(&str, FuzzTarget); 8] = [
     ("operations", operations),
     ("malloc_async", malloc_async),
     ("host", host),
@@ -43,6 +45,7 @@ pub const TARGETS: [(&str, FuzzTarget); 7] = [
     ("workload", workload),
     ("recording", recording),
     ("snapshot", snapshot),
+    ("lesson", lesson),
 ];
 
 /// Gives the target the content of each file that the command line names.

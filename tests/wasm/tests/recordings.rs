@@ -10,6 +10,9 @@ use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
 
 wasm_bindgen_test_configure!(run_in_browser);
 
+#[path = "../../../crates/lessons/tests/it/transcript.rs"]
+mod transcript;
+
 fn open(name: &str, bytes: &[u8]) -> Product {
     let job = Job::Open { name: name.to_owned(), bytes: bytes.to_vec() };
     perform(&job, &mut |_| ControlFlow::Continue(())).expect("the recording can be replayed")
@@ -58,4 +61,10 @@ fn sizes_beyond_32_bits_keep_their_value() {
     assert_eq!(breakdown.allocated(), Bytes::gib(17));
     assert_eq!(breakdown.cached, Bytes::gib(62));
     assert_eq!(breakdown.capacity(), Bytes::gib(80));
+}
+
+#[wasm_bindgen_test]
+fn lessons_are_answered_and_exercises_graded_as_elsewhere() {
+    let answers = include_str!("../../../crates/lessons/tests/answers.txt");
+    assert_eq!(transcript::transcript().expect("every lesson plays"), answers);
 }

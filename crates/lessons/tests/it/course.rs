@@ -224,6 +224,12 @@ fn the_quiz_asks_every_question_once() {
     assert!(count >= lessons().len());
 }
 
+/// The same file is compared where lessons run as WebAssembly.
+#[test]
+fn the_allocator_s_answers_are_these() {
+    expect_test::expect_file!["../answers.txt"].assert_eq(&crate::transcript::transcript().unwrap());
+}
+
 #[test]
 fn the_same_lesson_always_says_the_same() {
     for (one, other) in played().iter().zip(played()) {

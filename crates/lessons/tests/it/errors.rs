@@ -70,6 +70,7 @@ fn cards_are_checked() {
         "## Title\n```workload\na = alloc",
         "## Title\n```workload\na = alloc 3 MiB\nfree b\n```",
         "## Title\n```workload\n```\n```workload\n```",
+        "## Title\n```workload\nrepeat 60000 { empty_cache }\n```",
         "## Title\n```workload colour=red\n```",
         "## Title\n```workload settings=max:1\n```",
         "## Title\n```rerun\n```",
@@ -104,6 +105,7 @@ fn cards_are_checked() {
         line 9, column 1: this "```" is never closed
         line 11, column 6: "b" is not allocated: no line before this one allocates it
         line 11, column 1: this card has a second block "workload"
+        line 1, column 1: the workloads of a lesson make at most 50000 requests
         line 9, column 1: unknown key "colour=red": known are new, settings=KEY:VALUE, capacity=64MiB
         line 9, column 1: settings: Unrecognized key 'max' in CUDA allocator config.
         line 9, column 1: there is no workload before this to run again

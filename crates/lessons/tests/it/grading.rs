@@ -96,4 +96,6 @@ fn only_the_marked_lines_may_change() {
         "line 3, column 6: \"nothing\" is not allocated: no line before this one allocates it"
     );
     assert!(matches!(exercise.grade(""), Err(GradeError::Locked { line: 1, .. })));
+    let long = exercise.grade(&exercise.with_region("repeat 1000000 { empty_cache }"));
+    assert_eq!(long.unwrap_err().to_string(), "an exercise makes at most 50000 requests");
 }

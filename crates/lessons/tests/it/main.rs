@@ -7,3 +7,4 @@ mod course;
 mod errors;
 mod grading;
 mod language;
+mod transcript;

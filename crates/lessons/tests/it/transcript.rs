@@ -1,0 +1,23 @@
+use std::fmt::Write as _;
+
+use blockyard_lessons::{Lesson, LessonError, PlayedLesson, lessons, plain};
+
+/// What the allocator answers to every question of our lessons, and what it says of the workloads that exercises begin with.
+pub(crate) fn transcript() -> Result<String, LessonError> {
+    let mut text = String::new();
+    for file in lessons() {
+        let PlayedLesson { id, cards, .. } = Lesson::parse(file.text)?.play()?;
+        for (index, card) in cards.iter().enumerate() {
+            if let Some(question) = &card.question {
+                let because = plain(&question.because);
+                let _ = writeln!(text, "{id} {}: {} | {because}", index + 1, question.right);
+            }
+            if let Some(exercise) = &card.exercise {
+                let verdict = exercise.grade(exercise.start());
+                let verdict = verdict.map_or_else(|error| error.to_string(), |grade| grade.sentence);
+                let _ = writeln!(text, "{id} {}: {verdict}", index + 1);
+            }
+        }
+    }
+    Ok(text)
+}
