@@ -61,6 +61,15 @@ pub(crate) enum Command {
     ///
     /// TensorFlow's BFC, TLSF, buddy, RMM's arena, stitching, no caching, and a model of cudaMallocAsync, beside PyTorch's own.
     CompareAllocators(CompareOptions),
+    /// Say what changed from one run to others: the change of the peaks, as a sum over call sites that adds up to the byte.
+    ///
+    /// Each run is replayed under its own settings. The exit status is 0 if nothing changed, 1 if something did, 2 if a file
+    /// cannot be read.
+    Diff(DiffOptions),
+    /// Say what grows from step to step, by call site.
+    ///
+    /// The exit status is 0 if nothing grows, 1 if something does, 2 if a file cannot be read.
+    Leaks(LeaksOptions),
     /// Read a lesson in the terminal, check an answer to its exercise, print a handout.
     ///
     /// Without a lesson, lists those that Blockyard brings along.
@@ -322,6 +331,29 @@ pub(crate) struct CompareOptions {
     #[command(flatten)]
     pub(crate) limits: LimitOptions,
     /// One JSON value a run instead of a table for people; docs/questions.md describes it.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DiffOptions {
+    /// The run to compare with: a recording or a snapshot, also packed, or a workload's text, or the name of a preset.
+    #[arg(value_name = "BEFORE")]
+    pub(crate) before: PathBuf,
+    /// The runs that are compared with the first.
+    #[arg(required = true, value_name = "AFTER")]
+    pub(crate) files: Vec<PathBuf>,
+    /// One JSON value a run instead of sentences for people; docs/questions.md describes it.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LeaksOptions {
+    /// Recordings or snapshots, also packed, or workloads' texts, or names of presets.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// One JSON value a run instead of sentences for people; docs/questions.md describes it.
     #[arg(long)]
     pub(crate) json: bool,
 }

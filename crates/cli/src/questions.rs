@@ -23,6 +23,8 @@ use crate::progress::Bar;
 pub(crate) mod autopsy;
 pub(crate) mod bound;
 pub(crate) mod compare;
+pub(crate) mod diff;
+pub(crate) mod leaks;
 pub(crate) mod search;
 pub(crate) mod what_if;
 

@@ -14,14 +14,17 @@ mod autopsy;
 mod bound;
 mod compare;
 mod conditions;
+mod diff;
 mod difference;
 mod error;
 mod from_snapshot;
+mod leaks;
 mod lifetimes;
 mod limit;
 mod outcome;
 mod run;
 mod search;
+mod sites;
 mod what_if;
 
 pub use autopsy::{
@@ -31,8 +34,10 @@ pub use autopsy::{
 pub use bound::{Bound, Placement, bound};
 pub use compare::{AllocatorRow, compare_allocators};
 pub use conditions::Conditions;
+pub use diff::{Alignment, Diff, PeakDiff, Term, diff};
 pub use difference::{Difference, first_difference};
 pub use error::LabError;
+pub use leaks::{Growth, Leaks, Steps, leaks};
 pub use limit::{Limit, LimitSource};
 pub use outcome::{FirstOom, Outcome, Row, Sample, replay_under};
 pub use run::Run;

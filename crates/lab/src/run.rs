@@ -156,6 +156,11 @@ impl Run {
         frames.map(|frame| format!("{} ({}:{})", frame.name, frame.filename, frame.line)).collect()
     }
 
+    /// The number of a request's stack, where stacks were recorded.
+    pub(crate) fn stack_number(&self, request: usize) -> Option<u32> {
+        self.stack_of.get(request).filter(|stack| **stack != StackId::EMPTY).map(|stack| stack.get())
+    }
+
     /// Sets the stack of each request, and labels beside those that are there.
     pub(crate) fn set_stacks(
         &mut self,

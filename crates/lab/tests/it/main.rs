@@ -8,6 +8,7 @@
 )]
 
 mod cases;
+mod growth;
 mod oom;
 mod properties;
 mod search;

@@ -59,7 +59,7 @@ fn limit(program: &str, scale: f64) -> Bytes {
     Bytes::new((fraction * TOTAL as f64) as u64)
 }
 
-fn snapshot(program: &str, scale: f64) -> Run {
+pub(crate) fn snapshot(program: &str, scale: f64) -> Run {
     let name = format!("{program}_{:.0}", scale * 100.0);
     let bytes = fixture(&format!("{name}.pickle.gz")).unwrap();
     let file = read(&bytes[..], &mut |_| ControlFlow::Continue(())).unwrap();

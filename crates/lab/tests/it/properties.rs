@@ -1,11 +1,12 @@
 //! What must hold for any run.
 
-use blockyard_lab::{ChangeKind, Conditions, Run, autopsy, bound, compare_allocators};
+use blockyard_lab::{ChangeKind, Conditions, Run, autopsy, bound, compare_allocators, diff};
 use blockyard_record::{Bytes, Outcome, StreamId};
 use blockyard_replay::{RunSettings, run as replay};
 use blockyard_workload::{Request, TensorId, Workload};
 use proptest::prelude::*;
 
+use crate::growth::adds_up;
 use crate::on;
 
 /// Requests of sizes around the thresholds on two streams, with uses on the other one.
@@ -66,6 +67,12 @@ proptest! {
             prop_assert_eq!(row.failed, None);
             prop_assert!(found.lower_bound <= row.peak_reserved, "{} under {}", row.peak_reserved, row.name);
         }
+    }
+
+    #[test]
+    fn the_terms_of_a_difference_add_up(before in requests(), after in requests()) {
+        let found = diff(&run_of(before), &run_of(after), &mut on).unwrap();
+        prop_assert!(adds_up(&found.allocated) && adds_up(&found.reserved), "{found:?}");
     }
 
     #[test]

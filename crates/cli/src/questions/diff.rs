@@ -1,0 +1,111 @@
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use blockyard_lab::{Diff, PeakDiff, Run, diff as ask};
+use blockyard_record::{Bytes, grouped};
+use serde_json::{Value, json};
+
+use super::{Answer, Status, each, read};
+use crate::options::DiffOptions;
+use crate::progress::Bar;
+
+/// How many terms people see; JSON has all.
+const SHOWN: usize = 12;
+
+pub(crate) fn diff(options: &DiffOptions) -> anyhow::Result<ExitCode> {
+    let name = options.before.display().to_string();
+    let before = read(&options.before, &Bar::new(&name)).context(name)?;
+    let mut place = 0;
+    let mut last = String::new();
+    each(&options.files, options.json, |run, bar| {
+        // The first device with the first, the second with the second.
+        let file = run.name.split(", cuda:").next().unwrap_or_default().to_owned();
+        place = if file == last && before.len() > 1 { place + 1 } else { 0 };
+        last = file;
+        let before = before.get(place).or(before.first()).context("there is no run to compare with")?;
+        answer(before, run, bar)
+    })
+}
+
+fn answer(before: &Run, after: &Run, bar: &Bar) -> anyhow::Result<Answer> {
+    let found = ask(before, after, &mut |progress| bar.report(&progress))?;
+    let alignment = &found.alignment;
+    let is_same = alignment.only_before + alignment.only_after == 0
+        && found.allocated.terms.is_empty()
+        && found.reserved.terms.is_empty();
+    let json = json!({
+        "question": "diff",
+        "before": before.name,
+        "alignment": {
+            "same": alignment.same,
+            "only_before": alignment.only_before,
+            "only_after": alignment.only_after,
+            "first_only_before": alignment.first_only_before,
+            "first_only_after": alignment.first_only_after,
+        },
+        "allocated": peak_json(&found.allocated),
+        "reserved": peak_json(&found.reserved),
+        "notes": found.notes,
+    });
+    let status = if is_same { Status::Fine } else { Status::Found };
+    Ok(Answer { json, text: text(before, &found), status })
+}
+
+fn peak_json(peak: &PeakDiff) -> Value {
+    let terms = peak.terms.iter().map(|term| {
+        json!({
+            "site": term.site,
+            "change": term.change,
+            "count_before": term.count_before,
+            "count_after": term.count_after,
+        })
+    });
+    json!({
+        "before": peak.before.get(),
+        "after": peak.after.get(),
+        "change": peak.after.signed() - peak.before.signed(),
+        "request_before": peak.request_before,
+        "request_after": peak.request_after,
+        "terms": terms.collect::<Vec<_>>(),
+    })
+}
+
+fn text(before: &Run, found: &Diff) -> String {
+    let alignment = &found.alignment;
+    let mut text = format!(
+        "compared with {}: {} allocations are the same, {} are gone, {} are new\n",
+        before.name,
+        grouped(alignment.same),
+        grouped(alignment.only_before),
+        grouped(alignment.only_after)
+    );
+    for (name, peak) in [("allocated", &found.allocated), ("reserved", &found.reserved)] {
+        let change = signed(peak.after.signed() - peak.before.signed());
+        let _ = writeln!(
+            text,
+            "  peak {name}: {} instead of {} ({change} bytes)",
+            grouped(peak.after.get()),
+            grouped(peak.before.get())
+        );
+        for term in peak.terms.iter().take(SHOWN) {
+            let site = term.site.join(" < ");
+            let (old, new) = (grouped(term.count_before), grouped(term.count_after));
+            let _ =
+                writeln!(text, "    {:>16}  {site} ({old} live before, {new} after)", signed(term.change));
+        }
+        let rest = peak.terms.iter().skip(SHOWN).map(|term| term.change).sum::<i64>();
+        if peak.terms.len() > SHOWN {
+            let _ = writeln!(text, "    {:>16}  {} more call sites", signed(rest), peak.terms.len() - SHOWN);
+        }
+    }
+    for note in &found.notes {
+        let _ = writeln!(text, "  note: {note}");
+    }
+    text
+}
+
+fn signed(change: i64) -> String {
+    let sign = if change < 0 { '-' } else { '+' };
+    format!("{sign}{}", grouped(Bytes::new(change.unsigned_abs()).get()))
+}

@@ -1,0 +1,165 @@
+//! What grows from step to step.
+
+use blockyard_record::Bytes;
+use blockyard_replay::{OnProgress, Progress};
+use serde::{Deserialize, Serialize};
+
+use crate::lifetimes::lifetimes;
+use crate::sites::Sites;
+use crate::{LabError, Run};
+
+/// What a run holds more and more of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leaks {
+    /// Where the steps come from.
+    pub steps: Steps,
+    /// The requests behind which a step ends, counted from 1.
+    pub boundaries: Vec<u64>,
+    /// Live bytes at each boundary.
+    pub live: Vec<Bytes>,
+    /// The call sites that grow, those first that grow most.
+    pub growing: Vec<Growth>,
+    /// What is not known, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// Where the steps of a run come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Steps {
+    /// Markers of the recording, or labels of the workload.
+    Markers,
+    /// The same requests come again and again.
+    Repetition,
+    /// Neither: the run in eight parts of as many requests.
+    Parts,
+}
+
+/// A call site whose live bytes grow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Growth {
+    /// The call site, innermost frame first.
+    pub site: Vec<String>,
+    /// Its live bytes at each boundary.
+    pub live: Vec<Bytes>,
+    /// More bytes at the last boundary than at the first.
+    pub growth: Bytes,
+    /// The last request of the site whose bytes are live at the end, counted from 1.
+    pub last_request: u64,
+}
+
+/// The fewest steps from which growth can be told.
+const FEWEST: usize = 4;
+
+/// Looks for call sites whose live bytes never fall from one step to the next, and grow in most of them.
+///
+/// The first step is left out, since programs set themselves up in it.
+///
+/// # Errors
+///
+/// [`LabError::Cancelled`].
+pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
+    let total = run.requests().len();
+    let mut tell = |done: usize| {
+        let progress =
+            Progress { phase: "looking for growth".to_owned(), done: done as u64, total: total as u64 };
+        if on_progress(progress).is_break() { Err(LabError::Cancelled) } else { Ok(()) }
+    };
+    tell(0)?;
+    let sites = Sites::of(run);
+    let (steps, boundaries) = boundaries(run, &sites);
+    let lifetimes = lifetimes(run);
+    let mut live = vec![vec![Bytes::ZERO; boundaries.len()]; sites.names.len()];
+    let mut last = vec![0; sites.names.len()];
+    for (index, lifetime) in lifetimes.iter().enumerate() {
+        if index.is_multiple_of(8192) {
+            tell(lifetime.request)?;
+        }
+        let site = sites.at(lifetime.request) as usize;
+        let from = boundaries.partition_point(|boundary| *boundary <= lifetime.request);
+        let to = boundaries.partition_point(|boundary| *boundary <= lifetime.freed);
+        for at in live.get_mut(site).into_iter().flat_map(|live| live.get_mut(from..to)).flatten() {
+            *at = at.saturating_add(lifetime.size);
+        }
+        if let (true, Some(last)) = (to == boundaries.len() && from < to, last.get_mut(site)) {
+            *last = lifetime.request + 1;
+        }
+    }
+    let sums =
+        (0..boundaries.len()).map(|at| live.iter().filter_map(|live| live.get(at)).copied().sum()).collect();
+    let mut growing: Vec<Growth> = Vec::new();
+    if boundaries.len() >= FEWEST {
+        for (site, (live, last)) in live.into_iter().zip(last).enumerate() {
+            if let Some(growth) = growth(&live) {
+                let name = sites.names.get(site).cloned().unwrap_or_default();
+                growing.push(Growth { site: name, live, growth, last_request: last as u64 });
+            }
+        }
+    }
+    growing.sort_by(|one, other| other.growth.cmp(&one.growth).then_with(|| one.site.cmp(&other.site)));
+    let mut notes = run.notes().to_vec();
+    if boundaries.len() < FEWEST {
+        notes.push(format!("{} steps are too few to tell growth from setting up", boundaries.len()));
+    } else if steps == Steps::Parts {
+        notes.push(
+            "the run has neither markers nor repetition: it was cut into parts of as many requests"
+                .to_owned(),
+        );
+    }
+    let boundaries = boundaries.into_iter().map(|boundary| boundary as u64).collect();
+    Ok(Leaks { steps, boundaries, live: sums, growing, notes })
+}
+
+/// How much a site grows behind the first step, if it never falls and grows in more than half of the steps.
+fn growth(live: &[Bytes]) -> Option<Bytes> {
+    let behind = live.get(1..)?;
+    let (first, last) = (behind.first()?, behind.last()?);
+    let never_falls = behind.windows(2).all(|pair| matches!(pair, [one, other] if one <= other));
+    let rises = behind.windows(2).filter(|pair| matches!(pair, [one, other] if one < other)).count();
+    (never_falls && rises * 2 > behind.len() - 1).then(|| last.saturating_sub(*first))
+}
+
+/// The requests behind which steps end, as numbers of requests done.
+fn boundaries(run: &Run, sites: &Sites) -> (Steps, Vec<usize>) {
+    let total = run.requests().len();
+    let mut marked: Vec<usize> =
+        run.workload().labels().iter().map(|(at, _)| *at as usize).filter(|at| *at > 0).collect();
+    marked.push(total);
+    marked.dedup();
+    if marked.len() >= FEWEST {
+        return (Steps::Markers, marked);
+    }
+    if let Some(found) = repetition(run, sites) {
+        return (Steps::Repetition, found);
+    }
+    let parts = 8.min(total.max(1));
+    (Steps::Parts, (1..=parts).map(|part| total * part / parts).collect())
+}
+
+/// Steps that begin with the same allocation: the one that comes as often as most of the others do, spread evenly.
+fn repetition(run: &Run, sites: &Sites) -> Option<Vec<usize>> {
+    use std::collections::HashMap;
+
+    use blockyard_workload::Request;
+
+    const MOST: usize = 4096;
+    let mut places: HashMap<(u32, u64), Vec<usize>> = HashMap::new();
+    for (index, request) in run.requests().iter().enumerate() {
+        if let Request::Allocate { size, .. } = request {
+            places.entry((sites.at(index), size.get())).or_default().push(index);
+        }
+    }
+    // How many kinds of allocations come how often.
+    let mut often: HashMap<usize, usize> = HashMap::new();
+    for places in places.values().filter(|places| (FEWEST..MOST).contains(&places.len())) {
+        *often.entry(places.len()).or_default() += 1;
+    }
+    let (count, kinds) = often.into_iter().max_by_key(|(count, kinds)| (*kinds, *count))?;
+    let candidates = places.into_values().filter(|places| places.len() == count);
+    let first = candidates.min_by_key(|places| places.first().copied())?;
+    let gaps: Vec<usize> = first.windows(2).filter_map(|pair| Some(pair.get(1)? - pair.first()?)).collect();
+    let (least, most) = (gaps.iter().min()?, gaps.iter().max()?);
+    // Even steps only: two kinds at least, and no step three times as long as another.
+    let is_even = kinds >= 2 && *most <= least.saturating_mul(3);
+    is_even.then(|| first.into_iter().skip(1).chain([run.requests().len()]).collect())
+}

@@ -1,0 +1,90 @@
+//! Differences between runs, and what grows inside one.
+
+use blockyard_lab::{Diff, PeakDiff, Run, Steps, diff, leaks};
+use blockyard_record::Bytes;
+use blockyard_workload::Workload;
+
+use crate::oom::snapshot;
+use crate::{on, program};
+
+fn typed(text: &str) -> Run {
+    Run::from_workload("typed", Workload::parse(text).unwrap(), "", Bytes::gib(4))
+}
+
+pub(crate) fn adds_up(peak: &PeakDiff) -> bool {
+    peak.terms.iter().map(|term| term.change).sum::<i64>() == peak.after.signed() - peak.before.signed()
+}
+
+fn compared(before: &Run, after: &Run) -> Diff {
+    let found = diff(before, after, &mut on).unwrap();
+    assert!(adds_up(&found.allocated) && adds_up(&found.reserved), "{found:?}");
+    found
+}
+
+#[test]
+fn three_recordings_of_one_program_have_the_same_requests_and_other_peaks() {
+    let (default, expandable) = (program("gnn_random"), program("gnn_random.expandable_segments"));
+    let found = compared(&default, &expandable);
+    assert_eq!((found.alignment.only_before, found.alignment.only_after), (0, 0));
+    assert_eq!(found.alignment.same, 2_977);
+    assert_eq!((found.reserved.before.get(), found.reserved.after.get()), (6_589_251_584, 2_545_942_528));
+    assert_eq!(found.reserved.terms[0].site, ["cached"]);
+}
+
+#[test]
+fn one_more_tensor_is_the_top_term() {
+    let text = "repeat 20 as i { a = alloc 3 MiB; b = alloc 5 MiB\n EXTRA\n c = alloc 7 MiB\n free a, b, c }";
+    let before = typed(&text.replace("EXTRA", ""));
+    let after = typed(&text.replace("EXTRA", "x[i] = alloc 30 MiB"));
+    let found = compared(&before, &after);
+    assert_eq!((found.alignment.same, found.alignment.only_before, found.alignment.only_after), (60, 0, 20));
+    assert_eq!(found.alignment.first_only_after, Some(3));
+    assert_eq!(found.allocated.terms.len(), 1, "{found:?}");
+    assert_eq!(
+        (found.allocated.terms[0].site[0].as_str(), found.allocated.terms[0].change),
+        ("line 2", 600 << 20)
+    );
+}
+
+#[test]
+fn a_run_does_not_differ_from_itself() {
+    let run = program("multistream");
+    let found = compared(&run, &run);
+    assert!(found.allocated.terms.is_empty() && found.reserved.terms.is_empty());
+    assert_eq!(found.alignment.same as usize, run.allocations());
+}
+
+#[test]
+fn what_is_kept_in_every_step_grows() {
+    let run = typed(
+        "w = alloc 100 MiB\nrepeat 10 as i { step \"iteration {i}\"\n a = alloc 30 MiB\n kept[i] = alloc 1 MiB\n free a }",
+    );
+    let found = leaks(&run, &mut on).unwrap();
+    assert_eq!(found.steps, Steps::Markers);
+    assert_eq!(found.growing.len(), 1, "{found:?}");
+    assert_eq!((found.growing[0].site[0].as_str(), found.growing[0].growth), ("line 4", Bytes::mib(9)));
+}
+
+#[test]
+fn steps_are_found_by_repetition_where_nothing_marks_them() {
+    let run =
+        typed("w = alloc 100 MiB\nrepeat 10 as i {\n a = alloc 30 MiB\n kept[i] = alloc 1 MiB\n free a }");
+    let found = leaks(&run, &mut on).unwrap();
+    assert_eq!((found.steps, found.boundaries.len()), (Steps::Repetition, 10));
+    assert_eq!(found.growing.len(), 1, "{found:?}");
+    let steady =
+        typed("w = alloc 100 MiB\nrepeat 10 as i {\n a = alloc 30 MiB\n b = alloc 1 MiB\n free a, b }");
+    assert!(leaks(&steady, &mut on).unwrap().growing.is_empty());
+}
+
+#[test]
+fn the_graphs_that_kept_losses_hold_are_found_in_a_snapshot() {
+    let found = leaks(&snapshot("loss_history", 1.0), &mut on).unwrap();
+    assert_eq!(found.steps, Steps::Repetition);
+    assert!(!found.growing.is_empty());
+    assert!(
+        found.growing[0].site.iter().any(|frame| frame.starts_with("loss_history")),
+        "{:?}",
+        found.growing[0]
+    );
+}
