@@ -78,7 +78,7 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
         let site = sites.at(lifetime.request) as usize;
         let from = boundaries.partition_point(|boundary| *boundary <= lifetime.request);
         let to = boundaries.partition_point(|boundary| *boundary <= lifetime.freed);
-        for at in live.get_mut(site).into_iter().flat_map(|live| live.get_mut(from..to)).flatten() {
+        for at in live.get_mut(site).into_iter().filter_map(|live| live.get_mut(from..to)).flatten() {
             *at = at.saturating_add(lifetime.size);
         }
         if let (true, Some(last)) = (to == boundaries.len() && from < to, last.get_mut(site)) {

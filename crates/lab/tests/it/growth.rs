@@ -51,7 +51,7 @@ fn a_run_does_not_differ_from_itself() {
     let run = program("multistream");
     let found = compared(&run, &run);
     assert!(found.allocated.terms.is_empty() && found.reserved.terms.is_empty());
-    assert_eq!(found.alignment.same as usize, run.allocations());
+    assert_eq!(found.alignment.same, run.allocations() as u64);
 }
 
 #[test]
