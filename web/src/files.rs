@@ -1,6 +1,6 @@
 //! Opens recordings and workloads from files and samples. Nothing leaves the page.
 
-use blockyard_pytorch::is_recording;
+use blockyard_pytorch::snapshot::{FileKind, file_kind};
 use blockyard_replay::job::{Job, JobError};
 use blockyard_workload::Workload;
 use js_sys::Uint8Array;
@@ -179,7 +179,7 @@ fn open_bytes(session: Session, name: String, bytes: Vec<u8>, then: Box<dyn FnOn
 
 /// What a file says, if it may be a workload.
 fn plain_text(bytes: &[u8]) -> Option<&str> {
-    str::from_utf8(bytes).ok().filter(|text| !is_recording(bytes) && !text.trim().is_empty())
+    str::from_utf8(bytes).ok().filter(|text| file_kind(bytes) == FileKind::Other && !text.trim().is_empty())
 }
 
 /// How files of workloads end.

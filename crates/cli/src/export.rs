@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow, bail};
 use blockyard_figure::{Series, Theme, TimelineView, timeline, timeline_text};
 use blockyard_pytorch::snapshot::{FileKind, SnapshotFile, file_kind};
-use blockyard_pytorch::{Meta, RecordedRun, is_recording, log};
+use blockyard_pytorch::{Meta, RecordedRun, log};
 use blockyard_record::Recording;
 use blockyard_replay::{AllocatorConfig, Progress, RunSettings, run, verify};
 use blockyard_workload::Workload;
@@ -66,17 +66,18 @@ fn write_whole(path: &Path, content: &[u8]) -> anyhow::Result<()> {
 fn read(path: &Path, name: &str, bar: &Bar) -> anyhow::Result<Source> {
     let on_progress = &mut |progress| bar.report(&progress);
     let bytes = output::read(path)?;
-    if matches!(file_kind(&bytes), FileKind::Snapshot | FileKind::Packed) {
+    let kind = file_kind(&bytes);
+    if matches!(kind, FileKind::Snapshot | FileKind::Packed) {
         let file = open_bytes(&bytes).with_context(|| name.to_owned())?;
         return Ok(Source::Snapshot(Box::new(file)));
     }
-    if is_recording(&bytes) {
+    if kind == FileKind::Recording {
         let recorded = RecordedRun::read(&bytes).with_context(|| name.to_owned())?;
         let verified = verify(&recorded, on_progress).with_context(|| name.to_owned())?;
         return Ok(Source::Recording(Box::new(verified.recording)));
     }
-    let text = String::from_utf8(bytes)
-        .map_err(|_| anyhow!("{name}: neither a snapshot nor a recording nor a text"))?;
+    let text = output::workload_text(bytes)
+        .with_context(|| format!("{name}: neither a snapshot nor a recording nor a workload's text"))?;
     let workload = Workload::parse(&text).map_err(|error| anyhow!("{name}: {error}"))?;
     let config: AllocatorConfig = String::new().parse()?;
     let settings = RunSettings { title: name.to_owned(), config, capacity: blockyard_record::Bytes::gib(1) };

@@ -31,3 +31,11 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     }
     std::fs::read(path).with_context(|| path.display().to_string())
 }
+
+/// A workload's text, which may be packed with gzip.
+pub(crate) fn workload_text(bytes: Vec<u8>) -> anyhow::Result<String> {
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        return Ok(blockyard_pytorch::unpack(&bytes)?);
+    }
+    String::from_utf8(bytes).map_err(|_| anyhow::anyhow!("not a text"))
+}

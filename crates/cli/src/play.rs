@@ -4,8 +4,8 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow, bail};
 use blockyard_device::DeviceMemory;
 use blockyard_figure::{StateCursor, breakdown_text, describe_step, map_text};
+use blockyard_pytorch::RecordedRun;
 use blockyard_pytorch::snapshot::{FileKind, file_kind};
-use blockyard_pytorch::{RecordedRun, is_recording};
 use blockyard_record::{Bytes, Outcome, Recording};
 use blockyard_replay::{AllocatorConfig, Progress, RunSettings, run, run_on, verify};
 use blockyard_workload::Workload;
@@ -29,14 +29,13 @@ pub(crate) fn play(options: &PlayOptions) -> anyhow::Result<ExitCode> {
         }
         _ => {
             let bytes = output::read(&options.workload).with_context(|| with_presets(&name))?;
-            if matches!(file_kind(&bytes), FileKind::Snapshot | FileKind::Packed) {
-                return play_snapshot(&name, &bytes, options);
+            match file_kind(&bytes) {
+                FileKind::Snapshot | FileKind::Packed => return play_snapshot(&name, &bytes, options),
+                FileKind::Recording => return play_recording(&name, &bytes, options),
+                FileKind::Other => {}
             }
-            if is_recording(&bytes) {
-                return play_recording(&name, &bytes, options);
-            }
-            let text = String::from_utf8(bytes).map_err(|_| anyhow!("not a text"));
-            (text.with_context(|| with_presets(&name))?, String::new(), DEFAULT_CAPACITY)
+            let text = output::workload_text(bytes).with_context(|| with_presets(&name))?;
+            (text, String::new(), DEFAULT_CAPACITY)
         }
     };
     let config = options.conf.clone().unwrap_or(config);

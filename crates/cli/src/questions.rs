@@ -7,8 +7,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use blockyard_lab::Run;
+use blockyard_pytorch::RecordedRun;
 use blockyard_pytorch::snapshot::{self, FileKind, file_kind};
-use blockyard_pytorch::{RecordedRun, is_recording};
 use blockyard_record::Bytes;
 use blockyard_replay::OnProgress;
 use blockyard_workload::Workload;
@@ -151,17 +151,16 @@ pub(crate) fn read(path: &Path, bar: &Bar) -> anyhow::Result<Vec<Run>> {
         return Ok(vec![Run::from_workload(preset.id, workload, preset.config, preset.capacity)]);
     }
     let bytes = output::read(path)?;
-    if matches!(file_kind(&bytes), FileKind::Snapshot | FileKind::Packed) {
+    let kind = file_kind(&bytes);
+    if matches!(kind, FileKind::Snapshot | FileKind::Packed) {
         let file = snapshot::read(&bytes[..], &mut |_| ControlFlow::Continue(()))?;
         return Ok(Run::from_snapshot(&name, &file, &mut |progress| bar.report(&progress))?);
     }
-    if is_recording(&bytes) {
+    if kind == FileKind::Recording {
         let recorded = RecordedRun::read(&bytes)?;
         return Ok(vec![Run::from_recorded(&recorded, &mut |progress| bar.report(&progress))?]);
     }
-    let text = String::from_utf8(bytes)
-        .map_err(|_| anyhow!("neither a recording nor a workload's text"))
-        .context("reading")?;
+    let text = output::workload_text(bytes).context("neither a recording nor a workload's text")?;
     let workload = Workload::parse(&text).map_err(|error| anyhow!("{error}"))?;
     Ok(vec![Run::from_workload(&name, workload, "", DEFAULT_CAPACITY)])
 }

@@ -67,6 +67,19 @@ impl EntryHistory {
     }
 }
 
+/// Columns that are not those of one trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum CompactError {
+    #[error("there are fewer {0}")]
+    Short(&'static str),
+    #[error("a free of a block that is not there, of age {0}")]
+    Age(u32),
+    #[error("unknown action \"{0}\"")]
+    Action(char),
+    #[error("a place that was not freed")]
+    Place,
+}
+
 impl CompactTrace {
     /// The trace in columns.
     #[must_use]
@@ -126,8 +139,8 @@ impl CompactTrace {
     ///
     /// # Errors
     ///
-    /// What does not fit, in words.
-    pub(crate) fn entries(self) -> Result<Vec<TraceEntry>, String> {
+    /// What does not fit.
+    pub(crate) fn entries(self) -> Result<Vec<TraceEntry>, CompactError> {
         let mut left = RemainingColumns {
             ages: self.ages.into_iter(),
             sizes: self.sizes,
@@ -141,7 +154,7 @@ impl CompactTrace {
         });
         let mut entries = Vec::new();
         for letter in self.actions.chars() {
-            let stream = streams.next().ok_or("there are fewer streams than actions")?;
+            let stream = streams.next().ok_or(CompactError::Short("streams than actions"))?;
             if letter == FREE {
                 let (addr, size) = left.free()?;
                 let entry = |action| TraceEntry { action, addr, size, stream };
@@ -150,9 +163,9 @@ impl CompactTrace {
                 continue;
             }
             let action = LETTERS.iter().find(|(_, known)| *known == letter).map(|(action, _)| *action);
-            let action = action.ok_or_else(|| format!("unknown action \"{letter}\""))?;
+            let action = action.ok_or(CompactError::Action(letter))?;
             let size = left.size.next().and_then(|index| left.sizes.get(index as usize));
-            let size = Bytes::new(*size.ok_or("there are fewer sizes than actions")?);
+            let size = Bytes::new(*size.ok_or(CompactError::Short("sizes than actions"))?);
             let entry = TraceEntry { action, addr: left.place(action, size)?, size, stream };
             left.history.takes_in(&entry);
             entries.push(entry);
@@ -173,29 +186,30 @@ struct RemainingColumns {
 
 impl RemainingColumns {
     /// Where the block is that the next free gives back, and its size.
-    fn free(&mut self) -> Result<(u64, Bytes), String> {
-        let age = self.ages.next().ok_or("there are fewer ages than frees")? as usize;
-        let index = self.history.live.len().checked_sub(age + 1).filter(|_| age < OLDEST);
-        let index = index.ok_or_else(|| format!("a free of a block that is not there, of age {age}"))?;
+    fn free(&mut self) -> Result<(u64, Bytes), CompactError> {
+        let age = self.ages.next().ok_or(CompactError::Short("ages than frees"))?;
+        let older = usize::try_from(age).ok().filter(|age| *age < OLDEST).and_then(|age| age.checked_add(1));
+        let index = older.and_then(|older| self.history.live.len().checked_sub(older));
+        let index = index.ok_or(CompactError::Age(age))?;
         let (addr, size, _) = self.history.live.remove(index);
         self.history.freed.entry(size).or_default().push(addr);
         Ok((addr, Bytes::new(size)))
     }
 
-    fn place(&mut self, action: TraceAction, size: Bytes) -> Result<u64, String> {
+    fn place(&mut self, action: TraceAction, size: Bytes) -> Result<u64, CompactError> {
         let place = match action {
             TraceAction::Alloc => {
-                self.places.next().ok_or("there are fewer places than allocations")? as usize
+                self.places.next().ok_or(CompactError::Short("places than allocations"))? as usize
             }
             _ => 0,
         };
         if place == 0 {
-            let step = self.steps.next().ok_or("there are fewer steps than places")?;
+            let step = self.steps.next().ok_or(CompactError::Short("steps than places"))?;
             return Ok(self.history.end.wrapping_add_signed(step));
         }
         let freed = self.history.freed.entry(size.get()).or_default();
         let index = freed.len().checked_sub(place).filter(|_| place <= OLDEST);
-        Ok(freed.remove(index.ok_or("a place that was not freed")?))
+        Ok(freed.remove(index.ok_or(CompactError::Place)?))
     }
 }
 

@@ -9,10 +9,10 @@ use std::sync::OnceLock;
 use flate2::bufread::DeflateDecoder;
 
 /// The content of all members, at most `most` bytes and one more.
-pub(crate) fn gunzip(bytes: &[u8], most: u64) -> Result<Vec<u8>, String> {
+pub(crate) fn gunzip(bytes: &[u8], most: u64) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     let mut reader = GzipReader::new(bytes).take(most.saturating_add(1));
-    reader.read_to_end(&mut content).map_err(|error| error.to_string())?;
+    reader.read_to_end(&mut content)?;
     Ok(content)
 }
 

@@ -26,7 +26,7 @@ pub use compact::CompactTrace;
 pub use error::ReadError;
 pub use host_stats::host_memory_stats;
 pub use infer::{DeviceFailure, Inferred, OomReport, requests, requests_after};
-pub use read::{is_recording, unpack};
+pub use read::unpack;
 pub use recorded::{
     Allocated, Meta, OperationKind, RecordedBlock, RecordedOperation, RecordedRun, RecordedSegment,
     StatChange,

@@ -15,12 +15,6 @@ use crate::{ReadError, stat_index};
 // A browser tab has 4 GiB at most; the largest recording so far unpacks to 50 MB.
 const MOST_MIB: u64 = 1024;
 
-/// Whether a file begins like a recording, with gzip or JSON, as no workload's text does.
-#[must_use]
-pub fn is_recording(bytes: &[u8]) -> bool {
-    bytes.starts_with(&[0x1f, 0x8b]) || bytes.trim_ascii_start().starts_with(b"{")
-}
-
 /// The text of a file: unpacked if it is gzip.
 ///
 /// # Errors
@@ -32,7 +26,7 @@ pub fn unpack(bytes: &[u8]) -> Result<String, ReadError> {
     }
     let content = if bytes.starts_with(&[0x1f, 0x8b]) {
         let most = MOST_MIB << 20;
-        let unpacked = gunzip(bytes, most).map_err(ReadError::Gzip)?;
+        let unpacked = gunzip(bytes, most).map_err(|error| ReadError::Gzip(error.to_string()))?;
         if unpacked.len() as u64 > most {
             return Err(ReadError::TooLarge { most_mib: MOST_MIB });
         }
@@ -120,7 +114,8 @@ impl RecordedRun {
         }
         if let Some(columns) = line.compact_trace {
             let entries = columns.entries();
-            self.trace = Some(entries.map_err(|message| ReadError::Line { line: number, message })?);
+            self.trace =
+                Some(entries.map_err(|error| ReadError::Line { line: number, message: error.to_string() })?);
         }
         if let Some(segments) = line.segments {
             self.segments = Some(segments.into_iter().map(RecordedSegment::from).collect());

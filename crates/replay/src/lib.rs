@@ -55,7 +55,7 @@ pub use error::RunError;
 pub use progress::{OnProgress, Progress};
 pub use replayable::{Replayable, device_of, open};
 pub use replayer::{FailedRequest, Replayer};
-pub use rewind::{RewindError, Rewound, SizeRange, SizeSources, rewind};
+pub use rewind::{Misfit, RewindError, Rewound, SizeRange, SizeSources, rewind};
 pub use runner::{Runner, StepResult, TraceRecorder};
 pub use totals::{PreparedWorkload, Totals, sweep, totals, totals_into};
 pub use verify::{Verified, verify, verify_on};

@@ -105,7 +105,7 @@ pub enum RewindError {
         /// The entry as text.
         what: String,
         /// Why it does not fit.
-        why: &'static str,
+        why: Misfit,
     },
     /// The final segments are not consistent.
     #[error("the block at {addr:#x} does not fit its segment")]
@@ -113,6 +113,42 @@ pub enum RewindError {
         /// The address of the block.
         addr: u64,
     },
+}
+
+/// Why an entry of a trace does not fit the memory after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Misfit {
+    /// An allocation of another size, or with a pending free, follows.
+    #[error("the block there was allocated for something else")]
+    OtherRequest,
+    /// A block was handed out that nobody has afterwards.
+    #[error("no block in use is there")]
+    NoBlock,
+    /// A free completes while the block is in use afterwards.
+    #[error("a block in use is there")]
+    BlockInUse,
+    /// A free is requested that is not pending afterwards.
+    #[error("no pending block is there")]
+    NotPending,
+    /// A segment was made that is not there afterwards.
+    #[error("no segment of this size is there")]
+    NoSegment,
+    /// A segment was made under blocks that were in use before.
+    #[error("blocks in use are older than their segment")]
+    OlderThanSegment,
+    /// Memory was released that is there afterwards.
+    #[error("there is a segment or a block already")]
+    MemoryInUse,
+    /// Pages were mapped that are not there afterwards.
+    #[error("not all of these pages have memory")]
+    NoPages,
+    /// Pages were mapped under blocks that were in use before.
+    #[error("blocks in use are older than their pages")]
+    OlderThanPages,
+    /// Pages were unmapped under a block that is in use afterwards.
+    #[error("a block is there")]
+    PagesInUse,
 }
 
 /// Finds the memory before the trace; an empty snapshot for a trace that begins with the program.
@@ -131,7 +167,7 @@ pub fn rewind(run: &RecordedRun, config: &AllocatorConfig) -> Result<Rewound, Re
     sizes::resolve(&at_start, &layout, trace, config)
 }
 
-fn misfit(trace: &[TraceEntry], entry: usize, why: &'static str) -> RewindError {
+fn misfit(trace: &[TraceEntry], entry: usize, why: Misfit) -> RewindError {
     let what = trace
         .get(entry)
         .map_or_else(String::new, |entry| format!("{} of {} at {:#x}", entry.action, entry.size, entry.addr));

@@ -151,10 +151,15 @@ pub extern "C" fn blockyard_record_start(device: c_int) -> c_int {
 }
 
 /// Notes the statistics of this moment in the recording, under that name.
+///
+/// # Safety
+///
+/// `label` is null, which is an error, or text that ends with a zero.
 #[unsafe(no_mangle)]
-pub extern "C" fn blockyard_record_mark(device: c_int, label: *const c_char) -> c_int {
+pub unsafe extern "C" fn blockyard_record_mark(device: c_int, label: *const c_char) -> c_int {
     done(|| {
-        let label = read_text(label, "label")?;
+        // SAFETY: as the caller says.
+        let label = unsafe { read_text(label, "label") }?;
         let used = Device::used(device).ok_or(PluginError::NotRecording(device))?;
         used.allocator.with(|allocator| {
             let recording = allocator.sink_mut().recording_mut();
@@ -166,8 +171,12 @@ pub extern "C" fn blockyard_record_mark(device: c_int, label: *const c_char) -> 
 
 /// Ends the recording of the device and writes it to `path`, packed where that ends in `.gz`; with a null path it is dropped.
 /// `name` is what to call it, `torch` the version of PyTorch.
+///
+/// # Safety
+///
+/// Each text is null, which is an error but for the path, or ends with a zero.
 #[unsafe(no_mangle)]
-pub extern "C" fn blockyard_record_finish(
+pub unsafe extern "C" fn blockyard_record_finish(
     device: c_int,
     path: *const c_char,
     name: *const c_char,
@@ -188,11 +197,14 @@ pub extern "C" fn blockyard_record_finish(
         if path.is_null() {
             return Ok(());
         }
-        let (path, name) = (PathBuf::from(read_text(path, "path")?), read_text(name, "name")?);
+        // SAFETY: as the caller says.
+        let [path, name, torch] =
+            unsafe { [read_text(path, "path")?, read_text(name, "name")?, read_text(torch, "torch")?] };
+        let path = PathBuf::from(path);
         if let Some(source) = end.history.error() {
             return Err(PluginError::History { device, source });
         }
-        let lines = end.lines(name, read_text(torch, "torch")?, used.settings_text());
+        let lines = end.lines(name, torch, used.settings_text());
         files::write(&path, &lines).map_err(|source| PluginError::Write { path, source })
     })
 }

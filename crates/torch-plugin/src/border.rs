@@ -52,12 +52,16 @@ pub(crate) fn c_text(text: String) -> CString {
 }
 
 /// Text from C.
-pub(crate) fn read_text(text: *const c_char, name: &'static str) -> Result<String, PluginError> {
+///
+/// # Safety
+///
+/// `text` is null, or text that ends with a zero and does not change meanwhile.
+#[expect(unsafe_code, reason = "text from C is known by its first byte alone")]
+pub(crate) unsafe fn read_text(text: *const c_char, name: &'static str) -> Result<String, PluginError> {
     if text.is_null() {
         return Err(PluginError::Argument(name));
     }
-    #[expect(unsafe_code, reason = "text from C is known by its first byte alone")]
-    // SAFETY: it is not null, and whoever calls a function of this library passes text that ends with a zero.
+    // SAFETY: the text is not null, and the caller says that it ends with a zero.
     let text = unsafe { CStr::from_ptr(text) };
     text.to_str().map(str::to_owned).map_err(|_| PluginError::Argument(name))
 }

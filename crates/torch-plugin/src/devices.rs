@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use blockyard_allocator::{AllocatorConfig, CachingAllocator, SharedAllocator};
+use blockyard_allocator::{AllocatorConfig, CachingAllocator, Environment, SharedAllocator};
 use blockyard_device_cuda::CudaDevice;
 
 use crate::error::PluginError;
@@ -13,9 +13,6 @@ use crate::history::HistorySink;
 
 /// More than PyTorch is built for.
 const MOST_DEVICES: usize = 128;
-
-/// Where settings stand, the one that counts first; PyTorch 2.11 looks in this order and uses one of them.
-const VARIABLES: [&str; 2] = ["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"];
 
 /// What works on a device.
 pub(crate) type Allocator = CachingAllocator<CudaDevice, HistorySink>;
@@ -106,9 +103,10 @@ impl Device {
 
 /// The settings of the environment.
 pub(crate) fn settings() -> Result<AllocatorConfig, PluginError> {
-    let found = VARIABLES.iter().find_map(|variable| Some((*variable, std::env::var_os(variable)?)));
-    let Some((variable, text)) = found else {
-        return Ok(AllocatorConfig::default());
-    };
-    text.to_string_lossy().parse().map_err(|source| PluginError::RunSettings { variable, source })
+    let variable = |name: &str| Some(std::env::var_os(name)?.to_string_lossy().into_owned());
+    let environment = Environment::read(variable);
+    environment.config().map_err(|source| PluginError::RunSettings {
+        variable: environment.settings_variable().unwrap_or("the environment"),
+        source,
+    })
 }

@@ -2,7 +2,7 @@ use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 
-use blockyard_allocator::{AllocError, ConfigError};
+use blockyard_allocator::{AllocError, EnvironmentError};
 use blockyard_device_cuda::CudaOpenError;
 use blockyard_record::{DeviceAddr, StateError};
 
@@ -19,7 +19,7 @@ pub(crate) enum PluginError {
         /// Where they stand.
         variable: &'static str,
         #[source]
-        source: ConfigError,
+        source: EnvironmentError,
     },
     /// The device cannot be used.
     #[error("CUDA device {device} cannot be used")]

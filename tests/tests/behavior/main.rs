@@ -19,6 +19,7 @@ mod malloc_async;
 mod misuse;
 mod packing;
 mod picture;
+mod pinned;
 mod pools;
 mod settings;
 mod streams;

@@ -1,6 +1,7 @@
 //! Cuts through random runs of our own allocator.
 
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use blockyard_device::VirtualDevice;
 use blockyard_pytorch::{Meta, RecordedBlock, RecordedRun, RecordedSegment};
@@ -14,6 +15,37 @@ use proptest::test_runner::Config;
 
 use crate::cases::{Case, cases};
 use crate::truth::{MemoryAtCut, moments};
+
+/// How many cases a property compared, and how many it left out for a reason: a property that leaves out what it should compare
+/// must not pass.
+struct Tally {
+    compared: AtomicUsize,
+    left_out: AtomicUsize,
+}
+
+impl Tally {
+    const fn new() -> Self {
+        Self { compared: AtomicUsize::new(0), left_out: AtomicUsize::new(0) }
+    }
+
+    fn note(&self, is_compared: bool) {
+        let count = if is_compared { &self.compared } else { &self.left_out };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Fails where fewer than so many of a hundred were compared.
+    #[track_caller]
+    fn check(&self, least_percent: usize) {
+        let (compared, left_out) =
+            (self.compared.load(Ordering::Relaxed), self.left_out.load(Ordering::Relaxed));
+        println!("{compared} compared, {left_out} left out");
+        let total = compared + left_out;
+        assert!(
+            compared > 0 && compared * 100 >= least_percent * total,
+            "{compared} of {total} were compared, fewer than {least_percent} %"
+        );
+    }
+}
 
 fn config(cases: u32) -> Config {
     Config { cases, failure_persistence: None, max_shrink_iters: 4096, ..Config::default() }
@@ -93,11 +125,32 @@ fn hides_something(recording: &Recording) -> bool {
     })
 }
 
+static FOUND: Tally = Tally::new();
+static REPLAYED: Tally = Tally::new();
+static TAKEN_OVER: Tally = Tally::new();
+
+#[test]
+fn what_was_there_is_found() {
+    find_what_was_there();
+    FOUND.check(90);
+}
+
+#[test]
+fn what_follows_is_replayed() {
+    replay_what_follows();
+    REPLAYED.check(30);
+}
+
+#[test]
+fn a_run_taken_over_in_the_middle_is_valid_and_its_events_are_complete() {
+    take_over_in_the_middle();
+    TAKEN_OVER.check(90);
+}
+
 proptest! {
     #![proptest_config(config(256))]
 
-    #[test]
-    fn what_was_there_is_found(case in cases(20..300), cuts in vec(any::<Index>(), 6)) {
+    fn find_what_was_there(case in cases(20..300), cuts in vec(any::<Index>(), 6)) {
         let (run, recording) = record(&case, case.requests[..case.drained_from].to_vec());
         let length = run.trace.as_ref().unwrap().len();
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(length + 1)).chain([0]).collect();
@@ -105,6 +158,7 @@ proptest! {
         let settings = case.settings();
         for (cut, truth) in cuts.iter().zip(moments(&recording, &cuts)) {
             // Only on a device smaller than its ranges of addresses do two of these touch.
+            FOUND.note(!truth.has_touching_ranges());
             if truth.has_touching_ranges() {
                 continue;
             }
@@ -124,12 +178,13 @@ proptest! {
         }
     }
 
-    #[test]
-    fn what_follows_is_replayed(case in cases(20..300), waits in any::<bool>(), cuts in vec(any::<Index>(), 3)) {
+    fn replay_what_follows(case in cases(20..300), waits in any::<bool>(), cuts in vec(any::<Index>(), 3)) {
         let requests = case.requests[..case.drained_from].iter();
         let requests = requests.filter(|request| is_request_in_a_trace(request, waits)).copied().collect();
         let (run, recording) = record(&case, requests);
-        if !is_in_a_trace(&case.config) || hides_something(&recording) {
+        let is_compared = is_in_a_trace(&case.config) && !hides_something(&recording);
+        REPLAYED.note(is_compared);
+        if !is_compared {
             return Ok(());
         }
         let length = run.trace.as_ref().unwrap().len();
@@ -152,8 +207,7 @@ proptest! {
 proptest! {
     #![proptest_config(config(64))]
 
-    #[test]
-    fn a_run_taken_over_in_the_middle_is_valid_and_its_events_are_complete(
+    fn take_over_in_the_middle(
         case in cases(20..200),
         cut in any::<Index>(),
     ) {
@@ -162,7 +216,9 @@ proptest! {
         let late = without_head(&run, cut);
         let settings = case.settings();
         // What a trace does not tell may lead elsewhere; whatever happens then must be whole all the same.
-        let Ok(opened) = open(&late, &settings, &mut |_| ControlFlow::Continue(())) else { return Ok(()) };
+        let opened = open(&late, &settings, &mut |_| ControlFlow::Continue(()));
+        TAKEN_OVER.note(opened.is_ok());
+        let Ok(opened) = opened else { return Ok(()) };
         let start = &opened.inferred.start;
         let device = device_of(&opened.run, &opened.inferred);
         let workload = &opened.inferred.workload;

@@ -4,6 +4,12 @@ use super::AllocatorConfig;
 use super::parse::backend_at_load;
 use crate::ConfigError;
 
+const CUDA_ALLOC_CONF: &str = "PYTORCH_CUDA_ALLOC_CONF";
+const HIP_ALLOC_CONF: &str = "PYTORCH_HIP_ALLOC_CONF";
+const ALLOC_CONF: &str = "PYTORCH_ALLOC_CONF";
+const NO_CUDA_MEMORY_CACHING: &str = "PYTORCH_NO_CUDA_MEMORY_CACHING";
+const NO_HIP_MEMORY_CACHING: &str = "PYTORCH_NO_HIP_MEMORY_CACHING";
+
 /// The values of the environment variables that PyTorch's allocator reads, as far as they are set.
 ///
 /// `PYTORCH_CUDA_ALLOC_CONF` has priority over `PYTORCH_ALLOC_CONF`: only the first variable that is set counts. A build for
@@ -38,11 +44,11 @@ impl Environment {
     #[must_use]
     pub fn read(variable: impl Fn(&str) -> Option<String>) -> Self {
         Self {
-            cuda_alloc_conf: variable("PYTORCH_CUDA_ALLOC_CONF"),
-            hip_alloc_conf: variable("PYTORCH_HIP_ALLOC_CONF"),
-            alloc_conf: variable("PYTORCH_ALLOC_CONF"),
-            no_cuda_memory_caching: variable("PYTORCH_NO_CUDA_MEMORY_CACHING"),
-            no_hip_memory_caching: variable("PYTORCH_NO_HIP_MEMORY_CACHING"),
+            cuda_alloc_conf: variable(CUDA_ALLOC_CONF),
+            hip_alloc_conf: variable(HIP_ALLOC_CONF),
+            alloc_conf: variable(ALLOC_CONF),
+            no_cuda_memory_caching: variable(NO_CUDA_MEMORY_CACHING),
+            no_hip_memory_caching: variable(NO_HIP_MEMORY_CACHING),
         }
     }
 
@@ -50,6 +56,17 @@ impl Environment {
     #[must_use]
     pub fn has_settings(&self) -> bool {
         self.generic_text().is_some()
+    }
+
+    /// The name of the variable whose settings count, if any is set.
+    #[must_use]
+    pub fn settings_variable(&self) -> Option<&'static str> {
+        let variables = [
+            (CUDA_ALLOC_CONF, &self.cuda_alloc_conf),
+            (HIP_ALLOC_CONF, &self.hip_alloc_conf),
+            (ALLOC_CONF, &self.alloc_conf),
+        ];
+        variables.into_iter().find(|(_, text)| text.is_some()).map(|(name, _)| name)
     }
 
     /// The settings that PyTorch would work with. Warnings are in [`AllocatorConfig::warnings`].
@@ -85,8 +102,8 @@ impl Environment {
 
     fn read_caching(&self, config: &mut AllocatorConfig) {
         let variables = [
-            ("PYTORCH_NO_CUDA_MEMORY_CACHING", &self.no_cuda_memory_caching),
-            ("PYTORCH_NO_HIP_MEMORY_CACHING", &self.no_hip_memory_caching),
+            (NO_CUDA_MEMORY_CACHING, &self.no_cuda_memory_caching),
+            (NO_HIP_MEMORY_CACHING, &self.no_hip_memory_caching),
         ];
         for (name, value) in variables {
             match value.as_deref() {

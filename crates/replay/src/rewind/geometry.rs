@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use blockyard_pytorch::RecordedSegment;
 use blockyard_record::{BlockState, Bytes, PoolId, PoolKind, StreamId, TraceAction, TraceEntry};
 
-use super::{BlockAtStart, RewindError, misfit};
+use super::{BlockAtStart, Misfit, RewindError, misfit};
 
 /// All segments of the small pool have this size, and no segment of the large pool has it.
 const SMALL_SEGMENT: Bytes = blockyard_allocator::size::SMALL_SEGMENT_SIZE;
@@ -81,30 +81,30 @@ fn at_end(segments: &[RecordedSegment]) -> Result<MemoryAtStart, RewindError> {
     Ok(at_start)
 }
 
-fn undo(at_start: &mut MemoryAtStart, entry: &TraceEntry) -> Result<(), &'static str> {
+fn undo(at_start: &mut MemoryAtStart, entry: &TraceEntry) -> Result<(), Misfit> {
     let TraceEntry { action, addr, size, stream } = *entry;
     match action {
         TraceAction::Alloc => match at_start.blocks.remove(&addr) {
             Some(old) if old.requested == size && !old.is_pending => {}
-            Some(_) => return Err("the block there was allocated for something else"),
-            None => return Err("no block in use is there"),
+            Some(_) => return Err(Misfit::OtherRequest),
+            None => return Err(Misfit::NoBlock),
         },
         TraceAction::FreeCompleted => {
             let old = BlockAtStart { requested: size, size: None, is_pending: true };
             if at_start.blocks.insert(addr, old).is_some() {
-                return Err("a block in use is there");
+                return Err(Misfit::BlockInUse);
             }
         }
         TraceAction::FreeRequested => match at_start.blocks.get_mut(&addr) {
             Some(old) if old.is_pending && old.requested == size => old.is_pending = false,
-            _ => return Err("no pending block is there"),
+            _ => return Err(Misfit::NotPending),
         },
         TraceAction::SegmentAlloc => {
             if at_start.segments.remove(&addr).is_none_or(|segment| segment.size != size) {
-                return Err("no segment of this size is there");
+                return Err(Misfit::NoSegment);
             }
             if at_start.has_blocks_in(addr, size) {
-                return Err("blocks in use are older than their segment");
+                return Err(Misfit::OlderThanSegment);
             }
         }
         TraceAction::SegmentFree => {
@@ -112,20 +112,20 @@ fn undo(at_start: &mut MemoryAtStart, entry: &TraceEntry) -> Result<(), &'static
             let pool = if size == SMALL_SEGMENT { PoolKind::Small } else { PoolKind::Large };
             let whole = SegmentAtStart { size, stream, pool, pool_id: PoolId::DEFAULT };
             if at_start.segments.insert(addr, whole).is_some() || at_start.has_blocks_in(addr, size) {
-                return Err("there is a segment or a block already");
+                return Err(Misfit::MemoryInUse);
             }
         }
         TraceAction::SegmentMap => {
             if !at_start.remove_pages(addr, size) {
-                return Err("not all of these pages have memory");
+                return Err(Misfit::NoPages);
             }
             if at_start.has_blocks_in(addr, size) {
-                return Err("blocks in use are older than their pages");
+                return Err(Misfit::OlderThanPages);
             }
         }
         TraceAction::SegmentUnmap => {
             if at_start.has_blocks_in(addr, size) {
-                return Err("a block is there");
+                return Err(Misfit::PagesInUse);
             }
             at_start.add_pages(addr, ExpandableAtStart { size, stream });
         }
