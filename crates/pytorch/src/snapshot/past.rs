@@ -103,7 +103,8 @@ impl Past {
                 let pool = if size == SMALL_SEGMENT { PoolKind::Small } else { PoolKind::Large };
                 let (stream, pool_id) = (entry.stream, PoolId::DEFAULT);
                 // A segment that is still there at the end cannot have gone.
-                let end = addr.saturating_add(size.get());
+                // None ends behind the last address.
+                let Some(end) = addr.checked_add(size.get()) else { return };
                 let overlaps = self.segments.range(..end).next_back();
                 if !size.is_zero()
                     && overlaps.is_none_or(|(base, other)| base.saturating_add(other.size.get()) <= addr)

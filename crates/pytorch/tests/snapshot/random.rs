@@ -45,6 +45,7 @@ fn entry(numbers: &mut Numbers) -> Value {
         2 => 20 * MIB,
         _ => numbers.below(30) * MIB / 4,
     };
+    let addr = if numbers.below(200) == 0 { u64::MAX - numbers.below(3) * 512 } else { addr };
     let addr_key = if action == "oom" { "device_free" } else { "addr" };
     json!({"action": action, addr_key: addr, "size": size, "stream": numbers.below(2), "time_us": 7})
 }
