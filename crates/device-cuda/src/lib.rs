@@ -1,13 +1,29 @@
-//! A CUDA device under the allocator.
+//! A device over the CUDA driver, for the allocator.
 //!
-//! [`CudaDevice`] takes its segments from the driver's own calls: `cuMemAlloc` for whole ones, and for expandable ones addresses
-//! from `cuMemAddressReserve` that get memory page by page. The driver library is looked for when a device is opened:
-//! this crate builds and its users start anywhere, and [`CudaOpenError`] says what is missing.
+//! [`CudaDevice`] allocates segments with the driver's own calls: `cuMemAlloc`, and for expandable segments
+//! `cuMemAddressReserve` and `cuMemMap`. The driver library is loaded when a device is opened, so that this crate builds on
+//! any machine and programs start without a driver; [`CudaOpenError`] says what is missing.
 //!
-//! [`Patterns`] writes to and reads from the memory on the device, to prove what a block holds. [`StreamOrdered`] is the
+//! [`Patterns`] writes to and reads from the memory on the device, to check the data of blocks. [`StreamOrdered`] is the
 //! driver's own allocator, for comparison.
 //!
 //! Only the module `driver` calls the driver.
+//!
+//! # Example
+//!
+//! The example needs an NVIDIA GPU and its driver to run:
+//!
+//! ```no_run
+//! use blockyard_device::DeviceMemory;
+//! use blockyard_device_cuda::CudaDevice;
+//! use blockyard_record::Bytes;
+//!
+//! let mut device = CudaDevice::open(0)?;
+//! let segment = device.allocate_segment(Bytes::mib(20))?;
+//! println!("20 MiB at {segment}, {} free", device.memory_info()?.free);
+//! device.release_segment(segment)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod context;
 mod device;

@@ -6,8 +6,8 @@
 //!
 //! - **Addresses.** Buffers have none. They follow the rule of
 //!   [`VirtualDevice`](blockyard_device::VirtualDevice), which assigns them here too, so that a workload runs the same way on
-//!   both: they grow from `VirtualDevice::FIRST_ADDR` in steps of `VirtualDevice::ALIGNMENT` and are never given twice.
-//! - **Out of memory.** WebGPU says late that a buffer failed and never how much memory there is, so a budget of bytes
+//!   both: they grow from `VirtualDevice::FIRST_ADDR` in steps of `VirtualDevice::ALIGNMENT` and are never reused.
+//! - **Out of memory.** WebGPU reports a failed buffer late and never reports how much memory there is, so a budget of bytes
 //!   decides at once. A segment beyond the adapter's largest buffer is
 //!   [`DeviceError::TooLarge`](blockyard_device::DeviceError::TooLarge). The largest storage binding is no limit of segments: what is
 //!   larger is filled and checked in several passes.
@@ -15,10 +15,28 @@
 //!   [`DeviceError::Lost`](blockyard_device::DeviceError::Lost) with its message.
 //! - **Streams.** There is one queue, and it is in order: whatever is submitted later finds the earlier work done. See
 //!   [`QueueEvent`] for what that makes of events. [`StreamedWgpu`] has streams that its user advances.
-//! - **Contents.** [`WgpuDevice::fill`] and [`WgpuDevice::check`] write and compare a pattern in a compute pass;
+//! - **Data.** [`WgpuDevice::fill`] and [`WgpuDevice::check`] write and compare a pattern in a compute pass;
 //!   [`WgpuDevice::mismatches`] reads back what differed.
 //!
-//! There are no addresses without memory here, so no expandable segments.
+//! WebGPU has no virtual memory, so there are no expandable segments.
+//!
+//! # Example
+//!
+//! The example needs Vulkan or WebGPU to run:
+//!
+//! ```no_run
+//! use blockyard_device::DeviceMemory;
+//! use blockyard_device_wgpu::{Gpu, WgpuDevice};
+//! use blockyard_record::Bytes;
+//!
+//! async fn allocate() -> Result<(), Box<dyn std::error::Error>> {
+//!     let gpu = Gpu::open().await?;
+//!     let mut device = WgpuDevice::new(&gpu, Bytes::gib(1));
+//!     let segment = device.allocate_segment(Bytes::mib(20))?;
+//!     device.release_segment(segment)?;
+//!     Ok(())
+//! }
+//! ```
 
 mod device;
 mod gpu;

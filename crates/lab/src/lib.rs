@@ -1,12 +1,31 @@
 //! Questions about a run, answered by replaying its requests.
 //!
-//! A [`Run`] holds the requests of a recording or of a workload. [`what_if`] replays them under other settings, another
-//! capacity or another limit; [`search`] tries all sensible settings. Every question takes plain data and gives plain data back, tells how far it has come, and can
-//! be cancelled, so that a worker can answer it.
+//! A [`Run`] has the requests of a recording or of a workload. [`what_if`] replays them under other settings, another capacity
+//! or another limit; [`search`] tries all sensible settings. Every question takes plain data, returns plain data, reports its
+//! progress and can be cancelled, so that a worker can answer it.
 //!
-//! Every replay, that of the recorded settings included, places segments by the rule of
-//! [`VirtualDevice`](blockyard_device::VirtualDevice). So only what was asked about differs.
+//! Every replay, also the one under the recorded settings, uses the addresses of
+//! [`VirtualDevice`](blockyard_device::VirtualDevice), so that only the conditions in question differ.
 //! This crate knows no file, no screen and no clock.
+//!
+//! # Example
+//!
+//! ```
+//! use blockyard_lab::{Conditions, Run, what_if};
+//! use blockyard_record::Bytes;
+//! use blockyard_workload::Workload;
+//! use std::ops::ControlFlow;
+//!
+//! let workload = Workload::parse("a = alloc 3 MiB; b = alloc 30 MiB; free a, b")?;
+//! let run = Run::from_workload("example", workload, "", Bytes::gib(1));
+//! let other = Conditions::with_conf("large_segment_size_mb:40");
+//! let answer = what_if(&run, &[other], 0, &mut |_| ControlFlow::Continue(()))?;
+//!
+//! let baseline = answer.baseline.answered().map(|outcome| outcome.peak_reserved);
+//! assert_eq!(baseline, Some(Bytes::mib(50)));
+//! assert_eq!(answer.rows.len(), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![forbid(unsafe_code)]
 

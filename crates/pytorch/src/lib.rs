@@ -6,6 +6,20 @@
 //! this crate reads.
 //!
 //! Nothing here knows an allocator: what a file says happened stays apart from what our allocator does.
+//!
+//! # Example
+//!
+//! ```
+//! use blockyard_pytorch::{RecordedRun, memory_stats, memory_summary};
+//! use blockyard_record::Stats;
+//!
+//! let stats = Stats::default();
+//! assert_eq!(memory_stats(&stats).len(), 122);
+//! assert!(memory_summary(&stats, 0, false).contains("PyTorch CUDA memory summary"));
+//!
+//! let error = RecordedRun::read(b"not a recording").unwrap_err();
+//! assert!(!error.to_string().is_empty());
+//! ```
 
 #![forbid(unsafe_code)]
 

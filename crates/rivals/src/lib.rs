@@ -8,6 +8,21 @@
 //! Accounting, in bytes at every moment: requested ≤ allocated ≤ reserved ≤ capacity.
 //!
 //! This crate knows no requests, no streams of work and no clock: who calls frees a block when nothing uses it any more.
+//!
+//! # Example
+//!
+//! ```
+//! use blockyard_record::{Bytes, StreamId};
+//! use blockyard_rivals::{Allocator, Arena};
+//!
+//! let mut arena = Arena::new(Bytes::gib(1));
+//! let allocation = arena.allocate(Bytes::mib(3), StreamId::DEFAULT)?;
+//! assert_eq!(arena.usage().requested, Bytes::mib(3));
+//! assert!(arena.usage().reserved >= arena.usage().allocated);
+//! arena.free(allocation);
+//! assert_eq!(arena.usage().requested, Bytes::ZERO);
+//! # Ok::<(), blockyard_rivals::OutOfMemory>(())
+//! ```
 
 #![forbid(unsafe_code)]
 

@@ -14,7 +14,7 @@ use wasm_bindgen::prelude::*;
 /// An adapter, and the device of the run that is on it.
 #[wasm_bindgen]
 #[derive(Debug)]
-pub struct Gpu {
+pub struct OpenGpu {
     gpu: blockyard_device_wgpu::Gpu,
     device: StreamedWgpu,
 }
@@ -25,15 +25,15 @@ pub struct Gpu {
 ///
 /// An `Error` with the browser's word.
 #[wasm_bindgen]
-pub async fn open() -> Result<Gpu, JsValue> {
+pub async fn open() -> Result<OpenGpu, JsValue> {
     let gpu = blockyard_device_wgpu::Gpu::open().await.map_err(|error| thrown("Driver", &error))?;
     let device = StreamedWgpu::new(WgpuDevice::new(&gpu, Bytes::ZERO));
-    Ok(Gpu { gpu, device })
+    Ok(OpenGpu { gpu, device })
 }
 
 #[wasm_bindgen]
 #[allow(clippy::missing_errors_doc, reason = "the module says how errors are reported")]
-impl Gpu {
+impl OpenGpu {
     /// The adapter's name.
     #[must_use]
     pub fn name(&self) -> String {

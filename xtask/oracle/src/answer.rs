@@ -10,7 +10,7 @@ use crate::stats::{self, STAT_COUNT};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
     /// For each operation what it came to.
-    pub steps: Vec<Step>,
+    pub steps: Vec<OperationReply>,
     /// PyTorch's trace.
     pub trace: Vec<TraceEntry>,
     /// The final segments by ascending address.
@@ -32,7 +32,7 @@ pub struct Paths {
 
 /// What an operation came to, and the statistics after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct OperationReply {
     /// What was returned.
     pub reply: Reply,
     /// The statistics.
@@ -81,12 +81,12 @@ pub struct Segment {
     /// Sums over its blocks: allocated, active, requested.
     pub sums: [Bytes; 3],
     /// Its blocks by ascending address.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<FinalBlock>,
 }
 
 /// A block at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct FinalBlock {
     /// Its size.
     pub size: Bytes,
     /// What the block was last allocated for, however long ago.
@@ -127,7 +127,11 @@ pub fn first_difference(expected: &Answer, found: &Answer) -> Option<AnswerDiffe
         .or_else(|| list_difference("final segment", &expected.segments, &found.segments, segment_words))
 }
 
-fn step_difference(index: usize, expected: Option<&Step>, found: Option<&Step>) -> Option<AnswerDifference> {
+fn step_difference(
+    index: usize,
+    expected: Option<&OperationReply>,
+    found: Option<&OperationReply>,
+) -> Option<AnswerDifference> {
     if expected == found {
         return None;
     }
@@ -135,8 +139,9 @@ fn step_difference(index: usize, expected: Option<&Step>, found: Option<&Step>) 
         Some(AnswerDifference { operation: Some(index), what: what.to_owned(), expected, found })
     };
     let (Some(expected), Some(found)) = (expected, found) else {
-        let described =
-            |step: Option<&Step>| step.map_or("has no answer".to_owned(), |step| step.reply.to_string());
+        let described = |step: Option<&OperationReply>| {
+            step.map_or("has no answer".to_owned(), |step| step.reply.to_string())
+        };
         return differing("answer", described(expected), described(found));
     };
     if expected.reply != found.reply {

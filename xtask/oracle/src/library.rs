@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result};
 
-use crate::answer::{Answer, Paths, Reply, Step};
+use crate::answer::{Answer, OperationReply, Paths, Reply};
 use crate::ours::settings_error;
 use crate::sequence::{Operation, Sequence};
 use crate::wheel::WheelPaths;
@@ -95,7 +95,7 @@ impl Library {
         let words: Vec<u64> = words.iter().map(|word| u64::from_ne_bytes(*word)).collect();
         let (mut answer, paths) = wire::decode(&words, asked.operations, asked.wants_all)?;
         for index in asked.changes {
-            if let Some(Step { reply: Reply::Failed(text), .. }) = answer.steps.get_mut(index) {
+            if let Some(OperationReply { reply: Reply::Failed(text), .. }) = answer.steps.get_mut(index) {
                 *text = settings_error(text);
             }
         }

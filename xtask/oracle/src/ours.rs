@@ -9,7 +9,7 @@ use blockyard_record::{
     BlockState, Bytes, Event, EventSink, MemoryState, PoolId, PoolKind, SegmentSnapshot, StreamId, TraceEntry,
 };
 
-use crate::answer::{Answer, Block, Reply, Segment, StatsAfter, Step};
+use crate::answer::{Answer, FinalBlock, OperationReply, Reply, Segment, StatsAfter};
 use crate::sequence::{Operation, Sequence};
 use crate::stats;
 
@@ -49,7 +49,7 @@ pub fn answer(sequence: &Sequence, wants_all: bool) -> Result<(Answer, Inside)> 
         } else {
             StatsAfter::Digest(stats::digest(&words))
         };
-        steps.push(Step { reply, stats });
+        steps.push(OperationReply { reply, stats });
     }
     ours.allocator.check().context("an invariant of our allocator does not hold")?;
     let snapshot = ours.allocator.snapshot();
@@ -208,7 +208,7 @@ impl EventSink for Sink {
 }
 
 fn segment(run: &SegmentSnapshot) -> Segment {
-    let blocks = run.blocks.iter().map(|block| Block {
+    let blocks = run.blocks.iter().map(|block| FinalBlock {
         size: block.size,
         requested: block.requested,
         state: block.state.name(),

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail, ensure};
 use blockyard_allocator::PoolOptions;
 use blockyard_record::{Bytes, PoolId, StreamId, TraceAction, TraceEntry};
 
-use crate::answer::{Answer, Block, Paths, Reply, Segment, StatsAfter, Step};
+use crate::answer::{Answer, FinalBlock, OperationReply, Paths, Reply, Segment, StatsAfter};
 use crate::sequence::{Operation, Sequence};
 use crate::stats::STAT_COUNT;
 
@@ -119,7 +119,7 @@ impl Reader<'_> {
         (0..count).map(|_| item(self)).collect()
     }
 
-    fn step(&mut self, wants_all: bool) -> Result<Step> {
+    fn step(&mut self, wants_all: bool) -> Result<OperationReply> {
         let reply = match self.word()? {
             0 => Reply::Done,
             1 => Reply::Address(self.word()?),
@@ -137,7 +137,7 @@ impl Reader<'_> {
         } else {
             StatsAfter::Digest(self.word()?)
         };
-        Ok(Step { reply, stats })
+        Ok(OperationReply { reply, stats })
     }
 
     fn trace_entry(&mut self) -> Result<TraceEntry> {
@@ -166,13 +166,13 @@ impl Reader<'_> {
         Ok(Segment { addr, size, stream, pool_id, is_large, is_expandable, sums, blocks })
     }
 
-    fn block(&mut self) -> Result<Block> {
+    fn block(&mut self) -> Result<FinalBlock> {
         let (size, requested) = (self.bytes()?, self.bytes()?);
         let state = match self.word()? {
             2 => "active_allocated",
             1 => "active_pending_free",
             _ => "inactive",
         };
-        Ok(Block { size, requested, state })
+        Ok(FinalBlock { size, requested, state })
     }
 }

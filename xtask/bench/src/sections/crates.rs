@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, anyhow};
 use blockyard_allocator::AllocatorConfig;
-use blockyard_bench_trace::{Kind, Replay, Trace};
+use blockyard_bench_trace::{OpKind, Replay, Trace};
 use blockyard_record::Bytes;
 use vk_mem::{
     VirtualAllocation, VirtualAllocationCreateFlags, VirtualAllocationCreateInfo, VirtualBlock,
@@ -110,12 +110,12 @@ impl Contender for Offsets {
     fn replay(&mut self, trace: &Trace) -> Result<()> {
         for op in &trace.ops {
             match op.kind {
-                Kind::Allocate => {
+                OpKind::Allocate => {
                     let units = u32::try_from(op.size.div_ceil(UNIT))?;
                     let allocation = self.allocator.allocate(units).context("offset-allocator is full")?;
                     self.live[op.slot as usize] = Some(allocation);
                 }
-                Kind::Free => {
+                OpKind::Free => {
                     if let Some(allocation) = self.live[op.slot as usize].take() {
                         self.allocator.free(allocation);
                     }
@@ -144,7 +144,7 @@ impl Contender for Virtual {
     fn replay(&mut self, trace: &Trace) -> Result<()> {
         for op in &trace.ops {
             match op.kind {
-                Kind::Allocate => {
+                OpKind::Allocate => {
                     let info = VirtualAllocationCreateInfo {
                         size: op.size,
                         alignment: UNIT,
@@ -156,7 +156,7 @@ impl Contender for Virtual {
                     let (allocation, _) = made.map_err(|error| anyhow!("VMA's block is full: {error}"))?;
                     self.live[op.slot as usize] = Some(allocation);
                 }
-                Kind::Free => {
+                OpKind::Free => {
                     if let Some(mut allocation) = self.live[op.slot as usize].take() {
                         // SAFETY: the allocation is of this block, and this is its last use.
                         unsafe { self.block.free(&mut allocation) };

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use blockyard_allocator::{AllocError, Allocation, AllocatorConfig, CachingAllocator};
-use blockyard_bench_trace::{Kind, Trace, stream_handle};
+use blockyard_bench_trace::{OpKind, Trace, stream_handle};
 use blockyard_device::VirtualDevice;
 use blockyard_lock::BiasedMutex;
 use blockyard_record::{Bytes, NullSink, StreamId};
@@ -129,13 +129,13 @@ impl<L: Lock> Replayed for Locked<L> {
         for op in &trace.ops {
             let slot = &mut self.live[op.slot as usize];
             match op.kind {
-                Kind::Allocate => {
+                OpKind::Allocate => {
                     let stream = StreamId::new(stream_handle(op.stream));
                     let allocate =
                         |allocator: &mut Allocator| allocator.allocate(Bytes::new(op.size), stream);
                     *slot = Some(self.lock.with(allocate)?);
                 }
-                Kind::Free => {
+                OpKind::Free => {
                     self.lock.with(|allocator| -> Result<(), AllocError> {
                         let Some(allocation) = slot.take() else { return Ok(()) };
                         allocator.free(allocation)

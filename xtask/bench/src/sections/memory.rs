@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use blockyard_allocator::AllocatorConfig;
-use blockyard_bench_trace::{Kind, Replay, Trace};
+use blockyard_bench_trace::{OpKind, Replay, Trace};
 use blockyard_record::Bytes;
 use blockyard_replay::verify;
 
@@ -93,10 +93,10 @@ fn many_blocks() -> Trace {
     let mut slot = 0;
     for op in &mut trace.ops {
         op.slot = slot;
-        slot += u32::from(op.kind == Kind::Free);
+        slot += u32::from(op.kind == OpKind::Free);
     }
     trace.slots = slot;
-    trace.ops.sort_by_key(|op| op.kind == Kind::Free);
+    trace.ops.sort_by_key(|op| op.kind == OpKind::Free);
     trace
 }
 

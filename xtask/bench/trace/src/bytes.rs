@@ -1,6 +1,6 @@
 //! Traces as bytes, to be passed into a page.
 
-use crate::{Kind, Op, Trace};
+use crate::{Op, OpKind, Trace};
 
 /// Bytes that are no trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,8 +48,14 @@ fn op(bytes: &[u8; 16]) -> Option<Op> {
     let (size, rest) = bytes.split_first_chunk::<8>()?;
     let (slot, rest) = rest.split_first_chunk::<4>()?;
     let (stream, rest) = rest.split_first_chunk::<2>()?;
-    let kinds =
-        [Kind::Allocate, Kind::Free, Kind::RecordStream, Kind::Advance, Kind::AdvanceAll, Kind::EmptyCache];
+    let kinds = [
+        OpKind::Allocate,
+        OpKind::Free,
+        OpKind::RecordStream,
+        OpKind::Advance,
+        OpKind::AdvanceAll,
+        OpKind::EmptyCache,
+    ];
     let kind = *kinds.get(usize::from(*rest.first()?))?;
     Some(Op::new(kind, u32::from_le_bytes(*slot), u16::from_le_bytes(*stream), u64::from_le_bytes(*size)))
 }

@@ -1,6 +1,6 @@
 //! Traces that follow a rule.
 
-use crate::{Kind, Op, Slots, Trace};
+use crate::{Op, OpKind, Slots, Trace};
 
 /// What random traces may hold at a moment, in bytes: 16 GB, as in RMM's benchmark.
 const MOST_LIVE_BYTES: u64 = 16 << 30;
@@ -11,7 +11,7 @@ impl Trace {
     /// One block taken and given back `pairs` times.
     #[must_use]
     pub fn ping_pong(name: &str, size: u64, pairs: usize) -> Self {
-        let pair = [Op::new(Kind::Allocate, 0, 0, size), Op::new(Kind::Free, 0, 0, 0)];
+        let pair = [Op::new(OpKind::Allocate, 0, 0, size), Op::new(OpKind::Free, 0, 0, 0)];
         Self { name: name.to_owned(), ops: pair.repeat(pairs), slots: 1, streams: 1 }
     }
 
@@ -29,19 +29,19 @@ impl Trace {
             let allocates = live.is_empty() || random.below(100) < ALLOCATES;
             if made < count && held + size < MOST_LIVE_BYTES && allocates {
                 let slot = slots.take();
-                ops.push(Op::new(Kind::Allocate, slot, 0, size));
+                ops.push(Op::new(OpKind::Allocate, slot, 0, size));
                 live.push((slot, size));
                 made += 1;
                 held += size;
             } else if !live.is_empty() {
                 let place = usize::try_from(random.below(live.len() as u64)).unwrap_or(0);
                 let (slot, size) = live.swap_remove(place);
-                ops.push(Op::new(Kind::Free, slot, 0, 0));
+                ops.push(Op::new(OpKind::Free, slot, 0, 0));
                 slots.give(slot);
                 held -= size;
             }
         }
-        ops.extend(live.iter().map(|(slot, _)| Op::new(Kind::Free, *slot, 0, 0)));
+        ops.extend(live.iter().map(|(slot, _)| Op::new(OpKind::Free, *slot, 0, 0)));
         Self { name: name.to_owned(), ops, slots: slots.count(), streams: 1 }
     }
 }
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn a_random_trace_gives_back_all_that_it_takes() {
         let trace = Trace::random_allocations("r", 1000, 1 << 20);
-        let frees = trace.ops.iter().filter(|op| op.kind == Kind::Free).count();
+        let frees = trace.ops.iter().filter(|op| op.kind == OpKind::Free).count();
         assert_eq!((trace.pairs(), frees), (1000, 1000));
         assert_eq!(trace.most_live().1, trace.slots as usize);
     }
@@ -83,7 +83,7 @@ mod tests {
         for op in &trace.ops {
             let place = &mut sizes[op.slot as usize];
             match op.kind {
-                Kind::Allocate => {
+                OpKind::Allocate => {
                     *place = op.size;
                     held += op.size;
                 }

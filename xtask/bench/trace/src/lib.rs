@@ -19,7 +19,7 @@ pub use replay::Replay;
 /// What an operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum OpKind {
     /// Asks for [`Op::size`] bytes on [`Op::stream`] and keeps the address in [`Op::slot`].
     Allocate,
     /// Gives back what is in [`Op::slot`].
@@ -45,7 +45,7 @@ pub struct Op {
     /// The stream, by its number within the trace; 0 is the default stream.
     pub stream: u16,
     /// What to do.
-    pub kind: Kind,
+    pub kind: OpKind,
     /// Always 0.
     pub padding: u8,
 }
@@ -81,7 +81,7 @@ pub fn fold(hash: u64, addr: u64) -> u64 {
 }
 
 impl Op {
-    pub(crate) fn new(kind: Kind, slot: u32, stream: u16, size: u64) -> Self {
+    pub(crate) fn new(kind: OpKind, slot: u32, stream: u16, size: u64) -> Self {
         Self { size, slot, stream, kind, padding: 0 }
     }
 }
@@ -90,7 +90,7 @@ impl Trace {
     /// How many allocations it makes, each of which it gives back.
     #[must_use]
     pub fn pairs(&self) -> usize {
-        self.ops.iter().filter(|op| op.kind == Kind::Allocate).count()
+        self.ops.iter().filter(|op| op.kind == OpKind::Allocate).count()
     }
 
     /// After how many operations the most slots are in use, and how many those are.
@@ -99,8 +99,8 @@ impl Trace {
         let (mut live, mut most) = (0_usize, (0, 0));
         for (index, op) in self.ops.iter().enumerate() {
             match op.kind {
-                Kind::Allocate => live += 1,
-                Kind::Free => live = live.saturating_sub(1),
+                OpKind::Allocate => live += 1,
+                OpKind::Free => live = live.saturating_sub(1),
                 _ => {}
             }
             if live > most.1 {

@@ -6,7 +6,7 @@ use blockyard_pytorch::{ReadError, RecordedRun, requests};
 use blockyard_record::StreamId;
 use blockyard_workload::{Request, TensorId};
 
-use crate::{Kind, Op, Slots, Trace};
+use crate::{Op, OpKind, Slots, Trace};
 
 /// Why a recording is no trace.
 #[derive(Debug, thiserror::Error)]
@@ -109,30 +109,30 @@ impl Flat {
             Request::Allocate { tensor, size, stream } => {
                 let (slot, stream) = (self.slots.take(), self.stream(stream)?);
                 self.live.insert(tensor, slot);
-                self.push(Kind::Allocate, slot, stream, size.get());
+                self.push(OpKind::Allocate, slot, stream, size.get());
             }
             Request::Free { tensor } => {
                 if let Some(slot) = self.live.remove(&tensor) {
-                    self.push(Kind::Free, slot, 0, 0);
+                    self.push(OpKind::Free, slot, 0, 0);
                     self.slots.give(slot);
                 }
             }
             Request::RecordStream { tensor, stream } => {
                 let stream = self.stream(stream)?;
                 if let Some(slot) = self.live.get(&tensor).copied() {
-                    self.push(Kind::RecordStream, slot, stream, 0);
+                    self.push(OpKind::RecordStream, slot, stream, 0);
                 }
             }
             Request::Advance { stream: Some(stream) } => {
                 let number = self.stream(stream)?;
-                self.push(Kind::Advance, 0, number, 0);
+                self.push(OpKind::Advance, 0, number, 0);
                 if !self.own.contains(&stream) {
                     self.streams.remove(&stream);
                     self.vacant.push(number);
                 }
             }
-            Request::Advance { stream: None } => self.push(Kind::AdvanceAll, 0, 0, 0),
-            Request::EmptyCache => self.push(Kind::EmptyCache, 0, 0, 0),
+            Request::Advance { stream: None } => self.push(OpKind::AdvanceAll, 0, 0, 0),
+            Request::EmptyCache => self.push(OpKind::EmptyCache, 0, 0, 0),
             Request::SetFraction { .. } => return unsupported("a memory fraction"),
             Request::ResetPeak | Request::ResetAccumulated => return unsupported("a reset of statistics"),
             Request::Set { .. } => return unsupported("a change of settings"),
@@ -144,7 +144,7 @@ impl Flat {
         Ok(())
     }
 
-    fn push(&mut self, kind: Kind, slot: u32, stream: u16, size: u64) {
+    fn push(&mut self, kind: OpKind, slot: u32, stream: u16, size: u64) {
         self.trace.ops.push(Op::new(kind, slot, stream, size));
     }
 
@@ -152,10 +152,10 @@ impl Flat {
     fn finish(mut self) -> Trace {
         let left: Vec<_> = self.live.values().copied().collect();
         for slot in left {
-            self.push(Kind::Free, slot, 0, 0);
+            self.push(OpKind::Free, slot, 0, 0);
         }
-        if self.trace.ops.iter().any(|op| op.kind == Kind::RecordStream) {
-            self.push(Kind::AdvanceAll, 0, 0, 0);
+        if self.trace.ops.iter().any(|op| op.kind == OpKind::RecordStream) {
+            self.push(OpKind::AdvanceAll, 0, 0, 0);
         }
         Trace { slots: self.slots.count(), streams: self.trace.streams.max(1), ..self.trace }
     }
@@ -172,8 +172,8 @@ mod tests {
         let trace = Trace::recorded("multistream", &run).unwrap();
         let count = |kind| trace.ops.iter().filter(|op| op.kind == kind).count();
         assert!(trace.pairs() > 100);
-        assert_eq!(count(Kind::Free), trace.pairs());
-        assert!(count(Kind::RecordStream) > 0 && count(Kind::Advance) > 0);
+        assert_eq!(count(OpKind::Free), trace.pairs());
+        assert!(count(OpKind::RecordStream) > 0 && count(OpKind::Advance) > 0);
         assert!(trace.streams < 200, "{} streams", trace.streams);
     }
 }

@@ -4,7 +4,7 @@ use blockyard_allocator::{AllocError, Allocation, AllocatorConfig, CachingAlloca
 use blockyard_device::VirtualDevice;
 use blockyard_record::{Bytes, EventSink, NullSink, Stats, StreamId};
 
-use crate::{Kind, Op, Trace, fold, stream_handle};
+use crate::{Op, OpKind, Trace, fold, stream_handle};
 
 /// Our allocator on a virtual device, with the allocations in a trace's slots.
 #[derive(Debug)]
@@ -46,25 +46,25 @@ impl<S: EventSink> Replay<S> {
         for op in ops {
             let slot = op.slot as usize;
             match op.kind {
-                Kind::Allocate => {
+                OpKind::Allocate => {
                     let stream = self.streams[usize::from(op.stream)];
                     let allocation = self.allocator.allocate(Bytes::new(op.size), stream)?;
                     hash = fold(hash, allocation.addr().get() - VirtualDevice::FIRST_ADDR.get());
                     self.live[slot] = Some(allocation);
                 }
-                Kind::Free => {
+                OpKind::Free => {
                     if let Some(allocation) = self.live[slot].take() {
                         self.allocator.free(allocation)?;
                     }
                 }
-                Kind::RecordStream => {
+                OpKind::RecordStream => {
                     if let Some(allocation) = &self.live[slot] {
                         self.allocator.record_stream(allocation, self.streams[usize::from(op.stream)])?;
                     }
                 }
-                Kind::Advance => self.allocator.device_mut().advance(self.streams[usize::from(op.stream)]),
-                Kind::AdvanceAll => self.allocator.device_mut().advance_all(),
-                Kind::EmptyCache => self.allocator.empty_cache()?,
+                OpKind::Advance => self.allocator.device_mut().advance(self.streams[usize::from(op.stream)]),
+                OpKind::AdvanceAll => self.allocator.device_mut().advance_all(),
+                OpKind::EmptyCache => self.allocator.empty_cache()?,
             }
         }
         Ok(hash)
