@@ -330,6 +330,9 @@ pub(crate) struct CompareOptions {
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) limits: LimitOptions,
+    /// Leave host times out, so that the answer is the same every time.
+    #[arg(long)]
+    pub(crate) no_times: bool,
     /// One JSON value a run instead of a table for people; docs/questions.md describes it.
     #[arg(long)]
     pub(crate) json: bool,

@@ -29,7 +29,7 @@ fn answer(run: &Run, bar: &Bar, options: &CompareOptions) -> anyhow::Result<Answ
             "internal_fragmentation": row.internal_fragmentation.get(),
             "device_calls": row.device_calls,
             "failed": row.failed,
-            "nanos_per_request": row.nanos_per_request,
+            "nanos_per_request": (!options.no_times).then_some(row.nanos_per_request),
         })).collect::<Vec<_>>(),
         "notes": run.notes(),
     });
@@ -47,12 +47,20 @@ fn answer(run: &Run, bar: &Bar, options: &CompareOptions) -> anyhow::Result<Answ
         .to_vec(),
     ];
     lines.extend(rows.iter().map(cells));
+    if options.no_times {
+        for line in &mut lines {
+            line.remove(TIMES);
+        }
+    }
     let mut text = format!("{} requests\n{}", grouped(run.requests().len() as u64), table(&lines));
     for note in run.notes() {
         let _ = writeln!(text, "  note: {note}");
     }
     Ok(Answer { json, text, status: Status::Fine })
 }
+
+/// The column of host times.
+const TIMES: usize = 5;
 
 fn cells(row: &AllocatorRow) -> Vec<String> {
     vec![

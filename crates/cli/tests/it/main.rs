@@ -14,6 +14,7 @@ mod device;
 mod lesson;
 mod pipes;
 mod play;
+mod questions;
 mod record_script;
 mod run;
 mod search;
