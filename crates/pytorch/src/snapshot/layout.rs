@@ -363,8 +363,9 @@ impl Layout {
                 at = block.end;
                 continue;
             }
-            let before = (start < at).then(|| (self.new_block(), Bytes::new(at - start)));
+            // The part above is cut off first, and new blocks are numbered in the order in which they come.
             let after = (end < block.end).then(|| (self.new_block(), Bytes::new(block.end - end)));
+            let before = (start < at).then(|| (self.new_block(), Bytes::new(at - start)));
             self.record(Event::Unmapped { block: block.id, before, after });
             if let Some((id, _)) = before {
                 self.blocks.insert(start, Block { id, end: at, ..block });
