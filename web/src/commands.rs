@@ -4,8 +4,8 @@ use blockyard_figure::PlayerAction;
 use blockyard_record::{BlockId, BlockState, StreamId};
 use blockyard_replay::Progress;
 use blockyard_replay::job::JobError;
-use blockyard_workload::edit::{Edit, EditAction, EditError, insert};
-use blockyard_workload::{Request, TensorId};
+use blockyard_workload::edit::{Edit, EditAction, EditError, insert, with_header};
+use blockyard_workload::{Request, TensorId, Workload, parse_size};
 use leptos::prelude::*;
 
 use crate::browser;
@@ -37,6 +37,9 @@ impl Session {
         let settings = self.settings.get_untracked();
         self.forget_complaint();
         self.history.update(|history| history.type_text(text, browser::now_millis(), &settings));
+        if self.history.with_untracked(|history| has_header(history.text())) {
+            self.read_header();
+        }
         self.follow_change(CursorTarget::Stay { was_at_end });
     }
 
@@ -73,13 +76,46 @@ impl Session {
     pub(crate) fn set_config(self, config: String) {
         let was_at_end = self.is_at_end();
         self.settings.update(|settings| settings.config = config);
+        self.write_header();
         self.follow_change(CursorTarget::Stay { was_at_end });
     }
 
     pub(crate) fn set_capacity(self, capacity: String) {
         let was_at_end = self.is_at_end();
         self.settings.update(|settings| settings.capacity = capacity);
+        self.write_header();
         self.follow_change(CursorTarget::Stay { was_at_end });
+    }
+
+    /// Where the text says what it runs on, it says what the fields say now.
+    fn write_header(self) {
+        let text = self.history.with_untracked(|history| history.text().to_owned());
+        let Ok(workload) = Workload::parse(&text) else { return };
+        if workload.capacity().is_none() && workload.config().is_none() {
+            return;
+        }
+        let SettingsTexts { config, capacity, .. } = self.settings.get_untracked();
+        if parse_size(&capacity).is_ok() {
+            let text = with_header(&text, &capacity, &config);
+            let settings = self.settings.get_untracked();
+            self.history.update(|history| history.replace(text, &settings));
+        }
+    }
+
+    /// The fields say what the text says of itself.
+    pub(crate) fn read_header(self) {
+        let workload = self.history.with_untracked(|history| Workload::parse(history.text()));
+        let Ok(workload) = workload else { return };
+        let SettingsTexts { title, config, capacity } = self.settings.get_untracked();
+        let config = workload.config().map_or(config, str::to_owned);
+        let capacity = match workload.capacity() {
+            Some(said) if parse_size(&capacity) != Ok(said) => said.to_string(),
+            _ => capacity,
+        };
+        let settings = SettingsTexts { title, config, capacity };
+        if self.settings.with_untracked(|before| *before != settings) {
+            self.settings.set(settings);
+        }
     }
 
     /// Does by hand what the action says, right behind the step under the cursor.
@@ -282,6 +318,15 @@ impl Session {
     pub(crate) fn run_first(self) {
         self.follow_change(CursorTarget::Seek(1));
     }
+}
+
+/// Whether a line of the text may say what it runs on; parsing says whether it does.
+fn has_header(text: &str) -> bool {
+    text.len() < 200_000
+        && text.lines().any(|line| {
+            let line = line.trim_start();
+            line.starts_with("capacity ") || line.starts_with("conf ")
+        })
 }
 
 /// A message of a library as a sentence of the page.

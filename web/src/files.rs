@@ -3,6 +3,7 @@
 use blockyard_pytorch::snapshot::{FileKind, file_kind};
 use blockyard_replay::job::{Job, JobError};
 use blockyard_workload::Workload;
+use blockyard_workload::edit::with_header;
 use js_sys::Uint8Array;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -14,7 +15,7 @@ use crate::commands::sentence;
 use crate::jobs::{self, JobFailure};
 use crate::ptr_eq::PtrEq;
 use crate::run::Run;
-use crate::session::{OpenLesson, OpenedFile, Place, Session};
+use crate::session::{OpenLesson, OpenedFile, Place, Session, SettingsTexts};
 
 /// A recording that comes with the page.
 #[derive(Clone, Copy, Debug)]
@@ -185,10 +186,12 @@ fn plain_text(bytes: &[u8]) -> Option<&str> {
 /// How files of workloads end.
 const WORKLOAD: &str = ".workload";
 
-/// Hands the workload's text out as a file.
+/// Hands the workload's text out as a file, with its device and its settings.
 pub(crate) fn save_workload(session: Session) {
     let text = session.history.with_untracked(|history| history.text().to_owned());
-    let title = session.settings.with_untracked(|settings| settings.title.clone());
+    let SettingsTexts { title, config, capacity } = session.settings.get_untracked();
+    // The file gives the same numbers anywhere.
+    let text = with_header(&text, &capacity, &config);
     let stem: String = title
         .strip_suffix(WORKLOAD)
         .unwrap_or(&title)

@@ -38,13 +38,15 @@ pub(crate) fn play(options: &PlayOptions) -> anyhow::Result<ExitCode> {
             (text, String::new(), DEFAULT_CAPACITY)
         }
     };
+    let workload = Workload::parse(&text).map_err(|error| anyhow!("{name}: {error}"))?;
+    // What the command line says goes before what the text says of itself.
+    let config = workload.config().map_or(config, str::to_owned);
     let config = options.conf.clone().unwrap_or(config);
     let settings = RunSettings {
         title: name.clone(),
         config: config.parse::<AllocatorConfig>().context("settings")?,
-        capacity: options.total_memory.unwrap_or(capacity),
+        capacity: options.total_memory.or(workload.capacity()).unwrap_or(capacity),
     };
-    let workload = Workload::parse(&text).map_err(|error| anyhow!("{name}: {error}"))?;
     let bar = Bar::new(&name);
     let on_progress = &mut |progress| bar.report(&progress);
     let recording = match options.device {

@@ -146,8 +146,10 @@ pub fn read(
     config: &str,
     capacity: Bytes,
 ) -> Result<(Workload, RunSettings), JobError> {
-    let config: AllocatorConfig = config.parse().map_err(RunError::Config)?;
     let workload = Workload::parse(text).map_err(|error| text_error(&error))?;
+    // What the text says of itself holds wherever it is run.
+    let config: AllocatorConfig = workload.config().unwrap_or(config).parse().map_err(RunError::Config)?;
+    let capacity = workload.capacity().unwrap_or(capacity);
     Ok((workload, RunSettings { title: title.to_owned(), config, capacity }))
 }
 

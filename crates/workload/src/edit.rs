@@ -3,9 +3,12 @@
 //! An edit leaves comments, labels and the way a text is written alone. It knows texts and requests, not what an
 //! allocator made of them.
 
+mod header;
 mod outline;
 mod splice;
 mod statement;
+
+pub use header::with_header;
 
 use blockyard_record::{Bytes, StreamId};
 use thiserror::Error;

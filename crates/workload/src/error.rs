@@ -74,6 +74,9 @@ pub enum ParseErrorKind {
         /// The size, in quotes.
         found: String,
     },
+    /// A line about the whole run stands in a loop, or a second time.
+    #[error("the capacity and the settings of the run are said once, outside of loops")]
+    HeaderTwice,
     /// A size has a part of a byte.
     #[error("{found} is not a whole number of bytes")]
     NotWholeBytes {

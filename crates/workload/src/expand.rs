@@ -46,6 +46,8 @@ pub(crate) fn expand(
     workload.streams = owned(parser.streams());
     workload.pools = owned(parser.pools());
     workload.settings = owned(parser.settings());
+    workload.capacity = parser.header().capacity;
+    workload.config = parser.header().config.map(str::to_owned);
     Ok(workload)
 }
 
@@ -101,6 +103,7 @@ impl Expansion<'_> {
                 requests.try_for_each(|request| self.push(request, span))
             }
             StatementKind::Plain(request) => self.push(*request, span),
+            StatementKind::Header => Ok(()),
             StatementKind::Pool { pool, request, span: named } => {
                 // What was entered before may still be left.
                 let is_leaving = matches!(request, Request::LeavePool { .. });

@@ -46,17 +46,23 @@
 //! | `reset_peak`, `reset_accumulated` | reset statistics |
 //! | `snapshot` | takes a snapshot, which stands in PyTorch's trace and changes nothing |
 //! | `step "forward"` | labels what follows |
+//! | `capacity 64 MiB` | the device's capacity that the text is written for; said once, outside of loops |
+//! | `conf max_split_size_mb:64` | the value of `PYTORCH_CUDA_ALLOC_CONF` that the text is written for; likewise |
 //! | `repeat 3 { ... }` | runs the statements three times |
 //! | `repeat 3 as i { ... }` | the same with `i` = 0, 1, 2 |
 //! | `repeat 3 as i from 1 down { ... }` | the same with `i` = 3, 2, 1 |
 //! | `for t in a, b, c { ... }` | runs the statements with `t` standing for each of the names |
+//!
+//! Spellings of PyTorch are taken as they are: `x = torch.empty(1000, 1000, dtype=torch.float16, device="cuda")` (also `zeros`,
+//! `ones`, `rand`, `randn`, `full`), `del x`, `torch.cuda.empty_cache()`, `torch.cuda.reset_peak_memory_stats()` and
+//! `torch.cuda.reset_accumulated_memory_stats()`.
 //!
 //! *Names* start with a letter or `_` and go on with letters, digits, `_`, and dots inside (`encoder.0.weight`). The
 //! words that start statements are no names. A name may have up to two indices, `x[3]`, `x[i][j]`, each a number or
 //! the variable of a loop around it; `x` and its elements are different tensors. Streams have names of their own, and so
 //! have pools.
 //!
-//! *Sizes* are numbers of bytes, with a unit (`B`, `KiB`, `MiB`, `GiB`, `TiB`, `PiB`, `EiB`) or without; underscores may
+//! *Sizes* are numbers of bytes, with a unit (`B`, `KiB`, `MiB`, `GiB`, `TiB`, `PiB`, `EiB`, or of a thousand: `KB`, `MB`, `GB`, `TB`) or without; underscores may
 //! divide digits, and decimals are fine if whole bytes result. Or they are shapes: one to five sides and a dtype
 //! (`float64`, `float32`, `float16`, `bfloat16`, `int64`, `int32`, `int16`, `int8`, `uint8`, `bool`). Any number of
 //! bytes up to 2^64-1 is a size, also 0 and those that no allocator serves.
@@ -69,7 +75,7 @@
 //! ```text
 //! workload  = { statement separator } .
 //! separator = end of line | ";" .
-//! statement = [ name "=" "alloc" size [ "on" stream ]
+//! statement = [ name "=" ( "alloc" size | call ) [ "on" stream ]
 //!             | "free" target { "," target }
 //!             | "record_stream" name { "," name } stream
 //!             | "stream" word { "," word }
@@ -79,6 +85,7 @@
 //!             | "set" anything
 //!             | "pool" word { "no_split" | "use_on_oom" }
 //!             | ( "enter" | "leave" | "destroy" ) word
+//!             | "capacity" size | "conf" anything
 //!             | "step" quoted
 //!             | "repeat" number [ "as" word [ "from" number ] [ "down" ] ] body
 //!             | "for" word "in" name { "," name } body ] .

@@ -3,10 +3,11 @@
 mod loops;
 mod parts;
 mod pools;
+mod python;
 
 use std::collections::HashMap;
 
-use blockyard_record::StreamId;
+use blockyard_record::{Bytes, StreamId};
 
 use crate::error::{ParseError, ParseErrorKind};
 use crate::request::Request;
@@ -30,8 +31,17 @@ pub(crate) struct Parser<'t> {
     pools: Names<'t>,
     pool_lines: Vec<u32>,
     settings: Vec<&'t str>,
+    /// What the text says of its device and of `PYTORCH_CUDA_ALLOC_CONF`.
+    header: Header<'t>,
     /// The loops around the next statement, outermost first.
     scopes: Vec<Scope<'t>>,
+}
+
+/// The lines of a text that say what it is meant to run on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Header<'t> {
+    pub(crate) capacity: Option<Bytes>,
+    pub(crate) config: Option<&'t str>,
 }
 
 /// A loop's variable.
@@ -86,8 +96,13 @@ impl<'t> Parser<'t> {
             pools: Names::default(),
             pool_lines: Vec::new(),
             settings: Vec::new(),
+            header: Header::default(),
             scopes: Vec::new(),
         }
+    }
+
+    pub(crate) fn header(&self) -> Header<'t> {
+        self.header
     }
 
     pub(crate) fn bases(&self) -> &[&'t str] {
@@ -145,7 +160,12 @@ impl<'t> Parser<'t> {
         let word = self.token;
         match word.span.slice(self.text) {
             "alloc" => Err(self.unexpected("a name and \"=\" first, as in \"a = alloc 3 MiB\"")),
-            "free" => self.free(),
+            "free" | "del" => self.free(),
+            "capacity" if !self.is_assigned() => self.capacity(),
+            "conf" if !self.is_assigned() => self.conf(),
+            "torch.cuda.empty_cache" => self.call(Request::EmptyCache),
+            "torch.cuda.reset_peak_memory_stats" => self.call(Request::ResetPeak),
+            "torch.cuda.reset_accumulated_memory_stats" => self.call(Request::ResetAccumulated),
             "record_stream" => self.record_stream(),
             "stream" => self.declare_streams(),
             "advance" => self.advance(),
@@ -179,8 +199,12 @@ impl<'t> Parser<'t> {
             });
         }
         self.take();
-        self.expect_word("alloc", "\"alloc\" and a size")?;
-        let size = self.size()?;
+        let size = if self.is_maker() {
+            self.made_size()?
+        } else {
+            self.expect_word("alloc", "\"alloc\" and a size")?;
+            self.size()?
+        };
         let stream = if self.is_word("on") {
             self.take();
             self.stream_name()?
@@ -188,6 +212,38 @@ impl<'t> Parser<'t> {
             StreamId::DEFAULT
         };
         Ok(StatementKind::Allocate { name, size, stream })
+    }
+
+    /// Whether the word is a name that is given a value: tensors may be called like the lines of the header.
+    fn is_assigned(&self) -> bool {
+        let behind = self.text.get(self.token.span.end..).unwrap_or_default().trim_start_matches([' ', '\t']);
+        behind.starts_with(['=', '['])
+    }
+
+    /// `capacity 64 MiB`
+    fn capacity(&mut self) -> Result<StatementKind, ParseError> {
+        let keyword = self.take();
+        let capacity = self.size()?;
+        self.check_header(keyword, self.header.capacity.is_some())?;
+        self.header.capacity = Some(capacity);
+        Ok(StatementKind::Header)
+    }
+
+    /// `conf expandable_segments:True`
+    fn conf(&mut self) -> Result<StatementKind, ParseError> {
+        let keyword = self.take();
+        let text = self.settings_text()?;
+        self.check_header(keyword, self.header.config.is_some())?;
+        self.header.config = Some(text);
+        Ok(StatementKind::Header)
+    }
+
+    /// One line of each kind, outside of loops: it holds for the whole run.
+    fn check_header(&self, keyword: Span, is_there: bool) -> Result<(), ParseError> {
+        if is_there || !self.scopes.is_empty() {
+            return Err(self.error(keyword, ParseErrorKind::HeaderTwice));
+        }
+        Ok(())
     }
 
     fn free(&mut self) -> Result<StatementKind, ParseError> {

@@ -13,6 +13,10 @@ pub(crate) enum SizeError {
 const UNITS: [(&str, u32); 7] =
     [("B", 0), ("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40), ("PiB", 50), ("EiB", 60)];
 
+/// Units of a thousand with what each stands for.
+const DECIMAL_UNITS: [(&str, u64); 4] =
+    [("KB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000), ("TB", 1_000_000_000_000)];
+
 const DTYPES: [(&str, u64); 10] = [
     ("float64", 8),
     ("float32", 4),
@@ -29,6 +33,28 @@ const DTYPES: [(&str, u64); 10] = [
 /// The power of two of a unit.
 pub(crate) fn unit_shift(word: &str) -> Option<u32> {
     UNITS.iter().find(|(unit, _)| unit.eq_ignore_ascii_case(word)).map(|(_, shift)| *shift)
+}
+
+/// What a unit of a thousand stands for.
+pub(crate) fn decimal_unit(word: &str) -> Option<u64> {
+    DECIMAL_UNITS.iter().find(|(unit, _)| unit.eq_ignore_ascii_case(word)).map(|(_, multiple)| *multiple)
+}
+
+/// `number` times a power of ten, exactly.
+pub(crate) fn decimal_number(number: &str, multiple: u64) -> Result<u64, SizeError> {
+    let (whole, decimals) = number.split_once('.').unwrap_or((number, ""));
+    let decimals = decimals.replace('_', "");
+    let decimals = decimals.trim_end_matches('0');
+    let whole = parse_digits(whole).ok_or(SizeError::TooLarge)?;
+    let places = u32::try_from(decimals.len()).map_err(|_| SizeError::NotWhole)?;
+    let scale = 10_u128.checked_pow(places).ok_or(SizeError::NotWhole)?;
+    let digits = if decimals.is_empty() { 0 } else { parse_digits(decimals).ok_or(SizeError::NotWhole)? };
+    let part = digits.checked_mul(u128::from(multiple)).ok_or(SizeError::NotWhole)?;
+    if !part.is_multiple_of(scale) {
+        return Err(SizeError::NotWhole);
+    }
+    let scaled = whole.checked_mul(u128::from(multiple)).and_then(|whole| whole.checked_add(part / scale));
+    scaled.and_then(|bytes| u64::try_from(bytes).ok()).ok_or(SizeError::TooLarge)
 }
 
 /// The bytes of one element.
@@ -141,6 +167,22 @@ mod tests {
         ];
         for (count, text) in cases {
             assert_eq!(write_size(Bytes::new(count)), text);
+        }
+    }
+
+    #[test]
+    fn units_of_a_thousand_scale_exactly_or_not_at_all() {
+        let cases = [
+            ("3", "GB", Ok(3_000_000_000)),
+            ("1.5", "MB", Ok(1_500_000)),
+            ("0.001", "kb", Ok(1)),
+            ("0.0001", "KB", Err(SizeError::NotWhole)),
+            ("80", "TB", Ok(80_000_000_000_000)),
+            ("99999999999999", "TB", Err(SizeError::TooLarge)),
+            ("0.00000000000000000000000000000000000000001", "TB", Err(SizeError::NotWhole)),
+        ];
+        for (number, unit, expected) in cases {
+            assert_eq!(decimal_number(number, decimal_unit(unit).unwrap()), expected, "{number} {unit}");
         }
     }
 

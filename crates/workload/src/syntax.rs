@@ -37,6 +37,8 @@ pub(crate) enum StatementKind {
     },
     DeclareStreams(Vec<StreamId>),
     Label(Vec<Piece>),
+    /// A line about the whole run, which requests nothing.
+    Header,
     Repeat {
         count: u32,
         first: u32,
@@ -145,7 +147,7 @@ impl StatementKind {
             }
             Self::RecordStream { names, .. } => requests(names.len()),
             Self::Advance(streams) => requests(streams.len()),
-            Self::DeclareStreams(_) => Cost::default(),
+            Self::DeclareStreams(_) | Self::Header => Cost::default(),
             Self::Label(_) => Cost { labels: 1, ..Cost::default() },
             Self::Repeat { count, body, .. } => Cost::of_loop(body, u64::from(*count)),
             Self::ForEach { names, body } => Cost::of_loop(body, names.len() as u64),

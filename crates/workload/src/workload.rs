@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use blockyard_record::{PoolId, StreamId};
+use blockyard_record::{Bytes, PoolId, StreamId};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ParseError;
@@ -27,6 +27,10 @@ pub struct Workload {
     pub(crate) pools: Vec<String>,
     /// The texts that [`Request::Set`] refers to.
     pub(crate) settings: Vec<String>,
+    /// The device's capacity, where the text says one.
+    pub(crate) capacity: Option<Bytes>,
+    /// `PYTORCH_CUDA_ALLOC_CONF`, where the text says it.
+    pub(crate) config: Option<String>,
 }
 
 impl Workload {
@@ -110,6 +114,18 @@ impl Workload {
     pub fn pool_name(&self, pool: PoolId) -> Option<&str> {
         let place = pool.user.checked_sub(1).filter(|_| pool.capture == 0)?;
         self.pools.get(usize::try_from(place).ok()?).map(String::as_str)
+    }
+
+    /// The capacity of the device that the text is written for: its line `capacity 64 MiB`.
+    #[must_use]
+    pub fn capacity(&self) -> Option<Bytes> {
+        self.capacity
+    }
+
+    /// The value of `PYTORCH_CUDA_ALLOC_CONF` that the text is written for: its line `conf expandable_segments:True`.
+    #[must_use]
+    pub fn config(&self) -> Option<&str> {
+        self.config.as_deref()
     }
 
     /// The settings text with this number, which [`Request::Set`] has.

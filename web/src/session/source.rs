@@ -128,6 +128,7 @@ impl Session {
         let before = self.settings.get_untracked();
         self.history.update(|history| history.replace(text, &before));
         self.settings.set(settings);
+        self.read_header();
         self.player.set(Player { speed: 1.0, ..Player::default() });
         self.forget_views();
         self.message.set(None);

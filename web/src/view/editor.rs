@@ -53,6 +53,16 @@ fn bar(session: Session) -> AnyView {
     .into_any()
 }
 
+/// `1`, `2`, `3` and so on, a line each.
+fn numbers_to(lines: usize) -> String {
+    let mut numbers = String::with_capacity(lines.saturating_mul(7));
+    for line in 1..=lines {
+        numbers.push_str(&line.to_string());
+        numbers.push('\n');
+    }
+    numbers
+}
+
 /// The error in the text, with its place.
 fn flaw(session: Session) -> Option<(String, (u32, u32, u32))> {
     session.attempt.with(|attempt| match attempt {
@@ -92,7 +102,7 @@ fn sheet(session: Session) -> AnyView {
     });
     let gutter = Memo::new(move |_| {
         let lines = content.with(|text| text.matches('\n').count() + 1);
-        (1..=lines).fold(String::new(), |all, line| format!("{all}{line}\n"))
+        numbers_to(lines)
     });
     let shift = text(move || format!("transform:translateY({}px)", -scroll.get().1));
     let current = move || {

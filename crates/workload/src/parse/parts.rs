@@ -5,7 +5,9 @@ use blockyard_record::{Bytes, StreamId};
 use super::{Parser, ScopeKind};
 use crate::error::{ParseError, ParseErrorKind};
 use crate::names::{MAX_INDICES, shorten};
-use crate::size::{SizeError, dtype_size, scaled_number, unit_shift, whole_number};
+use crate::size::{
+    SizeError, decimal_number, decimal_unit, dtype_size, scaled_number, unit_shift, whole_number,
+};
 use crate::syntax::{BaseRef, FreeTarget, Index, NameRef, Piece};
 use crate::token::{Span, TokenKind};
 
@@ -17,7 +19,8 @@ const DTYPE: &str = "a dtype such as \"float32\"";
 const NAME: &str = "a name";
 
 /// The words that start a statement, and so cannot be names.
-const RESERVED: [&str; 18] = [
+const RESERVED: [&str; 19] = [
+    "del",
     "alloc",
     "free",
     "record_stream",
@@ -198,6 +201,10 @@ impl<'t> Parser<'t> {
         if self.token.kind != TokenKind::Word || text == "on" {
             return self.scaled(number, 0, number);
         }
+        if let Some(multiple) = decimal_unit(text) {
+            self.take();
+            return self.scaled_decimal(number, multiple, number.to(word));
+        }
         if let Some(shift) = unit_shift(text) {
             self.take();
             return self.scaled(number, shift, number.to(word));
@@ -208,6 +215,18 @@ impl<'t> Parser<'t> {
         let span = number.to(word);
         let found = self.quote(span);
         Err(self.error(span, ParseErrorKind::Unexpected { expected: SIZE, found }))
+    }
+
+    /// `3 GB`: units of a thousand, as vendors of GPUs write them.
+    fn scaled_decimal(&self, number: Span, multiple: u64, span: Span) -> Result<Bytes, ParseError> {
+        decimal_number(number.slice(self.text), multiple).map(Bytes::new).map_err(|problem| {
+            let found = self.quote(span);
+            let kind = match problem {
+                SizeError::TooLarge => ParseErrorKind::SizeTooLarge { found },
+                SizeError::NotWhole => ParseErrorKind::NotWholeBytes { found },
+            };
+            self.error(span, kind)
+        })
     }
 
     fn scaled(&self, number: Span, shift: u32, span: Span) -> Result<Bytes, ParseError> {
@@ -257,7 +276,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn quote(&self, span: Span) -> String {
+    pub(super) fn quote(&self, span: Span) -> String {
         format!("\"{}\"", shorten(span.slice(self.text)))
     }
 

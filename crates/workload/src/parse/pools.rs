@@ -16,7 +16,7 @@ fn pool_id(place: u32) -> PoolId {
     PoolId { capture: 0, user: place.saturating_add(1) }
 }
 
-impl Parser<'_> {
+impl<'t> Parser<'t> {
     /// `pool p no_split use_on_oom`.
     pub(super) fn declare_pool(&mut self) -> Result<StatementKind, ParseError> {
         let keyword = self.take();
@@ -67,6 +67,14 @@ impl Parser<'_> {
     /// `set max_split_size_mb:64`: the rest of the statement, whatever it is, since the allocator judges it.
     pub(super) fn set(&mut self) -> Result<StatementKind, ParseError> {
         self.take();
+        let text = self.settings_text()?;
+        let settings = u32::try_from(self.settings.len()).unwrap_or(u32::MAX);
+        self.settings.push(text);
+        Ok(StatementKind::Plain(Request::Set { settings }))
+    }
+
+    /// The rest of the statement, as it is written.
+    pub(super) fn settings_text(&mut self) -> Result<&'t str, ParseError> {
         let first = self.token.span;
         let mut last = None;
         while !self.is_ended() {
@@ -75,9 +83,6 @@ impl Parser<'_> {
             }
             last = Some(self.take());
         }
-        let text = last.map_or("", |last| first.to(last).slice(self.text));
-        let settings = u32::try_from(self.settings.len()).unwrap_or(u32::MAX);
-        self.settings.push(text);
-        Ok(StatementKind::Plain(Request::Set { settings }))
+        Ok(last.map_or("", |last| first.to(last).slice(self.text)))
     }
 }
