@@ -4,12 +4,14 @@ use std::error::Error;
 
 use blockyard_allocator::AllocError;
 use blockyard_pytorch::RecordedRun;
+use blockyard_pytorch::snapshot::{self, FileKind, SnapshotError};
 use blockyard_record::{Bytes, Recording};
 use blockyard_workload::{ParseError, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AllocatorConfig, Comparison, OnProgress, Progress, RunError, RunSettings, StepDataCheck, run, verify,
+    AllocatorConfig, Comparison, Count, OnProgress, Progress, RunError, RunSettings, StepDataCheck, certify,
+    run, verify,
 };
 
 /// The work of one message.
@@ -117,6 +119,9 @@ pub fn perform(job: &Job, on_progress: OnProgress) -> Result<Product, JobError> 
             if on_progress(Progress::new("reading", 0, 0)).is_break() {
                 return Err(JobError::Cancelled);
             }
+            if matches!(snapshot::file_kind(bytes), FileKind::Snapshot | FileKind::Packed) {
+                return open_snapshot(name, bytes, on_progress);
+            }
             let recorded = RecordedRun::read(bytes).map_err(|error| job_error(error.into(), name))?;
             let verified = verify(&recorded, on_progress).map_err(|error| job_error(error, name))?;
             let opened = OpenedRecording {
@@ -133,6 +138,58 @@ pub fn perform(job: &Job, on_progress: OnProgress) -> Result<Product, JobError> 
             })
         }
     }
+}
+
+/// Opens a memory snapshot of PyTorch: what happened as the snapshot says it, and beside it what our allocator decides.
+///
+/// Of several devices, the one with the longest trace.
+fn open_snapshot(name: &str, bytes: &[u8], on_progress: OnProgress) -> Result<Product, JobError> {
+    let failed = |error: SnapshotError| match error {
+        SnapshotError::Cancelled => JobError::Cancelled,
+        other => JobError::File { name: name.to_owned(), message: other.to_string() },
+    };
+    let whole = bytes.len();
+    let mut read = |read: u64| {
+        let read = usize::try_from(read).unwrap_or(whole);
+        on_progress(Progress::new("reading", read, whole))
+    };
+    let file = snapshot::read(bytes, &mut read).map_err(failed)?;
+    let place = (0..file.devices.len())
+        .max_by_key(|place| {
+            let device = file.devices.get(*place);
+            device.map_or((0, 0), |device| (device.trace.len(), device.segments.len()))
+        })
+        .unwrap_or(0);
+    let found = file
+        .record(place, name, &mut |done, total| on_progress(Progress::new("taking in", done, total)))
+        .map_err(failed)?;
+    let certificate = certify(&file, place, on_progress).map_err(|error| job_error(error, name))?;
+    let mut notes = Vec::new();
+    if file.devices.len() > 1 {
+        let index = file.devices.get(place).map_or(0, |device| device.index);
+        notes.push(format!("the file has {} devices; shown is device {index}", file.devices.len()));
+    }
+    notes.extend(certificate.reasons);
+    notes.extend(certificate.notes);
+    notes.extend(found.notes);
+    let counts = (certificate.placements > 0).then(|| Count {
+        kind: "placements".to_owned(),
+        identical: certificate.identical,
+        total: certificate.placements,
+    });
+    let comparison = Comparison {
+        counts: counts.into_iter().collect(),
+        first_difference: certificate.first_difference,
+        notes,
+    };
+    let opened = OpenedRecording {
+        torch: String::new(),
+        config: file.settings.config.clone(),
+        device: String::new(),
+        comparison,
+    };
+    let workload = Workload::default();
+    Ok(Product { workload, recording: found.recording, opened: Some(opened), data_checks: None })
 }
 
 /// Parses the texts of the workload and of the settings.

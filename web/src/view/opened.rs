@@ -47,7 +47,11 @@ fn described(session: Session, opened: &OpenedFile) -> AnyView {
 }
 
 fn compared(session: Session, comparison: &Comparison) -> AnyView {
-    let class = if comparison.is_identical() { "headline" } else { "headline differs" };
+    let class = match (comparison.is_identical(), comparison.counts.is_empty()) {
+        (true, _) => "headline",
+        (false, true) => "headline quiet",
+        (false, false) => "headline differs",
+    };
     let counts = comparison
         .counts
         .iter()
