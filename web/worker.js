@@ -1,10 +1,10 @@
-// A worker runs the page's own module: it is handed the compiled code, so it needs no network.
+// A worker runs a module of its own: it is handed the code, so it needs no network.
 self.onmessage = async ({ data }) => {
   self.onmessage = null;
   try {
-    const page = await import(data.script);
-    await page.default({ module_or_path: data.module });
-    page.worker_main();
+    const worker = await import(data.script);
+    await worker.default({ module_or_path: data.module });
+    worker.worker_main();
     self.postMessage("ready");
   } catch (error) {
     // Thrown from here it would end as a silent rejection; thrown from a timer the page hears of it.

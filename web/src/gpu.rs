@@ -1,31 +1,14 @@
-//! The reader's own GPU: whether there is one, its device for the allocator in the worker, and runs on it.
+//! The reader's own GPU: whether there is one, and what the worker needs to run on it.
 //!
-//! The device lives in a module of its own (`web/gpu`), which the worker loads for its first run. This module hands the
-//! allocator's calls over and brings the answers back; both run in the worker's one thread.
-
-mod device;
-mod run;
+//! The device lives in a module of its own (`web/gpu`), which the worker loads for its first run.
 
 use js_sys::{Function, Promise, Reflect, Uint8Array};
-use serde::{Deserialize, Serialize};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
 use crate::browser;
 
-pub(crate) use run::run;
-
-/// What an adapter is and how far it goes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Adapter {
-    pub(crate) name: String,
-    /// Whether it computes on the processor.
-    pub(crate) is_software: bool,
-    /// The largest segment, in bytes.
-    pub(crate) largest_buffer: u64,
-    /// The most bytes that one compute pass sees.
-    pub(crate) largest_binding: u64,
-}
+pub(crate) use blockyard_worker::Adapter;
 
 /// What the page knows of the reader's GPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

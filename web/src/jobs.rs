@@ -1,45 +1,19 @@
 //! Long work in a worker: a [`Job`] goes over as bytes, progress and a [`Product`] come back.
 //!
-//! The worker runs this same module. Its script and this module's script are kept as blobs and the compiled code is
-//! handed over, so that a new worker starts without the network.
+//! The worker is a program of its own (`web/worker`), loaded once the page rests. Its scripts are kept as blobs and its code as bytes,
+//! so that a new worker starts without the network.
 
 use std::cell::RefCell;
 
 use blockyard_replay::Progress;
-use blockyard_replay::job::{Job, JobError, Product, perform};
-use js_sys::{Function, Reflect, Uint8Array};
-use serde::{Deserialize, Serialize};
+use blockyard_replay::job::{Job, JobError, Product};
+use blockyard_worker::Reply;
+use js_sys::{ArrayBuffer, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::spawn_local;
 use web_sys::{MessageEvent, Worker, WorkerOptions, WorkerType};
 
 use crate::browser;
 use crate::gpu::{self, Adapter};
-
-#[wasm_bindgen]
-extern "C" {
-    #[derive(Clone)]
-    type ImportMeta;
-
-    #[wasm_bindgen(method, getter)]
-    fn url(this: &ImportMeta) -> String;
-
-    #[wasm_bindgen(thread_local_v2, js_namespace = import, js_name = meta)]
-    static META: ImportMeta;
-
-    // A worker's own `postMessage`, which a window has with other arguments.
-    #[wasm_bindgen(js_name = postMessage)]
-    fn post(message: &JsValue);
-}
-
-/// What a worker says.
-#[derive(Serialize, Deserialize)]
-enum Reply {
-    /// The GPU that the job runs on.
-    Adapter(Adapter),
-    Progress(Progress),
-    Done(Box<Result<Product, JobError>>),
-}
 
 /// Why no product came.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,8 +47,9 @@ struct Running {
 
 #[derive(Default)]
 struct Workshop {
+    boot_script: Option<String>,
     worker_script: Option<String>,
-    page_script: Option<String>,
+    worker_code: Option<ArrayBuffer>,
     gpu: gpu::Program,
     worker: Option<Worker>,
     // Which worker it is: what an ended one still says does not count.
@@ -89,12 +64,13 @@ thread_local! {
 
 /// Fetches what workers need and starts the first one, so that later ones need no network.
 pub(crate) async fn prepare() {
-    let page = META.with(ImportMeta::url);
-    let worker_script = browser::blob_url("worker.js").await;
-    let page_script = browser::blob_url(&page).await;
+    let boot_script = browser::blob_url("worker.js").await;
+    let worker_script = browser::blob_url("blockyard-worker.js").await;
+    let worker_code = browser::fetch_bytes("blockyard-worker_bg.wasm").await;
     WORKSHOP.with_borrow_mut(|workshop| {
+        workshop.boot_script = boot_script;
         workshop.worker_script = worker_script;
-        workshop.page_script = page_script;
+        workshop.worker_code = worker_code;
         if workshop.worker.is_none() {
             workshop.start_worker();
         }
@@ -173,7 +149,7 @@ impl Workshop {
     fn start_worker(&mut self) -> bool {
         let options = WorkerOptions::new();
         options.set_type(WorkerType::Module);
-        let script = self.worker_script.as_deref().unwrap_or("worker.js");
+        let script = self.boot_script.as_deref().unwrap_or("worker.js");
         let Ok(worker) = Worker::new_with_options(script, &options) else { return false };
         self.generation += 1;
         let generation = self.generation;
@@ -191,9 +167,14 @@ impl Workshop {
             finish(Err(JobFailure::Worker(why.unwrap_or_else(|| "it could not be loaded".to_owned()))));
         });
         let greeting = js_sys::Object::new();
-        let page = self.page_script.clone().unwrap_or_else(|| META.with(ImportMeta::url));
-        let _ = Reflect::set(&greeting, &"script".into(), &page.into());
-        let _ = Reflect::set(&greeting, &"module".into(), &wasm_bindgen::module());
+        let base = browser::document().and_then(|document| document.base_uri().ok()?).unwrap_or_default();
+        let script = self.worker_script.clone().unwrap_or_else(|| format!("{base}blockyard-worker.js"));
+        let code = match &self.worker_code {
+            Some(code) => code.into(),
+            None => JsValue::from(format!("{base}blockyard-worker_bg.wasm")),
+        };
+        let _ = Reflect::set(&greeting, &"script".into(), &script.into());
+        let _ = Reflect::set(&greeting, &"module".into(), &code);
         if worker.post_message(&greeting).is_err() {
             return false;
         }
@@ -255,60 +236,5 @@ fn hear(message: &JsValue) {
         }
         Ok(Reply::Done(result)) => finish((*result).map_err(JobFailure::Job)),
         Err(error) => finish(Err(JobFailure::Worker(error.to_string()))),
-    }
-}
-
-/// Whether this module runs in a worker and not in a page.
-pub(crate) fn is_worker() -> bool {
-    browser::window().is_none()
-}
-
-/// Waits for jobs; called by `worker.js`.
-#[wasm_bindgen]
-pub fn worker_main() {
-    let listener = Closure::<dyn FnMut(MessageEvent)>::new(|event: MessageEvent| {
-        let message = event.data();
-        match message.dyn_ref::<Uint8Array>() {
-            Some(bytes) => work(&bytes.to_vec()),
-            None => spawn_local(work_on_gpu(message)),
-        }
-    });
-    let scope = js_sys::global();
-    let _ = Reflect::set(&scope, &"onmessage".into(), listener.as_ref().unchecked_ref::<Function>());
-    listener.forget();
-}
-
-fn decode(bytes: &[u8]) -> Job {
-    match postcard::from_bytes(bytes) {
-        Ok(job) => job,
-        // The page encoded it a moment ago; saying nothing would leave it waiting.
-        Err(error) => wasm_bindgen::throw_str(&error.to_string()),
-    }
-}
-
-/// Does a job that comes with a device.
-async fn work_on_gpu(message: JsValue) {
-    let part = |name: &str| Reflect::get(&message, &name.into()).unwrap_or_default();
-    let job = decode(&Uint8Array::new(&part("job")).to_vec());
-    let on_adapter = |adapter| reply(&Reply::Adapter(adapter));
-    let on_progress = |progress| reply(&Reply::Progress(progress));
-    let result = gpu::run(&job, &part("script"), &part("wasm"), on_adapter, on_progress).await;
-    reply(&Reply::Done(Box::new(result)));
-}
-
-fn work(bytes: &[u8]) {
-    let job = decode(bytes);
-    let mut on_progress = |progress: Progress| {
-        reply(&Reply::Progress(progress));
-        std::ops::ControlFlow::Continue(())
-    };
-    let result = perform(&job, &mut on_progress);
-    reply(&Reply::Done(Box::new(result)));
-}
-
-fn reply(reply: &Reply) {
-    match postcard::to_allocvec(reply) {
-        Ok(bytes) => post(&Uint8Array::from(bytes.as_slice())),
-        Err(error) => wasm_bindgen::throw_str(&error.to_string()),
     }
 }

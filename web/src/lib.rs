@@ -25,11 +25,7 @@ mod surface;
 mod theme;
 mod view;
 
-pub use jobs::worker_main;
-
-/// Shows the page; does nothing in a worker, which runs the same module.
+/// Shows the page.
 pub fn start() {
-    if !jobs::is_worker() {
-        view::mount();
-    }
+    view::mount();
 }

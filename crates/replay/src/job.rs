@@ -107,14 +107,7 @@ pub enum JobError {
 /// [`JobError`] names the cause and its place.
 pub fn perform(job: &Job, on_progress: OnProgress) -> Result<Product, JobError> {
     match job {
-        Job::Run { title, text, config, capacity } => {
-            if on_progress(Progress::new("reading", 0, 0)).is_break() {
-                return Err(JobError::Cancelled);
-            }
-            let (workload, settings) = read(title, text, config, *capacity)?;
-            let recording = run(&workload, &settings, on_progress)?;
-            Ok(Product { workload, recording, opened: None, data_checks: None })
-        }
+        Job::Run { title, text, config, capacity } => run_text(title, text, config, *capacity, on_progress),
         Job::Open { name, bytes } => {
             if on_progress(Progress::new("reading", 0, 0)).is_break() {
                 return Err(JobError::Cancelled);
@@ -138,6 +131,26 @@ pub fn perform(job: &Job, on_progress: OnProgress) -> Result<Product, JobError> 
             })
         }
     }
+}
+
+/// Runs a workload's text on a virtual device, as [`Job::Run`] does.
+///
+/// # Errors
+///
+/// As [`perform`].
+pub fn run_text(
+    title: &str,
+    text: &str,
+    config: &str,
+    capacity: Bytes,
+    on_progress: OnProgress,
+) -> Result<Product, JobError> {
+    if on_progress(Progress::new("reading", 0, 0)).is_break() {
+        return Err(JobError::Cancelled);
+    }
+    let (workload, settings) = read(title, text, config, capacity)?;
+    let recording = run(&workload, &settings, on_progress)?;
+    Ok(Product { workload, recording, opened: None, data_checks: None })
 }
 
 /// Opens a memory snapshot of PyTorch: what happened as the snapshot says it, and beside it what our allocator decides.

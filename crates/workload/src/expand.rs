@@ -103,7 +103,6 @@ impl Expansion<'_> {
                 requests.try_for_each(|request| self.push(request, span))
             }
             StatementKind::Plain(request) => self.push(*request, span),
-            StatementKind::Header => Ok(()),
             StatementKind::Pool { pool, request, span: named } => {
                 // What was entered before may still be left.
                 let is_leaving = matches!(request, Request::LeavePool { .. });
@@ -116,7 +115,7 @@ impl Expansion<'_> {
                 }
                 self.push(*request, span)
             }
-            StatementKind::DeclareStreams(_) => Ok(()),
+            StatementKind::DeclareStreams(_) | StatementKind::Header => Ok(()),
             StatementKind::Label(pieces) => self.label(pieces, span),
             StatementKind::Repeat { count, first, is_down, body } => (0..*count).try_for_each(|round| {
                 let place = if *is_down { count - 1 - round } else { round };

@@ -3,7 +3,7 @@ use blockyard_record::{Bytes, DeviceAddr, StreamId};
 use blockyard_replay::{DataCheck, PatternedBlock};
 use wasm_bindgen::prelude::*;
 
-use crate::gpu::Adapter;
+use crate::Adapter;
 
 #[wasm_bindgen]
 extern "C" {

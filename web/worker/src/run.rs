@@ -1,3 +1,5 @@
+//! Runs on the reader's GPU.
+
 use std::cell::RefCell;
 
 use blockyard_device::{AnyDevice, DeviceError};
@@ -6,8 +8,8 @@ use blockyard_replay::job::{Job, JobError, Product, read};
 use blockyard_replay::{CheckedRun, Progress, RunError};
 use wasm_bindgen::prelude::*;
 
-use crate::gpu::Adapter;
-use crate::gpu::device::{Gpu, PageDevice, adapter, device_error, open_gpu};
+use crate::Adapter;
+use crate::device::{Gpu, PageDevice, adapter, device_error, open_gpu};
 
 /// The GPU gets so much work before the worker looks up: a moment that nobody notices.
 const TURN_MILLIS: f64 = 30.0;

@@ -1,0 +1,95 @@
+//! Long work beside the page: a [`Job`] comes as bytes, [`Reply`]s go back.
+//!
+//! The page knows this crate for its messages alone; the program that does the work is a module of its own, so that a visitor who
+//! opens no file never waits for what reads files.
+
+mod device;
+mod run;
+
+use blockyard_replay::Progress;
+use blockyard_replay::job::{Job, JobError, Product, perform};
+use js_sys::{Function, Reflect, Uint8Array};
+use serde::{Deserialize, Serialize};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::spawn_local;
+use web_sys::MessageEvent;
+
+#[wasm_bindgen]
+extern "C" {
+    // A worker's own `postMessage`, which a window has with other arguments.
+    #[wasm_bindgen(js_name = postMessage)]
+    fn post(message: &JsValue);
+}
+
+/// What the worker says.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Reply {
+    /// The GPU that the job runs on.
+    Adapter(Adapter),
+    /// How far the job is.
+    Progress(Progress),
+    /// The job is done, or failed.
+    Done(Box<Result<Product, JobError>>),
+}
+
+/// What an adapter is and how far it goes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Adapter {
+    /// What the browser calls it.
+    pub name: String,
+    /// Whether it computes on the processor.
+    pub is_software: bool,
+    /// The largest segment, in bytes.
+    pub largest_buffer: u64,
+    /// The most bytes that one compute pass sees.
+    pub largest_binding: u64,
+}
+
+/// Takes jobs from now on.
+pub fn listen() {
+    let listener = Closure::<dyn FnMut(MessageEvent)>::new(|event: MessageEvent| {
+        let message = event.data();
+        match message.dyn_ref::<Uint8Array>() {
+            Some(bytes) => work(&bytes.to_vec()),
+            None => spawn_local(work_on_gpu(message)),
+        }
+    });
+    let scope = js_sys::global();
+    let _ = Reflect::set(&scope, &"onmessage".into(), listener.as_ref().unchecked_ref::<Function>());
+    listener.forget();
+}
+
+fn decode(bytes: &[u8]) -> Job {
+    match postcard::from_bytes(bytes) {
+        Ok(job) => job,
+        // The page encoded it a moment ago; saying nothing would leave it waiting.
+        Err(error) => wasm_bindgen::throw_str(&error.to_string()),
+    }
+}
+
+/// Does a job that comes with a device.
+async fn work_on_gpu(message: JsValue) {
+    let part = |name: &str| Reflect::get(&message, &name.into()).unwrap_or_default();
+    let job = decode(&Uint8Array::new(&part("job")).to_vec());
+    let on_adapter = |adapter| reply(&Reply::Adapter(adapter));
+    let on_progress = |progress| reply(&Reply::Progress(progress));
+    let result = run::run(&job, &part("script"), &part("wasm"), on_adapter, on_progress).await;
+    reply(&Reply::Done(Box::new(result)));
+}
+
+fn work(bytes: &[u8]) {
+    let job = decode(bytes);
+    let mut on_progress = |progress: Progress| {
+        reply(&Reply::Progress(progress));
+        std::ops::ControlFlow::Continue(())
+    };
+    let result = perform(&job, &mut on_progress);
+    reply(&Reply::Done(Box::new(result)));
+}
+
+fn reply(reply: &Reply) {
+    match postcard::to_allocvec(reply) {
+        Ok(bytes) => post(&Uint8Array::from(bytes.as_slice())),
+        Err(error) => wasm_bindgen::throw_str(&error.to_string()),
+    }
+}
