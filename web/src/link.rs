@@ -134,7 +134,7 @@ impl Link {
                 "event" => link.event = number("event"),
                 "block" => link.block = number("block").and_then(|number| u64::try_from(number).ok()),
                 other => {
-                    complaints.push(format!("\"{other}\" is not known here; a newer Blockyard may know it"))
+                    complaints.push(format!("\"{other}\" is not known here; a newer Blockyard may know it"));
                 }
             }
         }

@@ -148,9 +148,9 @@ fn follow_paper(session: Session) {
     let Some(window) = browser::window() else { return };
     let turn = move |is_paper: bool| {
         if is_paper {
-            ThemeChoice::Light.put()
+            ThemeChoice::Light.put();
         } else {
-            session.theme.get_untracked().put()
+            session.theme.get_untracked().put();
         }
         session.is_on_paper.set(is_paper);
         session.looks.update(|version| *version += 1);

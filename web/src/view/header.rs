@@ -152,7 +152,7 @@ fn recordings(session: Session, samples: Samples) -> AnyView {
                 "",
                 "open",
                 "Open file …",
-                "Open a recording of a real run (.jsonl.gz) or the text of a workload, or drop it anywhere on the page",
+                "Open a memory snapshot of PyTorch (torch.cuda.memory._dump_snapshot), a recording (.jsonl.gz), a workload or a lesson, or drop it anywhere on the page",
                 click(open),
             )}
             {file_input(session, picker, "file")}
@@ -177,7 +177,7 @@ pub(crate) fn file_input(session: Session, picker: NodeRef<html::Input>, id: &'s
             type="file"
             hidden
             data-testid=id
-            aria-label="Recording or workload to open"
+            aria-label="Snapshot, recording, workload or lesson to open"
             on:change=on(pick)
         />
     }

@@ -106,7 +106,7 @@ fn files(session: Session, samples: Samples) -> AnyView {
     view! {
         <section class="door">
             <h2>"Open a file"</h2>
-            <p>"A recording of PyTorch, or a workload. Drop it anywhere; nothing is uploaded. Or a sample: "<span class="samples">{entries}</span></p>
+            <p>"A memory snapshot or a recording of PyTorch, a workload, a lesson. Drop it anywhere; nothing is uploaded. Or a sample: "<span class="samples">{entries}</span></p>
             <p class="go">
                 {button("large", "door-open", "Choose a file …", "", open)}
                 {header::file_input(session, picker, "door-file")}

@@ -99,7 +99,7 @@ pub(crate) fn drop_zone(session: Session) -> AnyView {
     }
     let veil = move || {
         is_over.get().then(|| {
-            view! { <div class="drop-veil" aria-hidden="true"><p>"Drop a recording or a workload to open it in this page"</p></div> }.into_any()
+            view! { <div class="drop-veil" aria-hidden="true"><p>"Drop a snapshot, a recording, a workload or a lesson to open it in this page"</p></div> }.into_any()
         })
     };
     view! { {veil} }.into_any()

@@ -140,7 +140,9 @@ fn total_memory_of_the_command_line_replaces_that_of_the_file() {
     ), "{failed}");
     assert_eq!(tight[4]["stats"]["num_ooms"], 1);
 
-    for size in ["80 GB", "-1", "", "3 MiB; empty_cache"] {
+    let thousands = run_small(&["--total-memory", "80 GB"]);
+    assert_eq!(thousands[0]["meta"]["total_memory"], 80_000_000_000_u64);
+    for size in ["80 GX", "-1", "", "3 MiB; empty_cache"] {
         let refused = blockyard_with_input(["run", "-", &format!("--total-memory={size}")], SMALL);
         assert_eq!(refused.status, 2, "{size}");
         assert!(refused.err.contains("--total-memory"), "{}", refused.err);

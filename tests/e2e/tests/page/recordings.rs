@@ -57,6 +57,18 @@ fn recordings_of_every_kind_open_from_files() -> Result<()> {
 }
 
 #[test]
+fn memory_snapshots_of_pytorch_open_as_they_are() -> Result<()> {
+    drive(|page| {
+        let folder = fixture("x").with_file_name("snapshots");
+        page.upload(&id("file"), &folder.join("resnet50_amp.pickle.gz"))?;
+        page.wait_text(&id("document-title"), "resnet50_amp.pickle.gz")?;
+        page.wait_text(&id("headline"), "placements identical")?;
+        page.wait_text(&id("position"), "step ")?;
+        page.wait_for(&id("stage"))
+    })
+}
+
+#[test]
 fn a_difference_is_shown_and_jumped_to() -> Result<()> {
     drive(|page| {
         // A recording in which PyTorch would have answered otherwise: one address is moved.
