@@ -197,8 +197,10 @@ impl Screen {
         let scene = self.motion.with_value(|motion| {
             let motion = motion.as_ref()?;
             let progress = progress(motion.begun_millis, browser::now_millis());
-            let moment = motion.from.between(&motion.to, progress);
-            Some(moment.scene(&view, width_px))
+            if progress >= 1.0 {
+                return Some(motion.to.scene(&view, width_px));
+            }
+            Some(motion.from.between(&motion.to, progress).scene(&view, width_px))
         });
         if let Some(scene) = scene {
             surface::fit(&canvas, &scene);

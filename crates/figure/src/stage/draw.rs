@@ -1,6 +1,8 @@
 //! The bar with its brackets and its ruler.
 
-use blockyard_record::Bytes;
+use std::collections::BTreeMap;
+
+use blockyard_record::{Bytes, SegmentId};
 
 use super::ruler::Ruler;
 use super::{Stage, StageView};
@@ -99,7 +101,9 @@ impl Stage {
         let metrics = Metrics::new(width_px, self.has_failures, view.is_compact);
         let ruler = Ruler { shown: self.shown, width_px: metrics.width_px };
         let mut scene = Scene::new(metrics.width_px, metrics.height_px());
-        let mut painter = Painter { stage: self, view, metrics, ruler, scene: &mut scene };
+        let mut painter =
+            Painter { stage: self, view, metrics, ruler, scene: &mut scene, rects: BTreeMap::new() };
+        painter.place_segments();
         painter.draw_brackets();
         painter.draw_bar();
         painter.draw_ruler();
@@ -117,6 +121,8 @@ pub(super) struct Painter<'a> {
     pub(super) metrics: Metrics,
     pub(super) ruler: Ruler,
     pub(super) scene: &'a mut Scene,
+    /// Where each segment is, found once: a run may have thousands of blocks in hundreds of segments.
+    pub(super) rects: BTreeMap<SegmentId, Rect>,
 }
 
 impl Painter<'_> {
@@ -282,7 +288,7 @@ impl Painter<'_> {
             self.scene.marks.push(Mark::Area { points: tip.to_vec(), fill: Fill::solid(role) });
             self.scene.target(Rect::new(x - 6.0, y - 2.0, 12.0, 12.0), target);
             let Some(left) = left else { continue };
-            let row = if rows == 2 && index == 1 { 1 } else { 0 };
+            let row = usize::from(rows == 2 && index == 1);
             let y = top + count_px(row) * line + text_px;
             let width = text_width_px(&text, text_px, Weight::Normal);
             self.scene.text(Point::new(left, y), text, TextStyle::new(role, text_px));

@@ -55,6 +55,11 @@ impl Painter<'_> {
         self.draw_selected();
     }
 
+    pub(super) fn place_segments(&mut self) {
+        let rects = self.stage.segments.iter().map(|segment| (segment.id, self.segment_rect(segment)));
+        self.rects = rects.collect();
+    }
+
     /// A segment grows in and shrinks out.
     fn segment_rect(&self, segment: &StageSegment) -> Rect {
         let (left, right) = self.span_px(segment.start, segment.size);
@@ -69,8 +74,7 @@ impl Painter<'_> {
 
     /// The block inside its segment, with a gap to its neighbors.
     fn block_rect(&self, block: &StageBlock) -> Option<Rect> {
-        let segment = self.stage.segments.iter().find(|segment| segment.id == block.segment)?;
-        let outer = self.segment_rect(segment);
+        let outer = self.rects.get(&block.segment)?;
         let (left, right) = self.span_px(block.start, block.size);
         let gap = if right - left > 5.0 { 1.0 } else { 0.0 };
         let rect = Rect::new(left + gap, outer.y_px, (right - left - 2.0 * gap).max(0.0), outer.height_px);

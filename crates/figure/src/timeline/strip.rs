@@ -15,13 +15,20 @@ use crate::timeline::series::Series;
 use crate::timeline::view::{TimelineView, XScale};
 
 /// The height of the line with the chapters' names.
-const NAMES_PX: f32 = 20.0;
-const TEXT_PX: f32 = 12.0;
+fn names_px(width_px: f32) -> f32 {
+    text_px(width_px) + 8.0
+}
+
+/// Larger on a large screen.
+fn text_px(width_px: f32) -> f32 {
+    (width_px / 130.0).round().clamp(12.0, 22.0)
+}
+
 /// Ticks closer than this are drawn as one.
 const NEAR_PX: f32 = 3.0;
 
 fn plot(size: Size) -> Rect {
-    Rect::new(0.0, 2.0, size.width_px, (size.height_px - NAMES_PX - 2.0).max(4.0))
+    Rect::new(0.0, 2.0, size.width_px, (size.height_px - names_px(size.width_px) - 2.0).max(4.0))
 }
 
 /// The run over all of the width, without axes: what is in use and what is cached, ticks and names of chapters, and failures.
@@ -54,6 +61,7 @@ pub fn timeline_strip(series: &Series, recording: &Recording, size: Size) -> Sce
 fn draw_chapters(scene: &mut Scene, recording: &Recording, scale: &XScale, plot: &Rect) {
     let labels = recording.labels();
     let x_of = |step: u32| scale.x_px(f64::from(step) + 1.0);
+    let text_px = text_px(plot.width_px);
     let mut names = LabelRows::new(0.0, plot.width_px, 1);
     let mut index = 0;
     let mut drawn = 0;
@@ -70,14 +78,14 @@ fn draw_chapters(scene: &mut Scene, recording: &Recording, scale: &XScale, plot:
         scene.target(Rect::new(x_line - 4.0, plot.y_px, 8.0, plot.height_px), TargetId::Label(label.step));
         // A name that is cut off is left out, unless most of it is visible.
         let room = next - x - 10.0;
-        let name = fitted(&label.text, TEXT_PX, Weight::Normal, room)
+        let name = fitted(&label.text, text_px, Weight::Normal, room)
             .filter(|name| name.chars().count() * 2 > label.text.chars().count());
         let Some(name) = name else { continue };
-        let width = text_width_px(&name, TEXT_PX, Weight::Normal);
+        let width = text_width_px(&name, text_px, Weight::Normal);
         if let Some(place) = names.place(x + width / 2.0 + 2.0, width) {
-            let at = Point::new(place.left_px.round(), plot.bottom_px() + 16.0);
-            scene.text(at, name, TextStyle::new(Role::TextMuted, TEXT_PX));
-            let rect = Rect::new(place.left_px, plot.bottom_px() + 4.0, width, NAMES_PX - 4.0);
+            let at = Point::new(place.left_px.round(), plot.bottom_px() + text_px + 4.0);
+            scene.text(at, name, TextStyle::new(Role::TextMuted, text_px));
+            let rect = Rect::new(place.left_px, plot.bottom_px() + 4.0, width, names_px(plot.width_px) - 4.0);
             scene.target(rect, TargetId::Label(label.step));
         }
     }

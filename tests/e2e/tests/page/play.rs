@@ -205,7 +205,7 @@ fn a_workload_comes_from_a_file_and_goes_into_one() -> Result<()> {
         while !saved.exists() && Instant::now() < until {
             sleep(Duration::from_millis(50));
         }
-        ensure!(std::fs::read_to_string(saved)? == "kept = alloc 5 MiB\nfree kept\n");
+        ensure!(std::fs::read_to_string(saved)? == "capacity 2 GiB\n\nkept = alloc 5 MiB\nfree kept\n");
         page.click(&id("undo"))?;
         page.wait_until("document.querySelector('#workload-text').value === ''")?;
         Ok(())
