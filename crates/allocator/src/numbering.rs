@@ -1,4 +1,4 @@
-//! New numbers for everything that is there, so that a recording may begin after any number of allocations.
+//! New ids for all segments, blocks and allocations, so that a recording can begin after any number of allocations.
 
 use blockyard_device::DeviceMemory;
 use blockyard_record::{AllocationId, BlockId, EventSink, SegmentId};
@@ -7,10 +7,9 @@ use crate::CachingAllocator;
 use crate::block::BlockIndex;
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
-    /// Numbers segments, blocks and allocations anew, from 0 on by ascending address.
+    /// Numbers segments, blocks and allocations again, from 0 on by ascending address.
     ///
-    /// A sink that has listened so far knows the old numbers, and so does each [`Allocation`](crate::Allocation) in a caller's
-    /// hands.
+    /// A sink that was open before has the old ids, and so has each live [`Allocation`](crate::Allocation).
     pub(crate) fn renumber(&mut self) {
         let heads = self.blocks.iter().filter(|(_, block)| block.previous.is_none());
         let mut heads: Vec<BlockIndex> = heads.map(|(index, _)| index).collect();
@@ -52,7 +51,7 @@ mod tests {
 
     const STREAM: StreamId = StreamId::DEFAULT;
 
-    /// An allocator whose numbers are nearly used up.
+    /// An allocator that has nearly used all ids.
     fn old_allocator<S: EventSink>(sink: S, config: &str) -> CachingAllocator<VirtualDevice, S> {
         let device = VirtualDevice::new(Bytes::gib(1));
         let mut allocator = CachingAllocator::new(device, config.parse().unwrap(), sink);

@@ -101,8 +101,8 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
         })
     }
 
-    /// As [`SharedAllocator::with`], where a sink is opened: first segments, blocks and allocations get new numbers, from 0 on, so
-    /// that a recording may begin after any number of allocations. A sink that is open already keeps the numbers that it knows.
+    /// As [`SharedAllocator::with`], for opening a sink. Segments, blocks and allocations get new ids from 0 on first, so
+    /// that a recording can begin after any number of allocations. If a sink is open already, all ids stay as they are.
     ///
     /// Memory that was allocated through [`SharedAllocator::with`] cannot be freed afterwards.
     pub fn with_fresh_ids<R>(&self, act: impl FnOnce(&mut CachingAllocator<D, S>) -> R) -> R {

@@ -31,15 +31,15 @@ macro_rules! id {
 }
 
 id!(
-    /// A segment. Segments of one allocator are numbered from 0 in order of creation. Unlike addresses, ids are never reused within
-    /// one recording.
+    /// A segment. Segments of one allocator are numbered from 0 in order of creation. Unlike addresses, ids are never
+    /// reused within one recording.
     SegmentId,
     u32
 );
 id!(
     /// A block. Blocks of one allocator are numbered from 0 in order of creation; ids are never reused within one recording.
     ///
-    /// After 2^32 blocks an allocator's numbers begin again, and a state that follows its events reports
+    /// After 2^32 blocks the ids of an allocator begin at 0 again, and a state that follows its events reports
     /// [`StateError::IdUsedAgain`](crate::StateError::IdUsedAgain).
     ///
     /// Ids follow PyTorch's `Block` objects: a split makes a new object for the front and keeps the old object for the

@@ -22,7 +22,7 @@ pub struct SegmentSnapshot {
     pub stream: StreamId,
     /// The memory pool that owns it.
     pub pool_id: PoolId,
-    /// Which half of that pool.
+    /// The small or the large pool.
     pub pool: PoolKind,
     /// Whether the segment is expandable: memory is mapped into reserved addresses page by page. The size then counts unmapped
     /// blocks too.
@@ -89,7 +89,7 @@ pub struct SegmentInfo {
     pub stream: StreamId,
     /// The memory pool that owns it.
     pub pool_id: PoolId,
-    /// Which half of that pool.
+    /// The small or the large pool.
     pub pool: PoolKind,
     /// Whether the segment is expandable: memory is mapped into reserved addresses page by page.
     pub is_expandable: bool,

@@ -28,7 +28,7 @@ pub struct MemoryState {
     slots: Vec<BlockEntry>,
     vacant: Vec<u32>,
     block_slots: FxHashMap<BlockId, u32>,
-    /// New blocks have identities from here on.
+    /// New blocks have ids from this one on.
     next_block: u64,
     stats: Stats,
     requested: Bytes,
@@ -74,7 +74,7 @@ pub enum StateError {
     /// The event does not fit the block's state, size or neighbors.
     #[error("the event does not fit block {0} as it is at this point")]
     Unfitting(BlockId),
-    /// A new block has the identity of an earlier one: after 2^32 blocks an allocator's numbers begin again.
+    /// A new block has the id of an earlier one: after 2^32 blocks the ids of an allocator begin at 0 again.
     #[error("the event gives a new block the number {0}, which another block had before")]
     IdUsedAgain(BlockId),
     /// A new segment overlaps another one.

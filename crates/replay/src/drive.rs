@@ -1,4 +1,4 @@
-//! Requests through an allocator that is not PyTorch's.
+//! Runs of requests through another allocator than PyTorch's.
 
 use std::ops::ControlFlow;
 
@@ -9,12 +9,12 @@ use blockyard_workload::Request;
 use crate::progress::INTERVAL;
 use crate::{PreparedWorkload, RunError};
 
-/// What a run through another allocator came to.
+/// The result of a run through another allocator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Driven {
-    /// Requests done; fewer than all where one failed.
+    /// How many requests were run; fewer than all if one failed.
     pub requests: usize,
-    /// The request that failed, as an index.
+    /// The index of the request that failed.
     pub failed: Option<usize>,
 }
 
@@ -24,15 +24,16 @@ struct Pending {
     streams: Vec<StreamId>,
 }
 
-/// Runs a workload's requests through an allocator, up to the first that fails; `on_request` is called after each
-/// what the allocator uses then.
+/// Runs the requests of a workload through an allocator, up to the first request that fails. `on_request` is called after
+/// each request with the usage of the allocator.
 ///
-/// A block that other streams used is freed when their work is done, as PyTorch's allocator does. A request that fails is tried
-/// again once all streams were waited for and the cache is empty. Memory pools and settings are PyTorch's own: passed over.
+/// A block that other streams used is freed when their work is done, as in PyTorch's allocator. A request that fails is
+/// retried after a wait for all streams and a release of the cache. Requests about memory pools and settings are skipped,
+/// because only PyTorch has them.
 ///
 /// # Errors
 ///
-/// [`RunError::Cancelled`] when `on_progress` breaks off.
+/// [`RunError::Cancelled`] when `on_progress` cancels the run.
 pub fn drive(
     workload: &PreparedWorkload,
     allocator: &mut dyn Allocator,
@@ -62,7 +63,7 @@ struct Driver<'a> {
 }
 
 impl Driver<'_> {
-    /// Does a request; says whether it was served.
+    /// Runs a request. Returns whether the request was served.
     fn perform(&mut self, request: &Request) -> bool {
         match *request {
             Request::Allocate { size, .. } if size.is_zero() => {}
@@ -107,7 +108,7 @@ impl Driver<'_> {
         self.allocator.allocate(size, stream).ok()
     }
 
-    /// The work of a stream is done; of all for `None`.
+    /// Completes the work of a stream, or of all streams for `None`.
     fn complete(&mut self, stream: Option<StreamId>) {
         let mut waiting = Vec::new();
         for mut pending in self.pending.drain(..) {

@@ -122,7 +122,7 @@ pub enum Misfit {
     /// An allocation of another size, or with a pending free, follows.
     #[error("the block there was allocated for something else")]
     OtherRequest,
-    /// A block was handed out that nobody has afterwards.
+    /// A block was allocated that does not exist afterwards.
     #[error("no block in use is there")]
     NoBlock,
     /// A free completes while the block is in use afterwards.
