@@ -10,6 +10,13 @@
     reason = "sizes of recorded shapes are small"
 )]
 
+#![allow(
+    clippy::many_single_char_names,
+    clippy::similar_names,
+    clippy::too_many_lines,
+    reason = "the recording program's names, and one line for each of its cases"
+)]
+
 mod calls;
 mod learn;
 
