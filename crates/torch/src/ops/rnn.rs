@@ -7,7 +7,7 @@ use crate::registry::{Entry, op};
 use crate::schema::Args;
 use crate::{Dtype, Result, Tensor, Value, session, tables};
 
-use super::copy::{contiguous, empty_strided};
+use super::copy::contiguous;
 use super::creation::{empty, empty_like_as, zeros};
 use super::sort::temporary;
 use super::views::{first, narrow, transpose, view};
@@ -312,24 +312,36 @@ fn fused_cell(
     inputs.extend(b_ih);
     inputs.extend(b_hh);
     let results: Vec<&Tensor> = outputs.iter().collect();
-    let saved = [Save::Input((mode == Mode::Lstm).then_some(last)), Save::Input(Some(&workspace))];
+    // Members in the order of their names: the gates are kept for the second derivative.
+    let saved = [
+        Save::Input(Some(last)),
+        Save::Input(Some(b)),
+        Save::Input(Some(a)),
+        if mode == Mode::Lstm { Save::Output(1) } else { Save::Input(None) },
+        Save::Input(Some(&workspace)),
+    ];
     let biases = usize::from(b_ih.is_some()) + usize::from(b_hh.is_some());
-    record("ThnnFusedCellBackward0", &inputs, &results, &saved, move |ctx, grads| {
-        let workspace = ctx.saved(1)?;
-        let width = if mode == Mode::Gru { 3 } else { 4 };
-        let gates = empty(&[rows, hidden * width], workspace.dtype(), workspace.device())?;
-        let other = if mode == Mode::Gru {
-            empty(&[rows, hidden * width], workspace.dtype(), workspace.device())?
-        } else {
-            gates.clone()
-        };
-        let state = empty_strided(&[rows, hidden], &[hidden, 1], workspace.dtype(), workspace.device())?;
-        let mut results: Grads = vec![Some(gates.clone()), Some(other.clone()), Some(state)];
-        for index in 0..biases {
-            let of = if index == 0 { &gates } else { &other };
-            results.push(Some(super::reduce::sum(of, Some(&[0]), false, None)?));
+    record("ThnnFusedCellBackward0", &inputs, &results, &saved, move |ctx, _| {
+        let workspace = ctx.saved(4)?;
+        let of_width = |width: i64| empty(&[rows, width], workspace.dtype(), workspace.device());
+        if mode == Mode::Lstm {
+            let gates = of_width(hidden * 4)?;
+            let state = of_width(hidden)?;
+            let mut results: Grads = vec![Some(gates.clone()), Some(gates.clone()), Some(state)];
+            if biases > 0 {
+                // Both biases get the same tensor.
+                let sum = super::reduce::sum(&gates, Some(&[0]), false, None)?;
+                results.extend((0..biases).map(|_| Some(sum.clone())));
+            }
+            return Ok(results);
         }
-        let _ = grads;
+        session().mark_estimated("gru_cell", "its gradient was not recorded");
+        let (input_gates, hidden_gates) = (of_width(hidden * 3)?, of_width(hidden * 3)?);
+        let state = of_width(hidden)?;
+        let mut results: Grads = vec![Some(input_gates.clone()), Some(hidden_gates.clone()), Some(state)];
+        for gates in [&input_gates, &hidden_gates].into_iter().take(biases) {
+            results.push(Some(super::reduce::sum(gates, Some(&[0]), false, None)?));
+        }
         Ok(results)
     })?;
     drop(workspace);
