@@ -9,7 +9,6 @@
     clippy::cast_possible_truncation,
     reason = "sizes of recorded shapes are small"
 )]
-
 #![allow(
     clippy::many_single_char_names,
     clippy::similar_names,
