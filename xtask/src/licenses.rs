@@ -24,6 +24,16 @@ struct Policy {
 #[derive(Deserialize)]
 struct Licenses {
     allow: Vec<String>,
+    /// For packages that name no license.
+    #[serde(default)]
+    clarify: Vec<Clarification>,
+}
+
+#[derive(Deserialize)]
+struct Clarification {
+    #[serde(rename = "crate")]
+    name: String,
+    expression: String,
 }
 
 #[derive(Deserialize)]
@@ -52,7 +62,8 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let metadata = metadata::read(workspace)?;
     let mut found = Vec::new();
     for package in &metadata.packages {
-        found.extend(license_problem(package.license.as_deref(), &allowed).map(|what| told(package, &what)));
+        let license = policy.license_of(&package.name, package.license.as_deref());
+        found.extend(license_problem(license, &allowed).map(|what| told(package, &what)));
         found.extend(policy.problem(package).map(|what| told(package, &what)));
     }
     if !found.is_empty() {
@@ -70,6 +81,12 @@ impl Policy {
     fn licensees(&self) -> Result<Vec<Licensee>> {
         let parse = |name: &String| Licensee::parse(name).with_context(|| format!("deny.toml: `{name}`"));
         self.licenses.allow.iter().map(parse).collect()
+    }
+
+    /// What the package says, or the policy about a package that says nothing.
+    fn license_of<'a>(&'a self, name: &str, license: Option<&'a str>) -> Option<&'a str> {
+        let clarified = || self.licenses.clarify.iter().find(|clarification| clarification.name == name);
+        license.or_else(|| clarified().map(|clarification| clarification.expression.as_str()))
     }
 
     fn problem(&self, package: &Package) -> Option<String> {
@@ -127,5 +144,8 @@ mod tests {
         assert_eq!(policy.problem(&package).unwrap(), "comes from git+https://example.org/anyhow");
         policy.bans.deny.push(Ban { name: "anyhow".to_owned(), reason: "a test".to_owned() });
         assert_eq!(policy.problem(&package).unwrap(), "banned: a test");
+        assert_eq!(policy.license_of("syn-ext", None), Some("BSD-2-Clause"));
+        assert_eq!(policy.license_of("syn-ext", Some("MIT")), Some("MIT"));
+        assert_eq!(policy.license_of("anyhow", None), None);
     }
 }

@@ -129,8 +129,9 @@ fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
             (Long("port"), Some(Command::Play { port })) => {
                 *port = arguments.value()?.parse().context("--port takes a number from 0 to 65535")?;
             }
-            (Long("out"), Some(Command::Build { out, .. })) => *out = Some(arguments.value()?.into()),
-            (Long("out"), Some(Command::Wheel { out, .. })) => *out = Some(arguments.value()?.into()),
+            (Long("out"), Some(Command::Build { out, .. } | Command::Wheel { out, .. })) => {
+                *out = Some(arguments.value()?.into());
+            }
             (Long("sdist"), Some(Command::Wheel { sdist, .. })) => *sdist = true,
             (Long("test"), Some(Command::Wheel { test, .. })) => *test = true,
             (Long("profile"), Some(Command::Build { profile, .. })) => {

@@ -93,7 +93,7 @@ pub(crate) fn snapshot() -> Result<String, PluginError> {
     let (segments, config) = (Value::Array(segments), settings_of(&config));
     // After the traces, so that every stack that they name is there.
     let known = python_stack::known();
-    let stacks = json!(known.stacks);
+    let stacks = json!(known.chains);
     let frames = known.frames.iter().map(|frame| json!([frame.name, frame.filename, frame.line]));
     let frames = Value::Array(frames.collect());
     Ok(format!(

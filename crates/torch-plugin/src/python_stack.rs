@@ -71,7 +71,8 @@ pub(crate) struct Frame {
 #[derive(Clone, Debug)]
 pub(crate) struct Stacks {
     pub(crate) frames: Vec<Frame>,
-    pub(crate) stacks: Vec<Vec<u32>>,
+    /// Each as the numbers of its frames.
+    pub(crate) chains: Vec<Vec<u32>>,
     // Addresses of code objects, which are never given back, so that no other gets the same.
     frame_numbers: HashMap<(usize, c_int), u32>,
     stack_numbers: HashMap<Vec<u32>, u32>,
@@ -81,7 +82,7 @@ impl Default for Stacks {
     fn default() -> Self {
         Self {
             frames: Vec::new(),
-            stacks: vec![Vec::new()],
+            chains: vec![Vec::new()],
             frame_numbers: HashMap::new(),
             stack_numbers: HashMap::from([(Vec::new(), 0)]),
         }
@@ -198,8 +199,8 @@ impl Stacks {
         if let Some(number) = self.stack_numbers.get(&frames) {
             return *number;
         }
-        let number = u32::try_from(self.stacks.len()).unwrap_or(0);
-        self.stacks.push(frames.clone());
+        let number = u32::try_from(self.chains.len()).unwrap_or(0);
+        self.chains.push(frames.clone());
         self.stack_numbers.insert(frames, number);
         number
     }

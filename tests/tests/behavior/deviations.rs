@@ -124,9 +124,9 @@ fn pools_that_lend_are_asked_in_the_order_of_their_making() {
         let allocation = allocate_in(&mut allocator, pool, Bytes::mib(40));
         allocator.free(allocation).unwrap();
     }
-    let served = allocate(&mut allocator, Bytes::mib(30));
+    let answered = allocate(&mut allocator, Bytes::mib(30));
     let of_first = allocator.pool_snapshot(pools[0]).segments;
-    assert_eq!(of_first[0].addr, served.addr());
+    assert_eq!(of_first[0].addr, answered.addr());
     assert_eq!(of_first.len(), 1);
 }
 
