@@ -100,7 +100,7 @@ fn planned(
     while let Some(order) = orders.next(best.as_ref().map(|(_, offsets)| offsets.as_slice())) {
         let (height, offsets) =
             place(lifetimes, &order, &mut || tell(done, total)).ok_or(LabError::Cancelled)?;
-        orders.placed(order, &offsets, height);
+        orders.placed(order, height);
         if best.as_ref().is_none_or(|(least, _)| height < *least) {
             best = Some((height, offsets));
         }

@@ -175,7 +175,7 @@ impl<'a> Orders<'a> {
     }
 
     /// An order was tried.
-    pub(super) fn placed(&mut self, order: Vec<u32>, _offsets: &[u64], height: u64) {
+    pub(super) fn placed(&mut self, order: Vec<u32>, height: u64) {
         if self.best.as_ref().is_none_or(|(least, _)| height < *least) {
             self.best = Some((height, order));
         }
