@@ -46,6 +46,8 @@ class version:
     __version__ = __version__
 
 
+empty, full, zeros, ones = map(_operator, ("empty", "full", "zeros", "ones"))
+
 # --- modes
 
 from torch._modes import (no_grad, enable_grad, inference_mode, set_grad_enabled, is_grad_enabled, is_inference_mode_enabled, autocast)
@@ -380,6 +382,24 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     return _operator("linalg_vector_norm")(input, p, [dim] if isinstance(dim, _builtins.int) else dim, keepdim)
 
 
+_placeholders = None
+
+
+def randint(*args, **kwargs):
+    global _placeholders
+    made = _operator("randint")(*args, **kwargs)
+    if made.is_cpu and made.numel() <= 4096:
+        # Numbers of the range, so that they can stand in slices; whoever reads one is told that it is not PyTorch's.
+        if _placeholders is None:
+            from random import Random
+            _placeholders = Random(0)
+        two = _builtins.len(args) > 1 and isinstance(args[1], _builtins.int)
+        low = kwargs.get("low", args[0] if two else 0)
+        high = kwargs.get("high", args[1] if two else args[0] if args else 1)
+        made._set_values([_placeholders.randrange(low, high) for _ in range(made.numel())])
+    return made
+
+
 def split(tensor, split_size_or_sections, dim=0):
     return tensor.split(split_size_or_sections, dim)
 
@@ -399,6 +419,9 @@ def meshgrid(*tensors, indexing=None):
 def where(condition, input=None, other=None):
     if input is None:
         return nonzero(condition, as_tuple=True)
+    if not isinstance(input, Tensor) and not isinstance(other, Tensor):
+        # Two numbers become tensors on the condition's device first.
+        input, other = (scalar_tensor(value, dtype=_type_of(type(value)), device=condition.device) for value in (input, other))
     return _operator("where")(condition, input, other)
 
 
@@ -440,10 +463,6 @@ def equal(a, b):
     return a.shape == b.shape and _builtins.bool((a == b).all())
 
 
-def complex(real, imag):
-    return _operator("complex")(real, imag)
-
-
 def compile(model=None, **kwargs):
     from _host import note
     note("torch.compile runs the function as it is: what a compiler would fuse or keep is not modeled")
@@ -480,8 +499,7 @@ def __getattr__(name):
     return operator
 
 
-_LAZY = {"fft", "linalg", "special", "profiler", "distributions", "jit", "onnx", "hub", "fx", "func", "sparse", "multiprocessing",
-         "distributed", "accelerator", "compiler", "random", "export", "testing", "types", "overrides", "library"}
+_LAZY = {"linalg", "profiler", "jit", "distributed", "accelerator", "compiler", "random"}
 
 from torch import autograd
 from torch import nn

@@ -48,6 +48,8 @@ def _nested(texts, shape, indent):
 def text(tensor):
     import torch
     from torch._tensor import UnknownNumber
+    from torch._tensor import _note_placeholders
+    _note_placeholders(tensor)
     is_parameter = isinstance(tensor, torch.nn.Parameter)
     suffix = []
     values = tensor._values() if not tensor.is_cuda else None

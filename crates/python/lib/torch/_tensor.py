@@ -230,9 +230,11 @@ class Tensor(TensorBase):
     def item(self):
         if self.numel() != 1:
             raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
+        _note_placeholders(self)
         return _operator_item(self)
 
     def tolist(self):
+        _note_placeholders(self)
         values = self._values()
         if values is None:
             values = [UnknownNumber(self.dtype) for _ in range(self.numel())]
@@ -386,6 +388,12 @@ class Tensor(TensorBase):
             if torch._names.is_tensor_method(name):
                 raise NotImplementedError(f"Tensor.{name} is not modeled here{torch._names.advice(name)}")
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+
+def _note_placeholders(tensor):
+    import torch
+    if torch._placeholders is not None and tensor.is_cpu:
+        _note("random integers of the host are placeholders here: what is read from them is not PyTorch's number")
 
 
 class GradFn:

@@ -113,13 +113,14 @@ def _multi_tensor_sgd(params, grads, momentum_buffer_list, group):
                 torch._foreach_add_(bufs, device_grads, alpha=1 - group["dampening"])
             else:
                 bufs = []
-                for i in range(len(device_buffers)):
+                for i, device_grad in enumerate(device_grads):
                     if device_buffers[i] is None:
-                        buf = device_buffers[i] = momentum_buffer_list[indices[i]] = _state_of(device_grads[i].detach().clone())
+                        buf = device_buffers[i] = momentum_buffer_list[indices[i]] = _state_of(device_grad.detach().clone())
                     else:
                         buf = device_buffers[i]
-                        buf.mul_(momentum).add_(device_grads[i], alpha=1 - group["dampening"])
+                        buf.mul_(momentum).add_(device_grad, alpha=1 - group["dampening"])
                     bufs.append(buf)
+                del device_grad
             if group["nesterov"]:
                 torch._foreach_add_(device_grads, bufs, alpha=momentum)
             else:

@@ -459,7 +459,8 @@ mod _torch {
 
         #[pymethod]
         fn detach(&self, vm: &VirtualMachine) -> PyResult {
-            convert::new_tensor(vm, self.get().detach(), objects::get("Tensor"))
+            // Not a view that keeps its base: the history dies with the tensor that has it.
+            convert::new_tensor(vm, self.get().shallow_copy(), objects::get("Tensor"))
         }
 
         #[pymethod]
