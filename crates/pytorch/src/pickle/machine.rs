@@ -472,6 +472,10 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
     fn push_path(&self, path: &mut String, mark: usize, child: usize) {
         let container = mark.checked_sub(1).and_then(|place| self.stack.get(place));
         let Some(Value::Object(container)) = container else { return };
+        // Marks on each other have nothing between them.
+        if child < mark {
+            return;
+        }
         let mut place = mark;
         if matches!(self.heap.object(*container), Object::Dict(_)) {
             while place < child {
