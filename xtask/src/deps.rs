@@ -2,7 +2,7 @@
 //!
 //! A row names packages by their folders, and in its last column those of ours that their normal and build dependencies may
 //! name: folders of `crates/` by their last part, others whole, `nothing`, or `` any of `crates` `` with what is left out behind
-//! `but`.
+//! `but`, and what else behind `; also`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -103,9 +103,11 @@ fn used(cell: &str, known: &BTreeSet<String>) -> Result<BTreeSet<String>> {
             .collect()
     };
     if let Some(rest) = cell.strip_prefix("any of `crates`") {
-        let left_out = named(rest)?;
+        let (left_out, more) = rest.split_once("; also").unwrap_or((rest, ""));
+        let left_out = named(left_out)?;
         let crates = known.iter().filter(|folder| folder.starts_with("crates/"));
-        return Ok(crates.filter(|folder| !left_out.contains(*folder)).cloned().collect());
+        let crates = crates.filter(|folder| !left_out.contains(*folder)).cloned();
+        return Ok(crates.chain(named(more)?).collect());
     }
     let folders = named(cell)?;
     ensure!(!folders.is_empty(), "`{cell}` names no package");
