@@ -1,12 +1,27 @@
 """Mathematics over numbers of the interpreter."""
 
-from _math import atan2, copysign, fmod, frexp, ldexp, ln as _ln, log10, log2, nextafter, pow, hypot2 as _hypot2, unary as _unary
-from functools import partial as _partial
+import _math
+
+
+def _known(function):
+    """The function, which gives an unknown number where an argument is one: `torch` marks those with `is_unknown`."""
+    def call(*arguments):
+        for argument in arguments:
+            if getattr(argument, "is_unknown", False):
+                return +argument
+        return function(*arguments)
+    return call
+
+
+atan2, copysign, fmod, ldexp = map(_known, (_math.atan2, _math.copysign, _math.fmod, _math.ldexp))
+log10, log2, nextafter, pow = map(_known, (_math.log10, _math.log2, _math.nextafter, _math.pow))
+_ln, _hypot2 = _known(_math.ln), _known(_math.hypot2)
+frexp = _math.frexp
 
 pi, e, tau, inf, nan = 3.141592653589793, 2.718281828459045, 6.283185307179586, float("inf"), float("nan")
 for _name in ("sqrt", "cbrt", "exp", "exp2", "expm1", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh",
               "asinh", "acosh", "atanh", "erf", "erfc", "gamma", "lgamma", "log1p", "fabs"):
-    globals()[_name] = _partial(_unary, _name)
+    globals()[_name] = _known(lambda x, name=_name: _math.unary(name, x))
 
 
 def log(x, base=None):

@@ -168,3 +168,17 @@ fn a_name_that_is_not_there_is_refused_with_what_to_use_instead() {
     let finished = run_on_thread(run, Settings::default(), |_: &str| {}).expect("the interpreter answers");
     assert!(finished.traceback.is_some_and(|text| text.contains("line 2") && text.contains("not modeled")));
 }
+
+#[test]
+fn a_number_that_nobody_knows_stays_one_in_functions_of_math() {
+    let source = "import math, torch\nx = torch.ones(2, device='cuda').sum().item()\n\
+                  print(x, math.sqrt(x), math.exp(2 * x), math.log(x, 2), math.pow(2, x), math.sqrt(4))\n";
+    let printed = Arc::new(Mutex::new(String::new()));
+    let sink = Arc::clone(&printed);
+    let program = Program { file: "x.py".to_owned(), source: source.to_owned(), arguments: Vec::new() };
+    run_on_thread(program, Settings::default(), move |text: &str| {
+        sink.lock().expect("no printing failed").push_str(text);
+    })
+    .expect("the interpreter answers");
+    assert_eq!(printed.lock().expect("no printing failed").as_str(), "? ? ? ? ? 2.0\n");
+}

@@ -35,6 +35,8 @@ class Size(tuple):
 class UnknownNumber(float):
     """A number that lies on the GPU. Nobody here knows its value; it prints as `?`, and whatever is computed from it does."""
 
+    is_unknown = True
+
     def __new__(cls, dtype=None):
         self = float.__new__(cls, "nan")
         self.dtype = dtype
