@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Trains under PyTorch's own allocator and under Blockyard's, compares, and measures, with what xtask/gpu/pack-torch.sh built.
-# Usage: xtask/gpu/run-torch.sh FOLDER [STAGE...]    (all stages, or of training, compare, verify, extras and bench those that are
+# Usage: xtask/gpu/run-torch.sh FOLDER [STAGE...]    (all stages, or of training, compare, verify, extras, out_of_memory and bench those that are
 # named; a summary ends the output, and the results are FOLDER/torch.tar.gz)
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -73,6 +73,23 @@ extras() {
 parts extras extras
 tell extras cat
 is_wanted extras && tail -qn 4 "$out"/extras-*.txt
+# Out of memory is caught, the batch shrinks, and training goes on with the same losses.
+out_of_memory() {
+    local part allocator job jobs worst=0
+    for part in training contents threads; do
+        jobs=()
+        for allocator in native plugin; do
+            timeout --kill-after=5 150 python3 "$gpu/out_of_memory.py" $allocator $part \
+                >"$out/out-of-memory-$part-$allocator.txt" 2>"$out/out-of-memory-$part-$allocator.err" &
+            jobs+=($!)
+        done
+        for job in "${jobs[@]}"; do wait "$job" || worst=1; done
+        if ! diff "$out/out-of-memory-$part-native.txt" "$out/out-of-memory-$part-plugin.txt"; then worst=1; fi
+    done
+    return $worst
+}
+parts out_of_memory out_of_memory
+is_wanted out_of_memory && tail -qn 2 "$out"/out-of-memory-*.txt
 stage bench 240 python3 "$gpu/bench.py" "$out/bench" "$kit/libshim.so" \
     tests/fixtures/programs/{gpt2_varlen,resnet50_amp,gnn_random}.jsonl.gz
 is_wanted bench && cat "$out/bench/bench.md"
