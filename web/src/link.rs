@@ -253,6 +253,8 @@ fn unescaped(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use super::*;
 
     fn both_ways(link: &Link) -> String {
@@ -299,7 +301,7 @@ mod tests {
         let mut text = String::new();
         for step in 0..200_u32 {
             let size = [1, 2, 4, 12, 20, 512, 1024, 3072][(step * 5 % 8) as usize];
-            text += &format!("# what step {step} shows\nt{step} = alloc {size} KiB\n");
+            let _ = writeln!(text, "# what step {step} shows\nt{step} = alloc {size} KiB");
         }
         let link = Link { target: Target::Text { title: "Two hundred".to_owned(), text }, ..Link::default() };
         let hash = both_ways(&link);

@@ -21,6 +21,8 @@ pub(crate) struct GzipReader<R: BufRead> {
     state: State<R>,
     crc: u32,
     length: u64,
+    /// Why reading failed: who reads on behind an error gets the same again.
+    failure: Option<String>,
 }
 
 enum State<R: BufRead> {
@@ -33,7 +35,7 @@ enum State<R: BufRead> {
 
 impl<R: BufRead> GzipReader<R> {
     pub(crate) fn new(reader: R) -> Self {
-        Self { state: State::Between(reader), crc: !0, length: 0 }
+        Self { state: State::Between(reader), crc: !0, length: 0, failure: None }
     }
 }
 
@@ -42,6 +44,16 @@ impl<R: BufRead> Read for GzipReader<R> {
         if buffer.is_empty() {
             return Ok(0);
         }
+        let read = self.read_some(buffer);
+        if let (Err(error), State::Failed) = (&read, &self.state) {
+            self.failure = Some(error.to_string());
+        }
+        read
+    }
+}
+
+impl<R: BufRead> GzipReader<R> {
+    fn read_some(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             match std::mem::replace(&mut self.state, State::Failed) {
                 State::Between(mut reader) => {
@@ -71,13 +83,11 @@ impl<R: BufRead> Read for GzipReader<R> {
                     }
                     Err(error) => return Err(damaged(&error.to_string())),
                 },
-                State::Failed => return Err(damaged("reading went on behind an error")),
+                State::Failed => return Err(damaged(self.failure.as_deref().unwrap_or("it is damaged"))),
             }
         }
     }
-}
 
-impl<R: BufRead> GzipReader<R> {
     fn check_trailer(&self, reader: &mut R) -> io::Result<()> {
         let (crc, length): ([u8; 4], [u8; 4]) = (array(reader)?, array(reader)?);
         // The length is kept modulo 2^32.

@@ -4,7 +4,7 @@
 //! JSON and the HTML that `_memory_viz.py` writes, `_snapshot()` as a dictionary or a bare list of segments. [`SnapshotFile::record`] makes
 //! a [`Recording`](blockyard_record::Recording) of one device without any allocator: each block is where the trace says it was.
 //!
-//! No code of a file ever runs, see [`pickle`](crate::pickle).
+//! No code of a file ever runs: the pickle machine has no opcode that imports or calls anything.
 
 mod container;
 mod error;

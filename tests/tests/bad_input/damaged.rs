@@ -246,6 +246,8 @@ fn damage_reaches_the_allocator_and_every_kind_of_error() {
                     "not text",
                     "settings",
                 ];
+                // Damage at the beginning can make a file look like a snapshot's JSON.
+                let text = text.replace("not a memory snapshot", "another kind");
                 kinds.into_iter().find(|kind| text.contains(kind)).unwrap_or("other error")
             }
         };

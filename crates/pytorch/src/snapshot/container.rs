@@ -1,7 +1,7 @@
 //! What is around a snapshot: gzip, zstd, zip, HTML; and which kind of file it is.
 
 use std::cell::Cell;
-use std::io::{self, BufReader, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::rc::Rc;
 
 use super::{SnapshotError, html, zip};
@@ -107,7 +107,7 @@ pub(super) fn open<'r>(reader: Box<dyn Read + 'r>) -> Result<Content<'r>, Snapsh
         reader = match kind {
             Kind::Pickle => return Ok(Content::Pickle(whole)),
             Kind::Json => return Ok(Content::Json(whole)),
-            Kind::Gzip => Box::new(GzipReader::new(BufReader::with_capacity(1 << 16, whole))),
+            Kind::Gzip => Box::new(Gzip(GzipReader::new(BufReader::with_capacity(1 << 16, whole)))),
             Kind::Zstd => {
                 let decoder = ruzstd::decoding::StreamingDecoder::new(whole);
                 Box::new(decoder.map_err(|error| {
@@ -125,6 +125,18 @@ pub(super) fn open<'r>(reader: Box<dyn Read + 'r>) -> Result<Content<'r>, Snapsh
         };
     }
     Err(SnapshotError::OtherKind("an archive in an archive in an archive in an archive".to_owned()))
+}
+
+/// Says of its errors that they are about gzip, as files of recordings do.
+struct Gzip<R: BufRead>(GzipReader<R>);
+
+impl<R: BufRead> Read for Gzip<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let described = |error: io::Error| {
+            io::Error::new(error.kind(), format!("the gzip data is cut off or damaged: {error}"))
+        };
+        self.0.read(buffer).map_err(described)
+    }
 }
 
 /// Reads what follows the snapshot, so that a container's checksum counts; much of it is nothing of ours.

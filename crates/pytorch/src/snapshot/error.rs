@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 /// Why a file is not a snapshot that can be shown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -47,7 +49,7 @@ pub enum SnapshotError {
         name: String,
     },
     /// Something of the snapshot is missing or is not what it must be.
-    #[error("{}{}: {message}", byte_of(*byte), if path.is_empty() { "the snapshot" } else { path })]
+    #[error("{}{}: {message}", byte_of(*byte), if path.is_empty() { "the snapshot".into() } else { short(path) })]
     Field {
         /// The byte of the unpacked content, where it is known.
         byte: Option<u64>,
@@ -68,7 +70,18 @@ pub enum SnapshotError {
 }
 
 fn at(path: &str) -> String {
-    if path.is_empty() { String::new() } else { format!(", in {path}") }
+    if path.is_empty() { String::new() } else { format!(", in {}", short(path)) }
+}
+
+/// The path, without its middle where it is too long to read.
+fn short(path: &str) -> Cow<'_, str> {
+    const END: usize = 40;
+    let count = path.chars().count();
+    if count <= 2 * END {
+        return path.into();
+    }
+    let (first, last) = (path.chars().take(END), path.chars().skip(count - END));
+    first.chain(" ... ".chars()).chain(last).collect::<String>().into()
 }
 
 fn byte_of(byte: Option<u64>) -> String {
