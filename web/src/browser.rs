@@ -194,6 +194,14 @@ pub(crate) async fn fetch_bytes(address: &str) -> Option<ArrayBuffer> {
     JsFuture::from(response.array_buffer().ok()?).await.ok()?.dyn_into().ok()
 }
 
+/// The whole address of a file of the page, for a worker, whose own address may be a blob's.
+///
+/// The page's address may have a path, a query and a hash: `base_uri` has them all.
+pub(crate) fn page_address(file: &str) -> String {
+    let base = document().and_then(|document| document.base_uri().ok()?).unwrap_or_default();
+    Url::new_with_base(file, &base).map_or_else(|_| file.to_owned(), |url| url.href())
+}
+
 /// The script at an address of the page as a blob's address, which needs no network.
 pub(crate) async fn blob_url(address: &str) -> Option<String> {
     let text = JsFuture::from(fetch(address).await?.text().ok()?).await.ok()?;

@@ -62,10 +62,9 @@ impl Program {
     /// A job as a message to the worker, with where to get the device.
     pub(crate) fn message(&self, job: &Uint8Array) -> JsValue {
         let message = js_sys::Object::new();
-        let base = browser::document().and_then(|document| document.base_uri().ok()?).unwrap_or_default();
-        let script = self.script.clone().unwrap_or_else(|| format!("{base}blockyard-gpu.js"));
+        let script = self.script.clone().unwrap_or_else(|| browser::page_address("blockyard-gpu.js"));
         let wasm = if self.wasm.is_undefined() {
-            JsValue::from(format!("{base}blockyard-gpu_bg.wasm"))
+            JsValue::from(browser::page_address("blockyard-gpu_bg.wasm"))
         } else {
             self.wasm.clone()
         };

@@ -167,11 +167,11 @@ impl Workshop {
             finish(Err(JobFailure::Worker(why.unwrap_or_else(|| "it could not be loaded".to_owned()))));
         });
         let greeting = js_sys::Object::new();
-        let base = browser::document().and_then(|document| document.base_uri().ok()?).unwrap_or_default();
-        let script = self.worker_script.clone().unwrap_or_else(|| format!("{base}blockyard-worker.js"));
+        let script =
+            self.worker_script.clone().unwrap_or_else(|| browser::page_address("blockyard-worker.js"));
         let code = match &self.worker_code {
             Some(code) => code.into(),
-            None => JsValue::from(format!("{base}blockyard-worker_bg.wasm")),
+            None => JsValue::from(browser::page_address("blockyard-worker_bg.wasm")),
         };
         let _ = Reflect::set(&greeting, &"script".into(), &script.into());
         let _ = Reflect::set(&greeting, &"module".into(), &code);
