@@ -185,6 +185,9 @@ pub fn run_on_thread(
 #[cfg(not(target_arch = "wasm32"))]
 const STACK: usize = 1 << 30;
 
+/// How long after a signal the next one is sent.
+const AGAIN: Duration = Duration::from_millis(100);
+
 /// Stops a program when its time is over.
 struct Watch {
     _done: std::sync::mpsc::Sender<()>,
@@ -194,8 +197,10 @@ impl Watch {
     fn start(limit: Duration, stop: UserSignalSender) -> Self {
         let (done, wait) = std::sync::mpsc::channel::<()>();
         let watch = move || {
-            // The other end hangs up when the program is done.
-            if wait.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+            let mut time = limit;
+            // The other end hangs up when the program is done. The signal is sent again until then: the interpreter's flag for
+            // signals is one for the whole process, and another interpreter may have taken the first one down.
+            while wait.recv_timeout(time) == Err(RecvTimeoutError::Timeout) {
                 let text = format!(
                     "blockyard: the program was stopped after {} s (see --time-limit)",
                     limit.as_secs()
@@ -203,7 +208,10 @@ impl Watch {
                 let stopped: UserSignal = Box::new(move |vm| {
                     Err(vm.new_exception_msg(vm.ctx.exceptions.system_exit.to_owned(), text.into()))
                 });
-                let _ended = stop.send(stopped);
+                if stop.send(stopped).is_err() {
+                    return;
+                }
+                time = AGAIN;
             }
         };
         let _thread = std::thread::Builder::new().name("time limit".to_owned()).spawn(watch);
