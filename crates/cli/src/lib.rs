@@ -19,7 +19,7 @@ mod run;
 mod snapshot;
 mod verify;
 
-pub use questions::ask;
+pub use questions::{ask, ask_diff};
 pub use snapshot::describe_device;
 
 use std::ffi::OsString;

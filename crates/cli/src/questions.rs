@@ -71,9 +71,26 @@ pub fn ask(
         Command::WhatIf(options) => what_if::answer(run, &bar, options),
         Command::Search(options) => search::answer(run, &bar, options),
         Command::Autopsy(options) => autopsy::answer(run, &bar, options),
+        Command::Bound(options) => bound::answer(run, &bar, options),
+        Command::CompareAllocators(options) => compare::answer(run, &bar, options),
+        Command::Leaks(_) => leaks::answer(run, &bar),
         _ => Err(anyhow!("{question} is not a question about a run")),
     }?;
     let mut value = json!({"version": VERSION, "run": run.name});
+    if let (Some(all), Value::Object(own)) = (value.as_object_mut(), answer.json) {
+        all.extend(own);
+    }
+    Ok(value)
+}
+
+/// What changed from one run to another, as JSON: what `diff` with `--json` says of the second file.
+///
+/// # Errors
+///
+/// The command's own.
+pub fn ask_diff(before: &Run, after: &Run, on_progress: OnProgress) -> anyhow::Result<Value> {
+    let answer = diff::answer(before, after, &Bar::to(on_progress))?;
+    let mut value = json!({"version": VERSION, "run": after.name});
     if let (Some(all), Value::Object(own)) = (value.as_object_mut(), answer.json) {
         all.extend(own);
     }

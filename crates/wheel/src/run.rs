@@ -85,4 +85,16 @@ impl RunData {
         signals.raised()?;
         found.map_err(BlockyardError::new_err)
     }
+
+    /// What changed from this run to another, as the JSON that the command prints.
+    fn diff(&self, py: Python<'_>, after: &Self) -> PyResult<String> {
+        let mut signals = Signals::default();
+        let found = py.detach(|| {
+            blockyard_cli::ask_diff(&self.run, &after.run, &mut |_| signals.check())
+                .map(|answer| answer.to_string())
+                .map_err(|error| format!("{error:#}"))
+        });
+        signals.raised()?;
+        found.map_err(BlockyardError::new_err)
+    }
 }

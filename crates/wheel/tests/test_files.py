@@ -158,3 +158,15 @@ def test_a_snapshot_has_peaks_and_who_holds_them():
     assert snapshot.at(0).event == 0
     with pytest.raises(blockyard.BlockyardError, match="moment"):
         snapshot.at("noon")
+
+
+def test_other_questions_are_answered_as_by_the_command():
+    run = blockyard.open(GNN)
+    bound = run.bound()
+    assert bound["question"] == "bound" and 2_403_611_136 in bound.values()
+    compared = run.compare_allocators()
+    assert compared["question"] == "compare-allocators"
+    assert run.leaks()["question"] == "leaks"
+    longer = blockyard.play("a = alloc 3 MiB\nb = alloc 30 MiB")
+    change = blockyard.play("a = alloc 3 MiB").diff(longer)
+    assert change["question"] == "diff" and change["allocated"]["change"] == 30 * MIB

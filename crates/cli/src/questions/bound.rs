@@ -13,7 +13,7 @@ pub(crate) fn bound(options: &BoundOptions) -> anyhow::Result<ExitCode> {
     each(&options.files, options.json, |run, bar| answer(run, bar, options))
 }
 
-fn answer(run: &Run, bar: &Bar, options: &BoundOptions) -> anyhow::Result<Answer> {
+pub(super) fn answer(run: &Run, bar: &Bar, options: &BoundOptions) -> anyhow::Result<Answer> {
     let found = ask(run, &mut |progress| bar.report(&progress))?;
     if !found.is_valid() {
         anyhow::bail!("the planned layout overlaps: please report this");

@@ -14,7 +14,7 @@ pub(crate) fn compare(options: &CompareOptions) -> anyhow::Result<ExitCode> {
     each(&options.files, options.json, |run, bar| answer(run, bar, options))
 }
 
-fn answer(run: &Run, bar: &Bar, options: &CompareOptions) -> anyhow::Result<Answer> {
+pub(super) fn answer(run: &Run, bar: &Bar, options: &CompareOptions) -> anyhow::Result<Answer> {
     let begin = Instant::now();
     let mut now = || u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let conditions = options.limits.conditions(run);

@@ -28,7 +28,7 @@ pub(crate) fn diff(options: &DiffOptions) -> anyhow::Result<ExitCode> {
     })
 }
 
-fn answer(before: &Run, after: &Run, bar: &Bar) -> anyhow::Result<Answer> {
+pub(super) fn answer(before: &Run, after: &Run, bar: &Bar) -> anyhow::Result<Answer> {
     let found = ask(before, after, &mut |progress| bar.report(&progress))?;
     let alignment = &found.alignment;
     let is_same = alignment.only_before + alignment.only_after == 0

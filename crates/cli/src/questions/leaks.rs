@@ -15,7 +15,7 @@ pub(crate) fn leaks(options: &LeaksOptions) -> anyhow::Result<ExitCode> {
     each(&options.files, options.json, answer)
 }
 
-fn answer(run: &Run, bar: &Bar) -> anyhow::Result<Answer> {
+pub(super) fn answer(run: &Run, bar: &Bar) -> anyhow::Result<Answer> {
     let found = ask(run, &mut |progress| bar.report(&progress))?;
     let bytes = |all: &[Bytes]| all.iter().map(|bytes| bytes.get()).collect::<Vec<_>>();
     let json = json!({

@@ -45,7 +45,10 @@ class Questions:
     """What can be asked about the requests of a run. Every answer comes from replaying them."""
 
     def ask(self, question, *options):
-        """The answer to any question of the command (`what-if`, `search`, `autopsy`), with the command's options, as a dictionary."""
+        """The answer to a question of the command, with the command's options, as a dictionary.
+
+        Questions: `what-if`, `search`, `autopsy`, `bound`, `compare-allocators`, `leaks`. docs/questions.md has an example of each.
+        """
         return json.loads(self._requests().ask(question, [str(option) for option in options]))
 
     def what_if(self, *confs, limit=None, capacity=None):
@@ -59,6 +62,22 @@ class Questions:
     def search(self, *, limit=None, capacity=None):
         """What the run would have come to under all sensible settings and pairs of them."""
         return Search.of(self.ask("search", *_bytes(limit, capacity)))
+
+    def bound(self):
+        """How good any allocator could be: the live bytes at their peak and a planned layout, as a dictionary."""
+        return self.ask("bound")
+
+    def leaks(self):
+        """What grows from step to step, by call site, as a dictionary."""
+        return self.ask("leaks")
+
+    def compare_allocators(self):
+        """What other allocators would have reserved for the same requests, as a dictionary."""
+        return self.ask("compare-allocators")
+
+    def diff(self, after):
+        """What changed from this run to another, as a dictionary whose terms add up to the change of the peak."""
+        return json.loads(self._requests().diff(after._requests()))
 
     def autopsy(self, *, conf=None, limit=None, capacity=None):
         """Why the run goes out of memory, and the smallest changes that would let the request pass."""
