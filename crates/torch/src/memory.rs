@@ -61,8 +61,6 @@ pub struct Origin {
     pub phase: Phase,
     /// What it is for, as far as known by now.
     pub category: Category,
-    /// The size or the existence of this allocation rests on no record.
-    pub is_estimated: bool,
 }
 
 /// One request of the log ([`CudaDevice::start_log`]).
@@ -174,7 +172,6 @@ impl CudaDevice {
             operator: self.notes.operator.get(),
             phase: self.notes.phase.get(),
             category,
-            is_estimated: self.notes.is_estimating.get(),
         });
         if let Some(log) = self.log.borrow_mut().as_mut() {
             log.push(LogEntry::Allocate(number, requested.get()));

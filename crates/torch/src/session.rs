@@ -49,7 +49,6 @@ pub(crate) struct Notes {
     source: RefCell<Option<LineSource>>,
     pub(crate) operator: Cell<&'static str>,
     pub(crate) phase: Cell<Phase>,
-    pub(crate) is_estimating: Cell<bool>,
 }
 
 type LineSource = Rc<dyn Fn() -> u32>;
@@ -147,7 +146,6 @@ impl Session {
             source: RefCell::new(None),
             operator: Cell::new(""),
             phase: Cell::default(),
-            is_estimating: Cell::default(),
         });
         let Settings { profile, devices, config, is_recorded } = settings;
         let devices = (0..devices)
