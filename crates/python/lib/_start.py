@@ -1,7 +1,12 @@
 """What the interpreter imports before a program: standard output, and modules that programs expect to be there."""
 
+import gc
 import sys
+import _collector
 from _host import write as _write
+
+for _name in ("collect", "enable", "disable", "isenabled", "get_threshold", "set_threshold", "get_count"):
+    setattr(gc, _name, getattr(_collector, _name))
 
 
 class _Stream:

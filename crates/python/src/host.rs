@@ -75,6 +75,7 @@ pub(crate) fn count_operator(vm: &VirtualMachine) -> PyResult<()> {
         host.clock += 1e-5;
         host.operators_left > 0
     });
+    crate::collector::maybe_collect(vm);
     if is_left == Some(false) {
         return Err(vm.new_exception_msg(
             vm.ctx.exceptions.system_exit.to_owned(),

@@ -1,6 +1,8 @@
 //! Python programs: an interpreter, and the `torch` package on top of the crate `torch`.
 
+mod collector;
 mod host;
+mod lifetimes;
 mod modules;
 mod position;
 mod run;

@@ -8,6 +8,7 @@
 )]
 #![allow(clippy::module_inception, reason = "a native module is a Rust module of the Python module's name")]
 
+pub(crate) mod collector;
 pub(crate) mod host;
 pub(crate) mod math;
 pub(crate) mod random;

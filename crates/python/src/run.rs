@@ -17,7 +17,7 @@ use rustpython_vm::vm::thread::with_current_vm;
 use rustpython_vm::{AsObject, Interpreter, PyResult, Settings as VmSettings, TryFromObject, VirtualMachine};
 
 use crate::host::{self, Host, Note, Output};
-use crate::{modules, position, traceback};
+use crate::{collector, lifetimes, modules, position, traceback};
 
 /// What a program is given.
 #[derive(Clone, Debug)]
@@ -160,6 +160,7 @@ fn interpret(
         // What the program still holds at its end is held at the end of the recording, too.
         let devices = devices(session).map(|device| finish(device)).collect();
         drop(scope);
+        lifetimes::forget();
         modules::torch::forget();
         (status, text, devices)
     })
@@ -224,6 +225,7 @@ fn interpreter(stopped: UserSignalReceiver) -> Interpreter {
     settings.hash_seed = Some(0);
     let builder = Interpreter::builder(settings);
     let mut definitions = vec![
+        modules::collector::module_def(&builder.ctx),
         modules::host::module_def(&builder.ctx),
         modules::time::module_def(&builder.ctx),
         modules::random::module_def(&builder.ctx),
@@ -243,7 +245,10 @@ const RECURSION_LIMIT: usize = if cfg!(target_arch = "wasm32") { 400 } else { 10
 
 fn execute(vm: &VirtualMachine, program: &Program, kept: &mut Option<Scope>) -> PyResult<()> {
     vm.recursion_limit.set(RECURSION_LIMIT);
+    lifetimes::install(vm);
+    collector::take_over();
     vm.import("_start", 0)?;
+    collector::begin();
     let arguments = [&program.file].into_iter().chain(&program.arguments);
     let arguments = arguments.map(|argument| vm.ctx.new_str(argument.as_str()).into()).collect();
     vm.sys_module.set_attr("argv", vm.ctx.new_list(arguments), vm)?;

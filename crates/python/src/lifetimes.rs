@@ -1,0 +1,173 @@
+//! When objects die: as in CPython 3.12, where the interpreter's own order is another one.
+//!
+//! CPython lets go of the elements of a list or a tuple last to first; a generator that is closed at a `yield` outside of `try`
+//! keeps its locals until it dies itself; `enumerate`, `zip` and `dict.items` keep the tuple of their last turn.
+//!
+//! Differs: the elements that `del xs[a:b]` takes out of a list die first to last, and `zip` lets go of a turn's elements after it
+//! has all of the next.
+
+#![expect(clippy::unnecessary_wraps, reason = "the forms that the interpreter's slots ask for")]
+#![expect(clippy::needless_pass_by_value, reason = "the interpreter hands arguments over by value")]
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+
+use rustpython_vm::builtins::{PyGenerator, PyList, PyTuple, PyType};
+use rustpython_vm::bytecode::{Instruction, find_exception_handler};
+use rustpython_vm::function::PyMethodFlags;
+use rustpython_vm::protocol::PyIterReturn;
+use rustpython_vm::{Py, PyObject, PyObjectRef, PyRef, PyResult, VirtualMachine};
+
+/// Native calls may nest this deep while nested lists and tuples die; deeper ones die in the interpreter's order.
+const DEEPEST: u32 = 40;
+
+type Next = fn(&PyObject, &VirtualMachine) -> PyResult<PyIterReturn>;
+
+/// The iterators that keep the tuple of their last turn.
+#[derive(Clone, Copy)]
+enum Kept {
+    Enumerate,
+    Zip,
+    Items,
+}
+
+thread_local! {
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+    /// What the interpreter's iterators do themselves, by [`Kept`].
+    static NEXT: Cell<[Option<Next>; 3]> = const { Cell::new([None; 3]) };
+    /// The tuple of the last turn, by the address of its iterator, which takes the entry with it when it dies.
+    static LAST: RefCell<HashMap<usize, PyObjectRef>> = RefCell::new(HashMap::new());
+}
+
+/// Gives the interpreter's types CPython's order.
+pub(crate) fn install(vm: &VirtualMachine) {
+    let types = &vm.ctx.types;
+    for class in [types.list_type, types.tuple_type] {
+        class.slots.del.store(Some(free_last_to_first));
+    }
+    let clear = vm.ctx.new_method_def("clear", clear_list, PyMethodFlags::METHOD, None);
+    types.list_type.set_attr(vm.ctx.intern_str("clear"), clear.build_method(types.list_type, vm).into());
+    let close = vm.ctx.new_method_def("close", close_generator, PyMethodFlags::METHOD, None);
+    types
+        .generator_type
+        .set_attr(vm.ctx.intern_str("close"), close.build_method(types.generator_type, vm).into());
+    keep_last(types.enumerate_type, Kept::Enumerate, |object, vm| next(object, Kept::Enumerate, vm));
+    keep_last(types.zip_type, Kept::Zip, |object, vm| next(object, Kept::Zip, vm));
+    keep_last(types.dict_itemiterator_type, Kept::Items, |object, vm| next(object, Kept::Items, vm));
+}
+
+/// Lets go of what iterators still keep, before the interpreter ends.
+pub(crate) fn forget() {
+    drop(LAST.take());
+}
+
+/// Called when a list or a tuple dies.
+fn free_last_to_first(object: &PyObject, _vm: &VirtualMachine) -> PyResult<()> {
+    let is_ordered =
+        |items: &[PyObjectRef]| items.iter().filter(|item| item.strong_count() == 1).nth(1).is_some();
+    // Two references are those of whoever calls this for a dying object.
+    if object.strong_count() != 2 || DEPTH.get() >= DEEPEST {
+        return Ok(());
+    }
+    let mut items = if let Some(list) = object.downcast_ref::<PyList>() {
+        if !is_ordered(&list.borrow_vec()) {
+            return Ok(());
+        }
+        std::mem::take(&mut *list.borrow_vec_mut())
+    } else {
+        if !object.downcast_ref::<PyTuple>().is_some_and(|tuple| is_ordered(tuple.as_slice())) {
+            return Ok(());
+        }
+        #[expect(unsafe_code, reason = "a tuple gives its elements away in no other way")]
+        // SAFETY: the object is dying, and both references that are left are the caller's, which does not read elements.
+        unsafe {
+            object.gc_clear()
+        }
+    };
+    DEPTH.set(DEPTH.get() + 1);
+    while items.pop().is_some() {}
+    DEPTH.set(DEPTH.get().saturating_sub(1));
+    Ok(())
+}
+
+/// `list.clear()`.
+fn clear_list(list: PyRef<PyList>) {
+    let mut items = std::mem::take(&mut *list.borrow_vec_mut());
+    while items.pop().is_some() {}
+}
+
+/// `generator.close()`.
+fn close_generator(generator: PyRef<PyGenerator>, vm: &VirtualMachine) -> PyResult {
+    let coroutine = generator.as_coro();
+    if coroutine.suspended() && !is_inside_try(&generator) {
+        coroutine.closed.store(true);
+        return Ok(vm.ctx.none());
+    }
+    coroutine.close(generator.as_ref(), vm)
+}
+
+/// Whether an exception at the `yield` where a generator waits would run any of the generator's code.
+fn is_inside_try(generator: &PyGenerator) -> bool {
+    let frame = generator.as_coro().frame();
+    if frame.yield_from_target().is_some() {
+        return true;
+    }
+    let Some(entry) = find_exception_handler(&frame.code.exceptiontable, frame.lasti().saturating_sub(1))
+    else {
+        return false;
+    };
+    let handler = usize::try_from(entry.target).ok().and_then(|target| frame.code.instructions.get(target));
+    // The outermost handler of every generator turns StopIteration into RuntimeError.
+    !handler.is_some_and(|unit| matches!(unit.op, Instruction::CallIntrinsic1 { .. }))
+}
+
+fn keep_last(class: &'static Py<PyType>, kind: Kept, ours: Next) {
+    let mut all = NEXT.get();
+    // Types live as long as the thread: an earlier run may have been here.
+    if let Some(place) = all.get_mut(kind as usize)
+        && place.is_none()
+    {
+        *place = class.slots.iternext.load();
+        NEXT.set(all);
+    }
+    class.slots.iternext.store(Some(ours));
+    class.slots.del.store(Some(forget_last));
+}
+
+fn forget_last(object: &PyObject, _vm: &VirtualMachine) -> PyResult<()> {
+    let kept = LAST.with(|last| last.try_borrow_mut().ok()?.remove(&address(object)));
+    drop(kept);
+    Ok(())
+}
+
+fn address(object: &PyObject) -> usize {
+    object.as_raw().addr()
+}
+
+/// A turn of an iterator. CPython uses the tuple of the turn before again if nobody else has it, so the tuple and what it holds
+/// live until the next turn.
+fn next(object: &PyObject, kind: Kept, vm: &VirtualMachine) -> PyResult<PyIterReturn> {
+    let Some(Some(next)) = NEXT.get().get(kind as usize).copied() else {
+        return Ok(PyIterReturn::StopIteration(None));
+    };
+    let result = next(object, vm)?;
+    if let PyIterReturn::Return(tuple) = &result {
+        let before = LAST.with(|last| {
+            let mut last = last.try_borrow_mut().ok()?;
+            let place = last.entry(address(object));
+            match place {
+                std::collections::hash_map::Entry::Occupied(mut entry) if entry.get().strong_count() == 1 => {
+                    Some(entry.insert(tuple.clone()))
+                }
+                std::collections::hash_map::Entry::Occupied(_) => None,
+                std::collections::hash_map::Entry::Vacant(entry) => {
+                    entry.insert(tuple.clone());
+                    None
+                }
+            }
+        });
+        // Outside of the borrow: what dies here may be an iterator itself.
+        drop(before);
+    }
+    Ok(result)
+}
