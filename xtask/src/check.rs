@@ -136,8 +136,6 @@ fn test_stages(workspace: &Workspace, stages: &mut Stages) {
             "blockyard-zoo",
             "--package",
             "blockyard-bench",
-            "--package",
-            "blockyard-bench-trace",
         ]))
     });
     // What of the page needs no browser; nothing else tests it without one.

@@ -1,22 +1,18 @@
 //! `blockyard bench`: what allocations cost on a device, ours and the driver's own, in one run.
 
-mod chart;
 mod contenders;
-mod measure;
-mod report;
 mod sections;
-mod trace;
 
-use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use blockyard_device::VirtualDevice;
+use blockyard_device_cuda::driver_version;
+use blockyard_measure::{Machine, Report, Trace, TraceError, markdown};
+use blockyard_pytorch::RecordedRun;
 use blockyard_record::Bytes;
 
-use crate::bench::report::{Machine, Report};
 use crate::bench::sections::BenchPlan;
-use crate::bench::trace::Trace;
 use crate::device::{DeviceName, open_cuda};
 use crate::options::BenchOptions;
 use crate::output;
@@ -27,35 +23,58 @@ const VIRTUAL_MEMORY: Bytes = Bytes::gib(128);
 pub(crate) fn bench(options: &BenchOptions) -> anyhow::Result<ExitCode> {
     let device = options.device;
     // Before anything is measured: a device that does not exist is reported at once.
-    let machine = Machine::of(device)?;
+    let machine = machine(device)?;
     let traces = options
         .recordings
         .iter()
-        .map(|path| Trace::read(path).with_context(|| path.display().to_string()))
+        .map(|path| trace(&output::read(path)?).with_context(|| path.display().to_string()))
         .collect::<anyhow::Result<Vec<_>>>()?;
-    let plan = BenchPlan { rounds: options.rounds, traces };
+    let rounds = usize::try_from(options.rounds)?;
+    let plan = BenchPlan { rounds, traces };
     let bar = Bar::new("bench");
-    let rows = match device {
+    let sections = match device {
         DeviceName::Virtual => sections::measure(&plan, &|| Ok(VirtualDevice::new(VIRTUAL_MEMORY)), &bar)?,
         DeviceName::Cuda(index) => sections::measure(&plan, &|| open_cuda(index), &bar)?,
     };
     drop(bar);
-    let report = Report { machine, rounds: options.rounds, rows };
+    let report = Report { machine, command: command(), rounds, sections };
     let mut out = output::stdout();
-    report.write_table(&mut out)?;
+    std::io::Write::write_all(&mut out, markdown(&report).as_bytes())?;
+    std::io::Write::flush(&mut out)?;
     if let Some(folder) = &options.out {
-        write_files(&report, folder)?;
+        report.write(folder, "bench")?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn write_files(report: &Report, folder: &Path) -> anyhow::Result<()> {
-    let place = || folder.display().to_string();
-    std::fs::create_dir_all(folder).with_context(place)?;
-    let mut table = Vec::new();
-    report.write_table(&mut table)?;
-    std::fs::write(folder.join("bench.md"), table).with_context(place)?;
-    std::fs::write(folder.join("bench.json"), report.json()).with_context(place)?;
-    std::fs::write(folder.join("bench.svg"), chart::svg(report)).with_context(place)?;
-    Ok(())
+/// The requests of a recording, as far as any allocator can serve them.
+fn trace(bytes: &[u8]) -> anyhow::Result<Trace> {
+    let run = RecordedRun::read(bytes)?;
+    let trace = match Trace::recorded(&run.meta.name, &run) {
+        Err(TraceError::MemoryPool { .. }) => {
+            bail!("it has memory pools, which the driver's own allocators do not")
+        }
+        trace => trace?,
+    };
+    if trace.pairs() == 0 {
+        bail!("it allocates nothing");
+    }
+    Ok(trace)
+}
+
+fn machine(device: DeviceName) -> anyhow::Result<Machine> {
+    let (device, software) = match device {
+        DeviceName::Virtual => ("virtual".to_owned(), Vec::new()),
+        DeviceName::Cuda(index) => {
+            let version = driver_version()?;
+            let driver = format!("driver for CUDA {}.{}", version / 1000, version % 1000 / 10);
+            (open_cuda(index)?.name().to_owned(), vec![driver])
+        }
+    };
+    Ok(Machine { device: Some(device), software, ..Machine::here() })
+}
+
+fn command() -> String {
+    let arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+    std::iter::once("blockyard".to_owned()).chain(arguments).collect::<Vec<_>>().join(" ")
 }

@@ -2,8 +2,8 @@
 
 Usage: bench.py FOLDER SHIM [RECORDING...]    or, to see whether the shim loads: bench.py --check SHIM
 
-Each allocator gets processes of its own, in turns, since PyTorch keeps the one that it starts with. Results are bench.json,
-bench.md and bench.svg in the folder.
+Each allocator gets processes of its own, in turns, since PyTorch keeps the one that it starts with. The results are bench.json in
+the folder: a report as every benchmark of Blockyard writes it. `cargo xtask bench --draw bench.json` makes the table and the chart.
 """
 
 import array
@@ -172,87 +172,39 @@ def machine():
     gpu = output_of("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")
     cpu = [line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")]
     return {
-        "date": time.strftime("%Y-%m-%d", time.gmtime()),
-        "gpu": gpu,
-        "cpu": f"{cpu[0] if cpu else platform.machine()} ({os.cpu_count()} cores)",
-        "torch": torch.__version__,
-        "pairs": PAIRS,
-        "rounds": ROUNDS,
-        "turns": TURNS,
-        "command": "bench.py FOLDER SHIM RECORDING...",
+        "device": gpu,
+        "processor": cpu[0] if cpu else platform.machine(),
+        "cores": os.cpu_count(),
+        "software": [f"PyTorch {torch.__version__}"],
     }
 
 
-def table(names, allocators, medians):
-    lines = ["| trace | " + " | ".join(WORDS[each] for each in allocators) + " | in PyTorch | directly |"]
-    lines.append("| --- |" + " ---: |" * (len(allocators) + 2))
-    for name in names:
-        cells = [medians[each].get(name) for each in allocators]
-        native = medians.get("native", {}).get(name)
-        ratios = [
-            f"{native / medians[each][name]:.1f}x" if native and name in medians.get(each, {}) else ""
-            for each in ("plugin", "direct")
-        ]
-        words = ["" if cell is None else f"{cell:,.0f}" for cell in cells]
-        lines.append(f"| {name} | " + " | ".join(words + ratios) + " |")
-    return lines
-
-
-def svg(names, allocators, medians):
-    """Bars by trace; lengths are cut at the right where one is far longer than the rest."""
-    colors = ["#5b6770", "#d9822b", "#2f7d5b", "#8a5bb5", "#b8c0c6"]
-    width, left, height = 860, 200, 15
-    most = sorted(value for each in allocators for value in medians[each].values())
-    most = most[int(len(most) * 0.95)] if most else 1
-    parts, y = [], 40
-    for name in names:
-        parts.append(f'<text x="{left - 10}" y="{y + 12}" text-anchor="end" font-weight="bold">{name}</text>')
-        for index, each in enumerate(allocators):
-            value = medians[each].get(name)
-            if value is None:
-                continue
-            length = min(1.0, value / most) * (width - left - 110)
-            parts.append(f'<rect x="{left}" y="{y}" width="{length:.1f}" height="{height - 3}" fill="{colors[index]}"/>')
-            parts.append(f'<text x="{left + length + 6:.1f}" y="{y + 11}">{value:,.0f} ns</text>')
-            y += height
-        y += 10
-    for index, each in enumerate(allocators):
-        x = 10 + index * 170
-        parts.append(f'<rect x="{x}" y="12" width="11" height="11" fill="{colors[index]}"/>')
-        parts.append(f'<text x="{x + 16}" y="22">{WORDS[each]}</text>')
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {y}" font-family="sans-serif" font-size="11">'
-    return "\n".join([head, f'<rect width="{width}" height="{y}" fill="#ffffff"/>', *parts, "</svg>"]) + "\n"
+def measure_of(values):
+    return {"median": statistics.median(values), "least": min(values), "most": max(values)}
 
 
 def report(folder, rounds, notes):
-    medians = {
-        each: {name: statistics.median(values) for name, values in traces.items()} for each, traces in rounds.items()
+    """Writes the report: a row for each trace, a value for each allocator."""
+    allocators = [each for each in WORDS if each in rounds]
+    names = list(dict.fromkeys(name for traces in rounds.values() for name in traces))
+    rows = []
+    for name in names:
+        values = [rounds[each].get(name) for each in allocators]
+        rows.append({"name": name, "units": PAIRS, "values": [measure_of(each) if each else None for each in values]})
+    section = {
+        "name": "in_pytorch",
+        "title": "Calls inside PyTorch",
+        "unit": "ns a pair of allocation and free",
+        "contenders": [WORDS[each] for each in allocators],
+        "rows": rows,
+        "multiples": True,
+        "notes": [f"{TURNS} processes with {ROUNDS} rounds each, {time.strftime('%Y-%m-%d', time.gmtime())}", *notes],
     }
-    names = list(dict.fromkeys(name for traces in medians.values() for name in traces))
-    allocators = [each for each in WORDS if each in medians]
-    about = machine()
-    spread = {
-        each: {name: [min(values), max(values)] for name, values in traces.items()} for each, traces in rounds.items()
-    }
-    lines = [
-        f"# Allocations in PyTorch, {about['date']}",
-        "",
-        f"{about['gpu']}; {about['cpu']}; PyTorch {about['torch']}. Nanoseconds a pair of allocation and free, medians of "
-        f"{TURNS} processes with {ROUNDS} rounds each. The last two columns say how many times faster Blockyard is than "
-        "PyTorch's own allocator.",
-        "",
-        *table(names, allocators, medians),
-        "",
-        *[f"* {note}" for note in notes],
-    ]
-    text = "\n".join(lines) + "\n"
-    with open(os.path.join(folder, "bench.md"), "w") as file:
-        file.write(text)
+    found = {"machine": machine(), "command": "bench.py", "rounds": TURNS * ROUNDS, "sections": [section]}
     with open(os.path.join(folder, "bench.json"), "w") as file:
-        json.dump({"machine": about, "nanos": medians, "spread": spread, "notes": notes}, file, indent=1)
-    with open(os.path.join(folder, "bench.svg"), "w") as file:
-        file.write(svg(names, allocators, medians))
-    print(text)
+        json.dump({"report": found}, file, indent=1)
+    for row in rows:
+        print(row["name"], *("-" if value is None else f"{value['median']:,.0f}" for value in row["values"]), sep="\t")
 
 
 def main():

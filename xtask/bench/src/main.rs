@@ -5,41 +5,26 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
-use blockyard_bench::machine::{Machine, cores, pin};
+use blockyard_bench::cores::{cores, pin};
 use blockyard_bench::native::Side;
-use blockyard_bench::report::{Report, Section, chart, into_page, table};
-use blockyard_bench::sections::{self, BenchContext};
+use blockyard_bench::page::into_page;
+use blockyard_bench::sections::{self, BenchContext, SECTIONS};
+use blockyard_measure::{Machine, Report, chart, table};
 use lexopt::prelude::*;
 
 const HELP: &str = "\
 Measures Blockyard beside what it is compared with; results go to target/bench/ too.
 
 cargo xtask bench [SECTION..] [--rounds N] [--quick] [--docs]
+cargo xtask bench --draw FILE
 
-  --rounds N  how often each contender has its turn (default 9, at least 7 for numbers to show)
-  --quick     three rounds, to see whether everything works
-  --docs      put the results into docs/speed.md, and the chart into docs/speed.svg
+  --rounds N   how often each contender has its turn (default 9, at least 7 for numbers to show)
+  --quick      three rounds, to see whether everything works
+  --docs       put the results into docs/speed.md, and the chart into docs/speed.svg
+  --draw FILE  write the table and the chart of results as JSON beside them: of another machine, or of PyTorch
 
 Sections (all, where none is named):
 ";
-
-type Measured = fn(&BenchContext) -> Result<Section>;
-
-const SECTIONS: &[(&str, &str, Measured)] = &[
-    ("pytorch", "PyTorch's own library, ns a pair", sections::pytorch),
-    ("instructions", "the same in instructions, under valgrind", sections::instructions),
-    ("wasm", "WebAssembly in Chromium beside native code, ns a pair", sections::wasm),
-    ("crates", "offset-allocator and VMA's virtual blocks, ns a pair", sections::crates),
-    (
-        "replay",
-        "replays of recorded programs, silent, recorded, and under 24 configurations",
-        sections::replay,
-    ),
-    ("heap", "the allocator's own memory, bytes a live block", sections::heap),
-    ("recordings", "a recording in memory, bytes an event", sections::recordings),
-    ("lock", "the allocator's lock beside parking_lot's, ns a pair", sections::lock),
-    ("threads", "two threads on two streams, ours and PyTorch's", sections::threads),
-];
 
 enum Command {
     Help,
@@ -47,6 +32,10 @@ enum Command {
         sections: Vec<String>,
         rounds: usize,
         into_docs: bool,
+    },
+    /// The table and the chart of results that another program or machine wrote.
+    Draw {
+        file: PathBuf,
     },
     /// For valgrind: one trace through one contender.
     Count {
@@ -78,6 +67,7 @@ fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
             }
             Long("quick") => rounds = 3,
             Long("docs") => into_docs = true,
+            Long("draw") => return Ok(Command::Draw { file: arguments.value()?.into() }),
             Long("count") => {
                 let side = match arguments.value()?.to_str() {
                     Some("ours") => Side::Ours,
@@ -88,7 +78,7 @@ fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
             }
             Value(name) => {
                 let name = name.string()?;
-                if !SECTIONS.iter().any(|(known, _, _)| *known == name) {
+                if !SECTIONS.iter().any(|section| section.name == name) {
                     bail!("no section `{name}`; see `cargo xtask bench --help`");
                 }
                 sections.push(name);
@@ -107,11 +97,12 @@ fn run(command: &Command) -> Result<()> {
     match command {
         Command::Help => {
             print!("{HELP}");
-            for (name, about, _) in SECTIONS {
-                println!("  {name:<14}{about}");
+            for section in SECTIONS {
+                println!("  {:<14}{}", section.name, section.about);
             }
             Ok(())
         }
+        Command::Draw { file } => draw(file),
         Command::Count { side, file } => sections::count(&context(1), *side, file),
         Command::Measure { sections, rounds, into_docs } => {
             let context = context(*rounds);
@@ -122,7 +113,7 @@ fn run(command: &Command) -> Result<()> {
 }
 
 fn measure(context: &BenchContext, wanted: &[String]) -> Result<Report> {
-    let machine = Machine::here();
+    let machine = Machine { software: vec![rustc()], ..Machine::here() };
     println!("{}", machine.line());
     let mut report = Report {
         machine,
@@ -133,25 +124,25 @@ fn measure(context: &BenchContext, wanted: &[String]) -> Result<Report> {
         sections: Vec::new(),
     };
     let mut failed = Vec::new();
-    for (name, _, section) in SECTIONS {
-        if !wanted.is_empty() && !wanted.iter().any(|wanted| wanted == name) {
+    for section in SECTIONS {
+        if !wanted.is_empty() && !wanted.iter().any(|wanted| wanted == section.name) {
             continue;
         }
         // The last core: the first one often serves the system's interrupts.
         pin(context.cores.last().map_or(&[][..], std::slice::from_ref))?;
-        match section(context) {
-            Ok(section) => {
-                println!("\n{}", table(&section));
-                report.sections.push(section);
+        match (section.measure)(context) {
+            Ok(measured) => {
+                println!("\n{}", table(&measured));
+                report.sections.push(measured);
             }
             Err(error) => {
-                println!("\n{name}: FAILED: {error:#}\n");
-                failed.push(*name);
+                println!("\n{}: FAILED: {error:#}\n", section.name);
+                failed.push(section.name);
             }
         }
     }
     let folder = context.target.join("bench");
-    report.write(&folder)?;
+    report.write(&folder, "results")?;
     println!("written: {}", folder.join("results.{json,md,svg}").display());
     if !failed.is_empty() {
         bail!("no result for {}", failed.join(", "));
@@ -167,6 +158,30 @@ fn write_docs(context: &BenchContext, report: &Report) -> Result<()> {
         .context("cannot write docs/speed.svg")?;
     println!("written: docs/speed.md, docs/speed.svg");
     Ok(())
+}
+
+/// Writes the table and the chart of a report beside it.
+fn draw(file: &Path) -> Result<()> {
+    let place = || format!("cannot read {}", file.display());
+    let report =
+        Report::from_json(&std::fs::read_to_string(file).with_context(place)?).with_context(place)?;
+    let folder = file.parent().unwrap_or_else(|| Path::new("."));
+    let name = file.file_stem().and_then(|name| name.to_str()).context("the file has no name")?;
+    for section in &report.sections {
+        println!("\n{}", table(section));
+    }
+    report.write(folder, name)?;
+    println!("written: {}", folder.join(format!("{name}.{{json,md,svg}}")).display());
+    Ok(())
+}
+
+fn rustc() -> String {
+    let program = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = std::process::Command::new(program).arg("--version").output();
+    output.map_or_else(
+        |_| "unknown compiler".to_owned(),
+        |output| String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+    )
 }
 
 fn workspace() -> Result<PathBuf> {

@@ -7,7 +7,7 @@ use std::ptr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use blockyard_bench_trace::{Op, Trace, stream_handle};
+use blockyard_measure::{Op, Trace, stream_handle};
 use libloading::Library;
 use libloading::os::unix::{Library as UnixLibrary, RTLD_GLOBAL, RTLD_NOW};
 

@@ -4,6 +4,7 @@ mod crates;
 mod instructions;
 mod lock;
 mod memory;
+mod parts;
 mod pytorch;
 mod replay;
 mod threads;
@@ -12,18 +13,53 @@ mod wasm;
 use std::path::PathBuf;
 
 use anyhow::Result;
+use blockyard_measure::Section;
 use indicatif::{ProgressBar, ProgressStyle};
 
-pub use crates::crates;
-pub use instructions::{count, instructions};
-pub use lock::lock;
-pub use memory::{Counted, heap, recordings};
-pub use pytorch::pytorch;
-pub use replay::replay;
-pub use threads::threads;
-pub use wasm::wasm;
+pub use instructions::count;
+pub use memory::Counted;
 
-/// What every section is told.
+/// A section of the benchmark.
+#[derive(Clone, Copy, Debug)]
+pub struct SectionEntry {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// A line of help.
+    pub about: &'static str,
+    /// Measures it.
+    pub measure: fn(&BenchContext) -> Result<Section>,
+}
+
+/// Every section, in the order in which they are measured.
+///
+/// A new section is a module beside these and a line here. [`Section::time`](blockyard_measure::Section::time) makes a row of closures
+/// that are timed in turns; `parts.rs` is the shortest example.
+pub const SECTIONS: &[SectionEntry] = &[
+    entry("pytorch", "PyTorch's own library, ns a pair", pytorch::pytorch),
+    entry("instructions", "the same in instructions, under valgrind", instructions::instructions),
+    entry("wasm", "WebAssembly in Chromium beside native code, ns a pair", wasm::wasm),
+    entry("crates", "offset-allocator and VMA's virtual blocks, ns a pair", crates::crates),
+    entry(
+        "replay",
+        "replays of recorded programs, silent, recorded, and under 24 configurations",
+        replay::replay,
+    ),
+    entry("parts", "small parts of the allocator by themselves, ns a call", parts::parts),
+    entry("heap", "the allocator's own memory, bytes a live block", memory::heap),
+    entry("recordings", "a recording in memory, bytes an event", memory::recordings),
+    entry("lock", "the allocator's lock beside parking_lot's, ns a pair", lock::lock),
+    entry("threads", "two threads on two streams, ours and PyTorch's", threads::threads),
+];
+
+const fn entry(
+    name: &'static str,
+    about: &'static str,
+    measure: fn(&BenchContext) -> Result<Section>,
+) -> SectionEntry {
+    SectionEntry { name, about, measure }
+}
+
+/// What every section needs to know.
 #[derive(Clone, Debug)]
 pub struct BenchContext {
     /// The root of the repository.

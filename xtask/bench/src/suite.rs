@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use blockyard_bench_trace::Trace;
+use blockyard_measure::Trace;
 use blockyard_pytorch::RecordedRun;
 
 /// All bytes of the device on which traces are replayed: those of the GPU on which the programs were recorded.

@@ -1,82 +1,27 @@
-use std::hint::black_box;
-use std::time::{Duration, Instant};
+//! Who is measured: our allocator, and what the device's driver has itself.
 
 use anyhow::{Context as _, anyhow};
 use blockyard_allocator::{Allocation, AllocatorConfig, CachingAllocator, SharedAllocator};
 use blockyard_device::{Advance, DeviceMemory, VirtualDevice};
 use blockyard_device_cuda::{CudaDevice, StreamOrdered};
+use blockyard_measure::Contender;
 use blockyard_record::{Bytes, DeviceAddr, NullSink, StreamId};
 
-use crate::bench::trace::{Step, Trace};
-
-/// Who allocates. Blocks are named by slots, of which there are enough.
-pub(crate) trait Contender {
-    fn name(&self) -> &'static str;
-
-    fn make_slots(&mut self, count: usize);
-
-    fn allocate(&mut self, slot: usize, size: Bytes, stream: StreamId) -> anyhow::Result<()>;
-
-    fn free(&mut self, slot: usize) -> anyhow::Result<()>;
-
-    /// Gives everything back to the device that is not in use.
-    fn empty(&mut self) -> anyhow::Result<()>;
-
-    /// Whether what was freed is kept for the next request.
-    fn caches(&self) -> bool {
-        true
-    }
-
-    /// Whether memory comes page by page, into addresses that stay.
-    fn expands(&self) -> bool {
-        false
-    }
-
-    fn record_stream(&mut self, _slot: usize, _stream: StreamId) -> anyhow::Result<()> {
-        Ok(())
-    }
-
-    /// Lets work be done that a device without hardware does only on request.
-    fn advance(&mut self, _stream: Option<StreamId>) {}
-
-    // The loops below are compiled once for each contender: no call in them goes through a table.
-
-    fn time_pairs(&mut self, size: Bytes, count: u32) -> anyhow::Result<Duration> {
-        let begun = Instant::now();
-        for _ in 0..count {
-            self.allocate(0, black_box(size), StreamId::DEFAULT)?;
-            self.free(0)?;
-        }
-        Ok(begun.elapsed())
-    }
-
-    fn time_replay(&mut self, trace: &Trace) -> anyhow::Result<Duration> {
-        let begun = Instant::now();
-        for step in &trace.steps {
-            match *step {
-                Step::Allocate { slot, size, stream } => self.allocate(slot, size, stream)?,
-                Step::Free { slot } => self.free(slot)?,
-                Step::RecordStream { slot, stream } => self.record_stream(slot, stream)?,
-                Step::Advance { stream } => self.advance(stream),
-                Step::EmptyCache => self.empty()?,
-            }
-        }
-        Ok(begun.elapsed())
-    }
-}
+/// An allocator that is measured on a device.
+pub(crate) type BoxedContender = Box<dyn Contender<Error = anyhow::Error>>;
 
 /// A device that can be measured, with the allocators that its driver has itself.
 pub(crate) trait Device: DeviceMemory + Advance + Sized + 'static {
     /// Whether no work is ever done by itself.
     const IS_SIMULATED: bool;
 
-    fn peers(self) -> anyhow::Result<Vec<Box<dyn Contender>>>;
+    fn peers(self) -> anyhow::Result<Vec<BoxedContender>>;
 }
 
 impl Device for VirtualDevice {
     const IS_SIMULATED: bool = true;
 
-    fn peers(self) -> anyhow::Result<Vec<Box<dyn Contender>>> {
+    fn peers(self) -> anyhow::Result<Vec<BoxedContender>> {
         Ok(Vec::new())
     }
 }
@@ -84,7 +29,7 @@ impl Device for VirtualDevice {
 impl Device for CudaDevice {
     const IS_SIMULATED: bool = false;
 
-    fn peers(mut self) -> anyhow::Result<Vec<Box<dyn Contender>>> {
+    fn peers(mut self) -> anyhow::Result<Vec<BoxedContender>> {
         let index = self.index();
         let pool = StreamOrdered::new(&mut self).context("the driver's stream-ordered pool")?;
         let ordered = Ordered { pool, device: self, live: Vec::new() };
@@ -94,10 +39,8 @@ impl Device for CudaDevice {
 }
 
 /// All who are compared, ours first; each has a device of its own.
-pub(crate) fn all<D: Device>(
-    open: &dyn Fn() -> anyhow::Result<D>,
-) -> anyhow::Result<Vec<Box<dyn Contender>>> {
-    let mut contenders: Vec<Box<dyn Contender>> = vec![
+pub(crate) fn all<D: Device>(open: &dyn Fn() -> anyhow::Result<D>) -> anyhow::Result<Vec<BoxedContender>> {
+    let mut contenders: Vec<BoxedContender> = vec![
         Box::new(Ours::new(open()?, false)?),
         Box::new(Ours::new(open()?, true)?),
         Box::new(LockedAllocator::new(open()?)?),
@@ -121,6 +64,8 @@ impl<D: DeviceMemory> Ours<D> {
 }
 
 impl<D: Device> Contender for Ours<D> {
+    type Error = anyhow::Error;
+
     fn name(&self) -> &'static str {
         if self.expands { "blockyard, expandable" } else { "blockyard" }
     }
@@ -139,7 +84,7 @@ impl<D: Device> Contender for Ours<D> {
         Ok(self.allocator.free(allocation)?)
     }
 
-    fn empty(&mut self) -> anyhow::Result<()> {
+    fn empty_cache(&mut self) -> anyhow::Result<()> {
         Ok(self.allocator.empty_cache()?)
     }
 
@@ -173,6 +118,8 @@ impl<D: DeviceMemory> LockedAllocator<D> {
 }
 
 impl<D: Device> Contender for LockedAllocator<D> {
+    type Error = anyhow::Error;
+
     fn name(&self) -> &'static str {
         "blockyard, shared"
     }
@@ -190,7 +137,7 @@ impl<D: Device> Contender for LockedAllocator<D> {
         Ok(self.allocator.free(self.live[slot])?)
     }
 
-    fn empty(&mut self) -> anyhow::Result<()> {
+    fn empty_cache(&mut self) -> anyhow::Result<()> {
         Ok(self.allocator.with(CachingAllocator::empty_cache)?)
     }
 
@@ -212,6 +159,8 @@ struct Plain {
 }
 
 impl Contender for Plain {
+    type Error = anyhow::Error;
+
     fn name(&self) -> &'static str {
         "cuMemAlloc"
     }
@@ -234,10 +183,6 @@ impl Contender for Plain {
         Ok(())
     }
 
-    fn empty(&mut self) -> anyhow::Result<()> {
-        Ok(())
-    }
-
     fn caches(&self) -> bool {
         false
     }
@@ -251,6 +196,8 @@ struct Ordered {
 }
 
 impl Contender for Ordered {
+    type Error = anyhow::Error;
+
     fn name(&self) -> &'static str {
         "cuMemAllocAsync"
     }
@@ -277,7 +224,7 @@ impl Contender for Ordered {
         Ok(())
     }
 
-    fn empty(&mut self) -> anyhow::Result<()> {
+    fn empty_cache(&mut self) -> anyhow::Result<()> {
         self.device.synchronize()?;
         Ok(self.pool.trim(&mut self.device)?)
     }

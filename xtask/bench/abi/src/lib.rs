@@ -2,7 +2,7 @@
 //!
 //! Natively it is a library with a C ABI around [`SharedAllocator`](blockyard_allocator::SharedAllocator), lock and
 //! statistics included, with the signatures of the virtual functions of PyTorch's allocator: the same loop calls both.
-//! As WebAssembly it is the loop of `blockyard_bench_trace` with a few exports.
+//! As WebAssembly it is the loop of `blockyard_measure` with a few exports.
 #![expect(unsafe_code, reason = "functions that C and JavaScript call by name")]
 
 #[cfg(not(target_arch = "wasm32"))]

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use blockyard_allocator::AllocatorConfig;
-use blockyard_bench_trace::{Replay, Trace};
+use blockyard_measure::{Replay, Trace};
 use blockyard_record::Bytes;
 
 thread_local! {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context as _, Result};
 use blockyard_bench::sections::Counted;
-use blockyard_bench_trace::Trace;
+use blockyard_measure::Trace;
 
 struct Counting;
 

@@ -1,20 +1,18 @@
 //! Against crates that a Rust user would pick, each called directly in one program.
 #![expect(unsafe_code, reason = "the virtual blocks of vk-mem have an unsafe interface")]
 
-use std::time::Instant;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
 use blockyard_allocator::AllocatorConfig;
-use blockyard_bench_trace::{OpKind, Replay, Trace};
-use blockyard_record::Bytes;
+use blockyard_measure::{Contender, Goal, Measure, Replay, Row, Section, Trace, alternate};
+use blockyard_record::{Bytes, StreamId};
 use vk_mem::{
     VirtualAllocation, VirtualAllocationCreateFlags, VirtualAllocationCreateInfo, VirtualBlock,
     VirtualBlockCreateInfo,
 };
 
 use super::{BenchContext, times_for};
-use crate::measure::{Measure, alternate};
-use crate::report::{Goal, Row, Section};
 use crate::suite::{CAPACITY, Suite};
 
 /// What offset-allocator counts in, since it counts to 2^32: the smallest block of ours.
@@ -25,7 +23,7 @@ const UNIT: u64 = 512;
 /// # Errors
 ///
 /// When an allocator fails.
-pub fn crates(context: &BenchContext) -> Result<Section> {
+pub(super) fn crates(context: &BenchContext) -> Result<Section> {
     let suite = Suite::load(&context.workspace)?;
     // The others know no streams.
     let traces: Vec<_> = suite.traces.iter().filter(|trace| trace.streams == 1).collect();
@@ -46,49 +44,33 @@ pub fn crates(context: &BenchContext) -> Result<Section> {
     ];
     notes.extend(suite.missing);
     Ok(Section {
-        name: "crates".to_owned(),
-        title: "Against crates, in one program".to_owned(),
-        unit: "ns a pair of allocation and free".to_owned(),
-        contenders: ["Blockyard", "offset-allocator", "VMA virtual block"].map(str::to_owned).to_vec(),
         rows,
         goal: Some(Goal::AtMost(1.2)),
         notes,
+        ..Section::new(
+            "crates",
+            "Against crates, in one program",
+            "ns a pair of allocation and free",
+            ["Blockyard", "offset-allocator", "VMA virtual block"],
+        )
     })
 }
 
 fn row(trace: &Trace, rounds: usize) -> Result<Row> {
     let pairs = trace.pairs();
     let times = times_for(pairs)?;
-    let mut contenders: [Box<dyn Contender>; 3] = [
-        Box::new(Replay::new(trace, AllocatorConfig::default(), Bytes::new(CAPACITY))),
-        Box::new(Offsets::new(trace)?),
-        Box::new(Virtual::new(trace)?),
+    let mut ours = Replay::new(trace, AllocatorConfig::default(), Bytes::new(CAPACITY));
+    let (mut offsets, mut virtuals) = (Offsets::new(trace)?, Virtual::new(trace)?);
+    let mut contenders: [&mut dyn FnMut(u32) -> Result<Duration>; 3] = [
+        &mut |times| Ok(ours.time(trace, times)?),
+        &mut |times| offsets.time_replay(trace, times),
+        &mut |times| virtuals.time_replay(trace, times),
     ];
     let nanos = alternate(rounds, times, pairs, &mut contenders, |contender, times| {
-        let begun = Instant::now();
-        for _ in 0..times {
-            contender.replay(trace).with_context(|| trace.name.clone())?;
-        }
-        Ok(begun.elapsed())
+        contender(times).with_context(|| trace.name.clone())
     })?;
-    Ok(Row {
-        name: trace.name.clone(),
-        units: pairs,
-        values: nanos.iter().map(|nanos| Some(Measure::of(nanos))).collect(),
-        ratio: Some(Measure::ratio(&nanos[0], &nanos[1])),
-    })
-}
-
-/// An allocator, and a caller's slots full of its handles.
-trait Contender {
-    fn replay(&mut self, trace: &Trace) -> Result<()>;
-}
-
-impl Contender for Replay {
-    fn replay(&mut self, trace: &Trace) -> Result<()> {
-        self.run(trace)?;
-        Ok(())
-    }
+    let ratio = Measure::ratio(&nanos[0], &nanos[1]);
+    Ok(Row::new(&trace.name, pairs, &nanos).with_ratio(ratio))
 }
 
 struct Offsets {
@@ -107,21 +89,25 @@ impl Offsets {
 }
 
 impl Contender for Offsets {
-    fn replay(&mut self, trace: &Trace) -> Result<()> {
-        for op in &trace.ops {
-            match op.kind {
-                OpKind::Allocate => {
-                    let units = u32::try_from(op.size.div_ceil(UNIT))?;
-                    let allocation = self.allocator.allocate(units).context("offset-allocator is full")?;
-                    self.live[op.slot as usize] = Some(allocation);
-                }
-                OpKind::Free => {
-                    if let Some(allocation) = self.live[op.slot as usize].take() {
-                        self.allocator.free(allocation);
-                    }
-                }
-                _ => {}
-            }
+    type Error = anyhow::Error;
+
+    fn name(&self) -> &'static str {
+        "offset-allocator"
+    }
+
+    fn make_slots(&mut self, count: usize) {
+        self.live.resize(count.max(self.live.len()), None);
+    }
+
+    fn allocate(&mut self, slot: usize, size: Bytes, _stream: StreamId) -> Result<()> {
+        let units = u32::try_from(size.get().div_ceil(UNIT))?;
+        self.live[slot] = Some(self.allocator.allocate(units).context("offset-allocator is full")?);
+        Ok(())
+    }
+
+    fn free(&mut self, slot: usize) -> Result<()> {
+        if let Some(allocation) = self.live[slot].take() {
+            self.allocator.free(allocation);
         }
         Ok(())
     }
@@ -141,29 +127,34 @@ impl Virtual {
 }
 
 impl Contender for Virtual {
-    fn replay(&mut self, trace: &Trace) -> Result<()> {
-        for op in &trace.ops {
-            match op.kind {
-                OpKind::Allocate => {
-                    let info = VirtualAllocationCreateInfo {
-                        size: op.size,
-                        alignment: UNIT,
-                        user_data: 0,
-                        flags: VirtualAllocationCreateFlags::empty(),
-                    };
-                    // SAFETY: the block lives; the size is not zero and the alignment a power of two.
-                    let made = unsafe { self.block.allocate(info) };
-                    let (allocation, _) = made.map_err(|error| anyhow!("VMA's block is full: {error}"))?;
-                    self.live[op.slot as usize] = Some(allocation);
-                }
-                OpKind::Free => {
-                    if let Some(mut allocation) = self.live[op.slot as usize].take() {
-                        // SAFETY: the allocation is of this block, and this is its last use.
-                        unsafe { self.block.free(&mut allocation) };
-                    }
-                }
-                _ => {}
-            }
+    type Error = anyhow::Error;
+
+    fn name(&self) -> &'static str {
+        "VMA virtual block"
+    }
+
+    fn make_slots(&mut self, count: usize) {
+        self.live.resize_with(count.max(self.live.len()), || None);
+    }
+
+    fn allocate(&mut self, slot: usize, size: Bytes, _stream: StreamId) -> Result<()> {
+        let info = VirtualAllocationCreateInfo {
+            size: size.get(),
+            alignment: UNIT,
+            user_data: 0,
+            flags: VirtualAllocationCreateFlags::empty(),
+        };
+        // SAFETY: the block lives; the size is not zero and the alignment a power of two.
+        let made = unsafe { self.block.allocate(info) };
+        let (allocation, _) = made.map_err(|error| anyhow!("VMA's block is full: {error}"))?;
+        self.live[slot] = Some(allocation);
+        Ok(())
+    }
+
+    fn free(&mut self, slot: usize) -> Result<()> {
+        if let Some(mut allocation) = self.live[slot].take() {
+            // SAFETY: the allocation is of this block, and this is its last use.
+            unsafe { self.block.free(&mut allocation) };
         }
         Ok(())
     }

@@ -5,13 +5,11 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
-use blockyard_bench_trace::Trace;
+use blockyard_measure::{Goal, Measure, Row, Section, Trace};
 
 use super::BenchContext;
-use crate::machine::pin;
-use crate::measure::Measure;
+use crate::cores::pin;
 use crate::native::{Libraries, Pass, Side};
-use crate::report::{Goal, Row, Section};
 use crate::suite::{Suite, ping_pongs};
 
 /// Longer traces take minutes each under valgrind.
@@ -22,7 +20,7 @@ const MOST_PAIRS: usize = 50_000;
 /// # Errors
 ///
 /// When valgrind is not there, or a library does not load.
-pub fn instructions(context: &BenchContext) -> Result<Section> {
+pub(super) fn instructions(context: &BenchContext) -> Result<Section> {
     let version = Command::new("valgrind").arg("--version").output();
     ensure!(version.is_ok(), "instructions are counted by valgrind, which is not installed");
     // Loaded here so that everything is built before valgrind runs.
@@ -50,10 +48,6 @@ pub fn instructions(context: &BenchContext) -> Result<Section> {
     }
     progress.finish_and_clear();
     Ok(Section {
-        name: "instructions".to_owned(),
-        title: "Against PyTorch's own library, in instructions".to_owned(),
-        unit: "instructions a pair of allocation and free".to_owned(),
-        contenders: vec!["Blockyard".to_owned(), "PyTorch".to_owned()],
         rows,
         goal: Some(Goal::AtLeast { mean: 10.0, each: 5.0 }),
         notes: vec![
@@ -63,6 +57,12 @@ pub fn instructions(context: &BenchContext) -> Result<Section> {
                 long.iter().map(|trace| trace.name.as_str()).collect::<Vec<_>>().join(", ")
             ),
         ],
+        ..Section::new(
+            "instructions",
+            "Against PyTorch's own library, in instructions",
+            "instructions a pair of allocation and free",
+            ["Blockyard", "PyTorch"],
+        )
     })
 }
 

@@ -1,18 +1,14 @@
 //! What the allocator's lock saves beside an ordinary one.
 
-use std::time::Instant;
-
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use blockyard_allocator::{AllocError, Allocation, AllocatorConfig, CachingAllocator};
-use blockyard_bench_trace::{OpKind, Trace, stream_handle};
 use blockyard_device::VirtualDevice;
 use blockyard_lock::BiasedMutex;
+use blockyard_measure::{Contender, Goal, Measure, Row, Section, Trace, alternate};
 use blockyard_record::{Bytes, NullSink, StreamId};
 use parking_lot::Mutex;
 
 use super::{BenchContext, times_for};
-use crate::measure::{Measure, alternate};
-use crate::report::{Goal, Row, Section};
 use crate::suite::CAPACITY;
 
 type Allocator = CachingAllocator<VirtualDevice, NullSink>;
@@ -22,7 +18,7 @@ type Allocator = CachingAllocator<VirtualDevice, NullSink>;
 /// # Errors
 ///
 /// When an allocation fails.
-pub fn lock(context: &BenchContext) -> Result<Section> {
+pub(super) fn lock(context: &BenchContext) -> Result<Section> {
     let traces = [
         Trace::ping_pong("pingpong_1KiB", 1 << 10, 100_000),
         Trace::ping_pong("pingpong_64MiB", 64 << 20, 100_000),
@@ -38,10 +34,6 @@ pub fn lock(context: &BenchContext) -> Result<Section> {
     }
     progress.finish_and_clear();
     Ok(Section {
-        name: "lock".to_owned(),
-        title: "The allocator behind our lock and behind parking_lot's".to_owned(),
-        unit: "ns a pair of allocation and free".to_owned(),
-        contenders: ["BiasedMutex", "parking_lot", "no lock"].map(str::to_owned).to_vec(),
         rows,
         goal: Some(Goal::AtLeast { mean: 1.1, each: 1.0 }),
         notes: vec![
@@ -49,29 +41,27 @@ pub fn lock(context: &BenchContext) -> Result<Section> {
              the goal is what the lock must save to be worth its text: a tenth of a pair"
                 .to_owned(),
         ],
+        ..Section::new(
+            "lock",
+            "The allocator behind our lock and behind parking_lot's",
+            "ns a pair of allocation and free",
+            ["BiasedMutex", "parking_lot", "no lock"],
+        )
     })
 }
 
 fn row(trace: &Trace, rounds: usize) -> Result<Row> {
     let times = times_for(trace.pairs())?;
-    let mut contenders: [Box<dyn Replayed>; 3] = [
-        Box::new(Locked::new(BiasedMutex::new(allocator()), trace)),
-        Box::new(Locked::new(Mutex::new(allocator()), trace)),
-        Box::new(Locked::new(NoLock(allocator()), trace)),
+    let mut contenders: [Box<dyn Contender<Error = AllocError>>; 3] = [
+        Box::new(Locked::new("BiasedMutex", BiasedMutex::new(allocator()), trace)),
+        Box::new(Locked::new("parking_lot", Mutex::new(allocator()), trace)),
+        Box::new(Locked::new("no lock", NoLock(allocator()), trace)),
     ];
     let nanos = alternate(rounds, times, trace.pairs(), &mut contenders, |contender, times| {
-        let begun = Instant::now();
-        for _ in 0..times {
-            contender.replay(trace)?;
-        }
-        Ok(begun.elapsed())
+        contender.time_replay(trace, times)
     })?;
-    Ok(Row {
-        name: trace.name.clone(),
-        units: trace.pairs(),
-        values: nanos.iter().map(|nanos| Some(Measure::of(nanos))).collect(),
-        ratio: Some(Measure::ratio(&nanos[1], &nanos[0])),
-    })
+    let ratio = Measure::ratio(&nanos[1], &nanos[0]);
+    Ok(Row::new(&trace.name, trace.pairs(), &nanos).with_ratio(ratio))
 }
 
 fn allocator() -> Allocator {
@@ -109,41 +99,42 @@ impl Lock for NoLock {
     }
 }
 
-trait Replayed {
-    fn replay(&mut self, trace: &Trace) -> Result<()>;
-}
-
 struct Locked<L> {
+    name: &'static str,
     lock: L,
     live: Vec<Option<Allocation>>,
 }
 
 impl<L: Lock> Locked<L> {
-    fn new(lock: L, trace: &Trace) -> Self {
-        Self { lock, live: (0..trace.slots).map(|_| None).collect() }
+    fn new(name: &'static str, lock: L, trace: &Trace) -> Self {
+        Self { name, lock, live: (0..trace.slots).map(|_| None).collect() }
     }
 }
 
-impl<L: Lock> Replayed for Locked<L> {
-    fn replay(&mut self, trace: &Trace) -> Result<()> {
-        for op in &trace.ops {
-            let slot = &mut self.live[op.slot as usize];
-            match op.kind {
-                OpKind::Allocate => {
-                    let stream = StreamId::new(stream_handle(op.stream));
-                    let allocate =
-                        |allocator: &mut Allocator| allocator.allocate(Bytes::new(op.size), stream);
-                    *slot = Some(self.lock.with(allocate)?);
-                }
-                OpKind::Free => {
-                    self.lock.with(|allocator| -> Result<(), AllocError> {
-                        let Some(allocation) = slot.take() else { return Ok(()) };
-                        allocator.free(allocation)
-                    })?;
-                }
-                _ => ensure!(false, "{} is not a trace of pairs", trace.name),
-            }
-        }
+impl<L: Lock> Contender for Locked<L> {
+    type Error = AllocError;
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn make_slots(&mut self, count: usize) {
+        self.live.resize_with(count.max(self.live.len()), || None);
+    }
+
+    #[inline]
+    fn allocate(&mut self, slot: usize, size: Bytes, stream: StreamId) -> Result<(), AllocError> {
+        let allocate = |allocator: &mut Allocator| allocator.allocate(size, stream);
+        self.live[slot] = Some(self.lock.with(allocate)?);
         Ok(())
+    }
+
+    #[inline]
+    fn free(&mut self, slot: usize) -> Result<(), AllocError> {
+        let block = &mut self.live[slot];
+        self.lock.with(|allocator| match block.take() {
+            Some(allocation) => allocator.free(allocation),
+            None => Ok(()),
+        })
     }
 }

@@ -5,13 +5,11 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use blockyard_allocator::AllocatorConfig;
-use blockyard_bench_trace::{OpKind, Replay, Trace};
+use blockyard_measure::{Measure, OpKind, Replay, Row, Section, Trace};
 use blockyard_record::Bytes;
 use blockyard_replay::verify;
 
 use super::BenchContext;
-use crate::measure::Measure;
-use crate::report::{Row, Section};
 use crate::suite::{CAPACITY, PROGRAMS, Suite, recording};
 
 /// Bytes of the allocator's own memory for each block, at the moment when most are live.
@@ -19,7 +17,7 @@ use crate::suite::{CAPACITY, PROGRAMS, Suite, recording};
 /// # Errors
 ///
 /// When the program that counts is not there, or fails.
-pub fn heap(context: &BenchContext) -> Result<Section> {
+pub(super) fn heap(context: &BenchContext) -> Result<Section> {
     let mut suite = Suite::load(&context.workspace)?;
     suite.traces.retain(|trace| trace.most_live().1 > 100);
     suite.traces.push(many_blocks());
@@ -45,17 +43,18 @@ pub fn heap(context: &BenchContext) -> Result<Section> {
     }
     progress.finish_and_clear();
     Ok(Section {
-        name: "heap".to_owned(),
-        title: "The allocator's own memory when most blocks are live".to_owned(),
-        unit: "bytes".to_owned(),
-        contenders: ["a live block", "a block, free ones too"].map(str::to_owned).to_vec(),
         rows,
-        goal: None,
         notes: vec![
             "everything that the allocator and its virtual device hold on the heap, grown tables and fixed ones alike; few \
              blocks share the fixed ones; the shared handle's table of addresses, 32 to 64 bytes a live block, is not in it"
                 .to_owned(),
         ],
+        ..Section::new(
+            "heap",
+            "The allocator's own memory when most blocks are live",
+            "bytes",
+            ["a live block", "a block, free ones too"],
+        )
     })
 }
 
@@ -110,7 +109,7 @@ fn per(bytes: usize, count: usize) -> f64 {
 /// # Errors
 ///
 /// When a recording cannot be replayed.
-pub fn recordings(context: &BenchContext) -> Result<Section> {
+pub(super) fn recordings(context: &BenchContext) -> Result<Section> {
     let progress = super::progress("recordings", PROGRAMS.len())?;
     let (mut rows, mut notes) = (Vec::new(), Vec::new());
     let mut largest: f64 = 0.0;
@@ -138,14 +137,13 @@ pub fn recordings(context: &BenchContext) -> Result<Section> {
     let verdict = if largest <= 24.0 { "met" } else { "NOT met" };
     notes.push(format!("goal: at most 24 bytes an event in all; the largest is {largest:.1}: {verdict}"));
     Ok(Section {
-        name: "recordings".to_owned(),
-        title: "A recording in memory".to_owned(),
-        unit: "bytes an event".to_owned(),
-        contenders: ["in all", "events", "breakdowns", "steps", "allocations", "saved states"]
-            .map(str::to_owned)
-            .to_vec(),
         rows,
-        goal: None,
         notes,
+        ..Section::new(
+            "recordings",
+            "A recording in memory",
+            "bytes an event",
+            ["in all", "events", "breakdowns", "steps", "allocations", "saved states"],
+        )
     })
 }

@@ -1,12 +1,10 @@
 //! Against PyTorch's own library.
 
 use anyhow::{Result, ensure};
-use blockyard_bench_trace::Trace;
+use blockyard_measure::{Goal, Measure, Row, Section, Trace, alternate};
 
 use super::{BenchContext, FAKE_DEVICE, times_for};
-use crate::measure::{Measure, alternate};
 use crate::native::{Libraries, Pass, Side};
-use crate::report::{Goal, Row, Section};
 use crate::suite::Suite;
 
 /// Nanoseconds a pair of allocation and free, ours behind its C ABI beside PyTorch's, on every trace.
@@ -14,7 +12,7 @@ use crate::suite::Suite;
 /// # Errors
 ///
 /// When a library does not load, or the two do not hand out the same addresses or count the same.
-pub fn pytorch(context: &BenchContext) -> Result<Section> {
+pub(super) fn pytorch(context: &BenchContext) -> Result<Section> {
     let libraries = Libraries::load(&context.target)?;
     let suite = Suite::load(&context.workspace)?;
     let progress = super::progress("pytorch", suite.traces.len())?;
@@ -37,13 +35,15 @@ pub fn pytorch(context: &BenchContext) -> Result<Section> {
     ];
     notes.extend(suite.missing);
     Ok(Section {
-        name: "pytorch".to_owned(),
-        title: "Against PyTorch's own library, torch 2.11.0".to_owned(),
-        unit: "ns a pair of allocation and free".to_owned(),
-        contenders: ["Blockyard", "PyTorch", "bare offset-allocator"].map(str::to_owned).to_vec(),
         rows,
         goal: Some(Goal::AtLeast { mean: 10.0, each: 5.0 }),
         notes,
+        ..Section::new(
+            "pytorch",
+            "Against PyTorch's own library, torch 2.11.0",
+            "ns a pair of allocation and free",
+            ["Blockyard", "PyTorch", "bare offset-allocator"],
+        )
     })
 }
 
@@ -61,7 +61,7 @@ fn row(libraries: &Libraries, trace: &Trace, rounds: usize) -> Result<Row> {
     let nanos = alternate(rounds, times, pairs, &mut contenders, |(place, pass), times| {
         let (hash, took) = pass.timed(times)?;
         hashes[*place].push(hash);
-        Ok(took)
+        anyhow::Ok(took)
     })?;
     let [our_hashes, their_hashes, _] = &hashes;
     if let Some(turn) = our_hashes.iter().zip(their_hashes).position(|(ours, theirs)| ours != theirs) {
@@ -77,10 +77,7 @@ fn row(libraries: &Libraries, trace: &Trace, rounds: usize) -> Result<Row> {
             their_stats[index]
         );
     }
-    Ok(Row {
-        name: trace.name.clone(),
-        units: pairs,
-        values: (0..3).map(|place| nanos.get(place).map(|nanos| Measure::of(nanos))).collect(),
-        ratio: Some(Measure::ratio(&nanos[1], &nanos[0])),
-    })
+    let ratio = Measure::ratio(&nanos[1], &nanos[0]);
+    let nanos = [nanos, vec![Vec::new()]].concat();
+    Ok(Row::new(&trace.name, pairs, &nanos[..3]).with_ratio(ratio))
 }

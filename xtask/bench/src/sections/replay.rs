@@ -11,9 +11,8 @@ use blockyard_record::Bytes;
 use blockyard_replay::{PreparedWorkload, RunSettings, run, sweep, totals};
 
 use super::BenchContext;
-use crate::measure::{Measure, alternate};
-use crate::report::{Row, Section};
 use crate::suite::{CAPACITY, PROGRAMS, recording};
+use blockyard_measure::{Measure, Row, Section, alternate};
 
 /// Requests in a timed turn, at least: short programs are replayed several times.
 const REQUESTS_A_TURN: usize = 200_000;
@@ -23,7 +22,7 @@ const REQUESTS_A_TURN: usize = 200_000;
 /// # Errors
 ///
 /// When a recording cannot be replayed, or the ways to replay it come to different statistics.
-pub fn replay(context: &BenchContext) -> Result<Section> {
+pub(super) fn replay(context: &BenchContext) -> Result<Section> {
     let configs = configurations()?;
     let progress = super::progress("replay", PROGRAMS.len())?;
     let (mut rows, mut notes) = (Vec::new(), Vec::new());
@@ -49,13 +48,14 @@ pub fn replay(context: &BenchContext) -> Result<Section> {
                 counted, 24 configurations are counted as 24 times the requests; the ratio is recorded over silent"
         .to_owned());
     Ok(Section {
-        name: "replay".to_owned(),
-        title: "Replays of recorded programs".to_owned(),
-        unit: "ms a million requests".to_owned(),
-        contenders: ["silent", "recorded", "24 configurations, silent"].map(str::to_owned).to_vec(),
         rows,
-        goal: None,
         notes,
+        ..Section::new(
+            "replay",
+            "Replays of recorded programs",
+            "ms a million requests",
+            ["silent", "recorded", "24 configurations, silent"],
+        )
     })
 }
 
@@ -93,18 +93,13 @@ fn row(
             };
         }
         // As if the plan had been done once each time.
-        Ok(begun.elapsed() * times / u32::try_from(plans)?)
+        anyhow::Ok(begun.elapsed() * times / u32::try_from(plans)?)
     })?;
     let millis: Vec<Vec<f64>> = nanos
         .iter()
         .map(|nanos| nanos.iter().map(|nanos| per_million(*nanos, plan.len())).collect())
         .collect();
-    Ok(Row {
-        name: name.to_owned(),
-        units: plan.len(),
-        values: millis.iter().map(|millis| Some(Measure::of(millis))).collect(),
-        ratio: Some(Measure::ratio(&millis[1], &millis[0])),
-    })
+    Ok(Row::new(name, plan.len(), &millis).with_ratio(Measure::ratio(&millis[1], &millis[0])))
 }
 
 /// Milliseconds a million requests, where `nanos` were spent on `requests`.

@@ -5,13 +5,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
-use blockyard_bench_trace::Trace;
+use blockyard_measure::{Measure, Row, Section, Trace, geometric_mean};
 
 use super::{BenchContext, FAKE_DEVICE};
-use crate::machine::pin;
-use crate::measure::{Measure, geometric_mean};
+use crate::cores::pin;
 use crate::native::{Libraries, Pass, Side};
-use crate::report::{Row, Section};
 use crate::suite::Suite;
 
 /// How often a thread replays its trace in a turn.
@@ -22,7 +20,7 @@ const TIMES: u32 = 4;
 /// # Errors
 ///
 /// When a library does not load, there is only one core, or an allocation fails.
-pub fn threads(context: &BenchContext) -> Result<Section> {
+pub(super) fn threads(context: &BenchContext) -> Result<Section> {
     ensure!(context.cores.len() > 1, "two threads need two cores, and there is one");
     let libraries = Libraries::load(&context.target)?;
     let suite = Suite::programs(&context.workspace)?;
@@ -44,12 +42,7 @@ pub fn threads(context: &BenchContext) -> Result<Section> {
     progress.finish_and_clear();
     let [ours, theirs] = [0, 1].map(|contender| scaling(&rows, contender));
     Ok(Section {
-        name: "threads".to_owned(),
-        title: "Threads, each on a stream and a core of its own".to_owned(),
-        unit: "million pairs a second, all threads together".to_owned(),
-        contenders: vec!["Blockyard".to_owned(), "PyTorch".to_owned()],
         rows,
-        goal: None,
         notes: vec![
             FAKE_DEVICE.to_owned(),
             format!("two threads do {ours:.2} times what one does with Blockyard, {theirs:.2} times with PyTorch"),
@@ -57,6 +50,12 @@ pub fn threads(context: &BenchContext) -> Result<Section> {
              allocator's data from core to core"
                 .to_owned(),
         ],
+        ..Section::new(
+            "threads",
+            "Threads, each on a stream and a core of its own",
+            "million pairs a second, all threads together",
+            ["Blockyard", "PyTorch"],
+        )
     })
 }
 
@@ -87,12 +86,8 @@ fn row(libraries: &Libraries, trace: &Trace, count: u16, context: &BenchContext)
             millions[usize::from(side == Side::Theirs)].push(pairs / took.as_secs_f64() / 1e6);
         }
     }
-    Ok(Row {
-        name: format!("{}, {count} thread{}", trace.name, if count == 1 { "" } else { "s" }),
-        units: trace.pairs(),
-        values: vec![Some(Measure::of(&millions[0])), Some(Measure::of(&millions[1]))],
-        ratio: Some(Measure::ratio(&millions[0], &millions[1])),
-    })
+    let name = format!("{}, {count} thread{}", trace.name, if count == 1 { "" } else { "s" });
+    Ok(Row::new(name, trace.pairs(), &millions).with_ratio(Measure::ratio(&millions[0], &millions[1])))
 }
 
 /// From the moment when all threads stand ready to the end of the last one.

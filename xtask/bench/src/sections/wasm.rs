@@ -7,15 +7,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use blockyard_allocator::AllocatorConfig;
-use blockyard_bench_trace::{Replay, Trace};
 use blockyard_e2e::{GpuChoice, Page, Window};
+use blockyard_measure::{Goal, Measure, Replay, Row, Section, Trace, alternate, geometric_mean};
 use blockyard_record::Bytes;
 use serde_json::json;
 
 use super::BenchContext;
-use crate::machine::pin;
-use crate::measure::{Measure, alternate, geometric_mean};
-use crate::report::{Goal, Row, Section};
+use crate::cores::pin;
 use crate::suite::Suite;
 
 const TARGET: &str = "wasm32-unknown-unknown";
@@ -36,7 +34,7 @@ const WARM: u32 = 8;
 /// # Errors
 ///
 /// When the target, Chromium or its driver is missing, or the addresses differ.
-pub fn wasm(context: &BenchContext) -> Result<Section> {
+pub(super) fn wasm(context: &BenchContext) -> Result<Section> {
     let folder = context.target.join("bench/wasm");
     fs::create_dir_all(&folder)?;
     fs::write(folder.join("index.html"), include_str!("wasm.html"))?;
@@ -46,7 +44,7 @@ pub fn wasm(context: &BenchContext) -> Result<Section> {
     let suite = Suite::load(&context.workspace)?;
     let progress = super::progress("wasm", suite.traces.len())?;
     // The browser may use all cores; this thread goes back to its own.
-    let own = crate::machine::cores()?;
+    let own = crate::cores::cores()?;
     pin(&context.cores)?;
     let page = Page::of(&folder, Window::default(), GpuChoice::None)?;
     page.goto("/")?;
@@ -69,13 +67,15 @@ pub fn wasm(context: &BenchContext) -> Result<Section> {
     ];
     notes.extend(suite.missing);
     Ok(Section {
-        name: "wasm".to_owned(),
-        title: "WebAssembly in Chromium beside native code".to_owned(),
-        unit: "ns a pair of allocation and free".to_owned(),
-        contenders: ["WebAssembly", "native", "WebAssembly as in the page"].map(str::to_owned).to_vec(),
         rows,
         goal: Some(Goal::AtMost(1.25)),
         notes,
+        ..Section::new(
+            "wasm",
+            "WebAssembly in Chromium beside native code",
+            "ns a pair of allocation and free",
+            ["WebAssembly", "native", "WebAssembly as in the page"],
+        )
     })
 }
 
@@ -145,12 +145,8 @@ fn row(page: &Page, folder: &Path, trace: &Trace, rounds: usize) -> Result<Row> 
     }
     let nanos = alternate(rounds, times, pairs, &mut [0, 1, 2], |contender, times| turn(*contender, times))?;
     ensure!(hashes.iter().all(|hash| *hash == hashes[0]), "the builds hand out different addresses");
-    Ok(Row {
-        name: trace.name.clone(),
-        units: pairs,
-        values: nanos.iter().map(|nanos| Some(Measure::of(nanos))).collect(),
-        ratio: Some(Measure::ratio(&nanos[0], &nanos[1])),
-    })
+    let ratio = Measure::ratio(&nanos[0], &nanos[1]);
+    Ok(Row::new(&trace.name, pairs, &nanos).with_ratio(ratio))
 }
 
 /// How long the page took, and what the addresses of its last replay fold into.

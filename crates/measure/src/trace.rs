@@ -5,7 +5,7 @@
 //! ([`Trace::recorded`]) or from a rule ([`Trace::ping_pong`], [`Trace::random_allocations`]), and gives back everything that
 //! it takes, so that it can be replayed again and again.
 //!
-//! It knows no clock and no file.
+//! It knows no file.
 
 mod bytes;
 mod generate;

@@ -6,7 +6,7 @@ use blockyard_pytorch::{ReadError, RecordedRun, requests};
 use blockyard_record::StreamId;
 use blockyard_workload::{Request, TensorId};
 
-use crate::{Op, OpKind, Slots, Trace};
+use super::{Op, OpKind, Slots, Trace};
 
 /// Why a recording is no trace.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +23,12 @@ pub enum TraceError {
         /// What it is.
         what: &'static str,
     },
+    /// It has memory pools.
+    #[error("request {index}: a memory pool cannot be replayed as a flat list")]
+    MemoryPool {
+        /// The request's place.
+        index: usize,
+    },
     /// It uses more streams at a time than a flat list can number.
     #[error("more than 65535 streams at a time")]
     Streams,
@@ -36,7 +42,8 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// [`TraceError::Read`] for a recording that cannot be replayed, [`TraceError::Unsupported`] for one of memory pools.
+    /// [`TraceError::Read`] for a recording that cannot be replayed, [`TraceError::MemoryPool`] for one with memory pools,
+    /// [`TraceError::Unsupported`] for one that changes settings.
     pub fn recorded(name: &str, run: &RecordedRun) -> Result<Self, TraceError> {
         let inferred = requests(run)?;
         let requests = inferred.workload.requests();
@@ -103,8 +110,8 @@ impl Flat {
     fn add(&mut self, index: usize, request: &Request) -> Result<(), TraceError> {
         let unsupported = |what| Err(TraceError::Unsupported { index, what });
         match *request {
-            // Nothing is asked of the allocator.
-            Request::Snapshot => {}
+            // Nothing is asked of the allocator, or nothing that costs more or less than the rest of the statistics.
+            Request::Snapshot | Request::ResetPeak | Request::ResetAccumulated => {}
             Request::Allocate { size, .. } if size.is_zero() => {}
             Request::Allocate { tensor, size, stream } => {
                 let (slot, stream) = (self.slots.take(), self.stream(stream)?);
@@ -134,12 +141,13 @@ impl Flat {
             Request::Advance { stream: None } => self.push(OpKind::AdvanceAll, 0, 0, 0),
             Request::EmptyCache => self.push(OpKind::EmptyCache, 0, 0, 0),
             Request::SetFraction { .. } => return unsupported("a memory fraction"),
-            Request::ResetPeak | Request::ResetAccumulated => return unsupported("a reset of statistics"),
             Request::Set { .. } => return unsupported("a change of settings"),
             Request::CreatePool { .. }
             | Request::EnterPool { .. }
             | Request::LeavePool { .. }
-            | Request::DestroyPool { .. } => return unsupported("a memory pool"),
+            | Request::DestroyPool { .. } => {
+                return Err(TraceError::MemoryPool { index });
+            }
         }
         Ok(())
     }

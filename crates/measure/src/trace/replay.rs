@@ -1,10 +1,12 @@
 //! Our allocator, called directly.
 
+use std::time::{Duration, Instant};
+
 use blockyard_allocator::{AllocError, Allocation, AllocatorConfig, CachingAllocator};
 use blockyard_device::VirtualDevice;
 use blockyard_record::{Bytes, EventSink, NullSink, Stats, StreamId};
 
-use crate::{Op, OpKind, Trace, fold, stream_handle};
+use super::{Op, OpKind, Trace, fold, stream_handle};
 
 /// Our allocator on a virtual device, with the allocations in a trace's slots.
 #[derive(Debug)]
@@ -34,6 +36,19 @@ impl<S: EventSink> Replay<S> {
     /// As the allocator says.
     pub fn run(&mut self, trace: &Trace) -> Result<u64, AllocError> {
         self.run_ops(&trace.ops)
+    }
+
+    /// How long `times` replays of the trace take.
+    ///
+    /// # Errors
+    ///
+    /// As the allocator says.
+    pub fn time(&mut self, trace: &Trace, times: u32) -> Result<Duration, AllocError> {
+        let begun = Instant::now();
+        for _ in 0..times {
+            self.run(trace)?;
+        }
+        Ok(begun.elapsed())
     }
 
     /// Does some operations of the trace.

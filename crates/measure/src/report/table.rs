@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Goal, Report, Row, Section};
-use crate::measure::{Measure, geometric_mean};
+use crate::turns::{Measure, geometric_mean};
 
 /// The section as a table for a terminal, with its summary and notes.
 #[must_use]
@@ -63,7 +63,14 @@ fn cells(section: &Section) -> Vec<Vec<String>> {
     }
     let line = |row: &Row| {
         let mut line = vec![row.name.clone()];
-        line.extend(row.values.iter().map(|value| value.map_or_else(|| "-".to_owned(), shown)));
+        let first = row.values.first().copied().flatten().filter(|_| section.multiples);
+        line.extend(row.values.iter().enumerate().map(|(place, value)| match (value, first) {
+            (None, _) => "-".to_owned(),
+            (Some(value), Some(first)) if place > 0 => {
+                format!("{}, {:.2}x", shown(*value), value.median / first.median)
+            }
+            (Some(value), _) => shown(*value),
+        }));
         if has_ratios {
             line.push(row.ratio.map_or_else(|| "-".to_owned(), times));
         }
@@ -73,7 +80,8 @@ fn cells(section: &Section) -> Vec<Vec<String>> {
 }
 
 /// The section's ratios in a line, with the goal and whether it is met; `None` where it has none.
-pub(super) fn verdict(section: &Section) -> Option<String> {
+#[must_use]
+pub fn verdict(section: &Section) -> Option<String> {
     let summary = section.summary()?;
     let worst = match section.goal {
         None => String::new(),
@@ -132,7 +140,8 @@ fn times(ratio: Measure) -> String {
 }
 
 /// Three digits that count, none behind the point from 100 on.
-pub(super) fn digits(value: f64) -> String {
+#[must_use]
+pub fn digits(value: f64) -> String {
     match value.abs() {
         size if size >= 100.0 => format!("{value:.0}"),
         size if size >= 10.0 => format!("{value:.1}"),
@@ -164,6 +173,7 @@ mod tests {
                 row("alone", 5.0, None),
             ],
             goal: Some(Goal::AtLeast { mean: 10.0, each: 5.0 }),
+            multiples: false,
             notes: vec!["fake device".to_owned()],
         }
     }
@@ -180,15 +190,18 @@ mod tests {
 
     #[test]
     fn the_markdown_names_command_and_machine() {
-        let machine = Machine {
-            processor: "a processor".to_owned(),
-            cores: 2,
-            load: "0.1".to_owned(),
-            rustc: "rustc 1".to_owned(),
-        };
+        let machine = Machine { processor: "a processor".to_owned(), cores: 2, ..Machine::default() };
         let command = "cargo xtask bench".to_owned();
         let text = markdown(&Report { machine, command, rounds: 7, sections: vec![section()] });
         assert!(text.starts_with("`cargo xtask bench`, 7 rounds, on a processor, 2 cores"), "{text}");
         assert!(text.contains("| alone | 5.00 (4.00 to 6.00) | - | - |"), "{text}");
+    }
+
+    #[test]
+    fn multiples_are_of_the_first_contender() {
+        let section = Section { multiples: true, ..section() };
+        let text = table(&section).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("long 50.0 (49.0 to 51.0) 400 (399 to 401), 8.00x"), "{text}");
+        assert!(text.contains("alone 5.00 (4.00 to 6.00) - -"), "{text}");
     }
 }

@@ -1,6 +1,6 @@
 //! Traces as bytes, to be passed into a page.
 
-use crate::{Op, OpKind, Trace};
+use super::{Op, OpKind, Trace};
 
 /// Bytes that are no trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

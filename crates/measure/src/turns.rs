@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-/// What several rounds gave.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+/// The values of several rounds in short.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measure {
-    /// The middle one.
+    /// The value in the middle.
     pub median: f64,
     /// The smallest.
     pub least: f64,
@@ -17,7 +16,7 @@ pub struct Measure {
 }
 
 impl Measure {
-    /// The middle and the range of `values`; all zero for none.
+    /// The median and the range of `values`; all zero for none.
     #[must_use]
     pub fn of(values: &[f64]) -> Self {
         let mut sorted = values.to_vec();
@@ -50,7 +49,7 @@ impl Measure {
     }
 }
 
-/// The middle one of factors: the root of their product.
+/// The geometric mean: the root of the product of the factors.
 #[must_use]
 pub fn geometric_mean(factors: &[f64]) -> f64 {
     let logarithms: f64 = factors.iter().map(|factor| factor.ln()).sum();
@@ -61,32 +60,61 @@ pub fn geometric_mean(factors: &[f64]) -> f64 {
 
 /// Lets contenders take turns for `rounds` rounds; every second round in reverse order.
 ///
-/// `replay` does a contender's work so many times: once that does not count, since the turn before left its own data in the caches,
-/// then `times` times. Returns nanoseconds for each of the `units` of that work, for each contender those of each round.
+/// `turn` gets the place of a contender and the contender. It returns the value of the turn, or nothing where the contender does not
+/// take part. Returns the values of each contender.
 ///
 /// # Errors
 ///
 /// What a contender says.
-pub fn alternate<C>(
+pub fn take_turns<C, E>(
     rounds: usize,
-    times: u32,
-    units: usize,
     contenders: &mut [C],
-    mut replay: impl FnMut(&mut C, u32) -> Result<Duration>,
-) -> Result<Vec<Vec<f64>>> {
-    let mut nanos = vec![Vec::with_capacity(rounds); contenders.len()];
+    mut turn: impl FnMut(usize, &mut C) -> Result<Option<f64>, E>,
+) -> Result<Vec<Vec<f64>>, E> {
+    let mut values = vec![Vec::with_capacity(rounds); contenders.len()];
     for round in 0..rounds {
         let mut order: Vec<usize> = (0..contenders.len()).collect();
         if round % 2 == 1 {
             order.reverse();
         }
         for index in order {
-            replay(&mut contenders[index], 1)?;
-            let took = replay(&mut contenders[index], times)?;
-            nanos[index].push(per_unit(took, units * times as usize));
+            values[index].extend(turn(index, &mut contenders[index])?);
         }
     }
-    Ok(nanos)
+    Ok(values)
+}
+
+/// Lets contenders that do the same work take turns, as [`take_turns`] does.
+///
+/// `replay` does a contender's work so many times: once that does not count, since the turn before left its own data in the caches,
+/// then `times` times. Returns nanoseconds for each of the `units` of that work, for each contender those of each round.
+///
+/// # Errors
+///
+/// What a contender says.
+pub fn alternate<C, E>(
+    rounds: usize,
+    times: u32,
+    units: usize,
+    contenders: &mut [C],
+    mut replay: impl FnMut(&mut C, u32) -> Result<Duration, E>,
+) -> Result<Vec<Vec<f64>>, E> {
+    take_turns(rounds, contenders, |_, contender| {
+        replay(contender, 1)?;
+        let took = replay(contender, times)?;
+        Ok(Some(per_unit(took, units * times as usize)))
+    })
+}
+
+/// How many of something make a turn that is long against the clock and short against patience, where `count` of it took `took`.
+#[must_use]
+pub fn count_for_turn(took: Duration, count: u32) -> u32 {
+    const TURN_NANOS: f64 = 4e6;
+    const MOST: f64 = 100_000.0;
+    let each = per_unit(took, count as usize).max(1.0);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and 100,000")]
+    let wanted = (TURN_NANOS / each).clamp(1.0, MOST) as u32;
+    wanted
 }
 
 /// Nanoseconds a unit.
@@ -113,13 +141,20 @@ mod tests {
         let mut contenders = ["a", "b"];
         let nanos = alternate(3, 5, 2, &mut contenders, |name, times| {
             order.push((*name, times));
-            Ok(Duration::from_nanos(if times == 1 { 1000 } else { 20 }))
+            Ok::<_, std::convert::Infallible>(Duration::from_nanos(if times == 1 { 1000 } else { 20 }))
         })
         .unwrap();
         let turns = order.chunks(2).map(|turn| (turn[0], turn[1]));
         let expected = ["a", "b", "b", "a", "a", "b"].map(|name| ((name, 1), (name, 5)));
         assert_eq!(turns.collect::<Vec<_>>(), expected);
         assert_eq!(nanos, [[2.0; 3], [2.0; 3]]);
+    }
+
+    #[test]
+    fn turns_are_neither_short_nor_long() {
+        assert_eq!(count_for_turn(Duration::from_nanos(1600), 16), 40_000);
+        assert_eq!(count_for_turn(Duration::from_secs(1), 16), 1);
+        assert_eq!(count_for_turn(Duration::ZERO, 16), 100_000);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Traces that follow a rule.
 
-use crate::{Op, OpKind, Slots, Trace};
+use super::{Op, OpKind, Slots, Trace};
 
 /// What random traces may hold at a moment, in bytes: 16 GB, as in RMM's benchmark.
 const MOST_LIVE_BYTES: u64 = 16 << 30;

@@ -4,8 +4,7 @@ use std::fmt::Write as _;
 
 use anyhow::{Result, bail};
 
-use super::table::{digits, verdict};
-use super::{Report, Row, Section};
+use blockyard_measure::{Report, Row, Section, digits, verdict};
 
 const BEGIN: &str = "<!-- results: written by `cargo xtask bench --docs` -->\n";
 const END: &str = "<!-- end of results -->\n";
@@ -90,10 +89,9 @@ fn section_line(section: &Section) -> String {
 
 #[cfg(test)]
 mod tests {
+    use blockyard_measure::{Goal, Machine, Measure};
+
     use super::*;
-    use crate::machine::Machine;
-    use crate::measure::Measure;
-    use crate::report::Goal;
 
     fn report() -> Report {
         let row = |ours: f64, theirs: f64| Row {
@@ -103,20 +101,11 @@ mod tests {
             ratio: Some(Measure::exact(theirs / ours)),
         };
         let section = |name: &str, ours: f64, theirs: f64| Section {
-            name: name.to_owned(),
-            title: "Against PyTorch".to_owned(),
-            unit: "ns a pair".to_owned(),
-            contenders: vec!["ours".to_owned(), "theirs".to_owned()],
             rows: vec![row(ours, theirs)],
             goal: Some(Goal::AtLeast { mean: 10.0, each: 5.0 }),
-            notes: Vec::new(),
+            ..Section::new(name, "Against PyTorch", "ns a pair", ["ours", "theirs"])
         };
-        let machine = Machine {
-            processor: "a processor".to_owned(),
-            cores: 2,
-            load: "0.1".to_owned(),
-            rustc: "rustc 1".to_owned(),
-        };
+        let machine = Machine { processor: "a processor".to_owned(), cores: 2, ..Machine::default() };
         let sections = vec![section("pytorch", 25.0, 300.0), section("instructions", 300.0, 3600.0)];
         Report { machine, command: "cargo xtask bench".to_owned(), rounds: 9, sections }
     }

@@ -1,0 +1,114 @@
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use blockyard_record::{Bytes, StreamId};
+
+use crate::trace::{OpKind, Trace, stream_handle};
+
+/// An allocator that is measured. Its caller names blocks by slots, of which there are as many as
+/// [`Contender::make_slots`] made.
+///
+/// The loops are provided methods, so that they are compiled once for each contender: no call in them goes through a table of
+/// functions, also where the contender itself is a `Box<dyn Contender>`.
+pub trait Contender {
+    /// Why a call fails.
+    type Error;
+
+    /// What reports call the contender.
+    fn name(&self) -> &'static str;
+
+    /// Makes room for `count` blocks; never takes slots away.
+    fn make_slots(&mut self, count: usize);
+
+    /// Allocates `size` bytes on `stream`, and keeps the block in `slot`.
+    ///
+    /// # Errors
+    ///
+    /// What the allocator says.
+    fn allocate(&mut self, slot: usize, size: Bytes, stream: StreamId) -> Result<(), Self::Error>;
+
+    /// Frees the block in `slot`.
+    ///
+    /// # Errors
+    ///
+    /// What the allocator says.
+    fn free(&mut self, slot: usize) -> Result<(), Self::Error>;
+
+    /// Notes that `stream` uses the block in `slot` too.
+    ///
+    /// # Errors
+    ///
+    /// What the allocator says.
+    fn record_stream(&mut self, _slot: usize, _stream: StreamId) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    /// Completes the work of `stream`, or of all streams, on a device that does no work by itself.
+    fn advance(&mut self, _stream: Option<StreamId>) {}
+
+    /// Releases all memory that is not in use.
+    ///
+    /// # Errors
+    ///
+    /// What the allocator says.
+    fn empty_cache(&mut self) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    /// Whether freed memory is kept for the next request.
+    fn caches(&self) -> bool {
+        true
+    }
+
+    /// Whether memory is mapped page by page into a reserved range of addresses.
+    fn expands(&self) -> bool {
+        false
+    }
+
+    /// Replays the trace once.
+    ///
+    /// # Errors
+    ///
+    /// What the allocator says.
+    fn replay(&mut self, trace: &Trace) -> Result<(), Self::Error> {
+        for op in &trace.ops {
+            let (slot, stream) = (op.slot as usize, StreamId::new(stream_handle(op.stream)));
+            match op.kind {
+                OpKind::Allocate => self.allocate(slot, Bytes::new(op.size), stream)?,
+                OpKind::Free => self.free(slot)?,
+                OpKind::RecordStream => self.record_stream(slot, stream)?,
+                OpKind::Advance => self.advance(Some(stream)),
+                OpKind::AdvanceAll => self.advance(None),
+                OpKind::EmptyCache => self.empty_cache()?,
+            }
+        }
+        Ok(())
+    }
+
+    /// How long `times` replays of the trace take.
+    ///
+    /// # Errors
+    ///
+    /// What the allocator says.
+    fn time_replay(&mut self, trace: &Trace, times: u32) -> Result<Duration, Self::Error> {
+        let begun = Instant::now();
+        for _ in 0..times {
+            self.replay(trace)?;
+        }
+        Ok(begun.elapsed())
+    }
+
+    /// How long `count` pairs of an allocation and its free take, on the default stream.
+    ///
+    /// # Errors
+    ///
+    /// What the allocator says.
+    fn time_pairs(&mut self, size: Bytes, count: u32) -> Result<Duration, Self::Error> {
+        let begun = Instant::now();
+        for _ in 0..count {
+            self.allocate(0, black_box(size), StreamId::DEFAULT)?;
+            self.free(0)?;
+        }
+        Ok(begun.elapsed())
+    }
+}

@@ -1,0 +1,50 @@
+//! The harness of every benchmark of this project: `blockyard bench` (a device), `cargo xtask bench` (everything else), and what
+//! Python measures inside PyTorch.
+//!
+//! * [`Trace`]: a list of allocations and frees that every contender replays.
+//! * [`Contender`]: an allocator that is measured.
+//! * [`alternate`]: contenders take turns for some rounds, so that a slow moment of the machine meets all of them.
+//! * [`Measure`]: the median of the rounds, and their range.
+//! * [`Report`], [`Section`], [`Row`]: the results, as a table, as Markdown, as JSON and as a chart.
+//!
+//! A section that times a few functions needs no contender: [`Section::time`] takes closures.
+//!
+//! # Example
+//!
+//! ```
+//! use std::time::{Duration, Instant};
+//!
+//! use blockyard_measure::Section;
+//!
+//! let text = "7".repeat(100);
+//! let mut section = Section::new("numbers", "Two ways to count digits", "ns a text", ["bytes", "chars"]);
+//! section.time::<std::convert::Infallible>("100 digits", 3, &mut [
+//!     &mut |times| {
+//!         let begun = Instant::now();
+//!         (0..times).for_each(|_| assert_eq!(std::hint::black_box(&text).bytes().count(), 100));
+//!         Ok(begun.elapsed())
+//!     },
+//!     &mut |times| {
+//!         let begun = Instant::now();
+//!         (0..times).for_each(|_| assert_eq!(std::hint::black_box(&text).chars().count(), 100));
+//!         Ok(begun.elapsed())
+//!     },
+//! ])?;
+//! assert_eq!(section.rows.len(), 1);
+//! assert!(blockyard_measure::table(&section).contains("100 digits"));
+//! # Ok::<(), std::convert::Infallible>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod contender;
+mod machine;
+mod report;
+mod trace;
+mod turns;
+
+pub use contender::Contender;
+pub use machine::Machine;
+pub use report::{Goal, Report, ReportError, Row, Section, Summary, chart, digits, markdown, table, verdict};
+pub use trace::{DecodeError, Op, OpKind, Replay, Trace, TraceError, fold, stream_handle};
+pub use turns::{Measure, alternate, count_for_turn, geometric_mean, per_unit, take_turns};

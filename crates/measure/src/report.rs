@@ -1,0 +1,232 @@
+//! Results as a table on the terminal, as Markdown, as JSON and as a chart.
+
+mod chart;
+mod table;
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::machine::Machine;
+use crate::turns::{Measure, count_for_turn, geometric_mean, per_unit, take_turns};
+
+pub use chart::chart;
+pub use table::{digits, markdown, table, verdict};
+
+/// Everything that one run measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Where it ran.
+    pub machine: Machine,
+    /// The command line.
+    pub command: String,
+    /// How many rounds each contender had.
+    pub rounds: usize,
+    /// In the order in which they were measured.
+    pub sections: Vec<Section>,
+}
+
+/// One comparison.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Section {
+    /// Its name on the command line.
+    pub name: String,
+    /// What is compared.
+    pub title: String,
+    /// What the values count: `ns a pair`, `M events/s`.
+    pub unit: String,
+    /// Who is compared; ours first.
+    pub contenders: Vec<String>,
+    /// What is measured on.
+    pub rows: Vec<Row>,
+    /// What the ratios should be.
+    #[serde(default)]
+    pub goal: Option<Goal>,
+    /// Whether tables say of each value how many times the first contender's value it is, and the chart draws the values. For
+    /// contenders that do the same work.
+    #[serde(default)]
+    pub multiples: bool,
+    /// What else must be said.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// What is wanted of a section's ratios.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Goal {
+    /// The geometric mean at least `mean` and every row at least `each`.
+    AtLeast {
+        /// Of the geometric mean.
+        mean: f64,
+        /// Of every row.
+        each: f64,
+    },
+    /// The geometric mean at most this.
+    AtMost(f64),
+}
+
+/// One trace, or one case.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// Its name.
+    pub name: String,
+    /// How many units a value is the mean of.
+    pub units: usize,
+    /// For each contender; `None` where it does not take part.
+    pub values: Vec<Option<Measure>>,
+    /// The second contender's value over ours, or ours over its where less is the goal.
+    #[serde(default)]
+    pub ratio: Option<Measure>,
+}
+
+impl Row {
+    /// The row of these values, one list a contender; a contender without values does not take part.
+    #[must_use]
+    pub fn new(name: impl Into<String>, units: usize, values: &[Vec<f64>]) -> Self {
+        let values = values.iter().map(|values| (!values.is_empty()).then(|| Measure::of(values)));
+        Self { name: name.into(), units, values: values.collect(), ratio: None }
+    }
+
+    /// The same row with a ratio.
+    #[must_use]
+    pub fn with_ratio(self, ratio: Measure) -> Self {
+        Self { ratio: Some(ratio), ..self }
+    }
+}
+
+impl Section {
+    /// A section without rows, goal and notes.
+    #[must_use]
+    pub fn new<const N: usize>(name: &str, title: &str, unit: &str, contenders: [&str; N]) -> Self {
+        Self {
+            name: name.to_owned(),
+            title: title.to_owned(),
+            unit: unit.to_owned(),
+            contenders: contenders.map(str::to_owned).to_vec(),
+            rows: Vec::new(),
+            goal: None,
+            multiples: false,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Adds a row of nanoseconds: each contender in its turn does its work as often as the number says, and returns how long
+    /// that took. How often is found out by one turn that does not count.
+    ///
+    /// # Errors
+    ///
+    /// What a contender says.
+    pub fn time<E>(
+        &mut self,
+        row: &str,
+        rounds: usize,
+        contenders: &mut [&mut dyn FnMut(u32) -> Result<Duration, E>],
+    ) -> Result<(), E> {
+        let mut times = Vec::new();
+        for contender in contenders.iter_mut() {
+            times.push(count_for_turn(contender(1)?, 1));
+        }
+        let values = take_turns(rounds, contenders, |index, contender| {
+            let times = times[index];
+            Ok(Some(per_unit(contender(times)?, times as usize)))
+        })?;
+        self.rows.push(Row::new(row, 1, &values));
+        Ok(())
+    }
+
+    /// The geometric mean of the ratios, and the row with the worst one.
+    #[must_use]
+    pub fn summary(&self) -> Option<Summary> {
+        let ratios: Vec<(f64, &str)> = self
+            .rows
+            .iter()
+            .filter_map(|row| row.ratio.map(|ratio| (ratio.median, row.name.as_str())))
+            .collect();
+        let less_is_better = matches!(self.goal, Some(Goal::AtMost(_)));
+        let order = |left: &&(f64, &str), right: &&(f64, &str)| left.0.total_cmp(&right.0);
+        let worst = if less_is_better { ratios.iter().max_by(order) } else { ratios.iter().min_by(order) };
+        let (worst, worst_name) = *worst?;
+        let mean = geometric_mean(&ratios.iter().map(|(ratio, _)| *ratio).collect::<Vec<_>>());
+        let is_met = self.goal.map(|goal| match goal {
+            Goal::AtLeast { mean: wanted, each } => mean >= wanted && worst >= each,
+            Goal::AtMost(most) => mean <= most,
+        });
+        Some(Summary { mean, worst, worst_name: worst_name.to_owned(), is_met })
+    }
+}
+
+/// A section's ratios in short.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// The geometric mean.
+    pub mean: f64,
+    /// The worst one.
+    pub worst: f64,
+    /// Whose that is.
+    pub worst_name: String,
+    /// Whether the goal is met, if there is one.
+    pub is_met: Option<bool>,
+}
+
+/// Why a report was not written or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReportError {
+    /// The system does not write a file.
+    #[error("cannot write {path}: {source}")]
+    File {
+        /// The file or the folder.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A result has no form as JSON.
+    #[error("the results have no form as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+impl Report {
+    /// Writes `NAME.json`, `NAME.md` and `NAME.svg` into `folder`, which is made where it is missing.
+    ///
+    /// # Errors
+    ///
+    /// [`ReportError::File`] when a file cannot be written.
+    pub fn write(&self, folder: &Path, name: &str) -> Result<(), ReportError> {
+        let failed = |path: &Path| {
+            let path = path.display().to_string();
+            move |source| ReportError::File { path, source }
+        };
+        fs::create_dir_all(folder).map_err(failed(folder))?;
+        for (ending, text) in [("json", self.to_json()?), ("md", markdown(self)), ("svg", chart(self))] {
+            let path = folder.join(format!("{name}.{ending}"));
+            fs::write(&path, text).map_err(failed(&path))?;
+        }
+        Ok(())
+    }
+
+    /// The report as JSON, with a summary for each section.
+    ///
+    /// # Errors
+    ///
+    /// [`ReportError::Json`] for a value that JSON does not have.
+    pub fn to_json(&self) -> Result<String, ReportError> {
+        let summaries: Vec<_> = self.sections.iter().map(Section::summary).collect();
+        let json = serde_json::json!({ "report": self, "summaries": summaries });
+        Ok(format!("{json:#}\n"))
+    }
+
+    /// The report that [`Report::to_json`] wrote; a program in another language writes the same form.
+    ///
+    /// # Errors
+    ///
+    /// [`ReportError::Json`] for another text.
+    pub fn from_json(text: &str) -> Result<Self, ReportError> {
+        #[derive(Deserialize)]
+        struct File {
+            report: Report,
+        }
+        Ok(serde_json::from_str::<File>(text)?.report)
+    }
+}
