@@ -17,15 +17,30 @@ pub(crate) fn document() -> Option<Document> {
     window()?.document()
 }
 
+/// `?key=value#hash` of a page that is one file: such a page has no address of its own, or one that says nothing.
+fn own_address() -> Option<String> {
+    document()?.document_element()?.get_attribute("data-address")
+}
+
+/// Whether all of the page is one file.
+pub(crate) fn is_one_file() -> bool {
+    own_address().is_some()
+}
+
 /// The value of a key in the page's address: `?key=value`.
 pub(crate) fn query(key: &str) -> Option<String> {
-    let search = window()?.location().search().ok()?;
+    let search = match own_address() {
+        Some(address) => address.split('#').next().unwrap_or_default().to_owned(),
+        None => window()?.location().search().ok()?,
+    };
     web_sys::UrlSearchParams::new_with_str(&search).ok()?.get(key)
 }
 
 /// What stands behind `#` in the page's address, with it.
 pub(crate) fn hash() -> String {
-    window().and_then(|window| window.location().hash().ok()).unwrap_or_default()
+    let hash = window().and_then(|window| window.location().hash().ok()).unwrap_or_default();
+    let first = || own_address().and_then(|address| Some(address.split_once('#')?.1.to_owned()));
+    if hash.is_empty() { first().unwrap_or_default() } else { hash }
 }
 
 /// The page's address without what stands behind `#` or `?`.
@@ -194,6 +209,11 @@ pub(crate) async fn fetch_bytes(address: &str) -> Option<ArrayBuffer> {
     JsFuture::from(response.array_buffer().ok()?).await.ok()?.dyn_into().ok()
 }
 
+/// Where a file lies that was put beside the page.
+pub(crate) fn address_beside(name: &str) -> String {
+    format!("open/{}", String::from(js_sys::encode_uri_component(name)))
+}
+
 /// The whole address of a file of the page, for a worker, whose own address may be a blob's.
 ///
 /// The page's address may have a path, a query and a hash: `base_uri` has them all.
@@ -205,6 +225,11 @@ pub(crate) fn page_address(file: &str) -> String {
 /// The script at an address of the page as a blob's address, which needs no network.
 pub(crate) async fn blob_url(address: &str) -> Option<String> {
     let text = JsFuture::from(fetch(address).await?.text().ok()?).await.ok()?;
+    if is_one_file() {
+        // Such a page has no origin, and workers without an origin load no blobs.
+        let text = String::from(js_sys::encode_uri_component(&text.as_string()?));
+        return Some(format!("data:text/javascript;charset=utf-8,{text}"));
+    }
     url_of(&text, "text/javascript")
 }
 

@@ -109,6 +109,23 @@ impl Samples {
     }
 }
 
+/// Opens a file that `blockyard open` serves with the page, or that lies in a page which is one file; then does what is to be done.
+pub(crate) fn open_beside(session: Session, name: String, then: impl FnOnce() + 'static) {
+    session.beside.set(Some(name.clone()));
+    session.show_work(&format!("Opening {name}"));
+    spawn_local(async move {
+        // A page that is one file has workers only once it has unpacked them.
+        jobs::prepare().await;
+        match browser::fetch_bytes(&browser::address_beside(&name)).await {
+            Some(buffer) => open_bytes(session, name, Uint8Array::new(&buffer).to_vec(), Box::new(then)),
+            None => {
+                session.work.set(None);
+                session.complain(format!("{name} is not beside this page any more."));
+            }
+        }
+    });
+}
+
 /// More than this does not fit a tab once it is unpacked.
 const MOST_BYTES: f64 = 1.5e9;
 

@@ -64,6 +64,9 @@ thread_local! {
 
 /// Fetches what workers need and starts the first one, so that later ones need no network.
 pub(crate) async fn prepare() {
+    if WORKSHOP.with_borrow(|workshop| workshop.worker_code.is_some()) {
+        return;
+    }
     let boot_script = browser::blob_url("worker.js").await;
     let worker_script = browser::blob_url("blockyard-worker.js").await;
     let worker_code = browser::fetch_bytes("blockyard-worker_bg.wasm").await;

@@ -38,6 +38,8 @@ pub(crate) enum Target {
     Text { title: String, text: String },
     /// A recording that comes with the page.
     Sample(String),
+    /// A file that was put beside the page, by its name.
+    Beside(String),
 }
 
 /// All that an address says.
@@ -107,6 +109,7 @@ impl Link {
                 "workbench" => link.target = Target::Workbench,
                 "preset" => link.target = Target::Preset(value),
                 "sample" => link.target = Target::Sample(value),
+                "open" => link.target = Target::Beside(value),
                 "handout" => link.target = Target::Handout(value),
                 "lesson" => {
                     let card = match link.target {
@@ -158,6 +161,7 @@ impl Link {
             Target::Workbench => vec!["workbench".to_owned()],
             Target::Preset(id) => vec![pair("preset", id)],
             Target::Sample(name) => vec![pair("sample", name)],
+            Target::Beside(name) => vec![pair("open", name)],
             Target::Text { title, text } => {
                 vec![format!("text={VERSION}{}", packed(text)), pair("title", title)]
             }
@@ -274,6 +278,7 @@ mod tests {
             both_ways(&Link { target, ..Link::default() });
         }
         both_ways(&Link { target: Target::Glossary("reserved".to_owned()), ..Link::default() });
+        assert_eq!(both_ways(&step(Target::Beside("rank 0.pickle".to_owned()))), "open=rank+0.pickle&step=5");
         let (link, complaints) = Link::read("#card=3&lesson=streams");
         assert_eq!(link.target, Target::Lesson { id: "streams".to_owned(), card: 3 });
         assert!(complaints.is_empty());

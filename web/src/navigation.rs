@@ -6,7 +6,7 @@ use blockyard_workload::presets::presets;
 use leptos::prelude::*;
 
 use crate::browser;
-use crate::files::{SAMPLES, Samples};
+use crate::files::{self, SAMPLES, Samples};
 use crate::link::{Link, MOST_CHARS, Target};
 use crate::session::{Place, Session, SettingsTexts, Source};
 use crate::theme::ThemeChoice;
@@ -79,8 +79,10 @@ impl Session {
         let link = Link { step: Some(steps), event, block, ..Link::default() };
         if let Some(opened) = self.shown_recording() {
             let sample = SAMPLES.iter().find(|sample| opened.name == sample.file_name());
+            let is_beside = self.beside.with(|beside| beside.as_ref() == Some(&opened.name));
             return match sample {
                 Some(sample) => Link { target: Target::Sample(sample.name.to_owned()), ..link },
+                None if is_beside => Link { target: Target::Beside(opened.name.clone()), ..link },
                 // A file stays where it is.
                 None => Link { target: Target::Workbench, ..Link::default() },
             };
@@ -163,6 +165,7 @@ impl Session {
                 self.follow_moment(&link);
             }
             Target::Sample(name) => self.follow_sample(&name, link, samples),
+            Target::Beside(name) => self.follow_beside(name, link),
         }
     }
 
@@ -195,6 +198,21 @@ impl Session {
             }
         };
         if is_open { place() } else { samples.open_and(self, sample, place) }
+    }
+
+    fn follow_beside(self, name: String, link: Link) {
+        let is_open = untrack(|| self.shown_recording()).is_some_and(|opened| opened.name == name);
+        if self.embed.is_some() && !is_open {
+            // Nothing else of the page may flash up before the file.
+            self.load_empty();
+        }
+        self.go_to(Place::Workbench);
+        let place = move || {
+            if link.step.is_some() {
+                self.follow_moment(&link);
+            }
+        };
+        if is_open { place() } else { files::open_beside(self, name, place) }
     }
 
     /// Goes to the step or event, and chooses the block, that a link names.

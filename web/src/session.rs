@@ -107,6 +107,8 @@ pub(crate) struct Signals {
     pub(crate) source: RwSignal<Source>,
     /// The recording that was opened last, which stays at hand.
     pub(crate) opened: RwSignal<Option<PtrEq<OpenedFile>>>,
+    /// The name of the file beside the page that was asked for, which a link may name.
+    pub(crate) beside: RwSignal<Option<String>>,
     /// Which part of the page is shown.
     pub(crate) place: RwSignal<Place>,
     /// Where the reader is in the lesson that is open.
@@ -218,6 +220,7 @@ impl Session {
             settings,
             source,
             opened: RwSignal::new(None),
+            beside: RwSignal::new(None),
             place: RwSignal::new(Place::Home),
             lesson,
             progress: RwSignal::new(lesson::recall()),

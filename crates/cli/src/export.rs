@@ -15,6 +15,7 @@ use blockyard_workload::Workload;
 
 use crate::options::ExportOptions;
 use crate::output;
+use crate::page;
 use crate::progress::Bar;
 use crate::snapshot::open_bytes;
 
@@ -35,7 +36,12 @@ pub(crate) fn export(options: &ExportOptions) -> anyhow::Result<ExitCode> {
         "jsonl" => jsonl,
         "svg" => svg,
         "csv" => csv,
-        other => bail!("\"{other}\" is no format to export: pickle, jsonl, svg and csv are"),
+        "html" => {
+            let content = page::export_html(&options.file, options.device, &options.page)?;
+            write_whole(&options.out, &content)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        other => bail!("\"{other}\" is no format to export: pickle, jsonl, svg, csv and html are"),
     };
     let bar = Bar::new(&name);
     let source = read(&options.file, &name, &bar)?;

@@ -1,5 +1,5 @@
 //! The `blockyard` command: `run` operations, `verify` recordings, `play` workloads, open PyTorch's memory snapshots
-//! (`snapshot`), `export` runs, `bench` devices, ask questions about runs (`what-if`, `search`, `autopsy`), read a `lesson`,
+//! (`snapshot`), `export` runs, `open` files in the browser, `bench` devices, ask questions about runs (`what-if`, `search`, `autopsy`), read a `lesson`,
 //! run PyTorch programs (`python`).
 //!
 //! A library, so that `python -m blockyard` is the same command as the program.
@@ -10,6 +10,7 @@ mod export;
 mod lesson;
 mod options;
 mod output;
+mod page;
 mod play;
 mod progress;
 #[cfg(feature = "python")]
@@ -19,6 +20,7 @@ mod run;
 mod snapshot;
 mod verify;
 
+pub use page::{BuiltPage, PageFile, one_page};
 pub use questions::{ask, ask_diff};
 pub use snapshot::describe_device;
 
@@ -45,6 +47,7 @@ pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Play(options) => play::play(options),
         Command::Snapshot(options) => snapshot::snapshot(options),
         Command::Export(options) => export::export(options),
+        Command::Open(options) => page::open(options),
         Command::Bench(options) => bench::bench(options),
         Command::WhatIf(options) => questions::what_if::what_if(options),
         Command::Search(options) => questions::search::search(options),

@@ -34,8 +34,11 @@ pub(crate) enum Command {
     /// files in them, one a rank. No code in a file is ever run. The exit status is 0 if all files could be opened, else 2.
     Snapshot(SnapshotOptions),
     /// Write a run in another format, by the end of the file's name: `pickle` for `pytorch.org/memory_viz` and `_memory_viz.py`,
-    /// `jsonl` as a recording, `svg` as a figure of memory over time, `csv` as a table.
+    /// `jsonl` as a recording, `svg` as a figure of memory over time, `csv` as a table, `html` as one page that opens without a
+    /// network.
     Export(ExportOptions),
+    /// Show a snapshot, a recording or a workload in the browser: serves the page on this machine until Ctrl-C.
+    Open(OpenOptions),
     /// Measure what allocations cost on a device, beside the driver's own allocators where it has them.
     ///
     /// Prints a table: nanoseconds as the median of all rounds and the range, and how many times ours that is. Contenders take
@@ -254,11 +257,35 @@ pub(crate) struct SnapshotOptions {
 pub(crate) struct ExportOptions {
     /// A snapshot, a recording, or a workload's text.
     pub(crate) file: PathBuf,
-    /// What to write: `OUT.pickle`, `OUT.jsonl`, `OUT.svg` or `OUT.csv`.
+    /// What to write: `OUT.pickle`, `OUT.jsonl`, `OUT.svg`, `OUT.csv` or `OUT.html`.
     pub(crate) out: PathBuf,
-    /// The device of a snapshot; needed where it has several, except for a pickle of all.
+    /// The device of a snapshot; needed where it has several, except for a pickle or a page of all.
     #[arg(long, value_name = "INDEX")]
     pub(crate) device: Option<u32>,
+    #[command(flatten)]
+    pub(crate) page: PageOptions,
+}
+
+/// Where the built page is.
+#[derive(Debug, Args)]
+pub(crate) struct PageOptions {
+    /// The folder of the built page, as `cargo xtask build` makes it; without it, `BLOCKYARD_PAGE` or beside the program.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) page: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OpenOptions {
+    /// A snapshot, a recording, or a workload's text.
+    pub(crate) file: PathBuf,
+    /// The port on 127.0.0.1; without it, any that is free.
+    #[arg(long, default_value_t = 0, hide_default_value = true)]
+    pub(crate) port: u16,
+    /// Only print the address.
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+    #[command(flatten)]
+    pub(crate) page: PageOptions,
 }
 
 #[derive(Debug, Args)]

@@ -54,7 +54,14 @@ fn steps(session: Session) -> AnyView {
             {icon_button("icon", "back", Icon::Back, "One step back", click(move || session.dispatch(PlayerAction::Back)))}
             {icon_button("icon", "forward", Icon::Forward, "One step forward", click(move || session.dispatch(PlayerAction::Forward)))}
             <span data-testid="position">{position}</span>
-            <a href=text(move || crate::export::link(session)) target="_blank" rel="noopener">"Open in Blockyard"</a>
+            <a
+                href=text(move || crate::export::link(session))
+                target="_blank"
+                rel="noopener"
+                hidden=browser::is_one_file()
+            >
+                "Open in Blockyard"
+            </a>
         </p>
     }
     .into_any()

@@ -1,19 +1,22 @@
-//! A static server of one folder on 127.0.0.1, for `cargo xtask play` and the end-to-end tests.
+//! A static server of one folder on 127.0.0.1, for `cargo xtask play`, `blockyard open` and the end-to-end tests.
 //!
 //! It answers `GET` and `HEAD` for plain files below the folder and nothing else; `/` is `index.html`. A `.gz` file is
 //! a file of its own and not a content encoding: the page wants the compressed bytes. Nothing is cached, so that a
-//! reload after a build shows the build. It must not know what the files are about.
+//! reload after a build shows the build. Files from elsewhere may lie beside the folder's, as `/open/NAME`; only requests that
+//! name this machine as their host get them. It must not know what the files are about.
 
 mod file;
 
-use std::io::{self, Cursor};
+use std::fs::File;
+use std::io::{self, Read};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use thiserror::Error;
-use tiny_http::{Header, Method, Request, Response};
+use percent_encoding::percent_decode_str;
+use tiny_http::{Header, Method, Request, Response, ResponseBox};
 
 pub use file::{content_type, locate};
 
@@ -72,6 +75,15 @@ impl Port {
     }
 }
 
+/// A file that is served as `/open/NAME`, wherever it lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beside {
+    /// The name in the address.
+    pub name: String,
+    /// Where the file lies.
+    pub path: PathBuf,
+}
+
 /// A running server; dropping it stops it.
 pub struct Server {
     http: Arc<tiny_http::Server>,
@@ -85,6 +97,15 @@ impl Server {
     /// # Errors
     /// [`ServeError::Folder`] where the folder is missing, [`ServeError::Listen`] where the system refuses the socket.
     pub fn start(folder: &Path, port: Port) -> Result<Self, ServeError> {
+        Self::start_with(folder, port, Vec::new())
+    }
+
+    /// As [`Server::start`], with files beside those of the folder.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub fn start_with(folder: &Path, port: Port, beside: Vec<Beside>) -> Result<Self, ServeError> {
+        let beside: Arc<[Beside]> = beside.into();
         let folder =
             folder.canonicalize().map_err(|source| ServeError::Folder { path: folder.to_owned(), source })?;
         let Port { listener, address } = port;
@@ -93,10 +114,10 @@ impl Server {
         let http = Arc::new(http);
         let workers = (0..WORKERS)
             .map(|_| {
-                let (http, folder) = (Arc::clone(&http), folder.clone());
+                let (http, folder, beside) = (Arc::clone(&http), folder.clone(), Arc::clone(&beside));
                 thread::spawn(move || {
                     while let Ok(request) = http.recv() {
-                        answer(request, &folder);
+                        answer(request, &folder, &beside);
                     }
                 })
             })
@@ -136,41 +157,52 @@ impl std::fmt::Debug for Server {
     }
 }
 
-fn answer(request: Request, folder: &Path) {
+fn answer(request: Request, folder: &Path, beside: &[Beside]) {
     let response = match request.method() {
-        Method::Get | Method::Head => match locate(folder, request.url()) {
-            Some(path) => match std::fs::read(&path) {
-                Ok(bytes) => respond(200, bytes, content_type(&path)),
-                Err(_) => plain(404, "not found"),
-            },
-            None => plain(404, "not found"),
-        },
+        Method::Get | Method::Head => {
+            let path = locate_beside(beside, &request).or_else(|| locate(folder, request.url()));
+            match path.and_then(|path| Some((File::open(&path).ok()?, path))) {
+                Some((file, path)) => dressed(Response::from_file(file), content_type(&path)),
+                None => plain(404, "not found"),
+            }
+        }
         _ => plain(405, "only GET and HEAD are answered"),
     };
     // A reader that went away is its own affair.
     let _ = request.respond(response);
 }
 
-fn plain(status: u16, text: &str) -> Response<Cursor<Vec<u8>>> {
-    respond(status, text.as_bytes().to_vec(), "text/plain; charset=utf-8")
+/// The file beside the folder's that is asked for.
+///
+/// The page of another site may give its own name the address of this machine; a request under such a name gets no file of the
+/// reader's.
+fn locate_beside(beside: &[Beside], request: &Request) -> Option<PathBuf> {
+    let name = request.url().split(['?', '#']).next()?.strip_prefix("/open/")?;
+    let name = percent_decode_str(name).decode_utf8().ok()?;
+    let file = beside.iter().find(|file| file.name == name)?;
+    let host = request.headers().iter().find(|header| header.field.equiv("Host"))?.value.as_str();
+    let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
+    ["127.0.0.1", "localhost"].contains(&host).then(|| file.path.clone())
 }
 
-fn respond(status: u16, bytes: Vec<u8>, content_type: &str) -> Response<Cursor<Vec<u8>>> {
+fn plain(status: u16, text: &str) -> ResponseBox {
+    dressed(Response::from_string(text).with_status_code(status), "text/plain; charset=utf-8")
+}
+
+fn dressed<R: Read + Send + 'static>(response: Response<R>, content_type: &str) -> ResponseBox {
     let headers = [
         ("Content-Type", content_type),
         ("Cache-Control", "no-store"),
         ("X-Content-Type-Options", "nosniff"),
     ];
-    let mut response = Response::from_data(bytes)
-        .with_status_code(status)
-        // Chunks would cost the page the length, and with it the progress of a download.
-        .with_chunked_threshold(usize::MAX);
+    // Chunks would cost the page the length, and with it the progress of a download.
+    let mut response = response.with_chunked_threshold(usize::MAX);
     for (name, value) in headers {
         if let Ok(header) = Header::from_bytes(name, value) {
             response.add_header(header);
         }
     }
-    response
+    response.boxed()
 }
 
 #[cfg(test)]
@@ -212,6 +244,24 @@ mod tests {
         assert_eq!(minreq::get(format!("{}missing.js", server.url())).send().unwrap().status_code, 404);
         assert_eq!(minreq::post(server.url()).with_body("x").send().unwrap().status_code, 405);
         std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_file_beside_is_served_under_its_name_to_this_machine_only() {
+        let (_, folder) = serve("beside");
+        let path = std::env::temp_dir().join(format!("blockyard-beside-{}.pickle", std::process::id()));
+        std::fs::write(&path, "snapshot").unwrap();
+        let beside = vec![Beside { name: "rank 0.pickle".to_owned(), path: path.clone() }];
+        let server = Server::start_with(&folder, Port::take(0).unwrap(), beside).unwrap();
+        let url = format!("{}open/rank%200.pickle", server.url());
+        let response = minreq::get(&url).send().unwrap();
+        assert_eq!((response.status_code, response.as_bytes()), (200, &b"snapshot"[..]));
+        assert_eq!(response.headers["content-length"], "8");
+        let foreign = minreq::get(&url).with_header("Host", "example.com:80").send().unwrap();
+        assert_eq!(foreign.status_code, 404);
+        assert_eq!(minreq::get(format!("{}open/other", server.url())).send().unwrap().status_code, 404);
+        std::fs::remove_dir_all(folder).unwrap();
+        std::fs::remove_file(path).unwrap();
     }
 
     #[test]

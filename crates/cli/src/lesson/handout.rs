@@ -6,6 +6,7 @@ use blockyard_figure::{Changes, Stage, StageView, Theme, breakdown_text};
 use blockyard_lessons::{Answers, Block, Inline, PlayedCard, PlayedLesson, Question, plain};
 
 use super::moment;
+use crate::output::escaped;
 
 /// How wide figures are laid out, in CSS pixels; the page scales them to the paper.
 const WIDTH_PX: f32 = 720.0;
@@ -165,8 +166,4 @@ fn inlines(text: &[Inline]) -> String {
             Inline::Link { text, .. } => inlines(text),
         })
         .collect()
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

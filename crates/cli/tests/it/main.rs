@@ -11,6 +11,7 @@ mod autopsy;
 mod bench;
 mod bound;
 mod device;
+mod export_html;
 mod lesson;
 mod pipes;
 mod play;

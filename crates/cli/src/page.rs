@@ -1,0 +1,236 @@
+//! The page with a file opened in it: as one HTML file that needs nothing else, or served on this machine.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use blockyard_pytorch::RecordedRun;
+use blockyard_pytorch::snapshot::{FileKind, file_kind};
+use blockyard_serve::{Beside, Port, Server};
+use blockyard_workload::Workload;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use crate::options::{OpenOptions, PageOptions};
+use crate::output::{self, escaped};
+use crate::snapshot::open_bytes;
+
+/// What a page that is one file consists of. The module for WebGPU and the samples stay out: such a page shows one file.
+const PARTS: [&str; 6] = [
+    "boot.js",
+    "blockyard-web.js",
+    "blockyard-web_bg.wasm",
+    "worker.js",
+    "blockyard-worker.js",
+    "blockyard-worker_bg.wasm",
+];
+
+/// The script that gives the page its files out of the page itself.
+const UNPACK: &str = include_str!("page/unpack.js");
+
+/// Nothing is fetched from anywhere, and nothing can be sent anywhere.
+const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline' blob: data: 'wasm-unsafe-eval'; style-src 'unsafe-inline'; \
+                      img-src data: blob:; worker-src data:; connect-src blob:; base-uri 'none'; form-action 'none'";
+
+/// Browsers have no longer texts than half a gigabyte.
+const MOST_PACKED_BYTES: usize = 256 << 20;
+
+/// The built page: a folder as `cargo xtask build` makes it.
+#[derive(Clone, Debug)]
+pub struct BuiltPage {
+    folder: PathBuf,
+}
+
+/// A file that the page opens when it starts.
+#[derive(Clone, Debug)]
+pub struct PageFile {
+    name: String,
+    /// As the page wants it, or packed with gzip.
+    bytes: Vec<u8>,
+    /// Whether `bytes` are packed for the transport alone.
+    is_unpacked_by_script: bool,
+}
+
+impl BuiltPage {
+    /// The page in `folder`; without one, in the folder that `BLOCKYARD_PAGE` names, or beside the program, or in the repository in
+    /// which the program was built.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no page; the message says how to get one.
+    pub fn find(folder: Option<&Path>) -> anyhow::Result<Self> {
+        let named = folder.map(Path::to_owned).or_else(|| std::env::var_os("BLOCKYARD_PAGE").map(PathBuf::from));
+        if let Some(folder) = named {
+            return match missing_part(&folder) {
+                None => Ok(Self { folder }),
+                Some(part) => bail!("{} has no built page: there is no {part}", folder.display()),
+            };
+        }
+        let program = std::env::current_exe().unwrap_or_default();
+        let beside = program.ancestors().skip(1).flat_map(|folder| {
+            ["page", "share/blockyard/page", "dist"].map(|place| folder.join(place))
+        });
+        let found = beside.into_iter().find(|folder| missing_part(folder).is_none());
+        found.map(|folder| Self { folder }).context(
+            "the built page is not here, which an HTML file is made of: run `cargo xtask build` in the repository, or name the \
+             page's folder with --page or BLOCKYARD_PAGE; the Python package brings the page along",
+        )
+    }
+
+    fn read(&self, name: &str) -> anyhow::Result<Vec<u8>> {
+        let path = self.folder.join(name);
+        std::fs::read(&path).with_context(|| path.display().to_string())
+    }
+}
+
+/// The first part of the page that the folder does not have.
+fn missing_part(folder: &Path) -> Option<&'static str> {
+    PARTS.iter().chain(&["style.css"]).find(|part| !folder.join(part).is_file()).copied()
+}
+
+impl PageFile {
+    /// The content of a file: a snapshot, a recording, or a workload's text. Of a snapshot, only `device` where one is named.
+    ///
+    /// # Errors
+    ///
+    /// Where the page could not open it, or it is too large to be a part of a page.
+    pub fn new(name: &str, bytes: Vec<u8>, device: Option<u32>) -> anyhow::Result<Self> {
+        let name = name.rsplit('/').next().unwrap_or(name).to_owned();
+        let kind = file_kind(&bytes);
+        let (bytes, is_unpacked_by_script) = match kind {
+            FileKind::Snapshot | FileKind::Packed => {
+                let mut file = open_bytes(&bytes).with_context(|| name.clone())?;
+                if let Some(wanted) = device {
+                    file.devices.retain(|device| device.index == wanted);
+                    if file.devices.is_empty() {
+                        bail!("the snapshot has nothing of device {wanted}");
+                    }
+                    let mut one = Vec::new();
+                    file.write_pickle(&mut one)?;
+                    (packed(&one)?, false)
+                } else if is_packed(&bytes) {
+                    (bytes, false)
+                } else {
+                    (packed(&bytes)?, false)
+                }
+            }
+            FileKind::Recording => {
+                RecordedRun::read(&bytes).with_context(|| name.clone())?;
+                (if is_packed(&bytes) { bytes } else { packed(&bytes)? }, false)
+            }
+            _ => {
+                let text = output::workload_text(bytes)
+                    .with_context(|| format!("{name}: neither a snapshot nor a recording nor a workload's text"))?;
+                Workload::parse(&text).map_err(|error| anyhow::anyhow!("{name}: {error}"))?;
+                (packed(text.as_bytes())?, true)
+            }
+        };
+        if bytes.len() > MOST_PACKED_BYTES {
+            bail!("{name} is too large for one page, {} MB packed; `blockyard open` shows it", bytes.len() / 1_000_000);
+        }
+        Ok(Self { name, bytes, is_unpacked_by_script })
+    }
+
+    /// How many bytes the file takes in a page, packed.
+    #[must_use]
+    pub fn packed_len(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+fn is_packed(bytes: &[u8]) -> bool {
+    const GZIP: &[u8] = &[0x1f, 0x8b];
+    const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+    const ZIP: &[u8] = b"PK\x03\x04";
+    [GZIP, ZSTD, ZIP].iter().any(|magic| bytes.starts_with(magic))
+}
+
+fn packed(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(bytes)?;
+    Ok(encoder.finish()?)
+}
+
+/// The page with the file opened in it, as one HTML file that opens without a network. `is_embedded` is the page as other pages
+/// show it in a frame: the figure with its timeline and nothing around.
+///
+/// # Errors
+///
+/// Where a file of the page cannot be read.
+pub fn one_page(page: &BuiltPage, file: &PageFile, is_embedded: bool) -> anyhow::Result<String> {
+    let title = escaped(&file.name);
+    let place = if is_embedded { "?embed=stage" } else { "" };
+    let address = format!("{place}#open={}", percent_encoded(&file.name));
+    let style = String::from_utf8(page.read("style.css")?).context("style.css")?;
+    let mut html = format!(
+        "<!doctype html>\n<html lang=\"en\" data-address=\"{address}\">\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" \
+         content=\"light dark\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+         <title>{title} · Blockyard</title>\n<style>{style}</style>\n<div id=\"app\"><p class=\"loading\">Opening {title} \
+         …</p></div>\n<noscript><p class=\"loading\">Blockyard needs JavaScript and WebAssembly.</p></noscript>\n"
+    );
+    for part in PARTS {
+        add_part(&mut html, part, &packed(&page.read(part)?)?, true);
+    }
+    add_part(&mut html, &format!("open/{}", file.name), &file.bytes, file.is_unpacked_by_script);
+    let _ = write!(html, "<script type=\"module\">\n{UNPACK}</script>\n</html>\n");
+    Ok(html)
+}
+
+/// A script of a type that no browser runs holds the bytes.
+fn add_part(html: &mut String, name: &str, bytes: &[u8], is_unpacked_by_script: bool) {
+    let packed = if is_unpacked_by_script { " data-packed" } else { "" };
+    let _ = write!(html, "<script type=\"text/plain\" data-file=\"{}\"{packed}>", escaped(name));
+    STANDARD.encode_string(bytes, html);
+    html.push_str("</script>\n");
+}
+
+/// As the value of a key in an address.
+fn percent_encoded(text: &str) -> String {
+    let mut address = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.".contains(&byte) {
+            address.push(char::from(byte));
+        } else {
+            let _ = write!(address, "%{byte:02X}");
+        }
+    }
+    address
+}
+
+/// `blockyard export FILE OUT.html`.
+pub(crate) fn export_html(file: &Path, device: Option<u32>, options: &PageOptions) -> anyhow::Result<Vec<u8>> {
+    // Where there is no page, the file need not be read.
+    let page = BuiltPage::find(options.page.as_deref())?;
+    let file = PageFile::new(&file.display().to_string(), output::read(file)?, device)?;
+    Ok(one_page(&page, &file, false)?.into_bytes())
+}
+
+/// `blockyard open FILE`: serves the page and the file on 127.0.0.1 until Ctrl-C.
+pub(crate) fn open(options: &OpenOptions) -> anyhow::Result<ExitCode> {
+    let page = BuiltPage::find(options.page.page.as_deref())?;
+    let path = &options.file;
+    let found = path.canonicalize().with_context(|| path.display().to_string())?;
+    if !found.is_file() {
+        bail!("{}: not a file", path.display());
+    }
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let beside = Beside { name: name.clone(), path: found };
+    let server = Server::start_with(&page.folder, Port::take(options.port)?, vec![beside])?;
+    let url = format!("{}#open={}", server.url(), percent_encoded(&name));
+    let mut out = output::stdout();
+    output::line(&mut out, &format!("{name} is open at {url} (Ctrl-C ends it)"))?;
+    out.flush()?;
+    drop(out);
+    if !options.no_browser
+        && let Err(error) = open::that_detached(&url)
+    {
+        output::warn(&format!("no browser could be started: {error}"))?;
+    }
+    server.wait();
+    Ok(ExitCode::SUCCESS)
+}
