@@ -81,8 +81,8 @@ impl Session {
             let sample = SAMPLES.iter().find(|sample| opened.name == sample.file_name());
             let is_beside = self.beside.with(|beside| beside.as_ref() == Some(&opened.name));
             return match sample {
+                _ if is_beside => Link { target: Target::Beside(opened.name.clone()), ..link },
                 Some(sample) => Link { target: Target::Sample(sample.name.to_owned()), ..link },
-                None if is_beside => Link { target: Target::Beside(opened.name.clone()), ..link },
                 // A file stays where it is.
                 None => Link { target: Target::Workbench, ..Link::default() },
             };

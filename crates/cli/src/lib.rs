@@ -20,7 +20,7 @@ mod run;
 mod snapshot;
 mod verify;
 
-pub use page::{BuiltPage, PageFile, one_page};
+pub use page::{BuiltPage, PageFile, frame, one_page};
 pub use questions::{ask, ask_diff};
 pub use snapshot::describe_device;
 

@@ -12,11 +12,13 @@ use blockyard_pytorch::RecordedRun;
 use blockyard_pytorch::snapshot::{FileKind, file_kind};
 use blockyard_serve::{Beside, Port, Server};
 use blockyard_workload::Workload;
+use blockyard_workload::edit::with_header;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::options::{OpenOptions, PageOptions};
 use crate::output::{self, escaped};
+use crate::questions::DEFAULT_CAPACITY;
 use crate::snapshot::open_bytes;
 
 /// What a page that is one file consists of. The module for WebGPU and the samples stay out: such a page shows one file.
@@ -35,6 +37,9 @@ const UNPACK: &str = include_str!("page/unpack.js");
 /// Nothing is fetched from anywhere, and nothing can be sent anywhere.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline' blob: data: 'wasm-unsafe-eval'; style-src 'unsafe-inline'; \
                       img-src data: blob:; worker-src data:; connect-src blob:; base-uri 'none'; form-action 'none'";
+
+/// The height of the stage with its timeline, as in the page's own texts for frames, and a line more.
+const FRAME_PX: u32 = 480;
 
 /// Browsers have no longer texts than half a gigabyte.
 const MOST_PACKED_BYTES: usize = 256 << 20;
@@ -122,10 +127,13 @@ impl PageFile {
                 RecordedRun::read(&bytes).with_context(|| name.clone())?;
                 (if is_packed(&bytes) { bytes } else { packed(&bytes)? }, false)
             }
-            _ => {
+            FileKind::Other => {
                 let text = output::workload_text(bytes)
                     .with_context(|| format!("{name}: neither a snapshot nor a recording nor a workload's text"))?;
-                Workload::parse(&text).map_err(|error| anyhow::anyhow!("{name}: {error}"))?;
+                let workload = Workload::parse(&text).map_err(|error| anyhow::anyhow!("{name}: {error}"))?;
+                // Else the page would take the device of whatever it showed before.
+                let capacity = workload.capacity().unwrap_or(DEFAULT_CAPACITY).get();
+                let text = with_header(&text, &capacity.to_string(), workload.config().unwrap_or_default());
                 (packed(text.as_bytes())?, true)
             }
         };
@@ -179,6 +187,21 @@ pub fn one_page(page: &BuiltPage, file: &PageFile, is_embedded: bool) -> anyhow:
     add_part(&mut html, &format!("open/{}", file.name), &file.bytes, file.is_unpacked_by_script);
     let _ = write!(html, "<script type=\"module\">\n{UNPACK}</script>\n</html>\n");
     Ok(html)
+}
+
+/// [`one_page`] in a frame for another page, such as a notebook: the figure with its timeline. The frame may run scripts and nothing
+/// else: it sees nothing of the page around.
+///
+/// # Errors
+///
+/// As [`one_page`].
+pub fn frame(page: &BuiltPage, file: &PageFile) -> anyhow::Result<String> {
+    let content = escaped(&one_page(page, file, true)?);
+    Ok(format!(
+        "<iframe title=\"{}\" sandbox=\"allow-scripts\" style=\"width:100%;height:{FRAME_PX}px;border:0\" \
+         srcdoc=\"{content}\"></iframe>",
+        escaped(&file.name)
+    ))
 }
 
 /// A script of a type that no browser runs holds the bytes.

@@ -31,7 +31,8 @@ pub(crate) mod what_if;
 /// The version of the JSON that questions are answered with. It grows when a field changes its meaning or goes.
 const VERSION: u32 = 1;
 
-const DEFAULT_CAPACITY: Bytes = Bytes::gib(1);
+/// The device of a workload whose text names none.
+pub(crate) const DEFAULT_CAPACITY: Bytes = Bytes::gib(1);
 
 /// What a script learns from the exit status: 0 is "nothing found", 1 "found", 2 "could not say".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -97,6 +97,24 @@ impl Page {
         answer(self.driver.session()?.goto(url))
     }
 
+    /// Loads a page from a file, without the server.
+    ///
+    /// # Errors
+    /// Where the page does not load.
+    pub fn goto_file(&self, path: &Path) -> Result<()> {
+        let path = path.canonicalize().with_context(|| path.display().to_string())?;
+        answer(self.driver.session()?.goto(format!("file://{}", path.display())))
+    }
+
+    /// Goes into a frame: everything is looked for there from now on.
+    ///
+    /// # Errors
+    /// Where no displayed frame matches.
+    pub fn enter_frame(&self, css: &str) -> Result<()> {
+        let frame = self.element(css)?;
+        answer(frame.enter_frame())
+    }
+
     /// The address of the page's server, with a slash at the end.
     #[must_use]
     pub fn url(&self) -> &str {

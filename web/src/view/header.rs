@@ -5,6 +5,7 @@ use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
 
+use crate::browser;
 use crate::files::{SAMPLES, Samples, open_file};
 use crate::session::{Place, Session};
 use crate::theme::ThemeChoice;
@@ -123,8 +124,10 @@ fn recordings(session: Session, samples: Samples) -> AnyView {
             input.click();
         }
     };
+    // A page that is one file has no samples with it.
     let samples = SAMPLES
         .iter()
+        .filter(|_| !browser::is_one_file())
         .map(|sample| {
             let is_open = flag(move || {
                 session.shown_recording().is_some_and(|opened| opened.name == sample.file_name())

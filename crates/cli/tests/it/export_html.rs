@@ -109,11 +109,11 @@ fn a_file_is_served_with_the_page() {
         .and_then(|(_, rest)| rest.split_once("/#open=rank0.pickle.gz "))
         .and_then(|(port, _)| port.parse().ok())
         .unwrap_or_else(|| panic!("{line}"));
-    let served = get(port, "/open/rank0.pickle.gz");
+    let found = get(port, "/open/rank0.pickle.gz");
     let other = get(port, "/open/rank1.pickle.gz");
     server.kill().unwrap();
     server.wait().unwrap();
-    assert!(served.ends_with(&std::fs::read(&file).unwrap()));
+    assert!(found.ends_with(&std::fs::read(&file).unwrap()));
     assert!(other.starts_with(b"HTTP/1.1 404"));
 }
 

@@ -4,6 +4,7 @@ mod access;
 mod boxes;
 mod doors;
 mod gpu;
+mod one_file;
 mod play;
 mod recordings;
 
