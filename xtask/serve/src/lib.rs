@@ -180,9 +180,13 @@ fn locate_beside(beside: &[Beside], request: &Request) -> Option<PathBuf> {
     let name = request.url().split(['?', '#']).next()?.strip_prefix("/open/")?;
     let name = percent_decode_str(name).decode_utf8().ok()?;
     let file = beside.iter().find(|file| file.name == name)?;
-    let host = request.headers().iter().find(|header| header.field.equiv("Host"))?.value.as_str();
-    let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
-    ["127.0.0.1", "localhost"].contains(&host).then(|| file.path.clone())
+    let mut hosts = request.headers().iter().filter(|header| header.field.equiv("Host")).peekable();
+    hosts.peek()?;
+    let is_this_machine = hosts.all(|header| {
+        let host = header.value.as_str();
+        ["127.0.0.1", "localhost"].contains(&host.rsplit_once(':').map_or(host, |(name, _)| name))
+    });
+    is_this_machine.then(|| file.path.clone())
 }
 
 fn plain(status: u16, text: &str) -> ResponseBox {
