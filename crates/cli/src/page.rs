@@ -68,7 +68,8 @@ impl BuiltPage {
     ///
     /// Where there is no page; the message says how to get one.
     pub fn find(folder: Option<&Path>) -> anyhow::Result<Self> {
-        let named = folder.map(Path::to_owned).or_else(|| std::env::var_os("BLOCKYARD_PAGE").map(PathBuf::from));
+        let named =
+            folder.map(Path::to_owned).or_else(|| std::env::var_os("BLOCKYARD_PAGE").map(PathBuf::from));
         if let Some(folder) = named {
             return match missing_part(&folder) {
                 None => Ok(Self { folder }),
@@ -76,9 +77,10 @@ impl BuiltPage {
             };
         }
         let program = std::env::current_exe().unwrap_or_default();
-        let beside = program.ancestors().skip(1).flat_map(|folder| {
-            ["page", "share/blockyard/page", "dist"].map(|place| folder.join(place))
-        });
+        let beside = program
+            .ancestors()
+            .skip(1)
+            .flat_map(|folder| ["page", "share/blockyard/page", "dist"].map(|place| folder.join(place)));
         let found = beside.into_iter().find(|folder| missing_part(folder).is_none());
         found.map(|folder| Self { folder }).context(
             "the built page is not here, which an HTML file is made of: run `cargo xtask build` in the repository, or name the \
@@ -128,8 +130,9 @@ impl PageFile {
                 (if is_packed(&bytes) { bytes } else { packed(&bytes)? }, false)
             }
             FileKind::Other => {
-                let text = output::workload_text(bytes)
-                    .with_context(|| format!("{name}: neither a snapshot nor a recording nor a workload's text"))?;
+                let text = output::workload_text(bytes).with_context(|| {
+                    format!("{name}: neither a snapshot nor a recording nor a workload's text")
+                })?;
                 let workload = Workload::parse(&text).map_err(|error| anyhow::anyhow!("{name}: {error}"))?;
                 // Else the page would take the device of whatever it showed before.
                 let capacity = workload.capacity().unwrap_or(DEFAULT_CAPACITY).get();
@@ -138,7 +141,10 @@ impl PageFile {
             }
         };
         if bytes.len() > MOST_PACKED_BYTES {
-            bail!("{name} is too large for one page, {} MB packed; `blockyard open` shows it", bytes.len() / 1_000_000);
+            bail!(
+                "{name} is too large for one page, {} MB packed; `blockyard open` shows it",
+                bytes.len() / 1_000_000
+            );
         }
         Ok(Self { name, bytes, is_unpacked_by_script })
     }
@@ -226,7 +232,11 @@ fn percent_encoded(text: &str) -> String {
 }
 
 /// `blockyard export FILE OUT.html`.
-pub(crate) fn export_html(file: &Path, device: Option<u32>, options: &PageOptions) -> anyhow::Result<Vec<u8>> {
+pub(crate) fn export_html(
+    file: &Path,
+    device: Option<u32>,
+    options: &PageOptions,
+) -> anyhow::Result<Vec<u8>> {
     // Where there is no page, the file need not be read.
     let page = BuiltPage::find(options.page.as_deref())?;
     let file = PageFile::new(&file.display().to_string(), output::read(file)?, device)?;

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use thiserror::Error;
 use percent_encoding::percent_decode_str;
+use thiserror::Error;
 use tiny_http::{Header, Method, Request, Response, ResponseBox};
 
 pub use file::{content_type, locate};

@@ -53,8 +53,7 @@ impl Drop for Folder {
 
 fn export(file: &Path, page: &Folder) -> Result<String, String> {
     let out = page.0.join("out.html");
-    let called =
-        blockyard(["export", file.to_str().unwrap(), out.to_str().unwrap(), "--page", page.text()]);
+    let called = blockyard(["export", file.to_str().unwrap(), out.to_str().unwrap(), "--page", page.text()]);
     match called.status {
         0 => Ok(std::fs::read_to_string(out).unwrap()),
         _ => Err(called.err),
