@@ -60,7 +60,19 @@ pub fn exit(before: Before) {
 
 /// `torch.clear_autocast_cache`.
 pub fn clear_cache() {
-    let dropped = session().autocast.cache.take();
+    let session = session();
+    let dropped = session.autocast.cache.take();
+    for index in 0..session.device_count() {
+        let dies = |cast: &Tensor| {
+            cast.device() == Device::Cuda(index)
+                && cast.use_count() == 1
+                && std::rc::Rc::strong_count(&cast.storage()) == 2
+        };
+        let count = dropped.iter().filter(|(_, cast)| dies(cast)).count();
+        if let Ok(device) = session.device(index) {
+            device.log_unordered(u32::try_from(count).unwrap_or(u32::MAX));
+        }
+    }
     drop(dropped);
 }
 

@@ -15,7 +15,7 @@ pub use node::{BackwardCallback, Edge, Node, apply_custom};
 pub use saved::SavedTensorHooks;
 pub use variable::{AutogradMeta, HookId, PostAccumulateHook, TensorHook};
 
-pub(crate) use node::{Context, Grads, Save, needs_history, record};
+pub(crate) use node::{Context, Early, Grads, Save, needs_history, record, record_after, save_early};
 
 use crate::session;
 

@@ -70,6 +70,8 @@ pub enum LogEntry {
     Allocate(u32, u64),
     /// The free of that allocation.
     Free(u32),
+    /// So many frees that follow come in an order that PyTorch leaves to a hash table.
+    Unordered(u32),
 }
 
 #[derive(Debug)]
@@ -356,6 +358,13 @@ impl CudaDevice {
     /// The requests since the last call; goes on noting.
     pub fn take_log(&self) -> Vec<LogEntry> {
         self.log.borrow_mut().as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Notes that PyTorch leaves the order of so many frees that follow to a hash table.
+    pub(crate) fn log_unordered(&self, count: u32) {
+        if let Some(log) = self.log.borrow_mut().as_mut() {
+            log.push(LogEntry::Unordered(count));
+        }
     }
 
     /// How many requests were noted since the last [`CudaDevice::take_log`].

@@ -206,6 +206,8 @@ pub type Shape = Rc<[i64]>;
 
 /// What a tensor is made of; [`Tensor`] is the handle.
 pub struct TensorImpl {
+    // First, since PyTorch lets go of the history before the memory.
+    pub(crate) autograd: RefCell<AutogradMeta>,
     storage: RefCell<Rc<Storage>>,
     shape: RefCell<Shape>,
     strides: RefCell<Shape>,
@@ -213,7 +215,6 @@ pub struct TensorImpl {
     dtype: Cell<Dtype>,
     is_wrapped_number: Cell<bool>,
     pub(crate) version: RefCell<Rc<Cell<u32>>>,
-    pub(crate) autograd: RefCell<AutogradMeta>,
 }
 
 /// A handle of a tensor, as cheap to clone as a Python reference.

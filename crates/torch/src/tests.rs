@@ -12,9 +12,10 @@ fn log() -> Vec<i64> {
     device
         .take_log()
         .into_iter()
-        .map(|entry| match entry {
-            LogEntry::Allocate(_, bytes) => i64::try_from(bytes).unwrap(),
-            LogEntry::Free(number) => -(i64::from(number) + 1),
+        .filter_map(|entry| match entry {
+            LogEntry::Allocate(_, bytes) => Some(i64::try_from(bytes).unwrap()),
+            LogEntry::Free(number) => Some(-(i64::from(number) + 1)),
+            LogEntry::Unordered(_) => None,
         })
         .collect()
 }

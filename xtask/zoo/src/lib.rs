@@ -282,6 +282,7 @@ impl Numbering {
             .filter_map(|entry| match *entry {
                 LogEntry::Allocate(_, bytes) => i64::try_from(bytes).ok(),
                 LogEntry::Free(number) => number.checked_sub(self.first).map(|index| -(i64::from(index) + 1)),
+                LogEntry::Unordered(_) => None,
             })
             .collect()
     }

@@ -403,7 +403,11 @@ fn add_up(old: Tensor, grad: Tensor) -> Result<Tensor> {
         pointwise::add_in_place(&old, &grad)?;
         return Ok(old);
     }
-    pointwise::add(&old, &grad)
+    let sum = pointwise::add(&old, &grad)?;
+    // The sum takes the older one's place in the buffer.
+    drop(old);
+    drop(grad);
+    Ok(sum)
 }
 
 /// Brings a gradient to the shape and type that the node expects, or says why it cannot be.

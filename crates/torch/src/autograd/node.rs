@@ -233,6 +233,22 @@ pub(crate) fn needs_history(inputs: &[&Tensor]) -> bool {
     GradMode::is_enabled() && inputs.iter().any(|input| input.requires_grad())
 }
 
+/// Inputs that were saved before the kernel ran, as PyTorch does: a hook may stop the operator there.
+#[derive(Default)]
+pub(crate) struct Early(Vec<Option<SavedVariable>>);
+
+/// Saves inputs before the kernel runs. Without hooks there is no difference, and nothing is done.
+pub(crate) fn save_early(inputs: &[&Tensor], saved: &[Save<'_>]) -> Result<Early> {
+    if super::saved_tensor_hooks().is_none() || !needs_history(inputs) {
+        return Ok(Early::default());
+    }
+    let early = saved.iter().map(|save| match save {
+        Save::Input(Some(tensor)) | Save::InputIf(true, tensor) => SavedVariable::new(tensor, None).map(Some),
+        _ => Ok(None),
+    });
+    Ok(Early(early.collect::<Result<_>>()?))
+}
+
 /// Notes an operator for the backward pass, if one of its inputs requires a gradient.
 ///
 /// `backward` gives a gradient for each of `inputs`. For an operator that works in place, `outputs` are the changed tensors.
@@ -243,11 +259,28 @@ pub(crate) fn record(
     saved: &[Save<'_>],
     backward: impl Fn(&Context<'_>, &[Option<Tensor>]) -> Result<Grads> + 'static,
 ) -> Result<()> {
+    record_after(Early::default(), name, inputs, outputs, saved, backward)
+}
+
+/// [`record`] for an operator that saved inputs before its kernel ran.
+pub(crate) fn record_after(
+    early: Early,
+    name: &'static str,
+    inputs: &[&Tensor],
+    outputs: &[&Tensor],
+    saved: &[Save<'_>],
+    backward: impl Fn(&Context<'_>, &[Option<Tensor>]) -> Result<Grads> + 'static,
+) -> Result<()> {
     if !needs_history(inputs) {
         return Ok(());
     }
+    let mut early = early.0.into_iter();
     let mut kept = Vec::with_capacity(saved.len());
     for save in saved {
+        if let Some(variable) = early.next().flatten() {
+            kept.push(variable);
+            continue;
+        }
         kept.push(match save {
             Save::Input(Some(tensor)) | Save::InputIf(true, tensor) => {
                 // A tensor that was just changed in place is an output, too.

@@ -149,11 +149,18 @@ impl Call<'_> {
             &[&output],
             &saved,
             move |ctx, grads| {
-                let _grad = first(grads)?;
+                let grad = first(grads)?;
                 let (q, k, v) = (ctx.saved(6)?, ctx.saved(1)?, ctx.saved(7)?);
                 let gradients = [empty_like(&q)?, empty_like(&k)?, empty_like(&v)?];
+                // cuDNN reads rows without gaps; another gradient is copied into the result's layout.
+                let below = GradModeGuard::new(false);
+                let is_readable = grad.strides().last() == Some(&1);
+                let read =
+                    if is_readable { grad.clone() } else { laid_out_like(&ctx.saved(3)?, &grad.shape())? };
+                drop(below);
                 let rows = sizes.all_heads() * sizes.queries.max(0) as u64;
                 drop(temporary(q.device(), rows * sizes.width.max(0) as u64 * 4 + rows * 4 + 256)?);
+                drop(read);
                 Ok(wanted(ctx.wanted, gradients))
             },
         )?;
@@ -248,16 +255,17 @@ impl Call<'_> {
             move |ctx, grads| {
                 let grad = first(grads)?;
                 let (q, k, v, output) = (ctx.saved(4)?, ctx.saved(1)?, ctx.saved(5)?, ctx.saved(3)?);
+                let _below = GradModeGuard::new(false);
+                let read = contiguous(&transpose(grad, 1, 2)?)?;
                 let gradient = |like: &Tensor| -> Result<Tensor> {
                     let shape = transpose(&like.detach(), 1, 2)?.shape();
                     Ok(unrelated(&transpose(&empty(&shape, like.dtype(), like.device())?, 1, 2)?))
                 };
                 let gradients = [gradient(&q)?, gradient(&k)?, gradient(&v)?];
-                let _below = GradModeGuard::new(false);
                 let delta = if q.dtype().is_reduced_float() {
                     empty(&[sizes.batch, sizes.heads, sizes.queries], Dtype::F32, q.device())?
                 } else {
-                    let product = mul(&transpose(grad, 1, 2)?, &transpose(&output, 1, 2)?)?;
+                    let product = mul(&read, &transpose(&output, 1, 2)?)?;
                     let summed = reduce::sum(&product, Some(&[-1]), false, None)?;
                     let result = contiguous(&transpose(&summed, 1, 2)?)?;
                     drop(summed);
@@ -267,6 +275,7 @@ impl Call<'_> {
                 let workspace = temporary(q.device(), efficient_workspace(sizes, q.dtype()))?;
                 drop(delta);
                 drop(workspace);
+                drop(read);
                 Ok(wanted(ctx.wanted, gradients))
             },
         )?;

@@ -205,7 +205,7 @@ pub(crate) fn index(tensor: &Tensor, indices: &[Option<Tensor>]) -> Result<Tenso
                 None
             });
         }
-        accumulate_memory(&full, &indices)?;
+        accumulate_memory(&full, &indices, grad)?;
         Ok(vec![Some(full)])
     })?;
     Ok(output)
@@ -228,7 +228,7 @@ fn index_values(tensor: &Tensor, indices: &[Option<Tensor>], output: &Tensor) {
 }
 
 /// `index_put_with_sort_kernel`: what adding into repeated places takes.
-fn accumulate_memory(tensor: &Tensor, indices: &[Option<Tensor>]) -> Result<()> {
+fn accumulate_memory(tensor: &Tensor, indices: &[Option<Tensor>], value: &Tensor) -> Result<()> {
     if !tensor.device().is_cuda() {
         return Ok(());
     }
@@ -241,6 +241,10 @@ fn accumulate_memory(tensor: &Tensor, indices: &[Option<Tensor>]) -> Result<()> 
     let wrapped = temporary(device, bytes)?;
     let linear = temporary(device, bytes)?;
     drop(wrapped);
+    let value = {
+        let _below = GradModeGuard::new(false);
+        copy::contiguous(value)?
+    };
     let sorted = temporary(device, bytes)?;
     let original = temporary(device, bytes)?;
     let range = temporary(device, bytes)?;
@@ -251,6 +255,7 @@ fn accumulate_memory(tensor: &Tensor, indices: &[Option<Tensor>]) -> Result<()> 
     drop(range);
     drop(original);
     drop(sorted);
+    drop(value);
     drop(linear);
     Ok(())
 }
@@ -324,7 +329,7 @@ fn index_put(tensor: &Tensor, indices: &[Option<Tensor>], value: &Tensor, accumu
         to_device(value, tensor.device(), false)?
     };
     if accumulates {
-        accumulate_memory(tensor, &indices)?;
+        accumulate_memory(tensor, &indices, &value)?;
     }
     let saved: Vec<Save<'_>> = indices.iter().flatten().map(|index| Save::Input(Some(index))).collect();
     let shape = value.shape();

@@ -42,8 +42,9 @@ pub(crate) fn softmax(input: &Tensor, dim: i64, dtype: Option<Dtype>, is_log: bo
         let result = ctx.saved(0)?;
         let grad = first(grads)?;
         let own = empty_like_as_contiguous(&result, from)?;
-        let product = if is_log { None } else { Some(mul(grad, &result)?) };
-        let read = contiguous(grad)?;
+        // host_softmax_backward reads the gradient, or for softmax its product with the result.
+        let product = if is_log { grad.clone() } else { mul(grad, &result)? };
+        let read = contiguous(&product)?;
         drop(read);
         drop(product);
         Ok(vec![Some(own)])
@@ -117,9 +118,17 @@ fn nll_loss(own: &Tensor, target: &Tensor, weight: Option<&Tensor>, reduction: R
         Save::Input(Some(&total_weight)),
         Save::Input(weight.as_ref()),
     ];
-    record("NllLossBackward0", &[own], &[&output], &saved, |ctx, grads| {
-        let _grad = first(grads)?;
-        Ok(vec![Some(zeros_like(&ctx.saved(0)?)?)])
+    record("NllLossBackward0", &[own], &[&output], &saved, move |ctx, grads| {
+        let own = ctx.saved(0)?;
+        let result = zeros_like(&own)?;
+        // Without a reduction the kernel reads a gradient for each row.
+        let read = if reduction == Reduction::None && own.dim() == 2 {
+            Some(contiguous(first(grads)?)?)
+        } else {
+            None
+        };
+        drop(read);
+        Ok(vec![Some(result)])
     })?;
     drop(total_weight);
     Ok(output)
@@ -133,7 +142,8 @@ fn cross_entropy(args: &Args) -> Result<Value> {
     if own.shape() == target.shape() && target.dtype().is_floating() {
         return cross_entropy_of_probabilities(&own, &target, weight.as_ref(), reduction, smoothing);
     }
-    let input = softmax(&own, class_dim, None, true)?;
+    // The type is named, so that autocast leaves it.
+    let input = softmax(&own, class_dim, Some(own.dtype()), true)?;
     if smoothing > 0.0 {
         return label_smoothing(&input, &target, weight.as_ref(), reduction, class_dim, smoothing);
     }
@@ -181,7 +191,7 @@ fn cross_entropy_of_probabilities(
 ) -> Result<Value> {
     let class_dim = i64::from(own.dim() > 1);
     let classes = own.size(class_dim) as f64;
-    let input = softmax(own, class_dim, None, true)?;
+    let input = softmax(own, class_dim, Some(own.dtype()), true)?;
     let target = &if smoothing > 0.0 {
         let scaled = scale(target, 1.0 - smoothing)?;
         add(&scaled, &wrapped(Scalar::Float(smoothing / classes)))?
@@ -290,11 +300,11 @@ fn binary_cross_entropy(args: &Args) -> Result<Value> {
         match reduction {
             Reduction::None => loss,
             _ => {
-                // mean_out and sum_out write into a copy of the result: the loss keeps the memory of all elements.
-                let mask = vec![true; loss.dim()];
-                let copied = reduced_in_place(&loss, &mask)?;
-                drop(loss);
-                copied
+                // `loss.resize_as_(reduced).copy_(reduced)`: the loss keeps the memory of all elements.
+                let copied = reduced(loss.clone(), reduction)?;
+                loss.set_geometry(&[], &[], 0);
+                drop(copied);
+                loss
             }
         }
     };
@@ -304,15 +314,6 @@ fn binary_cross_entropy(args: &Args) -> Result<Value> {
         Ok(vec![Some(empty_like(&ctx.saved(0)?)?)])
     })?;
     Ok(output.into())
-}
-
-fn reduced_in_place(loss: &Tensor, mask: &[bool]) -> Result<Tensor> {
-    let copied = empty_like(loss)?;
-    copied.set_geometry(&[], &[], 0);
-    let result = empty(&[], loss.dtype(), loss.device())?;
-    drop(copied);
-    reduce::run(loss, mask, reduce::Kernel::of(loss.dtype().accumulate().size()))?;
-    Ok(result)
 }
 
 fn bce_with_logits(args: &Args) -> Result<Value> {
@@ -527,7 +528,9 @@ fn drop_after(own: &Tensor, is_not: Tensor, is_valid: Tensor, samples: i64, resu
     if samples == 1 {
         reduce::run(own, &last_only(own), reduce::Kernel::of(16))?;
     } else {
-        crate::session().mark_estimated("multinomial", "several samples were not recorded");
+        // topk_out into the result, for which the values are thrown away.
+        let values = super::sort::topk_values(&noise, samples)?;
+        drop(values);
     }
     let _ = result;
     drop(noise);

@@ -1,7 +1,7 @@
 //! Matrix products, and the workspaces that cuBLAS takes for them.
 
 use crate::autocast::Cast;
-use crate::autograd::{Save, record};
+use crate::autograd::{Save, record_after, save_early};
 use crate::error::runtime;
 use crate::iterator;
 use crate::registry::{Entry, op};
@@ -101,11 +101,12 @@ pub(crate) fn mm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
         return runtime("mat2 must be a matrix");
     }
     check_shapes(a, b)?;
+    let saved = [Save::InputIf(a.requires_grad(), b), Save::InputIf(b.requires_grad(), a)];
+    let early = save_early(&[a, b], &saved)?;
     let output = empty(&[a.size(0), b.size(1)], a.dtype(), a.device())?;
     gemm(a, b, None)?;
-    let saved = [Save::InputIf(a.requires_grad(), b), Save::InputIf(b.requires_grad(), a)];
     let (a_like, b_like) = (Layout::of(a), Layout::of(b));
-    record("MmBackward0", &[a, b], &[&output], &saved, move |ctx, grads| {
+    record_after(early, "MmBackward0", &[a, b], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
         let to_b = if ctx.wants(1) { Some(mat2_backward(grad, &ctx.saved(1)?, b_like, ONE)?) } else { None };
         let to_a = if ctx.wants(0) { Some(mat1_backward(grad, &ctx.saved(0)?, a_like, ONE)?) } else { None };
@@ -150,6 +151,8 @@ pub(crate) fn addmm(bias: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: 
         return runtime(format!("mat1 must be a matrix, got {}-D tensor", a.dim()));
     }
     check_shapes(a, b)?;
+    let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
+    let early = save_early(&[bias, a, b], &saved)?;
     let output = empty(&[a.size(0), b.size(1)], a.dtype(), a.device())?;
     let uses_lt = beta.to_f64() == Some(1.0)
         && bias.dim() == 1
@@ -162,9 +165,8 @@ pub(crate) fn addmm(bias: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: 
         expand(&bias.detach(), &output.shape())?;
     }
     gemm(a, b, uses_lt.then_some(Library::CublasLt))?;
-    let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
     let (a_like, b_like) = (Layout::of(a), Layout::of(b));
-    record("AddmmBackward0", &[bias, a, b], &[&output], &saved, move |ctx, grads| {
+    record_after(early, "AddmmBackward0", &[bias, a, b], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
         let to_a =
             if ctx.wants(1) { Some(mat1_backward(grad, &ctx.saved(1)?, a_like, alpha)?) } else { None };
@@ -218,10 +220,11 @@ pub(crate) fn bmm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
             b.size(1)
         ));
     }
+    let saved = [Save::InputIf(a.requires_grad(), b), Save::InputIf(b.requires_grad(), a)];
+    let early = save_early(&[a, b], &saved)?;
     let output = empty(&[a.size(0), a.size(1), b.size(2)], a.dtype(), a.device())?;
     batched(a, b, &output)?;
-    let saved = [Save::InputIf(a.requires_grad(), b), Save::InputIf(b.requires_grad(), a)];
-    record("BmmBackward0", &[a, b], &[&output], &saved, |ctx, grads| {
+    record_after(early, "BmmBackward0", &[a, b], &[&output], &saved, |ctx, grads| {
         let grad = first(grads)?;
         let to_b = if ctx.wants(1) { Some(bmm(&transpose(&ctx.saved(1)?, 1, 2)?, grad)?) } else { None };
         let to_a = if ctx.wants(0) { Some(bmm(grad, &transpose(&ctx.saved(0)?, 1, 2)?)?) } else { None };
@@ -235,10 +238,11 @@ pub(crate) fn baddbmm(own: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha:
     let cast = Cast::lower(a.device());
     let (own, a, b) = (&cast.apply(own)?, &cast.apply(a)?, &cast.apply(b)?);
     check_dtypes(a, b)?;
+    let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
+    let early = save_early(&[own, a, b], &saved)?;
     let output = empty(&[a.size(0), a.size(1), b.size(2)], a.dtype(), a.device())?;
     batched(a, b, &output)?;
-    let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
-    record("BaddbmmBackward0", &[own, a, b], &[&output], &saved, move |ctx, grads| {
+    record_after(early, "BaddbmmBackward0", &[own, a, b], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
         let to_a = if ctx.wants(1) {
             Some(maybe_multiply(&bmm(grad, &transpose(&ctx.saved(1)?, 1, 2)?)?, alpha)?)
@@ -270,10 +274,11 @@ pub(crate) fn mv(a: &Tensor, b: &Tensor) -> Result<Tensor> {
             b.size(0)
         ));
     }
+    let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
+    let early = save_early(&[a, b], &saved)?;
     let output = empty(&[a.size(0)], a.dtype(), a.device())?;
     take(Library::Cublas, a.device())?;
-    let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
-    record("MvBackward0", &[a, b], &[&output], &saved, |ctx, grads| {
+    record_after(early, "MvBackward0", &[a, b], &[&output], &saved, |ctx, grads| {
         let grad = first(grads)?;
         let to_a = if ctx.wants(0) { Some(outer(grad, &ctx.saved(1)?)?) } else { None };
         let to_b = if ctx.wants(1) { Some(mv(&t(&ctx.saved(0)?)?, grad)?) } else { None };
@@ -303,11 +308,12 @@ fn dot(a: &Tensor, b: &Tensor) -> Result<Tensor> {
             b.numel()
         ));
     }
+    let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
+    let early = save_early(&[a, b], &saved)?;
     // The handle, and with it the workspace, comes before the result.
     take(Library::Cublas, a.device())?;
     let output = empty(&[], a.dtype(), a.device())?;
-    let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
-    record("DotBackward0", &[a, b], &[&output], &saved, |ctx, grads| {
+    record_after(early, "DotBackward0", &[a, b], &[&output], &saved, |ctx, grads| {
         let grad = first(grads)?;
         let to_a = if ctx.wants(0) { Some(mul(grad, &ctx.saved(1)?)?) } else { None };
         let to_b = if ctx.wants(1) { Some(mul(grad, &ctx.saved(0)?)?) } else { None };

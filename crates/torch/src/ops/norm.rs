@@ -65,7 +65,6 @@ pub(crate) fn layer_norm(
     record("NativeLayerNormBackward0", &tensors, &[&output], &saved, move |ctx, grads| {
         let own = ctx.saved(1)?;
         let weight = ctx.saved_optional(4)?;
-        let below = contiguous(first(grads)?)?;
         let read = contiguous(&own)?;
         let mut results = Vec::new();
         for (position, slot) in slots.iter().enumerate() {
@@ -75,8 +74,8 @@ pub(crate) fn layer_norm(
                 _ => weight.as_ref().or(ctx.saved_optional(0)?.as_ref()).map(empty_like).transpose()?,
             });
         }
+        drop(contiguous(first(grads)?)?);
         drop(read);
-        drop(below);
         Ok(results)
     })?;
     // The tuple that the kernel returned dies first to last.
@@ -102,15 +101,14 @@ fn rms_norm(input: &Tensor, normalized: &[i64], weight: Option<&Tensor>) -> Resu
     tensors.extend(weight);
     record("FusedRmsNormBackward0", &tensors, &[&output], &saved, |ctx, grads| {
         let own = ctx.saved(0)?;
-        let below = contiguous(first(grads)?)?;
         let read = contiguous(&own)?;
         let to_own = if ctx.wants(0) { Some(empty_like(&read)?) } else { None };
         let to_weight = match ctx.saved_optional(2)? {
             Some(weight) if ctx.wants(1) => Some(empty_like(&weight)?),
             _ => None,
         };
+        drop(contiguous(first(grads)?)?);
         drop(read);
-        drop(below);
         Ok(vec![to_own, to_weight])
     })?;
     drop(rstd);

@@ -1,7 +1,7 @@
 //! Elementwise operators of two and three tensors.
 
 use crate::autocast::Cast;
-use crate::autograd::{Context, Grads, Save, record};
+use crate::autograd::{Context, Early, Grads, Save, record, record_after, save_early};
 use crate::error::runtime;
 use crate::iterator::{broadcast, common_device, output_strides, result_type};
 use crate::registry::{Entry, op};
@@ -106,8 +106,9 @@ struct Binary {
 
 impl Binary {
     fn call(&'static self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+        let early = save_early(&[a, b], &self.saves(a, b, a))?;
         let output = elementwise(&[a, b], dtype_by(self.rule, &[a, b]), self.function)?;
-        self.record(a, b, &output, None)?;
+        self.record(early, a, b, &output, None)?;
         Ok(output)
     }
 
@@ -128,31 +129,37 @@ impl Binary {
             rule => dtype_by(rule, &[a, b]),
         };
         elementwise_in_place(&[a, b], dtype, self.function)?;
-        self.record(a, b, a, original.as_ref())?;
+        self.record(Early::default(), a, b, a, original.as_ref())?;
         Ok(a.clone())
     }
 
-    fn record(
-        &'static self,
-        a: &Tensor,
-        b: &Tensor,
-        output: &Tensor,
-        original: Option<&Tensor>,
-    ) -> Result<()> {
-        let before = original.unwrap_or(a);
+    fn saves<'a>(&self, a: &Tensor, b: &'a Tensor, before: &'a Tensor) -> Vec<Save<'a>> {
         let (needs_a, needs_b) = (a.requires_grad(), b.requires_grad());
-        let saved = match self.saves {
+        match self.saves {
             Saves::Nothing => vec![],
             Saves::Crosswise => vec![Save::InputIf(needs_a, b), Save::InputIf(needs_b, before)],
             Saves::Division => vec![Save::Input(Some(b)), Save::InputIf(needs_b, before)],
             Saves::Both => vec![Save::Input(Some(b)), Save::Input(Some(before))],
             Saves::BothAndResult => vec![Save::Input(Some(b)), Save::Input(Some(before)), Save::Output(0)],
             Saves::OtherOnly => vec![Save::Input(Some(b))],
-        };
+        }
+    }
+
+    fn record(
+        &'static self,
+        early: Early,
+        a: &Tensor,
+        b: &Tensor,
+        output: &Tensor,
+        original: Option<&Tensor>,
+    ) -> Result<()> {
+        let saved = self.saves(a, b, original.unwrap_or(a));
         if self.rule == Rule::Bool {
             return Ok(());
         }
-        record(self.node, &[a, b], &[output], &saved, move |ctx, grads| (self.backward)(ctx, first(grads)?))
+        record_after(early, self.node, &[a, b], &[output], &saved, move |ctx, grads| {
+            (self.backward)(ctx, first(grads)?)
+        })
     }
 }
 
@@ -582,7 +589,10 @@ fn clamp_backward(grad: &Tensor, own: &Tensor, low: Option<Scalar>, high: Option
     let zero = creation::zeros(&[], grad.dtype(), grad.device())?;
     match (low, high) {
         (Some(low), Some(high)) => {
-            let within = logical_and_in_place(&ge(own, &wrapped(low))?, &le(own, &wrapped(high))?)?;
+            // (self >= low).logical_and_(self <= high): both masks live to the end of the expression.
+            let below = le(own, &wrapped(high))?;
+            let within = ge(own, &wrapped(low))?;
+            logical_and_in_place(&within, &below)?;
             where_(&within, grad, &zero)
         }
         (Some(low), None) => where_(&ge(own, &wrapped(low))?, grad, &zero),

@@ -385,5 +385,9 @@ pub(crate) const TABLE: &[Entry] = &[
     cells!("gru_cell", Gru),
     cells!("rnn_tanh_cell", Tanh),
     cells!("rnn_relu_cell", Relu),
-    op("_cudnn_rnn_flatten_weight(Tensor[] weight_arr)", flatten_weights),
+    op(
+        "_cudnn_rnn_flatten_weight(Tensor[] weight_arr, int weight_stride0=0, int input_size=0, int mode=0, int \
+         hidden_size=0, int proj_size=0, int num_layers=0, bool batch_first=False, bool bidirectional=False)",
+        flatten_weights,
+    ),
 ];

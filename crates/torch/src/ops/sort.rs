@@ -140,18 +140,23 @@ fn is_multiblock(slices: u64, length: u64) -> bool {
 }
 
 /// `topk`: values and indices.
-fn topk(tensor: &Tensor, k: i64, dim: i64, _sorted: bool) -> Result<(Tensor, Tensor)> {
-    let at = wrap(dim, tensor.dim())?;
-    let length = tensor.size(at as i64);
+/// The values of a top-k over the last dimension whose indices have a place already.
+pub(crate) fn topk_values(tensor: &Tensor, k: i64) -> Result<Tensor> {
+    let mut shape = tensor.shape().to_vec();
+    let length = shape.last().copied().unwrap_or(1);
     if k < 0 || k > length {
         return crate::error::runtime("selected index k out of range");
     }
-    let mut shape = tensor.shape().to_vec();
-    if let Some(size) = shape.get_mut(at) {
+    if let Some(size) = shape.last_mut() {
         *size = k;
     }
     let values = empty(&shape, tensor.dtype(), tensor.device())?;
-    let indices = empty(&shape, Dtype::I64, tensor.device())?;
+    topk_scratch(tensor, k, length)?;
+    Ok(values)
+}
+
+/// What the kernel takes beside its results.
+fn topk_scratch(tensor: &Tensor, k: i64, length: i64) -> Result<()> {
     let slices = (tensor.numel() / length.max(1)).max(0) as u64;
     let device = tensor.device();
     if device.is_cuda() && tensor.numel() > 0 {
@@ -167,6 +172,22 @@ fn topk(tensor: &Tensor, k: i64, dim: i64, _sorted: bool) -> Result<(Tensor, Ten
         }
         drop(read);
     }
+    Ok(())
+}
+
+fn topk(tensor: &Tensor, k: i64, dim: i64, _sorted: bool) -> Result<(Tensor, Tensor)> {
+    let at = wrap(dim, tensor.dim())?;
+    let length = tensor.size(at as i64);
+    if k < 0 || k > length {
+        return crate::error::runtime("selected index k out of range");
+    }
+    let mut shape = tensor.shape().to_vec();
+    if let Some(size) = shape.get_mut(at) {
+        *size = k;
+    }
+    let values = empty(&shape, tensor.dtype(), tensor.device())?;
+    let indices = empty(&shape, Dtype::I64, tensor.device())?;
+    topk_scratch(tensor, k, length)?;
     reduce::record_selection("TopkBackward0", tensor, &values, &indices, at as i64, true)?;
     Ok((values, indices))
 }

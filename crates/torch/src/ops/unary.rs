@@ -1,7 +1,7 @@
 //! Elementwise operators of one tensor, and activations.
 
 use crate::autocast::Cast;
-use crate::autograd::{GradMode, GradModeGuard, Save, record};
+use crate::autograd::{Early, GradMode, GradModeGuard, Save, record, record_after, save_early};
 use crate::registry::{Entry, op};
 use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor};
 
@@ -39,8 +39,13 @@ impl Unary {
             Some(cast) => cast.apply(tensor)?,
             None => tensor.clone(),
         };
+        let early = if self.saves == Saves::Input {
+            save_early(&[tensor], &[Save::Input(Some(tensor))])?
+        } else {
+            Early::default()
+        };
         let output = elementwise(&[tensor], dtype_by(self.rule, &[tensor]), self.function)?;
-        self.record(tensor, &output, tensor)?;
+        self.record(early, tensor, &output, tensor)?;
         Ok(output)
     }
 
@@ -53,18 +58,18 @@ impl Unary {
             None
         };
         elementwise_in_place(&[tensor], tensor.dtype(), self.function)?;
-        self.record(tensor, tensor, original.as_ref().unwrap_or(tensor))?;
+        self.record(Early::default(), tensor, tensor, original.as_ref().unwrap_or(tensor))?;
         Ok(tensor.clone())
     }
 
-    fn record(&'static self, tensor: &Tensor, output: &Tensor, saved: &Tensor) -> Result<()> {
+    fn record(&'static self, early: Early, tensor: &Tensor, output: &Tensor, saved: &Tensor) -> Result<()> {
         let save = match self.saves {
             Saves::NoGradient => return Ok(()),
             Saves::Nothing => Save::Input(None),
             Saves::Input => Save::Input(Some(saved)),
             Saves::Output => Save::Output(0),
         };
-        record(self.node, &[tensor], &[output], &[save], move |ctx, grads| {
+        record_after(early, self.node, &[tensor], &[output], &[save], move |ctx, grads| {
             let grad = first(grads)?;
             let saved = ctx.saved_optional(0)?;
             Ok(vec![Some((self.backward)(grad, saved.as_ref().unwrap_or(grad))?)])
