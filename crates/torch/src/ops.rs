@@ -17,6 +17,7 @@ pub(crate) mod pool;
 pub(crate) mod reduce;
 pub(crate) mod rnn;
 pub(crate) mod sort;
+mod transformer;
 pub(crate) mod unary;
 pub(crate) mod views;
 
@@ -38,6 +39,7 @@ pub(crate) const TABLES: &[&[Entry]] = &[
     norm::TABLE,
     pool::TABLE,
     attention::TABLE,
+    transformer::TABLE,
     conv::TABLE,
     rnn::TABLE,
     foreach::TABLE,

@@ -435,13 +435,22 @@ fn convolution(op: &str, args: &Json) -> Result<Case> {
     let bias = if flag("bias") { Some(randn(&[outputs], &of, flag("grad"))?) } else { None };
     let mut leaves = vec![x.clone(), weight.clone()];
     leaves.extend(bias.clone());
-    let (stride, padding) = (args["stride"].clone(), args["padding"].clone());
-    let number = |json: &Json| Value::Scalar(Scalar::Int(json.as_i64().unwrap_or(0)));
-    let (stride, padding) = (number(&stride), number(&padding));
+    let number = |name: &str, default: i64| match &args[name] {
+        Json::Array(_) => Value::from(ints(&args[name])),
+        json => Value::Scalar(Scalar::Int(json.as_i64().unwrap_or(default))),
+    };
+    let mut keywords = vec![
+        ("stride", number("stride", 1)),
+        ("padding", number("padding", 0)),
+        ("dilation", number("dilation", 1)),
+        ("groups", groups.into()),
+    ];
+    if is_transposed {
+        keywords.push(("output_padding", number("output_padding", 0)));
+    }
     let op = op.to_owned();
     let call = move || {
         let bias = bias.as_ref().map_or(Value::None, Value::from);
-        let keywords = [("stride", stride.clone()), ("padding", padding.clone()), ("groups", groups.into())];
         k(&op, &[(&x).into(), (&weight).into(), bias], &keywords)
     };
     Ok(Case { call: Box::new(call), leaves })

@@ -159,7 +159,7 @@ impl fmt::Display for Report {
 /// When a line is not JSON of the right form.
 pub fn read(bytes: &[u8]) -> Result<Vec<Line>> {
     let source: Box<dyn Read + '_> = if bytes.starts_with(&[0x1f, 0x8b]) {
-        Box::new(flate2::read::GzDecoder::new(bytes))
+        Box::new(flate2::read::MultiGzDecoder::new(bytes))
     } else {
         Box::new(bytes)
     };

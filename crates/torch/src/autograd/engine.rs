@@ -354,7 +354,7 @@ impl GraphTask {
         });
         let mut outputs = match &node.body {
             Body::Function { .. } if inputs.iter().all(Option::is_none) => vec![None; wanted.len()],
-            Body::Function { backward, .. } => backward(&Context { node, wanted: &wanted }, &inputs)?,
+            Body::Function { backward, .. } => backward(&Context::new(node, &wanted)?, &inputs)?,
             Body::Custom(callback) => callback.backward(&inputs)?,
             Body::Accumulate(_) => Vec::new(),
         };

@@ -70,9 +70,33 @@ impl fmt::Debug for Node {
 pub(crate) struct Context<'a> {
     pub(crate) node: &'a Rc<Node>,
     pub(crate) wanted: &'a [bool],
+    /// What hooks packed is unpacked once, before the function begins, and lives until the function ends.
+    unpacked: Vec<Option<Tensor>>,
 }
 
-impl Context<'_> {
+/// Locals die in the reverse order.
+impl Drop for Context<'_> {
+    fn drop(&mut self) {
+        while let Some(tensor) = self.unpacked.pop() {
+            drop(tensor);
+        }
+    }
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(node: &'a Rc<Node>, wanted: &'a [bool]) -> Result<Self> {
+        let mut unpacked = Vec::new();
+        if let Body::Function { saved, .. } = &node.body {
+            let is_packed = |variable: &SavedVariable| matches!(variable, SavedVariable::Packed { .. });
+            if saved.borrow().iter().any(is_packed) {
+                for variable in saved.borrow().iter() {
+                    unpacked.push(if is_packed(variable) { variable.unpack(node)? } else { None });
+                }
+            }
+        }
+        Ok(Self { node, wanted, unpacked })
+    }
+
     /// Saved tensor number `index`.
     pub(crate) fn saved(&self, index: usize) -> Result<Tensor> {
         self.saved_optional(index)?
@@ -81,6 +105,9 @@ impl Context<'_> {
 
     /// Saved tensor number `index`, where one was saved.
     pub(crate) fn saved_optional(&self, index: usize) -> Result<Option<Tensor>> {
+        if let Some(Some(tensor)) = self.unpacked.get(index) {
+            return Ok(Some(tensor.clone()));
+        }
         match &self.node.body {
             Body::Function { saved, .. } => match saved.borrow().get(index) {
                 Some(saved) => saved.unpack(self.node),

@@ -135,12 +135,12 @@ impl Call<'_> {
         let saved = [
             Save::Input(mask.as_ref()),
             Save::Input(Some(self.k)),
+            Save::Input(Some(self.q)),
+            Save::Input(Some(self.v)),
             Save::Input(statistics.as_ref()),
             Save::Output(0),
             Save::Input(Some(&offset)),
             Save::Input(Some(&seed)),
-            Save::Input(Some(self.q)),
-            Save::Input(Some(self.v)),
         ];
         let sizes = self.sizes;
         record(
@@ -150,13 +150,13 @@ impl Call<'_> {
             &saved,
             move |ctx, grads| {
                 let grad = first(grads)?;
-                let (q, k, v) = (ctx.saved(6)?, ctx.saved(1)?, ctx.saved(7)?);
+                let (q, k, v) = (ctx.saved(2)?, ctx.saved(1)?, ctx.saved(3)?);
                 let gradients = [empty_like(&q)?, empty_like(&k)?, empty_like(&v)?];
                 // cuDNN reads rows without gaps; another gradient is copied into the result's layout.
                 let below = GradModeGuard::new(false);
                 let is_readable = grad.strides().last() == Some(&1);
                 let read =
-                    if is_readable { grad.clone() } else { laid_out_like(&ctx.saved(3)?, &grad.shape())? };
+                    if is_readable { grad.clone() } else { laid_out_like(&ctx.saved(5)?, &grad.shape())? };
                 drop(below);
                 let rows = sizes.all_heads() * sizes.queries.max(0) as u64;
                 drop(temporary(q.device(), rows * sizes.width.max(0) as u64 * 4 + rows * 4 + 256)?);
@@ -196,12 +196,12 @@ impl Call<'_> {
         let output = unrelated(&output);
         let saved = [
             Save::Input(Some(self.k)),
+            Save::Input(Some(self.q)),
+            Save::Input(Some(self.v)),
             Save::Input(Some(&logarithms)),
             Save::Output(0),
-            Save::Input(Some(self.q)),
             Save::Input(Some(&state)),
             Save::Input(Some(&unused)),
-            Save::Input(Some(self.v)),
         ];
         let sizes = self.sizes;
         record(
@@ -211,7 +211,7 @@ impl Call<'_> {
             &saved,
             move |ctx, grads| {
                 let _grad = first(grads)?;
-                let (q, k, v) = (ctx.saved(3)?, ctx.saved(0)?, ctx.saved(6)?);
+                let (q, k, v) = (ctx.saved(1)?, ctx.saved(0)?, ctx.saved(2)?);
                 let gradients = [empty_like(&q)?, empty_like(&k)?, empty_like(&v)?];
                 let rows = sizes.all_heads() * (sizes.queries.max(0) as u64).div_ceil(128) * 128;
                 let sums = temporary(q.device(), rows * 4)?;
@@ -241,10 +241,10 @@ impl Call<'_> {
         let saved = [
             Save::Input(mask.as_ref()),
             Save::Input(Some(self.k)),
-            Save::Input(logarithms.as_ref()),
-            Save::Output(0),
             Save::Input(Some(self.q)),
             Save::Input(Some(self.v)),
+            Save::Input(logarithms.as_ref()),
+            Save::Output(0),
         ];
         let sizes = self.sizes;
         record(
@@ -254,7 +254,7 @@ impl Call<'_> {
             &saved,
             move |ctx, grads| {
                 let grad = first(grads)?;
-                let (q, k, v, output) = (ctx.saved(4)?, ctx.saved(1)?, ctx.saved(5)?, ctx.saved(3)?);
+                let (q, k, v, output) = (ctx.saved(2)?, ctx.saved(1)?, ctx.saved(3)?, ctx.saved(5)?);
                 let _below = GradModeGuard::new(false);
                 let read = contiguous(&transpose(grad, 1, 2)?)?;
                 let gradient = |like: &Tensor| -> Result<Tensor> {
@@ -322,9 +322,25 @@ fn unrelated(view: &Tensor) -> Tensor {
 fn attention(args: &Args) -> Result<Value> {
     let (q, k, v, mask) = (args.t(0)?, args.t(1)?, args.t(2)?, args.topt(3)?);
     let (dropout, is_causal) = (args.float(4)?, args.bool(5)?);
+    if is_causal && mask.is_some() {
+        return runtime(
+            "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True",
+        );
+    }
+    Ok(scaled_dot_product_attention(&q, &k, &v, mask.as_ref(), dropout)?.into())
+}
+
+/// `scaled_dot_product_attention`.
+pub(crate) fn scaled_dot_product_attention(
+    q: &Tensor,
+    k: &Tensor,
+    v: &Tensor,
+    mask: Option<&Tensor>,
+    dropout: f64,
+) -> Result<Tensor> {
     let cast = Cast::lower(q.device());
-    let mask = cast.apply_optional(mask.as_ref())?;
-    let (v, k, q) = (cast.apply(&v)?, cast.apply(&k)?, cast.apply(&q)?);
+    let mask = cast.apply_optional(mask)?;
+    let (v, k, q) = (cast.apply(v)?, cast.apply(k)?, cast.apply(q)?);
     iterator::common_device(&[&q, &k, &v])?;
     if q.dtype() != k.dtype() || q.dtype() != v.dtype() {
         return runtime(format!(
@@ -334,11 +350,6 @@ fn attention(args: &Args) -> Result<Value> {
             k.dtype().scalar_name(),
             v.dtype().scalar_name()
         ));
-    }
-    if is_causal && mask.is_some() {
-        return runtime(
-            "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True",
-        );
     }
     if q.dim() != 4 || k.dim() != 4 || v.dim() != 4 || q.size(1) != k.size(1) {
         return not_implemented(
@@ -356,7 +367,7 @@ fn attention(args: &Args) -> Result<Value> {
     };
     let call = Call { q: &q, k: &k, v: &v, sizes, dropout };
     if !q.device().is_cuda() {
-        return Ok(empty(&call.output_shape(), q.dtype(), q.device())?.into());
+        return empty(&call.output_shape(), q.dtype(), q.device());
     }
     if q.dtype() == Dtype::F64 || mask.as_ref().is_some_and(Tensor::requires_grad) {
         return not_implemented(
@@ -376,7 +387,7 @@ fn attention(args: &Args) -> Result<Value> {
             call.efficient(mask)?
         }
     };
-    Ok(output.into())
+    Ok(output)
 }
 
 const SCHEMA: &str = "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float \

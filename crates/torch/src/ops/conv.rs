@@ -1,7 +1,7 @@
 //! Convolutions: cuDNN's, whose workspaces are recorded, and PyTorch's own for separate channels.
 
 use crate::autocast::Cast;
-use crate::autograd::{GradModeGuard, Grads, Save, record};
+use crate::autograd::{GradModeGuard, Grads, Save, record_after, save_early};
 use crate::error::runtime;
 use crate::iterator;
 use crate::registry::{Entry, op};
@@ -304,6 +304,10 @@ fn type_name(tensor: &Tensor) -> String {
 /// `convolution`, with its history.
 fn convolution(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, settings: Settings) -> Result<Tensor> {
     let is_flat = input.dim() == 3;
+    let saved = [Save::Input(Some(input)), Save::Input(Some(weight))];
+    let mut inputs = vec![input, weight];
+    inputs.extend(bias);
+    let early = save_early(&inputs, &saved)?;
     let below = GradModeGuard::new(false);
     // One dimension is two with a height of 1.
     let (read, filter) = if is_flat {
@@ -326,11 +330,8 @@ fn convolution(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, settings:
         output
     };
     drop(below);
-    let saved = [Save::Input(Some(input)), Save::Input(Some(weight))];
-    let mut inputs = vec![input, weight];
-    inputs.extend(bias);
     let has_bias = bias.is_some();
-    record("ConvolutionBackward0", &inputs, &[&output], &saved, move |ctx, grads| {
+    record_after(early, "ConvolutionBackward0", &inputs, &[&output], &saved, move |ctx, grads| {
         let (input, weight) = (ctx.saved(0)?, ctx.saved(1)?);
         let grad = first(grads)?;
         let below = GradModeGuard::new(false);

@@ -115,8 +115,8 @@ fn nll_loss(own: &Tensor, target: &Tensor, weight: Option<&Tensor>, reduction: R
     let saved = [
         Save::Input(Some(own)),
         Save::Input(Some(target)),
-        Save::Input(Some(&total_weight)),
         Save::Input(weight.as_ref()),
+        Save::Input(Some(&total_weight)),
     ];
     record("NllLossBackward0", &[own], &[&output], &saved, move |ctx, grads| {
         let own = ctx.saved(0)?;

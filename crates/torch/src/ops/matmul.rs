@@ -277,7 +277,10 @@ pub(crate) fn mv(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
     let early = save_early(&[a, b], &saved)?;
     let output = empty(&[a.size(0)], a.dtype(), a.device())?;
+    // A vector that repeats one number is written out.
+    let read = if stride(b, 0) == 0 && b.device().is_cuda() { below(|| contiguous(b))? } else { b.clone() };
     take(Library::Cublas, a.device())?;
+    drop(read);
     record_after(early, "MvBackward0", &[a, b], &[&output], &saved, |ctx, grads| {
         let grad = first(grads)?;
         let to_a = if ctx.wants(0) { Some(outer(grad, &ctx.saved(1)?)?) } else { None };

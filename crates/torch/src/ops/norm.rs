@@ -1,7 +1,7 @@
 //! Normalizations.
 
 use crate::autocast::Cast;
-use crate::autograd::{GradModeGuard, Save, record};
+use crate::autograd::{GradModeGuard, Save, record, record_after, save_early};
 use crate::error::runtime;
 use crate::memory::Category;
 use crate::registry::{Entry, op};
@@ -44,6 +44,13 @@ pub(crate) fn layer_norm(
     let weight = &cast.apply_optional(weight)?;
     let input = &cast.apply(input)?;
     rows_and_width(input, normalized)?;
+    let inputs = [Some(input), weight.as_ref(), bias.as_ref()];
+    let slots: Vec<usize> = (0..3).filter(|slot| inputs.get(*slot).is_some_and(Option::is_some)).collect();
+    let tensors: Vec<&Tensor> = inputs.into_iter().flatten().collect();
+    let early = save_early(
+        &tensors,
+        &[Save::Input(bias.as_ref()), Save::Input(Some(input)), Save::Input(weight.as_ref())],
+    )?;
     let below = GradModeGuard::new(false);
     let read = contiguous(input)?;
     let output = empty_like_as(&read, read.dtype(), MemoryFormat::Contiguous)?;
@@ -55,16 +62,13 @@ pub(crate) fn layer_norm(
     let saved = [
         Save::Input(bias.as_ref()),
         Save::Input(Some(input)),
+        Save::Input(weight.as_ref()),
         Save::Input(Some(&mean)),
         Save::Input(Some(&rstd)),
-        Save::Input(weight.as_ref()),
     ];
-    let inputs = [Some(input), weight.as_ref(), bias.as_ref()];
-    let slots: Vec<usize> = (0..3).filter(|slot| inputs.get(*slot).is_some_and(Option::is_some)).collect();
-    let tensors: Vec<&Tensor> = inputs.into_iter().flatten().collect();
-    record("NativeLayerNormBackward0", &tensors, &[&output], &saved, move |ctx, grads| {
+    record_after(early, "NativeLayerNormBackward0", &tensors, &[&output], &saved, move |ctx, grads| {
         let own = ctx.saved(1)?;
-        let weight = ctx.saved_optional(4)?;
+        let weight = ctx.saved_optional(2)?;
         let read = contiguous(&own)?;
         let mut results = Vec::new();
         for (position, slot) in slots.iter().enumerate() {
@@ -96,14 +100,14 @@ fn rms_norm(input: &Tensor, normalized: &[i64], weight: Option<&Tensor>) -> Resu
     let rstd = empty(&statistics_shape(input, normalized), input.dtype().accumulate(), input.device())?;
     drop(read);
     drop(below);
-    let saved = [Save::Input(Some(input)), Save::Input(Some(&rstd)), Save::Input(weight)];
+    let saved = [Save::Input(Some(input)), Save::Input(weight), Save::Input(Some(&rstd))];
     let mut tensors = vec![input];
     tensors.extend(weight);
     record("FusedRmsNormBackward0", &tensors, &[&output], &saved, |ctx, grads| {
         let own = ctx.saved(0)?;
         let read = contiguous(&own)?;
         let to_own = if ctx.wants(0) { Some(empty_like(&read)?) } else { None };
-        let to_weight = match ctx.saved_optional(2)? {
+        let to_weight = match ctx.saved_optional(1)? {
             Some(weight) if ctx.wants(1) => Some(empty_like(&weight)?),
             _ => None,
         };
@@ -146,9 +150,9 @@ fn group_norm(input: &Tensor, groups: i64, weight: Option<&Tensor>, bias: Option
     }
     let saved = [
         Save::Input(Some(input)),
+        Save::Input(weight.as_ref()),
         Save::Input(Some(&mean)),
         Save::Input(Some(&rstd)),
-        Save::Input(weight.as_ref()),
     ];
     let mut tensors = vec![input];
     tensors.extend(weight.as_ref());
@@ -156,7 +160,7 @@ fn group_norm(input: &Tensor, groups: i64, weight: Option<&Tensor>, bias: Option
     let (has_weight, has_bias) = (weight.is_some(), bias.is_some());
     record("NativeGroupNormBackward0", &tensors, &[&output], &saved, move |ctx, grads| {
         let own = ctx.saved(0)?;
-        let weight = ctx.saved_optional(3)?;
+        let weight = ctx.saved_optional(1)?;
         let _grad = contiguous(first(grads)?)?;
         let to_own = if ctx.wants(0) { Some(empty_like(&own)?) } else { None };
         let to_weight = weight.as_ref().filter(|_| ctx.wants(1)).map(empty_like).transpose()?;
@@ -231,6 +235,13 @@ fn channels_last_workspace(input: &Tensor, is_backward: bool) -> u64 {
     }
 }
 
+/// `batch_norm_use_channels_last_kernels`.
+fn lies_channels_last(tensor: &Tensor) -> bool {
+    tensor.is_contiguous_in(MemoryFormat::ChannelsLast)
+        || tensor.is_contiguous_in(MemoryFormat::ChannelsLast3d)
+        || (tensor.is_contiguous() && tensor.strides().get(1) == Some(&1))
+}
+
 /// The tensors of a batch norm; running statistics only where they are kept.
 struct BatchNorm<'a> {
     input: &'a Tensor,
@@ -248,16 +259,10 @@ impl BatchNorm<'_> {
         self.input.device().is_cuda()
             && self.bias.is_some()
             && weight.dtype() == wants
-            && self.running.is_some_and(|(mean, _)| mean.dtype() == wants)
+            && self.running.is_none_or(|(mean, _)| mean.dtype() == wants)
+            && self.input.dim() >= 3
             && self.is_training
             && self.input.numel() <= i64::from(i32::MAX)
-    }
-
-    fn is_channels_last(&self) -> bool {
-        let input = self.input;
-        input.is_contiguous_in(MemoryFormat::ChannelsLast)
-            || input.is_contiguous_in(MemoryFormat::ChannelsLast3d)
-            || (input.is_contiguous() && input.strides().get(1) == Some(&1))
     }
 
     fn run(&self) -> Result<Tensor> {
@@ -273,7 +278,7 @@ impl BatchNorm<'_> {
             ));
         }
         let is_cudnn = self.is_cudnn();
-        let is_channels_last = self.is_channels_last();
+        let is_channels_last = lies_channels_last(input);
         let full = input.dtype().accumulate();
         let output = empty_like(input)?;
         let keeps_statistics = self.is_training || input.dtype().is_reduced_float();
@@ -290,11 +295,11 @@ impl BatchNorm<'_> {
         }
         let saved = [
             Save::Input(Some(input)),
-            Save::Input(Some(&mean)),
-            Save::Input(Some(&invstd)),
             Save::Input(self.running.map(|(mean, _)| mean)),
             Save::Input(self.running.map(|(_, var)| var)),
             Save::Input(self.weight),
+            Save::Input(Some(&mean)),
+            Save::Input(Some(&invstd)),
         ];
         let mut tensors = vec![input];
         tensors.extend(self.weight);
@@ -304,7 +309,7 @@ impl BatchNorm<'_> {
         let name = if is_cudnn { "CudnnBatchNormBackward0" } else { "NativeBatchNormBackward0" };
         record(name, &tensors, &[&output], &saved, move |ctx, grads| {
             let own = ctx.saved(0)?;
-            let weight = ctx.saved_optional(5)?;
+            let weight = ctx.saved_optional(3)?;
             let grad = first(grads)?;
             let gamma = |wanted: bool| -> Result<Option<Tensor>> {
                 if wanted { weight.as_ref().map(empty_like).transpose() } else { Ok(None) }
@@ -332,7 +337,10 @@ impl BatchNorm<'_> {
             let sum_dy_xmu = empty(&[channels], full, own.device())?;
             let to_weight = gamma(wants_weight)?;
             let to_bias = gamma(wants_bias)?;
-            staging(&own, channels, 2)?;
+            // The kernels for channels_last want a gradient without gaps, too.
+            if lies_channels_last(grad) {
+                staging(&own, channels, 2)?;
+            }
             // In evaluation mode the gradient is written without gaps in the plain order.
             let format = if is_training { MemoryFormat::Preserve } else { MemoryFormat::Contiguous };
             let to_own = if ctx.wants(0) { Some(empty_like_as(&own, own.dtype(), format)?) } else { None };

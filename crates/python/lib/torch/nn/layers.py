@@ -751,7 +751,6 @@ class TransformerEncoderLayer(Module):
                              attention.out_proj.weight, attention.out_proj.bias, self.activation is F.gelu, self.norm_first, self.norm1.eps,
                              self.norm1.weight, self.norm1.bias, self.norm2.weight, self.norm2.bias, self.linear1.weight, self.linear1.bias,
                              self.linear2.weight, self.linear2.bias)
-            torch._torch_memory.mark_estimated("_transformer_encoder_layer_fwd", "the fused layer of inference rests on no recording")
         x = src
         if self.norm_first:
             x = x + self._sa_block(self.norm1(x), src_mask, src_key_padding_mask, is_causal=is_causal)

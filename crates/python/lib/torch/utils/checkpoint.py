@@ -126,8 +126,9 @@ class _CheckpointHooks(torch.autograd.graph.saved_tensors_hooks):
                 frame.is_recomputed = True
             if holder not in frame.recomputed:
                 raise RuntimeError("torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once.")
-            # A backward function may look at a saved tensor more than once; the holder dies with the node's saved tensors.
-            return frame.recomputed[holder]
+            tensor = frame.recomputed[holder]
+            del frame.recomputed[holder]
+            return tensor
         super().__init__(pack, unpack)
 
 

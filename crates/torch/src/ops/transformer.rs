@@ -1,0 +1,68 @@
+//! The fused layer of a transformer's encoder, which evaluation without gradients takes.
+
+use crate::autograd::GradModeGuard;
+use crate::registry::{Entry, op};
+use crate::schema::Args;
+use crate::{Dtype, Result, Tensor, Value, session};
+
+use super::attention::scaled_dot_product_attention;
+use super::matmul::linear;
+use super::norm::layer_norm;
+use super::pointwise::add_in_place;
+use super::views::{chunk, reshape, transpose, view};
+
+/// `native_multi_head_attention` of one tensor with itself.
+fn attention(input: &Tensor, heads: i64, project: [&Tensor; 2], out: [&Tensor; 2]) -> Result<Tensor> {
+    let (batch, width) = (input.size(0), input.size(2));
+    let all = linear(input, project[0], Some(project[1]))?;
+    let split = transpose(&view(&all, &[batch, -1, heads, 3 * width / heads.max(1)])?, 1, 2)?;
+    let parts = chunk(&split, 3, -1)?;
+    let [q, k, v] = parts.as_slice() else { return crate::error::runtime("three projections expected") };
+    let result = scaled_dot_product_attention(q, k, v, None, 0.0)?;
+    let past = reshape(&transpose(&result, 1, 2)?, &[batch, -1, width])?;
+    drop(result);
+    let output = linear(&past, out[0], Some(out[1]))?;
+    drop(past);
+    Ok(output)
+}
+
+/// `_transformer_encoder_layer_fwd`.
+fn encoder_layer(args: &Args) -> Result<Value> {
+    let _below = GradModeGuard::new(false);
+    let (source, width, heads) = (args.t(0)?, args.int(1)?, args.int(2)?);
+    let (gelu, norm_first) = (args.bool(7)?, args.bool(8)?);
+    if gelu || norm_first || source.dtype() != Dtype::F32 {
+        session().mark_estimated(
+            "_transformer_encoder_layer_fwd",
+            "the fused layer was recorded in float32, with ReLU and the norms last",
+        );
+    }
+    let weight = |index: usize| args.t(index);
+    let norm = |x: &Tensor, at: usize| layer_norm(x, &[width], Some(&weight(at)?), Some(&weight(at + 1)?));
+    let mut x = if norm_first { norm(&source, 10)? } else { source.clone() };
+    x = attention(&x, heads, [&weight(3)?, &weight(4)?], [&weight(5)?, &weight(6)?])?;
+    add_in_place(&x, &source)?;
+    if !norm_first {
+        x = norm(&x, 10)?;
+    }
+    let residual = x.clone();
+    if norm_first {
+        x = norm(&x, 12)?;
+    }
+    // The activation is part of the product's kernel.
+    x = linear(&x, &weight(14)?, Some(&weight(15)?))?;
+    x = linear(&x, &weight(16)?, Some(&weight(17)?))?;
+    add_in_place(&x, &residual)?;
+    if !norm_first {
+        x = norm(&x, 12)?;
+    }
+    drop(residual);
+    Ok(x.into())
+}
+
+const SCHEMA: &str = "_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, Tensor qkv_weight, Tensor \
+                      qkv_bias, Tensor proj_weight, Tensor proj_bias, bool use_gelu, bool norm_first, float eps, Tensor \
+                      norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, Tensor ffn_weight_1, \
+                      Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2)";
+
+pub(crate) const TABLE: &[Entry] = &[op(SCHEMA, encoder_layer)];
