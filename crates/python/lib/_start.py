@@ -1,7 +1,9 @@
 """What the interpreter imports before a program: standard output, and modules that programs expect to be there."""
 
+import builtins
 import gc
 import sys
+import time
 import _collector
 from _host import write as _write
 
@@ -34,6 +36,30 @@ class _Stream:
     def fileno(self):
         return 1
 
+
+class _Late:
+    """A function of a module that is imported when it is first called."""
+
+    def __init__(self, module, name):
+        self.__name__, self._module = name, module
+
+    def __call__(self, *args, **kwargs):
+        return getattr(__import__(self._module), self.__name__)(*args, **kwargs)
+
+
+for _name in ("gmtime", "localtime", "strftime", "asctime", "ctime", "mktime", "struct_time"):
+    setattr(time, _name, _Late("_calendar", _name))
+builtins.open = _Late("_files", "open")
+
+
+class _Finder:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        from _refused import Finder
+        return Finder.find_spec(name, path, target)
+
+
+sys.meta_path.append(_Finder)
 
 sys.stdout = sys.__stdout__ = _Stream("stdout")
 sys.stderr = sys.__stderr__ = _Stream("stderr")

@@ -33,11 +33,22 @@ def splitext(name):
     return name, ""
 
 
+def isfile(name):
+    import _files
+    return _files.is_file(name)
+
+
+def isdir(name):
+    import _files
+    return _files.is_folder(name)
+
+
 def exists(name):
+    return isfile(name) or isdir(name)
+
+
+def islink(name):
     return False
-
-
-isfile = isdir = islink = exists
 
 
 def isabs(name):
@@ -69,4 +80,21 @@ expandvars = expanduser
 
 
 def getsize(name):
-    raise OSError("files are not modeled")
+    import _files
+    return _files.size(name)
+
+
+def getmtime(name):
+    getsize(name)
+    return 0.0
+
+
+def relpath(name, start="/"):
+    name, start = abspath(name), abspath(start).rstrip("/") + "/"
+    return name[len(start):] if name.startswith(start) else name
+
+
+def commonprefix(names):
+    first, last = min(names), max(names)
+    length = next((i for i, (a, b) in enumerate(zip(first, last)) if a != b), min(len(first), len(last)))
+    return first[:length]

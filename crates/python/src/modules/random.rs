@@ -132,6 +132,13 @@ mod _random {
             *self.generator.lock() = MersenneTwister::from_words(&words);
         }
 
+        /// Seeds by one word, as NumPy and PyTorch do.
+        #[pymethod]
+        fn seed_word(&self, seed: PyIntRef) {
+            let (_sign, words) = seed.as_bigint().to_u32_digits();
+            *self.generator.lock() = MersenneTwister::from_word(words.first().copied().unwrap_or(0));
+        }
+
         #[pymethod]
         fn random(&self) -> f64 {
             self.generator.lock().next_f64()

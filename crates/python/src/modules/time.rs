@@ -4,8 +4,8 @@ pub(crate) use time::module_def;
 
 #[rustpython_vm::pymodule]
 mod time {
-    use rustpython_vm::function::{ArgIntoFloat, OptionalArg};
-    use rustpython_vm::{PyObjectRef, PyResult, VirtualMachine};
+    use rustpython_vm::function::ArgIntoFloat;
+    use rustpython_vm::{PyResult, VirtualMachine};
 
     use crate::host;
 
@@ -70,25 +70,5 @@ mod time {
         }
         host::with(|host| host.clock += seconds);
         Ok(())
-    }
-
-    #[pyfunction]
-    fn strftime(format: PyObjectRef, _time: OptionalArg, vm: &VirtualMachine) -> PyResult<String> {
-        let format = format.str(vm)?.to_string_lossy().into_owned();
-        let pairs = [
-            ("%Y", "2026"),
-            ("%m", "01"),
-            ("%d", "01"),
-            ("%H", "00"),
-            ("%M", "00"),
-            ("%S", "00"),
-            ("%y", "26"),
-        ];
-        Ok(pairs.iter().fold(format, |text, (pattern, value)| text.replace(pattern, value)))
-    }
-
-    #[pyfunction]
-    fn ctime() -> String {
-        "Thu Jan  1 00:00:00 2026".to_owned()
     }
 }
