@@ -19,7 +19,7 @@ impl DurationStat {
     /// Adds a call that took so many microseconds.
     pub fn add(&mut self, micros: i64) {
         self.total = self.total.wrapping_add(micros);
-        self.count += 1;
+        self.count = self.count.saturating_add(1);
         self.max = self.max.max(micros);
         // PyTorch reads a minimum of zero as "no call yet", so a call of less than a microsecond is not kept as the minimum.
         self.min = if self.min == 0 { micros } else { self.min.min(micros) };

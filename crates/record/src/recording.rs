@@ -121,7 +121,13 @@ pub enum RecordingError {
     Begun,
     /// The bytes encode no recording.
     #[error("not an encoded recording: {0}")]
-    Encoding(String),
+    Encoding(postcard::Error),
+    /// The bytes of an event encode no event.
+    #[error("event {event} of the recording cannot be read")]
+    Event {
+        /// The event's index.
+        event: usize,
+    },
     /// More events or steps than an index of 32 bits can count.
     #[error("the run is too long: more than 2^32 events")]
     TooLong,
@@ -302,7 +308,7 @@ impl Recording {
         let (mut state, start) = match after.checked_sub(1).and_then(|index| self.checkpoints.get(index)) {
             Some(checkpoint) => {
                 let state = postcard::from_bytes(&checkpoint.state)
-                    .map_err(|error| RecordingError::Encoding(error.to_string()))?;
+                    .map_err(RecordingError::Encoding)?;
                 (state, checkpoint.events as usize)
             }
             None => (self.initial_state(), 0),
@@ -360,7 +366,7 @@ impl Recording {
         let mut events = self.events.from(from);
         (from..to.min(self.event_count())).map(move |index| {
             let event = events.as_mut().and_then(Iterator::next);
-            (index, event.ok_or_else(|| RecordingError::Encoding(format!("event {index} cannot be read"))))
+            (index, event.ok_or_else(|| RecordingError::Event { event: index }))
         })
     }
 
@@ -386,7 +392,7 @@ impl Recording {
     ///
     /// [`RecordingError::Encoding`] when the bytes do not fit in memory.
     pub fn to_bytes(&self) -> Result<Vec<u8>, RecordingError> {
-        postcard::to_allocvec(self).map_err(|error| RecordingError::Encoding(error.to_string()))
+        postcard::to_allocvec(self).map_err(RecordingError::Encoding)
     }
 
     /// The recording that [`Recording::to_bytes`] encoded.
@@ -395,7 +401,7 @@ impl Recording {
     ///
     /// [`RecordingError::Encoding`] when the bytes are something else.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, RecordingError> {
-        postcard::from_bytes(bytes).map_err(|error| RecordingError::Encoding(error.to_string()))
+        postcard::from_bytes(bytes).map_err(RecordingError::Encoding)
     }
 }
 

@@ -263,7 +263,7 @@ impl MemoryState {
                 let leftover = |part: Option<(BlockId, Bytes)>| part.map_or(Bytes::ZERO, |(_, size)| size);
                 let size = whole.size.saturating_sub(leftover(before)).saturating_sub(leftover(after));
                 let mut entry = of_block(TraceAction::SegmentUnmap, block, Some(size))?;
-                entry.addr += leftover(before).get();
+                entry.addr = entry.addr.saturating_add(leftover(before).get());
                 Some(entry)
             }
             Event::Allocated { block, requested, .. } => of_block(TraceAction::Alloc, block, Some(requested)),
@@ -325,9 +325,9 @@ impl MemoryState {
             Event::FreeRequested { block, is_oversize } => self.request_free(block, is_oversize)?,
             Event::FreeCompleted { block } => self.complete_free(block)?,
             Event::Merged { block, absorbed } => self.merge(block, absorbed)?,
-            Event::RetryStarted => self.stats.num_alloc_retries += 1,
-            Event::StreamsSynchronized => self.stats.num_sync_all_streams += 1,
-            Event::OutOfMemory { .. } => self.stats.num_ooms += 1,
+            Event::RetryStarted => count_one(&mut self.stats.num_alloc_retries),
+            Event::StreamsSynchronized => count_one(&mut self.stats.num_sync_all_streams),
+            Event::OutOfMemory { .. } => count_one(&mut self.stats.num_ooms),
             Event::PeakReset => self.stats.reset_peak(),
             Event::AccumulatedReset => self.stats.reset_accumulated(),
             Event::FractionSet { limit } => self.limit = limit,
@@ -404,4 +404,9 @@ impl BlockEntry {
             streams: self.streams.clone(),
         }
     }
+}
+
+/// Counts can come from a file, where they may be at their end.
+fn count_one(count: &mut i64) {
+    *count = count.saturating_add(1);
 }

@@ -36,7 +36,7 @@ impl Stat {
         if amount > 0 {
             self.increase(amount);
         } else if amount < 0 {
-            self.decrease(-amount);
+            self.decrease(amount.wrapping_neg());
         }
     }
 
@@ -201,12 +201,12 @@ impl Stats {
         if is_oversize {
             self.oversize_segments.increase(1);
         }
-        self.num_device_alloc += 1;
+        self.num_device_alloc = self.num_device_alloc.saturating_add(1);
     }
 
     /// A segment of `size` was released to the device.
     pub fn segment_released(&mut self, pool: PoolKind, size: Bytes, is_oversize: bool) {
-        self.num_device_free += 1;
+        self.num_device_free = self.num_device_free.saturating_add(1);
         self.segment.decrease(pool, 1);
         self.reserved_bytes.decrease(pool, size.signed());
         if is_oversize {
@@ -217,12 +217,12 @@ impl Stats {
     /// Memory was mapped into `size` bytes of an expandable segment. `segment` does not count expandable segments.
     pub fn mapped(&mut self, pool: PoolKind, size: Bytes) {
         self.reserved_bytes.increase(pool, size.signed());
-        self.num_device_alloc += 1;
+        self.num_device_alloc = self.num_device_alloc.saturating_add(1);
     }
 
     /// `size` bytes of an expandable segment were unmapped.
     pub fn unmapped(&mut self, pool: PoolKind, size: Bytes) {
-        self.num_device_free += 1;
+        self.num_device_free = self.num_device_free.saturating_add(1);
         self.reserved_bytes.decrease(pool, size.signed());
     }
 

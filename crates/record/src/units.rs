@@ -76,7 +76,19 @@ impl Bytes {
             None => None,
         }
     }
+
+    /// The difference, or `None` if `other` is larger.
+    #[must_use]
+    pub const fn checked_sub(self, other: Self) -> Option<Self> {
+        match self.0.checked_sub(other.0) {
+            Some(difference) => Some(Self(difference)),
+            None => None,
+        }
+    }
 }
+
+// The operators are for sizes that an allocator bounds: parts of a block add up to the block. Sizes of a file go through
+// `checked_add` and `checked_sub`.
 
 impl Add for Bytes {
     type Output = Self;

@@ -21,7 +21,7 @@ pub(super) struct Annotations {
     times: PackedTimes,
     markers: Vec<Marker>,
     // The allocations whose blocks may be larger than recorded, ascending, with the extra size in units of 512 bytes.
-    open: Vec<(u32, u32)>,
+    open: Vec<(u32, u64)>,
 }
 
 /// A moment or a time span of a run that the program named.
@@ -90,7 +90,7 @@ impl Recording {
     pub fn open_sizes(&self) -> impl ExactSizeIterator<Item = OpenSize> + '_ {
         self.annotations.open.iter().map(|(allocation, units)| OpenSize {
             allocation: AllocationId::new(*allocation),
-            extra: Bytes::new(u64::from(*units) * UNIT),
+            extra: Bytes::new(units.saturating_mul(UNIT)),
         })
     }
 
@@ -100,7 +100,7 @@ impl Recording {
         let open = &self.annotations.open;
         let found = open.binary_search_by_key(&allocation.get(), |(allocation, _)| *allocation);
         let units = found.ok().and_then(|place| open.get(place)).map_or(0, |(_, units)| *units);
-        Bytes::new(u64::from(units) * UNIT)
+        Bytes::new(units.saturating_mul(UNIT))
     }
 }
 
@@ -110,7 +110,7 @@ impl Annotations {
         (self.allocations.capacity() + self.segments.capacity()) * size_of::<StackId>()
             + self.times.size()
             + self.markers.capacity() * size_of::<Marker>()
-            + self.open.capacity() * size_of::<(u32, u32)>()
+            + self.open.capacity() * size_of::<(u32, u64)>()
     }
 
     pub(super) fn shrink(&mut self) {
@@ -193,7 +193,7 @@ impl Recorder {
 
     /// Marks the block of an allocation as possibly larger than recorded. The extra size counts in whole units of 512 bytes.
     pub fn set_open_size(&mut self, allocation: AllocationId, extra: Bytes) {
-        let units = u32::try_from(extra.get() / UNIT).unwrap_or(u32::MAX);
+        let units = extra.get() / UNIT;
         let open = &mut self.recording.annotations.open;
         match open.binary_search_by_key(&allocation.get(), |(allocation, _)| *allocation) {
             Ok(place) => open[place].1 = units,

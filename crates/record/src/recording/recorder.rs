@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::annotations::Annotations;
-use super::{Checkpoint, Label, Note, Outcome, Recording, RecordingError, RunInfo, initial_state};
+use super::{Checkpoint, Label, NO_STEP, Note, Outcome, Recording, RecordingError, RunInfo, initial_state};
 use crate::packed_events::PackedEvents;
 use crate::packed_steps::PackedSteps;
 use crate::{Event, EventSink, MemoryState, StackId, StreamId};
@@ -69,7 +69,7 @@ impl Recorder {
 
     /// Labels the steps from the next one on.
     pub fn label(&mut self, text: &str) {
-        let step = u32::try_from(self.recording.step_count()).unwrap_or(u32::MAX);
+        let step = self.current_step();
         self.recording.labels.push(Label { step, text: text.to_owned() });
     }
 
@@ -88,9 +88,20 @@ impl Recorder {
         Some(index)
     }
 
+    /// The number of the step that the next events belong to. A run with more steps than a number of 32 bits counts is an error.
+    fn current_step(&mut self) -> u32 {
+        match u32::try_from(self.recording.step_count()) {
+            Ok(step) if step != NO_STEP => step,
+            _ => {
+                self.error.get_or_insert(RecordingError::TooLong);
+                NO_STEP
+            }
+        }
+    }
+
     /// Notes what the request of the current step is. Only the first note of a step is kept.
     pub fn note(&mut self, title: impl Into<String>, sentence: impl Into<String>) {
-        let step = u32::try_from(self.recording.step_count()).unwrap_or(u32::MAX);
+        let step = self.current_step();
         if self.recording.notes.last().is_none_or(|last| last.step < step) {
             self.recording.notes.push(Note { step, title: title.into(), sentence: sentence.into() });
         }
@@ -98,7 +109,7 @@ impl Recorder {
 
     /// Ends the current step: every event since the last call belongs to the step.
     pub fn finish_step(&mut self, outcome: Outcome) {
-        let step = u32::try_from(self.recording.step_count()).unwrap_or(u32::MAX);
+        let step = self.current_step();
         let events = self.recording.event_count();
         let Ok(end) = u32::try_from(events) else {
             self.error.get_or_insert(RecordingError::TooLong);
@@ -152,7 +163,7 @@ impl Recorder {
                 self.recording.checkpoints.push(Checkpoint { events, state });
             }
             Err(error) => {
-                self.error.get_or_insert(RecordingError::Encoding(error.to_string()));
+                self.error.get_or_insert(RecordingError::Encoding(error));
             }
         }
         if self.recording.checkpoints.len() > MOST_CHECKPOINTS {
@@ -176,7 +187,7 @@ impl EventSink for Recorder {
             return;
         }
         if let Event::Allocated { allocation, .. } = event {
-            let step = u32::try_from(self.recording.step_count()).unwrap_or(u32::MAX);
+            let step = self.current_step();
             self.recording.allocation_steps.push(step);
             self.recording.allocation_names.extend(self.next_name.map(|name| (allocation.get(), name)));
             self.recording.annotations.add_allocation(allocation, self.stack);

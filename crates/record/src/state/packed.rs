@@ -115,12 +115,12 @@ impl TryFrom<PackedState> for MemoryState {
             let first = u32::try_from(slots.len()).map_err(|_| PackedStateError)?;
             let mut addr = segment.addr;
             for place in 0..segment.blocks {
-                let slot = first + place;
+                let slot = first.checked_add(place).ok_or(PackedStateError)?;
                 let mut block = previous_block.read(&mut reader).ok_or(PackedStateError)?;
                 block.segment = segment.addr;
                 block.addr = addr;
                 block.previous = (place > 0).then(|| slot - 1);
-                block.next = (place + 1 < segment.blocks).then(|| slot + 1);
+                block.next = (segment.blocks - place > 1).then(|| slot.saturating_add(1));
                 addr = addr.offset(block.size);
                 slots.push(block);
             }

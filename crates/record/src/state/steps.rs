@@ -86,7 +86,7 @@ impl MemoryState {
             return Err(StateError::Unfitting(id));
         }
         if let Some((after, size)) = after {
-            let kept = self.find(id)?.size - size;
+            let kept = self.find(id)?.size.checked_sub(size).ok_or(StateError::Unfitting(id))?;
             self.cut_above(id, after, kept, BlockState::Inactive)?;
         }
         if let Some((before, size)) = before {
@@ -109,10 +109,11 @@ impl MemoryState {
     ) -> Result<(), StateError> {
         let slot = self.slot(id)?;
         let old = self.find(id)?.clone();
+        let remainder = old.size.checked_sub(size).ok_or(StateError::Unfitting(id))?;
         let above_slot = self.insert(BlockEntry {
             id: above,
             addr: old.addr.offset(size),
-            size: old.size - size,
+            size: remainder,
             requested: Bytes::ZERO,
             state,
             streams: Vec::new(),
@@ -132,6 +133,7 @@ impl MemoryState {
     pub(super) fn cut_below(&mut self, id: BlockId, below: BlockId, size: Bytes) -> Result<(), StateError> {
         let slot = self.slot(id)?;
         let old = self.find(id)?.clone();
+        let left = old.size.checked_sub(size).ok_or(StateError::Unfitting(id))?;
         let below_slot = self.insert(BlockEntry {
             id: below,
             size,
@@ -142,7 +144,7 @@ impl MemoryState {
         })?;
         let remainder = self.find_mut(id)?;
         remainder.addr = old.addr.offset(size);
-        remainder.size = old.size - size;
+        remainder.size = left;
         remainder.previous = Some(below_slot);
         match old.previous.and_then(|slot| self.slots.get_mut(slot as usize)) {
             Some(previous) => previous.next = Some(below_slot),
@@ -162,7 +164,7 @@ impl MemoryState {
         }
         let (pool, was_whole, is_expandable) =
             (self.pool_of(block), block.is_whole(), self.is_expandable(block));
-        let remainder = block.size - size;
+        let remainder = block.size.checked_sub(size).ok_or(StateError::Unfitting(id))?;
         self.cut_below(id, front, size)?;
         if is_expandable {
             // PyTorch counts inactive splits only in segments that the driver allocated whole.
@@ -238,6 +240,7 @@ impl MemoryState {
             }
         }
         let enlarged = size.signed().saturating_add(absorbed_bytes);
+        // Neither difference overflows: all four numbers are at least 0.
         if !self.is_expandable(block) {
             self.stats.inactive_split_changed(
                 pool,
