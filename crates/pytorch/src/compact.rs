@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::vec::IntoIter;
 
-use blockyard_record::{Bytes, StreamId, TraceAction, TraceEntry};
+use blockyard_record::{Bytes, StreamId, TraceAction, TraceEntry, index_u32};
 use serde::{Deserialize, Serialize};
 
 /// A trace in columns; the member `compact_trace` of a line of a recording.
@@ -93,7 +93,7 @@ impl CompactTrace {
             columns.add_stream(entry.stream.get());
             if let Some(age) = age_of_free(entry, behind, &history) {
                 columns.actions.push(FREE);
-                columns.ages.push(u32::try_from(age).unwrap_or(u32::MAX));
+                columns.ages.push(index_u32(age));
                 history.live.remove(history.live.len() - 1 - age);
                 history.freed.entry(entry.size.get()).or_default().push(entry.addr);
                 rest = &behind[1..];
@@ -103,7 +103,7 @@ impl CompactTrace {
             columns
                 .actions
                 .extend(LETTERS.iter().find(|(action, _)| *action == entry.action).map(|(_, it)| it));
-            let next = u32::try_from(indices.len()).unwrap_or(u32::MAX);
+            let next = index_u32(indices.len());
             columns.size.push(*indices.entry(entry.size).or_insert_with(|| {
                 columns.sizes.push(entry.size.get());
                 next
@@ -115,7 +115,7 @@ impl CompactTrace {
 
     fn add_stream(&mut self, stream: u64) {
         match self.streams.last_mut() {
-            Some((last, count)) if *last == stream => *count += 1,
+            Some((last, count)) if *last == stream && *count < u32::MAX => *count = count.saturating_add(1),
             _ => self.streams.push((stream, 1)),
         }
     }
@@ -125,7 +125,7 @@ impl CompactTrace {
             let freed = history.freed.entry(entry.size.get()).or_default();
             let place = freed.iter().rev().take(OLDEST).position(|addr| *addr == entry.addr);
             let place = place.map_or(0, |younger| younger + 1);
-            self.places.push(u32::try_from(place).unwrap_or(u32::MAX));
+            self.places.push(index_u32(place));
             if place > 0 {
                 freed.remove(freed.len() - place);
                 return history.takes_in(entry);

@@ -73,7 +73,7 @@ impl<R: BufRead> GzipReader<R> {
                     }
                     Ok(count) => {
                         self.crc = crc32(self.crc, buffer.get(..count).unwrap_or_default());
-                        self.length += count as u64;
+                        self.length = self.length.saturating_add(count as u64);
                         self.state = State::Inside(decoder);
                         return Ok(count);
                     }

@@ -1,6 +1,8 @@
 use std::collections::HashMap;
 
-use blockyard_record::{Backend, Bytes, DeviceAddr, PoolId, Snapshot, StreamId, TraceAction, TraceEntry};
+use blockyard_record::{
+    Backend, Bytes, DeviceAddr, PoolId, Snapshot, StreamId, TraceAction, TraceEntry, index_u32, next_u32,
+};
 use blockyard_workload::{Request, TensorId, Workload};
 
 use crate::ReadError;
@@ -114,7 +116,7 @@ fn placements(run: &RecordedRun) -> Vec<Option<DeviceAddr>> {
 fn pool_base(placements: &[Option<DeviceAddr>]) -> Option<DeviceAddr> {
     const PIECE: u64 = 32 << 20;
     let lowest = placements.iter().flatten().min()?;
-    Some(DeviceAddr::new(lowest.get() / PIECE * PIECE))
+    Some(DeviceAddr::new(lowest.get().saturating_sub(lowest.get() % PIECE)))
 }
 
 fn from_operations(run: &RecordedRun) -> Result<Inferred, ReadError> {
@@ -145,8 +147,7 @@ fn from_operations(run: &RecordedRun) -> Result<Inferred, ReadError> {
                 if let Some(pool) = pool {
                     push(Request::LeavePool { pool });
                 }
-                tensors.insert(id, TensorId::new(allocated));
-                allocated += 1;
+                tensors.insert(id, TensorId::new(next_u32(&mut allocated)));
             }
             OperationKind::Free { id } => {
                 push(Request::Free { tensor: tensor(id)? });
@@ -221,11 +222,11 @@ fn labels(run: &RecordedRun, trace: &[TraceEntry], inferred: &Inferred) -> Vec<(
     let mut count = 0;
     for (index, request) in inferred.workload.requests().iter().enumerate() {
         while let Some((label, _)) = wanted.next_if(|(_, after)| *after <= count) {
-            placed.push((u32::try_from(index).unwrap_or(u32::MAX), format!("after {label}")));
+            placed.push((index_u32(index), format!("after {label}")));
         }
         count += usize::from(matches!(request, Request::Allocate { .. } | Request::Free { .. }));
     }
-    let end = u32::try_from(inferred.workload.requests().len()).unwrap_or(u32::MAX);
+    let end = index_u32(inferred.workload.requests().len());
     placed.extend(wanted.map(|(label, _)| (end, format!("after {label}"))));
     placed
 }

@@ -51,7 +51,7 @@ impl Index {
             place = (place + 1) & (self.places.len() - 1);
         }
         if let Some(vacant) = self.places.get_mut(place) {
-            *vacant = number + 1;
+            *vacant = number.saturating_add(1);
         }
     }
 

@@ -48,6 +48,13 @@
 //! ```
 
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::arithmetic_side_effects,
+        reason = "numbers of files are added and subtracted checked or saturating"
+    )
+)]
 
 mod backend;
 mod breakdown;
@@ -81,4 +88,4 @@ pub use stacks::{Frame, Stacks};
 pub use state::{MemoryState, StateError};
 pub use stats::{Stat, StatArray, Stats};
 pub use trace::{TraceAction, TraceEntry};
-pub use units::{Bytes, DeviceAddr, HostAddr, grouped};
+pub use units::{Bytes, DeviceAddr, HostAddr, grouped, index_u32, next_u32};

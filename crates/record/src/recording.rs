@@ -307,8 +307,7 @@ impl Recording {
         let after = self.checkpoints.partition_point(|checkpoint| checkpoint.events as usize <= events);
         let (mut state, start) = match after.checked_sub(1).and_then(|index| self.checkpoints.get(index)) {
             Some(checkpoint) => {
-                let state = postcard::from_bytes(&checkpoint.state)
-                    .map_err(RecordingError::Encoding)?;
+                let state = postcard::from_bytes(&checkpoint.state).map_err(RecordingError::Encoding)?;
                 (state, checkpoint.events as usize)
             }
             None => (self.initial_state(), 0),
@@ -366,7 +365,7 @@ impl Recording {
         let mut events = self.events.from(from);
         (from..to.min(self.event_count())).map(move |index| {
             let event = events.as_mut().and_then(Iterator::next);
-            (index, event.ok_or_else(|| RecordingError::Event { event: index }))
+            (index, event.ok_or(RecordingError::Event { event: index }))
         })
     }
 

@@ -92,12 +92,14 @@ impl Bytes {
 
 impl Add for Bytes {
     type Output = Self;
+    #[expect(clippy::arithmetic_side_effects, reason = "the caller knows that the sum fits")]
     fn add(self, other: Self) -> Self {
         Self(self.0 + other.0)
     }
 }
 
 impl AddAssign for Bytes {
+    #[expect(clippy::arithmetic_side_effects, reason = "the caller knows that the sum fits")]
     fn add_assign(&mut self, other: Self) {
         self.0 += other.0;
     }
@@ -105,12 +107,14 @@ impl AddAssign for Bytes {
 
 impl Sub for Bytes {
     type Output = Self;
+    #[expect(clippy::arithmetic_side_effects, reason = "the caller knows that `other` is not larger")]
     fn sub(self, other: Self) -> Self {
         Self(self.0 - other.0)
     }
 }
 
 impl SubAssign for Bytes {
+    #[expect(clippy::arithmetic_side_effects, reason = "the caller knows that `other` is not larger")]
     fn sub_assign(&mut self, other: Self) {
         self.0 -= other.0;
     }
@@ -149,7 +153,27 @@ impl fmt::Display for Bytes {
 
 /// `count / divisor` in hundredths, further decimals cut off.
 fn hundredths(count: u64, divisor: u128) -> u128 {
-    u128::from(count) * 100 / divisor
+    u128::from(count).saturating_mul(100).checked_div(divisor).unwrap_or(0)
+}
+
+/// The index of a list, or its length, as a number of 32 bits.
+///
+/// Lists of a run are shorter than 2^32: a recorder refuses more events and steps, a workload has a limit, and the entries of a longer
+/// trace would not fit in memory. A longer list is a mistake of the program: debug builds stop, others count no further.
+#[must_use]
+pub fn index_u32(index: usize) -> u32 {
+    debug_assert!(u32::try_from(index).is_ok(), "a list of 2^32 entries should have been refused");
+    u32::try_from(index).unwrap_or(u32::MAX)
+}
+
+/// Counts one more, and returns the number before: the next id.
+///
+/// Ids end at 2^32, as [`index_u32`] says of lists.
+pub fn next_u32(count: &mut u32) -> u32 {
+    let number = *count;
+    debug_assert!(number < u32::MAX, "2^32 ids should have been refused");
+    *count = number.saturating_add(1);
+    number
 }
 
 /// The number with a comma before every three digits: `52,141`.

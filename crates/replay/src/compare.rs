@@ -68,8 +68,9 @@ impl Comparison {
             self.counts.push(Count { kind: kind.to_owned(), identical: 0, total: 0 });
             self.counts.len() - 1
         };
-        self.counts[index].total += 1;
-        self.counts[index].identical += u64::from(is_identical);
+        let count = &mut self.counts[index];
+        count.total = count.total.saturating_add(1);
+        count.identical = count.identical.saturating_add(u64::from(is_identical));
     }
 
     /// Counts a fact, and stores the first one that differs.
@@ -94,7 +95,7 @@ impl Comparison {
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(step) = self.step {
-            write!(f, "step {}: ", step + 1)?;
+            write!(f, "step {}: ", step.saturating_add(1))?;
         }
         write!(f, "{}: PyTorch {}, replay {}", self.what, self.expected, self.found)
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use blockyard_device::{AnyDevice, DeviceError};
-use blockyard_record::{Bytes, DeviceAddr, Recording, SegmentId, StreamId};
+use blockyard_record::{Bytes, DeviceAddr, Recording, SegmentId, StreamId, index_u32};
 use blockyard_workload::{Request, TensorId, Workload};
 use serde::{Deserialize, Serialize};
 
@@ -212,11 +212,11 @@ impl<'a> CheckedRun<'a> {
             return Ok(());
         }
         let step = self.current_step();
-        let (mut blocks, mut bytes) = (0, Bytes::ZERO);
+        let (mut blocks, mut bytes) = (0_u32, Bytes::ZERO);
         for held in self.held.iter().flatten().filter(|held| takes_all || held.segment == touched) {
             self.contents.check(held.stream, held.range, step)?;
-            blocks += 1;
-            bytes += held.range.size;
+            blocks = blocks.saturating_add(1);
+            bytes = bytes.saturating_add(held.range.size);
         }
         self.sweep_left = self.sweep_left.saturating_sub(bytes);
         self.count(blocks, bytes);
@@ -225,12 +225,12 @@ impl<'a> CheckedRun<'a> {
 
     fn count(&mut self, blocks: u32, bytes: Bytes) {
         if let Some(step) = self.steps.last_mut() {
-            step.blocks += blocks;
+            step.blocks = step.blocks.saturating_add(blocks);
             step.checked = step.checked.saturating_add(bytes);
         }
     }
 
     fn current_step(&self) -> u32 {
-        u32::try_from(self.steps.len().saturating_sub(1)).unwrap_or(u32::MAX)
+        index_u32(self.steps.len().saturating_sub(1))
     }
 }

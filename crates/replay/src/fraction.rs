@@ -47,7 +47,7 @@ pub(crate) fn infer_fraction(
             Some(_) => high = limit,
             None => break,
         }
-        let middle = Bytes::new(low.get() + high.saturating_sub(low).get() / 2);
+        let middle = Bytes::new(low.get().saturating_add(high.saturating_sub(low).get() / 2));
         if middle == limit || middle == low {
             break;
         }

@@ -26,6 +26,13 @@
 //! ```
 
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::arithmetic_side_effects,
+        reason = "numbers of files are added and subtracted checked or saturating"
+    )
+)]
 
 mod baseline;
 mod certificate;

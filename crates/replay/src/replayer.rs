@@ -65,7 +65,7 @@ impl<'a, D: DeviceMemory + Advance, S: EventSink> Replayer<'a, D, S> {
         for (index, request) in requests.iter().enumerate() {
             match self.dispatcher.perform(request, |number| plan.settings(number)) {
                 Ok(Dispatched::Allocated(_) | Dispatched::Done) => {}
-                Ok(Dispatched::Skipped(_)) => self.skipped += 1,
+                Ok(Dispatched::Skipped(_)) => self.skipped = self.skipped.saturating_add(1),
                 Err(error) => {
                     let request = self.next + index;
                     self.next = request + 1;

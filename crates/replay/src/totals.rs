@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use blockyard_allocator::AllocatorConfig;
 use blockyard_device::{Advance, DeviceMemory};
-use blockyard_record::{BlockState, DeviceAddr, EventSink, NullSink, Snapshot, Stats};
+use blockyard_record::{BlockState, DeviceAddr, EventSink, NullSink, Snapshot, Stats, next_u32};
 use blockyard_workload::{Request, TensorId, Workload};
 
 use crate::{OnProgress, Progress, Replayer, RunError, StepResult, progress};
@@ -99,10 +99,7 @@ struct Places {
 
 impl Places {
     fn give(&mut self, tensor: TensorId) -> TensorId {
-        let place = self.vacant.pop().unwrap_or_else(|| {
-            self.count += 1;
-            TensorId::new(self.count - 1)
-        });
+        let place = self.vacant.pop().unwrap_or_else(|| TensorId::new(next_u32(&mut self.count)));
         self.of.insert(tensor, place);
         place
     }
@@ -183,8 +180,8 @@ pub fn totals_into<D: DeviceMemory + Advance, S: EventSink>(
         }
         while let Some(failed) = replayer.run_to(done + progress::INTERVAL)? {
             match failed.result {
-                StepResult::OutOfMemory(_) => totals.out_of_memory += 1,
-                _ => totals.refused += 1,
+                StepResult::OutOfMemory(_) => totals.out_of_memory = totals.out_of_memory.saturating_add(1),
+                _ => totals.refused = totals.refused.saturating_add(1),
             }
         }
     }

@@ -324,7 +324,7 @@ fn entry_words(entry: Option<&TraceEntry>) -> String {
 /// The first block id that no block of the beginning has.
 fn first_new_block(start: &Snapshot) -> BlockId {
     let blocks = start.segments.iter().flat_map(|segment| &segment.blocks);
-    BlockId::new(blocks.map(|block| block.id.get() + 1).max().unwrap_or(0))
+    BlockId::new(blocks.map(|block| block.id.get().saturating_add(1)).max().unwrap_or(0))
 }
 
 fn compare_segments(

@@ -10,7 +10,7 @@ mod statement;
 
 pub use header::with_header;
 
-use blockyard_record::{Bytes, StreamId};
+use blockyard_record::{Bytes, StreamId, index_u32};
 use thiserror::Error;
 
 use crate::error::ParseError;
@@ -234,7 +234,7 @@ fn request_of(workload: &Workload, done: usize, action: EditAction) -> Option<Re
         EditAction::Allocate { size, stream } => {
             let before = workload.requests().iter().take(done);
             let tensors = before.filter(|request| matches!(request, Request::Allocate { .. })).count();
-            let tensor = TensorId::new(u32::try_from(tensors).unwrap_or(u32::MAX));
+            let tensor = TensorId::new(index_u32(tensors));
             Request::Allocate { tensor, size, stream }
         }
         EditAction::Free { tensor } => Request::Free { tensor },

@@ -1,3 +1,4 @@
+use blockyard_record::index_u32;
 use thiserror::Error;
 
 use crate::MAX_REQUESTS;
@@ -21,7 +22,7 @@ impl ParseError {
         let count = |from, to| {
             let characters =
                 text.get(from..to).unwrap_or_default().trim_end_matches(['\r', '\n']).chars().count();
-            u32::try_from(characters).unwrap_or(u32::MAX)
+            index_u32(characters)
         };
         Self {
             line: span.line,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use blockyard_record::{Bytes, StreamId};
+use blockyard_record::{Bytes, StreamId, index_u32};
 
 use crate::error::{ParseError, ParseErrorKind};
 use crate::names::{TensorName, shorten};
@@ -118,8 +118,8 @@ impl Expansion<'_> {
             StatementKind::DeclareStreams(_) | StatementKind::Header => Ok(()),
             StatementKind::Label(pieces) => self.label(pieces, span),
             StatementKind::Repeat { count, first, is_down, body } => (0..*count).try_for_each(|round| {
-                let place = if *is_down { count - 1 - round } else { round };
-                self.round(Value::Count(first + place), body)
+                let place = if *is_down { count.saturating_sub(1).saturating_sub(round) } else { round };
+                self.round(Value::Count(first.saturating_add(place)), body)
             }),
             StatementKind::ForEach { names, body } => {
                 names.iter().try_for_each(|name| self.round(Value::Name(self.resolve(name)), body))
@@ -154,7 +154,7 @@ impl Expansion<'_> {
             };
             return Err(self.error(name.span, kind));
         }
-        let tensor = TensorId::new(u32::try_from(self.workload.names.len()).unwrap_or(u32::MAX));
+        let tensor = TensorId::new(index_u32(self.workload.names.len()));
         self.push(Request::Allocate { tensor, size, stream }, span)?;
         self.workload.names.push(resolved);
         if let Some(live) = self.live.get_mut(resolved.base as usize) {
@@ -262,7 +262,7 @@ impl Expansion<'_> {
         if self.label_bytes > MAX_LABEL_BYTES {
             return Err(self.error(span, ParseErrorKind::TooManyLabels));
         }
-        let next = u32::try_from(self.workload.requests.len()).unwrap_or(u32::MAX);
+        let next = index_u32(self.workload.requests.len());
         self.workload.labels.push((next, label));
         Ok(())
     }

@@ -99,6 +99,13 @@
 //! The last separator before `}` and before the end of the text may be left out.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::arithmetic_side_effects,
+        reason = "numbers of files are added and subtracted checked or saturating"
+    )
+)]
 
 pub mod edit;
 mod error;

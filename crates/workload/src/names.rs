@@ -26,7 +26,9 @@ impl TensorName {
             return Cow::Borrowed(base);
         }
         let written = self.index.iter().filter(|index| **index > 0);
-        Cow::Owned(written.fold(base.to_owned(), |text, index| format!("{text}[{}]", index - 1)))
+        Cow::Owned(
+            written.fold(base.to_owned(), |text, index| format!("{text}[{}]", index.saturating_sub(1))),
+        )
     }
 }
 

@@ -7,7 +7,7 @@ mod python;
 
 use std::collections::HashMap;
 
-use blockyard_record::{Bytes, StreamId};
+use blockyard_record::{Bytes, StreamId, index_u32};
 
 use crate::error::{ParseError, ParseErrorKind};
 use crate::request::Request;
@@ -72,7 +72,7 @@ impl<'t> Names<'t> {
     fn number(&mut self, name: &'t str) -> u32 {
         *self.numbers.entry(name).or_insert_with(|| {
             self.names.push(name);
-            u32::try_from(self.names.len() - 1).unwrap_or(u32::MAX)
+            index_u32(self.names.len() - 1)
         })
     }
 

@@ -53,7 +53,8 @@ pub(crate) fn decimal_number(number: &str, multiple: u64) -> Result<u64, SizeErr
     if !part.is_multiple_of(scale) {
         return Err(SizeError::NotWhole);
     }
-    let scaled = whole.checked_mul(u128::from(multiple)).and_then(|whole| whole.checked_add(part / scale));
+    let scaled =
+        whole.checked_mul(u128::from(multiple)).and_then(|whole| whole.checked_add(part.checked_div(scale)?));
     scaled.and_then(|bytes| u64::try_from(bytes).ok()).ok_or(SizeError::TooLarge)
 }
 
@@ -89,7 +90,8 @@ fn scaled_decimals(decimals: &str, shift: u32) -> Option<u128> {
     let places = u32::try_from(decimals.len()).ok()?;
     let fives = 5_u128.checked_pow(places)?;
     let digits = parse_digits(decimals)?;
-    (digits.is_multiple_of(fives) && places <= shift).then(|| (digits / fives) << (shift - places))
+    let shift = shift.checked_sub(places).filter(|_| digits.is_multiple_of(fives))?;
+    digits.checked_div(fives)?.checked_shl(shift)
 }
 
 fn parse_digits(digits: &str) -> Option<u128> {

@@ -137,6 +137,9 @@ impl Workload {
     /// The declared streams in order, which have the handles 1, 2, 3 and so on; without the default stream.
     #[must_use]
     pub fn streams(&self) -> impl ExactSizeIterator<Item = (StreamId, &str)> {
-        self.streams.iter().enumerate().map(|(place, name)| (StreamId::new(place as u64 + 1), name.as_str()))
+        self.streams
+            .iter()
+            .enumerate()
+            .map(|(place, name)| (StreamId::new((place as u64).saturating_add(1)), name.as_str()))
     }
 }

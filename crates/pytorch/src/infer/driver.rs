@@ -28,7 +28,7 @@ pub(super) fn ranges(trace: &[TraceEntry], total: Bytes, start: &Snapshot) -> Ve
     for entry in trace {
         let below = live.range_mut(..=entry.addr).next_back();
         let within = below
-            .filter(|(start, range)| entry.addr - **start < range.reach)
+            .filter(|(start, range)| entry.addr.saturating_sub(**start) < range.reach)
             .map(|(start, range)| (*start, range));
         match (entry.action, within) {
             (TraceAction::SegmentMap, Some((_, range))) => {

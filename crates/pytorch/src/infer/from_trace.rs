@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use blockyard_record::{
-    BlockState, Bytes, PoolId, SegmentSnapshot, Snapshot, StreamId, TraceAction, TraceEntry,
+    BlockState, Bytes, PoolId, SegmentSnapshot, Snapshot, StreamId, TraceAction, TraceEntry, next_u32,
 };
 use blockyard_workload::{Request, TensorId, Workload};
 
@@ -87,13 +87,15 @@ impl<'a> FromTrace<'a> {
                         self.requests.push(Request::EnterPool { pool });
                         self.pooled += 1;
                     }
-                    self.allocate(entry.size, entry.stream);
+                    let tensor = self.allocate(entry.size, entry.stream);
                     if let Some(pool) = pool {
                         self.requests.push(Request::LeavePool { pool });
                     }
-                    self.live.insert(entry.addr, TensorId::new(self.tensors - 1));
+                    self.live.insert(entry.addr, tensor);
                 }
-                TraceAction::OutOfMemory => self.allocate(entry.size.min(LARGEST_REQUEST), entry.stream),
+                TraceAction::OutOfMemory => {
+                    self.allocate(entry.size.min(LARGEST_REQUEST), entry.stream);
+                }
                 TraceAction::FreeRequested => {
                     let tensor = self.live.remove(&entry.addr).ok_or_else(late)?;
                     let next = self.trace.get(index + 1);
@@ -159,8 +161,7 @@ impl<'a> FromTrace<'a> {
             for block in &mut segment.blocks {
                 let addr = block.addr.get();
                 if block.state == BlockState::Allocated {
-                    self.live.insert(addr, TensorId::new(self.tensors));
-                    self.tensors += 1;
+                    self.live.insert(addr, TensorId::new(next_u32(&mut self.tensors)));
                 } else if block.state == BlockState::PendingFree {
                     let completion = first.get(&addr).copied().unwrap_or(self.trace.len());
                     let stream = self.stream_until(completion);
@@ -207,16 +208,17 @@ impl<'a> FromTrace<'a> {
         // What is unmapped together may have been mapped in pieces, and in part.
         while addr < end {
             let below = self.segments.range(..=addr).next_back().map(|(base, size)| (*base, *size));
-            let Some((base, size)) = below.filter(|(base, size)| addr - base < size.get()) else {
+            let Some((base, size)) = below.filter(|(base, size)| addr.saturating_sub(*base) < size.get())
+            else {
                 return false;
             };
             let piece_end = base.saturating_add(size.get());
             self.segments.remove(&base);
             if base < addr {
-                self.segments.insert(base, Bytes::new(addr - base));
+                self.segments.insert(base, Bytes::new(addr.saturating_sub(base)));
             }
             if piece_end > end {
-                self.segments.insert(end, Bytes::new(piece_end - end));
+                self.segments.insert(end, Bytes::new(piece_end.saturating_sub(end)));
             }
             addr = piece_end.min(end);
         }
@@ -225,12 +227,13 @@ impl<'a> FromTrace<'a> {
 
     fn is_covered(&self, entry: &TraceEntry) -> bool {
         let below = self.segments.range(..=entry.addr).next_back();
-        below.is_some_and(|(base, size)| entry.addr - base < size.get())
+        below.is_some_and(|(base, size)| entry.addr.saturating_sub(*base) < size.get())
     }
 
-    fn allocate(&mut self, size: Bytes, stream: StreamId) {
-        self.requests.push(Request::Allocate { tensor: TensorId::new(self.tensors), size, stream });
-        self.tensors += 1;
+    fn allocate(&mut self, size: Bytes, stream: StreamId) -> TensorId {
+        let tensor = TensorId::new(next_u32(&mut self.tensors));
+        self.requests.push(Request::Allocate { tensor, size, stream });
+        tensor
     }
 
     // The allocator completes waits by ascending handle, so the handle is the place of the completion in the trace.
@@ -241,7 +244,11 @@ impl<'a> FromTrace<'a> {
     }
 
     fn stream_until(&mut self, completion: usize) -> StreamId {
-        let stream = StreamId::new(FIRST_INFERRED_STREAM + completion as u64 + self.unfinished(completion));
+        let stream = StreamId::new(
+            FIRST_INFERRED_STREAM
+                .saturating_add(completion as u64)
+                .saturating_add(self.unfinished(completion)),
+        );
         self.inferred_waits += 1;
         stream
     }

@@ -40,7 +40,7 @@ impl<'a, R: Read> Input<'a, R> {
 
     /// How many bytes have been read.
     pub(crate) fn offset(&self) -> u64 {
-        self.before + self.start as u64
+        self.before.saturating_add(self.start as u64)
     }
 
     #[inline]
@@ -86,7 +86,7 @@ impl<'a, R: Read> Input<'a, R> {
         while left > 0 {
             let piece = usize::try_from(left).unwrap_or(BUFFER).min(BUFFER);
             self.take(piece)?;
-            left -= piece as u64;
+            left = left.saturating_sub(piece as u64);
         }
         Ok(())
     }
@@ -97,7 +97,7 @@ impl<'a, R: Read> Input<'a, R> {
             return Err(InputError::Ended);
         }
         self.buffer.copy_within(self.start..self.end, 0);
-        self.before += self.start as u64;
+        self.before = self.before.saturating_add(self.start as u64);
         self.end -= self.start;
         self.start = 0;
         while self.end < length {
@@ -111,7 +111,7 @@ impl<'a, R: Read> Input<'a, R> {
         if self.before > self.most {
             return Err(InputError::TooLarge);
         }
-        match (self.on_progress)(self.before + self.end as u64) {
+        match (self.on_progress)(self.before.saturating_add(self.end as u64)) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(InputError::Cancelled),
         }

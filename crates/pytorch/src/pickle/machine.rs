@@ -292,7 +292,7 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
     /// What GLOBAL names: a module and a name, on a line each.
     fn two_lines(&mut self) -> String {
         let mut text = Vec::new();
-        let mut lines = 0;
+        let mut lines = 0_usize;
         while lines < 2 && text.len() < 200 {
             match self.input.byte() {
                 Ok(b'\n') => {
@@ -443,7 +443,7 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
     }
 
     fn check_memory(&mut self, at: u64) -> Result<(), Stop> {
-        self.checked_at = at + (1 << 16);
+        self.checked_at = at.saturating_add(1 << 16);
         let own = self.stack.len() * size_of::<Value>()
             + self.memo.len() * size_of::<Kept>()
             + self.others.len() * size_of::<Value>();

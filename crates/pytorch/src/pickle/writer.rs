@@ -1,5 +1,6 @@
 //! Pickles of protocol 4, with opcodes that `MemoryViz.js` knows too.
 
+use blockyard_record::next_u32;
 use std::io::{self, Write};
 
 use super::opcode as op;
@@ -31,8 +32,7 @@ impl<W: Write> PickleWriter<W> {
     /// Keeps the last value in the memo, for [`PickleWriter::get`].
     pub(crate) fn memoize(&mut self) -> io::Result<u32> {
         self.opcode(op::MEMOIZE)?;
-        self.memo += 1;
-        Ok(self.memo - 1)
+        Ok(next_u32(&mut self.memo))
     }
 
     pub(crate) fn get(&mut self, entry: u32) -> io::Result<()> {

@@ -185,7 +185,7 @@ impl<R> Counted<R> {
 impl<R: Read> Read for Counted<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.reader.read(buffer)?;
-        self.count.set(self.count.get() + count as u64);
+        self.count.set(self.count.get().saturating_add(count as u64));
         Ok(count)
     }
 }

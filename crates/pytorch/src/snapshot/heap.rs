@@ -353,7 +353,7 @@ impl Heap {
         }
         let Some(name) = action else { return Err(missing(".action")) };
         let Some(action) = key::action(name) else {
-            *self.unknown_actions.entry(name).or_default() += 1;
+            count_one(self.unknown_actions.entry(name).or_default());
             return Ok(None);
         };
         let size = Bytes::new(size.ok_or_else(|| missing(".size"))?);
@@ -640,7 +640,7 @@ impl Heap {
     }
 
     fn count_unknown(&mut self, key: TextId) {
-        *self.unknown.entry(key).or_default() += 1;
+        count_one(self.unknown.entry(key).or_default());
     }
 }
 
@@ -654,4 +654,8 @@ fn fields(row: &[Value]) -> impl Iterator<Item = (TextId, Value)> + '_ {
         [Value::Text(key), value] => Some((TextId::new(key), value)),
         _ => None,
     })
+}
+
+fn count_one(count: &mut u64) {
+    *count = count.saturating_add(1);
 }

@@ -45,7 +45,7 @@ struct Base64<R> {
 
 impl<R: BufRead> Base64<R> {
     fn group(&mut self) -> io::Result<()> {
-        let (mut bits, mut digits) = (0_u32, 0);
+        let (mut bits, mut digits) = (0_u32, 0_u32);
         while digits < 4 {
             let byte = self.byte()?;
             match byte {
@@ -72,11 +72,11 @@ impl<R: BufRead> Base64<R> {
                         )
                     })?;
                     bits = bits << 6 | digit;
-                    digits += 1;
+                    digits = digits.saturating_add(1);
                 }
             }
         }
-        bits <<= 6 * (4 - digits);
+        bits <<= 4_u32.saturating_sub(digits).saturating_mul(6);
         let [_, a, b, c] = bits.to_be_bytes();
         self.count = usize::try_from(digits).unwrap_or(0).saturating_sub(1);
         self.ready = match self.count {
@@ -116,12 +116,16 @@ impl<R: BufRead> Read for Base64<R> {
 }
 
 fn digit(byte: u8) -> Option<u32> {
-    Some(u32::from(match byte {
-        b'A'..=b'Z' => byte - b'A',
-        b'a'..=b'z' => byte - b'a' + 26,
-        b'0'..=b'9' => byte - b'0' + 52,
-        b'+' => 62,
-        b'/' => 63,
-        _ => return None,
-    }))
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const NONE: u8 = u8::MAX;
+    const VALUES: [u8; 256] = {
+        let (mut values, mut digit) = ([NONE; 256], 0_u8);
+        while digit < 64 {
+            values[DIGITS[digit as usize] as usize] = digit;
+            digit = digit.saturating_add(1);
+        }
+        values
+    };
+    let value = VALUES[usize::from(byte)];
+    (value != NONE).then(|| u32::from(value))
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use blockyard_record::{
     AllocationId, BlockId, BlockSnapshot, BlockState, Bytes, DeviceAddr, Event, EventSink, PoolId, PoolKind,
-    Recorder, SegmentId, SegmentSnapshot, Snapshot, StreamId,
+    Recorder, SegmentId, SegmentSnapshot, Snapshot, StreamId, next_u32,
 };
 
 /// What did not fit, counted.
@@ -36,6 +36,13 @@ struct Block {
     id: BlockId,
     end: u64,
     state: BlockState,
+}
+
+impl Block {
+    /// The bytes from `addr`, which lies in the block, to the block's end.
+    fn size_from(&self, addr: u64) -> u64 {
+        self.end.saturating_sub(addr)
+    }
 }
 
 /// A new segment or range of addresses.
@@ -76,13 +83,15 @@ impl Layout {
             let SegmentSnapshot { id, addr, size, pool, is_expandable, .. } = *segment;
             let end = addr.get().saturating_add(size.get());
             layout.segments.insert(addr.get(), Segment { id, end, pool, is_expandable });
-            layout.segments_made += 1;
+            next_u32(&mut layout.segments_made);
             for block in &segment.blocks {
                 let BlockSnapshot { id, addr, size, state, .. } = *block;
                 let end = addr.get().saturating_add(size.get());
                 layout.blocks.insert(addr.get(), Block { id, end, state });
-                layout.blocks_made += 1;
-                layout.allocations_made += u32::from(block.allocation.is_some());
+                next_u32(&mut layout.blocks_made);
+                if block.allocation.is_some() {
+                    next_u32(&mut layout.allocations_made);
+                }
             }
         }
         layout
@@ -94,13 +103,11 @@ impl Layout {
     }
 
     fn new_block(&mut self) -> BlockId {
-        self.blocks_made += 1;
-        BlockId::new(self.blocks_made - 1)
+        BlockId::new(next_u32(&mut self.blocks_made))
     }
 
     fn new_segment(&mut self) -> SegmentId {
-        self.segments_made += 1;
-        SegmentId::new(self.segments_made - 1)
+        SegmentId::new(next_u32(&mut self.segments_made))
     }
 
     fn record(&mut self, event: Event) {
@@ -127,8 +134,8 @@ impl Layout {
             let (start, block) = self.block_at(addr)?;
             match block.state {
                 BlockState::Unmapped => return None,
-                BlockState::Inactive if block.end - addr >= least => {
-                    return Some((block.end - addr, segment));
+                BlockState::Inactive if block.size_from(addr) >= least => {
+                    return Some((block.size_from(addr), segment));
                 }
                 BlockState::Inactive => {
                     // What follows is in the way, or has no memory.
@@ -157,14 +164,14 @@ impl Layout {
         self.cut_front(addr);
         let Some((start, block)) = self.block_at(addr).filter(|(start, _)| *start == addr) else { return };
         let mut taken = block;
-        if size < block.end - start {
+        if size < block.size_from(start) {
+            let middle = start.saturating_add(size);
             let front = self.new_block();
             self.record(Event::Split { block: block.id, front, size: Bytes::new(size) });
-            self.blocks.insert(start + size, block);
-            taken = Block { id: front, end: start + size, ..block };
+            self.blocks.insert(middle, block);
+            taken = Block { id: front, end: middle, ..block };
         }
-        let allocation = self.next_allocation();
-        self.allocations_made += 1;
+        let allocation = AllocationId::new(next_u32(&mut self.allocations_made));
         let event = Event::Allocated { block: taken.id, allocation, requested, is_oversize: false };
         self.record(event);
         self.blocks.insert(start, Block { state: BlockState::Allocated, ..taken });
@@ -174,7 +181,7 @@ impl Layout {
     fn cut_front(&mut self, addr: u64) {
         let Some((start, block)) = self.block_at(addr).filter(|(start, _)| *start < addr) else { return };
         let front = self.new_block();
-        self.record(Event::Split { block: block.id, front, size: Bytes::new(addr - start) });
+        self.record(Event::Split { block: block.id, front, size: Bytes::new(addr.saturating_sub(start)) });
         self.blocks.insert(start, Block { id: front, end: addr, ..block });
         self.blocks.insert(addr, block);
     }
@@ -274,7 +281,7 @@ impl Layout {
         let Some(segment) = self.segments.get(&base).copied() else { return };
         self.free_all(base, segment.end);
         if segment.is_expandable {
-            self.unmap(base, Bytes::new(segment.end - base));
+            self.unmap(base, Bytes::new(segment.end.saturating_sub(base)));
             return;
         }
         self.record(Event::SegmentReleased { segment: segment.id, is_oversize: false });
@@ -314,11 +321,11 @@ impl Layout {
                 continue;
             }
             self.cut_front(at);
-            let whole = Bytes::new(block.end - at);
-            let mapped = whole.min(Bytes::new(end - at));
+            let whole = Bytes::new(block.size_from(at));
+            let mapped = whole.min(Bytes::new(end.saturating_sub(at)));
             let remainder = (mapped < whole).then(|| self.new_block());
             self.record(Event::Mapped { block: block.id, size: mapped, remainder });
-            let middle = at + mapped.get();
+            let middle = at.saturating_add(mapped.get());
             self.blocks.insert(at, Block { id: block.id, end: middle, state: BlockState::Inactive });
             if let Some(remainder) = remainder {
                 self.blocks.insert(middle, Block { id: remainder, ..block });
@@ -364,8 +371,8 @@ impl Layout {
                 continue;
             }
             // The part above is cut off first, and new blocks are numbered in the order in which they come.
-            let after = (end < block.end).then(|| (self.new_block(), Bytes::new(block.end - end)));
-            let before = (start < at).then(|| (self.new_block(), Bytes::new(at - start)));
+            let after = (end < block.end).then(|| (self.new_block(), Bytes::new(block.size_from(end))));
+            let before = (start < at).then(|| (self.new_block(), Bytes::new(at.saturating_sub(start))));
             self.record(Event::Unmapped { block: block.id, before, after });
             if let Some((id, _)) = before {
                 self.blocks.insert(start, Block { id, end: at, ..block });

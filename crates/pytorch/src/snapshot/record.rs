@@ -7,7 +7,7 @@ use std::sync::Arc;
 use blockyard_record::{
     AllocationId, Backend, BlockId, BlockSnapshot, BlockState, Bytes, DeviceAddr, Event, EventSink, Marker,
     Outcome, PoolId, PoolKind, Recorder, Recording, RunInfo, SegmentId, SegmentSnapshot, Snapshot, StackId,
-    StreamId, TextId, TraceAction, TraceEntry,
+    StreamId, TextId, TraceAction, TraceEntry, index_u32,
 };
 use rustc_hash::FxHashMap;
 
@@ -176,7 +176,7 @@ impl Beginning {
                 past.pages.range(addr..end).map(|(start, (above, _))| (*start, *above)).collect();
             let new = NewSegment {
                 addr: *addr,
-                size: Bytes::new(end - addr),
+                size: Bytes::new(end.saturating_sub(*addr)),
                 stream: *stream,
                 pool_id: PoolId::DEFAULT,
                 pool: PoolKind::Large,
@@ -218,7 +218,7 @@ impl Beginning {
             at = above;
         }
         self.add_block(&mut blocks, at, end, BlockState::Unmapped, None);
-        let id = SegmentId::new(u32::try_from(self.snapshot.segments.len()).unwrap_or(u32::MAX));
+        let id = SegmentId::new(index_u32(self.snapshot.segments.len()));
         let is_expandable = pieces.is_some();
         let pool = if is_expandable { pool_of_pages(&blocks) } else { segment.pool };
         let NewSegment { addr, size, stream, pool_id, .. } = segment;
@@ -247,7 +247,7 @@ impl Beginning {
         let mut at = start;
         let mut old = past.blocks.range(start..above).peekable();
         while let Some((addr, block)) = old.next() {
-            let room = old.peek().map_or(above, |(next, _)| **next) - addr;
+            let room = old.peek().map_or(above, |(next, _)| **next).saturating_sub(*addr);
             let known = sizes.get(addr).copied().unwrap_or_default();
             let shown = self.shown.get(&Asked::Past(*addr)).copied();
             // Where segments overlap, the room is less than it was taken for.
@@ -257,14 +257,14 @@ impl Beginning {
             }
             self.add_block(blocks, at, *addr, BlockState::Inactive, None);
             let state = if block.is_pending { BlockState::PendingFree } else { BlockState::Allocated };
-            let allocation = AllocationId::new(u32::try_from(self.stacks.len()).unwrap_or(u32::MAX));
+            let allocation = AllocationId::new(index_u32(self.stacks.len()));
             if shown.is_none() && known.extra > 0 {
                 self.open.push((allocation, known.extra));
             }
             self.stacks.push(block.stack);
             let requested = block.requested.min(Bytes::new(taken));
-            self.add_block(blocks, *addr, addr + taken, state, Some((allocation, requested)));
-            at = addr + taken;
+            at = addr.saturating_add(taken);
+            self.add_block(blocks, *addr, at, state, Some((allocation, requested)));
         }
         self.add_block(blocks, at, above, BlockState::Inactive, None);
     }
@@ -285,7 +285,7 @@ impl Beginning {
         blocks.push(BlockSnapshot {
             id,
             addr: DeviceAddr::new(start),
-            size: Bytes::new(end - start),
+            size: Bytes::new(end.saturating_sub(start)),
             requested: served.map_or(Bytes::ZERO, |(_, requested)| requested),
             state,
             allocation: served.map(|(allocation, _)| allocation),
@@ -329,7 +329,7 @@ fn past_sizes(past: &Past, rules: &Rules) -> BTreeMap<u64, Size> {
         let mut blocks = past.blocks.range(start..end).peekable();
         while let Some((addr, old)) = blocks.next() {
             let next = blocks.peek().map_or(end, |(next, _)| **next);
-            let room = next - addr;
+            let room = next.saturating_sub(*addr);
             let size = match old.size {
                 Some(size) => Size { size: size.get().min(room), extra: 0 },
                 None => rules.past_size(old.requested, room, pool, is_expandable),
@@ -342,7 +342,7 @@ fn past_sizes(past: &Past, rules: &Rules) -> BTreeMap<u64, Size> {
 
 /// How many addresses each expandable segment has, as far as that shows.
 pub(super) fn extents(device: &DeviceSnapshot) -> impl Iterator<Item = u64> {
-    ranges(device, &Past::of(device)).into_iter().map(|(start, (end, _))| end - start)
+    ranges(device, &Past::of(device)).into_iter().map(|(start, (end, _))| end.saturating_sub(start))
 }
 
 /// All addresses that expandable segments have at some time; ranges that touch on one stream are one.
@@ -518,7 +518,7 @@ impl TraceReplay<'_> {
         let pool = if is_small { PoolKind::Small } else { PoolKind::Large };
         let named = self.file.contexts.get(self.context(index)).and_then(|context| context.pool_id);
         let pool_id = named.unwrap_or(PoolId::DEFAULT);
-        NewSegment { addr: start, size: Bytes::new(end - start), stream, pool_id, pool }
+        NewSegment { addr: start, size: Bytes::new(end.saturating_sub(start)), stream, pool_id, pool }
     }
 
     fn allocate(&mut self, index: usize, entry: &TraceEntry) {
@@ -528,11 +528,12 @@ impl TraceReplay<'_> {
             self.layout.misfits.outside += 1;
             return;
         };
-        let number = u32::try_from(index).unwrap_or(u32::MAX);
+        let number = index_u32(index);
         let at_end = self.size_at_end(number).map(Bytes::get).filter(|size| (least..=room).contains(size));
         let shown = || {
             // What is shown in another segment is nothing of this block.
-            let is_inside = |size: &u64| (least..=room).contains(size) && addr + size < segment.end;
+            let is_inside =
+                |size: &u64| (least..=room).contains(size) && addr.saturating_add(*size) < segment.end;
             self.shown.get(&Asked::Entry(number)).copied().filter(is_inside)
         };
         let size = match at_end.or_else(shown) {
@@ -541,7 +542,7 @@ impl TraceReplay<'_> {
         };
         let allocation = self.layout.next_allocation();
         self.layout.allocate(addr, size.size, requested);
-        let extra = size.extra / UNIT * UNIT;
+        let extra = size.extra.saturating_sub(size.extra % UNIT);
         if extra > 0 {
             self.open += 1;
             self.layout.recorder.set_open_size(allocation, Bytes::new(extra));

@@ -49,7 +49,7 @@ impl Rules {
     /// The size of a block that is allocated where `room` bytes are free.
     pub(super) fn size(&self, requested: Bytes, room: u64, pool: PoolKind, is_expandable: bool) -> Size {
         let least = least(requested, room);
-        let left = room - least;
+        let left = room.saturating_sub(least);
         let may_leave = if is_expandable || pool == PoolKind::Small { UNIT } else { SMALL_SIZE + 1 };
         if left < may_leave || (!is_expandable && self.max_split.is_some_and(|most| least >= most)) {
             return Size { size: room, extra: 0 };
@@ -58,13 +58,13 @@ impl Rules {
             return Size { size: least, extra: 0 };
         }
         let power = least.checked_next_power_of_two().unwrap_or(least);
-        Size { size: least, extra: (power - least).min(left) }
+        Size { size: least, extra: power.saturating_sub(least).min(left) }
     }
 
     /// The size of a block that was there before, with `room` bytes up to its neighbor by now: it may have had less.
     pub(super) fn past_size(&self, requested: Bytes, room: u64, pool: PoolKind, is_expandable: bool) -> Size {
         let least = least(requested, room);
-        let left = room - least;
+        let left = room.saturating_sub(least);
         if is_expandable || pool == PoolKind::Small {
             return self.size(requested, room, pool, is_expandable);
         }
@@ -72,9 +72,10 @@ impl Rules {
         if left <= SMALL_SIZE {
             return Size { size: room, extra: 0 };
         }
-        let most = SMALL_SIZE.min(left - SMALL_SIZE - UNIT);
+        let most = SMALL_SIZE.min(left.saturating_sub(SMALL_SIZE).saturating_sub(UNIT));
         let divided = self.size(requested, room, pool, is_expandable).extra;
-        Size { size: least, extra: most.max(divided) / UNIT * UNIT }
+        let extra = most.max(divided);
+        Size { size: least, extra: extra.saturating_sub(extra % UNIT) }
     }
 }
 
@@ -110,8 +111,8 @@ pub(super) fn shown_sizes(
                 if let Some(below) = active.range(..entry.addr).next_back()
                     && let Some((asked, Size { size, extra })) = watched.get(below).copied()
                 {
-                    let found = entry.addr - below;
-                    if (size..=size + extra).contains(&found) {
+                    let found = entry.addr.saturating_sub(*below);
+                    if (size..=size.saturating_add(extra)).contains(&found) {
                         shown.insert(asked, found);
                         watched.remove(&below.clone());
                     }
@@ -119,7 +120,7 @@ pub(super) fn shown_sizes(
                 active.insert(entry.addr);
                 if asks_entries && let Ok(index) = u32::try_from(index) {
                     let size = least(entry.size, u64::MAX);
-                    let extra = size.checked_next_power_of_two().unwrap_or(size) - size;
+                    let extra = size.checked_next_power_of_two().unwrap_or(size).saturating_sub(size);
                     watched.insert(entry.addr, (Asked::Entry(index), Size { size, extra }));
                 }
             }

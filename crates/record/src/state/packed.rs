@@ -74,10 +74,10 @@ impl From<&MemoryState> for PackedState {
         let mut previous_block = PreviousBlock::default();
         let mut segments = Vec::with_capacity(state.segments.len());
         for (addr, segment) in &state.segments {
-            let mut blocks = 0;
+            let mut blocks = 0_u32;
             for block in state.chain(segment) {
                 previous_block.write(block, &mut bytes);
-                blocks += 1;
+                blocks = blocks.saturating_add(1);
             }
             let SegmentEntry { id, size, stream, pool_id, pool, is_expandable, first: _ } = *segment;
             segments.push(PackedSegment {
@@ -119,8 +119,8 @@ impl TryFrom<PackedState> for MemoryState {
                 let mut block = previous_block.read(&mut reader).ok_or(PackedStateError)?;
                 block.segment = segment.addr;
                 block.addr = addr;
-                block.previous = (place > 0).then(|| slot - 1);
-                block.next = (segment.blocks - place > 1).then(|| slot.saturating_add(1));
+                block.previous = slot.checked_sub(1).filter(|_| place > 0);
+                block.next = slot.checked_add(1).filter(|_| segment.blocks.saturating_sub(place) > 1);
                 addr = addr.offset(block.size);
                 slots.push(block);
             }

@@ -171,7 +171,7 @@ impl MemoryState {
         } else if was_whole {
             self.stats.inactive_split_changed(pool, 1, remainder.signed());
         } else {
-            self.stats.inactive_split_changed(pool, 0, -size.signed());
+            self.stats.inactive_split_changed(pool, 0, size.signed().saturating_neg());
         }
         self.fresh_front = Some(front);
         Ok(())
@@ -196,7 +196,7 @@ impl MemoryState {
         let block = self.find(id)?;
         let (pool, is_expandable) = (self.pool_of(block), self.is_expandable(block));
         if !is_fresh && !is_whole && !is_expandable {
-            self.stats.inactive_split_changed(pool, -1, -size.signed());
+            self.stats.inactive_split_changed(pool, -1, size.signed().saturating_neg());
         }
         self.requested = self.requested.saturating_add(requested);
         self.stats.allocated(pool, size, requested, is_oversize);
@@ -224,14 +224,14 @@ impl MemoryState {
         }
         let (size, requested, pool) = (block.size, block.requested, self.pool_of(block));
         let neighbor = |slot: Option<u32>| slot.and_then(|slot| self.slots.get(slot as usize));
-        let (mut absorbed, mut absorbed_bytes, mut is_split) = (0, 0, false);
+        let (mut absorbed, mut absorbed_bytes, mut is_split) = (0_i64, 0_i64, false);
         for (near, far) in [
             (neighbor(block.previous), neighbor(block.previous).and_then(|block| block.previous)),
             (neighbor(block.next), neighbor(block.next).and_then(|block| block.next)),
         ] {
             match near {
                 Some(near) if near.state == BlockState::Inactive => {
-                    absorbed += 1;
+                    absorbed = absorbed.saturating_add(1);
                     absorbed_bytes = near.size.signed().saturating_add(absorbed_bytes);
                     is_split |= far.is_some();
                 }
@@ -240,12 +240,11 @@ impl MemoryState {
             }
         }
         let enlarged = size.signed().saturating_add(absorbed_bytes);
-        // Neither difference overflows: all four numbers are at least 0.
         if !self.is_expandable(block) {
             self.stats.inactive_split_changed(
                 pool,
-                i64::from(is_split) - absorbed,
-                if is_split { enlarged } else { 0 } - absorbed_bytes,
+                i64::from(is_split).saturating_sub(absorbed),
+                if is_split { enlarged } else { 0 }.saturating_sub(absorbed_bytes),
             );
         }
         self.stats.free_completed(pool, size, requested);

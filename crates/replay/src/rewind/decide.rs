@@ -61,7 +61,7 @@ impl Rewound {
             if let [block, free, ..] = &mut blocks[index..] {
                 block.size = size;
                 free.addr = free.addr.offset(change.by);
-                free.size -= change.by;
+                free.size = free.size.saturating_sub(change.by);
             }
         }
         true
@@ -158,9 +158,9 @@ fn passed_by(
         Some((blocks, index))
     })?;
     let remainder = blocks.get(index + 1).filter(|next| next.state == BlockState::Inactive);
-    let free = blocks[index].size + remainder.map_or(Bytes::ZERO, |remainder| remainder.size);
+    let free = remainder.map_or(Bytes::ZERO, |remainder| remainder.size).saturating_add(blocks[index].size);
     let too_much = free.saturating_sub(size::rounded(found.size, &settings.config));
-    Some(Change { open, by: too_much + size::MIN_BLOCK_SIZE, decides: false, is_guess: false })
+    Some(Change { open, by: too_much.saturating_add(size::MIN_BLOCK_SIZE), decides: false, is_guess: false })
 }
 
 /// What the statistics at checkpoints say about sizes: allocated bytes, and bytes freed between two checkpoints.
@@ -195,14 +195,15 @@ impl<'a> Accounts<'a> {
         let (current, freed) = (current?, freed?);
         let ours = &stats.allocated_bytes.large_pool;
         let live: Vec<usize> = rewound.open_at(*at).collect();
-        let change = explain_missing(rewound, &live, current - ours.current);
+        let change = explain_missing(rewound, &live, current.saturating_sub(ours.current));
         if change.is_some() {
             return change;
         }
         if let Some((from, theirs_before, ours_before)) = self.before {
             let gone: Vec<usize> =
                 rewound.open_at(from).filter(|open| rewound.open[*open].freed < *at).collect();
-            let missing = (freed - theirs_before) - (ours.freed - ours_before);
+            let missing =
+                freed.saturating_sub(theirs_before).saturating_sub(ours.freed.saturating_sub(ours_before));
             let change = explain_missing(rewound, &gone, missing);
             if change.is_some() {
                 return change;

@@ -168,10 +168,12 @@ impl MemoryAtStart {
         }
         self.pages.remove(&base);
         if base < addr {
-            self.pages.insert(base, ExpandableAtStart { size: Bytes::new(addr - base), ..pages });
+            self.pages
+                .insert(base, ExpandableAtStart { size: Bytes::new(addr.saturating_sub(base)), ..pages });
         }
         if end < piece_end {
-            self.pages.insert(end, ExpandableAtStart { size: Bytes::new(piece_end - end), ..pages });
+            self.pages
+                .insert(end, ExpandableAtStart { size: Bytes::new(piece_end.saturating_sub(end)), ..pages });
         }
         true
     }

@@ -47,7 +47,7 @@ pub(super) fn layout(
         let next = regions[index].addr;
         let region = &mut regions[index - 1];
         if region.is_expandable && region.addr.saturating_add(region.size.get()) > next {
-            region.size = Bytes::new(next - region.addr);
+            region.size = Bytes::new(next.saturating_sub(region.addr));
         }
     }
     regions
@@ -68,7 +68,7 @@ fn grouped(
         let joins = |range: &&mut Region| {
             range.stream == pages.stream
                 && range.pool == pool
-                && addr - range.addr < reach(pool).get()
+                && addr.saturating_sub(range.addr) < reach(pool).get()
                 && (at_end.is_none() || range.pool_id == pool_id)
         };
         if let Some(range) = ranges.iter_mut().rev().find(joins) {
@@ -139,7 +139,8 @@ fn find_bases(
         };
         let is_large = entry.size.get().is_multiple_of(page);
         let pool = if is_large { PoolKind::Large } else { PoolKind::Small };
-        let within = |base: u64, pool| entry.addr >= base && entry.addr - base < reach(pool).get();
+        let within =
+            |base: u64, pool| entry.addr >= base && entry.addr.saturating_sub(base) < reach(pool).get();
         let is_new = |(base, stream, mapped): &&mut (u64, StreamId, Bytes)| {
             !mapped.is_zero() && *stream == entry.stream && within(*base, pool)
         };
@@ -156,7 +157,7 @@ fn find_bases(
         let below = || {
             live().find(|index| {
                 let range = &ranges[*index];
-                entry.addr < range.addr && range.addr - entry.addr < reach(range.pool).get()
+                entry.addr < range.addr && range.addr.saturating_sub(entry.addr) < reach(range.pool).get()
             })
         };
         if let Some(index) = at_or_above.or_else(below) {
@@ -172,7 +173,7 @@ fn find_bases(
     }
     for (range, end) in ranges.iter_mut().zip(ends) {
         let last = range.runs.last().map_or(0, |(addr, size)| addr.saturating_add(size.get()));
-        range.size = range.size.min(Bytes::new(end.max(last) - range.addr));
+        range.size = range.size.min(Bytes::new(end.max(last).saturating_sub(range.addr)));
     }
 }
 
@@ -182,14 +183,14 @@ pub(super) fn pieces(region: &Region) -> Vec<(u64, Bytes, bool)> {
     let mut end = region.addr;
     for (addr, size) in &region.runs {
         if *addr > end {
-            pieces.push((end, Bytes::new(addr - end), false));
+            pieces.push((end, Bytes::new(addr.saturating_sub(end)), false));
         }
         pieces.push((*addr, *size, true));
         end = addr.saturating_add(size.get());
     }
     let region_end = region.addr.saturating_add(region.size.get());
     if region_end > end {
-        pieces.push((end, Bytes::new(region_end - end), false));
+        pieces.push((end, Bytes::new(region_end.saturating_sub(end)), false));
     }
     pieces
 }

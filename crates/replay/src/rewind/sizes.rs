@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use blockyard_allocator::{AllocatorConfig, size};
 use blockyard_record::{
     AllocationId, BlockId, BlockSnapshot, BlockState, Bytes, DeviceAddr, PoolKind, SegmentId,
-    SegmentSnapshot, Snapshot, TraceAction, TraceEntry,
+    SegmentSnapshot, Snapshot, TraceAction, TraceEntry, next_u32,
 };
 
 use super::geometry::MemoryAtStart;
@@ -126,7 +126,7 @@ fn blocks_in(
         let mut starts = at_start.blocks.range(start..&end).peekable();
         while let Some((addr, old)) = starts.next() {
             let next = starts.peek().map_or(end, |(next, _)| **next);
-            let room = Bytes::new(next - addr);
+            let room = Bytes::new(next.saturating_sub(*addr));
             if room < size::MIN_BLOCK_SIZE {
                 return Err(RewindError::Block { addr: *addr });
             }
@@ -153,7 +153,7 @@ fn size_of(
     if least > room {
         return None;
     }
-    let remainder = room - least;
+    let remainder = room.saturating_sub(least);
     if region.pool == PoolKind::Small || (region.is_expandable && config.expandable_segments()) {
         return Some(FoundSize::ByRule(least));
     }
@@ -165,8 +165,8 @@ fn size_of(
         return Some(FoundSize::ByRule(room));
     }
     // The free block after it is larger than 1 MiB too.
-    let smallest_free = size::SMALL_SIZE + size::MIN_BLOCK_SIZE;
-    let most = least + size::SMALL_SIZE.min(remainder - smallest_free);
+    let smallest_free = size::SMALL_SIZE.saturating_add(size::MIN_BLOCK_SIZE);
+    let most = least.saturating_add(size::SMALL_SIZE.min(remainder.saturating_sub(smallest_free)));
     Some(if most > least { FoundSize::Open { least, most } } else { FoundSize::ByRule(least) })
 }
 
@@ -186,7 +186,7 @@ fn decide_by_allocations(
             TraceAction::Alloc => {
                 let below = active.range(..entry.addr).next_back().filter(|addr| watched.contains(*addr));
                 if let Some(found) = below.and_then(|addr| open.get_mut(addr)) {
-                    let size = Bytes::new(entry.addr - found.addr);
+                    let size = Bytes::new(entry.addr.saturating_sub(found.addr));
                     if (found.size..=found.most).contains(&size) {
                         found.size = size;
                         found.is_decided = true;
@@ -223,10 +223,9 @@ fn segment(
 ) -> Result<SegmentSnapshot, RewindError> {
     let mut blocks: Vec<BlockSnapshot> = Vec::new();
     let mut push = |addr: u64, size: Bytes, requested: Bytes, state: BlockState| {
-        let allocation = state.is_active().then(|| AllocationId::new(*allocations_made));
-        *allocations_made += u32::from(state.is_active());
+        let allocation = state.is_active().then(|| AllocationId::new(next_u32(allocations_made)));
         blocks.push(BlockSnapshot {
-            id: BlockId::new(*blocks_made),
+            id: BlockId::new(next_u32(blocks_made)),
             addr: DeviceAddr::new(addr),
             size,
             requested,
@@ -234,7 +233,6 @@ fn segment(
             allocation,
             streams: Vec::new(),
         });
-        *blocks_made += 1;
     };
     for (addr, size, has_memory) in pieces(region) {
         if !has_memory {
@@ -246,14 +244,14 @@ fn segment(
         for (addr, old) in at_start.blocks.range(addr..end) {
             let size = *sizes.get(addr).ok_or(RewindError::Block { addr: *addr })?;
             if *addr > free {
-                push(free, Bytes::new(addr - free), Bytes::ZERO, BlockState::Inactive);
+                push(free, Bytes::new(addr.saturating_sub(free)), Bytes::ZERO, BlockState::Inactive);
             }
             let state = if old.is_pending { BlockState::PendingFree } else { BlockState::Allocated };
             push(*addr, size, old.requested, state);
             free = addr.saturating_add(size.get());
         }
         if end > free {
-            push(free, Bytes::new(end - free), Bytes::ZERO, BlockState::Inactive);
+            push(free, Bytes::new(end.saturating_sub(free)), Bytes::ZERO, BlockState::Inactive);
         }
     }
     Ok(SegmentSnapshot {

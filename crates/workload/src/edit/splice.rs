@@ -1,6 +1,7 @@
 //! Puts lines into a text and takes statements out of it; knows spans, not requests.
 
 use crate::token::Span;
+use blockyard_record::index_u32;
 
 /// Where a statement goes.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +43,7 @@ pub(super) fn insert_line(text: &str, place: Place, statement: &str) -> (String,
     let (before, after) = text.split_at_checked(at).unwrap_or((text, ""));
     // The line is the one on which the inserted text ends, not counting its own end of line.
     let lines = before.matches('\n').count() + inserted.trim_end().matches('\n').count();
-    (format!("{before}{inserted}{after}"), u32::try_from(lines + 1).unwrap_or(u32::MAX))
+    (format!("{before}{inserted}{after}"), index_u32(lines + 1))
 }
 
 /// The blanks at the start of a line.

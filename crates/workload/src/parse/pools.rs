@@ -1,6 +1,6 @@
 //! Memory pools and settings.
 
-use blockyard_record::PoolId;
+use blockyard_record::{PoolId, index_u32};
 
 use super::Parser;
 use crate::error::{ParseError, ParseErrorKind};
@@ -68,7 +68,7 @@ impl<'t> Parser<'t> {
     pub(super) fn set(&mut self) -> Result<StatementKind, ParseError> {
         self.take();
         let text = self.settings_text()?;
-        let settings = u32::try_from(self.settings.len()).unwrap_or(u32::MAX);
+        let settings = index_u32(self.settings.len());
         self.settings.push(text);
         Ok(StatementKind::Plain(Request::Set { settings }))
     }

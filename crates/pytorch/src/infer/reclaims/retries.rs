@@ -34,7 +34,7 @@ impl Retries {
                         within(burst) && trace[burst.end].action != TraceAction::OutOfMemory
                     })
                     .collect();
-                let retried = usize::try_from(now - then).unwrap_or(0).saturating_sub(fails);
+                let retried = usize::try_from(now.saturating_sub(then)).unwrap_or(0).saturating_sub(fails);
                 if retried == 0 || retried == gives.len() {
                     for place in gives {
                         known[place] = Some(retried > 0);

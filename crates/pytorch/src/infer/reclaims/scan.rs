@@ -196,7 +196,7 @@ impl<'a> Scan<'a> {
         let addr = self.trace[entry].addr;
         let burst = self.trace[entry..].iter().take_while(|entry| is_of_burst(entry));
         let mut releases = burst.filter(|entry| entry.action != TraceAction::FreeCompleted);
-        releases.any(|release| addr >= release.addr && addr - release.addr < release.size.get())
+        releases.any(|release| addr >= release.addr && addr.saturating_sub(release.addr) < release.size.get())
     }
 
     /// The request that failed behind completions and releases.
@@ -210,7 +210,7 @@ impl<'a> Scan<'a> {
     /// segment ends is not known here, so behind its last block any space is.
     fn space_at(&self, freed: &TraceEntry) -> Bytes {
         let whole = self.segments.range(..=freed.addr).next_back();
-        let whole = whole.filter(|(base, (size, _))| freed.addr - **base < size.get());
+        let whole = whole.filter(|(base, (size, _))| freed.addr.saturating_sub(**base) < size.get());
         let (base, end) = whole
             .map_or((freed.addr, u64::MAX), |(base, (size, _))| (*base, base.saturating_add(size.get())));
         let lowest = if whole.is_some() { base } else { 0 };
@@ -227,7 +227,9 @@ impl<'a> Scan<'a> {
 
     fn count_active(&mut self, addr: u64, change: isize) {
         let below = self.segments.range_mut(..=addr).next_back();
-        let Some((_, (_, active))) = below.filter(|(base, (size, _))| addr - **base < size.get()) else {
+        let Some((_, (_, active))) =
+            below.filter(|(base, (size, _))| addr.saturating_sub(**base) < size.get())
+        else {
             return;
         };
         let was_idle = *active == 0;
