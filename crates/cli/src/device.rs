@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use blockyard_device_cuda::CudaDevice;
 
 /// A device as it is named on the command line.
@@ -16,16 +16,16 @@ pub(crate) enum DeviceName {
 }
 
 impl FromStr for DeviceName {
-    type Err = String;
+    type Err = anyhow::Error;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> anyhow::Result<Self> {
         match text.split_once(':') {
             None if text == "virtual" => Ok(Self::Virtual),
             None if text == "cuda" => Ok(Self::Cuda(0)),
             Some(("cuda", index)) => {
-                index.parse().map(Self::Cuda).map_err(|_| format!("`{index}` is no device number"))
+                index.parse().map(Self::Cuda).with_context(|| format!("`{index}` is no device number"))
             }
-            _ => Err("expected `virtual`, or `cuda:` and a device number".to_owned()),
+            _ => bail!("expected `virtual`, or `cuda:` and a device number"),
         }
     }
 }
@@ -40,9 +40,9 @@ mod tests {
 
     #[test]
     fn devices_are_named_as_in_pytorch() {
-        assert_eq!("virtual".parse(), Ok(DeviceName::Virtual));
-        assert_eq!("cuda".parse(), Ok(DeviceName::Cuda(0)));
-        assert_eq!("cuda:3".parse(), Ok(DeviceName::Cuda(3)));
+        assert_eq!("virtual".parse::<DeviceName>().unwrap(), DeviceName::Virtual);
+        assert_eq!("cuda".parse::<DeviceName>().unwrap(), DeviceName::Cuda(0));
+        assert_eq!("cuda:3".parse::<DeviceName>().unwrap(), DeviceName::Cuda(3));
         for wrong in ["", "cuda:", "cuda:-1", "cuda:x", "gpu", "virtual:0"] {
             assert!(wrong.parse::<DeviceName>().is_err(), "{wrong}");
         }

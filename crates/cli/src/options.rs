@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use anyhow::{Context as _, bail};
 use blockyard_lab::{Conditions, Run};
 use blockyard_record::Bytes;
 use clap::{Args, Parser, Subcommand};
@@ -388,13 +389,13 @@ pub(crate) struct LeaksOptions {
     pub(crate) json: bool,
 }
 
-fn share(text: &str) -> Result<f64, String> {
-    let share: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if (0.0..=1.0).contains(&share) { Ok(share) } else { Err("not from 0 to 1".to_owned()) }
+fn share(text: &str) -> anyhow::Result<f64> {
+    let share: f64 = text.parse().context("not a number")?;
+    if (0.0..=1.0).contains(&share) { Ok(share) } else { bail!("not from 0 to 1") }
 }
 
-fn size(text: &str) -> Result<Bytes, String> {
-    blockyard_workload::parse_size(text).map_err(|error| error.to_string())
+fn size(text: &str) -> anyhow::Result<Bytes> {
+    Ok(blockyard_workload::parse_size(text)?)
 }
 
 #[derive(Debug, Args)]

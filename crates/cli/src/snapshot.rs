@@ -36,13 +36,13 @@ pub(crate) enum At {
 }
 
 impl FromStr for At {
-    type Err = String;
+    type Err = anyhow::Error;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> anyhow::Result<Self> {
         match text {
             "peak" => Ok(Self::Peak),
             "oom" => Ok(Self::OutOfMemory),
-            number => number.parse().map(Self::Event).map_err(|_| {
+            number => number.parse().map(Self::Event).with_context(|| {
                 format!("\"{number}\" is no moment: a number of events, \"peak\" or \"oom\" is")
             }),
         }

@@ -69,13 +69,18 @@ impl EntryHistory {
 
 /// Columns that are not those of one trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum CompactError {
+#[non_exhaustive]
+pub enum CompactError {
+    /// A column ends before the others.
     #[error("there are fewer {0}")]
     Short(&'static str),
+    /// A free names an age that no live block has.
     #[error("a free of a block that is not there, of age {0}")]
     Age(u32),
+    /// An action without a meaning.
     #[error("unknown action \"{0}\"")]
     Action(char),
+    /// An allocation at a place that no block of its size left.
     #[error("a place that was not freed")]
     Place,
 }

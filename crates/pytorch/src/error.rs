@@ -1,3 +1,5 @@
+use crate::compact::CompactError;
+
 /// Why a file is not a recording that can be replayed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -7,7 +9,7 @@ pub enum ReadError {
     Empty,
     /// A gzip file that stops in the middle or is damaged.
     #[error("the gzip data is cut off or damaged: {0}")]
-    Gzip(String),
+    Gzip(GzipError),
     /// More text than this program takes on.
     #[error("the file unpacks to more than {most_mib} MiB")]
     TooLarge {
@@ -18,12 +20,12 @@ pub enum ReadError {
     #[error("this is {0}, not a recording: a recording has one JSON value a line and begins with \"meta\"")]
     OtherKind(&'static str),
     /// A line that cannot be read.
-    #[error("line {line}: {message}")]
+    #[error("line {line}: {error}")]
     Line {
         /// The line, counted from 1.
         line: usize,
         /// What is wrong with it.
-        message: String,
+        error: LineError,
     },
     /// A recording in which nothing happens.
     #[error("the recording is empty: it holds neither operations nor a trace")]
@@ -39,4 +41,60 @@ pub enum ReadError {
         /// The entry in words.
         what: String,
     },
+}
+
+/// What is wrong with a line of a recording.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LineError {
+    /// Not a JSON object.
+    #[error("a line of a recording is a JSON object: it begins with \"{{\"")]
+    NotAnObject,
+    /// Not the JSON of a line.
+    #[error("column {column}: {cause}")]
+    Json {
+        /// The column, counted from 1.
+        column: usize,
+        /// What the JSON reader says.
+        cause: String,
+    },
+    /// The columns of a compact trace do not fit each other.
+    #[error(transparent)]
+    Columns(#[from] CompactError),
+    /// An operation lacks a member.
+    #[error("the operation has no \"{0}\"")]
+    NoMember(&'static str),
+    /// An operation of no known kind.
+    #[error("unknown operation \"{0}\"")]
+    UnknownOperation(String),
+    /// An operation on an allocation that does not exist.
+    #[error("no allocation with id {0} is live here")]
+    NotLive(u64),
+    /// A stream without a handle.
+    #[error("stream {0} is not in the list of streams of the first line")]
+    UnknownStream(u64),
+}
+
+/// What is wrong with a gzip file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GzipError {
+    /// The file ends too early.
+    #[error("it ends too early: the file is cut short")]
+    CutShort,
+    /// The content does not have the checksum or the length of the file.
+    #[error("its checksum does not fit: the file is damaged")]
+    Checksum,
+    /// The packed bytes encode nothing.
+    #[error("its packed bytes are damaged")]
+    Data,
+    /// Another way of packing than the one of gzip.
+    #[error("it is packed in a way that is not known")]
+    Method,
+    /// After the first part of the file comes something else.
+    #[error("what follows its first part is not gzip")]
+    NotGzip,
+    /// The file cannot be read.
+    #[error("it cannot be read: {0}")]
+    Reader(std::io::ErrorKind),
 }

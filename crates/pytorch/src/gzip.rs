@@ -3,17 +3,31 @@
 //! `flate2` could read it too, but its checksum brings a table of 16 KiB that nothing compresses, and every visitor of the
 //! page would download it.
 
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead, ErrorKind, Read};
 use std::sync::OnceLock;
 
 use flate2::bufread::DeflateDecoder;
 
+use crate::error::GzipError;
+
 /// The content of all members, at most `most` bytes and one more.
-pub(crate) fn gunzip(bytes: &[u8], most: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn gunzip(bytes: &[u8], most: u64) -> Result<Vec<u8>, GzipError> {
     let mut content = Vec::new();
     let mut reader = GzipReader::new(bytes).take(most.saturating_add(1));
-    reader.read_to_end(&mut content)?;
-    Ok(content)
+    match reader.read_to_end(&mut content) {
+        Ok(_) => Ok(content),
+        Err(error) => Err(cause(&error)),
+    }
+}
+
+/// Why a [`GzipReader`] failed.
+fn cause(error: &io::Error) -> GzipError {
+    let known = error.get_ref().and_then(|source| source.downcast_ref::<GzipError>()).copied();
+    known.unwrap_or_else(|| match error.kind() {
+        ErrorKind::UnexpectedEof => GzipError::CutShort,
+        ErrorKind::InvalidData | ErrorKind::InvalidInput => GzipError::Data,
+        other => GzipError::Reader(other),
+    })
 }
 
 /// The content of all members of a gzip file, as it is read.
@@ -21,8 +35,8 @@ pub(crate) struct GzipReader<R: BufRead> {
     state: State<R>,
     crc: u32,
     length: u64,
-    /// Why reading failed: who reads on behind an error gets the same again.
-    failure: Option<String>,
+    /// Why reading failed: a caller who reads on after an error gets the same error again.
+    failure: Option<GzipError>,
 }
 
 enum State<R: BufRead> {
@@ -46,7 +60,7 @@ impl<R: BufRead> Read for GzipReader<R> {
         }
         let read = self.read_some(buffer);
         if let (Err(error), State::Failed) = (&read, &self.state) {
-            self.failure = Some(error.to_string());
+            self.failure = Some(cause(error));
         }
         read
     }
@@ -77,13 +91,13 @@ impl<R: BufRead> GzipReader<R> {
                         self.state = State::Inside(decoder);
                         return Ok(count);
                     }
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {
                         self.state = State::Inside(decoder);
                         return Err(error);
                     }
-                    Err(error) => return Err(damaged(&error.to_string())),
+                    Err(error) => return Err(failed(cause(&error))),
                 },
-                State::Failed => return Err(damaged(self.failure.as_deref().unwrap_or("it is damaged"))),
+                State::Failed => return Err(failed(self.failure.unwrap_or(GzipError::Data))),
             }
         }
     }
@@ -93,23 +107,20 @@ impl<R: BufRead> GzipReader<R> {
         // The length is kept modulo 2^32.
         let is_sound = u32::from_le_bytes(crc) == !self.crc
             && u64::from(u32::from_le_bytes(length)) == self.length & 0xffff_ffff;
-        if is_sound { Ok(()) } else { Err(damaged("its checksum does not fit: the file is damaged")) }
+        if is_sound { Ok(()) } else { Err(failed(GzipError::Checksum)) }
     }
 }
 
-fn damaged(message: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, message)
-}
-
-fn cut_short() -> io::Error {
-    damaged("it ends too early: the file is cut short")
+fn failed(error: GzipError) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, error)
 }
 
 fn array<const N: usize>(reader: &mut impl BufRead) -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
-    reader
-        .read_exact(&mut bytes)
-        .map_err(|error| if error.kind() == io::ErrorKind::UnexpectedEof { cut_short() } else { error })?;
+    reader.read_exact(&mut bytes).map_err(|error| match error.kind() {
+        ErrorKind::UnexpectedEof => failed(GzipError::CutShort),
+        _ => error,
+    })?;
     Ok(bytes)
 }
 
@@ -117,11 +128,11 @@ fn array<const N: usize>(reader: &mut impl BufRead) -> io::Result<[u8; N]> {
 fn skip_header(reader: &mut impl BufRead) -> io::Result<()> {
     let start: [u8; 2] = array(reader)?;
     if start != [0x1f, 0x8b] {
-        return Err(damaged("what follows its first part is not gzip"));
+        return Err(failed(GzipError::NotGzip));
     }
     let [method, flags, ..]: [u8; 8] = array(reader)?;
     if method != 8 {
-        return Err(damaged("it is packed in a way that is not known"));
+        return Err(failed(GzipError::Method));
     }
     if flags & 4 != 0 {
         for _ in 0..u16::from_le_bytes(array(reader)?) {

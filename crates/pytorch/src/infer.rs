@@ -5,8 +5,8 @@ use blockyard_record::{
 };
 use blockyard_workload::{Request, TensorId, Workload};
 
-use crate::ReadError;
 use crate::recorded::{Allocated, OperationKind, RecordedOperation, RecordedRun};
+use crate::{LineError, ReadError};
 
 mod driver;
 mod from_trace;
@@ -126,10 +126,10 @@ fn from_operations(run: &RecordedRun) -> Result<Inferred, ReadError> {
     let mut operations = Vec::new();
     for (index, operation) in run.operations.iter().enumerate() {
         let tensor = |id: u64| {
-            tensors.get(&id).copied().ok_or_else(|| ReadError::Line {
-                line: operation.line,
-                message: format!("no allocation with id {id} is live here"),
-            })
+            tensors
+                .get(&id)
+                .copied()
+                .ok_or(ReadError::Line { line: operation.line, error: LineError::NotLive(id) })
         };
         let mut push = |request| {
             requests.push(request);
@@ -183,10 +183,7 @@ fn stream_handle(
         return Ok(StreamId::new(index));
     }
     let handle = usize::try_from(index).ok().and_then(|index| run.meta.streams.get(index));
-    handle.copied().ok_or_else(|| ReadError::Line {
-        line: operation.line,
-        message: format!("stream {index} is not in the list of streams of the first line"),
-    })
+    handle.copied().ok_or(ReadError::Line { line: operation.line, error: LineError::UnknownStream(index) })
 }
 
 /// The entries that made segments of private pools: those that nothing released before the end.

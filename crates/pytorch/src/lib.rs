@@ -43,8 +43,8 @@ pub mod snapshot;
 mod stats;
 mod summary;
 
-pub use compact::CompactTrace;
-pub use error::ReadError;
+pub use compact::{CompactError, CompactTrace};
+pub use error::{GzipError, LineError, ReadError};
 pub use host_stats::host_memory_stats;
 pub use infer::{DeviceFailure, Inferred, OomReport, requests, requests_after};
 pub use read::unpack;

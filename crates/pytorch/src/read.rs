@@ -10,7 +10,7 @@ use crate::recorded::{
     Allocated, Meta, OperationKind, RecordedBlock, RecordedOperation, RecordedRun, RecordedSegment,
     StatChange,
 };
-use crate::{ReadError, stat_index};
+use crate::{LineError, ReadError, stat_index};
 
 // A browser tab has 4 GiB at most; the largest recording so far unpacks to 50 MB.
 const MOST_MIB: u64 = 1024;
@@ -26,7 +26,7 @@ pub fn unpack(bytes: &[u8]) -> Result<String, ReadError> {
     }
     let content = if bytes.starts_with(&[0x1f, 0x8b]) {
         let most = MOST_MIB << 20;
-        let unpacked = gunzip(bytes, most).map_err(|error| ReadError::Gzip(error.to_string()))?;
+        let unpacked = gunzip(bytes, most).map_err(ReadError::Gzip)?;
         if unpacked.len() as u64 > most {
             return Err(ReadError::TooLarge { most_mib: MOST_MIB });
         }
@@ -81,11 +81,10 @@ impl RecordedRun {
             }
             // Without this, a list would be taken for the members of a line in order.
             if !line.trim_start().starts_with('{') {
-                let message = "a line of a recording is a JSON object: it begins with \"{\"".to_owned();
-                return Err(ReadError::Line { line: number, message });
+                return Err(ReadError::Line { line: number, error: LineError::NotAnObject });
             }
             let parsed: Line = serde_json::from_str(line)
-                .map_err(|error| ReadError::Line { line: number, message: explain(&error) })?;
+                .map_err(|error| ReadError::Line { line: number, error: explain(&error) })?;
             if parsed.meta.is_none() && !has_meta {
                 return Err(ReadError::OtherKind("another kind of JSON"));
             }
@@ -113,9 +112,8 @@ impl RecordedRun {
             self.trace = Some(trace.into_iter().map(TraceEntry::from).collect());
         }
         if let Some(columns) = line.compact_trace {
-            let entries = columns.entries();
-            self.trace =
-                Some(entries.map_err(|error| ReadError::Line { line: number, message: error.to_string() })?);
+            let damaged = |error| ReadError::Line { line: number, error: LineError::Columns(error) };
+            self.trace = Some(columns.entries().map_err(damaged)?);
         }
         if let Some(segments) = line.segments {
             self.segments = Some(segments.into_iter().map(RecordedSegment::from).collect());
@@ -150,10 +148,10 @@ fn kind_of_text(text: &str, first_line: &str) -> &'static str {
 }
 
 // The position that serde_json gives is a column of a long line: say which one.
-fn explain(error: &serde_json::Error) -> String {
+fn explain(error: &serde_json::Error) -> LineError {
     let message = error.to_string();
     let cause = message.split(" at line ").next().unwrap_or(&message);
-    format!("column {}: {cause}", error.column())
+    LineError::Json { column: error.column(), cause: cause.to_owned() }
 }
 
 /// Any line; which members it has says which kind it is.
@@ -179,8 +177,7 @@ struct Line {
 
 impl Line {
     fn operation(self, line: usize) -> Result<RecordedOperation, ReadError> {
-        let missing =
-            |what: &str| ReadError::Line { line, message: format!("the operation has no \"{what}\"") };
+        let missing = |member| ReadError::Line { line, error: LineError::NoMember(member) };
         let id = self.id.ok_or_else(|| missing("id"));
         let stream = self.stream.ok_or_else(|| missing("stream"));
         let kind = match self.op.as_deref().unwrap_or_default() {
@@ -206,8 +203,8 @@ impl Line {
             }
             "end" => OperationKind::End,
             other => {
-                let message = format!("unknown operation \"{other}\"");
-                return Err(ReadError::Line { line, message });
+                let error = LineError::UnknownOperation(other.to_owned());
+                return Err(ReadError::Line { line, error });
             }
         };
         Ok(RecordedOperation { line, kind, stats: self.stats.map(|stats| stats.0).unwrap_or_default() })

@@ -6,6 +6,7 @@ use rustc_hash::FxHasher;
 use serde::{Deserialize, Serialize};
 
 use crate::TextId;
+use crate::encoding::EncodingError;
 
 /// A hash table from values to their numbers. At most half of the entries are in use, and an entry is four bytes.
 ///
@@ -103,12 +104,12 @@ struct UncheckedTexts {
 }
 
 impl TryFrom<UncheckedTexts> for Texts {
-    type Error = &'static str;
+    type Error = EncodingError;
 
     fn try_from(UncheckedTexts { content, ends }: UncheckedTexts) -> Result<Self, Self::Error> {
         let is_sound = ends.is_sorted() && ends.iter().all(|end| content.is_char_boundary(*end as usize));
         if !is_sound || ends.last().is_some_and(|end| *end as usize != content.len()) {
-            return Err("texts that are not there");
+            return Err(EncodingError::Texts);
         }
         Ok(Self { content, ends, index: Index::default() })
     }

@@ -58,6 +58,7 @@
 
 mod backend;
 mod breakdown;
+mod encoding;
 mod event;
 mod host_stats;
 mod id;

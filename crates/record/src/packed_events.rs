@@ -1,5 +1,6 @@
 use serde::{Deserialize, Serialize};
 
+use crate::encoding::EncodingError;
 use crate::varint::{self, Reader};
 use crate::{AllocationId, BlockId, Bytes, Event, FailureCause, SegmentId, StreamId};
 
@@ -31,12 +32,12 @@ struct Unchecked {
 }
 
 impl TryFrom<Unchecked> for PackedEvents {
-    type Error = &'static str;
+    type Error = EncodingError;
 
     fn try_from(Unchecked { count, bytes, groups, wide }: Unchecked) -> Result<Self, Self::Error> {
         // An event takes at least one byte. Without this check, a damaged count would make a reader loop for hours.
         if count > bytes.len() || groups.len() != count.div_ceil(GROUP) {
-            return Err("events that are not there");
+            return Err(EncodingError::Events);
         }
         Ok(Self { count, bytes, groups, wide, prediction: EventPrediction::default() })
     }

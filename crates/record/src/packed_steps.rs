@@ -1,5 +1,6 @@
 use serde::{Deserialize, Serialize};
 
+use crate::encoding::EncodingError;
 use crate::varint::{self, Reader};
 use crate::{Breakdown, Bytes};
 
@@ -26,12 +27,12 @@ struct Unchecked {
 }
 
 impl TryFrom<Unchecked> for PackedSteps {
-    type Error = &'static str;
+    type Error = EncodingError;
 
     fn try_from(Unchecked { count, bytes, groups }: Unchecked) -> Result<Self, Self::Error> {
         // A step takes at least one byte. Without this check, a damaged count would make a reader loop for hours.
         if count > bytes.len() || groups.len() != count.div_ceil(GROUP) {
-            return Err("steps that are not there");
+            return Err(EncodingError::Steps);
         }
         Ok(Self { count, bytes, groups, ..Self::default() })
     }

@@ -1,5 +1,6 @@
 use serde::{Deserialize, Serialize};
 
+use crate::encoding::EncodingError;
 use crate::intern::{Index, hash_numbers};
 use crate::{FrameId, StackId, TextId, Texts};
 
@@ -43,7 +44,7 @@ struct UncheckedStacks {
 }
 
 impl TryFrom<UncheckedStacks> for Stacks {
-    type Error = &'static str;
+    type Error = EncodingError;
 
     fn try_from(
         UncheckedStacks { texts, frames, members, ends }: UncheckedStacks,
@@ -52,7 +53,7 @@ impl TryFrom<UncheckedStacks> for Stacks {
             && ends.is_sorted()
             && ends.last().is_some_and(|end| *end as usize == members.len());
         if !is_sound {
-            return Err("stacks that are not there");
+            return Err(EncodingError::Stacks);
         }
         Ok(Self {
             texts,
