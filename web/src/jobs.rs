@@ -150,10 +150,7 @@ fn finish(result: Result<Product, JobFailure>) {
 
 impl Workshop {
     fn start_worker(&mut self) -> bool {
-        let options = WorkerOptions::new();
-        options.set_type(WorkerType::Module);
-        let script = self.boot_script.as_deref().unwrap_or("worker.js");
-        let Ok(worker) = Worker::new_with_options(script, &options) else { return false };
+        let Some(worker) = self.new_worker() else { return false };
         self.generation += 1;
         let generation = self.generation;
         browser::listen(&worker, "message", move |event: MessageEvent| {
@@ -169,6 +166,17 @@ impl Workshop {
             WORKSHOP.with_borrow_mut(Workshop::end_worker);
             finish(Err(JobFailure::Worker(why.unwrap_or_else(|| "it could not be loaded".to_owned()))));
         });
+        self.worker = Some(worker);
+        self.is_ready = false;
+        true
+    }
+
+    /// A worker that loads its program; it takes messages once it has greeted.
+    fn new_worker(&self) -> Option<Worker> {
+        let options = WorkerOptions::new();
+        options.set_type(WorkerType::Module);
+        let script = self.boot_script.as_deref().unwrap_or("worker.js");
+        let worker = Worker::new_with_options(script, &options).ok()?;
         let greeting = js_sys::Object::new();
         let script =
             self.worker_script.clone().unwrap_or_else(|| browser::page_address("blockyard-worker.js"));
@@ -178,12 +186,8 @@ impl Workshop {
         };
         let _ = Reflect::set(&greeting, &"script".into(), &script.into());
         let _ = Reflect::set(&greeting, &"module".into(), &code);
-        if worker.post_message(&greeting).is_err() {
-            return false;
-        }
-        self.worker = Some(worker);
-        self.is_ready = false;
-        true
+        worker.post_message(&greeting).ok()?;
+        Some(worker)
     }
 
     fn end_worker(&mut self) {
@@ -197,6 +201,11 @@ impl Workshop {
             let _ = worker.post_message(&running.message);
         }
     }
+}
+
+/// A further worker, for whoever manages its own; it takes messages once it has greeted.
+pub(crate) fn new_worker() -> Option<Worker> {
+    WORKSHOP.with_borrow(Workshop::new_worker)
 }
 
 fn is_current(generation: u32) -> bool {

@@ -8,10 +8,12 @@ use crate::ConfigError;
 use crate::size::UNLIMITED;
 
 mod environment;
+mod keys;
 mod parse;
 mod tokens;
 
 pub use environment::{Environment, EnvironmentError};
+pub use keys::{SETTING_KEYS, SettingKey, setting_values, with_setting};
 
 const ROUNDUP_INTERVALS: usize = 16;
 const DEFAULT_LARGE_SEGMENT_SIZE: Bytes = Bytes::mib(20);

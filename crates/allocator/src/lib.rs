@@ -125,7 +125,10 @@ mod stream;
 
 pub use allocator::{Allocation, CachingAllocator};
 pub use backend::{BackendAllocation, BackendAllocator, UncachedAllocation};
-pub use config::{AllocatorConfig, Environment, EnvironmentError, PinnedConfig};
+pub use config::{
+    AllocatorConfig, Environment, EnvironmentError, PinnedConfig, SETTING_KEYS, SettingKey, setting_values,
+    with_setting,
+};
 pub use error::{AllocError, ConfigError, Corruption, MallocAsyncOutOfMemory, OutOfMemory};
 pub use host::{HostAllocation, HostAllocator, HostError};
 pub use malloc_async::{AsyncAllocation, AsyncAllocator};

@@ -34,6 +34,7 @@
 
 #![forbid(unsafe_code)]
 
+mod answers;
 mod apportion;
 mod breakdown_bar;
 mod changes;
@@ -55,6 +56,10 @@ mod theme;
 mod timeline;
 mod words;
 
+pub use answers::{
+    ComparedCurve, ComparedTimelines, CurvePart, PinnedBlock, PinnedRow, PlacedBlock, PlannedLayout,
+    compared_timelines, pinned_segments, pinned_segments_height, planned_layout,
+};
 pub use breakdown_bar::{breakdown_bar, breakdown_bar_height};
 pub use changes::{Changes, Ghost};
 pub use fill::{Fill, Pattern, Tile};

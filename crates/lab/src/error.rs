@@ -1,4 +1,6 @@
+use blockyard_pytorch::snapshot::SnapshotError;
 use blockyard_replay::{ConfigError, RunError};
+use blockyard_workload::ParseError;
 
 /// Why a question has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +15,15 @@ pub enum LabError {
     /// The snapshot has no trace: it tells what is there, but not what was requested.
     #[error("the snapshot has no trace; torch.cuda.memory._record_memory_history() switches it on")]
     NoTrace,
+    /// The snapshot cannot be read.
+    #[error(transparent)]
+    Snapshot(SnapshotError),
+    /// The text of a workload is wrong.
+    #[error("{0}")]
+    Text(#[from] ParseError),
+    /// The file is neither a recording nor a snapshot nor a text.
+    #[error("neither a recording nor a snapshot nor a workload's text")]
+    UnknownFile,
     /// The requests cannot be found or replayed.
     #[error(transparent)]
     Run(RunError),

@@ -43,9 +43,11 @@ mod leaks;
 mod lifetimes;
 mod limit;
 mod outcome;
+mod question;
 mod run;
 mod search;
 mod sites;
+mod source;
 mod what_if;
 
 pub use autopsy::{
@@ -61,6 +63,8 @@ pub use error::LabError;
 pub use leaks::{Growth, Leaks, Steps, leaks};
 pub use limit::{Limit, LimitSource};
 pub use outcome::{FirstOom, Outcome, Row, Sample, replay_under};
+pub use question::{Answer, Question};
 pub use run::Run;
 pub use search::{Found, SearchStep, candidates, judge, search};
+pub use source::RunSource;
 pub use what_if::{WhatIf, what_if};

@@ -52,7 +52,10 @@ mod runner;
 mod totals;
 mod verify;
 
-pub use blockyard_allocator::{AllocatorConfig, ConfigError, Environment, EnvironmentError, size};
+pub use blockyard_allocator::{
+    AllocatorConfig, ConfigError, Environment, EnvironmentError, SETTING_KEYS, SettingKey, setting_values,
+    size, with_setting,
+};
 pub use blockyard_device::Advance;
 pub use certificate::{Certificate, certify};
 pub use compare::{Comparison, Count, Difference};

@@ -4,7 +4,10 @@
 //! opens no file never waits for what reads files.
 
 mod device;
+mod lab;
 mod run;
+
+pub use lab::{LabReply, LabTask, RunInfo};
 
 use blockyard_replay::Progress;
 use blockyard_replay::job::{Job, JobError, Product, perform};
@@ -18,7 +21,7 @@ use web_sys::MessageEvent;
 extern "C" {
     // A worker's own `postMessage`, which a window has with other arguments.
     #[wasm_bindgen(js_name = postMessage)]
-    fn post(message: &JsValue);
+    pub(crate) fn post(message: &JsValue);
 }
 
 /// What the worker says.
@@ -51,7 +54,10 @@ pub fn listen() {
         let message = event.data();
         match message.dyn_ref::<Uint8Array>() {
             Some(bytes) => work(&bytes.to_vec()),
-            None => spawn_local(work_on_gpu(message)),
+            None => match Reflect::get(&message, &"lab".into()).map(JsCast::dyn_into::<Uint8Array>) {
+                Ok(Ok(task)) => lab::work(&task.to_vec()),
+                _ => spawn_local(work_on_gpu(message)),
+            },
         }
     });
     let scope = js_sys::global();

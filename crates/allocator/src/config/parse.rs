@@ -7,7 +7,7 @@ use super::tokens::Tokens;
 use super::{AllocatorConfig, MOST_MIB, ROUNDUP_INTERVALS, UNLIMITED};
 use crate::ConfigError;
 
-const GENERIC_KEYS: [&str; 7] = [
+pub(super) const GENERIC_KEYS: [&str; 7] = [
     "max_split_size_mb",
     "max_non_split_rounding_mb",
     "garbage_collection_threshold",
@@ -17,7 +17,7 @@ const GENERIC_KEYS: [&str; 7] = [
     "large_segment_size_mb",
 ];
 
-const CUDA_KEYS: [&str; 9] = [
+pub(super) const CUDA_KEYS: [&str; 9] = [
     "backend",
     "release_lock_on_cudamalloc",
     "release_lock_on_hipmalloc",

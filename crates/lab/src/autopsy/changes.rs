@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use blockyard_record::Bytes;
-use blockyard_replay::{OnProgress, Progress};
+use blockyard_replay::{OnProgress, Progress, setting_values, with_setting};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
@@ -82,30 +82,14 @@ pub(super) fn changes(
 
 /// A settings text without one of its keys.
 pub(super) fn without(conf: &str, key: &str) -> String {
-    // Lists in brackets hold commas too.
-    let mut kept: Vec<&str> = Vec::new();
-    let mut depth = 0_usize;
-    let mut start = 0;
-    for (at, letter) in conf.char_indices().chain([(conf.len(), ',')]) {
-        match letter {
-            '[' => depth += 1,
-            ']' => depth = depth.saturating_sub(1),
-            ',' if depth == 0 => {
-                kept.extend(conf.get(start..at));
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    kept.retain(|part| !part.is_empty() && part.split(':').next().map(str::trim) != Some(key));
-    kept.join(",")
+    with_setting(conf, key, None)
 }
 
 /// The settings to try, the plainest first: single ones, beside what the run has or without a part of that.
 fn settings(examined: &Examined<'_>) -> Vec<String> {
     let own = &examined.conditions.conf;
     let mut tried = BTreeSet::from([own.clone()]);
-    let keys: Vec<&str> = own.split(',').filter_map(|part| part.split(':').next()).map(str::trim).collect();
+    let keys: Vec<&str> = setting_values(own).map(|(key, _)| key).collect();
     let mut all = vec![String::new()];
     all.extend(keys.iter().map(|key| without(own, key)));
     let limited = examined.conditions.and_limit(examined.limit.highest);
@@ -245,20 +229,4 @@ fn limit(examined: &Examined<'_>, tell: Tell<'_>) -> Result<Change, LabError> {
         format!("with {high} that may be reserved it fails too")
     };
     Ok(Change { kind: ChangeKind::Limit(high), proved, sentence })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::without;
-
-    #[test]
-    fn a_key_is_taken_out_of_a_settings_text_with_its_whole_value() {
-        let conf = "max_split_size_mb:64,roundup_power2_divisions:[256:1,512:2,>:4],expandable_segments:True";
-        assert_eq!(
-            without(conf, "roundup_power2_divisions"),
-            "max_split_size_mb:64,expandable_segments:True"
-        );
-        assert_eq!(without(conf, "no_such"), conf);
-        assert_eq!(without("", "no_such"), "");
-    }
 }

@@ -1,0 +1,240 @@
+//! The keys of `PYTORCH_CUDA_ALLOC_CONF` for people: what each does, its default, and values to try.
+
+/// A key of a settings text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SettingKey {
+    /// As it is written.
+    pub key: &'static str,
+    /// What it does, in a sentence.
+    pub meaning: &'static str,
+    /// What holds without it, as a value or in words.
+    pub default: &'static str,
+    /// Values to try; for a choice all of them.
+    pub values: &'static [&'static str],
+    /// Whether the values are all that there are.
+    pub is_choice: bool,
+    /// Whether it changes what this allocator does.
+    pub is_modeled: bool,
+}
+
+const fn number(
+    key: &'static str,
+    default: &'static str,
+    values: &'static [&'static str],
+    meaning: &'static str,
+) -> SettingKey {
+    SettingKey { key, meaning, default, values, is_choice: false, is_modeled: true }
+}
+
+const fn switch(key: &'static str, meaning: &'static str) -> SettingKey {
+    SettingKey {
+        key,
+        meaning,
+        default: "False",
+        values: &["True", "False"],
+        is_choice: true,
+        is_modeled: false,
+    }
+}
+
+/// Every key that PyTorch's parsers know, those first that people use most.
+pub const SETTING_KEYS: [SettingKey; 16] = [
+    SettingKey {
+        is_modeled: true,
+        ..switch(
+            "expandable_segments",
+            "A segment reserves addresses and gets memory page by page, so that it can grow and its free pages can go back.",
+        )
+    },
+    number(
+        "max_split_size_mb",
+        "no limit",
+        &["32", "64", "128", "256", "512"],
+        "Blocks of at least this many MiB are not split, so that small requests do not break large blocks; at least 20.",
+    ),
+    number(
+        "roundup_power2_divisions",
+        "no rounding",
+        &["2", "4", "8", "[256:1,512:2,1024:4,>:8]"],
+        "Requests are rounded up to a step between powers of two, so that freed blocks fit later requests of other sizes.",
+    ),
+    number(
+        "garbage_collection_threshold",
+        "never",
+        &["0.6", "0.8"],
+        "Above this share of the memory limit, cached segments that were not used for long are released before a new one is taken.",
+    ),
+    number(
+        "max_non_split_rounding_mb",
+        "20",
+        &["20", "64", "128"],
+        "A request above max_split_size_mb takes a cached block that is at most this many MiB larger; at least 20.",
+    ),
+    number(
+        "large_segment_size_mb",
+        "20",
+        &["20", "64", "256"],
+        "The size of segments for requests between 1 and 10 MiB; at least 11.",
+    ),
+    number(
+        "per_process_memory_fraction",
+        "1.0",
+        &["0.5", "0.8", "0.9"],
+        "The share of the device that may be reserved, from the start.",
+    ),
+    SettingKey {
+        key: "backend",
+        meaning: "Which allocator: PyTorch's own, or the pool of the CUDA driver.",
+        default: "native",
+        values: &["native", "cudaMallocAsync"],
+        is_choice: true,
+        is_modeled: true,
+    },
+    switch(
+        "pinned_use_background_threads",
+        "A thread of its own looks for pinned host memory that can be used again.",
+    ),
+    switch(
+        "pinned_use_cuda_host_register",
+        "Pinned host memory is allocated by the system and then registered.",
+    ),
+    switch("pinned_use_hip_host_register", "The same under its name for ROCm."),
+    SettingKey {
+        is_modeled: false,
+        ..number(
+            "pinned_num_register_threads",
+            "1",
+            &["1", "8", "16"],
+            "How many threads register pinned host memory; a power of two, at most 128.",
+        )
+    },
+    SettingKey {
+        is_modeled: false,
+        ..number(
+            "pinned_reserve_segment_size_mb",
+            "none",
+            &["256", "1024"],
+            "Pinned host memory of this many MiB is reserved at once, and small requests are served from there.",
+        )
+    },
+    switch(
+        "release_lock_on_cudamalloc",
+        "Other threads may use the allocator while one waits for cudaMalloc.",
+    ),
+    switch("release_lock_on_hipmalloc", "The same under its name for ROCm."),
+    switch(
+        "graph_capture_record_stream_reuse",
+        "While a graph is captured, blocks that other streams used are used again in the same capture.",
+    ),
+];
+
+/// The keys and values of a settings text, in order; a value may be a list in brackets.
+pub fn setting_values(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    parts(text).into_iter().map(|part| {
+        let (key, value) = part.split_once(':').unwrap_or((part, ""));
+        (key.trim(), value.trim())
+    })
+}
+
+/// The text with another value for a key, or without the key; the other parts stay as they are.
+#[must_use]
+pub fn with_setting(text: &str, key: &str, value: Option<&str>) -> String {
+    let is_key = |part: &&str| part.split(':').next().map(str::trim) == Some(key);
+    let mut all: Vec<String> = Vec::new();
+    let mut is_written = false;
+    for part in parts(text) {
+        if !is_key(&part) {
+            all.push(part.to_owned());
+        } else if let Some(value) = value.filter(|_| !is_written) {
+            all.push(format!("{key}:{value}"));
+            is_written = true;
+        }
+    }
+    if let Some(value) = value.filter(|_| !is_written) {
+        all.push(format!("{key}:{value}"));
+    }
+    all.join(",")
+}
+
+/// The parts between commas; lists in brackets hold commas too.
+fn parts(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut depth, mut start) = (0_usize, 0);
+    for (at, letter) in text.char_indices().chain([(text.len(), ',')]) {
+        match letter {
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 || at == text.len() => {
+                parts.extend(text.get(start..at).map(str::trim).filter(|part| !part.is_empty()));
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::AllocatorConfig;
+    use super::super::parse::{CUDA_KEYS, GENERIC_KEYS};
+    use super::*;
+
+    #[test]
+    fn every_key_of_the_parsers_is_described_and_every_value_is_accepted() {
+        let known = GENERIC_KEYS.iter().chain(&CUDA_KEYS);
+        for key in known.clone() {
+            assert!(SETTING_KEYS.iter().any(|entry| entry.key == *key), "{key}");
+        }
+        assert_eq!(known.count(), SETTING_KEYS.len());
+        for entry in &SETTING_KEYS {
+            for value in entry.values {
+                let text = format!("{}:{value}", entry.key);
+                assert!(text.parse::<AllocatorConfig>().is_ok(), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_default_that_is_a_value_changes_nothing() {
+        for entry in &SETTING_KEYS {
+            let text = format!("{}:{}", entry.key, entry.default);
+            let Ok(config) = text.parse::<AllocatorConfig>() else {
+                assert!(entry.default.contains(' ') || ["never", "none"].contains(&entry.default), "{text}");
+                continue;
+            };
+            let plain = AllocatorConfig::default();
+            let named = AllocatorConfig { text: String::new(), ..config };
+            assert_eq!(format!("{named:?}"), format!("{plain:?}"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_set_and_taken_out_with_its_whole_value() {
+        let conf = "max_split_size_mb:64,roundup_power2_divisions:[256:1,512:2,>:4],expandable_segments:True";
+        assert_eq!(
+            with_setting(conf, "roundup_power2_divisions", None),
+            "max_split_size_mb:64,expandable_segments:True"
+        );
+        assert_eq!(
+            with_setting(conf, "max_split_size_mb", Some("128")),
+            "max_split_size_mb:128,roundup_power2_divisions:[256:1,512:2,>:4],expandable_segments:True"
+        );
+        assert_eq!(with_setting("", "backend", Some("native")), "backend:native");
+        assert_eq!(with_setting(conf, "no_such", None), conf);
+        let values: Vec<_> = setting_values(conf).collect();
+        assert_eq!(values[1], ("roundup_power2_divisions", "[256:1,512:2,>:4]"));
+    }
+
+    #[test]
+    fn unclosed_lists_are_kept_as_they_are_typed() {
+        assert_eq!(
+            with_setting("roundup_power2_divisions:[256:1,", "backend", None),
+            "roundup_power2_divisions:[256:1,"
+        );
+        for text in [",,", ":", "a", "[", "]]", "a:b:c", "é:ü,"] {
+            let _ = with_setting(text, "a", Some("1"));
+            let _ = setting_values(text).count();
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Figures of answers about a run: two timelines on one scale, a planned layout, what pins segments.
+
+mod axes;
+mod compared;
+mod layout;
+mod pinned;
+
+pub use compared::{ComparedCurve, ComparedTimelines, CurvePart, compared_timelines};
+pub use layout::{PlacedBlock, PlannedLayout, planned_layout};
+pub use pinned::{PinnedBlock, PinnedRow, pinned_segments, pinned_segments_height};

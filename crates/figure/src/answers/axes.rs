@@ -1,0 +1,113 @@
+use blockyard_record::Bytes;
+
+use crate::geometry::{Point, Rect, Size};
+use crate::labels::baseline;
+use crate::numbers::{bytes_f64, count_f64, grouped_count, px};
+use crate::role::Role;
+use crate::scene::{Anchor, Dash, Scene, TextStyle, Weight};
+use crate::text_width::text_width_px;
+use crate::timeline::tick_step;
+
+pub(super) const TEXT_PX: f32 = 11.0;
+const LEFT_PX: f32 = 58.0;
+const TOP_PX: f32 = 8.0;
+const BOTTOM_PX: f32 = 38.0;
+
+/// Requests to the right, bytes upward from `low` to `high` beside a zero that may lie between them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Axes {
+    pub(super) plot: Rect,
+    requests: u64,
+    low: f64,
+    high: f64,
+}
+
+impl Axes {
+    /// Axes of a figure: `below` bytes under the zero line, and `above` over it.
+    pub(super) fn new(size: Size, requests: u64, below: Bytes, above: Bytes) -> Self {
+        let plot = Rect::new(
+            LEFT_PX,
+            TOP_PX,
+            (size.width_px - LEFT_PX - 4.0).max(1.0),
+            (size.height_px - TOP_PX - BOTTOM_PX).max(1.0),
+        );
+        let high = bytes_f64(above).max(1.0) * 1.06;
+        Self { plot, requests: requests.max(1), low: -bytes_f64(below) * 1.06, high }
+    }
+
+    pub(super) fn x_px(&self, request: u64) -> f32 {
+        let share = count_f64(usize::try_from(request).unwrap_or(usize::MAX))
+            / count_f64(usize::try_from(self.requests).unwrap_or(usize::MAX));
+        self.plot.x_px + px(share.min(1.0)) * self.plot.width_px
+    }
+
+    /// The height of so many bytes above the zero line; negative ones are below.
+    pub(super) fn y_px(&self, bytes: f64) -> f32 {
+        let share = ((bytes - self.low) / (self.high - self.low)).clamp(0.0, 1.0);
+        self.plot.bottom_px() - px(share) * self.plot.height_px
+    }
+
+    /// Lines with sizes on the left, and the number of requests below.
+    pub(super) fn draw(&self, scene: &mut Scene) {
+        let most = if self.plot.height_px < 90.0 { 2 } else { 4 };
+        let whole = crate::numbers::round_bytes(self.high.max(-self.low));
+        let step = tick_step(whole, most);
+        let style = TextStyle::new(Role::TextMuted, TEXT_PX).anchored(Anchor::End);
+        let mut tick = Bytes::ZERO;
+        loop {
+            for sign in [1.0, -1.0] {
+                let at = bytes_f64(tick) * sign;
+                if at > self.high || at < self.low || (sign < 0.0 && tick.is_zero()) {
+                    continue;
+                }
+                let y = self.y_px(at).round() - 0.5;
+                let from = Point::new(self.plot.x_px - 4.0, y);
+                scene.hairline(from, Point::new(self.plot.right_px(), y), Role::Grid);
+                let minus = if sign < 0.0 { "-" } else { "" };
+                scene.text(Point::new(self.plot.x_px - 7.0, y + 4.0), format!("{minus}{tick}"), style);
+            }
+            match tick.checked_add(step) {
+                Some(next) if next <= whole => tick = next,
+                _ => break,
+            }
+        }
+        let bottom = self.plot.bottom_px().round() + 0.5;
+        let style = TextStyle::new(Role::TextMuted, TEXT_PX);
+        scene.text(Point::new(self.plot.x_px, bottom + 14.0), "request 1", style);
+        let last = grouped_count(usize::try_from(self.requests).unwrap_or(usize::MAX));
+        scene.text(Point::new(self.plot.right_px(), bottom + 14.0), last, style.anchored(Anchor::End));
+    }
+
+    /// A level line over the whole width, with a word above it.
+    pub(super) fn level(&self, scene: &mut Scene, bytes: Bytes, role: Role, dash: Dash, text: &str) {
+        let y = self.y_px(bytes_f64(bytes)).round() + 0.5;
+        let (from, to) = (Point::new(self.plot.x_px, y), Point::new(self.plot.right_px(), y));
+        scene.line(from, to, role, dash, 1.0);
+        let width = text_width_px(text, TEXT_PX, Weight::Normal);
+        if width + 8.0 < self.plot.width_px {
+            let plate =
+                Rect::new((self.plot.right_px() - width - 6.0).floor(), (y + 2.0).round(), width + 6.0, 14.0);
+            scene.rect(plate, crate::fill::Fill::solid(Role::Background), None);
+            let at = Point::new(plate.x_px + 3.0, baseline(plate.center().y_px, TEXT_PX));
+            scene.text(at, text, TextStyle::new(role, TEXT_PX));
+        }
+    }
+}
+
+/// An entry of a legend: a name, and what draws a sample at a place.
+pub(super) type LegendEntry<'a> = (&'a str, &'a dyn Fn(&mut Scene, f32, f32));
+
+/// Entries side by side on the last line, as many as fit.
+pub(super) fn draw_legend(scene: &mut Scene, entries: &[LegendEntry<'_>]) {
+    let y = scene.height_px - 6.0;
+    let mut x = 2.0;
+    for (name, draw) in entries {
+        let end = x + 20.0 + text_width_px(name, TEXT_PX, Weight::Normal);
+        if end > scene.width_px {
+            return;
+        }
+        draw(scene, x, y - 4.0);
+        scene.text(Point::new(x + 20.0, y), *name, TextStyle::new(Role::TextMuted, TEXT_PX));
+        x = end + 14.0;
+    }
+}

@@ -1,0 +1,179 @@
+use blockyard_record::Bytes;
+
+use super::axes::{Axes, draw_legend};
+use crate::fill::{Fill, Pattern};
+use crate::geometry::{Point, Rect, Size};
+use crate::numbers::bytes_f64;
+use crate::role::Role;
+use crate::scene::{Dash, Mark, Scene};
+
+/// Two timelines of the same requests.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ComparedTimelines {
+    /// The first.
+    pub before: ComparedCurve,
+    /// The second.
+    pub after: ComparedCurve,
+    /// How many requests there are.
+    pub requests: u64,
+    /// What may be reserved at most, where that is known.
+    pub limit: Option<Bytes>,
+}
+
+/// One of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ComparedCurve {
+    /// Its parts in order.
+    pub parts: Vec<CurvePart>,
+    /// The request that ran out of memory first, counted from 1.
+    pub oom: Option<u64>,
+}
+
+/// The most of either quantity during a part of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CurvePart {
+    /// The number of requests up to the end of this part.
+    pub until: u64,
+    /// Bytes of allocated blocks.
+    pub allocated: Bytes,
+    /// Bytes of segments.
+    pub reserved: Bytes,
+}
+
+/// Both timelines on one scale; or, for `is_difference`, what the second reserves more or less than the first.
+#[must_use]
+pub fn compared_timelines(compared: &ComparedTimelines, is_difference: bool, size: Size) -> Scene {
+    let size = size.tame();
+    let mut scene = Scene::new(size.width_px, size.height_px);
+    if is_difference {
+        draw_difference(&mut scene, compared, size);
+    } else {
+        draw_both(&mut scene, compared, size);
+    }
+    scene
+}
+
+fn draw_both(scene: &mut Scene, compared: &ComparedTimelines, size: Size) {
+    let parts = compared.before.parts.iter().chain(&compared.after.parts);
+    let highest = parts.map(|part| part.reserved.max(part.allocated)).max().unwrap_or_default();
+    // A limit that is far away would press the curves together.
+    let limit = compared.limit.filter(|limit| limit.get() / 3 < highest.get());
+    let axes = Axes::new(size, compared.requests, Bytes::ZERO, limit.unwrap_or_default().max(highest));
+    axes.draw(scene);
+    let before = steps(&compared.before, &axes, |part| part.reserved);
+    let mut area = before.clone();
+    if let (Some(first), Some(last)) = (before.first(), before.last()) {
+        let bottom = axes.plot.bottom_px();
+        area.extend([Point::new(last.x_px, bottom), Point::new(first.x_px, bottom)]);
+        let fill = Fill { role: Role::Cached, pattern: Pattern::Faint };
+        scene.marks.push(Mark::Area { points: area, fill });
+    }
+    let mut path = |points: Vec<Point>, role: Role, dash: Dash, width_px: f32| {
+        if points.len() >= 2 {
+            scene.marks.push(Mark::Path { points, role, dash, width_px });
+        }
+    };
+    let after = &compared.after;
+    path(steps(after, &axes, |part| part.allocated), Role::PeakAllocated, Dash::Dotted, 1.5);
+    path(before, Role::TextMuted, Dash::Dashed, 2.0);
+    path(steps(after, &axes, |part| part.reserved), Role::PeakReserved, Dash::Solid, 2.0);
+    if let Some(limit) = limit {
+        axes.level(scene, limit, Role::Limit, Dash::Dashed, &format!("at most {limit}"));
+    }
+    for (curve, role) in [(&compared.before, Role::TextMuted), (after, Role::Failure)] {
+        if let Some(request) = curve.oom {
+            cross(scene, axes.x_px(request), axes.plot.y_px + 6.0, role);
+        }
+    }
+    let mut entries: Vec<super::axes::LegendEntry<'_>> = vec![
+        ("reserved before", &|scene, x, y| line(scene, x, y, Role::TextMuted, Dash::Dashed)),
+        ("reserved after", &|scene, x, y| line(scene, x, y, Role::PeakReserved, Dash::Solid)),
+        ("allocated", &|scene, x, y| line(scene, x, y, Role::PeakAllocated, Dash::Dotted)),
+    ];
+    if compared.before.oom.or(after.oom).is_some() {
+        entries.push(("out of memory", &|scene, x, y| cross(scene, x + 8.0, y, Role::Failure)));
+    }
+    draw_legend(scene, &entries);
+}
+
+fn draw_difference(scene: &mut Scene, compared: &ComparedTimelines, size: Size) {
+    let differences = differences(compared);
+    let most = |more: bool| {
+        let values = differences.iter().filter(|(_, before, after)| (after > before) == more);
+        values.map(|(_, before, after)| Bytes::new(before.get().abs_diff(after.get()))).max()
+    };
+    let (above, below) = (most(true).unwrap_or_default(), most(false).unwrap_or_default());
+    let above = if above.is_zero() && below.is_zero() { Bytes::mib(1) } else { above };
+    let axes = Axes::new(size, compared.requests, below, above);
+    axes.draw(scene);
+    let zero = axes.y_px(0.0);
+    let mut left = axes.x_px(0);
+    for (until, before, after) in differences {
+        let right = axes.x_px(until);
+        let y = axes.y_px(bytes_f64(after) - bytes_f64(before));
+        let (role, pattern) = if after > before {
+            (Role::Failure, Pattern::Hatch)
+        } else {
+            (Role::PeakAllocated, Pattern::Solid)
+        };
+        if after != before {
+            let rect = Rect::new(left, zero.min(y), right - left, (zero - y).abs().max(1.0));
+            scene.rect(rect, Fill { role, pattern }, None);
+        }
+        left = right;
+    }
+    let zero = zero.round() + 0.5;
+    let ends = (Point::new(axes.plot.x_px, zero), Point::new(axes.plot.right_px(), zero));
+    scene.hairline(ends.0, ends.1, Role::TextMuted);
+    let sample = |role, pattern| {
+        move |scene: &mut Scene, x: f32, y: f32| {
+            scene.rect(Rect::new(x, y - 5.0, 14.0, 10.0), Fill { role, pattern }, Some(role));
+        }
+    };
+    let (more, less) = (sample(Role::Failure, Pattern::Hatch), sample(Role::PeakAllocated, Pattern::Solid));
+    draw_legend(scene, &[("more reserved after", &more), ("less reserved after", &less)]);
+}
+
+/// Where either timeline changes, what both reserve until there.
+fn differences(compared: &ComparedTimelines) -> Vec<(u64, Bytes, Bytes)> {
+    let (mut before, mut after) =
+        (compared.before.parts.iter().peekable(), compared.after.parts.iter().peekable());
+    let mut all = Vec::new();
+    while let (Some(left), Some(right)) = (before.peek(), after.peek()) {
+        let until = left.until.min(right.until);
+        all.push((until, left.reserved, right.reserved));
+        before.next_if(|part| part.until == until);
+        after.next_if(|part| part.until == until);
+    }
+    all
+}
+
+/// The corners of a step line.
+fn steps(curve: &ComparedCurve, axes: &Axes, value: impl Fn(&CurvePart) -> Bytes) -> Vec<Point> {
+    let mut points: Vec<Point> = Vec::new();
+    let mut left = axes.x_px(0);
+    for part in &curve.parts {
+        let (right, y) = (axes.x_px(part.until), axes.y_px(bytes_f64(value(part))));
+        match points.last_mut() {
+            #[expect(
+                clippy::float_cmp,
+                reason = "equal values give equal floats; anything else is another level"
+            )]
+            Some(last) if last.y_px == y => last.x_px = right,
+            _ => points.extend([Point::new(left, y), Point::new(right, y)]),
+        }
+        left = right;
+    }
+    points
+}
+
+fn line(scene: &mut Scene, x: f32, y: f32, role: Role, dash: Dash) {
+    scene.line(Point::new(x, y), Point::new(x + 16.0, y), role, dash, 2.0);
+}
+
+fn cross(scene: &mut Scene, x: f32, y: f32, role: Role) {
+    for (from, to) in [((-4.0, -4.0), (4.0, 4.0)), ((-4.0, 4.0), (4.0, -4.0))] {
+        let at = |(by_x, by_y): (f32, f32)| Point::new(x + by_x, y + by_y);
+        scene.line(at(from), at(to), role, Dash::Solid, 2.0);
+    }
+}

@@ -1,0 +1,89 @@
+use blockyard_record::Bytes;
+
+use crate::fill::Fill;
+use crate::geometry::{Point, Rect, Size};
+use crate::labels::baseline;
+use crate::numbers::{bytes_f64, count_px, px};
+use crate::role::{BreakdownClass, Role};
+use crate::scene::{Anchor, Dash, Scene, TextStyle, Weight};
+use crate::text_width::text_width_px;
+
+use super::axes::TEXT_PX;
+
+/// A segment whose free bytes could not serve a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PinnedRow {
+    /// Its bytes.
+    pub size: Bytes,
+    /// Its largest free block.
+    pub largest_free: Bytes,
+    /// Its live blocks, by ascending place.
+    pub blocks: Vec<PinnedBlock>,
+}
+
+/// A live block of such a segment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PinnedBlock {
+    /// Bytes from the beginning of the segment.
+    pub offset: Bytes,
+    /// Its bytes.
+    pub size: Bytes,
+    /// What to write on it where there is room.
+    pub name: String,
+}
+
+const ROW_PX: f32 = 26.0;
+const BAR_PX: f32 = 18.0;
+const LABEL_PX: f32 = 66.0;
+
+/// How high the picture of so many segments is.
+#[must_use]
+pub fn pinned_segments_height(rows: usize) -> f32 {
+    count_px(rows + 1) * ROW_PX + 6.0
+}
+
+/// The request at the top, and under it the segments on the same scale, with the live blocks that keep them apart.
+#[must_use]
+pub fn pinned_segments(needed: Bytes, rows: &[PinnedRow], width_px: f32) -> Scene {
+    let size = Size::new(width_px, pinned_segments_height(rows.len())).tame();
+    let mut scene = Scene::new(size.width_px, size.height_px);
+    let longest = rows.iter().map(|row| row.size).max().unwrap_or_default().max(needed);
+    let room = (size.width_px - LABEL_PX - 4.0).max(1.0);
+    let wide = |bytes: Bytes| px(bytes_f64(bytes) / bytes_f64(longest).max(1.0)) * room;
+    let label = |scene: &mut Scene, text: String, y: f32, role: Role| {
+        let at = Point::new(LABEL_PX - 6.0, baseline(y + BAR_PX / 2.0, TEXT_PX));
+        scene.text(at, text, TextStyle::new(role, TEXT_PX).anchored(Anchor::End));
+    };
+    let asked = Rect::new(LABEL_PX, 4.0, wide(needed).max(2.0), BAR_PX);
+    label(&mut scene, needed.to_string(), asked.y_px, Role::Failure);
+    scene.rect(asked, Fill { role: Role::Failure, pattern: crate::fill::Pattern::Hatch }, None);
+    scene.frame(asked, Role::Failure, Dash::Solid, 2.0);
+    for (index, row) in rows.iter().enumerate() {
+        let y = 4.0 + count_px(index + 1) * ROW_PX;
+        label(&mut scene, row.size.to_string(), y, Role::TextMuted);
+        let bar = Rect::new(LABEL_PX, y, wide(row.size).max(2.0), BAR_PX);
+        scene.rect(bar, Fill::of(BreakdownClass::Cached), Some(Role::Cached));
+        for block in &row.blocks {
+            draw_block(&mut scene, block, &bar, &wide);
+        }
+        let right = asked.right_px().floor() + 0.5;
+        scene.line(
+            Point::new(right, y - 4.0),
+            Point::new(right, y + BAR_PX + 2.0),
+            Role::Failure,
+            Dash::Dotted,
+            1.0,
+        );
+    }
+    scene
+}
+
+fn draw_block(scene: &mut Scene, block: &PinnedBlock, bar: &Rect, wide: &impl Fn(Bytes) -> f32) {
+    let rect = Rect::new(bar.x_px + wide(block.offset), bar.y_px, wide(block.size).max(1.0), BAR_PX);
+    scene.rect(rect, Fill::of(BreakdownClass::Requested), Some(Role::Background));
+    if text_width_px(&block.name, TEXT_PX, Weight::Normal) + 6.0 <= rect.width_px {
+        let at = Point::new(rect.center().x_px, baseline(rect.center().y_px, TEXT_PX));
+        let style = TextStyle::new(Role::TextOnRequested, TEXT_PX).anchored(Anchor::Middle).clipped(rect);
+        scene.text(at, block.name.clone(), style);
+    }
+}

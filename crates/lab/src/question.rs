@@ -1,0 +1,102 @@
+//! Questions and answers as plain data, for whoever asks from far away: a page asks its workers.
+
+use blockyard_replay::OnProgress;
+use serde::{Deserialize, Serialize};
+
+use crate::outcome::replay_under;
+use crate::{
+    AllocatorRow, Autopsy, Bound, Conditions, Diff, LabError, Leaks, Row, Run, RunSource, WhatIf, autopsy,
+    bound, candidates, compare_allocators, diff, leaks, what_if,
+};
+
+/// A question about a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Question {
+    /// What the run comes to under other conditions: [`what_if`].
+    WhatIf {
+        /// Under which.
+        conditions: Vec<Conditions>,
+        /// About how many parts each timeline has.
+        samples: usize,
+    },
+    /// Which settings a search tries: [`candidates`].
+    Candidates(Conditions),
+    /// One of the rows of a search: the run under `conditions`, with its requests read as under `base`: [`Run::under_limit`].
+    SearchRow {
+        /// What the search begins with.
+        base: Conditions,
+        /// What is tried.
+        conditions: Conditions,
+    },
+    /// Why the run goes out of memory: [`autopsy`].
+    Autopsy(Conditions),
+    /// How good any allocator could be: [`bound`].
+    Bound,
+    /// What other allocators do: [`compare_allocators`].
+    Compare(Conditions),
+    /// What grows: [`leaks`].
+    Leaks,
+    /// What changed since another run: [`diff`].
+    Diff(RunSource),
+}
+
+/// The answer to a [`Question`] of the same name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Answer {
+    /// To [`Question::WhatIf`].
+    WhatIf(WhatIf),
+    /// To [`Question::Candidates`].
+    Candidates(Vec<String>),
+    /// To [`Question::SearchRow`].
+    SearchRow(Row),
+    /// To [`Question::Autopsy`]; `None` where the run does not go out of memory.
+    Autopsy(Option<Box<Autopsy>>),
+    /// To [`Question::Bound`].
+    Bound(Bound),
+    /// To [`Question::Compare`].
+    Compare(Vec<AllocatorRow>),
+    /// To [`Question::Leaks`].
+    Leaks(Leaks),
+    /// To [`Question::Diff`].
+    Diff(Diff),
+}
+
+impl Question {
+    /// Answers the question; `now` is a clock in nanoseconds.
+    ///
+    /// # Errors
+    ///
+    /// Those of the function that answers the question.
+    pub fn ask(
+        &self,
+        run: &Run,
+        now: &mut dyn FnMut() -> u64,
+        on_progress: OnProgress,
+    ) -> Result<Answer, LabError> {
+        Ok(match self {
+            Self::WhatIf { conditions, samples } => {
+                Answer::WhatIf(what_if(run, conditions, *samples, on_progress)?)
+            }
+            Self::Candidates(conditions) => Answer::Candidates(candidates(run, conditions)),
+            Self::SearchRow { base, conditions } => {
+                let total = run.requests().len();
+                let mut tell = |done| on_progress(blockyard_replay::Progress::new("replaying", done, total));
+                let run = run.under_limit(base, &mut tell)?;
+                Answer::SearchRow(replay_under(&run, conditions, 0, &mut tell)?)
+            }
+            Self::Autopsy(conditions) => {
+                Answer::Autopsy(autopsy(run, conditions, on_progress)?.map(Box::new))
+            }
+            Self::Bound => Answer::Bound(bound(run, on_progress)?),
+            Self::Compare(conditions) => {
+                Answer::Compare(compare_allocators(run, conditions, now, on_progress)?)
+            }
+            Self::Leaks => Answer::Leaks(leaks(run, on_progress)?),
+            Self::Diff(other) => {
+                let others = other.runs(on_progress)?;
+                let other = others.first().ok_or(LabError::NoTrace)?;
+                Answer::Diff(diff(run, other, on_progress)?)
+            }
+        })
+    }
+}

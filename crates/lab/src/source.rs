@@ -1,0 +1,102 @@
+//! From files and workloads to runs.
+
+use std::borrow::Cow;
+
+use blockyard_pytorch::RecordedRun;
+use blockyard_pytorch::snapshot::{self, FileKind, SnapshotError, file_kind};
+use blockyard_record::Bytes;
+use blockyard_replay::{OnProgress, Progress, RunError};
+use blockyard_workload::Workload;
+use serde::{Deserialize, Serialize};
+
+use crate::{LabError, Run};
+
+/// What runs are read from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum RunSource {
+    /// A file: a recording, a memory snapshot, or the text of a workload.
+    File {
+        /// Its name.
+        name: String,
+        /// Its content.
+        bytes: Vec<u8>,
+    },
+    /// A workload with what it runs on.
+    Workload {
+        /// What to call it.
+        name: String,
+        /// Its requests.
+        workload: Workload,
+        /// `PYTORCH_CUDA_ALLOC_CONF`.
+        config: String,
+        /// All bytes of its device.
+        capacity: Bytes,
+    },
+}
+
+/// What a workload's text runs on that does not say.
+const DEFAULT_CAPACITY: Bytes = Bytes::gib(1);
+
+impl RunSource {
+    /// The runs: one for each device of a snapshot that has a trace, else one.
+    ///
+    /// # Errors
+    ///
+    /// As [`Run::read`] for files; a workload has no errors left.
+    pub fn runs(&self, on_progress: OnProgress) -> Result<Vec<Run>, LabError> {
+        match self {
+            Self::File { name, bytes } => Run::read(name, bytes, on_progress),
+            Self::Workload { name, workload, config, capacity } => {
+                Ok(vec![Run::from_workload(name, workload.clone(), config, *capacity)])
+            }
+        }
+    }
+}
+
+impl Run {
+    /// The runs of a file: a recording, a snapshot with one run for each device that has a trace, or the text of a workload, which
+    /// may be packed with gzip.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Snapshot`], [`LabError::Run`] or [`LabError::Text`] where the file cannot be read, [`LabError::NoTrace`],
+    /// [`LabError::Cancelled`].
+    pub fn read(name: &str, bytes: &[u8], on_progress: OnProgress) -> Result<Vec<Self>, LabError> {
+        match file_kind(bytes) {
+            FileKind::Snapshot | FileKind::Packed => {
+                let whole = bytes.len();
+                let mut tell = |done: u64| {
+                    on_progress(Progress::new("reading", usize::try_from(done).unwrap_or(whole), whole))
+                };
+                let file = snapshot::read(bytes, &mut tell)?;
+                Self::from_snapshot(name, &file, on_progress)
+            }
+            FileKind::Recording => {
+                let recorded = RecordedRun::read(bytes).map_err(RunError::Read)?;
+                Ok(vec![Self::from_recorded(&recorded, on_progress)?])
+            }
+            _ => {
+                let workload = Workload::parse(&text(bytes)?)?;
+                let capacity = workload.capacity().unwrap_or(DEFAULT_CAPACITY);
+                let config = workload.config().unwrap_or_default().to_owned();
+                Ok(vec![Self::from_workload(name, workload, &config, capacity)])
+            }
+        }
+    }
+}
+
+fn text(bytes: &[u8]) -> Result<Cow<'_, str>, LabError> {
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        return Ok(blockyard_pytorch::unpack(bytes).map_err(RunError::Read)?.into());
+    }
+    Ok(str::from_utf8(bytes).map_err(|_| LabError::UnknownFile)?.into())
+}
+
+impl From<SnapshotError> for LabError {
+    fn from(error: SnapshotError) -> Self {
+        match error {
+            SnapshotError::Cancelled => Self::Cancelled,
+            error => Self::Snapshot(error),
+        }
+    }
+}

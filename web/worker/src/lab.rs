@@ -1,0 +1,121 @@
+//! Questions about runs, which the worker keeps between one question and the next.
+
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+
+use blockyard_lab::{Answer, LabError, Question, Run, RunSource};
+use blockyard_record::Bytes;
+use blockyard_replay::Progress;
+use js_sys::Uint8Array;
+use serde::{Deserialize, Serialize};
+use wasm_bindgen::prelude::*;
+use web_sys::Performance;
+
+use crate::post;
+
+#[wasm_bindgen]
+extern "C" {
+    // A worker's clock; a window has the same name for its own.
+    #[wasm_bindgen(thread_local_v2, js_name = performance)]
+    static PERFORMANCE: Option<Performance>;
+}
+
+/// What the page asks for.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum LabTask {
+    /// Reads runs, which later questions are about.
+    Take(RunSource),
+    /// Answers a question about one of them.
+    Ask {
+        /// Which of the runs.
+        run: usize,
+        /// The question.
+        question: Question,
+    },
+}
+
+/// What the worker says of a task.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum LabReply {
+    /// How far it is.
+    Progress(Progress),
+    /// The runs that were read.
+    Taken(Vec<RunInfo>),
+    /// The answer.
+    Answered(Box<Answer>),
+    /// Why there is none, as the library says it.
+    Failed(String),
+}
+
+/// What the page is told of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunInfo {
+    /// What it is called.
+    pub name: String,
+    /// `PYTORCH_CUDA_ALLOC_CONF`.
+    pub config: String,
+    /// All bytes of its device.
+    pub capacity: Bytes,
+    /// How many requests it has.
+    pub requests: u64,
+    /// The request that failed when it was recorded, counted from 1.
+    pub recorded_oom: Option<u64>,
+}
+
+impl RunInfo {
+    fn of(run: &Run) -> Self {
+        Self {
+            name: run.name.clone(),
+            config: run.config.clone(),
+            capacity: run.capacity,
+            requests: run.requests().len() as u64,
+            recorded_oom: run.recorded_oom().map(|request| request as u64 + 1),
+        }
+    }
+}
+
+thread_local! {
+    static RUNS: RefCell<Vec<Run>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Does the task, whose bytes the page has just written.
+pub(crate) fn work(bytes: &[u8]) {
+    let mut on_progress = |progress: Progress| {
+        reply(&LabReply::Progress(progress));
+        ControlFlow::Continue(())
+    };
+    let task = match postcard::from_bytes(bytes) {
+        Ok(task) => task,
+        Err(error) => wasm_bindgen::throw_str(&error.to_string()),
+    };
+    let done = match task {
+        LabTask::Take(source) => source.runs(&mut on_progress).map(|runs| {
+            let infos = runs.iter().map(RunInfo::of).collect();
+            RUNS.set(runs);
+            LabReply::Taken(infos)
+        }),
+        LabTask::Ask { run, question } => RUNS.with_borrow(|runs| {
+            let run = runs.get(run).ok_or(LabError::NoTrace)?;
+            let answer = question.ask(run, &mut now_nanos, &mut on_progress)?;
+            Ok(LabReply::Answered(Box::new(answer)))
+        }),
+    };
+    reply(&done.unwrap_or_else(|error| LabReply::Failed(error.to_string())));
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a worker's clock starts at 0 and reaches 2^53 nanoseconds after three months"
+)]
+fn now_nanos() -> u64 {
+    let millis = PERFORMANCE.with(|clock| clock.as_ref().map_or(0.0, Performance::now));
+    (millis * 1e6) as u64
+}
+
+fn reply(reply: &LabReply) {
+    match postcard::to_allocvec(reply) {
+        Ok(bytes) => post(&Uint8Array::from(bytes.as_slice())),
+        Err(error) => wasm_bindgen::throw_str(&error.to_string()),
+    }
+}
