@@ -279,3 +279,20 @@ pub(crate) fn post_height(height_px: f64) {
     // A height is no secret, and the page around is not known.
     let _ = parent.post_message(&message, "*");
 }
+
+/// How many threads run at a time.
+pub(crate) fn cores() -> usize {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "float to integer casts saturate"
+    )]
+    let count = window().map_or(1.0, |window| window.navigator().hardware_concurrency()) as usize;
+    count.max(1)
+}
+
+/// Whether the element that an event came from is open.
+pub(crate) fn is_details_open(event: &web_sys::Event) -> bool {
+    let details = event.target().and_then(|target| target.dyn_into::<web_sys::HtmlDetailsElement>().ok());
+    details.is_some_and(|details| details.open())
+}

@@ -74,32 +74,27 @@ impl Session {
     }
 
     pub(crate) fn set_config(self, config: String) {
-        let was_at_end = self.is_at_end();
-        self.settings.update(|settings| settings.config = config);
-        self.write_header();
-        self.follow_change(CursorTarget::Stay { was_at_end });
+        self.change_settings(|settings| settings.config = config);
     }
 
     pub(crate) fn set_capacity(self, capacity: String) {
-        let was_at_end = self.is_at_end();
-        self.settings.update(|settings| settings.capacity = capacity);
-        self.write_header();
-        self.follow_change(CursorTarget::Stay { was_at_end });
+        self.change_settings(|settings| settings.capacity = capacity);
     }
 
-    /// Where the text says what it runs on, it says what the fields say now.
-    fn write_header(self) {
-        let text = self.history.with_untracked(|history| history.text().to_owned());
-        let Ok(workload) = Workload::parse(&text) else { return };
-        if workload.capacity().is_none() && workload.config().is_none() {
+    /// Takes other settings; undo brings back those before.
+    fn change_settings(self, change: impl FnOnce(&mut SettingsTexts)) {
+        let before = self.settings.get_untracked();
+        let mut settings = before.clone();
+        change(&mut settings);
+        if settings == before {
             return;
         }
-        let SettingsTexts { config, capacity, .. } = self.settings.get_untracked();
-        if parse_size(&capacity).is_ok() {
-            let text = with_header(&text, &capacity, &config);
-            let settings = self.settings.get_untracked();
-            self.history.update(|history| history.replace(text, &settings));
-        }
+        let was_at_end = self.is_at_end();
+        let text = self.history.with_untracked(|history| history.text().to_owned());
+        let text = text_under(&settings, text);
+        self.settings.set(settings);
+        self.history.update(|history| history.change_settings(text, browser::now_millis(), &before));
+        self.follow_change(CursorTarget::Stay { was_at_end });
     }
 
     /// The fields say what the text says of itself.
@@ -317,6 +312,17 @@ impl Session {
     /// Runs a workload that is new to the reader: its first step is done, so that there is something to see.
     pub(crate) fn run_first(self) {
         self.follow_change(CursorTarget::Seek(1));
+    }
+}
+
+/// The text: where it says what it runs on, it says what the settings say.
+fn text_under(settings: &SettingsTexts, text: String) -> String {
+    let says = Workload::parse(&text)
+        .is_ok_and(|workload| workload.capacity().is_some() || workload.config().is_some());
+    if says && parse_size(&settings.capacity).is_ok() {
+        with_header(&text, &settings.capacity, &settings.config)
+    } else {
+        text
     }
 }
 

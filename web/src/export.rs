@@ -10,6 +10,7 @@ use web_sys::HtmlCanvasElement;
 
 use crate::browser;
 use crate::canvas::Paints;
+use crate::lab::Sheet;
 use crate::session::Session;
 use crate::view::stage_scene;
 
@@ -81,6 +82,11 @@ fn table(recording: &Recording) -> String {
         );
     }
     text
+}
+
+/// An answer of the lab as a table.
+pub(crate) fn sheet(session: Session, kind: &str, sheet: &Sheet) {
+    browser::download(&file_name(session, &format!("-{kind}.csv")), &sheet.to_csv(), "text/csv");
 }
 
 /// The address that shows what is shown now.

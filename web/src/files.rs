@@ -13,6 +13,7 @@ use web_sys::File;
 use crate::browser;
 use crate::commands::sentence;
 use crate::jobs::{self, JobFailure};
+use crate::lab;
 use crate::ptr_eq::PtrEq;
 use crate::run::Run;
 use crate::session::{OpenLesson, OpenedFile, Place, Session, SettingsTexts};
@@ -171,6 +172,7 @@ fn open_bytes(session: Session, name: String, bytes: Vec<u8>, then: Box<dyn FnOn
         }
     }
     session.show_work(&format!("Opening {name}"));
+    let content = lab::Content::of(&name, &bytes);
     let job = Job::Open { name: name.clone(), bytes };
     jobs::start(
         &job,
@@ -180,7 +182,9 @@ fn open_bytes(session: Session, name: String, bytes: Vec<u8>, then: Box<dyn FnOn
             match result {
                 Ok(product) => {
                     session.place.set(Place::Workbench);
+                    content.keep();
                     session.open(OpenedFile { name, run: PtrEq::new(Run::new(product)) });
+                    session.explain_failure();
                     then();
                 }
                 Err(failure) => {

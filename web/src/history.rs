@@ -9,6 +9,8 @@ pub(crate) struct History {
     present: String,
     future: Vec<(String, SettingsTexts)>,
     typed_millis: Option<f64>,
+    /// When settings were typed last.
+    settings_millis: Option<f64>,
 }
 
 const MOST_TEXTS: usize = 300;
@@ -38,13 +40,30 @@ impl History {
     /// `settings` are those of the text before, and come back with it.
     pub(crate) fn replace(&mut self, text: String, settings: &SettingsTexts) {
         self.typed_millis = None;
+        self.settings_millis = None;
         self.push(text, settings);
+    }
+
+    /// Other settings, with the text as it is under them: a step of its own, and keystrokes without a pause between them one step.
+    ///
+    /// `before` are the settings that are left.
+    pub(crate) fn change_settings(&mut self, text: String, now_millis: f64, before: &SettingsTexts) {
+        let goes_on = self.settings_millis.is_some_and(|last| now_millis - last < TYPING_PAUSE_MILLIS);
+        self.typed_millis = None;
+        self.settings_millis = Some(now_millis);
+        if goes_on && !self.past.is_empty() {
+            self.present = text;
+            self.future.clear();
+        } else {
+            self.push_step(text, before);
+        }
     }
 
     /// A text typed at this time: keystrokes without a pause between them make one step.
     pub(crate) fn type_text(&mut self, text: String, now_millis: f64, settings: &SettingsTexts) {
         let goes_on = self.typed_millis.is_some_and(|last| now_millis - last < TYPING_PAUSE_MILLIS);
         self.typed_millis = Some(now_millis);
+        self.settings_millis = None;
         if goes_on {
             self.present = text;
             self.future.clear();
@@ -57,7 +76,7 @@ impl History {
     pub(crate) fn undo(&mut self, settings: &SettingsTexts) -> Option<SettingsTexts> {
         let (text, then) = self.past.pop()?;
         self.future.push((std::mem::replace(&mut self.present, text), settings.clone()));
-        self.typed_millis = None;
+        (self.typed_millis, self.settings_millis) = (None, None);
         Some(then)
     }
 
@@ -65,14 +84,17 @@ impl History {
     pub(crate) fn redo(&mut self, settings: &SettingsTexts) -> Option<SettingsTexts> {
         let (text, then) = self.future.pop()?;
         self.past.push((std::mem::replace(&mut self.present, text), settings.clone()));
-        self.typed_millis = None;
+        (self.typed_millis, self.settings_millis) = (None, None);
         Some(then)
     }
 
     fn push(&mut self, text: String, settings: &SettingsTexts) {
-        if text == self.present {
-            return;
+        if text != self.present {
+            self.push_step(text, settings);
         }
+    }
+
+    fn push_step(&mut self, text: String, settings: &SettingsTexts) {
         self.past.push((std::mem::replace(&mut self.present, text), settings.clone()));
         self.future.clear();
         let mut bytes: usize = self.past.iter().map(|(text, _)| text.len()).sum();
@@ -133,6 +155,21 @@ mod tests {
         assert_eq!(history.undo(&large), Some(small.clone()));
         assert_eq!(history.redo(&small), Some(large));
         assert_eq!(history.redo(&small), None);
+    }
+
+    #[test]
+    fn other_settings_are_a_step_even_where_the_text_stays() {
+        let small = SettingsTexts { capacity: "64 MiB".to_owned(), ..SettingsTexts::default() };
+        let large = SettingsTexts { capacity: "80 GiB".to_owned(), ..SettingsTexts::default() };
+        let mut history = History::new("1".to_owned());
+        history.change_settings("1".to_owned(), 0.0, &small);
+        history.change_settings("1".to_owned(), 300.0, &SettingsTexts::default());
+        assert_eq!(history.undo(&large), Some(small.clone()), "typing without a pause is one step");
+        assert!(!history.can_undo());
+        assert_eq!(history.redo(&small), Some(large.clone()));
+        history.change_settings("1".to_owned(), 5000.0, &large);
+        assert_eq!(history.undo(&small), Some(large));
+        assert!(history.can_undo());
     }
 
     #[test]

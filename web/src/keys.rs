@@ -104,6 +104,7 @@ fn other_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
         "k" => session.seek_peak(false),
         "K" => session.seek_peak(true),
         "0" => session.fit_timeline(),
+        "x" | "X" => session.lab.shows_difference.update(|is_on| *is_on = !*is_on),
         "f" | "F" | "Delete" => match session.block_in_hand() {
             Some(block) => session.free_block(block),
             None => return false,

@@ -16,6 +16,7 @@ mod gpu;
 mod history;
 mod jobs;
 mod keys;
+mod lab;
 mod link;
 mod navigation;
 mod ptr_eq;

@@ -57,6 +57,13 @@ pub(crate) struct Link {
     /// The number of the chosen block.
     pub(crate) block: Option<u64>,
     pub(crate) theme: Option<String>,
+    /// A question of the lab, as [`crate::lab::Kind`] names it.
+    pub(crate) lab: Option<String>,
+    /// The settings that it is about.
+    pub(crate) with: Option<String>,
+    /// The device and the limit that it is about.
+    pub(crate) on: Option<String>,
+    pub(crate) limit: Option<String>,
 }
 
 /// What of an address was not understood, as sentences.
@@ -133,6 +140,10 @@ impl Link {
                 "conf" => link.config = Some(value),
                 "capacity" => link.capacity = Some(value),
                 "theme" => link.theme = Some(value),
+                "lab" => link.lab = Some(value),
+                "with" => link.with = Some(value),
+                "on" => link.on = Some(value),
+                "limit" => link.limit = Some(value),
                 "step" => link.step = number("step"),
                 "event" => link.event = number("event"),
                 "block" => link.block = number("block").and_then(|number| u64::try_from(number).ok()),
@@ -172,6 +183,11 @@ impl Link {
         parts.extend(self.event.map(|event| format!("event={event}")));
         parts.extend(self.block.map(|block| format!("block={block}")));
         parts.extend(self.theme.as_deref().map(|theme| pair("theme", theme)));
+        for (key, value) in
+            [("lab", &self.lab), ("with", &self.with), ("on", &self.on), ("limit", &self.limit)]
+        {
+            parts.extend(value.as_deref().map(|value| pair(key, value)));
+        }
         parts.join("&")
     }
 }
@@ -297,6 +313,10 @@ mod tests {
             event: Some(17),
             block: Some(3),
             theme: Some("dark".to_owned()),
+            lab: Some("what-if".to_owned()),
+            with: Some("roundup_power2_divisions:[256:1,>:4]".to_owned()),
+            on: Some("24 GiB".to_owned()),
+            limit: Some("8 GiB".to_owned()),
         };
         both_ways(&link);
     }

@@ -7,9 +7,11 @@ use leptos::prelude::*;
 
 use crate::browser;
 use crate::files::{self, SAMPLES, Samples};
+use crate::lab::Kind;
 use crate::link::{Link, MOST_CHARS, Target};
 use crate::session::{Place, Session, SettingsTexts, Source};
 use crate::theme::ThemeChoice;
+use crate::view::Tab;
 use crate::view::kit::effect;
 
 /// A step is written into the address once the reader rests.
@@ -58,7 +60,7 @@ impl Session {
     pub(crate) fn link(self) -> Link {
         match self.place.get() {
             Place::Home | Place::OwnLesson => Link::default(),
-            Place::Workbench => self.workbench_link(),
+            Place::Workbench => self.with_question(self.workbench_link()),
             Place::Lessons => Target::Lessons.into(),
             Place::Lesson { id, .. } => {
                 Target::Lesson { id, card: self.lesson.with(|state| state.card) + 1 }.into()
@@ -68,6 +70,35 @@ impl Session {
             Place::Quiz => Target::Quiz.into(),
             Place::Teachers => Target::Teachers.into(),
         }
+    }
+
+    /// The link with the question of the lab that is shown.
+    fn with_question(self, link: Link) -> Link {
+        if self.tab.get() != Tab::Lab {
+            return link;
+        }
+        let lab = self.lab;
+        let kind = lab.kind.get();
+        let said = |text: String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+        let with = if kind == Kind::WhatIf { said(lab.conf.get()) } else { None };
+        let (on, limit) = (said(lab.capacity.get()), said(lab.limit.get()));
+        Link { lab: Some(kind.id().to_owned()), with, on, limit, ..link }
+    }
+
+    /// Asks the question of a link, once its run is shown.
+    fn follow_question(self, link: &Link) {
+        let Some(id) = &link.lab else { return };
+        let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.id() == id) else {
+            return self.complain(format!("This link asks a question, \"{id}\", that is not known here."));
+        };
+        let said = |text: &Option<String>| text.clone().unwrap_or_default();
+        self.lab.capacity.set(said(&link.on));
+        self.lab.limit.set(said(&link.limit));
+        if kind == Kind::WhatIf {
+            self.lab.conf.set(said(&link.with));
+        }
+        self.open_lab(kind);
+        self.ask_lab();
     }
 
     fn workbench_link(self) -> Link {
@@ -163,6 +194,7 @@ impl Session {
                 let capacity = link.capacity.clone().unwrap_or_else(|| "1 GiB".to_owned());
                 self.open_text(text, SettingsTexts { title, config, capacity });
                 self.follow_moment(&link);
+                self.follow_question(&link);
             }
             Target::Sample(name) => self.follow_sample(&name, link, samples),
             Target::Beside(name) => self.follow_beside(name, link),
@@ -182,6 +214,7 @@ impl Session {
         };
         self.open_text(preset.text.to_owned(), settings);
         self.follow_moment(link);
+        self.follow_question(link);
     }
 
     fn follow_sample(self, name: &str, link: Link, samples: Samples) {
@@ -196,6 +229,7 @@ impl Session {
             if link.step.is_some() {
                 self.follow_moment(&link);
             }
+            self.follow_question(&link);
         };
         if is_open { place() } else { samples.open_and(self, sample, place) }
     }
@@ -269,9 +303,13 @@ pub(crate) fn follow(session: Session, samples: Samples) {
         if before == link {
             return;
         }
-        // Steps follow one another quickly, and browsers count how often an address changes.
-        let is_step = Link { step: None, event: None, block: None, ..before.clone() }
-            == Link { step: None, event: None, block: None, ..link.clone() };
+        // Steps and letters follow one another quickly, and browsers count how often an address changes.
+        let without_steps = |link: &Link| {
+            let (step, event, block) = (None, None, None);
+            let (with, on, limit) = (None, None, None);
+            Link { step, event, block, with, on, limit, ..link.clone() }
+        };
+        let is_step = without_steps(&before) == without_steps(&link);
         let write = move || {
             let hash = link.write();
             let hash = if hash.len() > MOST_CHARS { Target::Workbench.hash() } else { hash };

@@ -24,9 +24,11 @@ use crate::draft;
 use crate::files::SAMPLES;
 use crate::gpu::Presence;
 use crate::history::History;
+use crate::lab::Lab;
 use crate::ptr_eq::PtrEq;
 use crate::run::{Attempt, Input, Run};
 use crate::theme::ThemeChoice;
+use crate::view::Tab;
 
 /// A recording that was opened from a file.
 #[derive(Debug)]
@@ -138,6 +140,9 @@ pub(crate) struct Signals {
     /// Whether workloads run on the reader's GPU, and not on the virtual device.
     pub(crate) on_gpu: RwSignal<bool>,
     pub(crate) gpu: RwSignal<Presence>,
+    /// Which panel of the side is shown.
+    pub(crate) tab: RwSignal<Tab>,
+    pub(crate) lab: Lab,
     /// Counts changes of colors or of the pixel ratio.
     pub(crate) looks: RwSignal<u32>,
     pub(crate) input: Memo<Input>,
@@ -239,6 +244,8 @@ impl Session {
             theme: RwSignal::new(ThemeChoice::recall()),
             on_gpu,
             gpu: RwSignal::new(Presence::default()),
+            tab: RwSignal::new(Tab::Source),
+            lab: Lab::new(),
             looks: RwSignal::new(0),
             input,
             attempt,

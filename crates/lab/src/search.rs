@@ -108,6 +108,18 @@ pub fn search(
 /// Says which of the rows is best.
 #[must_use]
 pub fn judge(run: &Run, baseline: Row, rows: Vec<Row>) -> Found {
+    Found::of(baseline, rows, run.notes().to_vec())
+}
+
+impl Found {
+    /// What rows come to that were found elsewhere, with what is not known about their run.
+    #[must_use]
+    pub fn of(baseline: Row, rows: Vec<Row>, notes: Vec<String>) -> Self {
+        judged(baseline, rows, notes)
+    }
+}
+
+fn judged(baseline: Row, rows: Vec<Row>, notes: Vec<String>) -> Found {
     let front = front(&rows);
     let best = front.first().copied().filter(|best| is_better(rows.get(*best), &baseline));
     let chosen = best.and_then(|best| rows.get(best));
@@ -119,7 +131,7 @@ pub fn judge(run: &Run, baseline: Row, rows: Vec<Row>) -> Found {
         }
         None => "no setting that was tried reserves less than the run's own".to_owned(),
     };
-    Found { baseline, rows, front, best, line, sentence, notes: run.notes().to_vec() }
+    Found { baseline, rows, front, best, line, sentence, notes }
 }
 
 /// The rows that fit and that no other beats in both, by ascending peak reserved; of equal ones the shortest setting.

@@ -26,7 +26,7 @@ pub enum RunSource {
         /// What to call it.
         name: String,
         /// Its requests.
-        workload: Workload,
+        workload: Box<Workload>,
         /// `PYTORCH_CUDA_ALLOC_CONF`.
         config: String,
         /// All bytes of its device.
@@ -47,7 +47,7 @@ impl RunSource {
         match self {
             Self::File { name, bytes } => Run::read(name, bytes, on_progress),
             Self::Workload { name, workload, config, capacity } => {
-                Ok(vec![Run::from_workload(name, workload.clone(), config, *capacity)])
+                Ok(vec![Run::from_workload(name, (**workload).clone(), config, *capacity)])
             }
         }
     }
@@ -75,7 +75,7 @@ impl Run {
                 let recorded = RecordedRun::read(bytes).map_err(RunError::Read)?;
                 Ok(vec![Self::from_recorded(&recorded, on_progress)?])
             }
-            _ => {
+            FileKind::Other => {
                 let workload = Workload::parse(&text(bytes)?)?;
                 let capacity = workload.capacity().unwrap_or(DEFAULT_CAPACITY);
                 let config = workload.config().unwrap_or_default().to_owned();

@@ -12,6 +12,7 @@ use crate::run::{Attempt, InputError};
 use crate::session::{Session, SettingsTexts};
 use crate::view::gpu;
 use crate::view::kit::{button, click, flag, on, select, text};
+use crate::view::{lab, settings};
 
 const SIZES: [(&str, &str, &str); 7] = [
     ("512 B", "size-512-B", "Allocate 512 B"),
@@ -165,8 +166,20 @@ fn device(session: Session) -> AnyView {
             <p class="error" id="device-error" data-testid="device-error" hidden=flag(move || capacity_error.get().is_none() && config_error.get().is_none())>
                 {text(move || capacity_error.get().or_else(|| config_error.get()).unwrap_or_default())}
             </p>
+            {lab_settings(session)}
             {gpu::switch(session)}
         </div>
+    }
+    .into_any()
+}
+
+/// Every key of the settings; a change shows what was before it beside what is now.
+fn lab_settings(session: Session) -> AnyView {
+    let config = text(move || session.settings.with(|settings| settings.config.clone()));
+    let change = move |new: String| session.change_config(new);
+    view! {
+        {lab::completions("config-values", config)}
+        {settings::form("config", config, change)}
     }
     .into_any()
 }
@@ -196,6 +209,7 @@ fn field(
                 autocomplete="off"
                 spellcheck="false"
                 placeholder=hint
+                list=format!("{id}-values")
                 prop:value=text(move || session.settings.with(|settings| get(settings).clone()))
                 aria-invalid=text(move || error.get().is_some().to_string())
                 aria-describedby="device-error"

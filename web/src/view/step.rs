@@ -9,6 +9,7 @@ use crate::session::Session;
 use crate::view::gpu;
 use crate::view::icon::Icon;
 use crate::view::kit::{button, click, facts, flag, icon_button, text};
+use crate::view::lab;
 
 /// A step with hundreds of events is told by its first ones.
 const MOST_EVENTS: usize = 60;
@@ -62,6 +63,7 @@ pub(crate) fn step(session: Session) -> AnyView {
                 {text(move || description.with(|description| sentence(&description.words.sentence)))}
             </p>
             {failure}
+            {lab::helps(session)}
             {gpu::data_check(session)}
             <ol class="events" data-testid="events">{events}</ol>
             {block(session)}

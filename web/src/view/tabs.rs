@@ -1,4 +1,4 @@
-//! The panels that share one place: the workload or the recording, the numbers, the table.
+//! The panels that share one place: the workload or the recording, questions about it, the numbers, the table.
 
 use leptos::ev;
 use leptos::prelude::*;
@@ -8,21 +8,24 @@ use web_sys::HtmlElement;
 use crate::browser;
 use crate::session::Session;
 use crate::view::kit::{choice, choices, click, flag, on, text};
-use crate::view::{editor, hand, numbers, opened, table};
+use crate::view::{editor, hand, lab, numbers, opened, table};
 
+/// One of the panels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tab {
+pub(crate) enum Tab {
     Source,
+    Lab,
     Numbers,
     Table,
 }
 
 impl Tab {
-    const ALL: [Self; 3] = [Self::Source, Self::Numbers, Self::Table];
+    const ALL: [Self; 4] = [Self::Source, Self::Lab, Self::Numbers, Self::Table];
 
     fn id(self) -> &'static str {
         match self {
             Self::Source => "source",
+            Self::Lab => "lab",
             Self::Numbers => "numbers",
             Self::Table => "table",
         }
@@ -30,10 +33,11 @@ impl Tab {
 }
 
 pub(crate) fn tabs(session: Session) -> AnyView {
-    let current = RwSignal::new(Tab::Source);
+    let current = session.tab;
     let title = move |tab: Tab| match tab {
         Tab::Source if session.shows_recording() => "Recording",
         Tab::Source => "Workload",
+        Tab::Lab => "Lab",
         Tab::Numbers => "Numbers",
         Tab::Table => "Table",
     };
@@ -91,6 +95,7 @@ pub(crate) fn tabs(session: Session) -> AnyView {
         .into_any()
     };
     // What is not seen is not kept up to date either.
+    let lab = move || (current.get() == Tab::Lab).then(|| lab::lab(session));
     let numbers = move || (current.get() == Tab::Numbers).then(|| numbers::numbers(session));
     let table = move || (current.get() == Tab::Table).then(|| table::table(session));
     view! {
@@ -98,6 +103,7 @@ pub(crate) fn tabs(session: Session) -> AnyView {
             <div role="tablist" aria-label="Panels" on:keydown=key>{buttons}</div>
             <div class="tab-panels">
                 {panel(Tab::Source, source(session))}
+                {panel(Tab::Lab, view! { {lab} }.into_any())}
                 {panel(Tab::Numbers, view! { {numbers} }.into_any())}
                 {panel(Tab::Table, view! { {table} }.into_any())}
             </div>

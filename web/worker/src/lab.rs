@@ -60,6 +60,8 @@ pub struct RunInfo {
     pub requests: u64,
     /// The request that failed when it was recorded, counted from 1.
     pub recorded_oom: Option<u64>,
+    /// What is not known about it, in sentences.
+    pub notes: Vec<String>,
 }
 
 impl RunInfo {
@@ -70,6 +72,7 @@ impl RunInfo {
             capacity: run.capacity,
             requests: run.requests().len() as u64,
             recorded_oom: run.recorded_oom().map(|request| request as u64 + 1),
+            notes: run.notes().to_vec(),
         }
     }
 }
@@ -78,8 +81,8 @@ thread_local! {
     static RUNS: RefCell<Vec<Run>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Does the task, whose bytes the page has just written.
-pub(crate) fn work(bytes: &[u8]) {
+/// Does the task, whose bytes the page has just written; the content of a file comes beside them.
+pub(crate) fn work(bytes: &[u8], content: Option<Vec<u8>>) {
     let mut on_progress = |progress: Progress| {
         reply(&LabReply::Progress(progress));
         ControlFlow::Continue(())
@@ -89,18 +92,29 @@ pub(crate) fn work(bytes: &[u8]) {
         Err(error) => wasm_bindgen::throw_str(&error.to_string()),
     };
     let done = match task {
-        LabTask::Take(source) => source.runs(&mut on_progress).map(|runs| {
+        LabTask::Take(source) => with_content(source, content).runs(&mut on_progress).map(|runs| {
             let infos = runs.iter().map(RunInfo::of).collect();
             RUNS.set(runs);
             LabReply::Taken(infos)
         }),
         LabTask::Ask { run, question } => RUNS.with_borrow(|runs| {
             let run = runs.get(run).ok_or(LabError::NoTrace)?;
+            let question = match question {
+                Question::Diff(source) => Question::Diff(with_content(source, content)),
+                other => other,
+            };
             let answer = question.ask(run, &mut now_nanos, &mut on_progress)?;
             Ok(LabReply::Answered(Box::new(answer)))
         }),
     };
     reply(&done.unwrap_or_else(|error| LabReply::Failed(error.to_string())));
+}
+
+fn with_content(source: RunSource, content: Option<Vec<u8>>) -> RunSource {
+    match (source, content) {
+        (RunSource::File { name, .. }, Some(bytes)) => RunSource::File { name, bytes },
+        (source, _) => source,
+    }
 }
 
 #[expect(

@@ -54,15 +54,23 @@ pub fn listen() {
         let message = event.data();
         match message.dyn_ref::<Uint8Array>() {
             Some(bytes) => work(&bytes.to_vec()),
-            None => match Reflect::get(&message, &"lab".into()).map(JsCast::dyn_into::<Uint8Array>) {
-                Ok(Ok(task)) => lab::work(&task.to_vec()),
-                _ => spawn_local(work_on_gpu(message)),
+            None => match part(&message, "lab") {
+                Some(task) => {
+                    let content = part(&message, "content").map(|bytes| bytes.to_vec());
+                    lab::work(&task.to_vec(), content);
+                }
+                None => spawn_local(work_on_gpu(message)),
             },
         }
     });
     let scope = js_sys::global();
     let _ = Reflect::set(&scope, &"onmessage".into(), listener.as_ref().unchecked_ref::<Function>());
     listener.forget();
+}
+
+/// Bytes that are a part of a message.
+fn part(message: &JsValue, name: &str) -> Option<Uint8Array> {
+    Reflect::get(message, &name.into()).ok()?.dyn_into().ok()
 }
 
 fn decode(bytes: &[u8]) -> Job {

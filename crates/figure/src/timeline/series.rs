@@ -126,6 +126,12 @@ impl Series {
         (self.highest(recording, 1).1, self.highest(recording, 3).1)
     }
 
+    /// The most bytes allocated and the most reserved, over the whole recording.
+    #[must_use]
+    pub fn peaks(&self) -> (Bytes, Bytes) {
+        self.peaks_at(self.step_count())
+    }
+
     /// The running peaks of allocated and reserved bytes at a moment.
     pub(crate) fn peaks_at(&self, moment: usize) -> (Bytes, Bytes) {
         let after = self.peaks.partition_point(|change| change.moment as usize <= moment);

@@ -23,7 +23,7 @@ pub struct Change {
 
 /// A change of one kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", content = "value", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
     /// `PYTORCH_CUDA_ALLOC_CONF`.
     Setting(String),

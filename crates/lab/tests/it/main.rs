@@ -11,6 +11,7 @@ mod cases;
 mod growth;
 mod oom;
 mod properties;
+mod questions;
 mod search;
 mod what_if;
 

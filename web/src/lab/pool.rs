@@ -1,0 +1,229 @@
+//! Workers that answer questions, as many as there are cores; each keeps the runs that it was asked about last.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use blockyard_lab::{Answer, Question, RunSource};
+use blockyard_replay::Progress;
+use blockyard_worker::{LabReply, LabTask, RunInfo};
+use js_sys::{Object, Reflect, Uint8Array};
+use wasm_bindgen::prelude::*;
+use web_sys::{MessageEvent, Worker};
+
+use crate::{browser, jobs};
+
+/// More workers than this wait for one another.
+const MOST_WORKERS: usize = 8;
+/// Files from this size on are read by two workers at most: each keeps its own copy.
+const LARGE_BYTES: u32 = 8 << 20;
+
+/// What is heard of a task.
+#[derive(Debug)]
+pub(super) enum Heard {
+    Progress(Progress),
+    Taken(Vec<RunInfo>),
+    Answered(Box<Answer>),
+    Failed(String),
+}
+
+/// Runs to ask about, as the message that gives them to a worker.
+pub(super) struct Material {
+    message: JsValue,
+    is_large: bool,
+}
+
+impl Material {
+    /// What the source holds; the content of a file comes beside it.
+    pub(super) fn new(source: &RunSource, content: Option<&Uint8Array>) -> Option<Rc<Self>> {
+        let message = message(&LabTask::Take(source.clone()), content)?;
+        let is_large = content.is_some_and(|content| content.length() >= LARGE_BYTES);
+        Some(Rc::new(Self { message, is_large }))
+    }
+
+    fn most_workers(&self) -> usize {
+        let cores = browser::cores().clamp(1, MOST_WORKERS);
+        if self.is_large { cores.min(2) } else { cores }
+    }
+}
+
+type OnHeard = Rc<dyn Fn(Heard)>;
+
+struct Task {
+    material: Rc<Material>,
+    message: JsValue,
+    on_heard: OnHeard,
+}
+
+struct Member {
+    worker: Worker,
+    number: u32,
+    is_ready: bool,
+    holds: Option<Rc<Material>>,
+    doing: Option<Task>,
+}
+
+#[derive(Default)]
+struct Pool {
+    members: Vec<Member>,
+    queue: VecDeque<Task>,
+    last_number: u32,
+}
+
+thread_local! {
+    static POOL: RefCell<Pool> = RefCell::default();
+}
+
+fn message(task: &LabTask, content: Option<&Uint8Array>) -> Option<JsValue> {
+    let bytes = postcard::to_allocvec(task).ok()?;
+    let message = Object::new();
+    Reflect::set(&message, &"lab".into(), &Uint8Array::from(bytes.as_slice())).ok()?;
+    if let Some(content) = content {
+        Reflect::set(&message, &"content".into(), content).ok()?;
+    }
+    Some(message.into())
+}
+
+/// Has a question answered as soon as a worker is free.
+pub(super) fn ask(
+    material: &Rc<Material>,
+    run: usize,
+    question: Question,
+    content: Option<&Uint8Array>,
+    on_heard: impl Fn(Heard) + 'static,
+) {
+    let Some(message) = message(&LabTask::Ask { run, question }, content) else {
+        return on_heard(Heard::Failed("the question cannot be sent".to_owned()));
+    };
+    let task = Task { material: material.clone(), message, on_heard: Rc::new(on_heard) };
+    let failed = POOL.with_borrow_mut(|pool| {
+        pool.queue.push_back(task);
+        pool.dispatch()
+    });
+    if let Some(task) = failed {
+        (task.on_heard)(Heard::Failed("this browser does not start workers".to_owned()));
+    }
+}
+
+/// Ends what is being answered, and forgets what waits.
+pub(super) fn cancel() {
+    POOL.with_borrow_mut(|pool| {
+        pool.queue.clear();
+        // A worker is deaf while it computes: only its end stops it.
+        pool.members.retain(|member| {
+            if member.doing.is_some() {
+                member.worker.terminate();
+            }
+            member.doing.is_none()
+        });
+    });
+}
+
+impl Pool {
+    /// Gives waiting tasks to free workers; returns a task for which no worker can be had.
+    fn dispatch(&mut self) -> Option<Task> {
+        while let Some(task) = self.queue.pop_front() {
+            let holds =
+                |member: &Member| member.holds.as_ref().is_some_and(|held| Rc::ptr_eq(held, &task.material));
+            let free = || self.members.iter().enumerate().filter(|(_, member)| member.doing.is_none());
+            let place = free().find(|(_, member)| holds(member)).or_else(|| {
+                let is_full = self.members.len() >= task.material.most_workers();
+                free().next().filter(|_| is_full)
+            });
+            let place = place.map(|(place, _)| place);
+            let place = match place {
+                Some(place) => place,
+                None if self.members.len() < task.material.most_workers() => match self.hire() {
+                    Some(place) => place,
+                    None if self.members.is_empty() => return Some(task),
+                    None => {
+                        self.queue.push_front(task);
+                        return None;
+                    }
+                },
+                None => {
+                    self.queue.push_front(task);
+                    return None;
+                }
+            };
+            if let Some(member) = self.members.get_mut(place) {
+                member.doing = Some(task);
+                member.go_on();
+            }
+        }
+        None
+    }
+
+    fn hire(&mut self) -> Option<usize> {
+        let worker = jobs::new_worker()?;
+        self.last_number += 1;
+        let number = self.last_number;
+        browser::listen(&worker, "message", move |event: MessageEvent| hear(number, &event.data()));
+        browser::listen(&worker, "error", move |event: web_sys::Event| {
+            let why = Reflect::get(&event, &"message".into()).ok().and_then(|text| text.as_string());
+            lose(number, why.as_deref().unwrap_or("it could not be loaded"));
+        });
+        self.members.push(Member { worker, number, is_ready: false, holds: None, doing: None });
+        Some(self.members.len() - 1)
+    }
+}
+
+impl Member {
+    /// Sends what the worker needs next for its task.
+    fn go_on(&self) {
+        let (true, Some(task)) = (self.is_ready, &self.doing) else { return };
+        let has_material = self.holds.as_ref().is_some_and(|held| Rc::ptr_eq(held, &task.material));
+        let message = if has_material { &task.message } else { &task.material.message };
+        let _ = self.worker.post_message(message);
+    }
+}
+
+/// Takes a worker's message on the page.
+fn hear(number: u32, message: &JsValue) {
+    let reply =
+        message.dyn_ref::<Uint8Array>().map(|bytes| postcard::from_bytes::<LabReply>(&bytes.to_vec()));
+    let said = POOL.with_borrow_mut(|pool| {
+        let member = pool.members.iter_mut().find(|member| member.number == number)?;
+        let heard = match reply {
+            // Anything else is its greeting.
+            None => {
+                member.is_ready = true;
+                member.go_on();
+                return None;
+            }
+            Some(Ok(LabReply::Progress(progress))) => Heard::Progress(progress),
+            Some(Ok(LabReply::Taken(runs))) => {
+                member.holds = member.doing.as_ref().map(|task| task.material.clone());
+                member.go_on();
+                Heard::Taken(runs)
+            }
+            Some(Ok(LabReply::Answered(answer))) => Heard::Answered(answer),
+            Some(Ok(LabReply::Failed(why))) => Heard::Failed(why),
+            Some(Err(error)) => Heard::Failed(error.to_string()),
+        };
+        let is_over = matches!(heard, Heard::Answered(_) | Heard::Failed(_));
+        let on_heard = member.doing.as_ref().map(|task| task.on_heard.clone());
+        if is_over {
+            member.doing = None;
+            pool.dispatch();
+        }
+        Some((on_heard?, heard))
+    });
+    if let Some((on_heard, heard)) = said {
+        on_heard(heard);
+    }
+}
+
+/// A worker broke down, or ran out of memory.
+fn lose(number: u32, why: &str) {
+    let task = POOL.with_borrow_mut(|pool| {
+        let place = pool.members.iter().position(|member| member.number == number)?;
+        let member = pool.members.remove(place);
+        member.worker.terminate();
+        pool.dispatch();
+        member.doing
+    });
+    if let Some(task) = task {
+        (task.on_heard)(Heard::Failed(format!("the background worker failed: {why}")));
+    }
+}

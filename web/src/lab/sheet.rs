@@ -1,0 +1,97 @@
+//! Answers as tables, for the page and for files.
+
+use std::fmt::Write as _;
+
+use blockyard_record::{Bytes, grouped};
+
+/// A cell of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Cell {
+    Text(String),
+    Count(u64),
+    Bytes(Bytes),
+    /// More bytes, or less.
+    Change(i64),
+    /// There is nothing to say.
+    Nothing,
+}
+
+/// A table with its head.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Sheet {
+    pub(crate) head: Vec<&'static str>,
+    pub(crate) rows: Vec<Vec<Cell>>,
+}
+
+impl Cell {
+    pub(crate) fn text(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+
+    pub(crate) fn is_number(&self) -> bool {
+        !matches!(self, Self::Text(_))
+    }
+
+    /// As people read it.
+    pub(crate) fn shown(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Count(count) => grouped(*count),
+            Self::Bytes(bytes) => bytes.to_string(),
+            Self::Change(change) => {
+                let sign = if *change < 0 { "-" } else { "+" };
+                format!("{sign}{}", Bytes::new(change.unsigned_abs()))
+            }
+            Self::Nothing => "-".to_owned(),
+        }
+    }
+
+    /// To the byte, where [`Cell::shown`] cuts off.
+    pub(crate) fn exact(&self) -> Option<String> {
+        match self {
+            Self::Bytes(bytes) => Some(format!("{} bytes", grouped(bytes.get()))),
+            Self::Change(change) => Some(format!("{} bytes", crate::view::numbers::grouped(*change))),
+            _ => None,
+        }
+    }
+
+    fn written(&self) -> String {
+        match self {
+            Self::Text(text) => format!("\"{}\"", text.replace('"', "\"\"")),
+            Self::Count(count) => count.to_string(),
+            Self::Bytes(bytes) => bytes.get().to_string(),
+            Self::Change(change) => change.to_string(),
+            Self::Nothing => String::new(),
+        }
+    }
+}
+
+impl Sheet {
+    /// As a file: commas between cells, sizes in bytes.
+    pub(crate) fn to_csv(&self) -> String {
+        let mut text = self.head.join(",");
+        text.push('\n');
+        for row in &self.rows {
+            let cells: Vec<String> = row.iter().map(Cell::written).collect();
+            let _ = writeln!(text, "{}", cells.join(","));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_bytes_and_quotes() {
+        let sheet = Sheet {
+            head: vec!["settings", "peak"],
+            rows: vec![
+                vec![Cell::text("a:\"1\",b:2"), Cell::Bytes(Bytes::mib(2))],
+                vec![Cell::Nothing, Cell::Change(-3)],
+            ],
+        };
+        assert_eq!(sheet.to_csv(), "settings,peak\n\"a:\"\"1\"\",b:2\",2097152\n,-3\n");
+    }
+}

@@ -1,0 +1,171 @@
+//! The panel of questions about the run that is shown.
+
+mod autopsy;
+mod figures;
+mod growth;
+mod parts;
+mod search;
+mod trial;
+mod what_if;
+
+pub(crate) use trial::helps;
+pub(crate) use what_if::completions;
+
+use blockyard_record::grouped;
+use leptos::prelude::*;
+
+use crate::lab::{Answers, Kind, LabWork};
+use crate::session::Session;
+use crate::view::kit::{button, click, flag, text};
+
+pub(crate) fn lab(session: Session) -> AnyView {
+    let lab = session.lab;
+    let kinds = Kind::ALL
+        .map(|kind| {
+            let is_chosen = flag(move || lab.kind.get() == kind);
+            let choose = click(move || {
+                lab.kind.set(kind);
+                if !untrack(|| has_answer(session, kind)) && kind != Kind::WhatIf {
+                    session.ask_lab();
+                }
+            });
+            view! {
+                <button
+                    type="button"
+                    class="chip"
+                    data-testid=format!("lab-{}", kind.id())
+                    aria-pressed=text(move || is_chosen.get().to_string())
+                    on:click=choose
+                >
+                    {kind.title()}
+                </button>
+            }
+            .into_any()
+        })
+        .into_iter()
+        .collect::<Vec<_>>();
+    let body = move || {
+        let kind = lab.kind.get();
+        let asked = match kind {
+            Kind::WhatIf => what_if::form(session),
+            Kind::Diff => growth::second_file(session),
+            // These know no device and no limit.
+            Kind::Bound | Kind::Leaks => ().into_any(),
+            Kind::Search | Kind::Autopsy | Kind::Compare => parts::conditions(session),
+        };
+        view! {
+            {asked}
+            {working(session)}
+            {failed(session, kind)}
+            {answer(session, kind)}
+            {parts::notes(session)}
+        }
+        .into_any()
+    };
+    view! {
+        <div class="lab pad" data-testid="lab">
+            <div class="cluster kinds" role="group" aria-label="Questions">{kinds}</div>
+            {device(session)}
+            {body}
+        </div>
+    }
+    .into_any()
+}
+
+fn has_answer(session: Session, kind: Kind) -> bool {
+    session.answers().is_some_and(|answers| match kind {
+        Kind::WhatIf => !answers.what_if.is_empty(),
+        Kind::Search => answers.search.is_some(),
+        Kind::Autopsy => answers.autopsy.is_some(),
+        Kind::Bound => answers.bound.is_some(),
+        Kind::Compare => answers.compare.is_some(),
+        Kind::Leaks => answers.leaks.is_some(),
+        Kind::Diff => answers.diff.is_some(),
+    })
+}
+
+fn answer(session: Session, kind: Kind) -> AnyView {
+    // What the other questions come to does not matter here.
+    let of_kind = Memo::new(move |_| session.answers().map(|answers| only(answers, kind)));
+    let content = move || {
+        let answers = of_kind.get()?;
+        match kind {
+            Kind::WhatIf => Some(what_if::answers(session, &answers.what_if)),
+            Kind::Search => answers.search.as_ref().map(|found| search::search(session, found)),
+            Kind::Autopsy => answers.autopsy.as_ref().map(|found| autopsy::autopsy(session, found)),
+            Kind::Bound => answers.bound.as_ref().map(|bound| figures::bound(session, bound)),
+            Kind::Compare => answers.compare.as_ref().map(|rows| search::compared(session, rows)),
+            Kind::Leaks => answers.leaks.as_ref().map(|leaks| growth::leaks(session, leaks)),
+            Kind::Diff => answers.diff.as_ref().map(|(name, diff)| growth::diff(session, name, diff)),
+        }
+    };
+    view! { {content} }.into_any()
+}
+
+fn only(answers: Answers, kind: Kind) -> Answers {
+    let mut kept = Answers::default();
+    match kind {
+        Kind::WhatIf => kept.what_if = answers.what_if,
+        Kind::Search => kept.search = answers.search,
+        Kind::Autopsy => kept.autopsy = answers.autopsy,
+        Kind::Bound => kept.bound = answers.bound,
+        Kind::Compare => kept.compare = answers.compare,
+        Kind::Leaks => kept.leaks = answers.leaks,
+        Kind::Diff => kept.diff = answers.diff,
+    }
+    kept
+}
+
+/// Which of several devices of a file.
+fn device(session: Session) -> AnyView {
+    let names = Memo::new(move |_| {
+        let runs = session.answers().map(|answers| answers.runs).unwrap_or_default();
+        runs.into_iter().map(|run| run.name).collect::<Vec<_>>()
+    });
+    let options = Signal::derive(move || {
+        names.get().into_iter().enumerate().map(|(place, name)| (place.to_string(), name)).collect()
+    });
+    let current = text(move || session.lab.device.get().to_string());
+    let pick = move |value: String| {
+        session.lab.device.set(value.parse().unwrap_or(0));
+        session.ask_lab();
+    };
+    let list = crate::view::kit::select("lab-device", "Device", options, current, pick);
+    view! { <p hidden=flag(move || names.with(Vec::len) < 2)>{list}</p> }.into_any()
+}
+
+fn working(session: Session) -> AnyView {
+    let work = session.lab.work;
+    let words = text(move || work.with(|work| work.as_ref().map(progress).unwrap_or_default()));
+    let done = text(move || work.with(|work| work.as_ref().map_or(0, |work| work.done).to_string()));
+    let total = text(move || work.with(|work| work.as_ref().map_or(1, |work| work.total.max(1)).to_string()));
+    view! {
+        <p class="cluster" data-testid="lab-work" role="status" hidden=flag(move || work.with(Option::is_none))>
+            <progress value=done max=total aria-label="Progress"></progress>
+            <span class="quiet">{words}</span>
+            {button("", "lab-cancel", "Cancel", "", click(move || session.cancel_lab()))}
+        </p>
+    }
+    .into_any()
+}
+
+fn progress(work: &LabWork) -> String {
+    match (work.phase.as_str(), work.total) {
+        ("", _) => "asking".to_owned(),
+        (phase, 0) => phase.to_owned(),
+        (phase, total) => format!("{phase}, {} of {}", grouped(work.done), grouped(total)),
+    }
+}
+
+fn failed(session: Session, kind: Kind) -> AnyView {
+    let why = Memo::new(move |_| {
+        let failed = session.answers()?.failed?;
+        (failed.0 == kind).then_some(failed.1)
+    });
+    view! {
+        <p class="error" role="alert" data-testid="lab-error" hidden=flag(move || why.with(Option::is_none))>
+            {text(move || why.get().unwrap_or_default())}
+        </p>
+    }
+    .into_any()
+}

@@ -1,0 +1,104 @@
+//! Why a run went out of memory.
+
+use blockyard_figure::{PinnedBlock, PinnedRow, pinned_segments, pinned_segments_height};
+use blockyard_lab::{Autopsy, ChangeKind, PinnedSegment};
+use blockyard_record::grouped;
+use leptos::prelude::*;
+
+use super::parts::{figure, line_to_copy};
+use super::trial::{change_buttons, trial};
+use crate::commands::sentence;
+use crate::ptr_eq::PtrEq;
+use crate::session::Session;
+
+/// So many segments are drawn; more would say the same.
+const MOST_ROWS: usize = 8;
+
+pub(super) fn autopsy(session: Session, found: &PtrEq<Option<Box<Autopsy>>>) -> AnyView {
+    let Some(autopsy) = &**found else {
+        return view! { <p data-testid="answer-autopsy">"This run does not go out of memory."</p> }
+            .into_any();
+    };
+    let setting = autopsy.changes.iter().find_map(|change| match &change.kind {
+        ChangeKind::Setting(conf) => Some(format!("export PYTORCH_CUDA_ALLOC_CONF={conf}")),
+        _ => None,
+    });
+    let request = &autopsy.request;
+    let place = request.stack.first().map(|frame| format!(", asked for in {frame}")).unwrap_or_default();
+    let vain =
+        autopsy.in_vain.iter().map(|change| view! { <li>{sentence(&change.sentence)}</li> }.into_any());
+    let vain = vain.collect::<Vec<_>>();
+    let has_vain = !vain.is_empty();
+    let notes = autopsy.notes.iter().map(|note| view! { <li>{sentence(note)}</li> }.into_any());
+    view! {
+        <section aria-label="Answer" data-testid="answer-autopsy">
+            <p class="cause" data-testid="cause">{sentence(&autopsy.sentence)}</p>
+            <p class="quiet">
+                {format!("Request {}, {}{place}: {}.", grouped(request.request), request.size, autopsy.cause.name())}
+            </p>
+            {pinned(session, autopsy)}
+            {setting.map(|line| line_to_copy("autopsy-line", line))}
+            {change_buttons(session, &autopsy.changes)}
+            {trial(session)}
+            <details hidden=!has_vain>
+                <summary>"What was tried in vain"</summary>
+                <ul class="quiet">{vain}</ul>
+            </details>
+            <ul class="quiet">{notes.collect::<Vec<_>>()}</ul>
+        </section>
+    }
+    .into_any()
+}
+
+/// The segments that could have served, and what keeps them.
+fn pinned(session: Session, autopsy: &Autopsy) -> AnyView {
+    let shown: Vec<&PinnedSegment> = autopsy.pinned_by.iter().take(MOST_ROWS).collect();
+    if shown.is_empty() {
+        return ().into_any();
+    }
+    let rows: Vec<PinnedRow> = shown.iter().map(|segment| row(segment)).collect();
+    let needed = autopsy.request.rounded;
+    let label =
+        format!("{needed} to scale beside {} segments that have free bytes and live blocks", rows.len());
+    let height = pinned_segments_height(rows.len());
+    let drawn = figure(session, "lab-pinned", label, height, move |width_px| {
+        pinned_segments(needed, &rows, width_px)
+    });
+    let items = shown.iter().map(|segment| {
+        let blocks = segment.blocks.iter().take(4).map(|block| {
+            let name = block
+                .name
+                .clone()
+                .or_else(|| block.request.map(|request| format!("request {}", grouped(request))));
+            let frame = block.stack.first().map(|frame| format!(" in {frame}")).unwrap_or_default();
+            format!("{} of {}{frame}", block.size, name.unwrap_or_else(|| "an earlier run".to_owned()))
+        });
+        let blocks: Vec<String> = blocks.collect();
+        let more = segment.block_count.saturating_sub(blocks.len() as u64);
+        let more = if more > 0 { format!(" and {} more", grouped(more)) } else { String::new() };
+        let text = format!(
+            "{} with {} free, the largest hole {}: kept by {}{more}",
+            segment.size,
+            segment.free,
+            segment.largest_free,
+            blocks.join(", ")
+        );
+        view! { <li>{text}</li> }.into_any()
+    });
+    let items = items.collect::<Vec<_>>();
+    view! {
+        <h3>"What is in the way"</h3>
+        {drawn}
+        <details><summary>"The same in words"</summary><ul class="quiet" data-testid="pinned">{items}</ul></details>
+    }
+    .into_any()
+}
+
+fn row(segment: &PinnedSegment) -> PinnedRow {
+    let blocks = segment.blocks.iter().map(|block| PinnedBlock {
+        offset: blockyard_record::Bytes::new(block.addr.get().saturating_sub(segment.addr.get())),
+        size: block.size,
+        name: block.name.clone().unwrap_or_default(),
+    });
+    PinnedRow { size: segment.size, largest_free: segment.largest_free, blocks: blocks.collect() }
+}

@@ -1,0 +1,79 @@
+//! How good any allocator could be, drawn as address over time.
+
+use blockyard_figure::{PlacedBlock, PlannedLayout, Size, planned_layout};
+use blockyard_lab::Bound;
+use blockyard_record::grouped;
+use leptos::prelude::*;
+
+use super::parts::{csv, figure, table};
+use crate::lab::{Cell, Sheet};
+use crate::ptr_eq::PtrEq;
+use crate::session::Session;
+
+const HEIGHT_PX: f32 = 300.0;
+
+pub(super) fn bound(session: Session, bound: &PtrEq<Bound>) -> AnyView {
+    let run = session.run.get_untracked();
+    let reserved = run.series.peaks().1;
+    let least = bound.lower_bound;
+    let rows = [
+        ("live bytes at their peak: no allocator needs less", least),
+        ("a planned layout", bound.layout_peak),
+        ("reserved by this run", reserved),
+    ];
+    let rows = rows.map(|(name, bytes)| {
+        let change = bytes.signed().saturating_sub(least.signed());
+        vec![
+            Cell::text(name),
+            Cell::Bytes(bytes),
+            if change == 0 { Cell::Nothing } else { Cell::Change(change) },
+        ]
+    });
+    let sheet = Sheet { head: vec!["", "bytes", "above the bound"], rows: rows.to_vec() };
+    let layout = Sheet {
+        head: vec!["request", "until", "offset", "size"],
+        rows: bound
+            .layout
+            .iter()
+            .map(|placed| {
+                vec![
+                    Cell::Count(placed.request),
+                    Cell::Count(placed.until),
+                    Cell::Bytes(placed.offset),
+                    Cell::Bytes(placed.size),
+                ]
+            })
+            .collect(),
+    };
+    let blocks = bound.layout.iter().map(|placed| PlacedBlock {
+        from: placed.request.saturating_sub(1),
+        until: placed.until.saturating_sub(1),
+        offset: placed.offset,
+        size: placed.size,
+    });
+    let requests = bound.layout.iter().map(|placed| placed.until).max().unwrap_or(1);
+    let plan =
+        PlannedLayout { blocks: blocks.collect(), requests, lower_bound: least, reserved: Some(reserved) };
+    let label = format!("A planned layout of {} allocations, address over time", bound.layout.len());
+    let drawn = figure(session, "lab-layout", label, HEIGHT_PX, move |width_px| {
+        planned_layout(&plan, Size::new(width_px, HEIGHT_PX))
+    });
+    view! {
+        <section aria-label="Answer" data-testid="answer-bound">
+            <p>
+                {format!(
+                    "{least} are live at request {}. A layout that knows every lifetime beforehand needs {}; this run reserves {reserved}.",
+                    grouped(bound.request),
+                    bound.layout_peak,
+                )}
+            </p>
+            {table("Bounds", &sheet, &[])}
+            {drawn}
+            <p class="quiet">
+                "Each block from its request to its end, at the place where the plan puts it. Streams share memory here, which a program would have to wait for."
+            </p>
+            {csv(session, "bound", layout)}
+        </section>
+    }
+    .into_any()
+}

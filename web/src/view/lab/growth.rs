@@ -1,0 +1,124 @@
+//! What grows inside a run, and what changed since another.
+
+use blockyard_lab::{Diff, Leaks, PeakDiff, Steps};
+use blockyard_record::grouped;
+use js_sys::Uint8Array;
+use leptos::ev;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+use wasm_bindgen::JsCast;
+use wasm_bindgen_futures::JsFuture;
+use web_sys::HtmlInputElement;
+
+use super::parts::{csv, table};
+use crate::lab::{Cell, Sheet};
+use crate::session::Session;
+use crate::view::kit::on;
+
+/// More rows are in the file.
+const MOST_ROWS: usize = 40;
+
+pub(super) fn leaks(session: Session, leaks: &Leaks) -> AnyView {
+    let steps = leaks.boundaries.len();
+    let found_by = match leaks.steps {
+        Steps::Markers => "found by their markers",
+        Steps::Repetition => "found by repetition",
+        Steps::Parts => "parts of as many requests: nothing marks steps and nothing repeats",
+    };
+    let words = match leaks.growing.len() {
+        0 => format!("Nothing grows over {} steps, {found_by}.", grouped(steps as u64)),
+        1 => format!("One call site grows over {} steps, {found_by}.", grouped(steps as u64)),
+        many => format!("{many} call sites grow over {} steps, {found_by}.", grouped(steps as u64)),
+    };
+    let rows = leaks.growing.iter().map(|growth| {
+        vec![
+            Cell::Text(growth.site.join(" < ")),
+            Cell::Bytes(growth.growth),
+            Cell::Count(growth.last_request),
+        ]
+    });
+    let sheet = Sheet { head: vec!["call site", "more", "last by request"], rows: rows.collect() };
+    let shown =
+        Sheet { head: sheet.head.clone(), rows: sheet.rows.iter().take(MOST_ROWS).cloned().collect() };
+    let listed = (!sheet.rows.is_empty()).then(|| {
+        view! {
+            {table("What grows", &shown, &[])}
+            {csv(session, "leaks", sheet)}
+        }
+        .into_any()
+    });
+    view! {
+        <section aria-label="Answer" data-testid="answer-leaks">
+            <p>{words}</p>
+            {listed}
+        </section>
+    }
+    .into_any()
+}
+
+/// The file to compare with.
+pub(super) fn second_file(session: Session) -> AnyView {
+    let chosen = on(move |event: ev::Event| {
+        let field = event.target().and_then(|target| target.dyn_into::<HtmlInputElement>().ok());
+        let Some(file) = field.and_then(|field| field.files()).and_then(|files| files.get(0)) else { return };
+        let (name, promise) = (file.name(), file.array_buffer());
+        spawn_local(async move {
+            match JsFuture::from(promise).await {
+                Ok(buffer) => session.ask_diff(name, &Uint8Array::new(&buffer).to_vec()),
+                Err(_) => session.complain(format!("{name} could not be read.")),
+            }
+        });
+    });
+    view! {
+        <p class="asked">
+            <label>
+                "What changed from this run to another file: "
+                <input type="file" data-testid="lab-second" on:change=chosen />
+            </label>
+        </p>
+    }
+    .into_any()
+}
+
+pub(super) fn diff(session: Session, name: &str, diff: &Diff) -> AnyView {
+    let alignment = &diff.alignment;
+    let words = format!(
+        "Compared with {name}: {} allocations are the same, {} are only here, {} only there.",
+        grouped(alignment.same),
+        grouped(alignment.only_before),
+        grouped(alignment.only_after),
+    );
+    let mut sheet =
+        Sheet { head: vec!["peak", "call site", "change", "live here", "live there"], rows: Vec::new() };
+    for (peak, found) in [("allocated", &diff.allocated), ("reserved", &diff.reserved)] {
+        sheet.rows.extend(found.terms.iter().map(|term| {
+            vec![
+                Cell::text(peak),
+                Cell::Text(term.site.join(" < ")),
+                Cell::Change(term.change),
+                Cell::Count(term.count_before),
+                Cell::Count(term.count_after),
+            ]
+        }));
+    }
+    let shown =
+        Sheet { head: sheet.head.clone(), rows: sheet.rows.iter().take(MOST_ROWS).cloned().collect() };
+    let peak = |name: &str, peak: &PeakDiff| {
+        let change = peak.after.signed().saturating_sub(peak.before.signed());
+        vec![Cell::text(name), Cell::Bytes(peak.before), Cell::Bytes(peak.after), Cell::Change(change)]
+    };
+    let peaks = Sheet {
+        head: vec!["peak", "here", "there", "change"],
+        rows: vec![peak("allocated", &diff.allocated), peak("reserved", &diff.reserved)],
+    };
+    view! {
+        <section aria-label="Answer" data-testid="answer-diff">
+            <p>{words}</p>
+            {table("Peaks", &peaks, &[])}
+            <p class="quiet">"The change of each peak as a sum over call sites; it adds up to the byte."</p>
+            {table("Call sites", &shown, &[])}
+            {csv(session, "diff", sheet)}
+        </section>
+    }
+    .into_any()
+}

@@ -1,0 +1,191 @@
+//! What the answers have in common: tables, figures, fields, files.
+
+use std::fmt::Write as _;
+
+use blockyard_figure::Scene;
+use blockyard_lab::{Outcome, Row};
+use leptos::ev;
+use leptos::html;
+use leptos::prelude::*;
+
+use crate::browser;
+use crate::lab::{Cell, Sheet};
+use crate::session::Session;
+use crate::surface;
+use crate::view::kit::{Handler, button, click, effect, flag, on, text};
+
+/// A table; a row may be acted on.
+pub(super) fn table(caption: &str, sheet: &Sheet, classes: &[&'static str]) -> AnyView {
+    let head = sheet.head.iter().map(|name| view! { <th scope="col">{*name}</th> }.into_any());
+    let rows = sheet.rows.iter().enumerate().map(|(place, cells)| {
+        let class = classes.get(place).copied().unwrap_or_default();
+        let cells = cells.iter().map(|cell| {
+            let class = if cell.is_number() { "number" } else { "" };
+            view! { <td class=class title=cell.exact()>{cell.shown()}</td> }.into_any()
+        });
+        view! { <tr class=class>{cells.collect::<Vec<_>>()}</tr> }.into_any()
+    });
+    view! {
+        <div class="scroll-x" tabindex="0" role="region" aria-label=caption.to_owned()>
+            <table class="answer">
+                <caption class="visually-hidden">{caption.to_owned()}</caption>
+                <thead><tr>{head.collect::<Vec<_>>()}</tr></thead>
+                <tbody>{rows.collect::<Vec<_>>()}</tbody>
+            </table>
+        </div>
+    }
+    .into_any()
+}
+
+/// A button that writes a table into a file.
+pub(super) fn csv(session: Session, kind: &'static str, sheet: Sheet) -> AnyView {
+    let save = click(move || crate::export::sheet(session, kind, &sheet));
+    button("link", "lab-csv", "Save as CSV", "", save)
+}
+
+/// The head of tables of outcomes.
+pub(super) const OUTCOME_HEAD: [&str; 6] =
+    ["settings", "peak reserved", "peak allocated", "device calls", "retries", "out of memory"];
+
+/// What a run came to, as cells of a table.
+pub(super) fn outcome_cells(name: &str, row: &Row) -> Vec<Cell> {
+    let mut cells = vec![Cell::text(name)];
+    match &row.outcome {
+        Ok(outcome) => cells.extend([
+            Cell::Bytes(outcome.peak_reserved),
+            Cell::Bytes(outcome.peak_allocated),
+            Cell::Count(outcome.device_calls()),
+            Cell::Count(outcome.alloc_retries),
+            Cell::Text(oom(outcome)),
+        ]),
+        Err(why) => cells.push(Cell::text(why)),
+    }
+    cells
+}
+
+fn oom(outcome: &Outcome) -> String {
+    match &outcome.first_oom {
+        None => "no".to_owned(),
+        Some(first) => format!("request {}", blockyard_record::grouped(first.request)),
+    }
+}
+
+/// The settings of a row, and where else than on the run's own device.
+pub(super) fn conditions_text(row: &Row) -> String {
+    let conditions = &row.conditions;
+    let mut text =
+        if conditions.conf.is_empty() { "default settings".to_owned() } else { conditions.conf.clone() };
+    if let Some(capacity) = conditions.capacity {
+        let _ = write!(text, ", device of {capacity}");
+    }
+    if let Some(limit) = conditions.limit {
+        let _ = write!(text, ", at most {limit}");
+    }
+    text
+}
+
+/// A scene that is as wide as there is room.
+pub(super) fn figure(
+    session: Session,
+    id: &'static str,
+    label: String,
+    height_px: f32,
+    scene: impl Fn(f32) -> Scene + 'static,
+) -> AnyView {
+    let area = NodeRef::<html::Div>::new();
+    let canvas = NodeRef::<html::Canvas>::new();
+    let size = surface::size_of(area);
+    effect(move || {
+        let (Some(canvas), size) = (canvas.get(), size.get()) else { return };
+        if size.width_px >= 1.0 {
+            let scene = scene(size.width_px);
+            surface::fit(&canvas, &scene);
+            session.draw(&canvas, &scene);
+        }
+    });
+    view! {
+        <div class="lab-figure" node_ref=area style=format!("height:{height_px}px")>
+            <canvas node_ref=canvas role="img" data-testid=id aria-label=label></canvas>
+        </div>
+    }
+    .into_any()
+}
+
+/// A line to copy, and the button that copies it.
+pub(super) fn line_to_copy(id: &'static str, line: String) -> AnyView {
+    let copied = line.clone();
+    let choose = on(move |event: ev::FocusEvent| browser::select_all(&event));
+    view! {
+        <div class="cluster copy">
+            <input class="field mono wide" data-testid=id aria-label="Line to copy" readonly prop:value=line on:focus=choose />
+            {button("", "copy-line", "Copy", "", click(move || browser::copy(&copied)))}
+        </div>
+    }
+    .into_any()
+}
+
+/// The device and the limit, which every question takes into account, and the button that asks.
+pub(super) fn conditions(session: Session) -> AnyView {
+    view! {
+        <form class="cluster asked" on:submit=submit(session)>
+            {sizes(session)}
+            <button type="submit" data-testid="lab-ask">"Ask again"</button>
+        </form>
+    }
+    .into_any()
+}
+
+pub(super) fn submit(session: Session) -> Handler<ev::SubmitEvent> {
+    on(move |event: ev::SubmitEvent| {
+        event.prevent_default();
+        session.ask_lab();
+    })
+}
+
+/// The fields of the device and of the limit.
+pub(super) fn sizes(session: Session) -> AnyView {
+    let lab = session.lab;
+    view! {
+        {field("lab-capacity", "Device", "its own", lab.capacity)}
+        {field("lab-limit", "At most reserved", "no limit", lab.limit)}
+    }
+    .into_any()
+}
+
+fn field(id: &'static str, label: &'static str, hint: &'static str, value: RwSignal<String>) -> AnyView {
+    view! {
+        <label class="small-field">
+            <span>{label}</span>
+            <input
+                class="field size"
+                data-testid=id
+                autocomplete="off"
+                spellcheck="false"
+                placeholder=hint
+                prop:value=text(move || value.get())
+                on:input=on(move |event: ev::Event| value.set(event_target_value(&event)))
+            />
+        </label>
+    }
+    .into_any()
+}
+
+/// What is not known about the run.
+pub(super) fn notes(session: Session) -> AnyView {
+    let notes = Memo::new(move |_| {
+        let answers = session.answers().unwrap_or_default();
+        let run = answers.runs.get(session.lab.device.get()).or(answers.runs.first()).cloned();
+        run.map(|run| run.notes).unwrap_or_default()
+    });
+    let items = move || {
+        let notes = notes.get().into_iter();
+        notes.map(|note| view! { <li>{crate::commands::sentence(&note)}</li> }.into_any()).collect::<Vec<_>>()
+    };
+    view! {
+        <details class="quiet" hidden=flag(move || notes.with(Vec::is_empty))>
+            <summary>"What is not known about this run"</summary>
+            <ul>{items}</ul>
+        </details>
+    }
+    .into_any()
+}

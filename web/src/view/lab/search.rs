@@ -1,0 +1,99 @@
+//! All sensible settings side by side, and other allocators side by side.
+
+use blockyard_lab::{AllocatorRow, Row};
+use leptos::prelude::*;
+
+use super::parts::{OUTCOME_HEAD, conditions_text, csv, line_to_copy, outcome_cells, table};
+use crate::lab::{Cell, Search, Sheet};
+use crate::session::Session;
+use crate::view::kit::check;
+
+pub(super) fn search(session: Session, search: &Search) -> AnyView {
+    let Some(found) = &search.found else {
+        let (done, total) = search.progress();
+        let rows: Vec<&Row> = search.rows().collect();
+        let sheet = sheet_of(&rows);
+        return view! {
+            <section aria-label="Answer" data-testid="answer-search">
+                <p class="quiet">{format!("{done} of {total} settings")}</p>
+                {table("Settings so far", &sheet, &[])}
+            </section>
+        }
+        .into_any();
+    };
+    let best = found.line.clone().map(|line| line_to_copy("search-line", line));
+    let front: Vec<&Row> = std::iter::once(&found.baseline)
+        .chain(found.front.iter().filter_map(|place| found.rows.get(*place)))
+        .collect();
+    let all: Vec<&Row> = std::iter::once(&found.baseline).chain(&found.rows).collect();
+    let (front, all) = (sheet_of(&front), sheet_of(&all));
+    let shows_all = RwSignal::new(false);
+    let saved = all.clone();
+    let shown = move || {
+        let sheet = if shows_all.get() { &all } else { &front };
+        table("Settings", sheet, &["is-own"])
+    };
+    view! {
+        <section aria-label="Answer" data-testid="answer-search">
+            <p data-testid="search-sentence">{format!("{}.", found.sentence)}</p>
+            {best}
+            {shown}
+            <p class="cluster">
+                {check(
+                    "search-all",
+                    "All settings",
+                    "Also those that another one beats in both peak reserved and device calls",
+                    Signal::derive(move || shows_all.get()),
+                    move |is_on| shows_all.set(is_on),
+                )}
+                {csv(session, "search", saved)}
+            </p>
+        </section>
+    }
+    .into_any()
+}
+
+fn sheet_of(rows: &[&Row]) -> Sheet {
+    let rows = rows.iter().enumerate().map(|(place, row)| {
+        let name = if place == 0 { "as it is".to_owned() } else { conditions_text(row) };
+        outcome_cells(&name, row)
+    });
+    Sheet { head: OUTCOME_HEAD.to_vec(), rows: rows.collect() }
+}
+
+pub(super) fn compared(session: Session, rows: &[AllocatorRow]) -> AnyView {
+    let rows = rows.iter().map(|row| {
+        vec![
+            Cell::text(&row.name),
+            Cell::Bytes(row.peak_reserved),
+            Cell::Bytes(row.external_fragmentation),
+            Cell::Bytes(row.internal_fragmentation),
+            row.device_calls.map_or(Cell::Nothing, Cell::Count),
+            row.failed.map_or(Cell::text("no"), |request| {
+                Cell::Text(format!("request {}", blockyard_record::grouped(request)))
+            }),
+            Cell::Text(format!("{:.0} ns", row.nanos_per_request)),
+        ]
+    });
+    let head = vec![
+        "allocator",
+        "peak reserved",
+        "external",
+        "internal",
+        "device calls",
+        "out of memory",
+        "a request",
+    ];
+    let sheet = Sheet { head, rows: rows.collect() };
+    view! {
+        <section aria-label="Answer" data-testid="answer-compare-allocators">
+            <p>
+                "External: reserved and in nobody's hands when most is reserved. Internal: handed out and not asked for. "
+                "The time is that of the models here, in this browser."
+            </p>
+            {table("Allocators", &sheet, &["is-own"])}
+            {csv(session, "compare-allocators", sheet.clone())}
+        </section>
+    }
+    .into_any()
+}

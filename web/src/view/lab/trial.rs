@@ -1,0 +1,211 @@
+//! Before and after on one scale, and the buttons that try what would have helped.
+
+use blockyard_figure::{ComparedCurve, ComparedTimelines, CurvePart, Size, compared_timelines};
+use blockyard_lab::{Change, ChangeKind, Outcome, Row};
+use blockyard_record::{Bytes, grouped};
+use leptos::prelude::*;
+
+use super::parts::figure;
+use crate::commands::sentence;
+use crate::lab::{Cell, Kind, Trial};
+use crate::session::Session;
+use crate::view::kit::{button, check, click, flag};
+use crate::view::numbers;
+
+const HEIGHT_PX: f32 = 190.0;
+
+fn curve(row: &Row) -> ComparedCurve {
+    let Some(outcome) = row.answered() else { return ComparedCurve::default() };
+    let parts = outcome.timeline.iter().map(|part| CurvePart {
+        until: part.until,
+        allocated: part.allocated,
+        reserved: part.reserved,
+    });
+    ComparedCurve { parts: parts.collect(), oom: outcome.first_oom.as_ref().map(|first| first.request) }
+}
+
+/// Two timelines on one scale, or their difference.
+pub(super) fn compared(session: Session, before: &Row, after: &Row, requests: u64) -> AnyView {
+    let is_difference = session.lab.shows_difference;
+    let label = format!("Reserved memory over {requests} requests, before and after");
+    let limit = after.conditions.limit.or(after.conditions.capacity);
+    let timelines = ComparedTimelines { before: curve(before), after: curve(after), requests, limit };
+    let drawn = figure(session, "lab-timelines", label, HEIGHT_PX, move |width_px| {
+        compared_timelines(&timelines, is_difference.get(), Size::new(width_px, HEIGHT_PX))
+    });
+    view! {
+        {drawn}
+        {check(
+            "lab-difference-only",
+            "Show the difference (X)",
+            "What is reserved more or less than before",
+            flag(move || is_difference.get()),
+            move |is_on| is_difference.set(is_on),
+        )}
+    }
+    .into_any()
+}
+
+/// What changed, one word each.
+pub(super) fn deltas(before: &Row, after: &Row) -> AnyView {
+    let (Some(old), Some(new)) = (before.answered(), after.answered()) else { return ().into_any() };
+    let sizes = |name: &str, old: Bytes, new: Bytes| {
+        let change = new.signed().saturating_sub(old.signed());
+        (
+            name.to_owned(),
+            old.to_string(),
+            new.to_string(),
+            (change != 0).then(|| Cell::Change(change).shown()),
+        )
+    };
+    let counts = |name: &str, old: u64, new: u64| {
+        let change =
+            i64::try_from(new).unwrap_or(i64::MAX).saturating_sub(i64::try_from(old).unwrap_or(i64::MAX));
+        let words = (change != 0).then(|| {
+            let sign = if change > 0 { "+" } else { "" };
+            format!("{sign}{}", numbers::grouped(change))
+        });
+        (name.to_owned(), grouped(old), grouped(new), words)
+    };
+    let rows = [
+        sizes("peak reserved", old.peak_reserved, new.peak_reserved),
+        sizes("peak allocated", old.peak_allocated, new.peak_allocated),
+        counts("device calls", old.device_calls(), new.device_calls()),
+        counts("retries", old.alloc_retries, new.alloc_retries),
+        ("out of memory".to_owned(), oom(old), oom(new), None),
+    ];
+    let rows = rows.map(|(name, old, new, change)| {
+        view! {
+            <tr>
+                <th scope="row">{name}</th>
+                <td class="number">{old}</td>
+                <td class="number">{new}</td>
+                <td class="number change">{change}</td>
+            </tr>
+        }
+        .into_any()
+    });
+    view! {
+        <table class="answer deltas" data-testid="lab-deltas">
+            <thead><tr><td></td><th scope="col">"before"</th><th scope="col">"after"</th><th scope="col">"change"</th></tr></thead>
+            <tbody>{rows.into_iter().collect::<Vec<_>>()}</tbody>
+        </table>
+    }
+    .into_any()
+}
+
+fn oom(outcome: &Outcome) -> String {
+    outcome
+        .first_oom
+        .as_ref()
+        .map_or_else(|| "no".to_owned(), |first| format!("request {}", grouped(first.request)))
+}
+
+/// The change that was tried last, if any.
+pub(crate) fn trial(session: Session) -> AnyView {
+    let tried = Memo::new(move |_| session.answers().and_then(|answers| answers.trial));
+    let content = move || tried.get().map(|trial| tried_view(session, &trial));
+    view! { {content} }.into_any()
+}
+
+fn tried_view(session: Session, trial: &Trial) -> AnyView {
+    let verdict = match (trial.after.answered(), &trial.after.outcome) {
+        (Some(outcome), _) if outcome.ooms == 0 => ("verdict is-right", "Now the whole run fits.".to_owned()),
+        (Some(outcome), _) => ("verdict is-wrong", format!("Out of memory at {}.", oom(outcome))),
+        (None, Err(why)) => ("error", sentence(why)),
+        (None, Ok(_)) => ("", String::new()),
+    };
+    view! {
+        <section class="trial" aria-label="Before and after" data-testid="trial">
+            <h3>{trial.title.clone()}</h3>
+            <p class=verdict.0>{verdict.1}</p>
+            {deltas(&trial.before, &trial.after)}
+            {compared(session, &trial.before, &trial.after, trial.requests)}
+            {button("link", "trial-close", "Close", "", click(move || session.forget_trial()))}
+        </section>
+    }
+    .into_any()
+}
+
+/// What would have helped with the first out of memory of the run that is shown, as buttons that show it.
+pub(crate) fn helps(session: Session) -> AnyView {
+    let is_failed = Memo::new(move |_| session.fails_now());
+    let found = Memo::new(move |_| session.answers().and_then(|answers| answers.autopsy));
+    let content = move || {
+        if !is_failed.get() {
+            return None;
+        }
+        let Some(found) = found.get() else {
+            let ask = click(move || session.ask_autopsy());
+            let is_busy =
+                session.lab.work.with(|work| work.as_ref().is_some_and(|work| work.kind == Kind::Autopsy));
+            return Some(if is_busy {
+                super::working(session)
+            } else {
+                button(
+                    "",
+                    "ask-helps",
+                    "What would have helped?",
+                    "Tries settings, frees and sizes, each by a replay",
+                    ask,
+                )
+            });
+        };
+        let autopsy = (*found).as_ref()?;
+        let step = session.player.with(|player| player.steps);
+        if usize::try_from(autopsy.request.request) != Ok(step) && !session.shows_recording() {
+            let first = usize::try_from(autopsy.request.request).unwrap_or(0);
+            let seek = click(move || session.dispatch(blockyard_figure::PlayerAction::SeekStep(first)));
+            return Some(button("link", "first-failure", "Go to the first request that failed", "", seek));
+        }
+        Some(
+            view! {
+                <p>{sentence(&autopsy.sentence)}</p>
+                {change_buttons(session, &autopsy.changes)}
+            }
+            .into_any(),
+        )
+    };
+    view! {
+        <section class="helps" aria-label="What would have helped" data-testid="helps" hidden=flag(move || !is_failed.get())>
+            {content}
+            {move || is_failed.get().then(|| trial(session))}
+        </section>
+    }
+    .into_any()
+}
+
+/// A button for each change that a replay proved.
+pub(super) fn change_buttons(session: Session, changes: &[Change]) -> AnyView {
+    let buttons = changes.iter().enumerate().map(|(place, change)| {
+        let title = sentence(&change.sentence);
+        let label = match &change.kind {
+            ChangeKind::Setting(conf) if conf.is_empty() => "default settings".to_owned(),
+            ChangeKind::Setting(conf) => conf.clone(),
+            ChangeKind::FreeTensors { requests, bytes } => {
+                let what = if requests.len() == 1 { "one tensor" } else { "tensors" };
+                format!("free {what} before ({bytes})")
+            }
+            ChangeKind::Limit(limit) => format!("{limit} of memory"),
+            ChangeKind::DefaultPool => "no pools of its own".to_owned(),
+            ChangeKind::OneStream => "one stream".to_owned(),
+        };
+        let (kind, heading) = (change.kind.clone(), title.clone());
+        let try_it = click(move || session.try_change(&kind, heading.clone()));
+        view! {
+            <button type="button" class="chip" data-testid=format!("try-change-{place}") title=title on:click=try_it>
+                {label}
+            </button>
+        }
+        .into_any()
+    });
+    let none = changes.is_empty().then_some("Nothing that was tried helps.");
+    view! {
+        <div class="cluster" role="group" aria-label="What would have helped">
+            <span class="quiet">{if changes.is_empty() { "" } else { "Proved by a replay:" }}</span>
+            {buttons.collect::<Vec<_>>()}
+            {none}
+        </div>
+    }
+    .into_any()
+}

@@ -1,0 +1,151 @@
+//! The run under other settings, beside the run under its own.
+
+use blockyard_lab::WhatIf;
+use blockyard_record::grouped;
+use blockyard_replay::{AllocatorConfig, SETTING_KEYS, with_setting};
+use leptos::ev;
+use leptos::prelude::*;
+
+use super::parts::{OUTCOME_HEAD, conditions_text, csv, outcome_cells, sizes, submit, table};
+use super::trial::{compared, deltas};
+use crate::commands::sentence;
+use crate::lab::Sheet;
+use crate::ptr_eq::PtrEq;
+use crate::session::Session;
+use crate::view::kit::{click, flag, on, text};
+use crate::view::settings;
+
+/// Settings that are often the answer, a click away.
+const COMMON: [&str; 5] = [
+    "expandable_segments:True",
+    "max_split_size_mb:128",
+    "roundup_power2_divisions:4",
+    "large_segment_size_mb:64",
+    "backend:cudaMallocAsync",
+];
+
+pub(super) fn form(session: Session) -> AnyView {
+    let conf = session.lab.conf;
+    let error = Memo::new(move |_| {
+        let parsed = conf.with(|conf| conf.trim().parse::<AllocatorConfig>());
+        parsed.err().map(|error| sentence(&error.to_string()))
+    });
+    let chips = COMMON
+        .map(|setting| {
+            let ask = click(move || {
+                conf.set(setting.to_owned());
+                session.ask_lab();
+            });
+            view! { <button type="button" class="chip mono" data-testid=format!("try-{setting}") on:click=ask>{setting}</button> }
+                .into_any()
+        })
+        .into_iter()
+        .collect::<Vec<_>>();
+    let typed = on(move |event: ev::Event| conf.set(event_target_value(&event)));
+    view! {
+        <form class="asked" on:submit=submit(session)>
+            <div class="cluster" role="group" aria-label="Common settings">{chips}</div>
+            <label for="lab-conf" class="visually-hidden">"PYTORCH_CUDA_ALLOC_CONF"</label>
+            <div class="cluster">
+                <input
+                    id="lab-conf"
+                    class="field mono wide"
+                    data-testid="lab-conf"
+                    list="lab-conf-values"
+                    autocomplete="off"
+                    spellcheck="false"
+                    placeholder="PYTORCH_CUDA_ALLOC_CONF"
+                    prop:value=text(move || conf.get())
+                    aria-invalid=text(move || error.with(Option::is_some).to_string())
+                    aria-describedby="lab-conf-error"
+                    on:input=typed
+                />
+                {sizes(session)}
+                <button class="primary" type="submit" data-testid="lab-ask">"What if"</button>
+            </div>
+            {completions("lab-conf-values", text(move || conf.get()))}
+            <p class="error" id="lab-conf-error" data-testid="lab-conf-error" hidden=flag(move || error.with(Option::is_none))>
+                {text(move || error.get().unwrap_or_default())}
+            </p>
+            {settings::form("lab", text(move || conf.get()), move |new| conf.set(new))}
+        </form>
+    }
+    .into_any()
+}
+
+/// What the text may go on with: every key with every value to try, behind what is there already.
+pub(crate) fn completions(id: &'static str, conf: Signal<String>) -> AnyView {
+    let options = move || {
+        let conf = conf.get();
+        let before = conf.rfind(',').map_or("", |comma| &conf[..comma]);
+        let all = SETTING_KEYS.iter().flat_map(|entry| {
+            entry.values.iter().map(move |value| with_setting(before, entry.key, Some(value)))
+        });
+        all.map(|value| view! { <option value=value></option> }.into_any()).collect::<Vec<_>>()
+    };
+    view! { <datalist id=id>{options}</datalist> }.into_any()
+}
+
+pub(super) fn answers(session: Session, all: &[PtrEq<WhatIf>]) -> AnyView {
+    let Some(latest) = all.first() else { return ().into_any() };
+    let Some(row) = latest.rows.first() else { return ().into_any() };
+    let mut sheet =
+        Sheet { head: OUTCOME_HEAD.to_vec(), rows: vec![outcome_cells("as recorded", &latest.baseline)] };
+    let mut classes = vec!["is-own"];
+    for found in all {
+        for row in &found.rows {
+            sheet.rows.push(outcome_cells(&conditions_text(row), row));
+            classes.push(if row.fits() { "" } else { "is-failed" });
+        }
+    }
+    let requests = latest.baseline.answered().map_or(0, |outcome| outcome.requests);
+    let pictured = row.answered().map(|after| {
+        view! {
+            {deltas(&latest.baseline, row)}
+            {compared(session, &latest.baseline, row, requests.max(after.requests))}
+            {difference(session, latest)}
+        }
+        .into_any()
+    });
+    let wrong =
+        row.outcome.as_ref().err().map(|why| view! { <p class="error">{sentence(why)}</p> }.into_any());
+    let warnings = row.answered().map(|outcome| {
+        let all = outcome
+            .warnings
+            .iter()
+            .map(|warning| view! { <p class="quiet">{warning.clone()}</p> }.into_any());
+        all.collect::<Vec<_>>()
+    });
+    view! {
+        <section aria-label="Answer" data-testid="answer-what-if">
+            <h3>{conditions_text(row)}</h3>
+            {wrong}
+            {pictured}
+            {warnings}
+            {table("Everything asked so far", &sheet, &classes)}
+            {csv(session, "what-if", sheet)}
+        </section>
+    }
+    .into_any()
+}
+
+/// The first request that leads to other events.
+fn difference(session: Session, found: &WhatIf) -> AnyView {
+    let Some(Some(difference)) = found.differences.first() else {
+        return view! { <p class="quiet">"Every request leads to the same events."</p> }.into_any();
+    };
+    // Only a workload's requests are the steps of its figures.
+    let jump = untrack(|| !session.shows_recording()).then(|| {
+        let step = usize::try_from(difference.request).unwrap_or(0);
+        let seek = click(move || session.dispatch(blockyard_figure::PlayerAction::SeekStep(step)));
+        crate::view::kit::button("link", "lab-go", "Go there", "", seek)
+    });
+    view! {
+        <p data-testid="lab-difference">
+            {format!("First differs at request {}: ", grouped(difference.request))}
+            {format!("{} here, and {} before. ", difference.other, difference.baseline)}
+            {jump}
+        </p>
+    }
+    .into_any()
+}
