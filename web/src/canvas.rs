@@ -51,11 +51,18 @@ impl Paints {
         self.draw(canvas, &grounded);
     }
 
+    /// The role's color as red, green and blue; grey where the style writes it in words.
+    pub(crate) fn rgb(&self, role: Role) -> [u8; 3] {
+        let text = self.color(role).trim_start_matches('#');
+        let part = |at: usize| text.get(at..at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match (part(0), part(2), part(4)) {
+            (Some(red), Some(green), Some(blue)) => [red, green, blue],
+            _ => [128; 3],
+        }
+    }
+
     fn color(&self, role: Role) -> &str {
-        let known = match role {
-            Role::Stream(index) => Role::Stream(index % Role::STREAMS),
-            other => other,
-        };
+        let known = role.known();
         let place = Role::ALL.iter().position(|role| *role == known);
         place.and_then(|place| self.colors.get(place)).map_or("gray", String::as_str)
     }

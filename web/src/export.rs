@@ -46,6 +46,23 @@ pub(crate) fn png(session: Session, ratio: f64) {
     }
 }
 
+/// A figure of the recording as an SVG file.
+pub(crate) fn figure_svg(session: Session, scene: &Scene, name: &str, words: &str) {
+    let title = format!("{}: {name}", untrack(|| session.heading()));
+    let text = scene.to_svg(Theme::Light, &title, words);
+    let ending = format!("-{}.svg", name.replace(' ', "-"));
+    browser::download(&file_name(session, &ending), &text, "image/svg+xml");
+}
+
+/// A figure of the recording as a PNG file, in the page's colors.
+pub(crate) fn figure_png(session: Session, scene: &Scene, name: &str) {
+    let ending = format!("-{}.png", name.replace(' ', "-"));
+    match picture(scene, 2.0) {
+        Some(url) => browser::download_url(&file_name(session, &ending), &url),
+        None => session.complain("This browser made no picture of the figure."),
+    }
+}
+
 fn picture(scene: &Scene, ratio: f64) -> Option<String> {
     let canvas: HtmlCanvasElement = browser::document()?.create_element("canvas").ok()?.dyn_into().ok()?;
     Paints::read_for(ratio).draw_on_ground(&canvas, scene);

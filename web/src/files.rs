@@ -103,7 +103,7 @@ impl Samples {
     pub(crate) fn open_and(self, session: Session, sample: &'static Sample, then: impl FnOnce() + 'static) {
         spawn_local(async move {
             match self.bytes(sample).await {
-                Some(bytes) => open_bytes(session, sample.file_name(), bytes, Box::new(then)),
+                Some(bytes) => open_bytes(session, sample.file_name(), bytes, None, Box::new(then)),
                 None => session.complain(format!("The sample {} could not be fetched.", sample.name)),
             }
         });
@@ -135,11 +135,24 @@ pub(crate) fn open_file(session: Session, file: &File) {
     if file.size() > MOST_BYTES {
         return session.complain(format!("{name} is too large to open in a browser: more than 1.5 GB."));
     }
+    session.file.set_value(Some(file.clone()));
+    open_device(session, file, None);
+}
+
+/// Opens a file again at another of its devices.
+pub(crate) fn reopen(session: Session, device: usize) {
+    if let Some(file) = session.file.with_value(Clone::clone) {
+        open_device(session, &file, Some(device));
+    }
+}
+
+fn open_device(session: Session, file: &File, device: Option<usize>) {
+    let name = file.name();
     let promise = file.array_buffer();
     spawn_local(async move {
         match JsFuture::from(promise).await {
             Ok(buffer) => {
-                open_bytes(session, name, Uint8Array::new(&buffer).to_vec(), Box::new(|| ()));
+                open_bytes(session, name, Uint8Array::new(&buffer).to_vec(), device, Box::new(|| ()));
             }
             Err(_) => session.complain(format!("{name} could not be read.")),
         }
@@ -147,7 +160,13 @@ pub(crate) fn open_file(session: Session, file: &File) {
 }
 
 /// Turns a file's bytes into what the figures show: here every kind of file becomes a source.
-fn open_bytes(session: Session, name: String, bytes: Vec<u8>, then: Box<dyn FnOnce()>) {
+fn open_bytes(
+    session: Session,
+    name: String,
+    bytes: Vec<u8>,
+    device: Option<usize>,
+    then: Box<dyn FnOnce()>,
+) {
     if let Some(text) = plain_text(&bytes) {
         if text.trim_start().starts_with("---") {
             return match OpenLesson::read(text) {
@@ -173,7 +192,7 @@ fn open_bytes(session: Session, name: String, bytes: Vec<u8>, then: Box<dyn FnOn
     }
     session.show_work(&format!("Opening {name}"));
     let content = lab::Content::of(&name, &bytes);
-    let job = Job::Open { name: name.clone(), bytes };
+    let job = Job::Open { name: name.clone(), bytes, device };
     jobs::start(
         &job,
         move |progress| session.progress(&progress),

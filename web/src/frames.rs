@@ -17,6 +17,8 @@ pub(crate) enum Slot {
     Text,
     Play,
     Stage,
+    Grid,
+    Cross,
 }
 
 type EditAction = Box<dyn FnOnce()>;

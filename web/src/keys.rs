@@ -8,7 +8,7 @@ use web_sys::{Element, HtmlElement};
 
 use crate::browser;
 use crate::session::Session;
-use crate::view::{Help, TEXT_ID};
+use crate::view::{Help, SEARCH_ID, TEXT_ID, Tab};
 
 /// How far one key press zooms and moves the timeline.
 const ZOOM: f64 = 1.6;
@@ -101,6 +101,7 @@ fn other_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
         "s" | "S" | "-" | "_" => session.zoom_timeline_at_cursor(1.0 / ZOOM),
         "a" | "A" => session.pan_timeline(-PAN),
         "d" | "D" => session.pan_timeline(PAN),
+        "m" | "M" => session.set_mark(),
         "k" => session.seek_peak(false),
         "K" => session.seek_peak(true),
         "0" => session.fit_timeline(),
@@ -111,6 +112,7 @@ fn other_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
         },
         "Escape" => escape(session),
         "?" => help.open(),
+        "/" if session.shows_recording_now() => session.search_holders(),
         "/" => focus(TEXT_ID),
         _ => return false,
     }
@@ -122,12 +124,27 @@ fn escape(session: Session) {
     let view = session.map_view.get_untracked();
     if session.message.with_untracked(Option::is_some) {
         session.message.set(None);
+    } else if session.unpick() {
+        // The chosen allocations were the nearest.
     } else if view.selected.is_some() {
         session.select(None);
     } else if view.zoom.is_some() || view.hovered.is_some() {
         session.map_view.update(|view| (view.zoom, view.hovered) = (None, None));
     } else if let Some(element) = browser::document().and_then(|document| document.active_element()) {
         let _ = element.dyn_into::<HtmlElement>().map(|element| element.blur());
+    }
+}
+
+impl Session {
+    fn shows_recording_now(self) -> bool {
+        untrack(|| self.shows_recording())
+    }
+
+    /// Goes to the search for allocations, whose panel may be hidden.
+    fn search_holders(self) {
+        self.tab.set(Tab::Holders);
+        // Once the panel is there.
+        let _ = browser::after_millis(0, || focus(SEARCH_ID));
     }
 }
 

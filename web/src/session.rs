@@ -1,9 +1,11 @@
 //! All that the page remembers. Few signals are written; the rest is computed from them.
 
+mod figures;
 mod lesson;
 mod place;
 mod source;
 
+pub(crate) use figures::{Columns, Figures, Wanted};
 pub(crate) use lesson::{LessonState, Mark, OpenLesson, region};
 pub(crate) use place::{Embed, Place};
 pub(crate) use source::Source;
@@ -12,7 +14,7 @@ use std::cell::RefCell;
 use std::ops::Deref;
 
 use blockyard_figure::{
-    Changes, MapView, Player, PlayerAction, Scene, StateCursor, TargetId, Term, TimelineView, reduce,
+    Changes, MapView, Player, PlayerAction, Role, Scene, StateCursor, TargetId, Term, TimelineView, reduce,
 };
 use blockyard_record::{BlockId, Bytes, MemoryState};
 use blockyard_workload::presets::{Preset, presets};
@@ -132,6 +134,10 @@ pub(crate) struct Signals {
     pub(crate) map_view: RwSignal<MapView>,
     /// Whether the map scrolls to what a step changed.
     pub(crate) follows: RwSignal<bool>,
+    /// The figures of allocations, and who holds them.
+    pub(crate) figures: Figures,
+    /// Which of the panels beside the figures is shown.
+    pub(crate) tab: RwSignal<Tab>,
     /// What a screen reader is told, beside the step.
     pub(crate) spoken: RwSignal<String>,
     pub(crate) message: RwSignal<Option<Message>>,
@@ -153,6 +159,8 @@ pub(crate) struct Signals {
     pub(crate) changes: Memo<Changes>,
     /// Where the reader was in the sources that are not shown now.
     other_players: StoredValue<[Player; Source::KINDS]>,
+    /// The file that was opened last, for its other devices.
+    pub(crate) file: StoredValue<Option<web_sys::File>, LocalStorage>,
     tools: StoredValue<RefCell<Tools>, LocalStorage>,
 }
 
@@ -238,6 +246,8 @@ impl Session {
             timeline_view: RwSignal::new(None),
             map_view: RwSignal::new(MapView::default()),
             follows: RwSignal::new(false),
+            figures: Figures::new(),
+            tab: RwSignal::new(Tab::Source),
             spoken: RwSignal::new(String::new()),
             message: RwSignal::new(None),
             work: RwSignal::new(None),
@@ -252,6 +262,7 @@ impl Session {
             run,
             changes,
             other_players: StoredValue::new(Default::default()),
+            file: StoredValue::new_local(None),
             tools: StoredValue::new_local(RefCell::default()),
         };
         Self(Box::leak(Box::new(signals)))
@@ -316,6 +327,19 @@ impl Session {
                 paints.draw(canvas, scene);
             }
         });
+    }
+
+    /// The page's colors of now as red, green and blue, following their changes.
+    pub(crate) fn rgb(self, roles: &[Role]) -> Vec<[u8; 3]> {
+        let looks = self.looks.get();
+        self.tools.with_value(|tools| {
+            let mut tools = tools.borrow_mut();
+            if tools.paints.as_ref().is_none_or(|(version, _)| *version != looks) {
+                tools.paints = Some((looks, Paints::read()));
+            }
+            let paints = tools.paints.as_ref().map(|(_, paints)| paints);
+            roles.iter().map(|role| paints.map_or([128; 3], |paints| paints.rgb(*role))).collect()
+        })
     }
 
     /// The chosen block.

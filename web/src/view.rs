@@ -2,16 +2,19 @@
 
 mod editor;
 mod embed;
+mod flame;
 mod gpu;
 mod hand;
 mod header;
 mod help;
+mod holders;
 mod home;
 mod icon;
 pub(crate) mod kit;
 mod lab;
 mod lesson;
 mod lessons;
+mod lifetimes;
 mod map;
 mod map_actions;
 mod messages;
@@ -34,6 +37,7 @@ mod tip;
 
 pub(crate) use editor::TEXT_ID;
 pub(crate) use help::Help;
+pub(crate) use holders::SEARCH_ID;
 use kit::effect;
 pub(crate) use stage::scene_now as stage_scene;
 pub(crate) use tabs::Tab;
@@ -123,7 +127,7 @@ fn page() -> AnyView {
 /// The figures beside the text and the numbers.
 fn workbench(session: Session, samples: Samples) -> AnyView {
     view! {
-        <main class="workbench">
+        <main class="workbench" class:shows-recording=kit::flag(move || session.shows_recording())>
             <h1 class="visually-hidden">"Workbench"</h1>
             {header::open_bar(session, samples)}
             <div class="figures">
@@ -136,6 +140,7 @@ fn workbench(session: Session, samples: Samples) -> AnyView {
                 </section>
                 {map::map(session)}
                 {timeline::timeline(session)}
+                {lifetimes::lifetimes(session)}
             </div>
             <div class="side">
                 {step::step(session)}

@@ -8,6 +8,8 @@
 //!   steps.
 //! * [`Stage`]: the device as one bar with nested brackets, the segments below it on the same ruler, and the moments between
 //!   two.
+//! * [`Allocations`]: all allocations of a recording as columns, from which [`holders`] and a [`FlameGraph`] say who holds the
+//!   bytes of a moment, and a [`Grid`] draws lifetimes.
 //! * [`segment_map`]: a row for every segment, blocks to scale, with the [`Changes`] of the current step emphasized.
 //! * [`Player`] and [`reduce`]: where the reader is in the recording.
 //! * [`describe_step`], [`describe_event`], [`block_facts`] and the `_text` functions: the same in words.
@@ -34,12 +36,16 @@
 
 #![forbid(unsafe_code)]
 
+mod allocations;
 mod answers;
 mod apportion;
 mod breakdown_bar;
 mod changes;
 mod fill;
 mod geometry;
+mod grid;
+mod groups;
+mod holders;
 mod labels;
 mod map;
 mod numbers;
@@ -56,6 +62,7 @@ mod theme;
 mod timeline;
 mod words;
 
+pub use allocations::{Allocation, Allocations, Collector};
 pub use answers::{
     ComparedCurve, ComparedTimelines, CurvePart, PinnedBlock, PinnedRow, PlacedBlock, PlannedLayout,
     compared_timelines, pinned_segments, pinned_segments_height, planned_layout,
@@ -64,6 +71,15 @@ pub use breakdown_bar::{breakdown_bar, breakdown_bar_height};
 pub use changes::{Changes, Ghost};
 pub use fill::{Fill, Pattern, Tile};
 pub use geometry::{Point, Rect, Size};
+pub use grid::{
+    AddressMap, Cell, Grid, GridCursor, GridKind, GridPaint, GridView, Hidden, grid_cursor, grid_plot,
+    grid_scene,
+};
+pub use groups::{ColorBy, Groups, LegendEntry};
+pub use holders::{
+    Category, FlameGraph, FlameNode, GroupBy, GroupKey, Holder, Scope, Search, bytes_of, flame_scene,
+    frame_text, group_key, group_text, holders, rows_in, stack_lines,
+};
 pub use map::{
     Direction, MapOrder, MapScale, MapView, RowHeight, SegmentZoom, next_block, pan_segment, scroll_to,
     segment_map, segment_map_height, zoom_segment,

@@ -122,14 +122,19 @@ pub enum Role {
     PoolLarge,
     /// A stream by its index, modulo [`Role::STREAMS`].
     Stream(u8),
+    /// A group of allocations by its index, modulo [`Role::GROUPS`]. The last is for all that have no group of their own.
+    Group(u8),
 }
 
 impl Role {
     /// How many streams have a color of their own.
     pub const STREAMS: u8 = 6;
 
-    /// Every role, streams up to [`Role::STREAMS`].
-    pub const ALL: [Self; 27] = [
+    /// How many groups of allocations have a color of their own.
+    pub const GROUPS: u8 = 10;
+
+    /// Every role, streams up to [`Role::STREAMS`] and groups up to [`Role::GROUPS`].
+    pub const ALL: [Self; 37] = [
         Self::Requested,
         Self::Rounding,
         Self::Pending,
@@ -157,7 +162,27 @@ impl Role {
         Self::Stream(3),
         Self::Stream(4),
         Self::Stream(5),
+        Self::Group(0),
+        Self::Group(1),
+        Self::Group(2),
+        Self::Group(3),
+        Self::Group(4),
+        Self::Group(5),
+        Self::Group(6),
+        Self::Group(7),
+        Self::Group(8),
+        Self::Group(9),
     ];
+
+    /// The role with its index in bounds, as [`Role::ALL`] has it.
+    #[must_use]
+    pub fn known(self) -> Self {
+        match self {
+            Self::Stream(index) => Self::Stream(index % Self::STREAMS),
+            Self::Group(index) => Self::Group(index % Self::GROUPS),
+            other => other,
+        }
+    }
 
     /// The CSS variable that holds the role's color: `--role-requested`.
     #[must_use]
@@ -191,6 +216,18 @@ impl Role {
                 3 => "--role-stream-3",
                 4 => "--role-stream-4",
                 _ => "--role-stream-5",
+            },
+            Self::Group(index) => match index % Self::GROUPS {
+                0 => "--role-group-0",
+                1 => "--role-group-1",
+                2 => "--role-group-2",
+                3 => "--role-group-3",
+                4 => "--role-group-4",
+                5 => "--role-group-5",
+                6 => "--role-group-6",
+                7 => "--role-group-7",
+                8 => "--role-group-8",
+                _ => "--role-group-9",
             },
         }
     }

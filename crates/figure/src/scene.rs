@@ -188,6 +188,8 @@ pub enum TargetId {
     PeakReserved,
     /// The mark of the memory fraction's limit.
     Limit,
+    /// A frame of a flame graph, by its number there.
+    FlameNode(u32),
 }
 
 impl Scene {
@@ -201,6 +203,13 @@ impl Scene {
     #[must_use]
     pub fn hit(&self, x_px: f32, y_px: f32) -> Option<&Target> {
         self.targets.iter().rev().find(|target| target.rect.contains(x_px, y_px))
+    }
+
+    /// Adds a color with what it stands for behind it, as in a legend.
+    pub fn add_swatch(&mut self, rect: Rect, fill: Fill, text: &str) {
+        self.rect(rect, fill, None);
+        let at = Point::new(rect.right_px() + 6.0, rect.bottom_px() - 2.0);
+        self.text(at, text, TextStyle::new(Role::Text, 12.0));
     }
 
     pub(crate) fn rect(&mut self, rect: Rect, fill: Fill, outline: Option<Role>) {

@@ -24,7 +24,7 @@ impl Theme {
 }
 
 fn colors(role: Role) -> (&'static str, &'static str) {
-    let role = if let Role::Stream(place) = role { Role::Stream(place % Role::STREAMS) } else { role };
+    let role = role.known();
     let found = COLORS.iter().find(|(known, ..)| *known == role);
     found.map_or(("#000000", "#ffffff"), |(_, light, dark)| (light, dark))
 }
@@ -78,6 +78,16 @@ const COLORS: [(Role, &str, &str); Role::ALL.len()] = [
     (Role::Stream(3), "#b0558a", "#d992bb"),
     (Role::Stream(4), "#008f68", "#1fb587"),
     (Role::Stream(5), "#8a6d00", "#f0e442"),
+    (Role::Group(0), "#0072b2", "#56b4e9"),
+    (Role::Group(1), "#c85200", "#f08a3c"),
+    (Role::Group(2), "#008f68", "#1fb587"),
+    (Role::Group(3), "#b0558a", "#d992bb"),
+    (Role::Group(4), "#8a6d00", "#e0c340"),
+    (Role::Group(5), "#6a51a3", "#a996e0"),
+    (Role::Group(6), "#00808c", "#4dd0e1"),
+    (Role::Group(7), "#9c4a2f", "#d3926f"),
+    (Role::Group(8), "#4f8300", "#a5d64c"),
+    (Role::Group(9), "#7d848c", "#8b939c"),
 ];
 
 #[cfg(test)]

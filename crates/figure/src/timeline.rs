@@ -10,8 +10,10 @@ mod series;
 mod strip;
 mod view;
 
+pub(crate) use axis::draw_x_axis;
 pub(crate) use axis::tick_step;
 pub use draw::{timeline, timeline_cursor};
 pub use series::Series;
 pub use strip::{timeline_strip, timeline_strip_cursor, timeline_strip_step_at};
+pub(crate) use view::XScale;
 pub use view::{TimelineView, timeline_plot, timeline_step_at};

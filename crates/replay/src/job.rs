@@ -4,8 +4,8 @@ use std::error::Error;
 
 use blockyard_allocator::AllocError;
 use blockyard_pytorch::RecordedRun;
-use blockyard_pytorch::snapshot::{self, FileKind, SnapshotError};
-use blockyard_record::{Bytes, Recording};
+use blockyard_pytorch::snapshot::{self, DeviceSnapshot, FileKind, SnapshotError};
+use blockyard_record::{Bytes, Recording, TraceAction};
 use blockyard_workload::{ParseError, Workload};
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,8 @@ pub enum Job {
         name: String,
         /// The content of the file, plain or gzip.
         bytes: Vec<u8>,
+        /// The place of the device in the file, for a snapshot of several; `None` for the one with the longest trace.
+        device: Option<usize>,
     },
 }
 
@@ -61,6 +63,21 @@ pub struct OpenedRecording {
     pub device: String,
     /// The comparison with the replay.
     pub comparison: Comparison,
+    /// The devices of a snapshot, in the order of the file; empty for a recording of one device.
+    pub devices: Vec<OpenedDevice>,
+    /// The place among them of the device that is opened.
+    pub shown_device: usize,
+}
+
+/// A device of a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenedDevice {
+    /// The number that PyTorch gives it.
+    pub index: u32,
+    /// How many entries its trace has.
+    pub events: usize,
+    /// Whether its trace has a request that ran out of memory.
+    pub has_oom: bool,
 }
 
 /// Why a job failed.
@@ -108,12 +125,12 @@ pub enum JobError {
 pub fn perform(job: &Job, on_progress: OnProgress) -> Result<Product, JobError> {
     match job {
         Job::Run { title, text, config, capacity } => run_text(title, text, config, *capacity, on_progress),
-        Job::Open { name, bytes } => {
+        Job::Open { name, bytes, device } => {
             if on_progress(Progress::new("reading", 0, 0)).is_break() {
                 return Err(JobError::Cancelled);
             }
             if matches!(snapshot::file_kind(bytes), FileKind::Snapshot | FileKind::Packed) {
-                return open_snapshot(name, bytes, on_progress);
+                return open_snapshot(name, bytes, *device, on_progress);
             }
             let recorded = RecordedRun::read(bytes).map_err(|error| job_error(error.into(), name))?;
             let verified = verify(&recorded, on_progress).map_err(|error| job_error(error, name))?;
@@ -122,6 +139,8 @@ pub fn perform(job: &Job, on_progress: OnProgress) -> Result<Product, JobError> 
                 config: recorded.meta.config,
                 device: recorded.meta.device,
                 comparison: verified.comparison,
+                devices: Vec::new(),
+                shown_device: 0,
             };
             Ok(Product {
                 workload: verified.workload,
@@ -155,8 +174,13 @@ pub fn run_text(
 
 /// Opens a memory snapshot of PyTorch: what happened as the snapshot says it, and beside it what our allocator decides.
 ///
-/// Of several devices, the one with the longest trace.
-fn open_snapshot(name: &str, bytes: &[u8], on_progress: OnProgress) -> Result<Product, JobError> {
+/// Of several devices the one that is asked for, or else the one with the longest trace.
+fn open_snapshot(
+    name: &str,
+    bytes: &[u8],
+    device: Option<usize>,
+    on_progress: OnProgress,
+) -> Result<Product, JobError> {
     let failed = |error: SnapshotError| match error {
         SnapshotError::Cancelled => JobError::Cancelled,
         other => JobError::File { name: name.to_owned(), message: other.to_string() },
@@ -167,21 +191,18 @@ fn open_snapshot(name: &str, bytes: &[u8], on_progress: OnProgress) -> Result<Pr
         on_progress(Progress::new("reading", read, whole))
     };
     let file = snapshot::read(bytes, &mut read).map_err(failed)?;
-    let place = (0..file.devices.len())
+    let longest = (0..file.devices.len())
         .max_by_key(|place| {
             let device = file.devices.get(*place);
             device.map_or((0, 0), |device| (device.trace.len(), device.segments.len()))
         })
         .unwrap_or(0);
+    let place = device.filter(|place| *place < file.devices.len()).unwrap_or(longest);
     let found = file
         .record(place, name, &mut |done, total| on_progress(Progress::new("taking in", done, total)))
         .map_err(failed)?;
     let certificate = certify(&file, place, on_progress).map_err(|error| job_error(error, name))?;
     let mut notes = Vec::new();
-    if file.devices.len() > 1 {
-        let index = file.devices.get(place).map_or(0, |device| device.index);
-        notes.push(format!("the file has {} devices; shown is device {index}", file.devices.len()));
-    }
     notes.extend(certificate.reasons);
     notes.extend(certificate.notes);
     notes.extend(found.notes);
@@ -200,9 +221,19 @@ fn open_snapshot(name: &str, bytes: &[u8], on_progress: OnProgress) -> Result<Pr
         config: file.settings.config.clone(),
         device: String::new(),
         comparison,
+        devices: file.devices.iter().map(opened_device).collect(),
+        shown_device: place,
     };
     let workload = Workload::default();
     Ok(Product { workload, recording: found.recording, opened: Some(opened), data_checks: None })
+}
+
+fn opened_device(device: &DeviceSnapshot) -> OpenedDevice {
+    OpenedDevice {
+        index: device.index,
+        events: device.trace.len(),
+        has_oom: device.trace.iter().any(|entry| entry.entry.action == TraceAction::OutOfMemory),
+    }
 }
 
 /// Parses the texts of the workload and of the settings.

@@ -42,6 +42,7 @@ fn main() -> Result<()> {
             page.wait_for("[data-testid='headline']")?;
             seek(page, 0.72)?;
             shot(page, "gpt2")?;
+            page.click("#tab-source")?;
             page.click("[data-testid='back-to-workload']")?;
             choose(page, "fragmentation")?;
             page.click("[data-testid='device-gpu']")?;

@@ -275,7 +275,7 @@ fn check_answer(bytes: &[u8]) {
             let recording = &product.recording;
             let end = recording.state_at(recording.event_count()).unwrap();
             assert_eq!(end.breakdown().capacity(), recording.capacity());
-            let again = job::Job::Open { name: String::new(), bytes: bytes.to_vec() };
+            let again = job::Job::Open { name: String::new(), bytes: bytes.to_vec(), device: None };
             let again = job::perform(&again, &mut |_| ControlFlow::Continue(())).unwrap();
             assert_eq!(again.recording.to_bytes().unwrap(), recording.to_bytes().unwrap());
         }

@@ -62,7 +62,7 @@ fn opening_is_broken_off_at_any_report() {
     static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
     let bytes = BYTES.get_or_init(|| fixture("programs/gpt2_varlen"));
     for last in [1, 2, 5] {
-        let job = Job::Open { name: "it.jsonl.gz".to_owned(), bytes: bytes.clone() };
+        let job = Job::Open { name: "it.jsonl.gz".to_owned(), bytes: bytes.clone(), device: None };
         let (result, reports) = perform_until(&job, last);
         assert_eq!(result.unwrap_err(), JobError::Cancelled, "at report {last}");
         assert_eq!(reports.len(), last);

@@ -40,7 +40,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 }
 
 fn open(bytes: impl Into<Vec<u8>>) -> Result<Product, JobError> {
-    let job = Job::Open { name: "it.jsonl".to_owned(), bytes: bytes.into() };
+    let job = Job::Open { name: "it.jsonl".to_owned(), bytes: bytes.into(), device: None };
     perform(&job, &mut |_| ControlFlow::Continue(()))
 }
 

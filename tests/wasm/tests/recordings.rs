@@ -14,7 +14,7 @@ wasm_bindgen_test_configure!(run_in_browser);
 mod transcript;
 
 fn open(name: &str, bytes: &[u8]) -> Product {
-    let job = Job::Open { name: name.to_owned(), bytes: bytes.to_vec() };
+    let job = Job::Open { name: name.to_owned(), bytes: bytes.to_vec(), device: None };
     perform(&job, &mut |_| ControlFlow::Continue(())).expect("the recording can be replayed")
 }
 

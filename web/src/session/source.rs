@@ -1,7 +1,7 @@
 //! What the figures show, and how one source takes the place of another.
 
 use blockyard_figure::{MapView, Player, PlayerAction, SPEEDS};
-use blockyard_record::Recording;
+use blockyard_record::{Outcome, Recording};
 use blockyard_workload::presets::{Preset, presets};
 use leptos::prelude::*;
 
@@ -9,6 +9,7 @@ use super::{NOTHING, OpenLesson, OpenedFile, Session, SettingsTexts};
 use crate::frames;
 use crate::ptr_eq::PtrEq;
 use crate::run::{Attempt, Input, Run};
+use crate::view::Tab;
 
 /// Where the memory that the figures show comes from.
 ///
@@ -87,13 +88,15 @@ impl Session {
         }
     }
 
-    /// Takes in another recording: at its first difference, or where most is allocated if it is identical.
+    /// Takes in another recording: where it last ran out of memory, or else where most is allocated.
     pub(crate) fn open(self, opened: OpenedFile) {
         let run = opened.run.clone();
-        let said = opened.run.opened.as_ref();
-        let difference = said.and_then(|said| said.comparison.first_difference.as_ref()?.step);
-        let peak = run.series.peak_steps(&run.recording).0;
-        let step = difference.map_or(peak, |step| step as usize + 1);
+        let failures = run.recording.failed_steps().iter().rev();
+        let mut ooms = failures.filter(|(_, outcome)| matches!(outcome, Outcome::OutOfMemory(_)));
+        let peak = || run.series.peak_steps(&run.recording).0;
+        let step = ooms.next().map_or_else(peak, |(step, _)| *step as usize + 1);
+        let difference = run.opened.as_ref().and_then(|said| said.comparison.first_difference.as_ref());
+        self.tab.set(if difference.is_some() { Tab::Source } else { Tab::Holders });
         let opened = PtrEq::new(opened);
         self.opened.set(Some(opened.clone()));
         self.show(Source::Recording(opened));
@@ -150,6 +153,7 @@ impl Session {
 
     pub(crate) fn forget_views(self) {
         self.timeline_view.set(None);
+        self.figures.forget();
         self.map_view
             .update(|view| *view = MapView { scale: view.scale, order: view.order, ..MapView::default() });
     }

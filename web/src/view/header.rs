@@ -11,6 +11,7 @@ use crate::session::{Place, Session};
 use crate::theme::ThemeChoice;
 use crate::view::help::Help;
 use crate::view::kit::{button, click, flag, on, select, text};
+use crate::view::opened;
 use crate::view::share::Share;
 
 pub(crate) fn header(session: Session, help: Help, share: Share) -> AnyView {
@@ -80,6 +81,7 @@ pub(crate) fn open_bar(session: Session, samples: Samples) -> AnyView {
                 {preset_picker(session)}
             </span>
             {recordings(session, samples)}
+            {opened::headline(session)}
         </div>
     }
     .into_any()

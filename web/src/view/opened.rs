@@ -4,8 +4,9 @@ use blockyard_figure::PlayerAction;
 use blockyard_replay::Comparison;
 use leptos::prelude::*;
 
+use crate::files::reopen;
 use crate::session::{OpenedFile, Session};
-use crate::view::kit::{button, click, facts};
+use crate::view::kit::{button, click, facts, select};
 use crate::view::numbers::{grouped, grouped_count};
 
 pub(crate) fn card(session: Session) -> AnyView {
@@ -35,6 +36,7 @@ fn described(session: Session, opened: &OpenedFile) -> AnyView {
     let comparison = opened.run.opened.as_ref().map(|said| compared(session, &said.comparison));
     view! {
         <div class="card pad" data-testid="recording-card">
+            {device_picker(session, opened)}
             {comparison}
             {facts(rows)}
             <p class="quiet">
@@ -46,12 +48,40 @@ fn described(session: Session, opened: &OpenedFile) -> AnyView {
     .into_any()
 }
 
-fn compared(session: Session, comparison: &Comparison) -> AnyView {
-    let class = match (comparison.is_identical(), comparison.counts.is_empty()) {
-        (true, _) => "headline",
-        (false, true) => "headline quiet",
-        (false, false) => "headline differs",
+/// The devices of a snapshot, if there are several.
+fn device_picker(session: Session, opened: &OpenedFile) -> Option<AnyView> {
+    let said = opened.run.opened.as_ref().filter(|said| said.devices.len() > 1)?;
+    let options = said.devices.iter().enumerate().map(|(place, device)| {
+        let oom = if device.has_oom { ", out of memory" } else { "" };
+        (place.to_string(), format!("device {}: {} events{oom}", device.index, grouped_count(device.events)))
+    });
+    let options = Signal::stored(options.collect::<Vec<_>>());
+    let shown = said.shown_device;
+    let pick = move |place: String| {
+        if let Some(place) = place.parse().ok().filter(|place| *place != shown) {
+            reopen(session, place);
+        }
     };
+    let picker = select("device", "Device of the snapshot", options, Signal::stored(shown.to_string()), pick);
+    Some(view! { <p class="cluster"><label for="device">"Device"</label>{picker}</p> }.into_any())
+}
+
+/// Whether our allocator decides as PyTorch did, in a sentence; beside what is open, since it concerns every figure.
+pub(crate) fn headline(session: Session) -> AnyView {
+    let content = move || {
+        let opened = session.shown_recording()?;
+        let comparison = &opened.run.opened.as_ref()?.comparison;
+        let class = match (comparison.is_identical(), comparison.counts.is_empty()) {
+            (true, _) => "headline",
+            (false, true) => "headline quiet",
+            (false, false) => "headline differs",
+        };
+        Some(view! { <p class=class data-testid="headline">{comparison.headline()}</p> }.into_any())
+    };
+    view! { {content} }.into_any()
+}
+
+fn compared(session: Session, comparison: &Comparison) -> AnyView {
     let counts = comparison
         .counts
         .iter()
@@ -85,7 +115,6 @@ fn compared(session: Session, comparison: &Comparison) -> AnyView {
         comparison.notes.iter().map(|note| view! { <li>{note.clone()}</li> }.into_any()).collect::<Vec<_>>();
     let has_notes = !comparison.notes.is_empty();
     view! {
-        <p class=class data-testid="headline">{comparison.headline()}</p>
         {difference}
         <table>
             <caption>"Compared with PyTorch's own allocator"</caption>

@@ -10,7 +10,7 @@ use crate::browser;
 use crate::frames::{self, Slot};
 use crate::session::Session;
 use crate::view::icon::Icon;
-use crate::view::kit::{Handler, choice, choices, click, effect, flag, icon_button, on, select, text};
+use crate::view::kit::{choice, choices, click, effect, flag, icon_button, on, select, text};
 use crate::view::numbers::grouped_count;
 
 /// More labels than this do not fit a list that anyone reads.
@@ -57,22 +57,30 @@ pub(crate) fn player(session: Session) -> AnyView {
 
 /// The two moments that most readers look for.
 fn peaks(session: Session) -> AnyView {
+    let peaks = Memo::new(move |_| {
+        let run = session.run.get();
+        run.series.peak_bytes(&run.recording)
+    });
+    let button = move |id: &'static str, title: &'static str, is_reserved: bool| {
+        let label = text(move || {
+            let (allocated, reserved) = peaks.get();
+            if is_reserved {
+                format!("Peak reserved {reserved}")
+            } else {
+                format!("Peak allocated {allocated}")
+            }
+        });
+        let seek = click(move || session.seek_peak(is_reserved));
+        view! { <button type="button" class="plain" data-testid=id title=title on:click=seek>{label}</button> }
+            .into_any()
+    };
     view! {
         <span class="cluster">
-            {kit_button("peak-allocated", "Peak allocated", "To the moment where most is allocated (K)", click(move || session.seek_peak(false)))}
-            {kit_button("peak-reserved", "Peak reserved", "To the moment where most is reserved (Shift + K)", click(move || session.seek_peak(true)))}
+            {button("peak-allocated", "To the moment where most is allocated (K)", false)}
+            {button("peak-reserved", "To the moment where most is reserved (Shift + K)", true)}
         </span>
     }
     .into_any()
-}
-
-fn kit_button(
-    id: &'static str,
-    label: &'static str,
-    title: &'static str,
-    act: Handler<ev::MouseEvent>,
-) -> AnyView {
-    crate::view::kit::button("plain", id, label, title, act)
 }
 
 /// Moves the player on every frame for as long as it plays.

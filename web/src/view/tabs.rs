@@ -8,11 +8,12 @@ use web_sys::HtmlElement;
 use crate::browser;
 use crate::session::Session;
 use crate::view::kit::{choice, choices, click, flag, on, text};
-use crate::view::{editor, hand, lab, numbers, opened, table};
+use crate::view::{editor, hand, holders, lab, numbers, opened, table};
 
 /// One of the panels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tab {
+    Holders,
     Source,
     Lab,
     Numbers,
@@ -20,10 +21,11 @@ pub(crate) enum Tab {
 }
 
 impl Tab {
-    const ALL: [Self; 4] = [Self::Source, Self::Lab, Self::Numbers, Self::Table];
+    const ALL: [Self; 5] = [Self::Source, Self::Holders, Self::Lab, Self::Numbers, Self::Table];
 
     fn id(self) -> &'static str {
         match self {
+            Self::Holders => "holders",
             Self::Source => "source",
             Self::Lab => "lab",
             Self::Numbers => "numbers",
@@ -37,6 +39,7 @@ pub(crate) fn tabs(session: Session) -> AnyView {
     let title = move |tab: Tab| match tab {
         Tab::Source if session.shows_recording() => "Recording",
         Tab::Source => "Workload",
+        Tab::Holders => "Who holds it",
         Tab::Lab => "Lab",
         Tab::Numbers => "Numbers",
         Tab::Table => "Table",
@@ -95,6 +98,7 @@ pub(crate) fn tabs(session: Session) -> AnyView {
         .into_any()
     };
     // What is not seen is not kept up to date either.
+    let holders = move || (current.get() == Tab::Holders).then(|| holders::holders(session));
     let lab = move || (current.get() == Tab::Lab).then(|| lab::lab(session));
     let numbers = move || (current.get() == Tab::Numbers).then(|| numbers::numbers(session));
     let table = move || (current.get() == Tab::Table).then(|| table::table(session));
@@ -103,6 +107,7 @@ pub(crate) fn tabs(session: Session) -> AnyView {
             <div role="tablist" aria-label="Panels" on:keydown=key>{buttons}</div>
             <div class="tab-panels">
                 {panel(Tab::Source, source(session))}
+                {panel(Tab::Holders, view! { {holders} }.into_any())}
                 {panel(Tab::Lab, view! { {lab} }.into_any())}
                 {panel(Tab::Numbers, view! { {numbers} }.into_any())}
                 {panel(Tab::Table, view! { {table} }.into_any())}

@@ -19,7 +19,7 @@ use crate::view::tip::Tip;
 
 impl Session {
     /// The stretch of the recording that is shown, following.
-    fn timeline_view_or_fit(self) -> TimelineView {
+    pub(crate) fn timeline_view_or_fit(self) -> TimelineView {
         let steps = self.run.get().recording.step_count();
         self.timeline_view.get().map_or_else(|| TimelineView::fit(steps), |view| view.clamp(steps))
     }

@@ -5,7 +5,7 @@ use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
 use crate::labels::baseline;
 use crate::map::blocks::{Hidden, draw_blocks, draw_run};
-use crate::map::emphasis::{draw_changes, draw_new_segment, draw_ring};
+use crate::map::emphasis::{draw_changes, draw_new_segment, draw_picked, draw_ring};
 use crate::map::gutter::{TEXT_PX, draw_row_head};
 use crate::map::pieces::{BarScale, Piece, pieces};
 use crate::map::rows::{OVERVIEW_PX, Row, Rows, bars_px};
@@ -103,6 +103,7 @@ impl Map<'_> {
             draw_new_segment(scene, &scale, bar_top);
         }
         draw_changes(scene, self.changed, &segment.blocks, &scale, bar_top);
+        draw_picked(scene, &self.view.picked, &segment.blocks, &scale, bar_top);
         match self.view.hovered {
             Some(TargetId::Block(id)) => draw_ring(scene, id, &segment.blocks, &scale, bar_top, Role::Hover),
             Some(TargetId::Segment(id)) if id == info.id => {

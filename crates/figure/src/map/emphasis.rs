@@ -1,4 +1,4 @@
-use blockyard_record::{BlockId, BlockSnapshot};
+use blockyard_record::{AllocationId, BlockId, BlockSnapshot};
 
 use crate::changes::Changes;
 use crate::fill::Fill;
@@ -61,6 +61,31 @@ pub(super) fn draw_changes(
 pub(super) fn draw_new_segment(scene: &mut Scene, scale: &BarScale, top_px: f32) {
     let bar = Rect::new(scale.left_px, top_px, scale.right_px - scale.left_px, scale.bar_px);
     scene.frame(bar.grown(3.0), Role::Changed, Dash::Solid, 2.0);
+}
+
+/// Marks the blocks of chosen allocations with a bar above and below them.
+pub(super) fn draw_picked(
+    scene: &mut Scene,
+    picked: &[AllocationId],
+    blocks: &[BlockSnapshot],
+    scale: &BarScale,
+    top_px: f32,
+) {
+    if picked.is_empty() {
+        return;
+    }
+    for block in scale.visible(blocks) {
+        if !block.state.is_active() {
+            continue;
+        }
+        let is_picked = block.allocation.is_some_and(|id| picked.binary_search(&id).is_ok());
+        if is_picked {
+            let (left, right) = edges_px(block, scale);
+            for y in [top_px - 1.0, top_px + scale.bar_px - 2.0] {
+                scene.rect(Rect::new(left, y, right - left, 3.0), Fill::solid(Role::Selection), None);
+            }
+        }
+    }
 }
 
 /// A ring around a block, also if the block is drawn together with its neighbors.

@@ -1,4 +1,6 @@
-use blockyard_record::{BlockId, Bytes, MemoryState, SegmentId};
+use std::sync::Arc;
+
+use blockyard_record::{AllocationId, BlockId, Bytes, MemoryState, SegmentId};
 
 use crate::geometry::Size;
 use crate::map::rows::bars_px;
@@ -14,6 +16,8 @@ pub struct MapView {
     pub zoom: Option<SegmentZoom>,
     /// The chosen block.
     pub selected: Option<BlockId>,
+    /// Chosen allocations, ascending.
+    pub picked: Arc<Vec<AllocationId>>,
     /// What the pointer is over.
     pub hovered: Option<TargetId>,
     /// How wide segments are.

@@ -71,7 +71,7 @@ fn step_distance(least: f64) -> usize {
     }
 }
 
-pub(super) fn draw_x_axis(scene: &mut Scene, scale: &XScale, view: &TimelineView, plot: &Rect) {
+pub(crate) fn draw_x_axis(scene: &mut Scene, scale: &XScale, view: &TimelineView, plot: &Rect) {
     let bottom = plot.bottom_px().round() + 0.5;
     scene.hairline(Point::new(plot.x_px, bottom), Point::new(plot.right_px(), bottom), Role::TextMuted);
     let widest = text_width_px(&grouped_count(floor_count(view.last_step)), TEXT_PX, Weight::Normal);

@@ -132,6 +132,12 @@ impl Series {
         self.peaks_at(self.step_count())
     }
 
+    /// The most bytes that are allocated at any moment, and the most that are reserved.
+    #[must_use]
+    pub fn peak_bytes(&self, recording: &Recording) -> (Bytes, Bytes) {
+        (self.highest(recording, 1).0, self.highest(recording, 3).0)
+    }
+
     /// The running peaks of allocated and reserved bytes at a moment.
     pub(crate) fn peaks_at(&self, moment: usize) -> (Bytes, Bytes) {
         let after = self.peaks.partition_point(|change| change.moment as usize <= moment);

@@ -103,23 +103,23 @@ pub fn timeline_step_at(view: &TimelineView, size: Size, x_px: f32) -> usize {
 
 /// From steps to pixels.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct XScale {
+pub(crate) struct XScale {
     view: TimelineView,
     plot: Rect,
 }
 
 impl XScale {
-    pub(super) fn new(view: TimelineView, plot: Rect) -> Self {
+    pub(crate) fn new(view: TimelineView, plot: Rect) -> Self {
         Self { view, plot }
     }
 
-    pub(super) fn x_px(&self, step: f64) -> f32 {
+    pub(crate) fn x_px(&self, step: f64) -> f32 {
         let fraction = (step - self.view.first_step) / self.view.span().max(f64::MIN_POSITIVE);
         self.plot.x_px + px(fraction) * self.plot.width_px
     }
 
     /// How many pixels a step takes.
-    pub(super) fn step_px(&self) -> f64 {
+    pub(crate) fn step_px(&self) -> f64 {
         f64::from(self.plot.width_px) / self.view.span().max(f64::MIN_POSITIVE)
     }
 }

@@ -53,6 +53,8 @@ pub fn describe_target(target: TargetId, state: &MemoryState, recording: &Record
             let bytes = peak(state.stats().reserved_bytes.all.peak);
             format!("peak reserved: at most {bytes} were held at once since the peaks were last reset")
         }
+        // A flame graph is not of one state.
+        TargetId::FlameNode(_) => return None,
         TargetId::Limit => format!("limit: at most {} may be reserved", state.limit()?),
     })
 }

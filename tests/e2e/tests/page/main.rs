@@ -3,6 +3,7 @@
 mod access;
 mod boxes;
 mod doors;
+mod figures;
 mod gpu;
 mod one_file;
 mod play;

@@ -121,6 +121,7 @@ fn the_page_works_with_the_network_cut() -> Result<()> {
         page.cut_network()?;
         page.click(&id("sample-gpt2_varlen"))?;
         page.wait_text(&id("headline"), GPT2)?;
+        page.click("#tab-source")?;
         page.click(&id("back-to-workload"))?;
         page.click(&id("end"))?;
         page.fill(&id("size"), "3 MiB")?;

@@ -1,0 +1,335 @@
+//! Lifetimes of allocations as a grid of cells, one for each pixel: stacked, or at their addresses.
+//!
+//! A grid costs pixels, not allocations. Each column shows one true moment, the one with the most active bytes among those
+//! that the column covers, so that peaks are never lost. An index finds what is alive at that moment and large enough to be seen;
+//! the rest is counted. The cell under the pointer says at once which allocation it shows.
+
+mod address;
+mod draw;
+mod paint;
+
+pub use self::address::AddressMap;
+pub use self::draw::{GridCursor, grid_cursor, grid_plot, grid_scene};
+pub use self::paint::GridPaint;
+
+use blockyard_record::Bytes;
+
+use crate::allocations::{Allocations, NEVER, size_class};
+use crate::numbers::{bytes_f64, count_f64, floor_count, round_bytes, step_u32};
+use crate::timeline::TimelineView;
+
+/// What the vertical axis is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum GridKind {
+    /// Each allocation at its true address; addresses that are never reserved are left out.
+    #[default]
+    Address,
+    /// Allocations on top of each other, the oldest at the bottom, so that the top is the active bytes.
+    Stacked,
+}
+
+/// Which part of a figure a grid shows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GridView {
+    /// From left to right.
+    pub steps: TimelineView,
+    /// The byte at the bottom.
+    pub low: f64,
+    /// The byte at the top.
+    pub high: f64,
+}
+
+/// What a cell shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cell {
+    /// Nothing: memory that is not reserved, or above the stack.
+    Nothing,
+    /// Reserved memory that no allocation drawn here holds.
+    Reserved,
+    /// Allocations that are too small to be drawn one by one.
+    Small,
+    /// The allocation of this row.
+    Row(usize),
+}
+
+/// Allocations that a column does not show one by one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hidden {
+    /// How many they are.
+    pub count: usize,
+    /// Their sizes, added up.
+    pub bytes: Bytes,
+}
+
+/// A drawn figure: which allocation each pixel shows.
+#[derive(Clone, Debug)]
+pub struct Grid {
+    kind: GridKind,
+    view: GridView,
+    width: usize,
+    height: usize,
+    // Column by column, each from the bottom to the top.
+    cells: Vec<u32>,
+    // The moment that each column shows.
+    moments: Vec<u32>,
+    hidden: Vec<Hidden>,
+    // Columns are drawn in the order of a coarse grid first; this is the place in that order.
+    next: usize,
+    smallest_class: usize,
+    rows: Vec<u32>,
+}
+
+const NOTHING: u32 = u32::MAX;
+const RESERVED: u32 = u32::MAX - 1;
+const SMALL: u32 = u32::MAX - 2;
+
+/// So many columns apart are the first ones that are drawn; those between repeat them until their turn comes.
+const COARSEST: usize = 8;
+
+/// The most visits to allocations for a whole grid: what bounds the cost of a frame where an allocation is smaller than a pixel.
+const MOST_VISITS: usize = 400_000;
+
+impl Grid {
+    /// A grid of `width` by `height` cells, of which none is drawn yet.
+    #[must_use]
+    pub fn new(
+        allocations: &Allocations,
+        kind: GridKind,
+        view: GridView,
+        width: usize,
+        height: usize,
+    ) -> Self {
+        let (width, height) = (width.clamp(1, 16_384), height.clamp(1, 16_384));
+        let mut grid = Self {
+            kind,
+            view,
+            width,
+            height,
+            cells: vec![NOTHING; width * height],
+            moments: Vec::new(),
+            hidden: vec![Hidden::default(); width],
+            next: 0,
+            smallest_class: 0,
+            rows: Vec::new(),
+        };
+        grid.moments = (0..width).map(|column| step_u32(grid.moment_of(allocations, column))).collect();
+        grid.smallest_class = grid.smallest_class_of(allocations);
+        grid
+    }
+
+    /// Draws up to `columns` more columns. Returns whether there are more.
+    pub fn draw(&mut self, allocations: &Allocations, map: &AddressMap, columns: usize) -> bool {
+        for _ in 0..columns {
+            let Some((column, repeat)) = self.turn(self.next) else { return false };
+            self.next += 1;
+            self.draw_column(allocations, map, column);
+            for other in column + 1..(column + repeat).min(self.width) {
+                let from = column * self.height;
+                self.cells.copy_within(from..from + self.height, other * self.height);
+                self.hidden[other] = self.hidden[column];
+            }
+        }
+        self.turn(self.next).is_some()
+    }
+
+    /// Draws all of it.
+    #[must_use]
+    pub fn drawn(mut self, allocations: &Allocations, map: &AddressMap) -> Self {
+        while self.draw(allocations, map, usize::MAX) {}
+        self
+    }
+
+    /// Whether every column is drawn for itself.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.turn(self.next).is_none()
+    }
+
+    /// The column whose turn it is, and how many columns it stands for until those have their turn.
+    fn turn(&self, place: usize) -> Option<(usize, usize)> {
+        let coarse = self.width.div_ceil(COARSEST);
+        if place < coarse {
+            return Some((place * COARSEST, COARSEST));
+        }
+        // Then the columns in the middle between those, and so on.
+        let mut before = coarse;
+        let mut apart = COARSEST;
+        while apart > 1 {
+            let half = apart / 2;
+            let count = self.width.saturating_sub(half).div_ceil(apart);
+            if place < before + count {
+                return Some((half + (place - before) * apart, half));
+            }
+            before += count;
+            apart = half;
+        }
+        None
+    }
+
+    /// What the axis shows.
+    #[must_use]
+    pub fn kind(&self) -> GridKind {
+        self.kind
+    }
+
+    /// The part that is shown.
+    #[must_use]
+    pub fn view(&self) -> &GridView {
+        &self.view
+    }
+
+    /// How many cells there are from left to right, and from bottom to top.
+    #[must_use]
+    pub fn size(&self) -> (usize, usize) {
+        (self.width, self.height)
+    }
+
+    /// What the cell shows; `row` counts from the bottom.
+    #[must_use]
+    pub fn cell(&self, column: usize, row: usize) -> Cell {
+        if column >= self.width || row >= self.height {
+            return Cell::Nothing;
+        }
+        match self.cells.get(column * self.height + row) {
+            Some(&RESERVED) => Cell::Reserved,
+            Some(&SMALL) => Cell::Small,
+            None | Some(&NOTHING) => Cell::Nothing,
+            Some(row) => Cell::Row(*row as usize),
+        }
+    }
+
+    /// The moment that the column shows, as a number of complete steps.
+    #[must_use]
+    pub fn moment(&self, column: usize) -> Option<usize> {
+        self.moments.get(column).map(|moment| *moment as usize)
+    }
+
+    /// What the column does not show one by one.
+    #[must_use]
+    pub fn hidden(&self, column: usize) -> Hidden {
+        self.hidden.get(column).copied().unwrap_or_default()
+    }
+
+    /// The most that any column does not show one by one.
+    #[must_use]
+    pub fn most_hidden(&self) -> Hidden {
+        self.hidden.iter().copied().max_by_key(|hidden| hidden.bytes).unwrap_or_default()
+    }
+
+    /// How many bytes a cell is high.
+    fn bytes_per_cell(&self) -> f64 {
+        ((self.view.high - self.view.low) / count_f64(self.height)).max(f64::MIN_POSITIVE)
+    }
+
+    fn moment_of(&self, allocations: &Allocations, column: usize) -> usize {
+        let steps = &self.view.steps;
+        let edge = |column: usize| {
+            steps.first_step
+                + (steps.last_step - steps.first_step) * count_f64(column) / count_f64(self.width)
+        };
+        let last = allocations.moments().saturating_sub(1);
+        let from = floor_count(edge(column).max(0.0)).min(last);
+        let to = floor_count(edge(column + 1).max(0.0)).max(from + 1);
+        allocations.busiest(from, to)
+    }
+
+    /// The smallest class that is looked through: all that are as high as half a cell, and smaller ones while they are few.
+    fn smallest_class_of(&self, allocations: &Allocations) -> usize {
+        let needed = size_class(round_bytes(self.bytes_per_cell() / 2.0).get());
+        let mut class = needed.min(allocations.class_count());
+        let sampled = (self.width / 12).max(1);
+        let moments: Vec<u32> = self.moments.iter().copied().step_by(sampled).collect();
+        let mut visits = 0;
+        while class > 0 {
+            let most = moments.iter().map(|moment| allocations.active_count(*moment, class - 1)).max();
+            visits += most.unwrap_or(0) * self.width;
+            if visits > MOST_VISITS {
+                break;
+            }
+            class -= 1;
+        }
+        class
+    }
+
+    fn draw_column(&mut self, allocations: &Allocations, map: &AddressMap, column: usize) {
+        let Some(moment) = self.moments.get(column).copied() else { return };
+        let mut rows = std::mem::take(&mut self.rows);
+        rows.clear();
+        allocations.active_at(moment, self.smallest_class, &mut rows);
+        let mut drawn: u64 = 0;
+        for row in &rows {
+            drawn = drawn.saturating_add(allocations.sizes().get(*row as usize).copied().unwrap_or(0));
+        }
+        let smaller = 0..self.smallest_class;
+        let count = smaller.map(|class| allocations.active_count(moment, class)).sum();
+        let from = column * self.height;
+        let view = (self.view.low, self.bytes_per_cell());
+        let Some(cells) = self.cells.get_mut(from..from + self.height) else { return };
+        cells.fill(NOTHING);
+        let active = allocations.active_bytes(moment as usize).get();
+        let left = active.saturating_sub(drawn);
+        match self.kind {
+            GridKind::Stacked => {
+                rows.sort_unstable();
+                stack(cells, allocations, &rows, left, view);
+            }
+            GridKind::Address => address::fill(cells, allocations, map, moment, &rows, view),
+        }
+        if let Some(hidden) = self.hidden.get_mut(column) {
+            *hidden = Hidden { count, bytes: Bytes::new(if count == 0 { 0 } else { left }) };
+        }
+        self.rows = rows;
+    }
+}
+
+/// Puts the rows on top of each other, and what is too small above them.
+fn stack(
+    cells: &mut [u32],
+    allocations: &Allocations,
+    rows: &[u32],
+    small: u64,
+    (low, per_cell): (f64, f64),
+) {
+    // A cell shows what is in its middle.
+    let edge = |bytes: u64| floor_count(((bytes_f64(Bytes::new(bytes)) - low) / per_cell + 0.5).max(0.0));
+    let mut height: u64 = 0;
+    let parts = rows.iter().map(|row| (*row, allocations.sizes().get(*row as usize).copied().unwrap_or(0)));
+    for (value, size) in parts.chain(std::iter::once((SMALL, small))) {
+        let from = edge(height).min(cells.len());
+        height = height.saturating_add(size);
+        let to = edge(height).min(cells.len());
+        if let Some(cells) = cells.get_mut(from..to) {
+            cells.fill(value);
+        }
+        if from >= cells.len() {
+            return;
+        }
+    }
+}
+
+impl Allocations {
+    /// The active bytes at a moment; sums above 2 TiB are cut off.
+    #[must_use]
+    pub fn active_bytes(&self, moment: usize) -> Bytes {
+        Bytes::new(self.active.get(moment).map_or(0, |units| u64::from(*units) * 512))
+    }
+
+    /// The most active bytes at any moment of a range of steps.
+    #[must_use]
+    pub fn most_active(&self, steps: &TimelineView) -> Bytes {
+        let from = floor_count(steps.first_step.max(0.0));
+        let to = floor_count(steps.last_step.ceil().max(0.0)).max(from + 1);
+        let within = (from..to.min(self.moments())).step_by((to - from).div_ceil(4096).max(1));
+        let width = (to - from).div_ceil(4096).max(1);
+        let busiest = within.map(|moment| self.active_bytes(self.busiest(moment, moment + width)));
+        busiest.max().unwrap_or_default()
+    }
+
+    /// Whether the allocation is active at the moment.
+    #[must_use]
+    pub fn is_active(&self, row: usize, moment: usize) -> bool {
+        let moment = step_u32(moment);
+        let start = self.starts().get(row).copied().unwrap_or(NEVER);
+        start <= moment && self.ends().get(row).copied().unwrap_or(0) > moment
+    }
+}

@@ -1,0 +1,183 @@
+use std::collections::BTreeMap;
+
+use blockyard_record::Bytes;
+
+use super::{AddressMap, Cell, Grid, GridKind};
+use crate::fill::{Fill, Pattern};
+use crate::geometry::{Point, Rect, Size};
+use crate::groups::Groups;
+use crate::numbers::{bytes_f64, count_f64, count_px, floor_count, px, round_bytes};
+use crate::role::Role;
+use crate::scene::{Anchor, Dash, Scene, TextStyle};
+use crate::timeline::{TimelineView, XScale, draw_x_axis, tick_step, timeline_plot};
+
+/// The rectangle of the cells in a figure of this size. Left and right are those of a timeline, so that both can stand below
+/// each other.
+#[must_use]
+pub fn grid_plot(size: Size) -> Rect {
+    let size = size.tame();
+    let plot = timeline_plot(size);
+    Rect { y_px: 6.0, height_px: (size.height_px - 28.0).max(1.0), ..plot }
+}
+
+/// The axes of a grid of this size: what is drawn around its cells.
+#[must_use]
+pub fn grid_scene(grid: &Grid, map: &AddressMap, size: Size) -> Scene {
+    let size = size.tame();
+    let mut scene = Scene::new(size.width_px, size.height_px);
+    let plot = grid_plot(size);
+    draw_x_axis(&mut scene, &XScale::new(grid.view().steps, plot), &grid.view().steps, &plot);
+    let (low, high) = (grid.view().low, grid.view().high);
+    let y = |bytes: f64| plot.bottom_px() - px((bytes - low) / (high - low).max(1.0)) * plot.height_px;
+    let most = (plot.height_px / 28.0).clamp(1.0, 12.0);
+    let most = u64::try_from(floor_count(f64::from(most))).unwrap_or(1);
+    let step = tick_step(round_bytes(high - low), most);
+    let mut tick = Bytes::new(round_bytes(low).get().next_multiple_of(step.get()));
+    while bytes_f64(tick) <= high {
+        let at = y(bytes_f64(tick)).round() - 0.5;
+        scene.hairline(Point::new(plot.x_px - 4.0, at), Point::new(plot.x_px, at), Role::TextMuted);
+        let style = TextStyle::new(Role::TextMuted, 11.0).anchored(Anchor::End);
+        scene.text(Point::new(plot.x_px - 7.0, at + 4.0), tick.to_string(), style);
+        match tick.checked_add(step) {
+            Some(next) => tick = next,
+            None => break,
+        }
+    }
+    if grid.kind() == GridKind::Address {
+        draw_gaps(&mut scene, map, &plot, low..high);
+    }
+    scene
+}
+
+/// What is drawn over a grid.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct GridCursor {
+    /// The moment of the cursor.
+    pub moment: usize,
+    /// The moment of the second cursor.
+    pub mark: Option<usize>,
+    /// Where the pointer is, for lines across the figure.
+    pub pointer: Option<Point>,
+    /// Two corners of a part that is about to be shown alone.
+    pub brush: Option<(Point, Point)>,
+}
+
+/// The cursors, for drawing over a grid of the same view and size.
+#[must_use]
+pub fn grid_cursor(view: &TimelineView, cursor: &GridCursor, size: Size) -> Scene {
+    let size = size.tame();
+    let mut scene = Scene::new(size.width_px, size.height_px);
+    let plot = grid_plot(size);
+    let scale = XScale::new(*view, plot);
+    let mut upright = |moment: usize, role: Role, dash: Dash| {
+        let x = (scale.x_px(count_f64(moment) + 1.0) - 0.5).floor() + 0.5;
+        if x >= plot.x_px - 0.5 && x <= plot.right_px() + 0.5 {
+            let (from, to) = (Point::new(x, plot.y_px), Point::new(x, plot.bottom_px() + 4.0));
+            scene.line(from, to, Role::Background, Dash::Solid, 4.0);
+            scene.line(from, to, role, dash, 2.0);
+        }
+    };
+    if let Some(mark) = cursor.mark {
+        upright(mark, Role::Changed, Dash::Dashed);
+    }
+    upright(cursor.moment, Role::Cursor, Dash::Solid);
+    if let Some(at) = cursor.pointer.filter(|at| plot.contains(at.x_px, at.y_px)) {
+        let (x, y) = (at.x_px.floor() + 0.5, at.y_px.floor() + 0.5);
+        scene.line(Point::new(x, plot.y_px), Point::new(x, plot.bottom_px()), Role::Hover, Dash::Dotted, 1.0);
+        scene.line(Point::new(plot.x_px, y), Point::new(plot.right_px(), y), Role::Hover, Dash::Dotted, 1.0);
+    }
+    if let Some((one, other)) = cursor.brush {
+        let (left, right) =
+            (one.x_px.min(other.x_px).max(plot.x_px), one.x_px.max(other.x_px).min(plot.right_px()));
+        let (top, bottom) =
+            (one.y_px.min(other.y_px).max(plot.y_px), one.y_px.max(other.y_px).min(plot.bottom_px()));
+        let rect = Rect::new(left, top, (right - left).max(1.0), (bottom - top).max(1.0));
+        scene.rect(rect, Fill { role: Role::Changed, pattern: Pattern::Faint }, None);
+        scene.frame(rect, Role::Changed, Dash::Solid, 1.0);
+    }
+    scene
+}
+
+/// A short line where addresses are left out, if there are few enough to be told apart.
+fn draw_gaps(scene: &mut Scene, map: &AddressMap, plot: &Rect, shown: std::ops::Range<f64>) {
+    let gaps = map.gaps().map(|gap| bytes_f64(Bytes::new(gap))).filter(|gap| shown.contains(gap));
+    let gaps: Vec<f64> = gaps.collect();
+    if count_px(gaps.len()) * 6.0 > plot.height_px {
+        return;
+    }
+    for gap in gaps {
+        let share = (gap - shown.start) / (shown.end - shown.start).max(1.0);
+        let y = (plot.bottom_px() - px(share) * plot.height_px).round() + 0.5;
+        scene.hairline(Point::new(plot.x_px - 4.0, y), Point::new(plot.x_px, y), Role::Limit);
+    }
+}
+
+impl Grid {
+    /// The cells as rectangles, for files: neighbors that show the same are joined.
+    ///
+    /// `is_shown` says which colors of the legend are drawn; other allocations are drawn as reserved memory.
+    #[must_use]
+    pub fn rects(&self, groups: &Groups, is_shown: impl Fn(usize) -> bool, plot: Rect) -> Scene {
+        let mut scene = Scene::new(0.0, 0.0);
+        let (width, height) = self.size();
+        let cell_px = (plot.width_px / count_px(width), plot.height_px / count_px(height));
+        // Runs that go on from the column before: the first cell, the last, what it shows, and where it began.
+        let mut open: BTreeMap<(usize, usize), (u32, usize)> = BTreeMap::new();
+        for column in 0..=width {
+            let runs = if column < width { self.runs(column) } else { BTreeMap::new() };
+            open.retain(|run, (value, from)| {
+                if runs.get(run) == Some(value) {
+                    return true;
+                }
+                let left = plot.x_px + count_px(*from) * cell_px.0;
+                let right = plot.x_px + count_px(column) * cell_px.0;
+                let top = plot.bottom_px() - count_px(run.1) * cell_px.1;
+                let bottom = plot.bottom_px() - count_px(run.0) * cell_px.1;
+                let rect = Rect::new(left, top, right - left, bottom - top);
+                scene.rect(rect, Self::fill_of(*value, groups, &is_shown), None);
+                false
+            });
+            for (run, value) in runs {
+                open.entry(run).or_insert((value, column));
+            }
+        }
+        scene
+    }
+
+    fn fill_of(value: u32, groups: &Groups, is_shown: &impl Fn(usize) -> bool) -> Fill {
+        match Cell::of(value) {
+            Cell::Row(row) if is_shown(groups.place(row)) => {
+                let place = groups.legend().get(groups.place(row));
+                Fill::solid(place.map_or(Role::Group(Role::GROUPS - 1), |entry| entry.role))
+            }
+            Cell::Small => Fill { role: Role::Group(Role::GROUPS - 1), pattern: Pattern::Tint },
+            _ => Fill { role: Role::Cached, pattern: Pattern::Faint },
+        }
+    }
+
+    /// Which cells of a column show the same, by the first and the one behind the last.
+    fn runs(&self, column: usize) -> BTreeMap<(usize, usize), u32> {
+        let from = column * self.height;
+        let cells = self.cells.get(from..from + self.height).unwrap_or_default();
+        let mut runs = BTreeMap::new();
+        let mut at = 0;
+        for run in cells.chunk_by(|one, other| one == other) {
+            if let Some(value) = run.first().filter(|value| **value != super::NOTHING) {
+                runs.insert((at, at + run.len()), *value);
+            }
+            at += run.len();
+        }
+        runs
+    }
+}
+
+impl Cell {
+    pub(super) fn of(value: u32) -> Self {
+        match value {
+            super::NOTHING => Self::Nothing,
+            super::RESERVED => Self::Reserved,
+            super::SMALL => Self::Small,
+            row => Self::Row(row as usize),
+        }
+    }
+}

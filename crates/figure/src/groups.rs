@@ -1,0 +1,224 @@
+//! Which color each allocation has, and the legend.
+
+use blockyard_record::{Bytes, Recording, StackId};
+use rustc_hash::FxHashMap;
+
+use crate::allocations::{Allocations, NEVER};
+use crate::holders::{Category, GroupBy, GroupKey, group_key, group_text};
+use crate::numbers::grouped_count;
+use crate::role::Role;
+
+/// What the color of an allocation says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ColorBy {
+    /// Its stack.
+    #[default]
+    Stack,
+    /// The kind of its data, as far as the stack tells.
+    Category,
+    /// The size of its block.
+    Size,
+    /// Its stream.
+    Stream,
+    /// Its pool.
+    Pool,
+    /// How many steps it lives.
+    Age,
+}
+
+impl ColorBy {
+    /// All of them.
+    pub const ALL: [Self; 6] = [Self::Stack, Self::Category, Self::Size, Self::Stream, Self::Pool, Self::Age];
+
+    /// The name in a list.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stack => "stack",
+            Self::Category => "category",
+            Self::Size => "size",
+            Self::Stream => "stream",
+            Self::Pool => "pool",
+            Self::Age => "age",
+        }
+    }
+
+    /// The color of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|by| by.name() == name)
+    }
+}
+
+/// One color of a legend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LegendEntry {
+    /// What the color stands for.
+    pub text: String,
+    /// The color.
+    pub role: Role,
+    /// How many allocations have it.
+    pub count: usize,
+    /// The sizes of all of them, added up over the whole recording.
+    pub bytes: Bytes,
+}
+
+/// The color of each allocation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Groups {
+    // The place in the legend, for each row.
+    places: Vec<u8>,
+    legend: Vec<LegendEntry>,
+}
+
+/// The upper bounds of sizes and of ages, and what they are called.
+const SIZES: [(u64, &str); 6] = [
+    (1 << 20, "up to 1 MiB (small pool)"),
+    (10 << 20, "up to 10 MiB"),
+    (64 << 20, "up to 64 MiB"),
+    (256 << 20, "up to 256 MiB"),
+    (1 << 30, "up to 1 GiB"),
+    (u64::MAX, "more than 1 GiB"),
+];
+const AGES: [(u64, &str); 6] = [
+    (10, "up to 10 steps"),
+    (100, "up to 100 steps"),
+    (1_000, "up to 1,000 steps"),
+    (10_000, "up to 10,000 steps"),
+    (u64::MAX - 1, "more than 10,000 steps"),
+    (u64::MAX, "never freed in the recording"),
+];
+
+impl Groups {
+    /// Groups the allocations by what the colors say. There are at most as many groups as [`Role::GROUPS`]; the smallest share
+    /// the last one.
+    #[must_use]
+    pub fn new(allocations: &Allocations, recording: &Recording, by: ColorBy) -> Self {
+        match by {
+            ColorBy::Size => {
+                Self::ranges(allocations, &SIZES, |row| allocations.sizes().get(row).copied().unwrap_or(0))
+            }
+            ColorBy::Age => Self::ranges(allocations, &AGES, |row| {
+                let (start, end) = (allocations.starts().get(row), allocations.ends().get(row));
+                match (start, end) {
+                    (Some(start), Some(end)) if *end != NEVER => u64::from(end.saturating_sub(*start)),
+                    _ => u64::MAX,
+                }
+            }),
+            ColorBy::Stack => Self::keys(allocations, recording, GroupBy::Stack),
+            ColorBy::Category => Self::keys(allocations, recording, GroupBy::Category),
+            ColorBy::Stream => Self::keys(allocations, recording, GroupBy::Stream),
+            ColorBy::Pool => Self::keys(allocations, recording, GroupBy::Pool),
+        }
+    }
+
+    /// The place in the legend of a row's color.
+    #[must_use]
+    pub fn place(&self, row: usize) -> usize {
+        self.places.get(row).map_or(0, |place| *place as usize)
+    }
+
+    /// What the colors stand for.
+    #[must_use]
+    pub fn legend(&self) -> &[LegendEntry] {
+        &self.legend
+    }
+
+    fn ranges(allocations: &Allocations, bounds: &[(u64, &str)], value: impl Fn(usize) -> u64) -> Self {
+        let place = |row: usize| {
+            let value = value(row);
+            u8::try_from(bounds.partition_point(|(bound, _)| *bound < value)).unwrap_or(u8::MAX)
+        };
+        let places: Vec<u8> = (0..allocations.len()).map(place).collect();
+        let texts = bounds.iter().map(|(_, text)| (*text).to_owned()).collect();
+        Self::counted(allocations, places, texts, bounds.len())
+    }
+
+    fn keys(allocations: &Allocations, recording: &Recording, by: GroupBy) -> Self {
+        // The key of a stack is found once.
+        let mut of_stacks: FxHashMap<StackId, Option<GroupKey>> = FxHashMap::default();
+        let mut numbers: FxHashMap<GroupKey, usize> = FxHashMap::default();
+        let mut keys: Vec<(GroupKey, u128)> = Vec::new();
+        let mut of_rows: Vec<usize> = Vec::with_capacity(allocations.len());
+        for row in 0..allocations.len() {
+            let key = match allocations.id(row).filter(|_| by.needs_stacks()) {
+                Some(id) => *of_stacks
+                    .entry(recording.allocation_stack(id))
+                    .or_insert_with(|| group_key(allocations, recording, row, by)),
+                None => group_key(allocations, recording, row, by),
+            };
+            let key = key.unwrap_or(GroupKey::Stack(StackId::EMPTY));
+            let number = *numbers.entry(key).or_insert_with(|| {
+                keys.push((key, 0));
+                keys.len() - 1
+            });
+            if let Some((_, weight)) = keys.get_mut(number) {
+                *weight += u128::from(weight_of(allocations, row));
+            }
+            of_rows.push(number);
+        }
+        let most = usize::from(Role::GROUPS);
+        let mut order: Vec<usize> = (0..keys.len()).collect();
+        match by {
+            // Streams and pools keep the order in which they appear, categories their own.
+            GroupBy::Stream | GroupBy::Pool => {}
+            GroupBy::Category => order.sort_by_key(|number| match keys.get(*number) {
+                Some((GroupKey::Category(category), _)) => {
+                    Category::ALL.iter().position(|known| known == category)
+                }
+                _ => None,
+            }),
+            _ => order
+                .sort_by_key(|number| std::cmp::Reverse(keys.get(*number).map_or(0, |(_, weight)| *weight))),
+        }
+        let mut places: Vec<u8> = vec![0; keys.len()];
+        for (place, number) in order.iter().enumerate() {
+            if let Some(found) = places.get_mut(*number) {
+                *found = u8::try_from(place.min(most - 1)).unwrap_or(0);
+            }
+        }
+        let mut texts: Vec<String> = order
+            .iter()
+            .take(most)
+            .filter_map(|number| keys.get(*number))
+            .map(|(key, _)| group_text(recording, *key))
+            .collect();
+        if keys.len() > most {
+            let others = keys.len() + 1 - most;
+            if let Some(last) = texts.last_mut() {
+                *last = format!("{} others", grouped_count(others));
+            }
+        }
+        let of_rows = of_rows.iter().map(|number| places.get(*number).copied().unwrap_or(0)).collect();
+        let count = texts.len();
+        Self::counted(allocations, of_rows, texts, count)
+    }
+
+    fn counted(allocations: &Allocations, places: Vec<u8>, texts: Vec<String>, count: usize) -> Self {
+        let mut legend: Vec<LegendEntry> = texts
+            .into_iter()
+            .zip(0_u8..)
+            .map(|(text, place)| {
+                // The last color is grey: for the rest, where there is a rest.
+                let role = Role::Group(place.min(Role::GROUPS - 1));
+                LegendEntry { text, role, count: 0, bytes: Bytes::ZERO }
+            })
+            .take(count)
+            .collect();
+        for (place, size) in places.iter().zip(allocations.sizes()) {
+            if let Some(entry) = legend.get_mut(*place as usize) {
+                entry.count += 1;
+                entry.bytes = entry.bytes.saturating_add(Bytes::new(*size));
+            }
+        }
+        Self { places, legend }
+    }
+}
+
+/// How much of the figure the allocation covers: bytes times steps.
+fn weight_of(allocations: &Allocations, row: usize) -> u64 {
+    let size = allocations.sizes().get(row).copied().unwrap_or(0);
+    let start = allocations.starts().get(row).copied().unwrap_or(0) as usize;
+    let end = allocations.ends().get(row).map_or(0, |end| (*end as usize).min(allocations.moments()));
+    size.saturating_mul(u64::try_from(end.saturating_sub(start)).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,274 @@
+//! Who holds the bytes of a moment: groups of allocations, by stack, by size and by what else is known of them.
+
+mod category;
+mod flame;
+mod search;
+
+pub use self::category::Category;
+pub use self::flame::{FlameGraph, FlameNode, flame_scene};
+pub use self::search::Search;
+
+use std::collections::BTreeMap;
+
+use blockyard_record::{Bytes, Frame, FrameId, PoolId, PoolKind, Recording, StackId, Stacks, StreamId};
+
+use crate::allocations::{Allocations, NEVER};
+use crate::numbers::step_u32;
+
+/// Which allocations are meant. Moments count complete steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Those in their callers' hands at the moment.
+    At(usize),
+    /// Those in their callers' hands at both moments and all the time in between.
+    Throughout(usize, usize),
+    /// Those that were made after the first moment and are in their callers' hands at the second.
+    NewBetween(usize, usize),
+}
+
+/// What allocations are grouped by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum GroupBy {
+    /// The whole stack.
+    Stack,
+    /// The innermost line that is not PyTorch's own.
+    Line,
+    /// The module whose `forward` was running, as far as the stack tells.
+    Module,
+    /// The kind of data, as far as the stack tells.
+    Category,
+    /// The size of the block.
+    Size,
+    /// The stream.
+    Stream,
+    /// The pool.
+    Pool,
+}
+
+impl GroupBy {
+    /// All of them, those that need stacks first.
+    pub const ALL: [Self; 7] =
+        [Self::Stack, Self::Line, Self::Module, Self::Category, Self::Size, Self::Stream, Self::Pool];
+
+    /// Whether it says nothing without stacks.
+    #[must_use]
+    pub fn needs_stacks(self) -> bool {
+        matches!(self, Self::Stack | Self::Line | Self::Module | Self::Category)
+    }
+
+    /// The name in a list.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stack => "stack",
+            Self::Line => "line",
+            Self::Module => "module",
+            Self::Category => "category",
+            Self::Size => "size",
+            Self::Stream => "stream",
+            Self::Pool => "pool",
+        }
+    }
+}
+
+/// What the allocations of one group share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum GroupKey {
+    /// The stack.
+    Stack(StackId),
+    /// The frame; `None` without a stack.
+    Line(Option<FrameId>),
+    /// The frame of the module's `forward`; `None` outside of any module.
+    Module(Option<FrameId>),
+    /// The kind of data.
+    Category(Category),
+    /// The size.
+    Size(Bytes),
+    /// The stream.
+    Stream(StreamId),
+    /// The pool.
+    Pool(PoolId, PoolKind),
+}
+
+/// The allocations of one group, added up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// What they share.
+    pub key: GroupKey,
+    /// The sizes of their blocks, added up.
+    pub bytes: Bytes,
+    /// What was asked for, added up.
+    pub requested: Bytes,
+    /// How many they are.
+    pub count: usize,
+    /// The first moment of the oldest of them.
+    pub oldest: usize,
+}
+
+/// The rows of the allocations that are meant, ascending. The sizes of the rows at a moment add up to the allocated bytes of
+/// that moment.
+#[must_use]
+pub fn rows_in(allocations: &Allocations, scope: Scope) -> Vec<usize> {
+    let freed_after = |row: &usize, moment: usize| {
+        allocations.frees().get(*row).is_some_and(|freed| *freed == NEVER || *freed > step_u32(moment))
+    };
+    let started = |row: &usize| allocations.starts().get(*row).map_or(0, |start| *start as usize);
+    match scope {
+        Scope::At(moment) => allocations.allocated_at(moment),
+        Scope::Throughout(one, other) => {
+            let (first, last) = (one.min(other), one.max(other));
+            let mut rows = allocations.allocated_at(first);
+            rows.retain(|row| freed_after(row, last));
+            rows
+        }
+        Scope::NewBetween(one, other) => {
+            let (first, last) = (one.min(other), one.max(other));
+            let mut rows = allocations.allocated_at(last);
+            rows.retain(|row| started(row) > first);
+            rows
+        }
+    }
+}
+
+/// What the allocation of a row is grouped under.
+#[must_use]
+pub fn group_key(
+    allocations: &Allocations,
+    recording: &Recording,
+    row: usize,
+    by: GroupBy,
+) -> Option<GroupKey> {
+    let stack = allocations.id(row).map_or(StackId::EMPTY, |id| recording.allocation_stack(id));
+    let stacks = recording.stacks();
+    Some(match by {
+        GroupBy::Stack => GroupKey::Stack(stack),
+        GroupBy::Line => GroupKey::Line(own_line(stacks, stack)),
+        GroupBy::Module => GroupKey::Module(module(stacks, stack)),
+        GroupBy::Category => GroupKey::Category(Category::of(stacks, stack)),
+        GroupBy::Size => GroupKey::Size(allocations.get(row)?.size),
+        GroupBy::Stream => GroupKey::Stream(allocations.get(row)?.stream),
+        GroupBy::Pool => {
+            let allocation = allocations.get(row)?;
+            GroupKey::Pool(allocation.pool_id, allocation.pool)
+        }
+    })
+}
+
+/// The groups of the rows, those that hold most first; equal ones in the order of their keys.
+#[must_use]
+pub fn holders(allocations: &Allocations, recording: &Recording, rows: &[usize], by: GroupBy) -> Vec<Holder> {
+    let mut groups: BTreeMap<GroupKey, Holder> = BTreeMap::new();
+    // What a stack is grouped under is found once a stack, not once an allocation.
+    let mut of_stacks: BTreeMap<StackId, Option<GroupKey>> = BTreeMap::new();
+    for row in rows {
+        let Some(allocation) = allocations.get(*row) else { continue };
+        let key = if by.needs_stacks() {
+            let stack = recording.allocation_stack(allocation.id);
+            *of_stacks.entry(stack).or_insert_with(|| group_key(allocations, recording, *row, by))
+        } else {
+            group_key(allocations, recording, *row, by)
+        };
+        let Some(key) = key else { continue };
+        let group = groups.entry(key).or_insert(Holder {
+            key,
+            bytes: Bytes::ZERO,
+            requested: Bytes::ZERO,
+            count: 0,
+            oldest: allocation.start,
+        });
+        group.bytes = group.bytes.saturating_add(allocation.size);
+        group.requested = group.requested.saturating_add(allocation.requested);
+        group.count += 1;
+        group.oldest = group.oldest.min(allocation.start);
+    }
+    let mut holders: Vec<Holder> = groups.into_values().collect();
+    holders.sort_by_key(|holder| std::cmp::Reverse(holder.bytes));
+    holders
+}
+
+/// The sum of the sizes of the rows.
+#[must_use]
+pub fn bytes_of(allocations: &Allocations, rows: &[usize]) -> Bytes {
+    let sizes = rows.iter().filter_map(|row| allocations.sizes().get(*row));
+    Bytes::new(sizes.fold(0, |sum: u64, size| sum.saturating_add(*size)))
+}
+
+/// The group in words.
+#[must_use]
+pub fn group_text(recording: &Recording, key: GroupKey) -> String {
+    let stacks = recording.stacks();
+    let of_frame = |frame: Option<FrameId>, none: &str| {
+        frame.map_or_else(|| none.to_owned(), |frame| frame_text(stacks.frame(frame)))
+    };
+    match key {
+        GroupKey::Stack(stack) => own_line(stacks, stack).zip(stacks.frames(stack).next()).map_or_else(
+            || "no stack was recorded".to_owned(),
+            |(line, inner)| {
+                let own = frame_text(stacks.frame(line));
+                if line == inner { own } else { format!("{own} › {}", stacks.frame(inner).name) }
+            },
+        ),
+        GroupKey::Line(frame) => of_frame(frame, "no stack was recorded"),
+        GroupKey::Module(frame) => frame.map_or_else(
+            || "outside of any module's forward".to_owned(),
+            |frame| module_name(stacks.frame(frame)),
+        ),
+        GroupKey::Category(category) => category.name().to_owned(),
+        GroupKey::Size(size) => size.to_string(),
+        GroupKey::Stream(stream) => recording.stream_name(stream),
+        GroupKey::Pool(id, kind) if id == PoolId::DEFAULT => format!("{kind} pool"),
+        GroupKey::Pool(id, kind) => format!("private pool {id}, {kind}"),
+    }
+}
+
+/// All frames of a stack, innermost first, a line each.
+#[must_use]
+pub fn stack_lines(stacks: &Stacks, stack: StackId) -> Vec<String> {
+    stacks.frames(stack).map(|frame| frame_text(stacks.frame(frame))).collect()
+}
+
+/// `forward model.py:12`: the function, the end of the file's path and the line.
+#[must_use]
+pub fn frame_text(frame: Frame<'_>) -> String {
+    let file = short_path(frame.filename);
+    match frame.line {
+        0 => format!("{} {file}", frame.name),
+        line => format!("{} {file}:{line}", frame.name),
+    }
+}
+
+/// The path from the package on, or else its last two parts.
+fn short_path(path: &str) -> &str {
+    if let Some((_, inside)) =
+        path.rsplit_once("site-packages/").or_else(|| path.rsplit_once("dist-packages/"))
+    {
+        return inside;
+    }
+    let mut slashes = path.rmatch_indices('/');
+    slashes.next();
+    slashes.next().map_or(path, |(at, _)| path.get(at + 1..).unwrap_or(path))
+}
+
+/// The innermost frame that is not PyTorch's own; else the innermost frame.
+fn own_line(stacks: &Stacks, stack: StackId) -> Option<FrameId> {
+    let own = stacks.frames(stack).find(|frame| !is_torch(stacks.frame(*frame)));
+    own.or_else(|| stacks.frames(stack).next())
+}
+
+fn is_torch(frame: Frame<'_>) -> bool {
+    frame.filename.contains("/torch/")
+        || frame.filename.starts_with("torch/")
+        || frame.filename.starts_with('<')
+}
+
+/// The innermost frame that is the `forward` of a module.
+fn module(stacks: &Stacks, stack: StackId) -> Option<FrameId> {
+    stacks.frames(stack).find(|frame| stacks.frame(*frame).name == "forward")
+}
+
+/// The file of a module and the line of its `forward` that runs.
+fn module_name(frame: Frame<'_>) -> String {
+    let file = short_path(frame.filename);
+    let file = file.strip_prefix("torch/nn/modules/").unwrap_or(file);
+    format!("{}:{}", file.strip_suffix(".py").unwrap_or(file), frame.line)
+}

@@ -1,0 +1,253 @@
+use blockyard_record::{Bytes, FrameId, Recording, StackId, Stacks};
+
+use crate::allocations::Allocations;
+use crate::fill::Fill;
+use crate::geometry::{Rect, Size};
+use crate::holders::frame_text;
+use crate::labels::baseline;
+use crate::numbers::{count_px, px, share};
+use crate::role::Role;
+use crate::scene::{Scene, TargetId, TextStyle, Weight};
+use crate::text_width::fitted;
+
+/// The bytes of allocations by the frames of their stacks: outermost frames on top, the widest child first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlameGraph {
+    nodes: Vec<FlameNode>,
+}
+
+/// One frame under the frames above it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlameNode {
+    /// The frame; `None` for the whole, and for allocations without a stack.
+    pub frame: Option<FrameId>,
+    /// The node above it; the whole is above itself.
+    pub parent: usize,
+    /// The bytes of the allocations below it.
+    pub bytes: Bytes,
+    /// How many they are.
+    pub count: usize,
+    /// How many frames are above it.
+    pub depth: usize,
+    children: Vec<usize>,
+}
+
+/// Frames of PyTorch that stand between a module and its `forward` and say nothing of their own.
+const BETWEEN: [&str; 3] = ["_call_impl", "_wrapped_call_impl", "decorate_context"];
+
+/// A stack is cut off at this depth, so that a damaged or endless recursion draws.
+const DEEPEST: usize = 120;
+
+impl FlameGraph {
+    /// The flame graph of the rows. The bytes of the whole are the sum of the rows' sizes.
+    #[must_use]
+    pub fn new(allocations: &Allocations, recording: &Recording, rows: &[usize]) -> Self {
+        let mut held: std::collections::BTreeMap<StackId, (Bytes, usize)> = std::collections::BTreeMap::new();
+        for row in rows {
+            let Some(allocation) = allocations.get(*row) else { continue };
+            let (bytes, count) = held.entry(recording.allocation_stack(allocation.id)).or_default();
+            *bytes = bytes.saturating_add(allocation.size);
+            *count += 1;
+        }
+        let whole = FlameNode {
+            frame: None,
+            parent: 0,
+            bytes: Bytes::ZERO,
+            count: 0,
+            depth: 0,
+            children: Vec::new(),
+        };
+        let mut graph = Self { nodes: vec![whole] };
+        for (stack, (bytes, count)) in held {
+            graph.add(recording.stacks(), stack, bytes, count);
+        }
+        for place in 0..graph.nodes.len() {
+            let mut children = std::mem::take(&mut graph.nodes[place].children);
+            children.sort_by_key(|child| (std::cmp::Reverse(graph.nodes[*child].bytes), *child));
+            graph.nodes[place].children = children;
+        }
+        graph
+    }
+
+    fn add(&mut self, stacks: &Stacks, stack: StackId, bytes: Bytes, count: usize) {
+        let frames = stacks.frames(stack).rev();
+        let mut frames: Vec<Option<FrameId>> =
+            frames.filter(|frame| !BETWEEN.contains(&stacks.frame(*frame).name)).map(Some).collect();
+        frames.truncate(DEEPEST);
+        if frames.is_empty() {
+            frames.push(None);
+        }
+        let mut at = 0;
+        self.grow(at, bytes, count);
+        for frame in frames {
+            let child =
+                self.nodes[at].children.iter().copied().find(|child| self.nodes[*child].frame == frame);
+            at = child.unwrap_or_else(|| self.insert(at, frame));
+            self.grow(at, bytes, count);
+        }
+    }
+
+    fn insert(&mut self, parent: usize, frame: Option<FrameId>) -> usize {
+        let place = self.nodes.len();
+        let depth = self.nodes[parent].depth + 1;
+        self.nodes.push(FlameNode {
+            frame,
+            parent,
+            bytes: Bytes::ZERO,
+            count: 0,
+            depth,
+            children: Vec::new(),
+        });
+        self.nodes[parent].children.push(place);
+        place
+    }
+
+    fn grow(&mut self, place: usize, bytes: Bytes, count: usize) {
+        let node = &mut self.nodes[place];
+        node.bytes = node.bytes.saturating_add(bytes);
+        node.count += count;
+    }
+
+    /// The node with this number; the whole is number 0.
+    #[must_use]
+    pub fn node(&self, place: usize) -> Option<&FlameNode> {
+        self.nodes.get(place)
+    }
+
+    /// The nodes below the node, the widest first.
+    #[must_use]
+    pub fn children(&self, place: usize) -> &[usize] {
+        self.nodes.get(place).map_or(&[], |node| &node.children)
+    }
+
+    /// The nodes from the whole to the node.
+    #[must_use]
+    pub fn path(&self, place: usize) -> Vec<usize> {
+        let mut path = vec![place];
+        while let Some(node) =
+            path.last().and_then(|last| self.nodes.get(*last)).filter(|node| node.depth > 0)
+        {
+            path.push(node.parent);
+        }
+        path.reverse();
+        path
+    }
+
+    /// The node in words: `all` for the whole.
+    #[must_use]
+    pub fn text(&self, stacks: &Stacks, place: usize) -> String {
+        match self.nodes.get(place) {
+            Some(FlameNode { frame: Some(frame), .. }) => frame_text(stacks.frame(*frame)),
+            Some(FlameNode { depth: 0, .. }) => "all".to_owned(),
+            _ => "no stack was recorded".to_owned(),
+        }
+    }
+
+    /// The frames from the outermost to the node's own, for comparison with stacks; none for the whole.
+    fn frames(&self, place: usize) -> Vec<Option<FrameId>> {
+        self.path(place)
+            .into_iter()
+            .skip(1)
+            .filter_map(|at| self.nodes.get(at))
+            .map(|node| node.frame)
+            .collect()
+    }
+
+    /// Those of the rows whose stacks begin with the node's frames.
+    #[must_use]
+    pub fn rows_below(
+        &self,
+        allocations: &Allocations,
+        recording: &Recording,
+        rows: &[usize],
+        place: usize,
+    ) -> Vec<usize> {
+        let wanted = self.frames(place);
+        let stacks = recording.stacks();
+        let is_below = |stack: StackId| {
+            let frames = stacks.frames(stack).rev();
+            let frames = frames.filter(|frame| !BETWEEN.contains(&stacks.frame(*frame).name)).map(Some);
+            let mut frames: Vec<Option<FrameId>> = frames.collect();
+            if frames.is_empty() {
+                frames.push(None);
+            }
+            frames.starts_with(&wanted)
+        };
+        let mut known: rustc_hash::FxHashMap<StackId, bool> = rustc_hash::FxHashMap::default();
+        let stack_of = |row: &usize| allocations.id(*row).map(|id| recording.allocation_stack(id));
+        let mut below = |row: &usize| {
+            stack_of(row).is_some_and(|stack| *known.entry(stack).or_insert_with(|| is_below(stack)))
+        };
+        rows.iter().copied().filter(|row| below(row)).collect()
+    }
+}
+
+const ROW_PX: f32 = 19.0;
+const TEXT_PX: f32 = 11.0;
+
+/// The nodes below `focus`, with the path to it above them. Nodes narrower than a pixel are left out.
+#[must_use]
+pub fn flame_scene(graph: &FlameGraph, stacks: &Stacks, focus: usize, width_px: f32) -> Scene {
+    let width_px = Size::new(width_px, 1.0).tame().width_px;
+    let mut scene = Scene::new(width_px, 0.0);
+    let path = graph.path(focus);
+    let mut pending: Vec<(usize, f32, f32)> = Vec::new();
+    for place in &path {
+        if *place == focus {
+            pending.push((*place, 0.0, width_px));
+        } else {
+            draw(&mut scene, graph, stacks, *place, (0.0, width_px), true);
+        }
+    }
+    while let Some((place, left, width)) = pending.pop() {
+        draw(&mut scene, graph, stacks, place, (left, width), false);
+        let Some(node) = graph.node(place) else { continue };
+        let mut at = left;
+        for child in graph.children(place) {
+            let Some(part) = graph.node(*child) else { continue };
+            let part_px = px(share(part.bytes, node.bytes)) * width;
+            if part_px >= 1.0 {
+                pending.push((*child, at, part_px));
+            }
+            at += part_px;
+        }
+    }
+    scene
+}
+
+fn draw(
+    scene: &mut Scene,
+    graph: &FlameGraph,
+    stacks: &Stacks,
+    place: usize,
+    (left, width): (f32, f32),
+    is_above: bool,
+) {
+    let Some(node) = graph.node(place) else { return };
+    let top = count_px(node.depth) * ROW_PX;
+    let rect = Rect::new(left, top, width, ROW_PX);
+    let inner = Rect::new(left, top, (width - 1.0).max(0.5), ROW_PX - 1.0);
+    let text = format!("{}  {}", graph.text(stacks, place), node.bytes);
+    let role = node.frame.map_or(Role::Group(Role::GROUPS - 1), |frame| {
+        // Frames of one file have one color.
+        Role::Group(file_color(stacks.frame(frame).filename))
+    });
+    let fill = if is_above {
+        Fill { role, pattern: crate::fill::Pattern::Faint }
+    } else {
+        Fill { role, pattern: crate::fill::Pattern::Tint }
+    };
+    scene.rect(inner, fill, None);
+    if let Some(text) = fitted(&text, TEXT_PX, Weight::Normal, width - 8.0) {
+        let at = crate::geometry::Point::new(left + 4.0, baseline(top + ROW_PX / 2.0 - 0.5, TEXT_PX));
+        scene.text(at, text, TextStyle::new(Role::Text, TEXT_PX));
+    }
+    scene.target(rect, TargetId::FlameNode(u32::try_from(place).unwrap_or(u32::MAX)));
+    scene.height_px = scene.height_px.max(top + ROW_PX);
+}
+
+fn file_color(name: &str) -> u8 {
+    let sum = name.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte)));
+    // The last color is for what has no file.
+    u8::try_from(sum % u32::from(Role::GROUPS - 1)).unwrap_or(0)
+}

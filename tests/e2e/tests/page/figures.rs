@@ -1,0 +1,122 @@
+//! The figures of a memory snapshot: allocations over time, and who holds the bytes.
+
+use anyhow::{Context, Result, ensure};
+use blockyard_e2e::{Key, Page, drive};
+use serde_json::json;
+
+use crate::{choose, fixture, id};
+
+fn open(page: &Page, name: &str) -> Result<()> {
+    let file = format!("{name}.pickle.gz");
+    page.upload(&id("file"), &fixture("x").with_file_name("snapshots").join(&file))?;
+    page.wait_text(&id("document-title"), &file)
+}
+
+/// How many colors the canvas has: a figure that was drawn has several.
+fn colors(page: &Page, name: &str) -> Result<u64> {
+    let script = "
+        const canvas = document.querySelector(arguments[0]);
+        const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+        const found = new Set();
+        for (let at = 0; at < data.length; at += 4) found.add(data[at] << 16 | data[at + 1] << 8 | data[at + 2]);
+        return found.size;";
+    page.execute(script, &[json!(id(name))])?.as_u64().context("a number")
+}
+
+#[test]
+fn a_snapshot_opens_at_its_peak_with_its_holders() -> Result<()> {
+    drive(|page| {
+        open(page, "resnet50_amp")?;
+        page.wait_text(
+            &id("holders-summary"),
+            "1.65 GiB (1,781,156,352 bytes) in 760 allocations after step 7,020",
+        )?;
+        page.wait_text(&id("peak-allocated"), "1.65 GiB")?;
+        page.wait_text(&id("peak-reserved"), "1.86 GiB")?;
+        page.wait_text(&id("holders"), "forward models/resnet.py:154 › _conv_forward")?;
+        // Every grouping is of the same bytes.
+        for by in ["line", "module", "category", "size", "stream", "pool"] {
+            choose(page, "group-by", by)?;
+            page.wait_text(&id("holders-summary"), "1.65 GiB (1,781,156,352 bytes)")?;
+        }
+        choose(page, "group-by", "category")?;
+        page.wait_text(".holder-table", "activations")?;
+        page.wait_text(".holder-table", "optimizer")?;
+        page.click(&id("peak-reserved"))?;
+        page.wait_text(&id("position"), "step 7,768")?;
+        page.check_accessible()
+    })
+}
+
+#[test]
+fn a_snapshot_that_ran_out_of_memory_opens_there() -> Result<()> {
+    drive(|page| {
+        open(page, "checkerboard_default_100")?;
+        page.wait_text("body", "out of memory")?;
+        page.wait_text(&id("position"), "step 101 of 101")
+    })
+}
+
+#[test]
+fn allocations_are_found_chosen_and_shown_everywhere() -> Result<()> {
+    drive(|page| {
+        open(page, "resnet50_amp")?;
+        page.wait_text(&id("holders-summary"), "760 allocations")?;
+        page.press(Key::Escape)?;
+        page.execute("document.activeElement.blur()", &[])?;
+        page.press("/")?;
+        page.wait_until("document.activeElement.id === 'holders-search'")?;
+        page.fill(&id("holders-search"), "sgd.py >1MiB")?;
+        page.wait_text(&id("holders-summary"), "of 1.65 GiB")?;
+        page.click(".holder-table tbody .holder")?;
+        page.wait_text(&id("picked"), "torch/optim/sgd.py")?;
+        page.wait_for(".holder[aria-pressed='true']")?;
+        page.click(&id("as-flame"))?;
+        page.wait_for(&id("flame"))?;
+        ensure!(
+            page.attribute(&id("flame"), "aria-label")?.unwrap_or_default().contains("Flame graph at all")
+        );
+        page.click(&id("unpick"))?;
+        page.wait_gone(&id("picked"))
+    })
+}
+
+#[test]
+fn lifetimes_are_drawn_colored_filtered_and_zoomed() -> Result<()> {
+    drive(|page| {
+        open(page, "resnet50_amp")?;
+        page.wait_text(&id("too-small"), "Too small to draw: at most")?;
+        ensure!(colors(page, "lifetimes")? > 12, "hardly anything is drawn");
+        let label = page.attribute(&id("lifetimes"), "aria-label")?.unwrap_or_default();
+        ensure!(label.contains("4,336 allocations over time at their addresses"), "{label}");
+        page.click(&id("by-stack"))?;
+        page.wait_until(
+            "document.querySelector(\"[data-testid='lifetimes']\").ariaLabel.includes('stacked')",
+        )?;
+        for by in ["category", "size", "stream", "pool", "age", "stack"] {
+            choose(page, "color-by", by)?;
+            page.wait_for(&format!("{} .entry", id("legend")))?;
+        }
+        page.click(&format!("{} .entry", id("legend")))?;
+        page.wait_for(&format!("{} .entry[aria-pressed='false']", id("legend")))?;
+        page.press("w")?;
+        page.wait_for(&id("fit"))?;
+        page.click(&id("fit"))?;
+        page.wait_gone(&id("fit"))
+    })
+}
+
+#[test]
+fn a_mark_is_a_second_cursor() -> Result<()> {
+    drive(|page| {
+        open(page, "resnet50_amp")?;
+        page.wait_text(&id("holders-summary"), "760 allocations")?;
+        page.click(&id("set-mark"))?;
+        page.wait_text(&id("set-mark"), "Mark: step 7,020")?;
+        page.click(&id("end"))?;
+        choose(page, "wanted", "throughout")?;
+        page.wait_text(&id("holders-summary"), "all the time from step 7,020 to step 8,669")?;
+        choose(page, "wanted", "new")?;
+        page.wait_text(&id("holders-summary"), "allocated after step 7,020 and there after step 8,669")
+    })
+}

@@ -1,0 +1,224 @@
+//! Columns of allocations, who holds the bytes, and grids of lifetimes, from snapshots that PyTorch wrote.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use blockyard_figure::{
+    AddressMap, Allocations, Cell, Collector, FlameGraph, Grid, GridKind, GridView, GroupBy, Scope, Search,
+    TimelineView, bytes_of, holders, rows_in,
+};
+use blockyard_pytorch::snapshot;
+use blockyard_record::{BlockState, Bytes, Recording};
+
+const SNAPSHOTS: [&str; 6] = [
+    "checkerboard_default_100",
+    "long_lived_in_buffers_100",
+    "mem_pool_cache_100",
+    "rank0",
+    "resnet50_amp",
+    "side_stream_cache_80",
+];
+
+fn recording(name: &str) -> Arc<Recording> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("fixtures/snapshots/{name}.pickle.gz"));
+    let bytes = std::fs::read(path).expect("the fixture");
+    let file = snapshot::read(&*bytes, &mut |_| ControlFlow::Continue(())).expect("a snapshot");
+    let found = file.record(0, name, &mut |_, _| ControlFlow::Continue(())).expect("a recording");
+    Arc::new(found.recording)
+}
+
+/// Some moments of a recording, its first and its last among them.
+fn moments(recording: &Recording) -> impl Iterator<Item = usize> {
+    let last = recording.step_count();
+    (0..=last).step_by((last / 23).max(1)).chain([last])
+}
+
+fn events_before(recording: &Recording, moment: usize) -> usize {
+    moment.checked_sub(1).and_then(|step| recording.step(step)).map_or(0, |step| step.end)
+}
+
+#[test]
+fn the_columns_are_the_blocks_of_each_moment() {
+    for name in SNAPSHOTS {
+        let recording = recording(name);
+        let allocations = Collector::collect(recording.clone());
+        for moment in moments(&recording) {
+            let state = recording.state_at(events_before(&recording, moment)).expect("a state");
+            let mut expected: Vec<_> = state
+                .snapshot()
+                .segments
+                .iter()
+                .flat_map(|segment| segment.blocks.iter().map(|block| (segment.stream, block.clone())))
+                .filter(|(_, block)| block.state == BlockState::Allocated)
+                .map(|(stream, block)| (block.allocation, block.addr, block.size, block.requested, stream))
+                .collect();
+            expected.sort_by_key(|(allocation, ..)| *allocation);
+            let rows = allocations.allocated_at(moment);
+            let found: Vec<_> = rows
+                .iter()
+                .map(|row| allocations.get(*row).expect("a row"))
+                .map(|found| (Some(found.id), found.addr, found.size, found.requested, found.stream))
+                .collect();
+            assert_eq!(found, expected, "{name} after {moment} steps");
+        }
+    }
+}
+
+#[test]
+fn every_grouping_adds_up_to_the_allocated_bytes() {
+    for name in SNAPSHOTS {
+        let recording = recording(name);
+        let allocations = Collector::collect(recording.clone());
+        for moment in moments(&recording) {
+            let allocated = recording
+                .state_at(events_before(&recording, moment))
+                .expect("a state")
+                .breakdown()
+                .allocated();
+            let rows = rows_in(&allocations, Scope::At(moment));
+            assert_eq!(bytes_of(&allocations, &rows), allocated, "{name} after {moment} steps");
+            for by in GroupBy::ALL {
+                let holders = holders(&allocations, &recording, &rows, by);
+                let sum: Bytes = holders.iter().map(|holder| holder.bytes).sum();
+                assert_eq!(sum, allocated, "{name} after {moment} steps by {}", by.name());
+                assert!(holders.is_sorted_by_key(|holder| std::cmp::Reverse(holder.bytes)));
+            }
+            let flame = FlameGraph::new(&allocations, &recording, &rows);
+            let whole = flame.node(0).expect("the whole");
+            assert_eq!((whole.bytes, whole.count), (allocated, rows.len()));
+            let children = flame.children(0).iter().filter_map(|child| flame.node(*child));
+            assert_eq!(children.map(|child| child.bytes).sum::<Bytes>(), allocated);
+            // The rows below a node are what its bytes count.
+            for place in flame.children(0) {
+                let below = flame.rows_below(&allocations, &recording, &rows, *place);
+                let node = flame.node(*place).expect("a node");
+                assert_eq!((bytes_of(&allocations, &below), below.len()), (node.bytes, node.count));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_new_and_what_was_there_all_the_time_are_what_is_there_at_the_end() {
+    let recording = recording("resnet50_amp");
+    let allocations = Collector::collect(recording.clone());
+    let (first, last) = (recording.step_count() / 3, recording.step_count() / 2);
+    let all = rows_in(&allocations, Scope::At(last));
+    let mut both = rows_in(&allocations, Scope::Throughout(first, last));
+    let new = rows_in(&allocations, Scope::NewBetween(first, last));
+    assert!(!both.is_empty() && !new.is_empty());
+    both.extend(new);
+    both.sort_unstable();
+    assert_eq!(both, all);
+    // The order of the two moments does not matter.
+    assert_eq!(
+        rows_in(&allocations, Scope::NewBetween(last, first)),
+        rows_in(&allocations, Scope::NewBetween(first, last))
+    );
+}
+
+#[test]
+fn a_search_finds_stacks_addresses_sizes_and_streams() {
+    let recording = recording("rank0");
+    let allocations = Collector::collect(recording.clone());
+    let all: Vec<usize> = (0..allocations.len()).collect();
+    let find = |text: &str| Search::parse(text).filter(&allocations, &recording, &all);
+    assert_eq!(find("").len(), all.len());
+    let adam = find("ADAM.py");
+    assert!(!adam.is_empty() && adam.len() < all.len());
+    assert_eq!(find("adam.py no_such_function"), Vec::<usize>::new());
+    let some = allocations.get(adam[0]).expect("a row");
+    let inside = format!("0x{:x}", some.addr.get() + some.size.get() - 1);
+    assert!(find(&inside).contains(&adam[0]));
+    assert!(find(&format!("{}B", some.size.get())).contains(&adam[0]));
+    let large = find(">10MiB");
+    assert!(!large.is_empty());
+    assert!(large.iter().all(|row| allocations.get(*row).is_some_and(|found| found.size > Bytes::mib(10))));
+    let of_streams: usize =
+        (0..allocations.streams().len()).map(|at| find(&format!("stream:{at}")).len()).sum();
+    assert_eq!((allocations.streams().len(), of_streams), (3, all.len()));
+}
+
+fn whole(allocations: &Allocations, kind: GridKind, map: &AddressMap) -> GridView {
+    let steps = TimelineView::fit(allocations.moments() - 1);
+    let high = match kind {
+        GridKind::Address => map.total(),
+        GridKind::Stacked => allocations.most_active(&steps),
+    };
+    #[expect(clippy::cast_precision_loss, reason = "a device has less than 2^53 bytes")]
+    GridView { steps, low: 0.0, high: high.get() as f64 }
+}
+
+#[test]
+fn a_grid_shows_only_what_is_there() {
+    for name in SNAPSHOTS {
+        let recording = recording(name);
+        let allocations = Collector::collect(recording.clone());
+        let map = AddressMap::new(&allocations);
+        for kind in [GridKind::Address, GridKind::Stacked] {
+            let view = whole(&allocations, kind, &map);
+            let grid = Grid::new(&allocations, kind, view, 211, 160).drawn(&allocations, &map);
+            let mut drawn = 0;
+            for column in 0..211 {
+                let moment = grid.moment(column).expect("a moment");
+                for row in 0..160 {
+                    if let Cell::Row(found) = grid.cell(column, row) {
+                        assert!(allocations.is_active(found, moment), "{name}: {found} at {moment}");
+                        drawn += 1;
+                    }
+                }
+            }
+            assert!(drawn > 0, "{name}: nothing is drawn");
+        }
+    }
+}
+
+#[test]
+fn a_grid_shows_the_peak_at_any_width() {
+    let recording = recording("resnet50_amp");
+    let allocations = Collector::collect(recording.clone());
+    let map = AddressMap::new(&allocations);
+    let peak = (0..allocations.moments()).map(|moment| allocations.active_bytes(moment)).max();
+    for width in [1, 7, 100, 1333] {
+        let view = whole(&allocations, GridKind::Stacked, &map);
+        let grid = Grid::new(&allocations, GridKind::Stacked, view, width, 90).drawn(&allocations, &map);
+        let moments = (0..width).filter_map(|column| grid.moment(column));
+        assert_eq!(moments.map(|moment| allocations.active_bytes(moment)).max(), peak, "{width} columns");
+    }
+}
+
+#[test]
+fn a_stacked_column_is_as_high_as_its_active_bytes() {
+    let recording = recording("rank0");
+    let allocations = Collector::collect(recording.clone());
+    let map = AddressMap::default();
+    let view = whole(&allocations, GridKind::Stacked, &map);
+    let grid = Grid::new(&allocations, GridKind::Stacked, view, 300, 200).drawn(&allocations, &map);
+    for column in 0..300 {
+        let moment = grid.moment(column).expect("a moment");
+        #[expect(clippy::cast_precision_loss, reason = "there are 200 cells")]
+        let filled = (0..200).filter(|row| grid.cell(column, *row) != Cell::Nothing).count() as f64;
+        #[expect(clippy::cast_precision_loss, reason = "a device has less than 2^53 bytes")]
+        let expected = allocations.active_bytes(moment).get() as f64 / view.high * 200.0;
+        assert!((filled - expected).abs() <= 1.0, "column {column}: {filled} of {expected}");
+    }
+}
+
+#[test]
+fn what_is_too_small_is_counted() {
+    let recording = recording("resnet50_amp");
+    let allocations = Collector::collect(recording.clone());
+    let map = AddressMap::new(&allocations);
+    // Two cells for all addresses: hardly anything is as high as half a cell.
+    let view = whole(&allocations, GridKind::Address, &map);
+    let grid = Grid::new(&allocations, GridKind::Address, view, 16_000, 2).drawn(&allocations, &map);
+    let hidden = grid.most_hidden();
+    assert!(hidden.count > 0 && !hidden.bytes.is_zero(), "{hidden:?}");
+    for column in (0..16_000).step_by(997) {
+        let moment = grid.moment(column).expect("a moment");
+        assert!(grid.hidden(column).bytes <= allocations.active_bytes(moment));
+    }
+}

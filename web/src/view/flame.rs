@@ -1,0 +1,145 @@
+//! A flame graph of who holds the bytes of a moment.
+
+use blockyard_figure::{FlameGraph, TargetId, flame_scene};
+use blockyard_record::Stacks;
+use leptos::ev;
+use leptos::html;
+use leptos::prelude::*;
+
+use crate::ptr_eq::PtrEq;
+use crate::session::Session;
+use crate::surface::{self, Drawn, pixels};
+use crate::view::holders::{Answer, percent};
+use crate::view::kit::{effect, on, text};
+use crate::view::numbers::grouped_count;
+use crate::view::tip::Tip;
+
+/// What the handlers of a flame graph share.
+#[derive(Clone)]
+struct Flame {
+    session: Session,
+    answer: PtrEq<Answer>,
+    graph: PtrEq<FlameGraph>,
+    focus: RwSignal<usize>,
+    drawn: Drawn,
+}
+
+pub(crate) fn flame(session: Session, answer: &PtrEq<Answer>) -> AnyView {
+    let area = NodeRef::<html::Div>::new();
+    let canvas = NodeRef::<html::Canvas>::new();
+    let size = surface::size_of(area);
+    let tip = Tip::new();
+    let (allocations, recording) = (&answer.columns.allocations, &answer.columns.recording);
+    let flame = Flame {
+        session,
+        answer: answer.clone(),
+        graph: PtrEq::new(FlameGraph::new(allocations, recording, &answer.rows)),
+        focus: RwSignal::new(0),
+        drawn: Drawn::new(),
+    };
+    let shown = flame.clone();
+    effect(move || {
+        let (Some(canvas), size) = (canvas.get(), size.get()) else { return };
+        if size.width_px >= 1.0 {
+            let scene = flame_scene(&shown.graph, shown.stacks(), shown.focus.get(), size.width_px);
+            surface::fit(&canvas, &scene);
+            session.draw(&canvas, &scene);
+            shown.drawn.keep(scene);
+        }
+    });
+    let (hovered, clicked, keyed, spoken) = (flame.clone(), flame.clone(), flame.clone(), flame);
+    let moved = on(move |event: ev::PointerEvent| {
+        tip.show(hovered.node_at(&event).and_then(|place| hovered.words(place)), &event);
+    });
+    let click = on(move |event: ev::MouseEvent| {
+        if let Some(place) = clicked.node_at(&event) {
+            clicked.choose(place);
+        }
+    });
+    let key = on(move |event: ev::KeyboardEvent| {
+        if let Some(to) = keyed.neighbor(&event.key()) {
+            event.prevent_default();
+            event.stop_propagation();
+            keyed.choose(to);
+        }
+    });
+    let label = text(move || spoken.label());
+    view! {
+        <div class="flame" node_ref=area tabindex="0" role="application" aria-label=label data-testid="flame"
+            on:pointermove=moved on:pointerleave=on(move |_: ev::PointerEvent| tip.hide()) on:click=click on:keydown=key
+        >
+            <canvas node_ref=canvas aria-hidden="true"></canvas>
+            {tip.view()}
+        </div>
+    }
+    .into_any()
+}
+
+impl Flame {
+    fn stacks(&self) -> &Stacks {
+        self.answer.columns.recording.stacks()
+    }
+
+    fn node_at(&self, event: &web_sys::MouseEvent) -> Option<usize> {
+        let (x, y) = (pixels(f64::from(event.offset_x())), pixels(f64::from(event.offset_y())));
+        match self.drawn.look(|scene| scene.hit(x, y).map(|target| target.what)) {
+            Some(TargetId::FlameNode(node)) => Some(node as usize),
+            _ => None,
+        }
+    }
+
+    fn words(&self, place: usize) -> Option<String> {
+        let node = self.graph.node(place)?;
+        let share = percent(node.bytes, self.answer.bytes);
+        let name = self.graph.text(self.stacks(), place);
+        Some(format!("{name}\n{} ({share} %) in {} allocations", node.bytes, grouped_count(node.count)))
+    }
+
+    /// Enlarges a node and chooses the allocations below it.
+    fn choose(&self, place: usize) {
+        self.focus.set(place);
+        let columns = &self.answer.columns;
+        let rows = if place == 0 {
+            Vec::new()
+        } else {
+            self.graph.rows_below(&columns.allocations, &columns.recording, &self.answer.rows, place)
+        };
+        self.session.pick(self.graph.text(self.stacks(), place), rows);
+    }
+
+    /// The node that an arrow key leads to; `None` for other keys.
+    fn neighbor(&self, key: &str) -> Option<usize> {
+        let at = self.focus.get_untracked();
+        let parent = self.graph.node(at).map_or(0, |node| node.parent);
+        let beside = |by: isize| {
+            let siblings = self.graph.children(parent);
+            let place = siblings.iter().position(|sibling| *sibling == at)?;
+            siblings.get(place.checked_add_signed(by)?).copied()
+        };
+        match key {
+            "ArrowDown" => Some(self.graph.children(at).first().copied().unwrap_or(at)),
+            "ArrowUp" => Some(parent),
+            "ArrowRight" => Some(beside(1).unwrap_or(at)),
+            "ArrowLeft" => Some(beside(-1).unwrap_or(at)),
+            _ => None,
+        }
+    }
+
+    fn label(&self) -> String {
+        let place = self.focus.get();
+        let bytes = self.graph.node(place).map(|node| node.bytes).unwrap_or_default();
+        let below: Vec<String> = self
+            .graph
+            .children(place)
+            .iter()
+            .take(5)
+            .filter_map(|child| Some((child, self.graph.node(*child)?)))
+            .map(|(child, node)| format!("{}: {}", self.graph.text(self.stacks(), *child), node.bytes))
+            .collect();
+        let name = self.graph.text(self.stacks(), place);
+        format!(
+            "Flame graph at {name}, {bytes}. Below: {}. Arrow keys go from frame to frame.",
+            below.join("; ")
+        )
+    }
+}

@@ -1,0 +1,307 @@
+//! Who holds the bytes of a moment: a table that sorts, a flame graph, a search, and what was chosen.
+
+use blockyard_figure::{
+    GroupBy, Holder, Scope, Search, bytes_of, group_key, group_text, holders as find_holders, rows_in,
+    stack_lines,
+};
+use blockyard_record::Bytes;
+use leptos::ev;
+use leptos::prelude::*;
+
+use crate::browser;
+use crate::ptr_eq::PtrEq;
+use crate::session::{Columns, Session, Wanted};
+use crate::view::flame;
+use crate::view::kit::{Options, button, choice, choices, click, effect, flag, on, select, text};
+use crate::view::numbers::grouped_count;
+
+/// More groups than this are said in a sentence.
+const MOST_ROWS: usize = 200;
+/// Holders are found once the cursor rests.
+const REST_MILLIS: i32 = 120;
+/// The element that `/` goes to.
+pub(crate) const SEARCH_ID: &str = "holders-search";
+
+/// What the table is sorted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    Bytes,
+    Count,
+    Oldest,
+    Name,
+}
+
+/// The answer to one question.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) columns: PtrEq<Columns>,
+    scope: Scope,
+    by: GroupBy,
+    /// What the search left.
+    pub(crate) rows: Vec<usize>,
+    holders: Vec<Holder>,
+    pub(crate) bytes: Bytes,
+    /// What there is without the search.
+    whole: (usize, Bytes),
+}
+
+pub(crate) fn holders(session: Session) -> AnyView {
+    let answer = answer(session);
+    let order = RwSignal::new(Order::Bytes);
+    let summary = text(move || answer.with(|answer| answer.as_ref().map_or_else(waiting, |it| summary(it))));
+    let is_flame = flag(move || session.figures.is_flame.get());
+    view! {
+        <div class="pad holders" data-testid="holders">
+            {controls(session)}
+            <p class="quiet" data-testid="holders-summary">{summary}</p>
+            {move || picked(session)}
+            {move || match (answer.get(), is_flame.get()) {
+                (None, _) => ().into_any(),
+                (Some(answer), true) => flame::flame(session, &answer),
+                (Some(answer), false) => table(session, &answer, order),
+            }}
+        </div>
+    }
+    .into_any()
+}
+
+fn waiting() -> String {
+    "Finding all allocations of the recording …".to_owned()
+}
+
+/// The answer, found anew once what it depends on rests.
+fn answer(session: Session) -> RwSignal<Option<PtrEq<Answer>>> {
+    let found = RwSignal::new(None);
+    let timer = StoredValue::new(None::<i32>);
+    let is_first = StoredValue::new(true);
+    effect(move || {
+        let (columns, scope, by) = (session.columns(), session.scope(), session.group_by());
+        let search = session.figures.search.get();
+        let wait = if is_first.get_value() { 0 } else { REST_MILLIS };
+        is_first.set_value(columns.is_none());
+        browser::cancel(timer.get_value());
+        timer.set_value(browser::after_millis(wait, move || {
+            let answer = columns.map(|columns| PtrEq::new(find(columns, scope, by, &search)));
+            // The panel may be gone by then.
+            let _ = found.try_set(answer);
+        }));
+    });
+    found
+}
+
+fn find(columns: PtrEq<Columns>, scope: Scope, by: GroupBy, search: &str) -> Answer {
+    let (allocations, recording) = (&columns.allocations, &columns.recording);
+    let all = rows_in(allocations, scope);
+    let whole = (all.len(), bytes_of(allocations, &all));
+    let search = Search::parse(search);
+    let rows = if search.is_empty() { all } else { search.filter(allocations, recording, &all) };
+    let holders = find_holders(allocations, recording, &rows, by);
+    let bytes = bytes_of(allocations, &rows);
+    Answer { columns, scope, by, rows, holders, bytes, whole }
+}
+
+fn summary(answer: &Answer) -> String {
+    let (count, bytes) = answer.whole;
+    let when = match answer.scope {
+        Scope::At(moment) => format!("after step {}", grouped_count(moment)),
+        Scope::Throughout(one, other) => format!(
+            "all the time from step {} to step {}",
+            grouped_count(one.min(other)),
+            grouped_count(one.max(other))
+        ),
+        Scope::NewBetween(one, other) => format!(
+            "allocated after step {} and there after step {}",
+            grouped_count(one.min(other)),
+            grouped_count(one.max(other))
+        ),
+    };
+    let found = if answer.rows.len() == count {
+        String::new()
+    } else {
+        format!("{} in {} of ", answer.bytes, grouped_count(answer.rows.len()))
+    };
+    format!(
+        "{found}{bytes} ({} bytes) in {} allocations {when}",
+        blockyard_record::grouped(bytes.get()),
+        grouped_count(count)
+    )
+}
+
+fn controls(session: Session) -> AnyView {
+    let figures = session.figures;
+    let wanted: Signal<Options> = Signal::derive(move || {
+        let has_mark = figures.mark.get().is_some();
+        let of_mark = |wanted: Wanted| matches!(wanted, Wanted::Throughout | Wanted::New);
+        let shown = Wanted::ALL.into_iter().filter(|(wanted, ..)| has_mark || !of_mark(*wanted));
+        shown.map(|(_, name, title)| (name.to_owned(), title.to_owned())).collect()
+    });
+    let pick_wanted = move |name: String| {
+        if let Some((wanted, ..)) = Wanted::ALL.into_iter().find(|(_, known, _)| *known == name) {
+            figures.wanted.set(wanted);
+        }
+    };
+    let groups: Signal<Options> = Signal::derive(move || {
+        let has_stacks = session.columns().is_some_and(|columns| columns.has_stacks);
+        let shown = GroupBy::ALL.into_iter().filter(|by| has_stacks || !by.needs_stacks());
+        shown.map(|by| (by.name().to_owned(), format!("by {}", by.name()))).collect()
+    });
+    let pick_group = move |name: String| {
+        if let Some(by) = GroupBy::ALL.into_iter().find(|by| by.name() == name) {
+            figures.by.set(Some(by));
+        }
+    };
+    let search = on(move |event: ev::Event| figures.search.set(event_target_value(&event)));
+    let mark_text = text(move || match figures.mark.get() {
+        None => "Set a mark".to_owned(),
+        Some(step) => format!("Mark: step {}", grouped_count(step)),
+    });
+    view! {
+        <div class="cluster">
+            {select("wanted", "Which moment", wanted, text(move || figures.wanted.get().name().to_owned()), pick_wanted)}
+            {select("group-by", "Grouped by", groups, text(move || session.group_by().name().to_owned()), pick_group)}
+            {choices("Form", Signal::stored(false), vec![
+                choice("as-table", "Table", flag(move || !figures.is_flame.get()), click(move || figures.is_flame.set(false))),
+                choice("as-flame", "Flame graph", flag(move || figures.is_flame.get()), click(move || figures.is_flame.set(true))),
+            ])}
+            <button type="button" class="plain" data-testid="set-mark"
+                title="A second cursor at this step (M); again takes it away" on:click=click(move || session.set_mark())
+            >{mark_text}</button>
+        </div>
+        <input
+            type="search" class="field" id=SEARCH_ID data-testid="holders-search"
+            placeholder="Search: function or file:line, 0x address, >10MiB, stream:1"
+            aria-label="Search allocations by stack, address, size or stream"
+            prop:value=text(move || figures.search.get()) on:input=search
+        />
+    }
+    .into_any()
+}
+
+fn table(session: Session, answer: &PtrEq<Answer>, order: RwSignal<Order>) -> AnyView {
+    let whole = answer.clone();
+    let heading = move |of: Order, id: &'static str, label: &'static str| {
+        let sort = text(move || if order.get() == of { "descending" } else { "none" }.to_owned());
+        view! {
+            <th scope="col" aria-sort=sort>
+                {button("link", id, label, "Sort by this", click(move || order.set(of)))}
+            </th>
+        }
+        .into_any()
+    };
+    let rows = move || {
+        let answer = whole.clone();
+        let recording = &answer.columns.recording;
+        let mut holders: Vec<(String, Holder)> =
+            answer.holders.iter().map(|holder| (group_text(recording, holder.key), *holder)).collect();
+        match order.get() {
+            Order::Bytes => {}
+            Order::Count => holders.sort_by_key(|(_, holder)| std::cmp::Reverse(holder.count)),
+            Order::Oldest => holders.sort_by_key(|(_, holder)| holder.oldest),
+            Order::Name => holders.sort_by(|(one, _), (other, _)| one.cmp(other)),
+        }
+        let hidden = holders.get(MOST_ROWS..).unwrap_or_default();
+        let hidden_bytes: Bytes = hidden.iter().map(|(_, holder)| holder.bytes).sum();
+        let rest = (!hidden.is_empty()).then(|| {
+            let words = format!("{} more groups hold {hidden_bytes}", grouped_count(hidden.len()));
+            view! { <tr><td colspan="4" class="quiet">{words}</td></tr> }.into_any()
+        });
+        holders.truncate(MOST_ROWS);
+        let rows = holders.into_iter().map(|(text, holder)| row(session, &answer, text, holder));
+        let rows = rows.collect::<Vec<_>>();
+        view! { {rows}{rest} }.into_any()
+    };
+    view! {
+        <table class="holder-table">
+            <caption class="visually-hidden">"Who holds the bytes"</caption>
+            <thead>
+                <tr>
+                    {heading(Order::Name, "sort-name", "Held by")}
+                    {heading(Order::Bytes, "sort-bytes", "Bytes")}
+                    {heading(Order::Count, "sort-count", "Count")}
+                    {heading(Order::Oldest, "sort-oldest", "Oldest")}
+                </tr>
+            </thead>
+            <tbody>{rows}</tbody>
+        </table>
+    }
+    .into_any()
+}
+
+fn row(session: Session, answer: &PtrEq<Answer>, name: String, holder: Holder) -> AnyView {
+    let share = percent(holder.bytes, answer.whole.1);
+    let bytes = format!("{} ({} bytes)", holder.bytes, blockyard_record::grouped(holder.bytes.get()));
+    let oldest = if holder.oldest == 0 {
+        "before".to_owned()
+    } else {
+        format!("step {}", grouped_count(holder.oldest))
+    };
+    let answer = answer.clone();
+    let title = name.clone();
+    let is_picked = {
+        let title = title.clone();
+        text(move || {
+            let picked = session.figures.picked.get();
+            picked.is_some_and(|picked| picked.title == title).to_string()
+        })
+    };
+    let choose = click(move || {
+        let (allocations, recording) = (&answer.columns.allocations, &answer.columns.recording);
+        let is_in = |row: &usize| group_key(allocations, recording, *row, answer.by) == Some(holder.key);
+        session.pick(title.clone(), answer.rows.iter().copied().filter(is_in).collect());
+    });
+    view! {
+        <tr>
+            <th scope="row">
+                <button type="button" class="holder" aria-pressed=is_picked on:click=choose>{name}</button>
+                <span class="share" aria-hidden="true"><span style=format!("width:{share}%")></span></span>
+            </th>
+            <td title=bytes>{holder.bytes.to_string()}</td>
+            <td>{grouped_count(holder.count)}</td>
+            <td>{oldest}</td>
+        </tr>
+    }
+    .into_any()
+}
+
+/// Tenths of a per cent are enough for the width of a bar.
+pub(crate) fn percent(part: Bytes, whole: Bytes) -> String {
+    let tenths = u128::from(part.get()) * 1000 / u128::from(whole.get().max(1));
+    format!("{}.{}", tenths / 10, tenths % 10)
+}
+
+/// What is chosen, in full.
+fn picked(session: Session) -> Option<AnyView> {
+    let picked = session.figures.picked.get()?;
+    let columns = session.columns()?;
+    let (allocations, recording) = (&columns.allocations, &columns.recording);
+    let bytes = bytes_of(allocations, &picked.rows);
+    let first = *picked.rows.first()?;
+    let stack_of = |row: usize| allocations.id(row).map(|id| recording.allocation_stack(id));
+    let stack = stack_of(first)?;
+    let is_one_stack = picked.rows.iter().all(|row| stack_of(*row) == Some(stack));
+    let mut lines = if is_one_stack { stack_lines(recording.stacks(), stack) } else { Vec::new() };
+    if let ([only], Some(found)) = (picked.rows.as_slice(), allocations.get(first)) {
+        lines.splice(0..0, crate::view::lifetimes::allocation_lines(&columns, *only, &found));
+    }
+    let words = match picked.rows.len() {
+        1 => format!("{bytes} in 1 allocation"),
+        count => format!("{bytes} in {} allocations", grouped_count(count)),
+    };
+    let lines = lines.join("\n");
+    let is_empty = lines.is_empty();
+    let copied = lines.clone();
+    Some(
+        view! {
+            <section class="picked" data-testid="picked" aria-label="Chosen allocations">
+                <header class="cluster">
+                    <strong>{picked.title.clone()}</strong>
+                    <span class="quiet">{words}</span>
+                    {button("plain", "copy-stack", "Copy", "Copy these lines", click(move || browser::copy(&copied)))}
+                    {button("plain", "unpick", "Let go", "Choose nothing (Esc)", click(move || { session.unpick(); }))}
+                </header>
+                <pre hidden=is_empty>{lines}</pre>
+            </section>
+        }
+        .into_any(),
+    )
+}
