@@ -97,10 +97,14 @@ fn plain_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
 
 fn other_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
     match event.key().as_str() {
-        "w" | "W" | "+" | "=" => session.zoom_timeline_at_cursor(ZOOM),
-        "s" | "S" | "-" | "_" => session.zoom_timeline_at_cursor(1.0 / ZOOM),
-        "a" | "A" => session.pan_timeline(-PAN),
-        "d" | "D" => session.pan_timeline(PAN),
+        "W" => session.zoom_bytes(0.5, ZOOM),
+        "S" => session.zoom_bytes(0.5, 1.0 / ZOOM),
+        "A" => session.pan_bytes(-PAN),
+        "D" => session.pan_bytes(PAN),
+        "w" | "+" | "=" => session.zoom_timeline_at_cursor(ZOOM),
+        "s" | "-" | "_" => session.zoom_timeline_at_cursor(1.0 / ZOOM),
+        "a" => session.pan_timeline(-PAN),
+        "d" => session.pan_timeline(PAN),
         "m" | "M" => session.set_mark(),
         "k" => session.seek_peak(false),
         "K" => session.seek_peak(true),

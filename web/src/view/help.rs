@@ -29,6 +29,9 @@ const KEYS: [(&str, &[(&str, &str)]); 3] = [
         "Timeline",
         &[
             ("W  S", "zoom in, out"),
+            ("Shift + W  S  A  D", "zoom and move the bytes of allocations over time"),
+            ("M", "put a mark, a second cursor, or take it away"),
+            ("/", "search allocations of a recording"),
             ("A  D", "move left, right"),
             ("+  -  0", "zoom in, out, show everything"),
             ("Ctrl or Cmd + wheel", "zoom at the pointer"),

@@ -253,7 +253,7 @@ fn row(session: Session, answer: &PtrEq<Answer>, name: String, holder: Holder) -
         <tr>
             <th scope="row">
                 <button type="button" class="holder" aria-pressed=is_picked on:click=choose>{name}</button>
-                <span class="share" aria-hidden="true"><span style=format!("width:{share}%")></span></span>
+                <span class="held" aria-hidden="true"><span style=format!("width:{share}%")></span></span>
             </th>
             <td title=bytes>{holder.bytes.to_string()}</td>
             <td>{grouped_count(holder.count)}</td>

@@ -195,14 +195,42 @@ fn legend(it: Lifetimes) -> AnyView {
         .into_any()
 }
 
-impl Lifetimes {
-    /// The bytes from bottom to top, following.
-    fn range(self, columns: &Columns, steps: &TimelineView) -> (f64, f64) {
-        let figures = self.session.figures;
-        let kind = figures.kind.get();
-        figures.range.get().unwrap_or_else(|| whole(columns, kind, steps))
+impl Session {
+    /// The bytes of the figure from bottom to top, following.
+    fn byte_range(self, columns: &Columns, steps: &TimelineView) -> (f64, f64) {
+        let kind = self.figures.kind.get();
+        self.figures.range.get().unwrap_or_else(|| whole(columns, kind, steps))
     }
 
+    /// Zooms the bytes around a place of the height, from 0 (bottom) to 1; above 1 goes in.
+    pub(crate) fn zoom_bytes(self, place: f64, factor: f64) {
+        let Some(columns) = untrack(|| self.columns()) else { return };
+        let steps = untrack(|| self.timeline_view_or_fit());
+        let (low, high) = untrack(|| self.byte_range(&columns, &steps));
+        let at = low + (high - low) * place.clamp(0.0, 1.0);
+        self.set_range(at - (at - low) / factor, at + (high - at) / factor);
+    }
+
+    /// Moves the bytes up by a part of the height.
+    pub(crate) fn pan_bytes(self, fraction: f64) {
+        if let Some((low, high)) = self.figures.range.get_untracked() {
+            let by = (high - low) * fraction;
+            self.set_range(low + by, high + by);
+        }
+    }
+
+    fn set_range(self, low: f64, high: f64) {
+        let Some(columns) = untrack(|| self.columns()) else { return };
+        let steps = untrack(|| self.timeline_view_or_fit());
+        let (_, most) = whole(&columns, self.figures.kind.get_untracked(), &steps);
+        let height = (high - low).clamp(4096.0_f64.min(most), most);
+        let low = low.clamp(0.0, most - height);
+        let is_whole = height >= most;
+        self.figures.range.set((!is_whole).then_some((low, low + height)));
+    }
+}
+
+impl Lifetimes {
     /// Begins a grid for what is shown now; it is drawn in slices.
     fn lay_out(self) {
         let session = self.session;
@@ -213,7 +241,7 @@ impl Lifetimes {
             self.grid.set_value(None);
             return;
         };
-        let (low, high) = self.range(&columns, &steps);
+        let (low, high) = session.byte_range(&columns, &steps);
         let plot = grid_plot(size);
         let ratio = pixels(browser::pixel_ratio());
         let view = GridView { steps, low, high };
@@ -372,7 +400,7 @@ impl Lifetimes {
             let _ = target.set_pointer_capture(event.pointer_id());
         }
         let steps = untrack(|| self.session.timeline_view_or_fit());
-        let range = untrack(|| self.range(&columns, &steps));
+        let range = untrack(|| self.session.byte_range(&columns, &steps));
         let is_brush = event.shift_key();
         self.grabbed.set_value(Some(Grabbed { from: place(event), steps, range, is_brush }));
     }
@@ -392,7 +420,7 @@ impl Lifetimes {
             session.timeline_view.set((panned != TimelineView::fit(count)).then_some(panned));
             if session.figures.range.with_untracked(Option::is_some) {
                 let up = f64::from((at.y_px - from.y_px) / plot.height_px) * (range.1 - range.0);
-                self.set_range(range.0 + up, range.1 + up);
+                self.session.set_range(range.0 + up, range.1 + up);
             }
         });
     }
@@ -422,7 +450,7 @@ impl Lifetimes {
         if (from.y_px - at.y_px).abs() > 12.0 {
             let (low, high) = (y(from.y_px.max(at.y_px)), y(from.y_px.min(at.y_px)));
             let height = range.1 - range.0;
-            self.set_range(range.0 + low * height, range.0 + high * height);
+            self.session.set_range(range.0 + low * height, range.0 + high * height);
         }
     }
 
@@ -455,7 +483,7 @@ impl Lifetimes {
             event.prevent_default();
             if event.shift_key() {
                 let place = f64::from((plot.bottom_px() - at.y_px) / plot.height_px);
-                self.zoom_bytes(place, zoom_factor(event));
+                self.session.zoom_bytes(place, zoom_factor(event));
             } else {
                 let place = f64::from((at.x_px - plot.x_px) / plot.width_px.max(1.0));
                 self.session.zoom_timeline(place, zoom_factor(event));
@@ -466,26 +494,7 @@ impl Lifetimes {
         }
     }
 
-    fn zoom_bytes(self, place: f64, factor: f64) {
-        let Some(columns) = untrack(|| self.session.columns()) else { return };
-        let steps = untrack(|| self.session.timeline_view_or_fit());
-        let (low, high) = untrack(|| self.range(&columns, &steps));
-        let at = low + (high - low) * place.clamp(0.0, 1.0);
-        self.set_range(at - (at - low) / factor, at + (high - at) / factor);
-    }
-
-    fn set_range(self, low: f64, high: f64) {
-        let Some(columns) = untrack(|| self.session.columns()) else { return };
-        let steps = untrack(|| self.session.timeline_view_or_fit());
-        let (_, most) = whole(&columns, self.session.figures.kind.get_untracked(), &steps);
-        let height = (high - low).clamp(4096.0_f64.min(most), most);
-        let low = low.clamp(0.0, most - height);
-        let is_whole = height >= most;
-        self.session.figures.range.set((!is_whole).then_some((low, low + height)));
-    }
-
     fn fit(self) {
-        self.session.figures.range.set(None);
         self.session.fit_timeline();
     }
 
@@ -550,7 +559,7 @@ impl Lifetimes {
         let size = Size::new(1200.0, 560.0);
         let plot = grid_plot(size);
         let steps = untrack(|| session.timeline_view_or_fit());
-        let (low, high) = untrack(|| self.range(&columns, &steps));
+        let (low, high) = untrack(|| self.session.byte_range(&columns, &steps));
         let kind = session.figures.kind.get_untracked();
         let view = GridView { steps, low, high };
         let (width, height) = (cells(plot.width_px), cells(plot.height_px));

@@ -1,7 +1,8 @@
 //! The run as a strip to scrub along: the timeline and the slider in one.
 
 use blockyard_figure::{
-    PlayerAction, Size, describe_target, timeline_strip, timeline_strip_cursor, timeline_strip_step_at,
+    PlayerAction, Size, TimelineView, describe_target, timeline_strip, timeline_strip_cursor,
+    timeline_strip_step_at, timeline_strip_window,
 };
 use leptos::ev;
 use leptos::html;
@@ -14,6 +15,7 @@ use crate::session::Session;
 use crate::surface::{self, Drawn, pixels};
 use crate::view::kit::{effect, on};
 use crate::view::player;
+use crate::view::timeline::moment_words;
 use crate::view::tip::Tip;
 
 pub(crate) fn scrubber(session: Session) -> AnyView {
@@ -41,7 +43,10 @@ pub(crate) fn scrubber(session: Session) -> AnyView {
             return;
         }
         let count = session.run.get().recording.step_count();
-        let scene = timeline_strip_cursor(count, steps.get(), session.hides_future(), size);
+        let mut scene = timeline_strip_cursor(count, steps.get(), session.hides_future(), size);
+        if let Some(view) = session.timeline_view.get() {
+            timeline_strip_window(&mut scene, &view, count, size);
+        }
         surface::fit(&canvas, &scene);
         session.draw(&canvas, &scene);
     });
@@ -54,7 +59,20 @@ pub(crate) fn scrubber(session: Session) -> AnyView {
             session.dispatch(PlayerAction::SeekStep(step));
         });
     };
+    // Where a stroke with Shift began, which shows a part of the recording.
+    let brush = StoredValue::new(None::<f32>);
+    let show_part = move |from: f32, to: f32| {
+        let Size { width_px, .. } = size.get_untracked();
+        let count = session.run.get_untracked().recording.step_count();
+        let edge =
+            |x_px: f32| f64::from((x_px / width_px.max(1.0)).clamp(0.0, 1.0)) * (frames::count(count) + 1.0);
+        let view = TimelineView { first_step: edge(from.min(to)), last_step: edge(from.max(to)) };
+        frames::plan(Slot::Seek, move || session.timeline_view.set(Some(view.clamp(count))));
+    };
     let down = on(move |event: ev::PointerEvent| {
+        if event.button() == 0 && event.shift_key() {
+            return brush.set_value(Some(pixels(f64::from(event.offset_x()))));
+        }
         if event.button() == 0 {
             let target = event.current_target().and_then(|target| target.dyn_into::<Element>().ok());
             if let Some(target) = target {
@@ -67,13 +85,19 @@ pub(crate) fn scrubber(session: Session) -> AnyView {
     let moved = on(move |event: ev::PointerEvent| {
         let (x, y) = (pixels(f64::from(event.offset_x())), pixels(f64::from(event.offset_y())));
         if event.buttons() & 1 != 0 {
+            if let Some(from) = brush.get_value() {
+                return show_part(from, x);
+            }
             return seek(x);
         }
+        brush.set_value(None);
         let target = drawn.look(|scene| scene.hit(x, y).map(|target| target.what));
         let words = target.and_then(|target| {
             session.with_state_now(|run, state| describe_target(target, state, &run.recording)).flatten()
         });
-        tip.show(words.or_else(|| moment_words(session, size.get_untracked(), x)), &event);
+        let count = session.run.get_untracked().recording.step_count();
+        let step = timeline_strip_step_at(count, f64::from(x / size.get_untracked().width_px.max(1.0)));
+        tip.show(words.or_else(|| moment_words(session, step)), &event);
     });
     view! {
         <div class="scrubber">
@@ -99,17 +123,4 @@ impl Session {
             has_question && !state.is_revealed
         })
     }
-}
-
-/// The numbers of the moment under the pointer.
-fn moment_words(session: Session, size: Size, x_px: f32) -> Option<String> {
-    let run = session.run.get_untracked();
-    let count = run.recording.step_count();
-    let step = timeline_strip_step_at(count, f64::from(x_px / size.width_px.max(1.0)));
-    let breakdown = match step.checked_sub(1) {
-        Some(last) => run.recording.breakdown_after(last)?,
-        None => run.recording.breakdown_before(),
-    };
-    let moment = if step == 0 { "before the first step".to_owned() } else { format!("after step {step}") };
-    Some(format!("{moment}\nallocated: {}\nreserved: {}", breakdown.allocated(), breakdown.reserved()))
 }

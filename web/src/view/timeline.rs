@@ -1,8 +1,8 @@
 //! The breakdown over time, with the cursor.
 
 use blockyard_figure::{
-    PlayerAction, TimelineView, describe_target, timeline as timeline_scene, timeline_cursor, timeline_plot,
-    timeline_step_at, timeline_text,
+    PlayerAction, Role, Scene, Size, TimelineView, describe_target, timeline as timeline_scene,
+    timeline_cursor, timeline_line, timeline_plot, timeline_step_at, timeline_text,
 };
 use leptos::ev;
 use leptos::html;
@@ -10,10 +10,12 @@ use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 use web_sys::Element;
 
+use crate::export;
 use crate::frames::{self, Slot};
 use crate::session::Session;
 use crate::surface::{self, Drawn, pixels};
-use crate::view::kit::{click, effect, on, text};
+use crate::view::kit::{button, click, effect, on, text};
+use crate::view::numbers::grouped_count;
 use crate::view::pinch::{Pinch, Pinched};
 use crate::view::tip::Tip;
 
@@ -51,6 +53,7 @@ impl Session {
     }
 
     pub(crate) fn fit_timeline(self) {
+        self.figures.range.set(None);
         self.change_timeline(|_, steps| TimelineView::fit(steps));
     }
 }
@@ -62,6 +65,7 @@ pub(crate) fn timeline(session: Session) -> AnyView {
     let size = surface::size_of(area);
     let drawn = Drawn::new();
     let tip = Tip::new();
+    let pointer = RwSignal::new(None::<usize>);
     effect(move || {
         let (Some(canvas), size) = (base.get(), size.get()) else { return };
         if size.width_px < 1.0 {
@@ -80,7 +84,7 @@ pub(crate) fn timeline(session: Session) -> AnyView {
         if size.width_px < 1.0 {
             return;
         }
-        let scene = timeline_cursor(&session.timeline_view_or_fit(), steps.get(), size);
+        let scene = cursors(session, steps.get(), pointer.get(), size);
         surface::fit(&canvas, &scene);
         session.draw(&canvas, &scene);
     });
@@ -120,7 +124,15 @@ pub(crate) fn timeline(session: Session) -> AnyView {
         let words = target.and_then(|target| {
             session.with_state_now(|run, state| describe_target(target, state, &run.recording)).flatten()
         });
-        tip.show(words, &event);
+        let step = moment_at(session, (x, y), size.get_untracked());
+        tip.show(words.or_else(|| moment_words(session, step?)), &event);
+        frames::plan(Slot::Cross, move || {
+            let _ = pointer.try_set(step);
+        });
+    });
+    let left = on(move |_: ev::PointerEvent| {
+        tip.hide();
+        pointer.set(None);
     });
     let wheel = on(move |event: ev::WheelEvent| {
         if event.ctrl_key() || event.meta_key() {
@@ -131,16 +143,14 @@ pub(crate) fn timeline(session: Session) -> AnyView {
             session.pan_timeline(event.delta_x() / 600.0);
         }
     });
-    let label = Memo::new(move |_| {
-        let run = session.run.get();
-        timeline_text(&run.series, &run.recording)
-    });
+    let label = Memo::new(move |_| session.run.with(|run| timeline_text(&run.series, &run.recording)));
     view! {
         <section class="panel timeline" aria-label="Memory over time">
+            {head(session)}
             <div class="canvas-box" node_ref=area on:pointerdown=down on:pointermove=moved
                 on:pointerup=on(move |event: ev::PointerEvent| pinch.up(&event))
                 on:pointercancel=on(move |event: ev::PointerEvent| pinch.up(&event))
-                on:pointerleave=on(move |_: ev::PointerEvent| tip.hide()) on:wheel=wheel on:dblclick=click(move || session.fit_timeline())
+                on:pointerleave=left on:wheel=wheel on:dblclick=click(move || session.fit_timeline())
             >
                 <canvas node_ref=base role="img" data-testid="timeline" aria-label=text(move || label.get())></canvas>
                 <canvas node_ref=overlay class="overlay" aria-hidden="true"></canvas>
@@ -149,6 +159,86 @@ pub(crate) fn timeline(session: Session) -> AnyView {
         </section>
     }
     .into_any()
+}
+
+/// The cursor, the mark and the line of the pointer, following.
+fn cursors(session: Session, step: usize, pointer: Option<usize>, size: Size) -> Scene {
+    let view = session.timeline_view_or_fit();
+    let mut scene = timeline_cursor(&view, step, size);
+    if let Some(mark) = session.figures.mark.get() {
+        timeline_line(&mut scene, &view, mark, Role::Changed, size);
+    }
+    if let Some(step) = pointer {
+        timeline_line(&mut scene, &view, step, Role::Hover, size);
+    }
+    scene
+}
+
+fn head(session: Session) -> AnyView {
+    view! {
+        <div class="head">
+            <h2>"Memory over time"</h2>
+            <span class="spacer"></span>
+            {button("plain", "timeline-svg", "SVG", "Save the figure as SVG", click(move || save(session, true)))}
+            {button("plain", "timeline-png", "PNG", "Save the figure as PNG", click(move || save(session, false)))}
+        </div>
+    }
+    .into_any()
+}
+
+/// The numbers of the moment under the pointer, where nothing is said of its own.
+fn moment_at(session: Session, at: (f32, f32), size: Size) -> Option<usize> {
+    let is_inside = timeline_plot(size).contains(at.0, at.1);
+    is_inside.then(|| timeline_step_at(&untrack(|| session.timeline_view_or_fit()), size, at.0))
+}
+
+/// The figure as a file.
+fn save(session: Session, is_svg: bool) {
+    let run = session.run.get_untracked();
+    let view = untrack(|| session.timeline_view_or_fit());
+    let scene = timeline_scene(&run.series, &run.recording, &view, Size::new(1200.0, 420.0));
+    if is_svg {
+        export::figure_svg(session, &scene, "memory over time", &timeline_text(&run.series, &run.recording));
+    } else {
+        export::figure_png(session, &scene, "memory over time");
+    }
+}
+
+/// All values of a moment, and the markers around it.
+pub(crate) fn moment_words(session: Session, step: usize) -> Option<String> {
+    let run = session.run.get_untracked();
+    let recording = &run.recording;
+    let breakdown = match step.checked_sub(1) {
+        Some(last) => recording.breakdown_after(last)?,
+        None => recording.breakdown_before(),
+    };
+    let mut lines = vec![match step {
+        0 => "before the first step".to_owned(),
+        _ => format!("after step {}", grouped_count(step)),
+    }];
+    if let (Some(first), Some(now)) =
+        (recording.time_us(0), step.checked_sub(1).and_then(|step| recording.time_us(step)))
+    {
+        lines.push(format!("{} µs after the first", blockyard_record::grouped(now.saturating_sub(first))));
+    }
+    lines.extend([
+        format!("reserved: {}", breakdown.reserved()),
+        format!("allocated: {}", breakdown.allocated()),
+        format!("  requested: {}", breakdown.requested),
+        format!("  rounding: {}", breakdown.rounding),
+        format!("pending: {}", breakdown.pending),
+        format!("cached: {}", breakdown.cached),
+    ]);
+    let at = u32::try_from(step).unwrap_or(u32::MAX);
+    let around = recording
+        .markers()
+        .iter()
+        .filter(|marker| marker.start_step < at && marker.end_step.is_none_or(|end| end >= at));
+    let names: Vec<&str> = around.map(|marker| marker.text.as_str()).take(4).collect();
+    if !names.is_empty() {
+        lines.push(format!("in {}", names.join(" › ")));
+    }
+    Some(lines.join("\n"))
 }
 
 fn offset_px(event: &ev::PointerEvent) -> (f32, f32) {

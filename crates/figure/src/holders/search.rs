@@ -1,4 +1,4 @@
-use blockyard_record::{Recording, StackId};
+use blockyard_record::{Recording, StackId, StreamId};
 use rustc_hash::FxHashMap;
 
 use crate::allocations::Allocations;
@@ -6,7 +6,7 @@ use crate::allocations::Allocations;
 /// A search for allocations, as a person types it: words that all have to match.
 ///
 /// `attn` matches stacks (function, file, `file:line`, in any case), `0x7f…` an address inside the block, `>10MiB` and `<1 KiB`
-/// sizes, `20MiB` an exact size, `stream:1` the name of a stream.
+/// sizes, `20MiB` an exact size, `stream:1` a stream by its name, number or handle.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Search {
     words: Vec<Word>,
@@ -74,10 +74,12 @@ impl Search {
             }
             Word::Sizes { from, to } => (*from..=*to).contains(&allocation.size.get()),
             Word::Stream(name) => {
-                recording.stream_name(allocation.stream).to_lowercase() == *name
+                let shown = recording.stream_name(allocation.stream).to_lowercase();
+                let is_default = allocation.stream == StreamId::DEFAULT && name == "0";
+                is_default
+                    || shown == *name
+                    || shown.strip_prefix("stream ") == Some(name.as_str())
                     || allocation.stream.to_string() == *name
-                    || allocations.streams().iter().position(|stream| *stream == allocation.stream)
-                        == name.parse().ok()
             }
         });
         let stack = recording.allocation_stack(allocation.id);

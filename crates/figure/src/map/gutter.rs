@@ -1,4 +1,4 @@
-use blockyard_record::{PoolKind, Recording, StreamId};
+use blockyard_record::{PoolId, PoolKind, Recording, StreamId};
 
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect};
@@ -21,7 +21,8 @@ fn stream_place(recording: &Recording, stream: StreamId) -> u8 {
     // Handles of unnamed streams are addresses: their low bits are equal.
     let place =
         named.unwrap_or_else(|| usize::try_from((stream.get() ^ (stream.get() >> 5)) % 5).unwrap_or(0));
-    u8::try_from(place % usize::from(Role::STREAMS - 1)).unwrap_or(0) + 1
+    // Far more streams than have a mark of their own.
+    u8::try_from(place % 250).unwrap_or(0) + 1
 }
 
 /// The row's head: pool by letter and ground, stream by shape and name, size.
@@ -32,9 +33,11 @@ pub(super) fn draw_row_head(
     top_px: f32,
     (width_px, row_px): (f32, f32),
 ) {
-    let (pool, stream) = match row {
-        Row::Segment(info) => (info.pool, info.stream),
-        Row::Ghost(ghost) => (ghost.pool, ghost.stream),
+    let (pool, stream, private) = match row {
+        Row::Segment(info) => {
+            (info.pool, info.stream, (info.pool_id != PoolId::DEFAULT).then_some(info.pool_id))
+        }
+        Row::Ghost(ghost) => (ghost.pool, ghost.stream, None),
     };
     let (letter, ground, pattern) = match pool {
         PoolKind::Small => ("S", Role::PoolSmall, Pattern::Solid),
@@ -48,13 +51,22 @@ pub(super) fn draw_row_head(
     let middle = top_px + row_px / 2.0;
     let text_y = baseline(middle, TEXT_PX);
     draw_pool(scene, pool, letter, middle);
+    if private.is_some() {
+        // A second line around the letter: the segment serves its own pool alone.
+        let around = Rect::new(4.0, middle - 10.0, 20.0, 20.0);
+        scene.frame(around, Role::Limit, Dash::Solid, 1.0);
+    }
     draw_stream(scene, stream_place(recording, stream), Point::new(35.0, middle));
     let size = row.size().to_string();
     let size_width = text_width_px(&size, TEXT_PX, Weight::Normal);
     let right = width_px - 12.0;
     scene.text(Point::new(right, text_y), size, TextStyle::new(Role::Text, TEXT_PX).anchored(Anchor::End));
     let room = right - size_width - 6.0 - 44.0;
-    if let Some(name) = fitted(&recording.stream_name(stream), TEXT_PX, Weight::Normal, room) {
+    let mut name = recording.stream_name(stream);
+    if let Some(pool) = private {
+        name = format!("pool {pool}, {name}");
+    }
+    if let Some(name) = fitted(&name, TEXT_PX, Weight::Normal, room) {
         scene.text(Point::new(44.0, text_y), name, TextStyle::new(Role::TextMuted, TEXT_PX));
     }
 }
@@ -75,7 +87,13 @@ fn draw_stream(scene: &mut Scene, place: u8, center: Point) {
     const DOWN: &[(f64, f64)] = &[(-5.0, -4.0), (5.0, -4.0), (0.0, 5.0)];
     const HOURGLASS: &[(f64, f64)] = &[(-4.0, -5.0), (4.0, -5.0), (-4.0, 5.0), (4.0, 5.0)];
     const RIGHT: &[(f64, f64)] = &[(-4.0, -5.0), (5.0, 0.0), (-4.0, 5.0)];
-    let shape = match place % Role::STREAMS {
+    // Five shapes, and once they are used up the same shapes in other colors.
+    let (turn, shape) = match place.checked_sub(1) {
+        None => (0, 0),
+        Some(place) => (place / 5, place % 5 + 1),
+    };
+    let color = if place == 0 { 0 } else { (shape - 1 + turn) % 5 + 1 };
+    let shape = match shape {
         0 => SQUARE,
         1 => DIAMOND,
         2 => UP,
@@ -84,5 +102,5 @@ fn draw_stream(scene: &mut Scene, place: u8, center: Point) {
         _ => RIGHT,
     };
     let points = shape.iter().map(|(x, y)| Point::new(center.x_px + px(*x), center.y_px + px(*y))).collect();
-    scene.marks.push(Mark::Area { points, fill: Fill::solid(Role::Stream(place)) });
+    scene.marks.push(Mark::Area { points, fill: Fill::solid(Role::Stream(color)) });
 }

@@ -72,6 +72,17 @@ pub fn timeline_cursor(view: &TimelineView, step: usize, size: Size) -> Scene {
     scene
 }
 
+/// A thin line at a moment, for the pointer or for a second cursor, to be drawn over a [`timeline`] of the same view and size.
+pub fn timeline_line(scene: &mut Scene, view: &TimelineView, step: usize, role: Role, size: Size) {
+    let plot = timeline_plot(size.tame());
+    let (left, right) = column(&XScale::new(*view, plot), step);
+    let x = (f32::midpoint(left.max(right - 2.0), right)).floor() + 0.5;
+    if x >= plot.x_px - 0.5 && x <= plot.right_px() + 0.5 {
+        let (from, to) = (Point::new(x, plot.y_px), Point::new(x, plot.bottom_px()));
+        scene.line(from, to, role, Dash::Dashed, if role == Role::Hover { 1.0 } else { 2.0 });
+    }
+}
+
 /// The values between two x positions: of one moment, or of all moments that share a pixel.
 pub(super) struct Column {
     left_px: f32,

@@ -1,4 +1,4 @@
-use blockyard_record::{Outcome, Recording};
+use blockyard_record::{Label, Marker, Outcome, Recording};
 
 use crate::fill::Fill;
 use crate::geometry::{Point, Rect};
@@ -12,6 +12,44 @@ use crate::timeline::view::{TimelineView, XScale};
 /// Marks closer than this are drawn as one.
 const NEAR_PX: f32 = 3.0;
 
+/// The names of steps, ascending: labels, or the markers of the program where there are no labels.
+enum Names<'a> {
+    Labels(&'a [Label]),
+    Markers(&'a [Marker]),
+}
+
+impl<'a> Names<'a> {
+    fn of(recording: &'a Recording) -> Self {
+        if recording.labels().is_empty() {
+            Self::Markers(recording.markers())
+        } else {
+            Self::Labels(recording.labels())
+        }
+    }
+
+    /// The first step of a name, and the name.
+    fn get(&self, index: usize) -> Option<(u32, &'a str)> {
+        match self {
+            Self::Labels(labels) => labels.get(index).map(|label| (label.step, label.text.as_str())),
+            Self::Markers(markers) => markers.get(index).map(|it| (it.start_step, it.text.as_str())),
+        }
+    }
+
+    /// The first name from `from` on whose step is not `is_before`.
+    fn first(&self, from: usize, is_before: impl Fn(u32) -> bool) -> usize {
+        match self {
+            Self::Labels(labels) => {
+                let rest = labels.get(from..).unwrap_or_default();
+                from + rest.partition_point(|label| is_before(label.step))
+            }
+            Self::Markers(markers) => {
+                let rest = markers.get(from..).unwrap_or_default();
+                from + rest.partition_point(|marker| is_before(marker.start_step))
+            }
+        }
+    }
+}
+
 /// The labels: a line where a label begins, and its name if there is room.
 pub(super) fn draw_labels(
     scene: &mut Scene,
@@ -20,51 +58,53 @@ pub(super) fn draw_labels(
     scale: &XScale,
     plot: &Rect,
 ) {
-    let labels = recording.labels();
+    let labels = Names::of(recording);
     // The effect of the first step of a label is visible one column later.
     let begin = |step: u32| f64::from(step) + 1.0;
-    let from = labels.partition_point(|label| begin(label.step) < view.first_step);
-    let to = labels.partition_point(|label| begin(label.step) <= view.last_step);
+    let from = labels.first(0, |step| begin(step) < view.first_step);
+    let to = labels.first(0, |step| begin(step) <= view.last_step);
     let more_px = if to - from > 4 { 74.0 } else { 0.0 };
     let right = plot.right_px() - more_px;
     let mut text_end = plot.x_px;
-    if let Some(running) = from.checked_sub(1).and_then(|index| labels.get(index)) {
-        let next = labels.get(from).map_or(right, |label| scale.x_px(begin(label.step)).min(right));
+    if let Some((_, running)) = from.checked_sub(1).and_then(|index| labels.get(index)) {
+        let next = labels.get(from).map_or(right, |(step, _)| scale.x_px(begin(step)).min(right));
         let style = TextStyle::new(Role::TextMuted, TEXT_PX);
-        if let Some(text) =
-            fitted(&format!("… {}", running.text), TEXT_PX, Weight::Normal, next - plot.x_px - 10.0)
+        if let Some(text) = fitted(&format!("… {running}"), TEXT_PX, Weight::Normal, next - plot.x_px - 10.0)
         {
             text_end += text_width_px(&text, TEXT_PX, Weight::Normal) + 8.0;
             scene.text(Point::new(plot.x_px + 2.0, 13.0), text, style);
         }
     }
     let (mut index, mut named) = (from, 0);
-    while let Some(label) = labels.get(index).filter(|_| index < to) {
-        let x = scale.x_px(begin(label.step));
+    while let Some((step, name)) = labels.get(index).filter(|_| index < to) {
+        let x = scale.x_px(begin(step));
         let x_line = x.floor() + 0.5;
         let line = (Point::new(x_line, 4.0), Point::new(x_line, plot.bottom_px()));
         scene.line(line.0, line.1, Role::TextMuted, Dash::Dotted, 1.0);
         let left = x_line + 4.0;
         let room = (right - left).min(160.0);
         if left >= text_end
-            && let Some(text) = fitted(&label.text, TEXT_PX, Weight::Normal, room)
+            && let Some(text) = fitted(name, TEXT_PX, Weight::Normal, room)
         {
             let width = text_width_px(&text, TEXT_PX, Weight::Normal);
             scene.text(Point::new(left, 13.0), text, TextStyle::new(Role::Text, TEXT_PX));
-            scene.target(Rect::new(x_line - 2.0, 0.0, width + 8.0, 18.0), TargetId::Label(label.step));
+            scene.target(Rect::new(x_line - 2.0, 0.0, width + 8.0, 18.0), TargetId::Label(step));
             text_end = left + width + 8.0;
             named += 1;
         } else {
-            scene.target(Rect::new(x_line - 2.0, 0.0, 4.0, 18.0), TargetId::Label(label.step));
+            scene.target(Rect::new(x_line - 2.0, 0.0, 4.0, 18.0), TargetId::Label(step));
         }
         // The next label that is far enough away, found by binary search.
-        let ahead = labels.get(index + 1..to).unwrap_or_default();
-        index += 1 + ahead.partition_point(|label| scale.x_px(begin(label.step)) < x + NEAR_PX);
+        index = labels.first(index + 1, |step| scale.x_px(begin(step)) < x + NEAR_PX).max(index + 1);
     }
     let unnamed = to - from - named;
     if unnamed > 0 {
         let style = TextStyle::new(Role::TextMuted, TEXT_PX).anchored(crate::scene::Anchor::End);
-        scene.text(Point::new(plot.right_px(), 13.0), format!("+{unnamed} labels"), style);
+        scene.text(
+            Point::new(plot.right_px(), 13.0),
+            format!("+{unnamed} {}", if unnamed == 1 { "label" } else { "labels" }),
+            style,
+        );
     }
 }
 

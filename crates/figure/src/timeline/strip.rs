@@ -136,6 +136,22 @@ pub fn timeline_strip_cursor(step_count: usize, step: usize, is_future_hidden: b
     scene
 }
 
+/// A frame around the part of a [`timeline_strip`] of the same size that other figures show.
+pub fn timeline_strip_window(scene: &mut Scene, view: &TimelineView, step_count: usize, size: Size) {
+    let plot = plot(size.tame());
+    let scale = XScale::new(TimelineView::fit(step_count), plot);
+    let view = view.clamp(step_count);
+    let (left, right) = (scale.x_px(view.first_step), scale.x_px(view.last_step));
+    let window = Rect::new(left, plot.y_px, (right - left).max(3.0), plot.height_px);
+    for (from, to) in [(0.0, left), (window.right_px(), plot.right_px())] {
+        if to > from {
+            let outside = Rect::new(from, plot.y_px, to - from, plot.height_px);
+            scene.rect(outside, Fill { role: Role::Background, pattern: Pattern::Tint }, None);
+        }
+    }
+    scene.frame(window, Role::Changed, Dash::Solid, 2.0);
+}
+
 /// How many steps are complete at a place of the strip, from 0 (left) to 1.
 #[must_use]
 pub fn timeline_strip_step_at(step_count: usize, x_fraction: f64) -> usize {

@@ -35,8 +35,10 @@ pub fn describe_target(target: TargetId, state: &MemoryState, recording: &Record
             format!("{}: {bytes}, {share} of the device. {}", class.name(), class.meaning())
         }
         TargetId::Label(step) => {
-            let label = recording.labels().iter().rev().find(|label| label.step == step)?;
-            format!("{}: from step {} on", label.text, grouped_count(step as usize + 1))
+            let label = recording.labels().iter().rev().find(|label| label.step == step);
+            let text =
+                label.map_or_else(|| marker_text(recording, step), |label| Some(label.text.clone()))?;
+            format!("{text}: from step {} on", grouped_count(step as usize + 1))
         }
         TargetId::FailedStep(step) => {
             let text = match recording.outcome(step as usize) {
@@ -57,6 +59,18 @@ pub fn describe_target(target: TargetId, state: &MemoryState, recording: &Record
         TargetId::FlameNode(_) => return None,
         TargetId::Limit => format!("limit: at most {} may be reserved", state.limit()?),
     })
+}
+
+/// The markers that begin at the step, joined.
+fn marker_text(recording: &Recording, step: u32) -> Option<String> {
+    const SHOWN: usize = 6;
+    let markers = recording.markers();
+    let from = markers.partition_point(|marker| marker.start_step < step);
+    let begun = markers.get(from..)?.iter().take_while(|marker| marker.start_step == step);
+    let texts: Vec<&str> = begun.map(|marker| marker.text.as_str()).collect();
+    let more = texts.len().saturating_sub(SHOWN);
+    let shown = texts.get(..texts.len().min(SHOWN))?.join(", ");
+    (!texts.is_empty()).then(|| if more > 0 { format!("{shown} and {more} more") } else { shown })
 }
 
 fn segment(id: SegmentId, state: &MemoryState, recording: &Recording) -> Option<String> {

@@ -21,6 +21,8 @@ pub struct Recorder {
     // The time of the current step.
     pub(super) time: Option<u64>,
     pub(super) checkpoint_interval: usize,
+    // The streams of segments, in the order in which they appear.
+    streams: Vec<StreamId>,
     pub(super) error: Option<RecordingError>,
 }
 
@@ -58,6 +60,7 @@ impl Recorder {
             stack: StackId::EMPTY,
             time: None,
             checkpoint_interval: FIRST_CHECKPOINT_INTERVAL,
+            streams: Vec::new(),
             error: None,
         }
     }
@@ -145,6 +148,7 @@ impl Recorder {
             return Err(error);
         }
         let mut recording = self.recording;
+        name_streams(&mut recording, &self.streams);
         recording.events.shrink();
         recording.steps.shrink();
         recording.allocation_steps.shrink_to_fit();
@@ -177,6 +181,26 @@ impl Recorder {
     }
 }
 
+/// Streams without a name are numbered from 1 in the order in which they appear, as PyTorch's viewer does: their handles are
+/// addresses, which nobody can tell apart.
+fn name_streams(recording: &mut Recording, appeared: &[StreamId]) {
+    let initial =
+        recording.start.as_ref().map(|state| state.segments().map(|segment| segment.stream).collect());
+    let initial: Vec<StreamId> = initial.unwrap_or_default();
+    let mut number = 0;
+    let mut seen = vec![StreamId::DEFAULT];
+    for stream in initial.iter().chain(appeared) {
+        if seen.contains(stream) {
+            continue;
+        }
+        seen.push(*stream);
+        number += 1;
+        if recording.streams.iter().all(|(named, _)| named != stream) {
+            recording.streams.push((*stream, format!("stream {number}")));
+        }
+    }
+}
+
 impl EventSink for Recorder {
     fn record(&mut self, event: Event) {
         if self.error.is_some() {
@@ -193,6 +217,11 @@ impl EventSink for Recorder {
             self.recording.annotations.add_allocation(allocation, self.stack);
         } else if let Event::SegmentAllocated { segment, .. } | Event::RangeReserved { segment, .. } = event {
             self.recording.annotations.add_segment(segment, self.stack);
+        }
+        if let Event::SegmentAllocated { stream, .. } | Event::RangeReserved { stream, .. } = event
+            && !self.streams.contains(&stream)
+        {
+            self.streams.push(stream);
         }
         self.recording.events.push(&event);
     }
