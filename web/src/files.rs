@@ -117,13 +117,11 @@ pub(crate) fn open_beside(session: Session, name: String, then: impl FnOnce() + 
     spawn_local(async move {
         // A page that is one file has workers only once it has unpacked them.
         jobs::prepare().await;
-        match browser::fetch_bytes(&browser::address_beside(&name)).await {
-            Some(buffer) => open_bytes(session, name, Uint8Array::new(&buffer).to_vec(), Box::new(then)),
-            None => {
-                session.work.set(None);
-                session.complain(format!("{name} is not beside this page any more."));
-            }
-        }
+        let Some(buffer) = browser::fetch_bytes(&browser::address_beside(&name)).await else {
+            session.work.set(None);
+            return session.complain(format!("{name} is not beside this page any more."));
+        };
+        open_bytes(session, name, Uint8Array::new(&buffer).to_vec(), None, Box::new(then));
     });
 }
 

@@ -136,8 +136,6 @@ pub(crate) struct Signals {
     pub(crate) follows: RwSignal<bool>,
     /// The figures of allocations, and who holds them.
     pub(crate) figures: Figures,
-    /// Which of the panels beside the figures is shown.
-    pub(crate) tab: RwSignal<Tab>,
     /// What a screen reader is told, beside the step.
     pub(crate) spoken: RwSignal<String>,
     pub(crate) message: RwSignal<Option<Message>>,
@@ -247,7 +245,6 @@ impl Session {
             map_view: RwSignal::new(MapView::default()),
             follows: RwSignal::new(false),
             figures: Figures::new(),
-            tab: RwSignal::new(Tab::Source),
             spoken: RwSignal::new(String::new()),
             message: RwSignal::new(None),
             work: RwSignal::new(None),

@@ -187,16 +187,15 @@ fn name_streams(recording: &mut Recording, appeared: &[StreamId]) {
     let initial =
         recording.start.as_ref().map(|state| state.segments().map(|segment| segment.stream).collect());
     let initial: Vec<StreamId> = initial.unwrap_or_default();
-    let mut number = 0;
-    let mut seen = vec![StreamId::DEFAULT];
+    let mut others: Vec<StreamId> = Vec::new();
     for stream in initial.iter().chain(appeared) {
-        if seen.contains(stream) {
-            continue;
+        if *stream != StreamId::DEFAULT && !others.contains(stream) {
+            others.push(*stream);
         }
-        seen.push(*stream);
-        number += 1;
-        if recording.streams.iter().all(|(named, _)| named != stream) {
-            recording.streams.push((*stream, format!("stream {number}")));
+    }
+    for (number, stream) in (1_u32..).zip(others) {
+        if recording.streams.iter().all(|(named, _)| *named != stream) {
+            recording.streams.push((stream, format!("stream {number}")));
         }
     }
 }
