@@ -36,6 +36,10 @@ _torch.register("OutOfMemoryError", OutOfMemoryError)
 from torch._tensor import Tensor, Size, UnknownNumber, UntypedStorage
 from torch import return_types
 
+newaxis = None
+for _name, _kind in (("DoubleTensor", float64), ("HalfTensor", float16), ("BFloat16Tensor", bfloat16), ("IntTensor", int32),
+                     ("ShortTensor", int16), ("ByteTensor", uint8), ("CharTensor", int8), ("BoolTensor", globals()["bool"])):
+    globals()[_name] = type(_name, (), {"__new__": lambda cls, *args, kind=_kind: _legacy_tensor(cls, args, {}).to(kind)})
 FloatTensor = type("FloatTensor", (), {"__new__": lambda cls, *args: _legacy_tensor(cls, args, {})})
 LongTensor = type("LongTensor", (), {"__new__": lambda cls, *args: _legacy_tensor(cls, args, {}).to(int64)})
 __version__ = "2.11.0+cu130"
@@ -110,7 +114,9 @@ def get_num_threads():
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
-    pass
+    if mode:
+        from _host import note
+        note("deterministic algorithms may take other kernels than the recorded ones, whose memory is taken here")
 
 
 def is_tensor(obj):
@@ -469,13 +475,7 @@ def compile(model=None, **kwargs):
     return model if model is not None else (lambda m: m)
 
 
-def save(obj, f, *args, **kwargs):
-    from _host import note
-    note("torch.save writes nothing here: a program has no files")
-
-
-def load(f, *args, **kwargs):
-    raise FileNotFoundError(f"[Errno 2] No such file or directory: {str(f)!r} (a program has no files here: start from a fresh module)")
+from torch.serialization import save, load
 
 
 def _assert(condition, message):
@@ -490,8 +490,11 @@ def __getattr__(name):
         __import__("torch." + name)
         return sys.modules["torch." + name]
     operator = _operator(name)
+    if operator is None and not name.startswith("_"):
+        from torch import _composite
+        operator = _operator(_composite.OTHER_NAMES.get(name, "")) or getattr(_composite, name, None)
     if operator is None:
-        if name.startswith("_"):
+        if name.startswith("_") or name in _PACKAGES:
             raise AttributeError(f"module 'torch' has no attribute '{name}'")
         from torch import _names
         _names.refuse("torch", name)
@@ -499,7 +502,10 @@ def __getattr__(name):
     return operator
 
 
-_LAZY = {"linalg", "profiler", "jit", "distributed", "accelerator", "compiler", "random"}
+# Packages, which are looked up here only while they are imported.
+_PACKAGES = {"nn", "autograd", "cuda", "optim", "utils", "amp", "backends"}
+_LAZY = {"_dynamo", "distributions", "fft", "func", "futures", "hub", "multiprocessing", "onnx", "overrides", "serialization", "special", "testing", "types",
+         "linalg", "profiler", "jit", "distributed", "accelerator", "compiler", "random"}
 
 from torch import autograd
 from torch import nn

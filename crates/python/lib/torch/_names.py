@@ -15,6 +15,15 @@ _ADVICE = {
     "sparse": "sparse tensors are not modeled; use dense ones",
     "quantization": "quantized tensors are not modeled",
     "ao": "quantized tensors are not modeled",
+    "distributions": "write the density out with operators",
+    "functional": "use torch.autograd.grad", "forward_ad": "use torch.autograd.grad", "gradcheck": "values are not computed here",
+    "futures": "a program here is one process",
+    "cond": "use an if", "while_loop": "use a while",
+    "view_as_complex": "complex numbers are not modeled; keep two real numbers in the last dimension",
+    "view_as_real": "complex numbers are not modeled; keep two real numbers in the last dimension",
+    "polar": "complex numbers are not modeled; use cos and sin", "complex": "complex numbers are not modeled; use two tensors",
+    "EmbeddingBag": "use Embedding and a mean over the bag", "LBFGS": "use torch.optim.Adam", "SparseAdam": "use torch.optim.Adam",
+    "xpu": "the device is CUDA", "mps": "the device is CUDA", "mtia": "the device is CUDA",
     "func": "function transforms are not modeled; use torch.autograd.grad",
     "vmap": "function transforms are not modeled; write the loop or the batch dimension out",
     "nested": "nested tensors are not modeled; pad the batch",
@@ -27,7 +36,8 @@ heaviside histc histogram hsplit hypot i0 igamma index_fill index_reduce inner i
 ldexp lgamma log_normal_ logaddexp logcumsumexp logdet logit lu lu_solve masked_scatter matrix_exp matrix_power median mode
 multinomial mvlgamma nanmean nanmedian nanquantile nansum nextafter orgqr ormqr pinverse polygamma put_ qr quantile rad2deg
 random_ ravel renorm resolve_conj rot90 scatter_reduce sinc sinh slogdet smm sspaddmm stft svd swapaxes take
-take_along_dim tensor_split to_dense to_mkldnn to_sparse trace trapz triangular_solve unique_consecutive vdot vsplit xlogy
+take_along_dim tensor_split to_dense to_mkldnn to_sparse trapz triangular_solve addmm_ clamp_max_ clip_ coalesce fill_diagonal_ imag index_copy_ index_put map_ masked_scatter_ nan_to_num_ real
+resize_ resize_as_ scatter_reduce_ set_ tril_ triu_ index_fill_ register_forward_hook unique_consecutive vdot vsplit xlogy
 """.split())
 
 

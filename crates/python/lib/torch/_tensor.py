@@ -380,12 +380,39 @@ class Tensor(TensorBase):
     def apply_(self, function):
         raise NotImplementedError("Tensor.apply_ is not modeled here; use an operator over the whole tensor")
 
+    def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
+        import torch
+        return torch.tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+
+    def where(self, condition, other):
+        import torch
+        return torch.where(condition, self, other)
+
+    def equal(self, other):
+        import torch
+        return torch.equal(self, other)
+
+    def allclose(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+        import torch
+        return torch.allclose(self, other, rtol, atol)
+
+    def is_shared(self):
+        return False
+
+    @property
+    def retains_grad(self):
+        return False
+
     def __getattr__(self, name):
         if not name.startswith("_"):
-            operator = _operator(name)
+            from torch import _composite
+            operator = _operator(name) or _operator(_composite.OTHER_NAMES.get(name, ""))
             if operator is not None and operator.is_method:
                 setattr(Tensor, name, operator)
                 return operator.__get__(self, type(self))
+            if name in _OF_TENSORS:
+                from functools import partial
+                return partial(getattr(_composite, name), self)
             import torch._names
             if torch._names.is_tensor_method(name):
                 raise NotImplementedError(f"Tensor.{name} is not modeled here{torch._names.advice(name)}")
@@ -396,6 +423,10 @@ def _note_placeholders(tensor):
     import torch
     if torch._placeholders is not None and tensor.is_cpu:
         _note("random integers of the host are placeholders here: what is read from them is not PyTorch's number")
+
+
+# Functions of `_composite` that are methods, too.
+_OF_TENSORS = {"diag", "diag_embed", "trace", "tensor_split", "fliplr", "flipud"}
 
 
 class GradFn:

@@ -17,3 +17,14 @@ def current_device_index():
 
 
 set_device_idx, current_device_idx = set_device_index, current_device_index
+
+
+class device_index(torch.cuda.device):
+    pass
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    from torch import _names
+    _names.refuse("torch.accelerator", name)

@@ -15,3 +15,6 @@ def cudagraph_mark_step_begin():
 
 def reset():
     pass
+
+
+allow_in_graph = disable

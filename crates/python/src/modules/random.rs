@@ -132,7 +132,7 @@ mod _random {
             *self.generator.lock() = MersenneTwister::from_words(&words);
         }
 
-        /// Seeds by one word, as NumPy and PyTorch do.
+        /// Seeds by one word, as `NumPy` and PyTorch do.
         #[pymethod]
         fn seed_word(&self, seed: PyIntRef) {
             let (_sign, words) = seed.as_bigint().to_u32_digits();

@@ -43,3 +43,10 @@ detect_anomaly = set_detect_anomaly
 
 def Variable(data, requires_grad=False):
     return data.requires_grad_(requires_grad) if requires_grad else data
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    from torch import _names
+    _names.refuse("torch.autograd", name)

@@ -16,8 +16,16 @@ class _Backend:
         return 91900
 
 
+_KERNEL = "is not modeled here: the kernel of an operator is the one that PyTorch chooses by default"
+
+
 class _Cudnn(_Backend):
     def __setattr__(self, name, value):
+        if name == "enabled" and not value:
+            raise NotImplementedError("torch.backends.cudnn.enabled = False " + _KERNEL)
+        if name == "deterministic" and value:
+            from _host import note
+            note("cudnn.deterministic may choose other engines than the recorded ones, whose workspaces are taken here")
         if name == "benchmark" and value:
             from _host import note
             note("cudnn.benchmark measures engines on the GPU: which one runs is not known here, so the recorded default is taken")
@@ -32,8 +40,14 @@ mha = _Backend()
 
 
 class _Cuda(_Backend):
+    cufft_plan_cache = None
+
     def enable_flash_sdp(self, enabled):
-        pass
+        if not enabled:
+            raise NotImplementedError("torch.backends.cuda: switching a kernel of attention off " + _KERNEL)
+
+    def sdp_kernel(self, *args, **kwargs):
+        raise NotImplementedError("torch.backends.cuda.sdp_kernel " + _KERNEL)
 
     enable_mem_efficient_sdp = enable_math_sdp = enable_cudnn_sdp = enable_flash_sdp
 
@@ -48,3 +62,12 @@ class _Cuda(_Backend):
 
 cuda = _Cuda(matmul=_Backend(allow_tf32=False, allow_fp16_reduced_precision_reduction=True, allow_bf16_reduced_precision_reduction=True))
 openmp = mkl = _Backend()
+
+
+def _as_modules():
+    import sys
+    for name in ("cudnn", "cuda", "mps", "mkldnn", "openmp", "mkl"):
+        sys.modules[f"torch.backends.{name}"] = globals()[name]
+
+
+_as_modules()

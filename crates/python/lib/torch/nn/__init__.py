@@ -5,25 +5,10 @@ from torch.nn import functional, init
 from torch.nn.module import Module
 from torch.nn.containers import Sequential, ModuleList, ModuleDict, ParameterList, ParameterDict
 from torch.nn.layers import *
-from torch.nn import layers as modules
 from torch.nn import utils
-
-
-class attention:
-    class SDPBackend:
-        FLASH_ATTENTION, EFFICIENT_ATTENTION, MATH, CUDNN_ATTENTION = range(4)
-
-    @staticmethod
-    def sdpa_kernel(*args, **kwargs):
-        raise NotImplementedError("torch.nn.attention.sdpa_kernel is not modeled here: the kernel is the one that PyTorch chooses on its own")
-
-
-class parallel:
-    DataParallel = modules.DataParallel
-
-    class DistributedDataParallel:
-        def __init__(self, *args, **kwargs):
-            raise NotImplementedError("DistributedDataParallel is not modeled here: it needs several processes; run the module itself")
+from torch.nn import modules
+from torch.nn import parallel
+from torch.nn import attention
 
 
 def __getattr__(name):

@@ -3,6 +3,7 @@
 import functools
 
 import torch
+from _refused import Missing as _Missing
 from torch.optim.optimizer import group_by_device_and_dtype
 from torch.nn.utils import rnn
 
@@ -91,13 +92,50 @@ def vector_to_parameters(vec, parameters):
         pointer += count
 
 
-def weight_norm(*args, **kwargs):
-    raise NotImplementedError("torch.nn.utils.weight_norm is not modeled here; leave the normalization out")
+def _refuse(name, advice):
+    return _Missing(f"torch.nn.utils.{name}", advice)
 
 
-def spectral_norm(*args, **kwargs):
-    raise NotImplementedError("torch.nn.utils.spectral_norm is not modeled here; leave the normalization out")
+weight_norm, spectral_norm, remove_weight_norm, remove_spectral_norm = (
+    _refuse(name, "leave the normalization out") for name in ("weight_norm", "spectral_norm", "remove_weight_norm", "remove_spectral_norm"))
+fuse_conv_bn_eval = _refuse("fuse_conv_bn_eval", "keep the two modules")
+
+
+def skip_init(module_cls, *args, device=None, **kwargs):
+    # Made without its numbers: the host's random numbers cost no memory of the GPU.
+    return module_cls(*args, device=device or "cpu", **kwargs)
 
 
 class parametrizations:
-    weight_norm, spectral_norm = staticmethod(weight_norm), staticmethod(spectral_norm)
+    weight_norm, spectral_norm, orthogonal = (
+        _refuse(f"parametrizations.{name}", "leave the parametrization out") for name in ("weight_norm", "spectral_norm", "orthogonal"))
+
+
+class parametrize:
+    register_parametrization, remove_parametrizations = (
+        _refuse(f"parametrize.{name}", "compute the parameter in forward()")
+        for name in ("register_parametrization", "remove_parametrizations"))
+
+    @staticmethod
+    def is_parametrized(module, tensor_name=None):
+        return False
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    from torch import _names
+    _names.refuse("torch.nn.utils", name)
+
+
+def _as_modules():
+    # `import torch.nn.utils.parametrizations` and its like.
+    import sys
+    from types import ModuleType
+    for kind in (parametrizations, parametrize):
+        module = ModuleType(f"torch.nn.utils.{kind.__name__}")
+        module.__dict__.update({name: getattr(kind, name) for name in vars(kind) if not name.startswith("_")})
+        sys.modules[module.__name__] = module
+
+
+_as_modules()

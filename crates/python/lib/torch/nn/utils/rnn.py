@@ -1,6 +1,7 @@
 """Sequences of different lengths."""
 
 import torch
+from _refused import Missing as _Missing
 
 
 def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
@@ -17,8 +18,11 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
     return out
 
 
-def pack_padded_sequence(*args, **kwargs):
-    raise NotImplementedError("torch.nn.utils.rnn.pack_padded_sequence is not modeled here; give the module the padded batch")
+pack_padded_sequence, pad_packed_sequence, pack_sequence, PackedSequence = (
+    _Missing(f"torch.nn.utils.rnn.{name}", "give the module the padded batch")
+    for name in ("pack_padded_sequence", "pad_packed_sequence", "pack_sequence", "PackedSequence"))
 
 
-pad_packed_sequence = pack_sequence = pack_padded_sequence
+def unpad_sequence(padded_sequences, lengths, batch_first=False):
+    sequences = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
+    return [sequence[:int(length)] for sequence, length in zip(sequences, lengths)]

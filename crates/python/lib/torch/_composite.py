@@ -1,0 +1,143 @@
+"""Operators that ATen makes of others, in its order."""
+
+import torch
+from _refused import Missing as _Missing
+
+
+def _several(tensors):
+    return list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
+
+
+def hstack(tensors):
+    tensors = [torch.atleast_1d(t) for t in tensors]
+    return torch.cat(tensors, 0 if tensors[0].dim() == 1 else 1)
+
+
+def vstack(tensors):
+    return torch.cat([torch.atleast_2d(t) for t in tensors], 0)
+
+
+row_stack = vstack
+
+
+def dstack(tensors):
+    return torch.cat([atleast_3d(t) for t in tensors], 2)
+
+
+def column_stack(tensors):
+    return hstack([t.reshape(t.numel(), 1) if t.dim() <= 1 else t for t in tensors])
+
+
+def atleast_3d(*tensors):
+    def one(t):
+        return (t.reshape(1, 1, 1) if t.dim() == 0 else t.unsqueeze(0).unsqueeze(-1) if t.dim() == 1 else
+                t.unsqueeze(-1) if t.dim() == 2 else t)
+    found = tuple(map(one, _several(tensors)))
+    return found[0] if len(found) == 1 else found
+
+
+def fliplr(input):
+    return input.flip(1)
+
+
+def flipud(input):
+    return input.flip(0)
+
+
+def diag_embed(input, offset=0, dim1=-2, dim2=-1):
+    if (dim1, dim2) != (-2, -1):
+        raise NotImplementedError("torch.diag_embed is modeled for the last two dimensions only; permute the result")
+    size = input.shape[-1] + abs(offset)
+    result = torch.zeros((*input.shape[:-1], size, size), dtype=input.dtype, device=input.device)
+    result.diagonal(offset, -2, -1).copy_(input)
+    return result
+
+
+def diag(input, diagonal=0):
+    return diag_embed(input, diagonal) if input.dim() == 1 else input.diagonal(diagonal).clone()
+
+
+def trace(input):
+    return input.diagonal().sum()
+
+
+def tensor_split(input, indices_or_sections, dim=0):
+    size = input.size(dim)
+    if isinstance(indices_or_sections, int):
+        least, more = divmod(size, indices_or_sections)
+        ends, at = [], 0
+        for i in range(indices_or_sections - 1):
+            at += least + (i < more)
+            ends.append(at)
+    else:
+        ends = [min(max(i + size if i < 0 else i, 0), size) for i in indices_or_sections]
+    bounds = [0, *ends, size]
+    return tuple(input.narrow(dim, begin, max(end - begin, 0)) for begin, end in zip(bounds, bounds[1:]))
+
+
+def _both_indices(row, col, offset, is_upper, dtype, device):
+    pairs = [(i, j) for i in range(row) for j in range(col) if (j - i >= offset if is_upper else j - i <= offset)]
+    made = torch.empty((2, len(pairs)), dtype=dtype or torch.long, device=device)
+    if made.is_cpu and len(pairs) <= 32768:
+        made._set_values([i for i, _ in pairs] + [j for _, j in pairs])
+    return made
+
+
+def tril_indices(row, col, offset=0, *, dtype=None, device="cpu", layout=None):
+    return _both_indices(row, col, offset, False, dtype, device)
+
+
+def triu_indices(row, col, offset=0, *, dtype=None, device="cpu", layout=None):
+    return _both_indices(row, col, offset, True, dtype, device)
+
+
+def can_cast(from_, to):
+    rank = {"bool": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+
+    def kind(dtype):
+        name = str(dtype).partition(".")[2]
+        return rank.get(name) if name == "bool" else rank["f" if name.startswith("bf") else name[0]]
+    return kind(from_) <= kind(to) and not (kind(from_) == 1 and str(to) == "torch.uint8" and str(from_) != "torch.uint8")
+
+
+var_mean = _Missing("torch.var_mean", "call var() and mean()")
+std_mean = _Missing("torch.std_mean", "call std() and mean()")
+
+
+def cartesian_prod(*tensors):
+    if len(tensors) == 1:
+        return tensors[0]
+    return torch.stack([t.flatten() for t in torch.meshgrid(*tensors, indexing="ij")], 1)
+
+
+def block_diag(*tensors):
+    tensors = [torch.atleast_2d(t) for t in tensors]
+    result = torch.zeros((sum(t.shape[0] for t in tensors), sum(t.shape[1] for t in tensors)), dtype=tensors[0].dtype,
+                         device=tensors[0].device)
+    row = column = 0
+    for t in tensors:
+        result[row:row + t.shape[0], column:column + t.shape[1]].copy_(t)
+        row, column = row + t.shape[0], column + t.shape[1]
+    return result
+
+
+def is_deterministic(*args):
+    return False
+
+
+are_deterministic_algorithms_enabled = is_deterministic
+
+
+def set_deterministic_debug_mode(mode):
+    pass
+
+
+def set_num_interop_threads(n):
+    pass
+
+
+# Other names of operators.
+OTHER_NAMES = {"subtract": "sub", "not_equal": "ne", "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le", "multiply": "mul",
+               "divide": "div", "true_divide": "div", "absolute": "abs", "negative": "neg", "arctan": "atan", "arccos": "acos",
+               "arcsin": "asin", "arctan2": "atan2", "moveaxis": "movedim", "swapaxes": "transpose", "swapdims": "transpose",
+               "concat": "cat", "concatenate": "cat", "clip": "clamp", "inverse": "linalg_inv", "det": "linalg_det", "fix": "trunc"}

@@ -1,0 +1,9 @@
+"""`torch.fft`, which is not here."""
+
+from _refused import Missing as _Missing
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return _Missing(f"torch.fft.{name}", "Fourier transforms are not modeled; put a tensor of the result's shape in their place")

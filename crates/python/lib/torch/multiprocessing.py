@@ -1,0 +1,11 @@
+"""`torch.multiprocessing`, which is not here."""
+
+from _refused import Missing as _Missing
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    if name in ("set_start_method", "set_sharing_strategy", "freeze_support"):
+        return lambda *args, **kwargs: None
+    return _Missing(f"torch.multiprocessing.{name}", "a program here is one process; leave out the workers")

@@ -1,0 +1,15 @@
+"""`torch.special`: other names of operators."""
+
+import torch
+
+_NAMES = {"expit": "sigmoid", "logit": "logit", "erf": "erf", "erfc": "erfc", "softmax": "softmax", "log_softmax": "log_softmax", "exp2": "exp2",
+          "expm1": "expm1", "log1p": "log1p", "logsumexp": "logsumexp", "round": "round", "gammaln": "lgamma", "digamma": "digamma"}
+
+
+def __getattr__(name):
+    if name in _NAMES:
+        return getattr(torch, _NAMES[name])
+    if name.startswith("__"):
+        raise AttributeError(name)
+    from torch import _names
+    _names.refuse("torch.special", name)
