@@ -1,4 +1,4 @@
-//! Modules of Python's standard library and of NumPy. `modules.txt` is what CPython printed for `modules.py`.
+//! Modules of Python's standard library and of `NumPy`. `modules.txt` is what CPython printed for `modules.py`.
 
 #![allow(clippy::expect_used, reason = "helpers of tests")]
 
