@@ -51,6 +51,13 @@ impl VirtualDevice {
         }
     }
 
+    /// Lets the next segment start there, at a multiple of [`VirtualDevice::ALIGNMENT`]; later ones follow.
+    ///
+    /// Nothing may be there: addresses are never reused.
+    pub fn continue_at(&mut self, next: DeviceAddr) {
+        self.next = next;
+    }
+
     /// Completes all work that the stream has so far.
     pub fn advance(&mut self, stream: StreamId) {
         self.streams.advance(stream);

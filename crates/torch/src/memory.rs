@@ -99,7 +99,38 @@ pub struct CudaDevice {
     origins: RefCell<Vec<Origin>>,
     step_lines: RefCell<Vec<u32>>,
     log: RefCell<Option<Vec<LogEntry>>>,
+    has_loaded_kernels: Cell<bool>,
 }
+
+/// Operators that copy or fill. The first kernel of any other makes the driver load code, and the segments after that lie below
+/// those before, as in the recordings. Best fit breaks ties by address, so this decides.
+const LOADS_NOTHING: &[&str] = &[
+    "",
+    "arange",
+    "clone",
+    "contiguous",
+    "copy_",
+    "cuda",
+    "empty",
+    "empty_like",
+    "empty_strided",
+    "full",
+    "full_like",
+    "ones",
+    "ones_like",
+    "rand",
+    "rand_like",
+    "randint",
+    "randn",
+    "randn_like",
+    "tensor",
+    "to",
+    "zeros",
+    "zeros_like",
+];
+
+/// How far above the later segments the first ones lie.
+const BELOW_FIRST_SEGMENTS: Bytes = Bytes::gib(1024);
 
 /// Memory of a GPU in use; dropping it gives the block back.
 #[derive(Debug)]
@@ -126,7 +157,8 @@ impl CudaDevice {
                 backend: config.backend(),
             })
         });
-        let device = VirtualDevice::new(profile.total_memory);
+        let mut device = VirtualDevice::new(profile.total_memory);
+        device.continue_at(VirtualDevice::FIRST_ADDR.offset(BELOW_FIRST_SEGMENTS));
         Self {
             index,
             allocator: RefCell::new(Some(BackendAllocator::new(device, config.clone(), Sink { recorder }))),
@@ -135,6 +167,17 @@ impl CudaDevice {
             origins: RefCell::default(),
             step_lines: RefCell::default(),
             log: RefCell::default(),
+            has_loaded_kernels: Cell::new(false),
+        }
+    }
+
+    fn note_kernels(&self) {
+        if self.has_loaded_kernels.get() || LOADS_NOTHING.contains(&self.notes.operator.get()) {
+            return;
+        }
+        self.has_loaded_kernels.set(true);
+        if let Some(allocator) = self.allocator.borrow_mut().as_mut() {
+            allocator.device_mut().continue_at(VirtualDevice::FIRST_ADDR);
         }
     }
 
@@ -165,6 +208,7 @@ impl CudaDevice {
             return Ok(None);
         }
         let allocation = self.step(|allocator| allocator.allocate(requested, self.stream.get()))?;
+        self.note_kernels();
         let mut origins = self.origins.borrow_mut();
         let number = u32::try_from(origins.len()).unwrap_or(u32::MAX);
         origins.push(Origin {

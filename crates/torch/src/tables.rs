@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 static RECORDED: &[u8] = include_bytes!("tables.bin");
 
 /// What tells the recorded size of the workspace that is asked for now; for the program that writes the tables.
-pub type Learner = Rc<dyn Fn(u32, &[u64; 3]) -> Option<u64>>;
+pub type Learner = Rc<dyn Fn(u32, &Operands) -> Option<u64>>;
 
 thread_local! {
     static TABLE: OnceCell<FxHashMap<u32, u64>> = const { OnceCell::new() };
@@ -23,8 +23,40 @@ pub fn set_learner(learner: Option<Learner>) {
     LEARNER.with(|slot| *slot.borrow_mut() = learner);
 }
 
-/// Bytes of the workspace of a configuration whose operands have these sizes; `None` if it was not recorded.
-pub(crate) fn lookup(key: u32, operands: &[u64; 3]) -> Option<u64> {
+/// Sizes in bytes that cuDNN's workspaces are made of: copies of the operands in another order, and sums of partial filters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Operands {
+    /// Input, filter, output.
+    pub plain: [u64; 3],
+    /// The same with channels rounded up to what tensor cores read at once.
+    pub padded: [u64; 3],
+    /// A filter in `float32`.
+    pub partial: u64,
+    /// Images in the batch.
+    pub batch: u64,
+}
+
+impl Operands {
+    /// What the low bits of a code choose: three bits for input, filter and output, two for how the filter and sizes count.
+    fn sum(&self, choice: u64, partials: u64) -> u64 {
+        let [input, filter, output] = match choice >> 3 & 3 {
+            1 => self.padded,
+            2 => [self.plain[0], self.partial.saturating_mul(self.batch), self.plain[2]],
+            3 => [self.plain[0], self.partial.saturating_mul(partials), self.plain[2]],
+            _ => self.plain,
+        };
+        let chosen = [input, filter, output].into_iter().enumerate();
+        chosen
+            .filter(|(bit, _)| choice >> bit & 1 == 1)
+            .fold(0_u64, |sum, (_, size)| sum.saturating_add(size))
+    }
+}
+
+/// Partial filters that a code can count.
+const MOST_PARTIALS: u64 = 63;
+
+/// Bytes of the workspace of a configuration; `None` if it was not recorded.
+pub(crate) fn lookup(key: u32, operands: &Operands) -> Option<u64> {
     if let Some(learner) = LEARNER.with(|slot| slot.borrow().clone()) {
         return learner(key, operands);
     }
@@ -32,35 +64,46 @@ pub(crate) fn lookup(key: u32, operands: &[u64; 3]) -> Option<u64> {
     Some(decode(code, operands))
 }
 
-fn decode(code: u64, operands: &[u64; 3]) -> u64 {
-    let chosen = operands.iter().enumerate().filter(|(bit, _)| code >> bit & 1 == 1).map(|(_, size)| *size);
-    (code >> 3).saturating_add(chosen.sum())
+fn decode(code: u64, operands: &Operands) -> u64 {
+    (code >> 11).saturating_add(operands.sum(code & 31, code >> 5 & MOST_PARTIALS))
 }
 
-/// A size as operands and remainder: the shortest way to say it.
+/// A size as a choice of operands and a remainder: the smallest remainder, of these the simplest choice.
 #[must_use]
-pub fn encode(size: u64, operands: &[u64; 3]) -> u64 {
-    (0..8_u64)
-        .filter_map(|mask| {
-            let chosen: u64 = operands
-                .iter()
-                .enumerate()
-                .filter(|(bit, _)| mask >> bit & 1 == 1)
-                .map(|(_, size)| *size)
-                .sum();
-            size.checked_sub(chosen).map(|rest| rest << 3 | mask)
+pub fn encode(size: u64, operands: &Operands) -> u64 {
+    let simple = (0..24_u64).map(|choice| (choice, 0));
+    let counted = (0..8_u64)
+        .filter(|mask| mask >> 1 & 1 == 1)
+        .flat_map(|mask| (1..=MOST_PARTIALS).map(move |count| (mask | 24, count)));
+    simple
+        .chain(counted)
+        .filter_map(|(choice, count)| {
+            let rest = size.checked_sub(operands.sum(choice, count))?;
+            // A filter of few bytes divides everything: only what is left after large ones says something.
+            let cost = rest + if choice >= 24 { 1024 } else { 0 };
+            Some((cost, rest << 11 | count << 5 | choice))
         })
         .min()
-        .unwrap_or(size << 3)
+        .map_or(size << 11, |(_, code)| code)
 }
+
+/// Codes that occur often are numbered from 0; this number says that the code itself follows.
+const ESCAPE: u64 = 127;
 
 fn read(bytes: &[u8]) -> FxHashMap<u32, u64> {
     let mut table = FxHashMap::default();
     let mut rest = bytes;
+    let mut common = Vec::new();
+    for _ in 0..ESCAPE {
+        common.extend(number(&mut rest));
+    }
     let mut key = 0_u32;
-    while let (Some(step), Some(code)) = (number(&mut rest), number(&mut rest)) {
+    while let (Some(step), Some(index)) = (number(&mut rest), number(&mut rest)) {
         key = key.wrapping_add(step as u32);
-        table.insert(key, code);
+        let code = common.get(index as usize).copied().or_else(|| number(&mut rest));
+        if let Some(code) = code {
+            table.insert(key, code);
+        }
     }
     table
 }
@@ -81,15 +124,35 @@ fn number(bytes: &mut &[u8]) -> Option<u64> {
 /// The bytes of a table file.
 #[must_use]
 pub fn write(entries: &std::collections::BTreeMap<u32, u64>) -> Vec<u8> {
+    let mut counts: FxHashMap<u64, usize> = FxHashMap::default();
+    for code in entries.values() {
+        *counts.entry(*code).or_default() += 1;
+    }
+    let mut common: Vec<(u64, usize)> = counts.into_iter().collect();
+    common.sort_by_key(|(code, count)| (std::cmp::Reverse(*count), *code));
+    common.resize(ESCAPE as usize, (0, 0));
     let mut bytes = Vec::new();
+    let mut put = |mut value: u64| {
+        while value >= 0x80 {
+            bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        bytes.push(value as u8);
+    };
+    for (code, _) in &common {
+        put(*code);
+    }
+    let indices: FxHashMap<u64, u64> =
+        common.iter().map(|(code, _)| *code).rev().zip((0..ESCAPE).rev()).collect();
     let mut before = 0;
     for (key, code) in entries {
-        for mut value in [u64::from(key - before), *code] {
-            while value >= 0x80 {
-                bytes.push(value as u8 | 0x80);
-                value >>= 7;
+        put(u64::from(key - before));
+        match indices.get(code) {
+            Some(index) => put(*index),
+            None => {
+                put(ESCAPE);
+                put(*code);
             }
-            bytes.push(value as u8);
         }
         before = *key;
     }
@@ -113,16 +176,18 @@ pub(crate) fn hash(numbers: &[i64]) -> u32 {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{decode, encode, read, write};
+    use super::{Operands, decode, encode, read, write};
 
     #[test]
     fn sizes_come_back() {
-        let operands = [1000, 300, 20];
-        for size in [0, 16, 147, 1016, 1320, 5000] {
+        let operands = Operands { plain: [1000, 300, 20], padded: [1200, 640, 40], partial: 600, batch: 8 };
+        for size in [0, 16, 147, 1016, 1320, 5000, 1896, 1000 + 20 + 7 * 600 + 144, 8 * 600] {
             assert_eq!(decode(encode(size, &operands), &operands), size);
         }
         let entries = BTreeMap::from([(5_u32, encode(1016, &operands)), (70_000, 8), (u32::MAX, 0)]);
-        assert_eq!(read(&write(&entries)).len(), 3);
-        assert_eq!(read(&write(&entries)).get(&5), Some(&encode(1016, &operands)));
+        let table = read(&write(&entries));
+        assert_eq!(table.into_iter().collect::<BTreeMap<_, _>>(), entries);
+        let many = (0..1000_u32).map(|key| (key * 7, u64::from(key % 300) << 11)).collect::<BTreeMap<_, _>>();
+        assert_eq!(read(&write(&many)).into_iter().collect::<BTreeMap<_, _>>(), many);
     }
 }

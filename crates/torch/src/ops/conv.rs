@@ -218,19 +218,36 @@ impl Convolution {
         tables::hash(&numbers)
     }
 
+    fn operands(&self) -> tables::Operands {
+        let at_once = (16 / self.dtype.size().max(1)) as i64;
+        let bytes = |shape: &[i64]| crate::numel(shape).max(0) as u64 * self.dtype.size();
+        let padded = |shape: &[i64], dims: std::ops::Range<usize>| {
+            let mut shape = shape.to_vec();
+            for size in shape.get_mut(dims).into_iter().flatten() {
+                *size = (*size + at_once - 1) / at_once * at_once;
+            }
+            bytes(&shape)
+        };
+        tables::Operands {
+            plain: [bytes(&self.input), bytes(&self.weight), bytes(&self.output)],
+            padded: [padded(&self.input, 1..2), padded(&self.weight, 0..2), padded(&self.output, 1..2)],
+            partial: crate::numel(&self.weight).max(0) as u64 * 4,
+            batch: at(&self.input, 0).max(0) as u64,
+        }
+    }
+
     /// cuDNN's workspace comes and goes; where it was not recorded, copies of the operands in another order stand for it.
     fn workspace(&self, pass: Pass) -> Result<()> {
         if self.backend != Backend::Cudnn {
             return Ok(());
         }
-        let bytes = |shape: &[i64]| crate::numel(shape).max(0) as u64 * self.dtype.size();
-        let operands = [bytes(&self.input), bytes(&self.weight), bytes(&self.output)];
+        let operands = self.operands();
         let size = tables::lookup(self.key(pass), &operands).unwrap_or_else(|| {
             session().mark_estimated(
                 if self.settings.is_transposed { "conv_transpose" } else { "conv" },
                 "cuDNN's workspace for this convolution was not recorded",
             );
-            operands.iter().sum()
+            operands.plain.iter().sum()
         });
         drop(temporary(self.device, size)?);
         Ok(())
@@ -262,36 +279,57 @@ impl Convolution {
         wanted: [bool; 2],
     ) -> Result<[Option<Tensor>; 2]> {
         let _below = GradModeGuard::new(false);
-        let grad = contiguous_in(grad, self.format)?;
-        let read = contiguous_in(input, self.format)?;
         let mut to_input = None;
         let mut to_weight = None;
+        let mut kept = None;
         match self.backend {
             Backend::Depthwise if self.dims == 2 => {
+                let grad = contiguous_in(grad, self.format)?;
+                let read = contiguous_in(input, self.format)?;
                 if wanted[1] {
                     to_weight = Some(self.empty(&self.weight)?);
                 }
                 if wanted[0] {
                     to_input = Some(self.empty(&self.input)?);
                 }
+                drop(read);
+                drop(grad);
             }
             _ => {
                 if wanted[0] {
+                    // A transposed convolution's gradient is a convolution, which reads its input first.
+                    let grad_first = if self.settings.is_transposed {
+                        Some(contiguous_in(grad, self.format)?)
+                    } else {
+                        None
+                    };
                     let result = self.empty(&self.input)?;
                     let weight = contiguous_in(weight, self.format)?;
+                    let read = match &grad_first {
+                        Some(grad) => grad.clone(),
+                        None => contiguous_in(grad, self.format)?,
+                    };
                     self.workspace(Pass::Input)?;
+                    drop(read);
                     drop(weight);
+                    kept = grad_first;
                     to_input = Some(result);
                 }
                 if wanted[1] {
+                    let grad = match kept.take() {
+                        Some(grad) => grad,
+                        None => contiguous_in(grad, self.format)?,
+                    };
+                    let read = contiguous_in(input, self.format)?;
                     let result = self.empty(&self.weight)?;
                     self.workspace(Pass::Weight)?;
+                    drop(read);
+                    drop(grad);
                     to_weight = Some(result);
                 }
             }
         }
-        drop(read);
-        drop(grad);
+        drop(kept);
         Ok([to_input, to_weight])
     }
 }

@@ -105,9 +105,11 @@ fn max_pool_of(input: &Tensor, shape: &[i64]) -> Result<(Tensor, Tensor)> {
     let indices = in_order_of(input, shape, Dtype::I64)?;
     drop(read);
     let saved = [Save::Input(Some(&indices)), Save::Input(Some(input))];
-    record("MaxPool2DWithIndicesBackward0", &[input], &[&output, &indices], &saved, |ctx, _| {
-        let _indices = ctx.saved(0)?;
-        Ok(vec![Some(in_order(&ctx.saved(1)?)?)])
+    record("MaxPool2DWithIndicesBackward0", &[input], &[&output, &indices], &saved, |ctx, grads| {
+        let (_indices, input) = (ctx.saved(0)?, ctx.saved(1)?);
+        let result = in_order(&input)?;
+        drop(contiguous_in(first(grads)?, input.suggested_format())?);
+        Ok(vec![Some(result)])
     })?;
     Ok((output, indices))
 }
@@ -142,7 +144,10 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str, saves: bool) -> 
             MemoryFormat::ChannelsLast | MemoryFormat::ChannelsLast3d => crate::channels_last_strides(&from),
             _ => contiguous_strides(&from),
         };
-        Ok(vec![Some(empty_strided(&from, &strides, grad.dtype(), grad.device())?)])
+        let result = empty_strided(&from, &strides, grad.dtype(), grad.device())?;
+        // The kernel reads a gradient without gaps.
+        drop(contiguous_in(grad, format)?);
+        Ok(vec![Some(result)])
     })?;
     Ok(output)
 }

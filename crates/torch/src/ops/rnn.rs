@@ -61,11 +61,12 @@ impl Layer {
         ];
         let element = self.dtype.size();
         let steps = (self.batch * self.time).max(0) as u64 * element;
-        let operands = [
+        let plain = [
             steps * self.input.max(0) as u64,
             steps * (self.hidden * self.directions).max(0) as u64,
             steps * (self.hidden * self.directions * self.layers).max(0) as u64,
         ];
+        let operands = tables::Operands { plain, padded: plain, ..tables::Operands::default() };
         tables::lookup(tables::hash(&numbers), &operands).unwrap_or_else(|| {
             session().mark_estimated("rnn", "cuDNN's workspace for this recurrent layer was not recorded");
             let gates = match self.mode {
@@ -73,7 +74,7 @@ impl Layer {
                 Mode::Gru => 5,
                 _ => 2,
             };
-            operands.iter().sum::<u64>() * gates
+            plain.iter().sum::<u64>() * gates
         })
     }
 }

@@ -26,6 +26,8 @@ struct Unary {
     node: &'static str,
     rule: Rule,
     saves: Saves,
+    /// In place it saves the result instead: no copy of the input is needed.
+    keeps_result_in_place: bool,
     /// Runs in `float32` under autocast.
     is_full: bool,
     function: Option<Function>,
@@ -50,7 +52,10 @@ impl Unary {
     }
 
     fn call_in_place(&'static self, tensor: &Tensor) -> Result<Tensor> {
-        let keeps = self.saves == Saves::Input && GradMode::is_enabled() && tensor.requires_grad();
+        let keeps = self.saves == Saves::Input
+            && !self.keeps_result_in_place
+            && GradMode::is_enabled()
+            && tensor.requires_grad();
         let original = if keeps {
             let _no_grad = GradModeGuard::new(false);
             Some(copy::clone(tensor, MemoryFormat::Preserve)?)
@@ -100,6 +105,7 @@ macro_rules! unary {
             node: $node,
             rule: Rule::$rule,
             saves: Saves::$saves,
+            keeps_result_in_place: matches!($name.as_bytes(), b"relu6" | b"selu"),
             is_full: $full,
             function: $function,
             backward: $backward,
@@ -189,6 +195,7 @@ const PARAMETRIZED: Unary = Unary {
     node: "",
     rule: Rule::Promoted,
     saves: Saves::Input,
+    keeps_result_in_place: true,
     is_full: false,
     function: None,
     backward: one_kernel,
@@ -198,6 +205,9 @@ parametrized! {
     "gelu(Tensor self, *, str approximate=none)" GELU "GeluBackward0" false;
     "leaky_relu(Tensor self, Scalar negative_slope=0.01)" LEAKY_RELU "LeakyReluBackward0" false;
     "leaky_relu_(Tensor self, Scalar negative_slope=0.01)" LEAKY_RELU_IN_PLACE "LeakyReluBackward1" true;
+    "elu_(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1)" ELU_IN_PLACE "EluBackward0" true;
+    "celu_(Tensor self, Scalar alpha=1)" CELU_IN_PLACE "EluBackward0" true;
+    "hardtanh_(Tensor self, Scalar min_val=-1, Scalar max_val=1)" HARDTANH_IN_PLACE "HardtanhBackward0" true;
     "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1)" ELU "EluBackward0" false;
     "celu(Tensor self, Scalar alpha=1)" CELU "EluBackward0" false;
     "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1)" HARDTANH "HardtanhBackward0" false;
