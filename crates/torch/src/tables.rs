@@ -65,7 +65,7 @@ pub(crate) fn lookup(key: u32, operands: &Operands) -> Option<u64> {
 }
 
 fn decode(code: u64, operands: &Operands) -> u64 {
-    (code >> 11).saturating_add(operands.sum(code & 31, code >> 5 & MOST_PARTIALS))
+    (code >> 11).saturating_add(operands.sum(code & 0b1_1111, code >> 5 & MOST_PARTIALS))
 }
 
 /// A size as a choice of operands and a remainder: the smallest remainder, of these the simplest choice.
@@ -74,7 +74,7 @@ pub fn encode(size: u64, operands: &Operands) -> u64 {
     let simple = (0..24_u64).map(|choice| (choice, 0));
     let counted = (0..8_u64)
         .filter(|mask| mask >> 1 & 1 == 1)
-        .flat_map(|mask| (1..=MOST_PARTIALS).map(move |count| (mask | 24, count)));
+        .flat_map(|mask| (1..=MOST_PARTIALS).map(move |count| (mask | 0b1_1000, count)));
     simple
         .chain(counted)
         .filter_map(|(choice, count)| {
