@@ -151,7 +151,7 @@ pub(crate) fn attempt(input: &Input) -> Attempt {
         return Attempt::Long;
     }
     if input.on_gpu {
-        // A run there has effects: a command makes it. What is wrong with the input is told at once all the same.
+        // A run there has effects: a command makes it. Errors in the input are still shown at once.
         return match read_input(&job) {
             Ok(()) => Attempt::Long,
             Err(error) => Attempt::Failed(error.into()),
@@ -177,7 +177,7 @@ fn read_input(job: &Job) -> Result<(), JobError> {
     }
 }
 
-/// Whether running the text takes so little that the page may wait for it; a text with an error is told at once.
+/// Whether running the text takes so little that the page may wait for it; an error in the text is shown at once.
 fn is_short(text: &str) -> bool {
     text.len() < MOST_BYTES && Workload::length(text).map_or(true, |length| length <= SHORT)
 }

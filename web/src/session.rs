@@ -136,7 +136,7 @@ pub(crate) struct Signals {
     pub(crate) follows: RwSignal<bool>,
     /// The figures of allocations, and who holds them.
     pub(crate) figures: Figures,
-    /// What a screen reader is told, beside the step.
+    /// What a screen reader announces, beside the step.
     pub(crate) spoken: RwSignal<String>,
     pub(crate) message: RwSignal<Option<Message>>,
     pub(crate) work: RwSignal<Option<RunningJob>>,

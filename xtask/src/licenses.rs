@@ -63,8 +63,8 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let mut found = Vec::new();
     for package in &metadata.packages {
         let license = policy.license_of(&package.name, package.license.as_deref());
-        found.extend(license_problem(license, &allowed).map(|what| told(package, &what)));
-        found.extend(policy.problem(package).map(|what| told(package, &what)));
+        found.extend(license_problem(license, &allowed).map(|what| line(package, &what)));
+        found.extend(policy.problem(package).map(|what| line(package, &what)));
     }
     if !found.is_empty() {
         bail!("deny.toml does not allow:\n  {}", found.join("\n  "));
@@ -73,7 +73,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-fn told(package: &Package, what: &str) -> String {
+fn line(package: &Package, what: &str) -> String {
     format!("{} {}: {what}", package.name, package.version)
 }
 

@@ -111,7 +111,7 @@ fn directive(tag: &Tag<'_>, programs: &mut Vec<Program>, assets: &mut Vec<Asset>
                 "data-type",
                 "data-bindgen-target",
             ])?;
-            // The bindings are modules here; Trunk's are for workers only where it is told so.
+            // The bindings are modules here; Trunk's are for workers only where its settings say so.
             let is_own = match (tag.get("data-type"), tag.get("data-bindgen-target")) {
                 (None, None | Some("web")) => true,
                 (Some("worker"), Some("web")) => false,

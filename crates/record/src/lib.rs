@@ -89,4 +89,4 @@ pub use stacks::{Frame, Stacks};
 pub use state::{MemoryState, StateError};
 pub use stats::{Stat, StatArray, Stats};
 pub use trace::{TraceAction, TraceEntry};
-pub use units::{Bytes, DeviceAddr, HostAddr, grouped, index_u32, next_u32};
+pub use units::{Bytes, DeviceAddr, HostAddr, counted, grouped, index_u32, next_u32};

@@ -190,6 +190,13 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
+/// How many of something: `1 segment`, `2,000 segments`. The plural of `noun` ends in an s.
+#[must_use]
+pub fn counted(count: usize, noun: &str) -> String {
+    let number = grouped(count as u64);
+    if count == 1 { format!("{number} {noun}") } else { format!("{number} {noun}s") }
+}
+
 /// An address on a device, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DeviceAddr(u64);
@@ -268,6 +275,12 @@ mod tests {
         for (number, text) in cases {
             assert_eq!(grouped(number), text);
         }
+    }
+
+    #[test]
+    fn one_is_not_many() {
+        assert_eq!(counted(1, "block"), "1 block");
+        assert_eq!((counted(0, "block"), counted(1200, "block")), ("0 blocks".into(), "1,200 blocks".into()));
     }
 
     #[test]

@@ -3,7 +3,7 @@ use std::borrow::Cow;
 use blockyard_allocator::{AllocatorConfig, size};
 use blockyard_device::{InitialMemory, ProcessMemory, RecordedDevice, RecordedDeviceFailure, RecordedOom};
 use blockyard_pytorch::{Inferred, ReadError, RecordedRun, requests, requests_after};
-use blockyard_record::{BlockState, PoolKind, SegmentSnapshot, TraceAction, TraceEntry};
+use blockyard_record::{BlockState, PoolKind, SegmentSnapshot, TraceAction, TraceEntry, counted};
 
 use crate::fraction::infer_fraction;
 use crate::rewind::{RewindError, Rewound, decide, rewind};
@@ -70,8 +70,9 @@ fn open_rewound<'a>(
     let cached = cached.count();
     if settings.config.garbage_collection_threshold() > 0.0 && cached > 0 {
         inferred.notes.push(format!(
-            "how long {cached} segments had been cached when the recording begins is not known, and garbage collection goes by \
-             that; they are taken to be equally old"
+            "garbage collection goes by how long segments have been cached, which is not known for {} at the beginning of the \
+             recording; all are taken to be equally old",
+            counted(cached, "segment")
         ));
     }
     let entries = |run: &RecordedRun| run.trace.as_ref().map_or(0, Vec::len);

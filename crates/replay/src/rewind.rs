@@ -12,7 +12,7 @@ mod sizes;
 
 use blockyard_allocator::AllocatorConfig;
 use blockyard_pytorch::RecordedRun;
-use blockyard_record::{BlockState, Bytes, Snapshot, TraceEntry};
+use blockyard_record::{BlockState, Bytes, Snapshot, TraceEntry, counted};
 
 pub(crate) use decide::decide;
 pub use sizes::SizeRange;
@@ -38,23 +38,22 @@ impl Rewound {
         let SizeSources { at_end, by_rule, by_neighbor, by_consequence, open } = self.sizes;
         let pending = match count(BlockState::PendingFree) {
             0 => String::new(),
-            count => format!(" and {count} blocks whose free waits"),
+            count => format!(" and {} whose free waits", counted(count, "block")),
         };
         let mut words = vec![format!(
-            "the recording begins late: {} live blocks{pending} in {} segments were there before its first entry, found by \
-             going back from the end",
-            count(BlockState::Allocated),
-            self.start.segments.len(),
+            "the recording begins late: going back from the end found what was there before its first entry, {}{pending} in {}",
+            counted(count(BlockState::Allocated), "live block"),
+            counted(self.start.segments.len(), "segment"),
         )];
         let known: Vec<String> = [
-            (at_end, "is at the end"),
-            (by_rule, "follows from the rules"),
-            (by_neighbor, "shows where a later allocation begins"),
-            (by_consequence, "follows from later choices or statistics"),
+            (at_end, "known from the end"),
+            (by_rule, "from the rules"),
+            (by_neighbor, "from where a later allocation begins"),
+            (by_consequence, "from later choices or statistics"),
         ]
         .into_iter()
         .filter(|(count, _)| *count > 0)
-        .map(|(count, source)| format!("of {count} it {source}"))
+        .map(|(count, source)| format!("{count} {source}"))
         .collect();
         if !known.is_empty() {
             words.push(format!("the sizes of these blocks: {}", known.join(", ")));
@@ -69,8 +68,9 @@ impl Rewound {
                 .collect();
             let more = if open > shown.len() { ", and so on" } else { "" };
             words.push(format!(
-                "the sizes of {open} blocks cannot be known, since nothing in the trace tells them; they are taken as small as \
-                 all that follows allows: {}{more}",
+                "some sizes ({}) cannot be known, since nothing in the trace shows them; the blocks are taken as small as the rest of \
+                 the trace allows: {}{more}",
+                counted(open, "block"),
                 shown.join(", ")
             ));
         }

@@ -8,7 +8,7 @@ use blockyard_pytorch::{
 };
 use blockyard_record::{
     Backend, BlockId, BlockSnapshot, BlockState, Bytes, EventSink, PoolId, PoolKind, Recording,
-    SegmentSnapshot, Snapshot, Stats, StreamId, TraceAction, TraceEntry,
+    SegmentSnapshot, Snapshot, Stats, StreamId, TraceAction, TraceEntry, counted,
 };
 use blockyard_workload::Workload;
 
@@ -292,8 +292,9 @@ fn compare_traces(
     }
     if reordered > 0 {
         comparison.notes.push(format!(
-            "{reordered} frees of several streams completed together, in another order than recorded; PyTorch leaves that \
-             order to a hash table, so only the set is compared"
+            "{} of several streams completed together, in another order than recorded; PyTorch leaves that order to a hash \
+             table, so only the set is compared",
+            counted(reordered, "free")
         ));
     }
 }
@@ -360,8 +361,8 @@ fn compare_segments(
     }
     if unknown > 0 {
         comparison.notes.push(format!(
-            "{unknown} cached blocks of the end were last allocated before the recording, so their stale requested sizes are not \
-             compared"
+            "stale requested sizes are not compared for blocks that were last allocated before the recording: {}",
+            counted(unknown, "cached block")
         ));
     }
 }

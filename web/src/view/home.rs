@@ -43,8 +43,8 @@ pub(crate) fn caption(session: Session) -> AnyView {
         let count = run.recording.step_count();
         match session.player.with(|player| player.current_step(&run.recording)) {
             Some(step) => {
-                let told = describe_step(&run.recording, step);
-                format!("Step {} of {count}: {}. {}", step + 1, told.title, sentence(&told.sentence))
+                let words = describe_step(&run.recording, step);
+                format!("Step {} of {count}: {}. {}", step + 1, words.title, sentence(&words.sentence))
             }
             None => format!("An empty device, and {count} steps to come."),
         }

@@ -52,8 +52,8 @@ fn step_words(session: Session) -> AnyView {
         let run = session.run.get();
         match session.player.with(|player| player.current_step(&run.recording)) {
             Some(step) => {
-                let told = describe_step(&run.recording, step);
-                format!("{}. {}", told.title, sentence(&told.sentence))
+                let words = describe_step(&run.recording, step);
+                format!("{}. {}", words.title, sentence(&words.sentence))
             }
             None => "The device before the first step.".to_owned(),
         }

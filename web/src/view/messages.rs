@@ -1,4 +1,4 @@
-//! What the page has to say: errors, progress, and what a screen reader is told.
+//! What the page has to say: errors, progress, and what a screen reader announces.
 
 use leptos::ev;
 use leptos::html;

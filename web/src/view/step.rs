@@ -11,7 +11,7 @@ use crate::view::icon::Icon;
 use crate::view::kit::{button, click, facts, flag, icon_button, text};
 use crate::view::lab;
 
-/// A step with hundreds of events is told by its first ones.
+/// A step with hundreds of events shows its first ones.
 const MOST_EVENTS: usize = 60;
 
 /// What there is to say about the moment under the cursor.

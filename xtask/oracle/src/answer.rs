@@ -49,7 +49,7 @@ pub enum Reply {
     /// An error with this text.
     Failed(String),
     /// What was asked for, in words.
-    Told(String),
+    Settings(String),
     /// Not possible, since the allocation had failed.
     Skipped,
 }
@@ -178,7 +178,7 @@ impl fmt::Display for Reply {
         match self {
             Self::Done => f.write_str("done"),
             Self::Address(addr) => write!(f, "{addr:#x}"),
-            Self::Failed(text) | Self::Told(text) => f.write_str(text),
+            Self::Failed(text) | Self::Settings(text) => f.write_str(text),
             Self::Skipped => f.write_str("skipped"),
         }
     }

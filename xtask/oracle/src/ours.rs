@@ -131,7 +131,7 @@ impl Ours {
                     |error: ConfigError| OperationError::Refused(settings_error(&error.to_string()));
                 allocator.apply_settings(text).map_err(refused)?;
             }
-            Operation::TellSettings => return Ok(Reply::Told(settings_words(allocator.config()))),
+            Operation::TellSettings => return Ok(Reply::Settings(settings_words(allocator.config()))),
             Operation::Snapshot => allocator.record_snapshot(),
             Operation::CreatePool { pool, options } => {
                 let ours = allocator.create_pool(*options);

@@ -125,7 +125,7 @@ impl Reader<'_> {
             1 => Reply::Address(self.word()?),
             2 => Reply::Failed(self.text()?),
             3 => Reply::Skipped,
-            4 => Reply::Told(self.text()?),
+            4 => Reply::Settings(self.text()?),
             code => bail!("the driver answered with code {code}"),
         };
         let stats = if wants_all {

@@ -1,3 +1,4 @@
+pub(super) use blockyard_record::counted;
 use blockyard_record::{
     BlockId, BlockSnapshot, BlockState, Bytes, MemoryState, Recording, StreamId, grouped,
 };
@@ -41,12 +42,6 @@ pub(super) fn joined(parts: &[String]) -> String {
         [one] => one.clone(),
         [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
-}
-
-/// `1 segment`, `2,000 segments`.
-pub(super) fn counted(count: usize, noun: &str) -> String {
-    let number = grouped(u64::try_from(count).unwrap_or(u64::MAX));
-    if count == 1 { format!("{number} {noun}") } else { format!("{number} {noun}s") }
 }
 
 /// `2.86 MiB (3,000,000 bytes)`; just `512 B` where that is exact.

@@ -111,7 +111,7 @@ fn questions_are_answered_by_the_allocator() {
         "## Typed\n```workload\na = alloc 3 MiB\n```\n```predict\nquestion: Reserved? Now it is {reserved}.\nmeasure: reserved\n\
          because: It is {reserved},\n  as it goes.\n```\n\
          ## Chosen\n```workload\nfree a\n```\n```predict\nquestion: Segments?\nmeasure: segments\nchoices: 0, 1, 2\n```\n\
-         ## Told\n```workload\nempty_cache\n```\n```predict\nquestion: And now?\n\
+         ## Shown\n```workload\nempty_cache\n```\n```predict\nquestion: And now?\n\
          choice: reserved falls => It goes.\nchoice: reserved stays => It stays.\n```\n",
     );
     let question = |card: usize| lesson.cards[card].question.as_ref().unwrap();

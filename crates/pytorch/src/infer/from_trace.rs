@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use blockyard_record::{
-    BlockState, Bytes, PoolId, SegmentSnapshot, Snapshot, StreamId, TraceAction, TraceEntry, next_u32,
+    BlockState, Bytes, PoolId, SegmentSnapshot, Snapshot, StreamId, TraceAction, TraceEntry, counted,
+    next_u32,
 };
 use blockyard_workload::{Request, TensorId, Workload};
 
@@ -271,20 +272,18 @@ impl<'a> FromTrace<'a> {
 
     fn finish(self) -> Inferred {
         let mut notes = Vec::new();
-        let mut note = |count: usize, text: &str| {
+        let mut note = |count: usize, noun: &str, text: &str| {
             if count > 0 {
-                notes.push(format!("{count} {text}"));
+                notes.push(format!("{} {text}", counted(count, noun)));
             }
         };
         note(
             self.inferred_waits,
-            "frees waited for another stream; which one is not in the trace, only when it was done",
+            "free",
+            "waited for another stream; which one is not in the trace, only when it was done",
         );
-        note(
-            self.pooled,
-            "allocations are placed in private pools because their segments are there at the end",
-        );
-        note(self.inferred_releases, "releases of cached segments are taken for calls of empty_cache");
+        note(self.pooled, "allocation", "placed in a private pool because the segment is there at the end");
+        note(self.inferred_releases, "release", "of cached segments taken for a call of empty_cache");
         let workload = Workload::from_requests(self.requests);
         Inferred { workload, start: self.start, notes, ..Inferred::default() }
     }

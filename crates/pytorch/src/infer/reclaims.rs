@@ -5,7 +5,7 @@ mod scan;
 
 use std::collections::{HashMap, HashSet};
 
-use blockyard_record::{Bytes, PoolId, Snapshot, TraceAction, TraceEntry};
+use blockyard_record::{Bytes, PoolId, Snapshot, TraceAction, TraceEntry, counted};
 
 use crate::recorded::RecordedRun;
 
@@ -138,18 +138,18 @@ fn resolve(mut scan: Scan<'_>, run: &RecordedRun, is_whole: bool) -> Reclaims {
             Reading::Apart => undecided += usize::from(retries.is_one(place).is_none()),
         }
     }
-    let mut note = |count: usize, text: &str| {
+    let mut note = |count: usize, noun: &str, text: &str| {
         if count > 0 {
-            reclaims.notes.push(format!("{count} {text}"));
+            reclaims.notes.push(format!("{} {text}", counted(count, noun)));
         }
     };
-    note(scan.failed, "requests failed; what they asked for is in the trace only after rounding");
-    note(refused, "releases are taken for an allocation that the driver refused at first");
-    note(collected, "releases are taken for garbage collection");
+    note(scan.failed, "request", "failed; the trace has requested sizes only after rounding");
+    note(refused, "release", "taken for part of an allocation that the driver refused at first");
+    note(collected, "release", "taken for garbage collection");
     note(
         undecided,
-        "releases right before new memory are taken for calls of empty_cache; allocations that were refused at first \
-         would look the same",
+        "release",
+        "right before new memory taken for a call of empty_cache; an allocation that was refused at first would look the same",
     );
     reclaims
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use blockyard_record::{
     AllocationId, Backend, BlockId, BlockSnapshot, BlockState, Bytes, DeviceAddr, Event, EventSink, Marker,
     Outcome, PoolId, PoolKind, Recorder, Recording, RunInfo, SegmentId, SegmentSnapshot, Snapshot, StackId,
-    StreamId, TextId, TraceAction, TraceEntry, index_u32,
+    StreamId, TextId, TraceAction, TraceEntry, counted, index_u32,
 };
 use rustc_hash::FxHashMap;
 
@@ -591,20 +591,23 @@ impl TraceReplay<'_> {
             let blocks = segments.iter().flat_map(|segment| &segment.blocks);
             let live = blocks.filter(|block| block.state.is_active()).count();
             notes.push(format!(
-                "the trace begins late: {live} blocks in {} segments were there before its first entry; going back from the end \
-                 found them, but not who allocated those that are gone by now",
-                segments.len(),
+                "the trace begins late: there was memory before its first entry ({} in {}); going back from the end found the \
+                 blocks, but not who allocated those that are gone by now",
+                counted(live, "block"),
+                counted(segments.len(), "segment"),
             ));
         }
         if !beginning.open.is_empty() {
-            let open = beginning.open.len();
-            notes.push(format!("nothing tells the sizes of {open} blocks from before the trace; they are drawn as small as they can be"));
+            notes.push(format!(
+                "the sizes of some blocks from before the trace ({}) are not known; they are drawn as small as they can be",
+                counted(beginning.open.len(), "block")
+            ));
         }
         if self.open > 0 {
             notes.push(format!(
-                "nothing tells how far the sizes of {} blocks were rounded up by roundup_power2_divisions; they are drawn as small \
-                 as they can be",
-                self.open
+                "how far roundup_power2_divisions rounded up the sizes of some blocks ({}) is not known; they are drawn as small as \
+                 they can be",
+                counted(self.open, "block")
             ));
         }
         notes

@@ -44,7 +44,7 @@ pub(super) fn replay(context: &BenchContext) -> Result<Section> {
     notes.push(format!(
         "goal: a million events in at most 25 ms, silent; the slowest takes {slowest:.1} ms a million requests: {verdict}"
     ));
-    notes.push("fake device; each turn after one replay to warm up; a request is an allocation, a free or what a stream is told; reading the file is not \
+    notes.push("fake device; each turn after one replay to warm up; a request is an allocation, a free or a use by another stream; reading the file is not \
                 counted, 24 configurations are counted as 24 times the requests; the ratio is recorded over silent"
         .to_owned());
     Ok(Section {
