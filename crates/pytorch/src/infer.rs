@@ -1,9 +1,9 @@
 use std::collections::HashMap;
 
 use blockyard_record::{
-    Backend, Bytes, DeviceAddr, PoolId, Snapshot, StreamId, TraceAction, TraceEntry, index_u32, next_u32,
+    Backend, Bytes, DeviceAddr, PoolId, Snapshot, StreamId, TraceAction, TraceEntry, index_u32,
 };
-use blockyard_workload::{Request, TensorId, Workload};
+use blockyard_workload::{Request, TensorId, Workload, WorkloadBuilder};
 
 use crate::recorded::{Allocated, OperationKind, RecordedOperation, RecordedRun};
 use crate::{LineError, ReadError};
@@ -121,8 +121,7 @@ fn pool_base(placements: &[Option<DeviceAddr>]) -> Option<DeviceAddr> {
 
 fn from_operations(run: &RecordedRun) -> Result<Inferred, ReadError> {
     let mut tensors: HashMap<u64, TensorId> = HashMap::new();
-    let mut allocated = 0;
-    let mut requests = Vec::new();
+    let mut builder = WorkloadBuilder::new();
     let mut operations = Vec::new();
     for (index, operation) in run.operations.iter().enumerate() {
         let tensor = |id: u64| {
@@ -131,43 +130,39 @@ fn from_operations(run: &RecordedRun) -> Result<Inferred, ReadError> {
                 .copied()
                 .ok_or(ReadError::Line { line: operation.line, error: LineError::NotLive(id) })
         };
-        let mut push = |request| {
-            requests.push(request);
-            operations.push(index);
-        };
         match operation.kind {
             OperationKind::Start | OperationKind::End => {}
             OperationKind::Allocate { id, size, stream, pool, .. } => {
                 let pool = pool.map(|index| PoolId { capture: 0, user: index.saturating_add(1) });
                 let stream = stream_handle(run, operation, stream)?;
                 if let Some(pool) = pool {
-                    push(Request::EnterPool { pool });
+                    builder.push(Request::EnterPool { pool });
                 }
-                push(Request::Allocate { tensor: TensorId::new(allocated), size, stream });
+                tensors.insert(id, builder.allocate(size, stream));
                 if let Some(pool) = pool {
-                    push(Request::LeavePool { pool });
+                    builder.push(Request::LeavePool { pool });
                 }
-                tensors.insert(id, TensorId::new(next_u32(&mut allocated)));
             }
             OperationKind::Free { id } => {
-                push(Request::Free { tensor: tensor(id)? });
+                builder.push(Request::Free { tensor: tensor(id)? });
                 tensors.remove(&id);
                 // The recorder synchronized the device here, so that the next allocation finds all events complete.
                 if run.meta.profile == "streams" {
-                    push(Request::Advance { stream: None });
+                    builder.push(Request::Advance { stream: None });
                 }
             }
             OperationKind::RecordStream { id, stream } => {
                 let stream = stream_handle(run, operation, stream)?;
-                push(Request::RecordStream { tensor: tensor(id)?, stream });
+                builder.push(Request::RecordStream { tensor: tensor(id)?, stream });
             }
-            OperationKind::EmptyCache => push(Request::EmptyCache),
-            OperationKind::ResetPeak => push(Request::ResetPeak),
-            OperationKind::ResetAccumulated => push(Request::ResetAccumulated),
-            OperationKind::SetFraction { fraction } => push(Request::SetFraction { fraction }),
+            OperationKind::EmptyCache => builder.push(Request::EmptyCache),
+            OperationKind::ResetPeak => builder.push(Request::ResetPeak),
+            OperationKind::ResetAccumulated => builder.push(Request::ResetAccumulated),
+            OperationKind::SetFraction { fraction } => builder.push(Request::SetFraction { fraction }),
         }
+        operations.resize(builder.requests().len(), index);
     }
-    Ok(Inferred { workload: Workload::from_requests(requests), operations, ..Inferred::default() })
+    Ok(Inferred { workload: builder.finish(), operations, ..Inferred::default() })
 }
 
 fn stream_handle(

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use blockyard_record::{Bytes, StreamId, index_u32};
+use blockyard_record::{Bytes, StreamId};
 
+use crate::builder::WorkloadBuilder;
 use crate::error::{ParseError, ParseErrorKind};
 use crate::names::{TensorName, shorten};
 use crate::parse::Parser;
@@ -23,7 +24,7 @@ pub(crate) fn expand(
     let mut cost = Cost::default();
     let mut expansion = Expansion {
         text,
-        workload: Workload::default(),
+        builder: WorkloadBuilder::new(),
         bases: Vec::new(),
         live: Vec::new(),
         values: Vec::new(),
@@ -36,19 +37,23 @@ pub(crate) fn expand(
         let known = expansion.bases.len();
         expansion.bases.extend_from_slice(parser.bases().get(known..).unwrap_or_default());
         expansion.live.resize_with(expansion.bases.len(), Live::default);
-        let first = expansion.workload.requests.len();
+        let first = expansion.builder.requests().len();
         expansion.run(&statement)?;
-        visit(&statement, first..expansion.workload.requests.len());
+        visit(&statement, first..expansion.builder.requests().len());
     }
-    let mut workload = expansion.workload;
-    workload.bases = expansion.bases.into_iter().map(str::to_owned).collect();
-    let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-    workload.streams = owned(parser.streams());
-    workload.pools = owned(parser.pools());
-    workload.settings = owned(parser.settings());
-    workload.capacity = parser.header().capacity;
-    workload.config = parser.header().config.map(str::to_owned);
-    Ok(workload)
+    let mut builder = expansion.builder;
+    builder.set_bases(expansion.bases.into_iter().map(str::to_owned).collect());
+    for name in parser.streams() {
+        builder.stream(name);
+    }
+    for name in parser.pools() {
+        builder.pool(name);
+    }
+    for text in parser.settings() {
+        builder.settings(text);
+    }
+    builder.header(parser.header().capacity, parser.header().config);
+    Ok(builder.finish())
 }
 
 /// How many requests, labels and rounds of loops without requests `text` makes, found without running its loops.
@@ -64,7 +69,7 @@ pub(crate) fn length(text: &str) -> Result<u64, ParseError> {
 
 struct Expansion<'t> {
     text: &'t str,
-    workload: Workload,
+    builder: WorkloadBuilder,
     /// The text of each base name.
     bases: Vec<&'t str>,
     /// What each base name holds.
@@ -154,9 +159,8 @@ impl Expansion<'_> {
             };
             return Err(self.error(name.span, kind));
         }
-        let tensor = TensorId::new(index_u32(self.workload.names.len()));
-        self.push(Request::Allocate { tensor, size, stream }, span)?;
-        self.workload.names.push(resolved);
+        self.check_room(span)?;
+        let tensor = self.builder.allocate_as(resolved, size, stream);
         if let Some(live) = self.live.get_mut(resolved.base as usize) {
             if resolved.is_plain() {
                 live.plain = Some(tensor);
@@ -198,7 +202,7 @@ impl Expansion<'_> {
     fn find(&self, name: &NameRef) -> Result<TensorId, ParseError> {
         let resolved = self.resolve(name);
         self.tensor(resolved).ok_or_else(|| {
-            let earlier = self.workload.names.iter().rposition(|known| *known == resolved);
+            let earlier = self.builder.names().iter().rposition(|known| *known == resolved);
             let freed = |number: usize| {
                 self.line_where(
                     |request| matches!(request, Request::Free { tensor } if tensor.get() as usize == number),
@@ -262,25 +266,29 @@ impl Expansion<'_> {
         if self.label_bytes > MAX_LABEL_BYTES {
             return Err(self.error(span, ParseErrorKind::TooManyLabels));
         }
-        let next = index_u32(self.workload.requests.len());
-        self.workload.labels.push((next, label));
+        self.builder.label(label);
         Ok(())
     }
 
     fn push(&mut self, request: Request, span: Span) -> Result<(), ParseError> {
-        // The cost was checked before, but for `free x[*]`.
-        if self.workload.requests.len() == MAX_REQUESTS {
+        self.check_room(span)?;
+        self.builder.push(request);
+        Ok(())
+    }
+
+    /// The next request is one of the statement at `span`. The cost was checked before, but for `free x[*]`.
+    fn check_room(&mut self, span: Span) -> Result<(), ParseError> {
+        if self.builder.requests().len() == MAX_REQUESTS {
             return Err(self.error(span, ParseErrorKind::TooManyRequests));
         }
-        self.workload.requests.push(request);
-        self.workload.lines.push(span.line);
+        self.builder.at_line(span.line);
         Ok(())
     }
 
     /// The line of the last request that is `wanted`; looks through all of them, so for errors only.
     fn line_where(&self, wanted: impl Fn(&Request) -> bool) -> u32 {
-        let place = self.workload.requests.iter().rposition(wanted);
-        place.and_then(|place| self.workload.line(place)).unwrap_or(1)
+        let place = self.builder.requests().iter().rposition(wanted);
+        place.and_then(|place| self.builder.line(place)).unwrap_or(1)
     }
 
     fn write_name(&self, name: TensorName) -> String {

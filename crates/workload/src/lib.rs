@@ -1,7 +1,7 @@
 //! Requests to an allocator, and the language in which people write them.
 //!
 //! A [`Workload`] is a list of [`Request`]s with step labels. It comes from a text ([`Workload::parse`]), or from
-//! elsewhere ([`Workload::from_requests`]). [`edit`] puts what a person did by hand into a text; [`presets`] holds
+//! elsewhere, request by request ([`WorkloadBuilder`]) or as a list ([`Workload::from_requests`]). [`edit`] puts what a person did by hand into a text; [`presets`] holds
 //! stories to start from. This crate knows nothing of allocators: whether a request succeeds is not its concern.
 //!
 //! # The language
@@ -107,6 +107,7 @@
     )
 )]
 
+mod builder;
 pub mod edit;
 mod error;
 mod expand;
@@ -120,6 +121,7 @@ mod syntax;
 mod token;
 mod workload;
 
+pub use builder::WorkloadBuilder;
 pub use error::{ParseError, ParseErrorKind};
 pub use request::{Request, TensorId};
 pub use size_text::parse_size;

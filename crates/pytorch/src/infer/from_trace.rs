@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use blockyard_record::{
     BlockState, Bytes, PoolId, SegmentSnapshot, Snapshot, StreamId, TraceAction, TraceEntry, counted,
-    next_u32,
 };
-use blockyard_workload::{Request, TensorId, Workload};
+use blockyard_workload::{Request, TensorId, WorkloadBuilder};
 
 use super::Inferred;
 use super::reclaims::Reclaims;
@@ -29,8 +28,7 @@ pub(super) struct FromTrace<'a> {
     segments: BTreeMap<u64, Bytes>,
     live: HashMap<u64, TensorId>,
     waiting: HashMap<u64, StreamId>,
-    requests: Vec<Request>,
-    tensors: u32,
+    builder: WorkloadBuilder,
     snapshots: usize,
     pooled: usize,
     inferred_waits: usize,
@@ -53,8 +51,7 @@ impl<'a> FromTrace<'a> {
             segments: BTreeMap::new(),
             live: HashMap::new(),
             waiting: HashMap::new(),
-            requests: Vec::new(),
-            tensors: 0,
+            builder: WorkloadBuilder::new(),
             snapshots: 0,
             pooled: 0,
             inferred_waits: 0,
@@ -85,17 +82,17 @@ impl<'a> FromTrace<'a> {
                     }
                     let pool = self.pool_at(entry.addr);
                     if let Some(pool) = pool {
-                        self.requests.push(Request::EnterPool { pool });
+                        self.builder.push(Request::EnterPool { pool });
                         self.pooled += 1;
                     }
-                    let tensor = self.allocate(entry.size, entry.stream);
+                    let tensor = self.builder.allocate(entry.size, entry.stream);
                     if let Some(pool) = pool {
-                        self.requests.push(Request::LeavePool { pool });
+                        self.builder.push(Request::LeavePool { pool });
                     }
                     self.live.insert(entry.addr, tensor);
                 }
                 TraceAction::OutOfMemory => {
-                    self.allocate(entry.size.min(LARGEST_REQUEST), entry.stream);
+                    self.builder.allocate(entry.size.min(LARGEST_REQUEST), entry.stream);
                 }
                 TraceAction::FreeRequested => {
                     let tensor = self.live.remove(&entry.addr).ok_or_else(late)?;
@@ -112,12 +109,12 @@ impl<'a> FromTrace<'a> {
                             completions.get(&index).copied().unwrap_or(self.trace.len()),
                         );
                     }
-                    self.requests.push(Request::Free { tensor });
+                    self.builder.push(Request::Free { tensor });
                 }
                 TraceAction::FreeCompleted => {
                     let stream = self.waiting.remove(&entry.addr).ok_or_else(late)?;
                     if !self.reclaims.holds(index) {
-                        self.requests.push(Request::Advance { stream: Some(stream) });
+                        self.builder.push(Request::Advance { stream: Some(stream) });
                         if !self.is_collected_by_allocation(index + 1) {
                             self.release();
                         }
@@ -136,7 +133,7 @@ impl<'a> FromTrace<'a> {
                 }
                 TraceAction::Snapshot => {
                     self.snapshots += 1;
-                    self.requests.push(Request::Snapshot);
+                    self.builder.push(Request::Snapshot);
                 }
             }
             index += 1;
@@ -162,7 +159,7 @@ impl<'a> FromTrace<'a> {
             for block in &mut segment.blocks {
                 let addr = block.addr.get();
                 if block.state == BlockState::Allocated {
-                    self.live.insert(addr, TensorId::new(next_u32(&mut self.tensors)));
+                    self.live.insert(addr, self.builder.tensor());
                 } else if block.state == BlockState::PendingFree {
                     let completion = first.get(&addr).copied().unwrap_or(self.trace.len());
                     let stream = self.stream_until(completion);
@@ -231,16 +228,10 @@ impl<'a> FromTrace<'a> {
         below.is_some_and(|(base, size)| entry.addr.saturating_sub(*base) < size.get())
     }
 
-    fn allocate(&mut self, size: Bytes, stream: StreamId) -> TensorId {
-        let tensor = TensorId::new(next_u32(&mut self.tensors));
-        self.requests.push(Request::Allocate { tensor, size, stream });
-        tensor
-    }
-
     // The allocator completes waits by ascending handle, so the handle is the place of the completion in the trace.
     fn wait(&mut self, tensor: TensorId, addr: u64, completion: usize) {
         let stream = self.stream_until(completion);
-        self.requests.push(Request::RecordStream { tensor, stream });
+        self.builder.push(Request::RecordStream { tensor, stream });
         self.waiting.insert(addr, stream);
     }
 
@@ -266,7 +257,7 @@ impl<'a> FromTrace<'a> {
     }
 
     fn release(&mut self) {
-        self.requests.push(Request::EmptyCache);
+        self.builder.push(Request::EmptyCache);
         self.inferred_releases += 1;
     }
 
@@ -284,7 +275,7 @@ impl<'a> FromTrace<'a> {
         );
         note(self.pooled, "allocation", "placed in a private pool because the segment is there at the end");
         note(self.inferred_releases, "release", "of cached segments taken for a call of empty_cache");
-        let workload = Workload::from_requests(self.requests);
+        let workload = self.builder.finish();
         Inferred { workload, start: self.start, notes, ..Inferred::default() }
     }
 }
