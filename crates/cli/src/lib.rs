@@ -3,6 +3,13 @@
 //! run PyTorch programs (`python`).
 //!
 //! A library, so that `python -m blockyard` is the same command as the program.
+//!
+//! # Example
+//!
+//! ```no_run
+//! let arguments = ["blockyard", "verify", "run.jsonl.gz"];
+//! let code = blockyard_cli::run_command(arguments.map(Into::into));
+//! ```
 
 mod bench;
 mod device;

@@ -46,7 +46,7 @@ const FREE: char = 'f';
 /// Frees of blocks that are older than this many others are written in full: a list of all would take long to search.
 const OLDEST: usize = 65_536;
 
-/// What both directions know of the entries so far.
+/// The state that encoder and decoder keep of the entries so far.
 #[derive(Default)]
 struct EntryHistory {
     /// Address, size and stream of live blocks, oldest first.
@@ -144,7 +144,7 @@ impl CompactTrace {
     ///
     /// # Errors
     ///
-    /// What does not fit.
+    /// Why the columns do not fit each other.
     pub(crate) fn entries(self) -> Result<Vec<TraceEntry>, CompactError> {
         let mut left = RemainingColumns {
             ages: self.ages.into_iter(),
@@ -179,7 +179,7 @@ impl CompactTrace {
     }
 }
 
-/// What is left of the columns.
+/// The rest of the columns.
 struct RemainingColumns {
     ages: IntoIter<u32>,
     sizes: Vec<u64>,
@@ -190,7 +190,7 @@ struct RemainingColumns {
 }
 
 impl RemainingColumns {
-    /// Where the block is that the next free gives back, and its size.
+    /// The address and the size of the block that the next entry frees.
     fn free(&mut self) -> Result<(u64, Bytes), CompactError> {
         let age = self.ages.next().ok_or(CompactError::Short("ages than frees"))?;
         let older = usize::try_from(age).ok().filter(|age| *age < OLDEST).and_then(|age| age.checked_add(1));

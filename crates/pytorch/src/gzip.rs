@@ -43,7 +43,7 @@ enum State<R: BufRead> {
     /// Before a member, or at the end.
     Between(R),
     Inside(DeflateDecoder<R>),
-    /// What was read is damaged.
+    /// The bytes so far are damaged.
     Failed,
 }
 

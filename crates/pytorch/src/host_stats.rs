@@ -1,6 +1,6 @@
 use blockyard_record::{DurationStat, HostStats, Stat};
 
-/// What `torch.cuda.host_memory_stats()` returns: 28 keys and values, sorted by key.
+/// The result of `torch.cuda.host_memory_stats()`: 28 keys and values, sorted by key.
 #[must_use]
 pub fn host_memory_stats(stats: &HostStats) -> Vec<(String, i64)> {
     let mut pairs = vec![

@@ -18,7 +18,7 @@ use reclaims::find_reclaims;
 
 pub use reclaims::DeviceFailure;
 
-/// A recorded run as requests, and what the device did meanwhile.
+/// A recorded run as requests, and the calls of the device.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Inferred {
     /// The requests, in order.
@@ -31,22 +31,22 @@ pub struct Inferred {
     pub ranges: Vec<DeviceAddr>,
     /// Where the driver's pool put each allocation, in order, of a run under `backend:cudaMallocAsync`; else empty.
     pub placements: Vec<Option<DeviceAddr>>,
-    /// What the driver said at each out-of-memory error, in order.
+    /// The driver's message at each out-of-memory error, in order.
     pub failures: Vec<OomReport>,
     /// When the driver gave no memory, as far as the trace shows it; empty for recordings with operations.
     pub device_failures: Vec<DeviceFailure>,
-    /// What was there before the first request: the allocated blocks are the first tensors, by ascending address.
+    /// The memory before the first request: its allocated blocks are the first tensors, by ascending address.
     pub start: Snapshot,
-    /// What was guessed and what is left out, in sentences.
+    /// Sentences about guesses and about entries that are left out.
     pub notes: Vec<String>,
 }
 
-/// What the driver said when a request failed.
+/// The driver's message when a request failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OomReport {
     /// Bytes free on the device.
     pub free: Bytes,
-    /// What processes held, in the order of the message: the process (`None` for the recorded one) and bytes as exact as
+    /// The memory of processes, in the order of the message: the process (`None` for the recorded one) and bytes as exact as
     /// the message has them.
     pub processes: Vec<(Option<u32>, Bytes)>,
 }

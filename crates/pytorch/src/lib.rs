@@ -5,7 +5,7 @@
 //! [`Stats`](blockyard_record::Stats) as PyTorch's functions of these names do. [`log`] writes runs in the format that
 //! this crate reads.
 //!
-//! Nothing here knows an allocator: what a file says happened stays apart from what our allocator does.
+//! This crate knows no allocator: the events of a file are kept apart from the decisions of our allocator.
 //!
 //! # Example
 //!

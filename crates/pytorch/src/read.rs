@@ -79,7 +79,7 @@ impl RecordedRun {
             if !has_meta && !begins_with_meta(line) {
                 return Err(ReadError::OtherKind(kind_of_text(text, line)));
             }
-            // Without this, a list would be taken for the members of a line in order.
+            // Without this check, serde would read a list as the members of a line in order.
             if !line.trim_start().starts_with('{') {
                 return Err(ReadError::Line { line: number, error: LineError::NotAnObject });
             }

@@ -3,7 +3,7 @@ use blockyard_record::{Backend, Bytes, PoolId, PoolKind, StreamId, TraceEntry};
 /// A run of PyTorch's own allocator, as it was recorded.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecordedRun {
-    /// What was recorded, and where.
+    /// The program and the machine.
     pub meta: Meta,
     /// The operations in order, if the recording has them; else they are in the trace.
     pub operations: Vec<RecordedOperation>,
@@ -32,7 +32,7 @@ pub struct Meta {
     pub total_memory: Bytes,
     /// The device's name, or empty.
     pub device: String,
-    /// What kind of operations it holds, or empty; `streams` synchronizes the device after each free.
+    /// The kind of operations in it, or empty; `streams` synchronizes the device after each free.
     pub profile: String,
     /// The handles of the streams that operations name by index; empty if they name none.
     pub streams: Vec<StreamId>,
@@ -57,18 +57,18 @@ pub struct StatChange {
     pub value: i64,
 }
 
-/// One operation and what PyTorch did.
+/// One operation, and the result in PyTorch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedOperation {
     /// The line it stands on, counted from 1.
     pub line: usize,
-    /// What was asked.
+    /// The operation.
     pub kind: OperationKind,
     /// Every statistic that changed.
     pub stats: Vec<StatChange>,
 }
 
-/// What an operation asks.
+/// The kinds of operations.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OperationKind {
     /// The moment before the first request; its statistics are complete.
@@ -83,7 +83,7 @@ pub enum OperationKind {
         stream: u64,
         /// The index of the `MemPool` it was made in, if any.
         pool: Option<u32>,
-        /// What PyTorch answered, if that was recorded.
+        /// The result in PyTorch, if it was recorded.
         result: Option<Allocated>,
     },
     /// Gives memory back.
@@ -113,7 +113,7 @@ pub enum OperationKind {
     End,
 }
 
-/// What an allocation got.
+/// The result of an allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Allocated {
     /// Memory at this address.
@@ -150,7 +150,7 @@ pub struct RecordedBlock {
     pub addr: u64,
     /// Its size.
     pub size: Bytes,
-    /// What the block was last allocated for.
+    /// The size of the last request for the block.
     pub requested: Bytes,
     /// PyTorch's word for its state.
     pub state: String,

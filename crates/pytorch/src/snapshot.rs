@@ -1,4 +1,4 @@
-//! PyTorch's memory snapshots: what `torch.cuda.memory._dump_snapshot` writes.
+//! PyTorch's memory snapshots, which `torch.cuda.memory._dump_snapshot` writes.
 //!
 //! [`read`] takes a snapshot from any reader: a pickle of protocol 2 to 5, also packed with gzip or zstd or inside a zip archive, the
 //! JSON and the HTML that `_memory_viz.py` writes, `_snapshot()` as a dictionary or a bare list of segments. [`SnapshotFile::record`] makes
@@ -52,20 +52,20 @@ pub struct SnapshotFile {
     pub annotations: Vec<Annotation>,
     /// All stacks, frames and texts.
     pub stacks: Arc<Stacks>,
-    /// What entries of traces have in common beside their memory.
+    /// The contexts of trace entries.
     pub contexts: Vec<EntryContext>,
-    /// What of the file was passed over, in sentences.
+    /// Sentences about parts of the file that were not read.
     pub notes: Vec<String>,
 }
 
-/// What a snapshot says of one device.
+/// The snapshot of one device.
 #[derive(Clone, Debug, Default)]
 pub struct DeviceSnapshot {
     /// The device's index.
     pub index: u32,
-    /// What happened, in order.
+    /// The trace, in order.
     pub trace: DeviceTrace,
-    /// What was there when the snapshot was taken, by ascending address.
+    /// The segments when the snapshot was taken, by ascending address.
     pub segments: Vec<SnapshotSegment>,
 }
 
@@ -97,13 +97,13 @@ pub struct SnapshotSegment {
 /// A block of such a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotBlock {
-    /// Where it starts; until the segment is complete, what the file said.
+    /// The address of the block; until the segment is complete, the address in the file.
     addr: Option<u64>,
     /// Its size.
     pub size: Bytes,
-    /// What the block was last allocated for; `None` where the file does not say.
+    /// The size of the last request for the block; `None` if the file does not have it.
     pub requested: Option<Bytes>,
-    /// What it is used for.
+    /// The state of the block.
     pub state: BlockState,
     /// The stack of its allocation.
     pub stack: StackId,
@@ -122,7 +122,7 @@ pub struct Annotation {
     pub time_us: u64,
 }
 
-/// The settings of the allocator, where the file tells them.
+/// The settings of the allocator, if the file has them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SnapshotSettings {
     /// The text of `PYTORCH_CUDA_ALLOC_CONF`, or one that means the same as the values that the file has.
@@ -196,7 +196,7 @@ impl SnapshotBlock {
 }
 
 impl SnapshotSegment {
-    /// Gives each block its place: what the file says, else behind the block before it.
+    /// Gives each block its address: the one in the file, or else the end of the block before it.
     fn place_blocks(&mut self) -> Result<(), Misfit> {
         let end = self.addr.checked_add(self.size.get());
         let end =

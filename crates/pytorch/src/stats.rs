@@ -74,7 +74,7 @@ pub fn stat_values(stats: &Stats) -> Vec<i64> {
     order.iter().map(|index| values[*index]).collect()
 }
 
-/// What `torch.cuda.memory_stats()` returns: 122 keys and values, sorted by key.
+/// The result of `torch.cuda.memory_stats()`: 122 keys and values, sorted by key.
 #[must_use]
 pub fn memory_stats(stats: &Stats) -> Vec<(&'static str, i64)> {
     stat_keys().iter().map(String::as_str).zip(stat_values(stats)).collect()

@@ -4,7 +4,7 @@ use blockyard_record::{Stat, StatArray, Stats};
 
 const WIDTH: usize = 75;
 
-/// What `torch.cuda.memory_summary(device, abbreviated)` returns, to the letter, ending with a new line.
+/// The result of `torch.cuda.memory_summary(device, abbreviated)`, to the letter, with a new line at the end.
 #[must_use]
 pub fn memory_summary(stats: &Stats, device: u32, abbreviated: bool) -> String {
     let mut text = String::new();

@@ -6,7 +6,16 @@
 //! device, made when it is first used. `history` notes what happens while somebody wants to know; `files` writes it. `filter`
 //! is a C++ function object, as far as PyTorch passes one.
 //!
-//! Nothing unwinds out of here: `border` turns errors, and panics, into a null pointer or an error code with a message.
+//! No panic leaves this library: `border` turns errors and panics into a null pointer or an error code with a message.
+//!
+//! # Example
+//!
+//! `python/blockyard_torch.py` loads the library into PyTorch. A program in Rust can call the same functions:
+//!
+//! ```
+//! // 0 says that the allocator can use the settings of `PYTORCH_CUDA_ALLOC_CONF`.
+//! assert_eq!(blockyard_torch_plugin::blockyard_check_settings(), 0);
+//! ```
 
 mod answers;
 mod border;

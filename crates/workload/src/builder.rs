@@ -75,7 +75,7 @@ impl WorkloadBuilder {
         self.line = Some(line);
     }
 
-    /// Labels what follows.
+    /// Labels the requests that follow.
     pub fn label(&mut self, text: impl Into<String>) {
         let next = index_u32(self.workload.requests.len());
         self.workload.labels.push((next, text.into()));

@@ -1,4 +1,4 @@
-//! Edits by hand: puts into a text what a person did to the figure.
+//! Edits by hand: an action of a person in the figure becomes a statement in the text.
 //!
 //! An edit leaves comments, labels and the way a text is written alone. It knows texts and requests, not what an
 //! allocator made of them.
@@ -19,7 +19,7 @@ use crate::workload::Workload;
 use outline::Outline;
 use statement::{declaration, write};
 
-/// What a person did.
+/// An action of a person.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum EditAction {
     /// Allocates a tensor under a name that the text does not use yet.
@@ -76,14 +76,14 @@ pub struct Edit {
     pub tensor: Option<TensorId>,
 }
 
-/// Why a text cannot say what a person did.
+/// Why an action cannot become a statement of the text.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum EditError {
     /// The text does not parse.
     #[error(transparent)]
     Text(#[from] ParseError),
-    /// The workload is not what the text says.
+    /// The workload is not the one of the text.
     #[error("the text has changed since it ran")]
     Stale,
     /// There are fewer requests than should be done.
@@ -94,7 +94,7 @@ pub enum EditError {
         /// The requests of the workload.
         requests: usize,
     },
-    /// The point lies inside a loop, or between the names of a list, where no statement can go.
+    /// The point is inside a loop or between the names of a list, where no statement can be inserted.
     #[error("this point lies inside a loop or a list: nothing can be inserted before request {resume}")]
     InsideLoop {
         /// The first number of done requests, not smaller than the one asked for, that allows an edit.
@@ -141,7 +141,7 @@ pub enum EditError {
 
 /// Inserts a statement so that it runs right after the first `done` requests.
 ///
-/// `workload` is what `text` says. The statement goes on a line of its own, indented like the one before it; between
+/// `workload` is the workload of `text`. The statement goes on a line of its own, indented like the one before it; between
 /// statements that share a line it goes into that line. The declaration of a stream goes behind those that exist, or
 /// to the start, so that no handle changes. When a later `free` outside of loops gives back the same tensor, the name
 /// is taken out of it; nothing else of the text changes.
@@ -167,7 +167,7 @@ pub fn insert(text: &str, workload: &Workload, done: usize, action: EditAction) 
     let place = outline.place(done, stream_of(action))?;
     let statement = write(text, &outline.workload, request);
 
-    // What lies later in the text changes first, so that the offsets before it stay true.
+    // The later part of the text changes first, so that offsets in the earlier part stay valid.
     let (text, removed) = match action {
         EditAction::Free { tensor } => outline.without_later_free(text, done, tensor)?,
         _ => (text.to_owned(), None),
@@ -248,7 +248,7 @@ fn request_of(workload: &Workload, done: usize, action: EditAction) -> Option<Re
     })
 }
 
-/// What the new text should say: the old requests without the removed one, and the new one among them.
+/// The requests that the new text should make: the old requests without the removed one, and with the new one.
 fn expected_requests(
     workload: &Workload,
     done: usize,
@@ -277,7 +277,7 @@ fn expected_requests(
         };
         (place, request)
     });
-    // A request that is removed lies behind the new one.
+    // A request is only removed after the new request.
     let before = kept.clone().take(done).map(|(_, request)| request);
     before.chain(std::iter::once(added)).chain(kept.skip(done).map(|(_, request)| request))
 }

@@ -38,7 +38,7 @@ impl ParseError {
 
     /// The line, the column, and the number of characters to underline, at least one.
     ///
-    /// The underlined characters may lie one behind the line's last.
+    /// The underlined characters may begin one after the last character of the line.
     #[must_use]
     pub const fn position(&self) -> (u32, u32, u32) {
         (self.line, self.column, self.length)
@@ -105,7 +105,7 @@ pub enum ParseErrorKind {
     /// An index is too large.
     #[error("an index is at most 4294967294")]
     IndexTooLarge,
-    /// An allocation would lose what the name holds.
+    /// An allocation would overwrite the tensor of the name.
     #[error("\"{name}\" is still allocated, since line {line}: free it first")]
     StillAllocated {
         /// The name.
@@ -113,7 +113,7 @@ pub enum ParseErrorKind {
         /// The line that allocated it.
         line: u32,
     },
-    /// The same, where the line itself allocated what the name holds, in an earlier round of a loop or before.
+    /// The same, when the line itself allocated the tensor of the name, in an earlier round of a loop or earlier in the line.
     #[error(
         "\"{name}\" is still allocated, by this very line: free it first, in a loop before the next round"
     )]
@@ -199,7 +199,7 @@ pub enum ParseErrorKind {
         /// The variable.
         name: String,
     },
-    /// Loops lie too deep in each other.
+    /// Loops are nested too deep.
     #[error("loops may be nested {limit} deep")]
     TooDeep {
         /// The deepest allowed.

@@ -72,7 +72,7 @@ struct Expansion<'t> {
     builder: WorkloadBuilder,
     /// The text of each base name.
     bases: Vec<&'t str>,
-    /// What each base name holds.
+    /// The live tensors of each base name.
     live: Vec<Live>,
     /// The variables of the loops that are running, outermost first.
     values: Vec<Value>,
@@ -109,7 +109,7 @@ impl Expansion<'_> {
             }
             StatementKind::Plain(request) => self.push(*request, span),
             StatementKind::Pool { pool, request, span: named } => {
-                // What was entered before may still be left.
+                // A pool that was entered before it was destroyed can still be left.
                 let is_leaving = matches!(request, Request::LeavePool { .. });
                 if let Some(line) = self.destroyed.get(pool).copied().filter(|_| !is_leaving) {
                     let name = shorten(named.slice(self.text)).to_string();
@@ -276,7 +276,7 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    /// The next request is one of the statement at `span`. The cost was checked before, but for `free x[*]`.
+    /// Makes sure that one more request fits; it belongs to the statement at `span`. The cost was checked before, except for `free x[*]`.
     fn check_room(&mut self, span: Span) -> Result<(), ParseError> {
         if self.builder.requests().len() == MAX_REQUESTS {
             return Err(self.error(span, ParseErrorKind::TooManyRequests));

@@ -1,8 +1,8 @@
 //! Requests to an allocator, and the language in which people write them.
 //!
-//! A [`Workload`] is a list of [`Request`]s with step labels. It comes from a text ([`Workload::parse`]), or from
-//! elsewhere, request by request ([`WorkloadBuilder`]) or as a list ([`Workload::from_requests`]). [`edit`] puts what a person did by hand into a text; [`presets`] holds
-//! stories to start from. This crate knows nothing of allocators: whether a request succeeds is not its concern.
+//! A [`Workload`] is a list of [`Request`]s with step labels. It comes from a text ([`Workload::parse`]), request by request from a
+//! [`WorkloadBuilder`], or from a list ([`Workload::from_requests`]). [`edit`] turns actions by hand into statements of a text;
+//! [`presets`] has stories to start from. This crate knows nothing of allocators: whether a request succeeds is not its concern.
 //!
 //! # The language
 //!

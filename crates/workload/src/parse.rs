@@ -31,13 +31,13 @@ pub(crate) struct Parser<'t> {
     pools: Names<'t>,
     pool_lines: Vec<u32>,
     settings: Vec<&'t str>,
-    /// What the text says of its device and of `PYTORCH_CUDA_ALLOC_CONF`.
+    /// The device and the `PYTORCH_CUDA_ALLOC_CONF` that the text is written for.
     header: Header<'t>,
     /// The loops around the next statement, outermost first.
     scopes: Vec<Scope<'t>>,
 }
 
-/// The lines of a text that say what it is meant to run on.
+/// The lines of a text that name the device and the settings that the text is written for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Header<'t> {
     pub(crate) capacity: Option<Bytes>,
@@ -138,7 +138,7 @@ impl<'t> Parser<'t> {
         Ok(Some(statement))
     }
 
-    /// A statement and what must follow it: a separator, a closing brace or the end, all left in place.
+    /// A statement. A separator, a closing brace or the end must follow, and is not consumed.
     fn statement(&mut self) -> Result<Statement, ParseError> {
         let first = self.token.span;
         let kind = self.statement_kind()?;
@@ -148,7 +148,7 @@ impl<'t> Parser<'t> {
         Ok(Statement { kind, span: first.to(self.last) })
     }
 
-    /// Whether what follows can stand behind a statement.
+    /// Whether the next token may follow a statement.
     fn is_ended(&self) -> bool {
         matches!(self.token.kind, TokenKind::LineEnd | TokenKind::End | TokenKind::Symbol(';' | '}'))
     }

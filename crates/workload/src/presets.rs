@@ -9,7 +9,7 @@ pub struct Preset {
     pub id: &'static str,
     /// The name that people see.
     pub title: &'static str,
-    /// What there is to learn, in a sentence.
+    /// One sentence about what the workload shows.
     pub summary: &'static str,
     /// The workload, with comments and step labels.
     pub text: &'static str,

@@ -3,9 +3,9 @@ use std::fmt;
 use blockyard_record::{Bytes, PoolId, StreamId};
 use serde::{Deserialize, Serialize};
 
-/// What a program calls one of its tensors' storages: numbered from 0 in order of the workload's allocations.
+/// The number of a tensor's storage: from 0 in the order of the workload's allocations.
 ///
-/// Requests that fail count too, since a workload does not know what an allocator answers.
+/// Requests that fail count too, because a workload does not know which requests fail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TensorId(u32);
 
@@ -36,7 +36,7 @@ pub enum Request {
     Allocate {
         /// The tensor that will hold the bytes.
         tensor: TensorId,
-        /// What the program asks for, before any rounding; any number of bytes, zero included.
+        /// The requested size, before rounding; any number of bytes, zero included.
         size: Bytes,
         /// The stream on which the tensor lives.
         stream: StreamId,
@@ -78,7 +78,7 @@ pub enum Request {
         /// Whether requests elsewhere that would fail may take its cached blocks (`use_on_oom`).
         serves_on_oom: bool,
     },
-    /// Directs what follows to a memory pool, as entering `torch.cuda.use_mem_pool()` does; the pool is made if need be.
+    /// Directs the following requests to a memory pool, as entering `torch.cuda.use_mem_pool()` does. The pool is created if it does not exist.
     EnterPool {
         /// The pool.
         pool: PoolId,

@@ -13,7 +13,7 @@ pub(crate) enum SizeError {
 const UNITS: [(&str, u32); 7] =
     [("B", 0), ("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40), ("PiB", 50), ("EiB", 60)];
 
-/// Units of a thousand with what each stands for.
+/// Units of a thousand with the bytes of each.
 const DECIMAL_UNITS: [(&str, u64); 4] =
     [("KB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000), ("TB", 1_000_000_000_000)];
 
@@ -35,7 +35,7 @@ pub(crate) fn unit_shift(word: &str) -> Option<u32> {
     UNITS.iter().find(|(unit, _)| unit.eq_ignore_ascii_case(word)).map(|(_, shift)| *shift)
 }
 
-/// What a unit of a thousand stands for.
+/// The bytes of a unit of a thousand.
 pub(crate) fn decimal_unit(word: &str) -> Option<u64> {
     DECIMAL_UNITS.iter().find(|(unit, _)| unit.eq_ignore_ascii_case(word)).map(|(_, multiple)| *multiple)
 }

@@ -6,7 +6,7 @@ use crate::{ParseErrorKind, Request, Workload};
 ///
 /// # Errors
 ///
-/// What is wrong with it, in the words of a text's error.
+/// The error in the words that an error in a text has.
 pub fn parse_size(text: &str) -> Result<Bytes, ParseErrorKind> {
     let expected = || ParseErrorKind::Unexpected {
         expected: "a size such as \"3 MiB\"",

@@ -1,4 +1,4 @@
-//! What the parser reads and the expansion runs: statements with their names resolved to numbers.
+//! Statements with their names resolved to numbers: the parser makes them, the expansion runs them.
 
 use blockyard_record::{Bytes, StreamId};
 
@@ -58,7 +58,7 @@ pub(crate) struct Body {
     pub(crate) cost: Cost,
 }
 
-/// What can be freed.
+/// The target of `free`.
 #[derive(Clone, Debug)]
 pub(crate) enum FreeTarget {
     Name(NameRef),
@@ -77,7 +77,7 @@ pub(crate) struct NameRef {
     pub(crate) span: Span,
 }
 
-/// What stands before the brackets of a name.
+/// The part of a name before the brackets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum BaseRef {
     /// The number of a base name.
@@ -102,12 +102,12 @@ pub(crate) enum Piece {
     Variable(usize),
 }
 
-/// What running statements takes, known without running them; all saturating.
+/// The cost of running statements, computed without running them. All sums saturate.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cost {
     /// All but those of `free x[*]`, which cannot outnumber the allocations.
     pub(crate) requests: u64,
-    /// Rounds of loops that request nothing, and frees of `x[*]`: what takes time all the same.
+    /// Rounds of loops without requests, and frees of `x[*]`: both take time too.
     pub(crate) rounds: u64,
     pub(crate) labels: u64,
 }

@@ -1,4 +1,4 @@
-//! Text into tokens: knows where each lies, not what it means.
+//! Text into tokens: the place of each token, not its meaning.
 
 use crate::names::shorten;
 
@@ -20,7 +20,7 @@ pub(crate) enum TokenKind {
     End,
 }
 
-/// Where something lies in the text.
+/// The place of something in the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
     /// Byte offsets.
@@ -115,7 +115,7 @@ impl<'t> Lexer<'t> {
     }
 
     fn skip_blanks(&mut self) {
-        // A byte order mark is what some editors leave at the start of a file.
+        // Some editors write a byte order mark at the start of a file.
         self.skip_while(|character| {
             character != '\n' && (character.is_whitespace() || character == '\u{feff}')
         });

@@ -8,7 +8,7 @@ use crate::expand::{expand, length};
 use crate::names::TensorName;
 use crate::request::{Request, TensorId};
 
-/// A list of requests, with what the text they came from calls things.
+/// A list of requests, with the names that the source text uses for tensors, streams and pools.
 ///
 /// Plain data. Requests that come from a recording have neither names nor lines; labels can be set on any.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -42,7 +42,7 @@ impl Workload {
         expand(text, |_, _| ())
     }
 
-    /// About how long a text's workload is, for those who decide where to run it: its requests and labels, found
+    /// An estimate of how long a text's workload runs, to decide where to run it: its requests and labels, counted
     /// without running its loops.
     ///
     /// # Errors
@@ -92,7 +92,7 @@ impl Workload {
         self.lines.get(request).copied()
     }
 
-    /// What the text calls a tensor: `a`, `x[3]`; `None` where it has no name.
+    /// The name of a tensor in the text: `a`, `x[3]`; `None` if the tensor has no name.
     ///
     /// Tensors that live one after the other may have the same name.
     #[must_use]
@@ -102,14 +102,14 @@ impl Workload {
         Some(name.with_base(base))
     }
 
-    /// What the text calls a stream: `default` for stream 0, the declared name otherwise.
+    /// The name of a stream in the text: `default` for stream 0, the declared name otherwise.
     #[must_use]
     pub fn stream_name(&self, stream: StreamId) -> Option<&str> {
         let Some(place) = stream.get().checked_sub(1) else { return Some("default") };
         self.streams.get(usize::try_from(place).ok()?).map(String::as_str)
     }
 
-    /// What the text calls a memory pool; `None` where it declares none with this number.
+    /// The name of a memory pool in the text; `None` if the text declares no pool with this number.
     #[must_use]
     pub fn pool_name(&self, pool: PoolId) -> Option<&str> {
         let place = pool.user.checked_sub(1).filter(|_| pool.capture == 0)?;

@@ -148,9 +148,9 @@ fn a_memory_fraction_is_inferred_from_garbage_collection() {
         for cut in (0..length).step_by(83) {
             let comparison =
                 verify(&cut_at(&run, cut), &mut |_| ControlFlow::Continue(())).unwrap().comparison;
-            // The ages of what was cached before decide too, and no trace tells them: that is said.
+            // The ages of blocks that were cached before decide too, and no trace has them: a note says so.
             let is_said =
-                comparison.notes.iter().any(|note| note.contains("garbage collection goes by that"));
+                comparison.notes.iter().any(|note| note.contains("garbage collection goes by how long"));
             let is_identical = comparison.is_identical();
             assert!(is_identical || (cut > 0 && is_said), "{name} cut at {cut}: {comparison:?}");
             identical += usize::from(is_identical);

@@ -1,4 +1,4 @@
-//! What the driver did and said, as far as a recording shows it.
+//! The calls of the driver and its error messages, as far as a recording shows them.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The way through a trace: what was asked, from what happened.
+//! One pass over a trace: requests from the events that they caused.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,7 +16,7 @@ const LARGEST_REQUEST: Bytes = Bytes::new((1 << 60) - 1);
 /// Stream handles for waits whose real stream the trace does not name; real handles are addresses, far below.
 const FIRST_INFERRED_STREAM: u64 = 1 << 60;
 
-/// The way through a trace, with what is live at each point.
+/// One pass over a trace, with the blocks and segments that are live at each point.
 pub(super) struct FromTrace<'a> {
     trace: &'a [TraceEntry],
     reclaims: &'a Reclaims,
@@ -142,7 +142,7 @@ impl<'a> FromTrace<'a> {
     }
 
     fn begin_with(&mut self, mut start: Snapshot) {
-        // The first entry of each address tells when a block that was pending completes.
+        // The first entry of an address shows when a block that was pending completes.
         let mut first: HashMap<u64, usize> = HashMap::new();
         for (index, entry) in self.trace.iter().enumerate() {
             if entry.action == TraceAction::FreeCompleted {
@@ -199,11 +199,11 @@ impl<'a> FromTrace<'a> {
         self.pool_of.get(base).copied()
     }
 
-    /// Takes the memory of the entry out of what is known; says whether all of it was.
+    /// Removes the memory of the entry from the known segments; returns whether all of it was known.
     fn take_memory(&mut self, entry: &TraceEntry) -> bool {
         let end = entry.addr.saturating_add(entry.size.get());
         let mut addr = entry.addr;
-        // What is unmapped together may have been mapped in pieces, and in part.
+        // Pages that are unmapped together may have been mapped in pieces, or only in part.
         while addr < end {
             let below = self.segments.range(..=addr).next_back().map(|(base, size)| (*base, *size));
             let Some((base, size)) = below.filter(|(base, size)| addr.saturating_sub(*base) < size.get())

@@ -1,4 +1,4 @@
-//! What a trace shows of the driver refusing memory: releases that belong to an allocation, and requests that fail.
+//! Failures of the driver in a trace: releases that belong to an allocation, and requests that fail.
 
 mod retries;
 mod scan;
@@ -50,7 +50,7 @@ struct Burst {
     failed: usize,
     /// Entries that show returned memory, this burst's among them.
     released: usize,
-    /// Bytes held before it.
+    /// Bytes that were reserved before it.
     held: Bytes,
     /// Whether whole cached segments or unfinished waits were left, or segments came in another order than in a release
     /// of the whole cache.
@@ -107,7 +107,7 @@ fn resolve(mut scan: Scan<'_>, run: &RecordedRun, is_whole: bool) -> Reclaims {
         let wanted = burst.held.saturating_add(next.size);
         let exceeds = wanted > run.meta.total_memory || scan.ceiling.is_some_and(|most| wanted > most);
         let reading = if burst.is_mixed {
-            // What completed before the first release did so when the allocation began.
+            // Frees that complete before the first release completed when the allocation began.
             Reading::Refused { from: burst.releases }
         } else if burst.is_late || burst.releases == burst.end {
             Reading::Refused { from: burst.start }
@@ -116,7 +116,7 @@ fn resolve(mut scan: Scan<'_>, run: &RecordedRun, is_whole: bool) -> Reclaims {
         } else if burst.is_partial && limits {
             Reading::Refused { from: burst.releases }
         } else if limits || collects || scan.would_have_served(burst) {
-            // Just enough would have been released first, or what was released would have been used.
+            // The allocator would have released just enough first, or it would have used the released memory.
             Reading::Apart
         } else if next.action == TraceAction::OutOfMemory || retries.is_one(place).unwrap_or(exceeds) {
             Reading::Refused { from: burst.start }

@@ -23,7 +23,7 @@ pub(crate) enum InputError {
 pub(crate) struct Input<'a, R> {
     reader: R,
     buffer: Box<[u8]>,
-    /// What of the buffer is not read yet.
+    /// The part of the buffer that is not read yet.
     start: usize,
     end: usize,
     /// The bytes before the buffer's beginning.

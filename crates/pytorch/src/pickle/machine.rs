@@ -7,14 +7,14 @@ use super::opcode as op;
 use crate::snapshot::SnapshotError;
 use crate::snapshot::heap::{Heap, Misfit, Object, Value};
 
-/// Marks that are open at once: how deep lists and dictionaries lie in each other.
+/// The most marks that may be open: how deep lists and dictionaries may be nested.
 const MOST_MARKS: usize = 256;
-/// The longest text of a snapshot; texts of a snapshot are names of functions and what a program noted.
+/// The longest text of a snapshot. Texts are names of functions and annotations of the program.
 const LONGEST_TEXT: u64 = 16 << 20;
 /// How far a number in the memo may be ahead of the count of those before.
 const MEMO_LEAP: usize = 1 << 16;
 
-/// What the pickle may come back to, in eight bytes.
+/// A value of the memo, in eight bytes.
 #[derive(Clone, Copy, Debug)]
 enum Kept {
     Nothing,
@@ -38,7 +38,7 @@ pub(crate) struct Machine<'a, 'h, R> {
     checked_at: u64,
 }
 
-/// What stopped the machine.
+/// Why the machine stopped.
 enum Stop {
     Input(InputError),
     /// The pickle does not make sense; the text says how.
@@ -76,7 +76,7 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
         }
     }
 
-    /// Runs the pickle to its end and returns what it makes.
+    /// Runs the pickle to its end and returns the value.
     pub(crate) fn run(mut self) -> Result<Value, SnapshotError> {
         loop {
             let at = self.input.offset();
@@ -289,7 +289,7 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
         }
     }
 
-    /// What GLOBAL names: a module and a name, on a line each.
+    /// The operands of GLOBAL: a module and a name, on a line each.
     fn two_lines(&mut self) -> String {
         let mut text = Vec::new();
         let mut lines = 0_usize;
@@ -481,7 +481,7 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
             while place < child {
                 let is_value = place + 1 == child;
                 let mut last = place + 1;
-                // What follows a value and is no key goes into the value.
+                // Items after a value that are not keys belong to the value.
                 while last < child && !matches!(self.stack.get(last + 1), Some(Value::Text(_)) | None) {
                     last += 1;
                 }

@@ -1,4 +1,4 @@
-//! What is around a snapshot: gzip, zstd, zip, HTML; and which kind of file it is.
+//! Containers of a snapshot (gzip, zstd, zip, HTML), and the kind of a file.
 
 use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -7,18 +7,18 @@ use std::rc::Rc;
 use super::{SnapshotError, html, zip};
 use crate::gzip::GzipReader;
 
-/// The beginning of a file, which tells its kind.
+/// The beginning of a file, which shows its kind.
 const HEAD: usize = 1 << 10;
 /// Containers in each other: a gzip file in a zip archive is two.
 const MOST_CONTAINERS: usize = 4;
 
-/// What a snapshot is written in.
+/// The format of a snapshot.
 pub(super) enum Content<'r> {
     Pickle(Box<dyn Read + 'r>),
     Json(Box<dyn Read + 'r>),
 }
 
-/// What the beginning of a file shows.
+/// The kinds of files that their beginning shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// A pickle, or JSON or HTML that may hold a snapshot: [`read`](super::read) opens it.
@@ -92,7 +92,7 @@ fn kind(head: &[u8]) -> Kind {
     }
 }
 
-/// Opens container in container until the content is there.
+/// Opens nested containers until the content is reached.
 pub(super) fn open<'r>(reader: Box<dyn Read + 'r>) -> Result<Content<'r>, SnapshotError> {
     let mut reader = reader;
     for _ in 0..MOST_CONTAINERS {
@@ -139,7 +139,7 @@ impl<R: BufRead> Read for Gzip<R> {
     }
 }
 
-/// Reads what follows the snapshot, so that a container's checksum counts; much of it is nothing of ours.
+/// Reads up to 1 MiB after the snapshot, so that the checksum of a container is checked.
 pub(super) fn finish(reader: impl Read) -> Result<(), SnapshotError> {
     let mut rest = reader.take(1 << 20);
     io::copy(&mut rest, &mut io::sink()).map_err(|error| container(&error))?;
@@ -158,7 +158,7 @@ pub(super) fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> io::Resul
             Ok(0) => break,
             Ok(count) => length += count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // What is there may be enough; if not, the error comes again.
+            // The bytes so far may be enough; if not, the same error comes again.
             Err(_) if length > 0 => break,
             Err(error) => return Err(error),
         }

@@ -45,10 +45,10 @@ pub enum SnapshotError {
         path: String,
         /// The opcode.
         opcode: &'static str,
-        /// What it names, if it names something.
+        /// The name in the pickle, if there is one.
         name: String,
     },
-    /// Something of the snapshot is missing or is not what it must be.
+    /// A part of the snapshot is missing or has the wrong type.
     #[error("{}{}: {message}", byte_of(*byte), if path.is_empty() { "the snapshot".into() } else { short(path) })]
     Field {
         /// The byte of the unpacked content, where it is known.

@@ -59,7 +59,7 @@ fn parts(heap: &Heap, root: Value) -> Result<Parts, SnapshotError> {
     let other = |kind: String| Err(SnapshotError::OtherKind(kind));
     let Value::Object(object) = root else {
         return match root {
-            // What torch.save wrote before 1.6 begins with this number as a pickle of its own.
+            // Files of torch.save before 1.6 begin with this number as a pickle of its own.
             Value::Other => other("a file of an old torch.save, or another pickle".to_owned()),
             root => other(format!("a pickle of {}", heap.describe(root))),
         };
@@ -220,7 +220,7 @@ fn roundup(heap: &Heap, dict: u32) -> Option<String> {
     if pairs.iter().all(|(_, divisions)| *divisions == 0) {
         return None;
     }
-    // What is left out has the divisions of the next larger one that is named.
+    // A size that is left out has the divisions of the next larger size in the list.
     let mut parts: Vec<String> =
         pairs.iter().map(|(size, divisions)| format!("{size}:{divisions}")).collect();
     parts.push(format!(">:{last}"));

@@ -29,7 +29,7 @@ pub(crate) enum Value {
     Other,
 }
 
-/// What an object is by now.
+/// The current form of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Object {
     /// Values in a slot.
@@ -46,7 +46,7 @@ pub(crate) enum Object {
     Stack(StackId),
     /// A frame.
     Frame(u32),
-    /// What became a row.
+    /// An object that became a row.
     Taken,
 }
 
@@ -266,7 +266,7 @@ impl Heap {
         }
     }
 
-    /// What a list is whose first item is this value, if it is a list of rows.
+    /// The kind of a list by its first item, if it is a list of rows.
     fn rows_of(&mut self, first: Value) -> Option<Object> {
         let Value::Object(object) = first else { return None };
         let Object::Dict(slot) = self.object(object) else { return None };
@@ -346,7 +346,7 @@ impl Heap {
                 key::POOL_ID | key::SEGMENT_POOL_ID => {
                     context.pool_id = Some(self.pool_id(value, ".pool_id")?);
                 }
-                // It says what the trace's place in the file says too.
+                // The place of the trace in the file says the same.
                 key::DEVICE => {}
                 other => self.count_unknown(other),
             }
@@ -440,7 +440,7 @@ impl Heap {
                 key::REQUESTED_SIZE => requested = Some(self.unsigned(value, ".requested_size")?),
                 key::FRAMES => block.stack = self.stack(value).map_err(|misfit| misfit.inside(".frames"))?,
                 key::STATE => state = Some(self.text_id(value, ".state")?),
-                // Releases before 2.1 kept what a block was allocated for in a list.
+                // Releases before 2.1 kept the requested size of a block in a list.
                 key::HISTORY => {
                     let newest = self.newest_of_history(value).map_err(|misfit| misfit.inside(".history"))?;
                     if let Some((real_size, stack)) = newest {

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, Read};
 use super::SnapshotError;
 use super::container::container;
 
-/// What stands in front of the pickle.
+/// The text in front of the pickle.
 const MARK: &[u8] = b"\"base64\": \"";
 /// How far into the page it may stand.
 const MOST_SEARCHED: usize = 1 << 20;

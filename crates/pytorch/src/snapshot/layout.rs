@@ -1,6 +1,6 @@
 //! Segments and blocks as a trace says they are, and the events that lead from one entry to the next.
 //!
-//! Nothing is decided here but what the geometry says: a block that begins or ends inside of free space splits it, and free
+//! Only the geometry decides: a block that begins or ends inside of free space splits it, and free
 //! neighbors merge. Where an entry does not fit, the memory it names is made fit and that is counted.
 
 use std::collections::BTreeMap;
@@ -10,12 +10,12 @@ use blockyard_record::{
     Recorder, SegmentId, SegmentSnapshot, Snapshot, StreamId, next_u32,
 };
 
-/// What did not fit, counted.
+/// How many entries of each kind did not fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Misfits {
     /// Blocks that were allocated again, or whose memory went away, without a free.
     pub missing_frees: usize,
-    /// Frees of what was not in use.
+    /// Frees of blocks that were not in use.
     pub unmatched_frees: usize,
     /// Allocations in memory that no segment has; they are left out.
     pub outside: usize,
@@ -124,7 +124,7 @@ impl Layout {
         (addr < block.end).then_some((*start, *block))
     }
 
-    /// The free space from `addr` on that an allocation there finds, and its segment; frees what is in its way.
+    /// The free space from `addr` on for an allocation there, and its segment. Blocks in the way are freed.
     pub(super) fn make_room(&mut self, addr: u64, least: u64) -> Option<(u64, Segment)> {
         let (_, segment) = self.segment_at(addr)?;
         if addr.saturating_add(least) > segment.end {
@@ -138,7 +138,7 @@ impl Layout {
                     return Some((block.size_from(addr), segment));
                 }
                 BlockState::Inactive => {
-                    // What follows is in the way, or has no memory.
+                    // The next block is in the way, or has no memory.
                     let (next, behind) = self.block_at(block.end).filter(|(next, _)| *next < segment.end)?;
                     if !behind.state.is_active() {
                         return None;
@@ -150,7 +150,7 @@ impl Layout {
         }
     }
 
-    /// Frees a block that the trace lost sight of.
+    /// Frees a block whose free is missing in the trace.
     fn free_now(&mut self, addr: u64) {
         self.misfits.missing_frees += 1;
         if self.blocks.get(&addr).is_some_and(|block| block.state == BlockState::Allocated) {
@@ -159,7 +159,7 @@ impl Layout {
         self.complete_free(addr);
     }
 
-    /// Hands `size` bytes at `addr` out, which [`Layout::make_room`] found free.
+    /// Allocates `size` bytes at `addr`, which [`Layout::make_room`] found free.
     pub(super) fn allocate(&mut self, addr: u64, size: u64, requested: Bytes) {
         self.cut_front(addr);
         let Some((start, block)) = self.block_at(addr).filter(|(start, _)| *start == addr) else { return };
@@ -177,7 +177,7 @@ impl Layout {
         self.blocks.insert(start, Block { state: BlockState::Allocated, ..taken });
     }
 
-    /// Makes a block begin at `addr`: what is in front of it stays what it is.
+    /// Makes a block begin at `addr`; the part in front of it keeps its state.
     fn cut_front(&mut self, addr: u64) {
         let Some((start, block)) = self.block_at(addr).filter(|(start, _)| *start < addr) else { return };
         let front = self.new_block();
@@ -186,7 +186,7 @@ impl Layout {
         self.blocks.insert(addr, block);
     }
 
-    /// Says whether an allocated block begins there.
+    /// Requests the free of the allocated block at `addr`; returns false if no allocated block begins there.
     pub(super) fn request_free(&mut self, addr: u64) -> bool {
         let Some(block) = self.blocks.get_mut(&addr).filter(|block| block.state == BlockState::Allocated)
         else {
@@ -198,7 +198,7 @@ impl Layout {
         true
     }
 
-    /// Says whether a block whose free waits begins there.
+    /// Completes the free of the block at `addr`; returns false if no block with a pending free begins there.
     pub(super) fn complete_free(&mut self, addr: u64) -> bool {
         let Some(block) = self.blocks.get_mut(&addr).filter(|block| block.state == BlockState::PendingFree)
         else {
@@ -233,7 +233,7 @@ impl Layout {
         self.blocks.insert(start, Block { end, ..block });
     }
 
-    /// A segment came from the device.
+    /// The device allocated a segment.
     pub(super) fn add_segment(&mut self, new: NewSegment) {
         let NewSegment { addr, size, stream, pool_id, pool } = new;
         let Some(end) = addr.checked_add(size.get()).filter(|_| !size.is_zero()) else {
@@ -244,7 +244,7 @@ impl Layout {
             self.misfits.segments += 1;
             self.remove_segment(base);
             if self.segments.contains_key(&base) {
-                // What cannot be taken away stays, and this segment is left out.
+                // A segment that cannot be removed stays, and the new segment is left out.
                 return;
             }
         }
@@ -269,7 +269,7 @@ impl Layout {
         (segment.end > addr).then_some(*base)
     }
 
-    /// A segment went back to the device; one that is not there is a misfit.
+    /// A segment was released; a release of an unknown segment does not fit and is counted.
     pub(super) fn release_segment(&mut self, addr: u64) {
         match self.segments.get(&addr) {
             Some(segment) if !segment.is_expandable => self.remove_segment(addr),
@@ -294,7 +294,7 @@ impl Layout {
         while addr < end {
             let Some((start, block)) = self.blocks.range(addr..end).next() else { break };
             let (start, block) = (*start, *block);
-            // Freeing may merge it with what lies before and behind.
+            // Freeing may merge the block with its neighbors.
             addr = block.end;
             if block.state.is_active() {
                 self.free_now(start);
@@ -302,7 +302,7 @@ impl Layout {
         }
     }
 
-    /// Pages got memory. `range` is the range of addresses that they belong to, which is reserved if it is not yet.
+    /// Memory was mapped into pages. `range` is the range of addresses that they belong to, which is reserved if it is not yet.
     pub(super) fn map(&mut self, addr: u64, size: Bytes, range: NewSegment) {
         let Some(end) = addr.checked_add(size.get()).filter(|end| *end > addr) else {
             self.misfits.segments += 1;
@@ -349,7 +349,7 @@ impl Layout {
         true
     }
 
-    /// Pages gave their memory back.
+    /// Memory was unmapped from pages.
     pub(super) fn unmap(&mut self, addr: u64, size: Bytes) {
         let end = addr.saturating_add(size.get());
         let Some((base, segment)) = self.segment_at(addr).filter(|(_, segment)| segment.is_expandable) else {

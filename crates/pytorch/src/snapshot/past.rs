@@ -1,4 +1,4 @@
-//! What was there when a trace begins, found by going back from the final segments.
+//! The memory when a trace begins, found by going back from the final segments.
 //!
 //! Going back, an allocation takes a block away, a completed free brings one back as pending, and a requested free makes it
 //! allocated; segments and pages come and go the other way round. What is left at the first entry was there before it. Where a
@@ -13,7 +13,7 @@ use super::{DeviceSnapshot, SnapshotSegment};
 /// The only size of segments of the small pool, which no segment of the large pool has.
 pub(super) const SMALL_SEGMENT: Bytes = Bytes::mib(2);
 
-/// What is left at the first entry, by address.
+/// The memory that is left at the first entry, by address.
 #[derive(Debug, Default)]
 pub(super) struct Past {
     /// Segments that the driver gave whole.
@@ -154,7 +154,7 @@ impl Past {
     }
 }
 
-/// Adds a range to ranges that do not overlap; what touches on the same stream becomes one.
+/// Adds a range to ranges that do not overlap. Ranges of one stream that touch become one range.
 pub(super) fn add_range(ranges: &mut BTreeMap<u64, (u64, StreamId)>, addr: u64, end: u64, stream: StreamId) {
     let (mut start, mut end) = (addr, end);
     if start >= end {

@@ -19,18 +19,18 @@ use super::{DeviceSnapshot, SnapshotError, SnapshotFile};
 /// Entries between two words on progress.
 const BETWEEN_REPORTS: usize = 8192;
 
-/// What happened on one device, as the snapshot tells it.
+/// The events of one device, as the snapshot has them.
 #[derive(Clone, Debug)]
 pub struct DeviceRecording {
     /// The device's index.
     pub device: u32,
     /// The run. A step is an allocation with the new memory that it took, a free, a release of memory, a snapshot.
     ///
-    /// A snapshot does not tell how much memory the device has: the capacity is the least that explains the run.
+    /// A snapshot does not have the memory of the device: the capacity is the smallest one that explains the run.
     pub recording: Recording,
     /// Entries of the trace that did not fit.
     pub misfits: Misfits,
-    /// What is open and what did not fit, in sentences.
+    /// Sentences about sizes that are open and entries that did not fit.
     pub notes: Vec<String>,
 }
 
@@ -81,7 +81,7 @@ impl SnapshotFile {
         replay.run(&beginning, on_progress)
     }
 
-    /// What was there on the device at `place` before the first entry of its trace; empty where the trace begins with the program.
+    /// The memory of the device at `place` before the first entry of its trace; empty if the trace begins with the program.
     ///
     /// # Errors
     ///
@@ -113,7 +113,7 @@ impl SnapshotFile {
     }
 }
 
-/// The memory before the first entry, and what of the sizes is known.
+/// The memory before the first entry, and the sizes that are known.
 struct Beginning {
     snapshot: Snapshot,
     /// How many blocks it has.
@@ -235,7 +235,7 @@ impl Beginning {
         });
     }
 
-    /// Memory from `start` to `above`: blocks in use, and what is free between them.
+    /// Memory from `start` to `above`: blocks in use, and free blocks between them.
     fn add_piece(
         &mut self,
         blocks: &mut Vec<BlockSnapshot>,
@@ -250,7 +250,7 @@ impl Beginning {
             let room = old.peek().map_or(above, |(next, _)| **next).saturating_sub(*addr);
             let known = sizes.get(addr).copied().unwrap_or_default();
             let shown = self.shown.get(&Asked::Past(*addr)).copied();
-            // Where segments overlap, the room is less than it was taken for.
+            // If segments overlap, there is less room than was assumed.
             let taken = shown.unwrap_or(known.size).min(room);
             if taken == 0 || *addr < at {
                 continue;
@@ -317,7 +317,7 @@ fn pool_of_pages(blocks: &[BlockSnapshot]) -> PoolKind {
     if blocks.iter().any(is_small) { PoolKind::Small } else { PoolKind::Large }
 }
 
-/// The sizes of blocks from before: from the end, else what the room allows.
+/// The sizes of blocks from before: from the end of the trace, or else as large as the room allows.
 fn past_sizes(past: &Past, rules: &Rules) -> BTreeMap<u64, Size> {
     let mut sizes = BTreeMap::new();
     let whole = past
@@ -531,7 +531,7 @@ impl TraceReplay<'_> {
         let number = index_u32(index);
         let at_end = self.size_at_end(number).map(Bytes::get).filter(|size| (least..=room).contains(size));
         let shown = || {
-            // What is shown in another segment is nothing of this block.
+            // A size that ends in another segment is not the size of this block.
             let is_inside =
                 |size: &u64| (least..=room).contains(size) && addr.saturating_add(*size) < segment.end;
             self.shown.get(&Asked::Entry(number)).copied().filter(is_inside)
@@ -632,7 +632,7 @@ fn ends_step(entry: &TraceEntry, next: Option<&TraceEntry>) -> bool {
 }
 
 impl Misfits {
-    /// What did not fit, in sentences.
+    /// Sentences about entries that did not fit.
     #[must_use]
     pub fn words(&self) -> Vec<String> {
         let Self { missing_frees, unmatched_frees, outside, segments } = *self;

@@ -1,4 +1,4 @@
-//! A snapshot's device as a recorded run: what verification and every question about other settings begin from.
+//! A snapshot's device as a recorded run, for verification and for questions about other settings.
 
 use blockyard_record::{BlockState, Bytes, Snapshot, StackId, TraceAction};
 
@@ -7,10 +7,10 @@ use super::{DeviceSnapshot, SnapshotError, SnapshotFile, SnapshotSegment};
 use crate::infer::{Inferred, requests_after};
 use crate::recorded::{Meta, RecordedBlock, RecordedRun, RecordedSegment};
 
-/// What a program asked for, as a snapshot shows it.
+/// The requests of a program, as a snapshot shows them.
 #[derive(Clone, Debug)]
 pub struct SnapshotRequests {
-    /// The requests, what the device did meanwhile, and what was there before.
+    /// The requests, the calls of the device, and the memory before the first request.
     pub inferred: Inferred,
     /// For each tensor of the workload, by its number: the stack that it was allocated from.
     pub stacks: Vec<StackId>,
@@ -19,7 +19,7 @@ pub struct SnapshotRequests {
 impl SnapshotFile {
     /// The device at `place` of [`SnapshotFile::devices`] as a recorded run: its trace, its final segments and the settings.
     ///
-    /// A snapshot does not tell the device's memory; the run has the least that explains it.
+    /// A snapshot does not have the device's memory; the run has the smallest memory that explains the snapshot.
     ///
     /// # Errors
     ///
@@ -79,7 +79,8 @@ fn tensor_stacks(device: &DeviceSnapshot, start: &Snapshot) -> Vec<StackId> {
     old.chain(asked.map(|entry| entry.stack)).collect()
 }
 
-/// At least what the run took; more where an expandable segment has more addresses, which are an eighth more than the device.
+/// At least the memory that the run needs. An expandable segment has an eighth more addresses than the device has memory, so a long
+/// one shows a larger device.
 fn total_memory(device: &DeviceSnapshot, beginning: &Snapshot) -> Bytes {
     let extents = super::record::extents(device);
     let longest = extents.max().unwrap_or(0);

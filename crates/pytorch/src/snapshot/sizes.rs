@@ -1,4 +1,4 @@
-//! How large the blocks are, as far as a trace and its final segments tell.
+//! The sizes of blocks, as far as they follow from a trace and its final segments.
 //!
 //! A trace says what was asked for, not how large the block is. A free block always begins where the block in front of it ends,
 //! since free neighbors merge: so an allocation behind a block shows where the block ends. PyTorch allocates multiples of 512
@@ -17,7 +17,7 @@ pub(super) const UNIT: u64 = 512;
 /// A free block of the large pool is always larger.
 const SMALL_SIZE: u64 = 1 << 20;
 
-/// The rules that a run was made with, as far as its settings tell.
+/// The rules of a run, as far as they follow from its settings.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rules {
     /// Requests may be rounded to parts of a power of two.
@@ -68,7 +68,7 @@ impl Rules {
         if is_expandable || pool == PoolKind::Small {
             return self.size(requested, room, pool, is_expandable);
         }
-        // What lies free behind it is more than 1 MiB as well.
+        // The free block after it is larger than 1 MiB too.
         if left <= SMALL_SIZE {
             return Size { size: room, extra: 0 };
         }
@@ -88,7 +88,7 @@ pub(super) enum Asked {
     Entry(u32),
 }
 
-/// The sizes that allocations behind blocks show. `past` has the blocks from before and what their sizes may be; with
+/// Sizes that follow from the next allocation after a block. `past` has the blocks from before and what their sizes may be; with
 /// `asks_entries` those of the trace are watched too.
 pub(super) fn shown_sizes(
     trace: &DeviceTrace,

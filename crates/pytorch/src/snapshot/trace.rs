@@ -19,12 +19,12 @@ pub struct DeviceTrace {
     contexts: Vec<u32>,
 }
 
-/// What an entry says beyond its memory; most entries of a file share a few of these.
+/// The context of an entry: its stack and annotations. Most entries of a file share a few contexts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct EntryContext {
-    /// What `torch.compile` was compiling: a text of the file's stacks.
+    /// The compilation of `torch.compile` at that time: a text of the file's stacks.
     pub compile_context: Option<TextId>,
-    /// What the program noted with `_set_memory_metadata`: a text of the file's stacks.
+    /// The text that the program set with `_set_memory_metadata`: a text of the file's stacks.
     pub user_metadata: Option<TextId>,
     /// The memory pool, which PyTorch writes since 2.12.
     pub pool_id: Option<PoolId>,
@@ -70,7 +70,7 @@ impl DeviceTrace {
         })
     }
 
-    /// The entry with this index and what else is known of it.
+    /// The entry with this index, and its context.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<SnapshotEntry> {
         Some(SnapshotEntry {

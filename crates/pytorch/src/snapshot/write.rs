@@ -1,4 +1,4 @@
-//! Snapshots as pickles: what `_memory_viz.py` and the page on pytorch.org read.
+//! Snapshots as pickles, for `_memory_viz.py` and the page on pytorch.org.
 
 use std::io::{self, Write};
 
@@ -33,7 +33,7 @@ impl SnapshotFile {
 struct Writer<'a, W: Write> {
     pickle: PickleWriter<W>,
     file: &'a SnapshotFile,
-    // Where in the memo what was written stands.
+    // The place in the memo of each value that was written.
     keys: FxHashMap<String, u32>,
     texts: FxHashMap<TextId, u32>,
     frames: FxHashMap<FrameId, u32>,

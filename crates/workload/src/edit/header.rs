@@ -1,9 +1,9 @@
-//! The lines of a text that say what it is meant to run on.
+//! The lines of a text that name the device and the settings that the text is written for.
 
 /// The text with its lines `capacity …` and `conf …` saying this; they are put in front where they were not there. An empty value
 /// of `config` takes the line out.
 ///
-/// What stands in comments and labels is left alone; a line with several statements keeps the others.
+/// Comments and labels are not searched. A line with several statements keeps the other statements.
 #[must_use]
 pub fn with_header(text: &str, capacity: &str, config: &str) -> String {
     let mut lines: Vec<String> = text.split('\n').map(str::to_owned).collect();

@@ -1,4 +1,4 @@
-//! Where a text's statements lie and which requests each makes.
+//! The place of each statement in a text, and the requests that the statement makes.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Loops, and what they would cost to run.
+//! Loops, and the cost of running them.
 
 use super::{Parser, Scope, ScopeKind};
 use crate::error::{ParseError, ParseErrorKind};
@@ -78,7 +78,7 @@ impl<'t> Parser<'t> {
         Ok(body)
     }
 
-    /// Refuses what would take too long, before anything of it runs.
+    /// Refuses statements that would take too long, before any of them runs.
     pub(crate) fn check_cost(&self, span: Span, cost: Cost) -> Result<(), ParseError> {
         let kind = if cost.requests > MAX_REQUESTS as u64 {
             ParseErrorKind::TooManyRequests

@@ -280,7 +280,7 @@ impl<'t> Parser<'t> {
         format!("\"{}\"", shorten(span.slice(self.text)))
     }
 
-    /// What a label in quotes says: `{i}` for a variable, `{{`, `}}`, `\"` and `\\` for themselves.
+    /// The text of a label in quotes: `{i}` for a variable, `{{`, `}}`, `\"` and `\\` for themselves.
     pub(super) fn label_pieces(&self, quoted: Span) -> Result<Vec<Piece>, ParseError> {
         let start = quoted.start + 1;
         let inner = self.text.get(start..quoted.end.saturating_sub(1)).unwrap_or_default();
@@ -313,7 +313,7 @@ impl<'t> Parser<'t> {
         Ok(pieces)
     }
 
-    /// The variable in the braces that open at `start`, of which `length` bytes lie inside the quotes.
+    /// The variable in the braces that open at `start`; `length` bytes from there are inside the quotes.
     fn label_variable(&self, quoted: Span, start: usize, length: usize) -> Result<usize, ParseError> {
         let inner = self.text.get(start + 1..start + length).unwrap_or_default();
         let Some(end) = inner.find('}') else {

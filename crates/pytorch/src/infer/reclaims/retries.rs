@@ -1,4 +1,4 @@
-//! What recorded statistics say about requests that were refused at first.
+//! Requests that were refused at first, as far as recorded statistics show them.
 
 use blockyard_record::{TraceAction, TraceEntry};
 
@@ -46,7 +46,7 @@ impl Retries {
         Self { known }
     }
 
-    /// Whether the allocation behind the burst was refused first; `None` where statistics do not tell.
+    /// Whether the allocation after the burst was refused first; `None` if the statistics do not show it.
     pub(super) fn is_one(&self, burst: usize) -> Option<bool> {
         self.known.get(burst).copied().flatten()
     }

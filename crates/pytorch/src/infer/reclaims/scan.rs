@@ -1,4 +1,4 @@
-//! The way through a trace: which releases come in a row, and what is held, cached and waiting around them.
+//! One pass over a trace: releases in a row, and the memory that is reserved, cached and pending around them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,14 +14,14 @@ const SMALL: Bytes = Bytes::mib(1);
 /// Bursts up to this length are looked at in detail.
 const LONGEST: usize = 4096;
 
-/// The way through a trace, with what decides how a burst is read.
+/// One pass over a trace, with the facts that decide what a burst of releases means.
 pub(super) struct Scan<'a> {
     pub(super) trace: &'a [TraceEntry],
     /// The entries that made segments of private pools.
     private: &'a HashMap<usize, PoolId>,
     /// Active blocks of each segment that the driver gave whole.
     segments: BTreeMap<u64, (Bytes, usize)>,
-    /// What was asked for in each block in use.
+    /// The requested size of each block in use.
     active: BTreeMap<u64, Bytes>,
     /// The size from which on space is not divided (`max_split_size_mb`).
     pub(super) limit: Option<Bytes>,
@@ -90,7 +90,7 @@ impl<'a> Scan<'a> {
                 self.count_active(entry.addr, 1);
             }
             TraceAction::SegmentAlloc => {
-                // What is in private pools stays, whoever asks.
+                // Segments of private pools are not released by requests of other pools.
                 let private = usize::from(self.private.contains_key(&index));
                 self.segments.insert(entry.addr, (entry.size, private));
                 self.idle += 1 - private;
@@ -115,7 +115,7 @@ impl<'a> Scan<'a> {
 
     fn take_burst(&mut self, start: usize) -> usize {
         let held = self.held;
-        // What completes right after its request waited for nothing, unless the next allocation could not use it.
+        // A free that completes right after its request did not wait, unless the next allocation could not use the block.
         let is_plain =
             start.checked_sub(1).is_some_and(|before| {
                 let before = &self.trace[before];
@@ -153,7 +153,7 @@ impl<'a> Scan<'a> {
             let request = self.trace[end..]
                 .iter()
                 .find(|entry| matches!(entry.action, TraceAction::Alloc | TraceAction::OutOfMemory));
-            // Each is held against all releases of the burst: a long one is no wait that ended, but damage.
+            // Each entry is compared with all releases of the burst. A very long burst is damage and not the end of a wait.
             let is_late = end - start <= LONGEST
                 && request
                     .is_some_and(|request| (start..end).any(|entry| self.came_too_late(entry, request)));
