@@ -3,7 +3,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::driver;
 use crate::error::DriverError;
 
-/// What a device and its events hold together: the primary context, and events that are not in use.
+/// The resources that a device shares with its events: the primary context, and events that are not in use.
 #[derive(Debug)]
 pub(crate) struct DeviceContext {
     raw: driver::PrimaryContext,

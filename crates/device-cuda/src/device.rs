@@ -109,7 +109,7 @@ impl CudaDevice {
         })
     }
 
-    /// Makes it a device of `budget` bytes, if it has more; what is taken already counts.
+    /// Limits the device to `budget` bytes, if it has more; memory that is already allocated counts.
     #[must_use]
     pub fn with_budget(mut self, budget: Bytes) -> Self {
         self.budget = Some(budget.min(self.total));
@@ -122,7 +122,7 @@ impl CudaDevice {
         self.index
     }
 
-    /// What the driver calls it, `NVIDIA H200`.
+    /// The driver's name of the device, `NVIDIA H200`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -185,7 +185,7 @@ impl CudaDevice {
         self.streams.get(current, id)
     }
 
-    /// What more may be taken; the driver's word comes on top of it.
+    /// The bytes that may still be allocated; the driver can refuse them all the same.
     fn check_budget(&self, size: Bytes) -> Result<(), DeviceError> {
         let most = self.budget.unwrap_or(self.total);
         let used = self.used.checked_add(size).filter(|used| *used <= most);
@@ -204,7 +204,7 @@ impl CudaDevice {
 impl Drop for CudaDevice {
     fn drop(&mut self) {
         let Ok(current) = self.context.enter() else { return };
-        // Work may still use what is given back; errors have nobody to go to.
+        // Work may still use the released memory; no caller can get an error.
         let _ = driver::synchronize(&current);
         self.ranges.clear(&current);
         for base in std::mem::take(&mut self.segments).into_keys() {
@@ -310,7 +310,7 @@ impl VirtualMemory for CudaDevice {
         let current = self.enter()?;
         let _relaxed = driver::relax_capture(&current);
         let within_budget = self.check_budget(size);
-        // What is no range of this device is that, however large.
+        // An unknown range is an error of its own, whatever its size.
         if self.ranges.hold(addr, size) {
             within_budget?;
         }

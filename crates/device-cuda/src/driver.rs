@@ -1,4 +1,4 @@
-//! The driver's calls, one function each, and nothing else: what they mean stands in the other modules.
+//! The driver's calls, one function each. The other modules explain and combine them.
 //!
 //! Handles of the driver live in types that only this module makes and that a destroying call consumes, so that no other
 //! module can hand the driver one that is gone. Device addresses are plain numbers: the driver knows those that it gave
@@ -22,7 +22,7 @@ pub(crate) use processes::processes;
 
 type DriverResult<T> = Result<T, DriverError>;
 
-/// What the driver library is called here.
+/// The name of the driver library on this system.
 pub(crate) const LIBRARY: &str = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
 
 /// A device's number in the driver's words.
@@ -64,7 +64,7 @@ unsafe impl Sync for Event {}
 /// Whether there is a driver library; nothing else here may be called without one.
 pub(crate) fn is_present() -> bool {
     static PRESENT: OnceLock<bool> = OnceLock::new();
-    // SAFETY: loads the driver library and lets it go; what it does when it is loaded is the driver's business.
+    // SAFETY: loads and unloads the driver library; its constructors are NVIDIA's and have no conditions for us.
     *PRESENT.get_or_init(|| unsafe { sys::is_culib_present() })
 }
 
@@ -154,12 +154,12 @@ impl PrimaryContext {
 
 impl Drop for PrimaryContext {
     fn drop(&mut self) {
-        // SAFETY: releases what `retain` retained, once. No caller can get the error.
+        // SAFETY: releases the context of `retain` once. No caller can get the error.
         let _ = unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device.0) };
     }
 }
 
-/// While it lives the calling thread's current context is the device's; afterwards it is again what it was.
+/// While this value lives, the calling thread's current context is the device's; then it is the previous context again.
 #[derive(Debug)]
 pub(crate) struct Current {
     before: Option<sys::CUcontext>,
@@ -221,7 +221,7 @@ pub(crate) fn allocate(_: &Current, size: Bytes) -> DriverResult<DeviceAddr> {
 }
 
 pub(crate) fn free(_: &Current, addr: DeviceAddr) -> DriverResult<()> {
-    // SAFETY: the driver refuses what it did not allocate, and waits for work that uses it.
+    // SAFETY: the driver refuses addresses that it did not allocate, and waits for work that uses the memory.
     answer("cuMemFree", unsafe { sys::cuMemFree_v2(addr.get()) })
 }
 
@@ -234,7 +234,7 @@ pub(crate) fn allocate_on(_: &Current, size: Bytes, stream: &Stream) -> DriverRe
 }
 
 pub(crate) fn free_on(_: &Current, addr: DeviceAddr, stream: &Stream) -> DriverResult<()> {
-    // SAFETY: the driver refuses what it did not allocate; the stream is alive.
+    // SAFETY: the driver refuses addresses that it did not allocate; the stream is alive.
     answer("cuMemFreeAsync", unsafe { sys::cuMemFreeAsync(addr.get(), stream.0) })
 }
 
@@ -265,7 +265,7 @@ pub(crate) fn reserve(_: &Current, size: Bytes) -> DriverResult<DeviceAddr> {
 }
 
 pub(crate) fn free_range(_: &Current, addr: DeviceAddr, size: Bytes) -> DriverResult<()> {
-    // SAFETY: the driver refuses what it did not reserve or what has memory.
+    // SAFETY: the driver refuses ranges that it did not reserve or that have memory.
     answer("cuMemAddressFree", unsafe { sys::cuMemAddressFree(addr.get(), length(size)) })
 }
 
@@ -337,7 +337,7 @@ impl Stream {
         Ok(Self(stream))
     }
 
-    /// Destroys what [`Stream::create`] made; its work still runs to its end.
+    /// Destroys a stream of [`Stream::create`]; the stream's work still runs to its end.
     pub(crate) fn destroy(self, _: &Current) {
         if !self.0.is_null() {
             // SAFETY: the stream is alive, and gone with this call.
@@ -390,7 +390,7 @@ fn location(device: Device) -> sys::CUmemLocation {
     sys::CUmemLocation { type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, id: device.0 }
 }
 
-// What does not fit into 64 bits is more than any device has, and refused as that.
+// A size that does not fit is more than any device has; the driver refuses the largest number.
 fn length(size: Bytes) -> usize {
     usize::try_from(size.get()).unwrap_or(usize::MAX)
 }

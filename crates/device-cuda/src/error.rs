@@ -28,7 +28,7 @@ impl CudaError {
         &self.name
     }
 
-    /// What the driver says about it, `out of memory`.
+    /// The driver's text, `out of memory`.
     #[must_use]
     pub fn description(&self) -> &str {
         &self.description
@@ -58,7 +58,7 @@ pub enum CudaOpenError {
     /// There is no CUDA driver on this machine.
     #[error("there is no CUDA driver here: the library {library} could not be loaded")]
     NoDriver {
-        /// What the library is called.
+        /// The name of the library.
         library: &'static str,
     },
     /// There is a driver, and no device that it can use.
@@ -86,7 +86,7 @@ pub enum CudaOpenError {
     /// The driver refused for a reason of its own.
     #[error("{operation} failed")]
     Driver {
-        /// What was asked of the driver.
+        /// The operation.
         operation: &'static str,
         /// The driver's own word.
         #[source]

@@ -132,7 +132,7 @@ impl ReservedRanges {
     }
 }
 
-/// Whether `size` bytes from `addr` on lie within `length` bytes from `base` on, which is not above `addr`.
+/// Whether `size` bytes from `addr` on are within `length` bytes from `base` on; `base` is at most `addr`.
 pub(crate) fn is_within(base: DeviceAddr, length: Bytes, addr: DeviceAddr, size: Bytes) -> bool {
     addr.offset_from(base).checked_add(size).is_some_and(|end| end <= length)
 }

@@ -1,4 +1,4 @@
-//! Patterns written to and read from the device's memory, on the device: proof of what a block holds.
+//! Patterns that the device writes into its memory and reads back: proof of a block's data.
 
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub struct Patterns {
     results: DeviceAddr,
     checks: Vec<Check>,
     found: Vec<CudaMismatch>,
-    /// How often a stream was held, and the number up to which they may go on.
+    /// How often a stream was stopped, and the number up to which streams may continue.
     held: u32,
     gate: Option<SharedWord>,
 }
@@ -55,7 +55,7 @@ pub struct CudaMismatch {
     pub wrong: u32,
     /// Where one of them is.
     pub at: DeviceAddr,
-    /// What stood there.
+    /// The word in memory.
     pub found: u32,
 }
 
@@ -68,11 +68,11 @@ const MOST_BLOCKS: u64 = 1056;
 /// A result is two numbers: how many words are wrong with one of them above, and where that is.
 const RESULT: Bytes = Bytes::new(16);
 const MOST_CHECKS: usize = 4096;
-/// A stream that nobody lets go on goes on by itself, so that a mistake ends in an error and not in a hang.
+/// A stream that is never released continues after a time limit, so that a mistake ends in an error and not in a hang.
 const LONGEST_HOLD_NANOS: u64 = 5_000_000_000;
 
 impl Patterns {
-    /// Compiles what runs on the device.
+    /// Compiles the kernels.
     ///
     /// # Errors
     ///
@@ -99,7 +99,7 @@ impl Patterns {
             held: 0,
             gate: None,
         };
-        // From here on dropping `patterns` gives back what there is.
+        // From here on, dropping `patterns` releases its resources.
         let size = Bytes::new(RESULT.get() * MOST_CHECKS as u64);
         patterns.results = driver::allocate(&current, size).map_err(|failure| failure.of_request(size))?;
         patterns.gate = Some(SharedWord::allocate(&current)?);
@@ -163,7 +163,7 @@ impl Patterns {
         self.wait_at_gate(device, stream, held, LONGEST_HOLD_NANOS)
     }
 
-    /// Lets all streams go on that were held.
+    /// Releases all streams that were stopped.
     pub fn resume(&mut self) {
         let held = self.held;
         if let Some(gate) = &mut self.gate {
@@ -185,7 +185,7 @@ impl Patterns {
         self.wait_at_gate(device, stream, u32::MAX, nanos)
     }
 
-    /// Waits for all streams and returns what was found wrong since the last call, in the order of the checks.
+    /// Waits for all streams and returns the mismatches since the last call, in the order of the checks.
     ///
     /// # Errors
     ///

@@ -9,14 +9,14 @@ use crate::CudaDevice;
 use crate::context::DeviceContext;
 use crate::driver;
 
-/// The driver's stream-ordered allocator (`cuMemAllocAsync`), which keeps what is given back until this value is dropped.
+/// The driver's stream-ordered allocator (`cuMemAllocAsync`), which caches freed memory until this value is dropped.
 #[derive(Debug)]
 pub struct StreamOrdered {
     context: Arc<DeviceContext>,
 }
 
 impl StreamOrdered {
-    /// Lets the device's pool keep what is given back.
+    /// Makes the device's pool cache freed memory.
     ///
     /// # Errors
     ///
@@ -43,7 +43,7 @@ impl StreamOrdered {
         driver::allocate_on(&current, size, stream).map_err(|failure| failure.of_request(size))
     }
 
-    /// Frees what [`StreamOrdered::allocate`] allocated.
+    /// Frees an allocation of [`StreamOrdered::allocate`].
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl StreamOrdered {
 }
 
 impl StreamOrdered {
-    /// Gives back to the device what is not in use.
+    /// Releases cached memory to the device.
     ///
     /// # Errors
     ///

@@ -65,7 +65,7 @@ impl WgpuDevice {
         if cfg!(target_arch = "wasm32") {
             return Ok(self.gpu.device.create_buffer(&descriptor));
         }
-        // A driver below us answers at once: an allocator may then release what it has cached and try again.
+        // A native driver reports a failure at once: the allocator may then release its cache and try again.
         let out_of_memory = self.gpu.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         let buffer = self.gpu.device.create_buffer(&descriptor);
         match crate::work::now(out_of_memory.pop()) {
@@ -92,7 +92,7 @@ impl DeviceMemory for WgpuDevice {
         self.plan.total_memory()
     }
 
-    /// What is left of the budget; no driver is asked, since WebGPU does not tell.
+    /// The rest of the budget; WebGPU has no query for free memory.
     fn memory_info(&self) -> Result<MemoryInfo, DeviceError> {
         self.gpu.health.check()?;
         self.plan.memory_info()
@@ -101,7 +101,7 @@ impl DeviceMemory for WgpuDevice {
     fn allocate_segment(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
         self.gpu.health.check()?;
         let largest = self.gpu.info().largest_buffer;
-        // What no budget allows is out of memory, whatever the adapter could do.
+        // More than the budget is out of memory, whatever the adapter could do.
         if size > largest && size <= self.plan.memory_info()?.free {
             return Err(DeviceError::TooLarge { requested: size, largest });
         }

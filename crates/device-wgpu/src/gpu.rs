@@ -19,10 +19,10 @@ pub struct Gpu {
     info: Rc<GpuInfo>,
 }
 
-/// What an adapter is and how far it goes.
+/// An adapter's name, kind and limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GpuInfo {
-    /// Its name, or its vendor and architecture where a browser tells no more; never empty.
+    /// The adapter's name, or its vendor and architecture if a browser gives no name; never empty.
     pub name: String,
     /// `Vulkan` or `WebGPU`.
     pub backend: &'static str,
@@ -41,7 +41,7 @@ pub enum WgpuOpenError {
     /// Nothing here draws or computes: no driver, or a browser without WebGPU.
     #[error("no adapter was found")]
     NoAdapter(#[source] wgpu::RequestAdapterError),
-    /// The adapter is there and refuses.
+    /// The adapter exists and refuses to open a device.
     #[error("{name} did not open")]
     Refused {
         /// Which adapter.
@@ -70,7 +70,7 @@ impl Gpu {
         let limits = adapter.limits();
         let descriptor = wgpu::DeviceDescriptor {
             required_limits: limits.clone(),
-            // A released segment goes back to the driver, and not into a reserve.
+            // A released segment is returned to the driver and not cached by wgpu.
             memory_hints: wgpu::MemoryHints::MemoryUsage,
             ..wgpu::DeviceDescriptor::default()
         };
@@ -91,7 +91,7 @@ impl Gpu {
         Ok(Self { device, queue, health, passes, info: Rc::new(info) })
     }
 
-    /// What the adapter is and how far it goes.
+    /// The adapter's name, kind and limits.
     #[must_use]
     pub fn info(&self) -> &GpuInfo {
         &self.info
@@ -100,7 +100,7 @@ impl Gpu {
     /// Gives the adapter up at once: every device on it is lost.
     pub fn close(&self) {
         self.device.destroy();
-        // The driver tells that too, but not every one before the next call.
+        // The driver reports that too, but not every driver does so before the next call.
         self.health.fail("it was closed");
     }
 }
@@ -110,7 +110,7 @@ fn name(_device: &wgpu::Device, info: &wgpu::AdapterInfo) -> String {
     if info.name.is_empty() { "an adapter without a name".to_owned() } else { info.name.clone() }
 }
 
-/// Browsers mostly keep the name to themselves and tell vendor and architecture.
+/// Most browsers give vendor and architecture instead of the name.
 #[cfg(target_arch = "wasm32")]
 fn name(device: &wgpu::Device, info: &wgpu::AdapterInfo) -> String {
     let words = device.as_webgpu().map_or_else(Vec::new, |device| {

@@ -1,4 +1,4 @@
-//! Whether the adapter still works: what it said too late for the call that was to blame.
+//! Whether the adapter still works: errors that arrive after the call that caused them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,7 +26,7 @@ impl Health {
     }
 
     pub(crate) fn fail(&self, message: &str) {
-        // What follows from the first failure says less than the failure itself.
+        // Later failures follow from the first failure and say less.
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| message.to_owned());
     }
 

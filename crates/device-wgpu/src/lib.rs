@@ -16,7 +16,7 @@
 //! - **Streams.** There is one queue, and it is in order: whatever is submitted later finds the earlier work done. See
 //!   [`QueueEvent`] for what that makes of events. [`StreamedWgpu`] has streams that its user advances.
 //! - **Data.** [`WgpuDevice::fill`] and [`WgpuDevice::check`] write and compare a pattern in a compute pass;
-//!   [`WgpuDevice::mismatches`] reads back what differed.
+//!   [`WgpuDevice::mismatches`] reads the differences back.
 //!
 //! WebGPU has no virtual memory, so there are no expandable segments.
 //!

@@ -6,7 +6,7 @@ use blockyard_record::Bytes;
 use crate::device::WgpuDevice;
 use crate::work::{Filled, Pass};
 
-/// Addresses and sizes of what is filled and checked are multiples of this; blocks of PyTorch's allocator are.
+/// Addresses and sizes of filled and checked ranges are multiples of this number, as blocks of PyTorch's allocator are.
 pub const PATTERN_ALIGNMENT: Bytes = Bytes::new(512);
 
 /// A pass goes over this at most, so that the index of a word stays far below 32 bits.
@@ -20,7 +20,7 @@ const MOST_WORKGROUPS: u64 = 65_535;
 /// Parameters of passes stand at multiples of this, the largest alignment that an adapter may ask for.
 const PARAMETERS: usize = 256;
 
-/// What one check found takes so many bytes; the shader's `Found` says the same.
+/// The bytes of one check's result; equal to the size of `Found` in the shader.
 const FOUND: u64 = 12;
 
 impl WgpuDevice {
@@ -34,7 +34,7 @@ impl WgpuDevice {
         self.go_over(range, None)
     }
 
-    /// Compares a range with its pattern, in the order of the queue; [`WgpuDevice::mismatches`] tells under this tag where
+    /// Compares a range with its pattern, in the order of the queue; [`WgpuDevice::mismatches`] returns under this tag where
     /// it differs.
     ///
     /// # Errors
@@ -109,7 +109,7 @@ impl Passes {
         Self { layout, fill, check }
     }
 
-    /// Submits the passes in order; what `checks` checks found can be mapped when they are done.
+    /// Submits the passes in order; the results of `checks` checks can be mapped when the passes are done.
     pub(crate) fn submit(
         &self,
         device: &wgpu::Device,

@@ -24,15 +24,15 @@ pub struct Filled {
 /// A range that did not hold its pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WgpuMismatch {
-    /// What was checked.
+    /// The range that was checked.
     pub range: Filled,
-    /// What the one who asked for the check calls it.
+    /// The caller's tag of the check.
     pub tag: u32,
     /// How many words of 4 bytes differ.
     pub wrong: u32,
     /// Where one of them is.
     pub at: DeviceAddr,
-    /// What stands there.
+    /// The word in memory.
     pub found: u32,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Pass {
     pub(crate) check: Option<u32>,
 }
 
-/// What is to be submitted and what is to be read.
+/// The passes to be submitted, and the results to be read.
 #[derive(Debug, Default)]
 pub(crate) struct PendingWork {
     passes: Vec<Pass>,
@@ -128,7 +128,7 @@ impl WgpuDevice {
         Ok(mismatches)
     }
 
-    /// As [`WgpuDevice::mismatches`], for those who may block.
+    /// As [`WgpuDevice::mismatches`], for callers that may block.
     ///
     /// # Errors
     ///
@@ -140,7 +140,7 @@ impl WgpuDevice {
     }
 }
 
-/// Adds what a submission's checks found.
+/// Adds the results of a submission's checks.
 fn read(
     buffer: &wgpu::Buffer,
     checks: &[(Filled, u32)],
@@ -165,7 +165,7 @@ fn failed(source: impl std::error::Error + Send + Sync + 'static) -> DeviceError
     DeviceError::Driver { operation: "reading back", source: Box::new(source) }
 }
 
-/// What `future` comes to, if it does so at once.
+/// The value of `future`, if it is ready at once.
 pub(crate) fn now<T>(future: impl Future<Output = T>) -> Option<T> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => Some(value),

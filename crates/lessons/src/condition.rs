@@ -7,7 +7,7 @@ use crate::error::MeasureError;
 use crate::measure::{Answer, Measure, Stretch, last_request};
 use crate::quantity::Kind;
 
-/// What must be so: the right choice of a question, the goal of an exercise.
+/// A condition: the right choice of a question, the goal of an exercise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
     /// A quantity against a number.
@@ -68,7 +68,7 @@ impl Condition {
         }
     }
 
-    /// Whether it is so, and what was found: a clause such as `peak reserved is 60 MiB`.
+    /// Whether the condition holds, and the values as a clause such as `peak reserved is 60 MiB`.
     pub(crate) fn holds(&self, stretch: &Stretch<'_>) -> Result<(bool, String), MeasureError> {
         match self {
             Self::Compare { measure, comparison, number } => {
@@ -110,7 +110,7 @@ impl Condition {
                     format!("the request for {name} passes")
                 } else {
                     let words = blockyard_figure::describe_step(stretch.recording, request).sentence;
-                    // What was tried before it failed is in the figures; the cause is what helps here.
+                    // The attempts before the failure are in the figures; here the cause helps most.
                     let cause = words.find("out of memory").and_then(|from| words.get(from..));
                     format!("the request for {name} fails: {}", cause.unwrap_or(&words))
                 };

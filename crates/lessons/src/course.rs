@@ -47,7 +47,7 @@ pub fn glossary() -> Result<Glossary, LessonError> {
     Glossary::parse(include_str!("../../../web/lessons/glossary.md"))
 }
 
-/// A question of a lesson, for those who want to be asked all of them.
+/// A question of a lesson, for a reader who wants all questions of the course.
 #[derive(Clone, Debug)]
 pub struct QuizItem {
     /// The lesson's id.

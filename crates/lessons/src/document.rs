@@ -10,7 +10,7 @@ pub(crate) struct Document<'t> {
     pub(crate) sections: Vec<Section<'t>>,
 }
 
-/// What stands under a line `## Title`.
+/// The part of a file below a line `## Title`.
 #[derive(Debug)]
 pub(crate) struct Section<'t> {
     pub(crate) at: Position,
@@ -153,7 +153,7 @@ impl<'t> Reader<'_, 't> {
         Position { line: u32::try_from(self.next + 1).unwrap_or(u32::MAX), column: 1 }
     }
 
-    /// Reads what begins at the next line.
+    /// Reads the part that begins at the next line.
     fn read(&mut self) -> Result<(), LessonError> {
         let Some(line) = self.line() else { return Ok(()) };
         if line.trim().is_empty() || (line.starts_with("<!--") && line.trim_end().ends_with("-->")) {

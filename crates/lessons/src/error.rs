@@ -26,7 +26,7 @@ impl LessonError {
         (self.line, self.column)
     }
 
-    /// What is wrong there.
+    /// The error.
     #[must_use]
     pub const fn kind(&self) -> &LessonErrorKind {
         &self.kind
@@ -46,7 +46,7 @@ impl Position {
     }
 }
 
-/// What is wrong with a lesson's text.
+/// An error in a lesson's text.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LessonErrorKind {
@@ -87,9 +87,9 @@ pub enum LessonErrorKind {
     /// A size or a number cannot be read.
     #[error("expected {expected}, found \"{found}\"")]
     Unexpected {
-        /// What should stand here.
+        /// The text that is expected here.
         expected: &'static str,
-        /// What stands here.
+        /// The text that is here.
         found: String,
     },
     /// Something stands before the first card.
@@ -142,7 +142,7 @@ pub enum LessonErrorKind {
     /// The settings have an error.
     #[error("settings: {0}")]
     Settings(#[source] ConfigError),
-    /// What is asked of the allocator cannot be read or has no answer.
+    /// A quantity or condition cannot be read, or has no value.
     #[error("{0}")]
     Measure(MeasureError),
     /// None or several choices of a question are right.
@@ -150,7 +150,7 @@ pub enum LessonErrorKind {
     Choices {
         /// How many.
         right: usize,
-        /// What the allocator answered.
+        /// The value from the allocator.
         answer: String,
     },
     /// A question has no answer, or several.
@@ -161,7 +161,7 @@ pub enum LessonErrorKind {
     Run(#[source] RunError),
 }
 
-/// What is wrong with a quantity or a condition, or with asking for it.
+/// An error in a quantity or a condition, or in computing its value.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MeasureError {
@@ -196,9 +196,9 @@ pub enum MeasureError {
     /// A number in a condition or among choices cannot be read.
     #[error("expected {expected}, found \"{found}\"")]
     NotANumber {
-        /// What should stand here.
+        /// The text that is expected here.
         expected: &'static str,
-        /// What stands here.
+        /// The text that is here.
         found: String,
     },
     /// A quantity that is no number is compared.

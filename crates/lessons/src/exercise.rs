@@ -22,9 +22,9 @@ pub(crate) const REGION_TO: &str = "# edit to here";
 /// A workload that the reader changes until the allocator agrees with all goals.
 #[derive(Clone, Debug)]
 pub struct Exercise {
-    /// What has to be reached.
+    /// The goals.
     pub goals: Vec<Goal>,
-    /// What helps, one after the other.
+    /// Hints, one after the other.
     pub hints: Vec<Vec<Inline>>,
     /// `PYTORCH_CUDA_ALLOC_CONF`.
     pub settings: String,
@@ -36,7 +36,7 @@ pub struct Exercise {
     region: Range<usize>,
 }
 
-/// What an exercise asks for; prints as `peak reserved is at most 40 MiB`.
+/// A goal of an exercise; prints as `peak reserved is at most 40 MiB`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Goal(Aim);
 
@@ -114,7 +114,7 @@ impl Goal {
 
     fn grade(&self, start: &Workload, stretch: &Stretch<'_>) -> GoalResult {
         let (is_met, because) = match &self.0 {
-            // The reader's workload may lack what a goal is about: that is no error, but a goal that is not met.
+            // If the reader's workload lacks the tensor or the label of a goal, the goal is not met; that is no error.
             Aim::Condition(condition) => {
                 condition.holds(stretch).unwrap_or_else(|error: MeasureError| (false, error.to_string()))
             }
@@ -133,18 +133,18 @@ impl Goal {
     }
 }
 
-/// What became of a goal.
+/// The result of a goal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GoalResult {
     /// The goal: `peak reserved is at most 40 MiB`.
     pub goal: String,
     /// Whether it is met.
     pub is_met: bool,
-    /// What was found: `peak reserved is 60 MiB, 20 MiB more than 40 MiB`.
+    /// The values: `peak reserved is 60 MiB, 20 MiB more than 40 MiB`.
     pub because: String,
 }
 
-/// What became of an answer to an exercise.
+/// The result of a solution.
 #[derive(Clone, Debug)]
 pub struct Grade {
     /// Whether every goal is met.
@@ -155,7 +155,7 @@ pub struct Grade {
     pub goals: Vec<GoalResult>,
     /// The answer's requests.
     pub workload: Workload,
-    /// What the allocator did with them.
+    /// The run of the requests.
     pub recording: Recording,
 }
 
@@ -171,7 +171,7 @@ pub enum GradeError {
     Locked {
         /// The line of the answer, from 1.
         line: usize,
-        /// What should stand there.
+        /// The text that is expected there.
         expected: String,
     },
     /// The answer makes more requests than an exercise may.

@@ -14,17 +14,17 @@ pub struct Glossary {
 /// A term.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// What links to it end with: `glossary.md#peak-reserved`.
+    /// The end of links to the entry: `glossary.md#peak-reserved`.
     pub id: String,
     /// The term.
     pub term: String,
     /// How a program asks PyTorch for it; may be empty.
     pub api: Vec<String>,
-    /// What it is, in a sentence or two.
+    /// The meaning, in a sentence or two.
     pub text: Vec<Inline>,
     /// The words that other texts have for it; may be empty.
     pub other_words: Vec<Inline>,
-    /// What lessons ask the allocator by this term.
+    /// The quantity of lesson files that the term stands for.
     pub quantity: Option<Quantity>,
 }
 

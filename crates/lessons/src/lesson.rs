@@ -21,7 +21,7 @@ pub struct Lesson {
     pub(crate) cards: Vec<CardText>,
 }
 
-/// What one run of a lesson does.
+/// One run of a lesson.
 #[derive(Clone, Debug)]
 pub(crate) struct Script {
     pub(crate) text: String,
@@ -115,7 +115,7 @@ impl Lesson {
         &self.title
     }
 
-    /// What there is to learn, in a sentence.
+    /// One sentence about what the lesson teaches.
     #[must_use]
     pub fn summary(&self) -> &str {
         &self.summary
@@ -143,7 +143,7 @@ impl Lesson {
     fn place_cards(&mut self) -> Result<(), LessonError> {
         let mut count = 0_u64;
         for run in &mut self.runs {
-            // What is wrong with the text is said by the parser below.
+            // The parser below reports errors of the text.
             count = count.saturating_add(Workload::length(&run.text).unwrap_or(0));
             if count > MOST_REQUESTS {
                 let at = Position { line: 1, column: 1 };

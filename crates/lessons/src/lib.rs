@@ -2,7 +2,7 @@
 //!
 //! A lesson is a text in a few forms of Markdown. [`Lesson::parse`] reads it, [`Lesson::play`] runs its workloads and
 //! gives a [`PlayedLesson`], in which every number of a sentence is an answer of the allocator: the file names the
-//! quantity (`{reserved}`), never the number. [`Exercise::grade`] runs what a reader made of an exercise.
+//! quantity (`{reserved}`), never the number. [`Exercise::grade`] runs a reader's solution of an exercise.
 //!
 //! ````
 //! use blockyard_lessons::{Answers, Lesson, plain};
@@ -50,7 +50,7 @@
 //! | `exercise` | lines `goal:` and `hint:`, perhaps `settings:` and `capacity:` |
 //! | `start` | the workload of the exercise; the reader changes the lines between `# edit from here` and `# edit to here` |
 //!
-//! Any other block is shown as it is. In blocks of `key: value`, a line that begins with a space goes on with the value.
+//! Any other block is shown as it is. In blocks of `key: value`, a line that begins with a space continues the value.
 //!
 //! *Values* stand in braces, `{{` is a brace: a quantity, perhaps behind `exact` (to the byte) or `change of` (since the card's
 //! beginning), perhaps before a moment: `before` (the card's beginning), `at "Label"` (the end of a card or label of this run), `on "Title"` (the end

@@ -40,7 +40,7 @@ enum Form {
     Change,
 }
 
-/// What a quantity came to.
+/// The value of a quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Bytes(Bytes),
@@ -125,7 +125,7 @@ impl Measure {
         }
     }
 
-    /// What it comes to in the stretch.
+    /// The value in the range of steps.
     pub(crate) fn answer(&self, stretch: &Stretch<'_>) -> Result<Answer, MeasureError> {
         if let Moment::Card(title) = &self.moment {
             let card = stretch.cards.iter().find(|card| card.title == *title);
@@ -152,7 +152,7 @@ impl Measure {
         }
     }
 
-    /// What it comes to at the beginning of the stretch.
+    /// The value at the beginning of the range of steps.
     pub(crate) fn answer_before(&self, stretch: &Stretch<'_>) -> Result<Answer, MeasureError> {
         self.at(stretch, stretch.from)
     }

@@ -19,9 +19,9 @@ pub struct PlayedLesson {
     pub id: String,
     /// The name that people see.
     pub title: String,
-    /// What there is to learn, in a sentence.
+    /// One sentence about what the lesson teaches.
     pub summary: String,
-    /// What was run, in order; at least one.
+    /// The runs, in order; at least one.
     pub runs: Vec<PlayedRun>,
     /// The cards, in order; at least one.
     pub cards: Vec<PlayedCard>,
@@ -38,7 +38,7 @@ pub struct PlayedRun {
     pub capacity: Bytes,
     /// The requests.
     pub workload: Workload,
-    /// What the allocator did with them.
+    /// The run of the requests.
     pub recording: Recording,
 }
 
@@ -47,11 +47,11 @@ pub struct PlayedRun {
 pub struct PlayedCard {
     /// Its title, without values.
     pub title: Vec<Inline>,
-    /// Its text, which tells of the moment after its steps.
+    /// The card's text, which is about the moment after the card's steps.
     pub body: Vec<Block>,
     /// Which of the lesson's runs the figures show.
     pub run: usize,
-    /// What it plays, as numbers of complete steps: from `start` to `end`. Both are equal where it plays nothing.
+    /// The steps that the card plays, as numbers of complete steps: from `start` to `end`. Both are equal if the card plays nothing.
     pub steps: Range<usize>,
     /// A question, to be asked at the moment `steps.start` and answered at `steps.end`.
     pub question: Option<Question>,

@@ -2,13 +2,13 @@ use std::fmt;
 
 use blockyard_figure::Term;
 
-/// What a lesson asks the allocator for.
+/// A quantity that a lesson asks the allocator for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Quantity {
     /// Bytes that tensors asked for.
     Requested,
-    /// Bytes that blocks in use have beyond what was asked for.
+    /// Bytes of blocks in use beyond the requested sizes.
     Rounding,
     /// Bytes of blocks in use.
     Allocated,
@@ -58,7 +58,7 @@ pub enum Quantity {
     Message,
 }
 
-/// What kind of answer a quantity has.
+/// The kind of answer of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A number of bytes.
@@ -69,7 +69,7 @@ pub enum Kind {
     Text,
 }
 
-/// Quantity, its name in lesson files, what sentences call it, and how a program asks for it.
+/// Quantity, its name in lesson files, its name in sentences, and the PyTorch function that returns it.
 const TABLE: [(Quantity, &str, &str, &str); 25] = [
     (
         Quantity::Requested,
@@ -146,7 +146,7 @@ impl Quantity {
         TABLE.iter().map(|row| row.1)
     }
 
-    /// What kind of answer it has.
+    /// The kind of answer of the quantity.
     #[must_use]
     pub fn kind(self) -> Kind {
         match self {

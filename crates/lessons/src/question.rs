@@ -15,7 +15,7 @@ use crate::text::Inline;
 pub struct Question {
     /// The question.
     pub text: Vec<Inline>,
-    /// What can be answered, and what is right.
+    /// The possible answers, and the right answer.
     pub answers: Answers,
     /// The right answer for people: `20 MiB`, or the words of the right choice.
     pub right: String,
@@ -50,7 +50,7 @@ pub enum AnswerError {
     /// No size of memory.
     #[error("expected a size such as \"20 MiB\", found \"{found}\"")]
     NotASize {
-        /// What was typed.
+        /// The answer as typed.
         found: String,
     },
     /// A unit of a thousand where memory has units of 1024.
@@ -66,7 +66,7 @@ pub enum AnswerError {
     /// No number.
     #[error("expected a number, found \"{found}\"")]
     NotANumber {
-        /// What was typed.
+        /// The answer as typed.
         found: String,
     },
     /// No choice has this number.
@@ -74,7 +74,7 @@ pub enum AnswerError {
     NotAChoice {
         /// How many choices there are.
         count: usize,
-        /// What was typed.
+        /// The answer as typed.
         found: String,
     },
 }
@@ -85,10 +85,10 @@ const DECIMAL_UNITS: [(&str, &str, &str); 3] =
 impl Question {
     /// Whether a typed answer is right: a size (in MiB without a unit), a number, or the number of a choice from 1.
     ///
-    /// A size is right if two decimals of its unit cannot tell it from the right one, so that nobody has to type all bytes.
+    /// A size is right if it equals the right size in two decimals of its unit, so that nobody has to type all bytes.
     ///
     /// # Errors
-    /// What is wrong with the answer, where it cannot be compared.
+    /// Why the answer cannot be compared.
     pub fn check(&self, answer: &str) -> Result<bool, AnswerError> {
         let answer = answer.trim();
         let found = || answer.to_owned();

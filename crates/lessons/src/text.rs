@@ -29,16 +29,16 @@ pub enum Inline {
     Code(String),
     /// `[text](target)`
     Link {
-        /// What the reader sees.
+        /// The text that the reader sees.
         text: Vec<Inline>,
         /// An address, or `glossary.md#term` for an entry of the glossary.
         target: String,
     },
-    /// What the allocator answered: `{reserved}` in the file.
+    /// A value of the allocator: `{reserved}` in the file.
     Value {
         /// The answer for people: `20 MiB`.
         text: String,
-        /// What was asked, so that figures can point at it.
+        /// The quantity, so that figures can point at it.
         quantity: Quantity,
     },
 }

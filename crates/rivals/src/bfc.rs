@@ -81,7 +81,7 @@ impl Policy for BfcPolicy {
     }
 }
 
-/// What the device still has, in steps of a tenth less, as TensorFlow asks for it.
+/// The free bytes of the device, less a tenth at each attempt, as TensorFlow requests them.
 fn smaller(device: &mut DeviceBelow, region: u64, size: u64) -> Option<(u64, u64)> {
     let mut region = region;
     loop {

@@ -14,7 +14,7 @@ pub(crate) trait FreeIndex: Default {
 struct Block {
     size: u64,
     is_free: bool,
-    /// Whether a region starts here: it never merges with what is before.
+    /// Whether a region starts here: the block never merges with the block before it.
     begins_region: bool,
 }
 

@@ -1,13 +1,13 @@
 //! Other allocators than PyTorch's, so that the same requests can be run through all of them.
 //!
-//! Each is the policy of a known allocator, written anew and without what does not decide where blocks lie: [`Bfc`] as in
+//! Each is the policy of a known allocator, written anew, without the parts that do not decide the places of blocks: [`Bfc`] as in
 //! TensorFlow, [`Tlsf`] as in Vulkan's memory allocator, [`Buddy`], [`Arena`] as in RMM, [`Stitching`] after `GMLake`, and
 //! [`NoCache`]. All of them round requests up to 512 bytes, as PyTorch does, so that policies are compared and not alignments.
 //! Memory that was freed on a stream serves the same stream, as in PyTorch; [`Arena`] moves whole empty superblocks.
 //!
 //! Accounting, in bytes at every moment: requested ≤ allocated ≤ reserved ≤ capacity.
 //!
-//! This crate knows no requests, no streams of work and no clock: who calls frees a block when nothing uses it any more.
+//! This crate knows no requests, no work on streams and no clock: the caller frees a block when no stream uses the block any more.
 //!
 //! # Example
 //!
@@ -64,7 +64,7 @@ pub trait Allocator {
     /// Gives everything that is cached and whole back to the device.
     fn empty_cache(&mut self);
 
-    /// What it uses now.
+    /// The bytes that the allocator uses now.
     fn usage(&self) -> Usage;
 }
 
@@ -74,18 +74,18 @@ pub trait Allocator {
 pub struct Allocation {
     /// Where it starts.
     pub addr: u64,
-    /// The bytes of its block, at least what was asked for.
+    /// The bytes of its block, at least the requested size.
     pub size: Bytes,
-    /// What was asked for.
+    /// The requested size.
     pub requested: Bytes,
     /// Its stream.
     pub stream: StreamId,
 }
 
-/// What an allocator uses at a moment.
+/// The bytes that an allocator uses at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// What callers asked for.
+    /// The requested sizes, added up.
     pub requested: Bytes,
     /// Bytes of their allocated blocks.
     pub allocated: Bytes,
@@ -103,7 +103,7 @@ pub struct Usage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("out of memory: {requested} asked for")]
 pub struct OutOfMemory {
-    /// What was asked for.
+    /// The requested size.
     pub requested: Bytes,
 }
 

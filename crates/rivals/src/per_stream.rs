@@ -3,7 +3,7 @@ use blockyard_record::{Bytes, StreamId};
 use crate::device::Device;
 use crate::{Allocation, Allocator, OutOfMemory, Usage, rounded};
 
-/// Where blocks of one stream lie.
+/// The blocks of one stream.
 pub trait Policy: Default {
     /// A block of at least `size` bytes, a multiple of 512: where it starts, and its size.
     #[doc(hidden)]

@@ -1,4 +1,4 @@
-//! What PyTorch refuses under an allocator that is not its own, for the Python module.
+//! Functions for the Python module that PyTorch has only for its own allocator.
 //!
 //! Functions that return a text return null on an error, the others -1 where 0 is success; [`blockyard_last_error`] says
 //! why. Texts are given back with [`blockyard_free_text`].
@@ -27,11 +27,11 @@ pub extern "C" fn blockyard_last_error() -> *const c_char {
     last_error()
 }
 
-/// Gives a text of this library back; null is ignored.
+/// Frees a text of this library; null is ignored.
 ///
 /// # Safety
 ///
-/// `text` must be null or what a function of this library returned and nobody gave back yet.
+/// `text` must be null or a text that a function of this library returned, and must not have been freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blockyard_free_text(text: *mut c_char) {
     if !text.is_null() {
@@ -46,7 +46,7 @@ pub extern "C" fn blockyard_check_settings() -> c_int {
     done(|| settings().map(drop))
 }
 
-/// What `torch.cuda.memory_stats()` would return, as JSON; zeros for a device that was not used yet.
+/// The result of `torch.cuda.memory_stats()`, as JSON; zeros for a device that was not used yet.
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_memory_stats(device: c_int) -> *mut c_char {
     text(|| {
@@ -58,7 +58,7 @@ pub extern "C" fn blockyard_memory_stats(device: c_int) -> *mut c_char {
     })
 }
 
-/// What `torch.cuda.memory_summary()` would return.
+/// The result of `torch.cuda.memory_summary()`.
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_memory_summary(device: c_int, is_abbreviated: c_int) -> *mut c_char {
     text(|| {
@@ -116,7 +116,7 @@ pub extern "C" fn blockyard_trace_stacks(is_on: c_int) -> c_int {
     done(|| python_stack::set_on(is_on != 0))
 }
 
-/// Stops what [`blockyard_trace_start`] began, and forgets it.
+/// Stops the trace of [`blockyard_trace_start`] and deletes it.
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_trace_stop(device: c_int) -> c_int {
     done(|| {
@@ -170,7 +170,7 @@ pub unsafe extern "C" fn blockyard_record_mark(device: c_int, label: *const c_ch
 }
 
 /// Ends the recording of the device and writes it to `path`, packed where that ends in `.gz`; with a null path it is dropped.
-/// `name` is what to call it, `torch` the version of PyTorch.
+/// `name` is the name of the recording, `torch` the version of PyTorch.
 ///
 /// # Safety
 ///

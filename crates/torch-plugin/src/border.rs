@@ -15,7 +15,7 @@ thread_local! {
     static LAST_ERROR: RefCell<CString> = RefCell::default();
 }
 
-/// For functions that PyTorch calls: what goes wrong is said on standard error, and `failed` is the answer.
+/// For functions that PyTorch calls: an error is written to standard error, and `failed` is returned.
 #[inline]
 pub(crate) fn hook<R>(failed: R, act: impl FnOnce() -> Result<R, PluginError>) -> R {
     match guarded(act) {
@@ -27,7 +27,7 @@ pub(crate) fn hook<R>(failed: R, act: impl FnOnce() -> Result<R, PluginError>) -
     }
 }
 
-/// For functions that the Python module calls: what goes wrong is kept for [`last_error`], and `failed` is the answer.
+/// For functions that the Python module calls: an error is kept for [`last_error`], and `failed` is returned.
 pub(crate) fn answer<R>(failed: R, act: impl FnOnce() -> Result<R, PluginError>) -> R {
     match guarded(act) {
         Ok(done) => done,
@@ -44,7 +44,7 @@ pub(crate) fn last_error() -> *const c_char {
     LAST_ERROR.with(|last| last.borrow().as_ptr())
 }
 
-/// Text for C; what follows a zero in it is left out.
+/// Text for C; a zero in the text ends it.
 pub(crate) fn c_text(text: String) -> CString {
     let mut bytes = text.into_bytes();
     bytes.retain(|byte| *byte != 0);

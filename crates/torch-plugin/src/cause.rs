@@ -1,4 +1,4 @@
-//! Why a request found no memory, in one sentence, from what the allocator holds at that moment.
+//! Why a request found no memory, in one sentence, from the allocator's memory at that moment.
 
 use blockyard_allocator::OutOfMemory;
 use blockyard_record::{BlockState, Bytes, PoolId, PoolKind, Snapshot};
@@ -18,7 +18,7 @@ pub(crate) fn cause(failed: &OutOfMemory, snapshot: &Snapshot) -> String {
     if needed > limit {
         return format!("the request of {needed} alone is above the limit of {limit}");
     }
-    // What could still be reserved.
+    // The bytes that could still be reserved.
     let room = limit.saturating_sub(failed.reserved).min(failed.device_free);
     let mut within = room.saturating_add(held.own);
     if within >= needed && !held.own.is_zero() {
@@ -50,7 +50,7 @@ pub(crate) fn cause(failed: &OutOfMemory, snapshot: &Snapshot) -> String {
     format!("blocks in use hold {}, and {needed} more do not fit into the limit of {limit}", failed.allocated)
 }
 
-/// Cached and pending bytes, by who may use them.
+/// Cached and pending bytes, by the streams and pools that may use them.
 #[derive(Default)]
 struct Cached {
     own: Bytes,

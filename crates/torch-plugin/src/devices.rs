@@ -14,7 +14,7 @@ use crate::history::HistorySink;
 /// More than PyTorch is built for.
 const MOST_DEVICES: usize = 128;
 
-/// What works on a device.
+/// The allocator of a device, with its history.
 pub(crate) type Allocator = CachingAllocator<CudaDevice, HistorySink>;
 
 /// A device in use.

@@ -62,7 +62,7 @@ pub(crate) enum PluginError {
     /// No recording is running.
     #[error("CUDA device {0} is not being recorded")]
     NotRecording(i32),
-    /// What was noted does not add up: a defect of ours.
+    /// The events of the history do not fit each other: an error of this library.
     #[error("what was noted of CUDA device {device} does not add up")]
     History {
         device: i32,

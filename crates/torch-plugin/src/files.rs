@@ -91,7 +91,7 @@ pub(crate) fn snapshot() -> Result<String, PluginError> {
         let _ = write!(traces, "{separator}[{},{}]", device.index, trace(&noted));
     }
     let (segments, config) = (Value::Array(segments), settings_of(&config));
-    // After the traces, so that every stack that they name is there.
+    // After the traces, so that every stack of an entry exists.
     let known = python_stack::known();
     let stacks = json!(known.chains);
     let frames = known.frames.iter().map(|frame| json!([frame.name, frame.filename, frame.line]));

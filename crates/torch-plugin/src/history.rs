@@ -1,4 +1,4 @@
-//! What happens inside an allocator, noted while somebody wants to know.
+//! The events of an allocator, kept while a recording or a trace is on.
 
 use std::collections::VecDeque;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -121,7 +121,7 @@ impl History {
         self.checkpoints.push((label, self.entries.len(), stat_values(self.state.stats())));
     }
 
-    /// What does not add up, if anything.
+    /// The first event that does not fit, if there is one.
     pub(crate) fn error(&self) -> Option<StateError> {
         self.error
     }
@@ -131,7 +131,7 @@ impl History {
             return;
         }
         match event {
-            // A trace has no word for a reset, so what replays it would not see one.
+            // A trace has no entry for a reset, so a replay of the trace would not see the reset.
             Event::PeakReset | Event::AccumulatedReset => return,
             // Nor for an emptied cache that was empty before: it counts once something shows it.
             Event::StreamsSynchronized => {

@@ -1,6 +1,6 @@
 //! The functions that PyTorch calls, with the signatures of `CUDAPluggableAllocator`.
 //!
-//! What one of them cannot give is a null pointer, and a message on standard error says why.
+//! A function that fails returns a null pointer, and a message on standard error says why.
 #![expect(unsafe_code, reason = "functions are exported to C under their own names")]
 
 use std::ffi::{c_double, c_int, c_void};
@@ -92,7 +92,7 @@ fn end_process() -> ! {
     _exit(1)
 }
 
-/// Frees what [`blockyard_malloc`] allocated on that device; null is ignored.
+/// Frees an allocation of [`blockyard_malloc`] on that device; null is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_free(memory: *mut c_void, _size: isize, device: c_int, _stream: *mut c_void) {
     hook((), || {
@@ -135,7 +135,7 @@ pub(crate) fn empty_caches() -> Result<(), PluginError> {
     })
 }
 
-/// `set_memory_fraction_fn` wants this: limits what may be reserved on the device, for `set_per_process_memory_fraction`.
+/// For `set_memory_fraction_fn`: limits the reserved bytes of the device, for `set_per_process_memory_fraction`.
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_memory_fraction(fraction: c_double, device: c_int) {
     hook((), || Device::get(device)?.set_fraction(fraction));
@@ -193,7 +193,7 @@ pub unsafe extern "C" fn blockyard_begin_allocate_to_pool(
     });
 }
 
-/// `set_end_allocate_to_pool_fn` wants this: ends what [`blockyard_begin_allocate_to_pool`] began.
+/// For `set_end_allocate_to_pool_fn`: ends the scope of [`blockyard_begin_allocate_to_pool`].
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_end_allocate_to_pool(device: c_int, pool: MempoolId) {
     hook((), || {

@@ -1,9 +1,9 @@
 //! The allocator as a shared library that PyTorch loads with `torch.cuda.memory.CUDAPluggableAllocator`.
 //!
 //! `hooks` has the functions that PyTorch calls: [`blockyard_malloc`] and [`blockyard_free`], which it takes by name, and
-//! those that it takes by address. `answers` has what PyTorch refuses under an allocator that is not its own: statistics,
+//! those that it takes by address. `answers` has functions that PyTorch has only for its own allocator: statistics,
 //! snapshots, recordings; `python/blockyard_torch.py` beside this crate calls them. `devices` keeps one allocator for each
-//! device, made when it is first used. `history` notes what happens while somebody wants to know; `files` writes it. `filter`
+//! device, made when it is first used. `history` keeps events while a recording or a trace is on; `files` writes them. `filter`
 //! is a C++ function object, as far as PyTorch passes one.
 //!
 //! No panic leaves this library: `border` turns errors and panics into a null pointer or an error code with a message.

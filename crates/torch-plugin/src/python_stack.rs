@@ -1,7 +1,7 @@
 //! The Python stack of the calling thread, taken from the interpreter of this process, if there is one.
 //!
 //! Nothing is linked: the functions of Python's C API are looked up in the process. A stack is taken before the allocator's
-//! lock, so that Python's lock is never waited for while the allocator's is held. Frames and stacks are stored once.
+//! lock, so that no thread waits for Python's lock while it holds the allocator's lock. Frames and stacks are stored once.
 #![expect(unsafe_code, reason = "Python's C API is called")]
 
 use std::cell::Cell;
@@ -153,10 +153,10 @@ fn take() -> u32 {
     if !is_usable {
         return 0;
     }
-    // SAFETY: the interpreter is there and does not end, and no lock of ours is held.
+    // SAFETY: the interpreter exists and does not end, and this thread holds no lock of ours.
     let state = unsafe { (api.ensure)() };
     let number = take_with_lock(api);
-    // SAFETY: it is what `ensure` gave.
+    // SAFETY: the state comes from `ensure`.
     unsafe { (api.release)(state) };
     number
 }

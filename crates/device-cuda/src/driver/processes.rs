@@ -1,4 +1,4 @@
-//! Which processes hold memory of a device, as NVML tells it.
+//! The processes that use memory of a device, as NVML reports them.
 //!
 //! The CUDA driver does not say whose memory it is. PyTorch asks the same call when memory runs out.
 #![expect(unsafe_code, reason = "NVML is a C library, and this is where it is called")]
@@ -15,7 +15,7 @@ const LIBRARY: &str = if cfg!(windows) { "nvml.dll" } else { "libnvidia-ml.so.1"
 
 const SUCCESS: c_uint = 0;
 const INSUFFICIENT_SIZE: c_uint = 7;
-/// What stands for bytes that NVML does not know.
+/// The value for bytes that NVML does not know.
 const UNKNOWN: u64 = u64::MAX;
 
 /// NVML's `nvmlProcessInfo_v1_t`.
@@ -53,7 +53,7 @@ pub(crate) fn processes(bus_address: &CStr) -> Vec<ProcessMemory> {
 
 impl Nvml {
     fn load() -> Option<Self> {
-        // SAFETY: loads the library; what it does when it is loaded is NVIDIA's business.
+        // SAFETY: loads the library; its constructors are NVIDIA's and have no conditions for us.
         let library = unsafe { Library::new(LIBRARY) }.ok()?;
         // SAFETY: the functions of these names have these types in every version of NVML.
         let (init, find, running) = unsafe {
@@ -63,7 +63,7 @@ impl Nvml {
             let running: Running = *library.get(b"nvmlDeviceGetComputeRunningProcesses").ok()?;
             (init, find, running)
         };
-        // What was found in the library is used as long as the process runs.
+        // The functions of the library are used as long as the process runs.
         std::mem::forget(library);
         // SAFETY: needs nothing but the library.
         (unsafe { init() } == SUCCESS).then_some(Self { find, running })
