@@ -244,6 +244,10 @@ fn short_path(path: &str) -> &str {
     {
         return inside;
     }
+    // PyTorch's own files are written from the package on.
+    if path.starts_with("torch/") {
+        return path;
+    }
     let mut slashes = path.rmatch_indices('/');
     slashes.next();
     slashes.next().map_or(path, |(at, _)| path.get(at + 1..).unwrap_or(path))

@@ -21,46 +21,67 @@ impl std::fmt::Debug for GridPaint<'_> {
 /// Neighbors are divided by a line where an allocation is at least so many cells high or wide.
 const DIVIDED: usize = 5;
 
+/// So many columns are turned into lines of the image at a time.
+const BAND: usize = 16;
+
 impl Grid {
     /// The cells as an image: four bytes a pixel, line by line from the top.
     #[must_use]
     pub fn pixels(&self, paint: &GridPaint<'_>) -> Vec<u8> {
         let (width, height) = self.size();
         let mut image = vec![0; width * height * 4];
-        let mut put = |column: usize, row: usize, color: [u8; 4]| {
-            let at = ((height - 1 - row) * width + column) * 4;
-            if let Some(place) = image.get_mut(at..at + 4) {
-                place.copy_from_slice(&color);
+        // Some columns at a time: whole columns of a wide image are far apart in memory.
+        let mut colors: Vec<[u8; 4]> = Vec::with_capacity(BAND * height);
+        for from in (0..width).step_by(BAND) {
+            let band = from..(from + BAND).min(width);
+            let count = band.len();
+            colors.clear();
+            for column in band {
+                self.color_column(column, paint, &mut colors);
             }
-        };
-        for column in 0..width {
-            let cells = self.column(column);
-            let before = column.checked_sub(1).map_or(cells, |before| self.column(before));
-            let behind = self.column((column + DIVIDED).min(width - 1));
-            let mut row = 0;
-            for run in cells.chunk_by(|one, other| one == other) {
-                let cell = run.first().map_or(Cell::Nothing, |value| Cell::of(*value));
-                let color = match cell {
-                    Cell::Nothing => None,
-                    Cell::Reserved => Some(paint.reserved),
-                    Cell::Small => Some(paint.small),
-                    Cell::Row(found) => Some((paint.of_row)(found)),
-                };
-                let is_row = matches!(cell, Cell::Row(_));
-                if let Some(color) = color {
-                    let edge = halfway(color, paint.ground);
-                    for (place, value) in run.iter().enumerate() {
-                        let at = row + place;
-                        let is_lowest = is_row && place == 0 && run.len() >= DIVIDED;
-                        let is_first =
-                            is_row && before.get(at) != Some(value) && behind.get(at) == Some(value);
-                        put(column, at, if is_lowest || is_first { edge } else { color });
+            for (line, row) in image.chunks_exact_mut(width * 4).zip((0..height).rev()) {
+                let Some(line) = line.get_mut(from * 4..(from + count) * 4) else { continue };
+                for (place, pixel) in line.chunks_exact_mut(4).enumerate() {
+                    if let Some(color) = colors.get(place * height + row) {
+                        pixel.copy_from_slice(color);
                     }
                 }
-                row += run.len();
             }
         }
         image
+    }
+
+    /// Adds the colors of a column's cells, from the bottom to the top.
+    fn color_column(&self, column: usize, paint: &GridPaint<'_>, colors: &mut Vec<[u8; 4]>) {
+        let cells = self.column(column);
+        let before = column.checked_sub(1).map_or(cells, |before| self.column(before));
+        // Nothing behind the last columns.
+        let behind = self.column(column + DIVIDED);
+        let begun = colors.len();
+        for run in cells.chunk_by(|one, other| one == other) {
+            let from = colors.len() - begun;
+            let cell = run.first().map_or(Cell::Nothing, |value| Cell::of(*value));
+            let color = match cell {
+                Cell::Nothing => [0; 4],
+                Cell::Reserved => paint.reserved,
+                Cell::Small => paint.small,
+                Cell::Row(found) => (paint.of_row)(found),
+            };
+            colors.resize(colors.len() + run.len(), color);
+            if !matches!(cell, Cell::Row(_)) {
+                continue;
+            }
+            let edge = halfway(color, paint.ground);
+            let Some(added) = colors.get_mut(begun + from..) else { continue };
+            for (place, (color, value)) in added.iter_mut().zip(run).enumerate() {
+                let at = from + place;
+                let is_lowest = place == 0 && run.len() >= DIVIDED;
+                let is_first = before.get(at) != Some(value) && behind.get(at) == Some(value);
+                if is_lowest || is_first {
+                    *color = edge;
+                }
+            }
+        }
     }
 
     fn column(&self, column: usize) -> &[u32] {
@@ -77,4 +98,30 @@ fn halfway(color: [u8; 4], other: [u8; 4]) -> [u8; 4] {
         *part = u8::try_from(sum / 5).unwrap_or(u8::MAX);
     }
     mixed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{GridKind, GridView, NOTHING, RESERVED};
+    use super::*;
+    use crate::allocations::Allocations;
+    use crate::timeline::TimelineView;
+
+    #[test]
+    fn the_image_is_the_cells_from_the_top() {
+        let view = GridView { steps: TimelineView::fit(1), low: 0.0, high: 1.0 };
+        let (width, height) = (37, 3);
+        let mut grid = Grid::new(&Allocations::default(), GridKind::Address, view, width, height);
+        grid.cells =
+            (0..width).flat_map(|column| [u32::try_from(column).unwrap(), RESERVED, NOTHING]).collect();
+        let of_row = |row: usize| [u8::try_from(row).unwrap(), 0, 0, 255];
+        let paint = GridPaint { reserved: [1; 4], small: [2; 4], ground: [255; 4], of_row: &of_row };
+        let image = grid.pixels(&paint);
+        let pixel = |column: usize, line: usize| &image[(line * width + column) * 4..][..4];
+        for column in 0..width {
+            assert_eq!(pixel(column, 0), [0; 4]);
+            assert_eq!(pixel(column, 1), [1; 4]);
+            assert_eq!(pixel(column, 2), of_row(column));
+        }
+    }
 }

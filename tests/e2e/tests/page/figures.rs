@@ -43,7 +43,7 @@ fn a_snapshot_opens_at_its_peak_with_its_holders() -> Result<()> {
         page.wait_text(".holder-table", "activations")?;
         page.wait_text(".holder-table", "optimizer")?;
         page.click(&id("peak-reserved"))?;
-        page.wait_text(&id("position"), "step 7,768")?;
+        page.wait_text(&id("position"), "step 7,980")?;
         page.check_accessible()
     })
 }
@@ -53,7 +53,7 @@ fn a_snapshot_that_ran_out_of_memory_opens_there() -> Result<()> {
     drive(|page| {
         open(page, "checkerboard_default_100")?;
         page.wait_text("body", "out of memory")?;
-        page.wait_text(&id("position"), "step 101 of 101")
+        page.wait_text(&id("position"), "step 81 of 81")
     })
 }
 
