@@ -1,4 +1,4 @@
-//! What every [`DeviceMemory`] does, whatever it is made of. Each function panics where the device does something else.
+//! The rules for every [`DeviceMemory`]. Each function panics if the device breaks a rule.
 
 use blockyard_device::{DeviceError, DeviceMemory, VirtualMemory};
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
@@ -38,7 +38,7 @@ fn segments_come_and_go<D: DeviceMemory>(device: &mut D) {
     }
 }
 
-/// What does not fit is out of memory, changes nothing, and less still works.
+/// A size that does not fit is out of memory and changes nothing; smaller sizes still work.
 pub fn check_out_of_memory<D: DeviceMemory>(device: &mut D) {
     leaves_nothing(device, |device| {
         let total = device.total_memory();

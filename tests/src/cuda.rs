@@ -42,7 +42,7 @@ pub fn on_cuda(test: impl Fn(CudaDevice)) {
     test(open());
     let after = free();
     if after < before {
-        // What the driver takes for itself the first time stays; what leaks grows.
+        // The driver's own first allocations stay constant; a leak grows.
         test(open());
         let again = free();
         println!(

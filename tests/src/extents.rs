@@ -22,7 +22,7 @@ impl<T: Copy> Extents<T> {
         }
     }
 
-    /// Takes the values of all addresses from `start` to `end` away; what sticks out at either end stays.
+    /// Removes the values of all addresses from `start` to `end`; the parts outside of them stay.
     pub fn clear(&mut self, start: u64, end: u64) {
         while let Some((from, (to, value))) = self.last_before(end)
             && to > start
@@ -37,7 +37,7 @@ impl<T: Copy> Extents<T> {
         }
     }
 
-    /// What holds from `start` to `end`, in order, without a gap: `None` where nothing is set.
+    /// The values from `start` to `end`, in order, without a gap: `None` where no value is set.
     #[must_use]
     pub fn pieces(&self, start: u64, end: u64) -> Vec<(u64, u64, Option<T>)> {
         let mut pieces = Vec::new();

@@ -22,7 +22,7 @@ pub trait PatternMemory: DeviceMemory + Advance {
     ) -> Result<(), DeviceError>;
 
     /// Reads `size` bytes from `addr` on; every word that [`PatternMemory::fill`] with these arguments would not have written is
-    /// wrong. What was found is kept for [`PatternMemory::faults`].
+    /// wrong. Mismatches are kept for [`PatternMemory::faults`].
     ///
     /// # Errors
     ///
@@ -49,7 +49,7 @@ pub trait PatternMemory: DeviceMemory + Advance {
     /// As the driver reports.
     fn resume(&mut self, stream: StreamId) -> Result<(), DeviceError>;
 
-    /// Does all work of all streams and returns what was wrong since the last call, in any order.
+    /// Completes the work of all streams and returns the mismatches since the last call, in any order.
     ///
     /// # Errors
     ///
@@ -77,7 +77,7 @@ pub struct Fault {
     pub wrong: u64,
     /// Where the first of them is; where one of them is, if the device does not know the first.
     pub first: DeviceAddr,
-    /// What stands there, if it has memory.
+    /// The word there, if there is memory.
     pub found: Option<u32>,
 }
 

@@ -8,7 +8,7 @@ use blockyard_record::{Bytes, DeviceAddr, StreamId};
 use crate::extents::Extents;
 use crate::{Fault, PatternMemory, word_at};
 
-/// A [`VirtualDevice`] with contents: what was written to an address is read there again.
+/// A [`VirtualDevice`] with contents: a read of an address returns the last written value.
 ///
 /// Work of a stream waits in a queue until the stream is advanced or waited for, so that it runs as late as it may. Memory
 /// is kept as ranges of patterns, so that gigabytes cost nothing.

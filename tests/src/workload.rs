@@ -10,9 +10,9 @@ use blockyard_record::{Bytes, DeviceAddr, Event, EventSink, StreamId};
 use crate::random::Random;
 use crate::{Fault, PatternMemory};
 
-/// What allocates blocks: the allocator, or in tests of this harness a broken one.
+/// The allocator under test, or in tests of this harness a broken one.
 pub trait Blocks {
-    /// What it sits on.
+    /// The device of the allocator.
     type Device: PatternMemory;
     /// An allocated block.
     type Block;
@@ -48,7 +48,7 @@ pub trait Blocks {
     /// As [`CachingAllocator::empty_cache`].
     fn empty_cache(&mut self) -> Result<(), AllocError>;
 
-    /// What it sits on.
+    /// The device of the allocator.
     fn device(&mut self) -> &mut Self::Device;
 }
 
@@ -104,10 +104,10 @@ impl RandomWorkload {
     }
 }
 
-/// What a workload came to.
+/// The result of a workload.
 #[derive(Clone, Debug, Default)]
 pub struct WorkloadReport {
-    /// What was wrong; nothing should be.
+    /// The mismatches; there should be none.
     pub faults: Vec<Fault>,
     /// Blocks that were allocated.
     pub blocks: u32,
@@ -121,7 +121,7 @@ pub struct WorkloadReport {
     pub reused: u32,
 }
 
-/// What an allocator did, counted: a workload in which nothing splits proves nothing about splits.
+/// Counts of an allocator's events: a workload without splits proves nothing about splits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventCounts {
     /// Blocks cut in two.
@@ -153,7 +153,7 @@ impl EventSink for EventCounts {
 ///
 /// # Errors
 ///
-/// What the allocator refuses for another reason than want of memory.
+/// A request that the allocator refuses, not for want of memory.
 pub fn run<B: Blocks>(blocks: &mut B, plan: RandomWorkload) -> Result<WorkloadReport, AllocError> {
     let mut run = Run {
         blocks,
@@ -316,11 +316,11 @@ impl<B: Blocks> Run<'_, B> {
 ///
 /// # Errors
 ///
-/// What the allocator refuses.
+/// Requests that the allocator refuses.
 pub fn check_reuse_waits<B: Blocks>(blocks: &mut B) -> Result<Vec<Fault>, AllocError> {
     let (own, other) = (StreamId::DEFAULT, StreamId::new(1));
     let size = Bytes::mib(4);
-    // Everything below fits into a segment that is there already: a driver may wait for its streams when it makes one.
+    // All requests below fit into an existing segment: a driver may wait for its streams when it makes one.
     let warm = blocks.allocate(size, own)?;
     blocks.free(warm)?;
     let first = blocks.allocate(size, own)?;

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: builds what is measured and hands over to it.
+//! `cargo xtask bench`: builds the benchmark and runs it.
 
 use std::ffi::OsString;
 

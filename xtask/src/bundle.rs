@@ -76,7 +76,7 @@ pub(crate) fn build_with_trunk(workspace: &Workspace) -> Result<Outcome> {
 
 /// Compiles the programs and returns where the results lie, in their order.
 ///
-/// All at once, so that what they share is compiled once: in two runs of cargo it would differ in its features.
+/// All at once, so that shared crates are compiled once: two runs of cargo would compile them with different features.
 fn compile(workspace: &Workspace, metadata: &Metadata, programs: &[Program]) -> Result<Vec<PathBuf>> {
     let Some(profile) = programs.first().map(|program| &program.profile) else { return Ok(Vec::new()) };
     let same = programs.iter().all(|program| program.profile == *profile);
@@ -175,7 +175,7 @@ fn ensure_ours(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes `folder` hold `files` and nothing else, touching only what differs: a server may be reading it.
+/// Makes `folder` hold `files` and nothing else. Only files that differ are written: a server may be reading the folder.
 fn update(folder: &Path, files: &Files) -> Result<()> {
     fs::create_dir_all(folder)?;
     for name in files_below(folder)? {

@@ -63,7 +63,7 @@ pub(crate) fn ci(workspace: &Workspace, may_skip: Option<Vec<String>>) -> Result
     stages.finish()
 }
 
-/// What `RustSec` knows about the packages of the lock file, with the database that cargo-deny has fetched before.
+/// The advisories of `RustSec` for the packages of the lock file, with the database that cargo-deny has fetched before.
 fn advisories(workspace: &Workspace) -> Result<Outcome> {
     if !workspace::succeeds(&mut workspace.cargo(["deny", "--version"])) {
         return Ok(Outcome::Skipped(
@@ -138,7 +138,7 @@ fn test_stages(workspace: &Workspace, stages: &mut Stages) {
             "blockyard-bench",
         ]))
     });
-    // What of the page needs no browser; nothing else tests it without one.
+    // The parts of the page that need no browser; no other stage tests them without a browser.
     stages.run("tests, page, no browser", || {
         workspace::run(&mut workspace.cargo(["test", "--package", "blockyard-web", "--lib"]))
     });

@@ -1,4 +1,4 @@
-//! Which of our packages may depend on which: the table of ARCHITECTURE.md, held against the manifests.
+//! Which of our packages may depend on which: the table of ARCHITECTURE.md, compared with the manifests.
 //!
 //! A row names packages by their folders, and in its last column those of ours that their normal and build dependencies may
 //! name: folders of `crates/` by their last part, others whole, `nothing`, or `` any of `crates` `` with what is left out behind
@@ -49,7 +49,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// What the manifests say.
+/// The dependencies of the manifests.
 fn graph(metadata: &Metadata) -> Graph {
     let root = &metadata.workspace_root;
     let folder = |manifest: &cargo_metadata::camino::Utf8Path| {
@@ -60,7 +60,7 @@ fn graph(metadata: &Metadata) -> Graph {
     let folders: BTreeMap<&str, String> =
         members.iter().map(|member| (member.name.as_str(), folder(&member.manifest_path))).collect();
     let row = |member: &&cargo_metadata::Package| {
-        // Tests may use anything; what ships may not.
+        // Tests may use anything; code that ships may not.
         let shipped =
             member.dependencies.iter().filter(|dependency| dependency.kind != DependencyKind::Development);
         let ours = shipped.filter_map(|dependency| folders.get(dependency.name.as_str()).cloned());
@@ -114,7 +114,7 @@ fn used(cell: &str, known: &BTreeSet<String>) -> Result<BTreeSet<String>> {
     Ok(folders)
 }
 
-/// What stands between backticks.
+/// The texts between backticks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }

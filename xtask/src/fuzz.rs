@@ -1,6 +1,6 @@
 //! `cargo xtask fuzz`: lets libFuzzer look for input that breaks a target of `tests/fuzz`.
 //!
-//! The stable toolchain is enough: without a sanitizer cargo-fuzz asks for nothing else. What the targets call has no `unsafe` but
+//! The stable toolchain is enough: without a sanitizer cargo-fuzz asks for nothing else. The code of the targets has no `unsafe` but
 //! in the lock, which Miri runs.
 
 use std::fs;
@@ -86,7 +86,7 @@ struct Fuzzer<'a> {
     workspace: &'a Workspace,
     target: &'a str,
     program: PathBuf,
-    /// What it found interesting in this and earlier runs.
+    /// The corpus: the interesting inputs of this and earlier runs.
     corpus: PathBuf,
     log: PathBuf,
 }
@@ -142,7 +142,7 @@ impl<'a> Fuzzer<'a> {
         self.tell_failure(&progress)
     }
 
-    /// Runs the command to its end, with what it says in the log.
+    /// Runs the command to its end, with its output in the log.
     fn follow(&self, command: &mut Command, progress: &mut Progress) -> Result<bool> {
         let mut log = fs::File::create(&self.log)?;
         let mut child =
@@ -201,13 +201,13 @@ fn host(workspace: &Workspace) -> Result<String> {
     host.map(ToOwned::to_owned).context("cargo does not say what it runs on")
 }
 
-/// What libFuzzer has said so far.
+/// The output of libFuzzer so far.
 #[derive(Default)]
 struct Progress {
     executions: u64,
     edges: u64,
     a_second: u64,
-    /// What the target said when it panicked.
+    /// The message of the target's panic.
     panic: Vec<String>,
     /// Where the input is that broke it.
     input: Option<String>,

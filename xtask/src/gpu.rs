@@ -1,6 +1,6 @@
-//! `cargo xtask gpu`: what is tested and measured on a machine with a GPU, which often has no toolchain.
+//! `cargo xtask gpu`: tests and measurements on a machine with a GPU, which often has no toolchain.
 //!
-//! The scripts are in `xtask/gpu`, so that such a machine needs nothing but a shell: `pack` builds what is carried there, into
+//! The scripts are in `xtask/gpu`, so that such a machine needs nothing but a shell: `pack` builds the files that are carried there, into
 //! `target/gpu/KIND`, and `run` runs it.
 
 use std::ffi::OsString;
@@ -9,11 +9,11 @@ use anyhow::{Result, bail};
 
 use crate::workspace::{self, Workspace};
 
-/// What there are scripts for: our tests and benchmark on CUDA and Vulkan, PyTorch with our plug-in, and `cargo xtask bench` on a
+/// The scripts: our tests and benchmark on CUDA and Vulkan, PyTorch with our plug-in, and `cargo xtask bench` on a
 /// faster machine.
 const KINDS: [&str; 3] = ["cuda", "torch", "bench"];
 
-/// Runs the script that `arguments` name, with what follows.
+/// Runs the script that the first argument names, with the other arguments.
 pub(crate) fn run(workspace: &Workspace, arguments: &[OsString]) -> Result<()> {
     let (script, rest) = script(arguments)?;
     workspace::run(workspace.program(workspace.root().join("xtask/gpu").join(script)).args(rest))

@@ -1,4 +1,4 @@
-//! What may be depended on: the licenses, banned packages and sources of `deny.toml`, from what `cargo metadata` says.
+//! The rules for dependencies: the licenses, banned packages and sources of `deny.toml`, checked on the output of `cargo metadata`.
 //!
 //! cargo-deny reads the same file and checks more, but to build it takes minutes of a CI run that this takes a second of.
 
@@ -13,7 +13,7 @@ use spdx::{Expression, Licensee, ParseMode};
 use crate::metadata;
 use crate::workspace::Workspace;
 
-/// What of `deny.toml` is read here.
+/// The parts of `deny.toml` that are read here.
 #[derive(Deserialize)]
 struct Policy {
     licenses: Licenses,
@@ -83,7 +83,7 @@ impl Policy {
         self.licenses.allow.iter().map(parse).collect()
     }
 
-    /// What the package says, or the policy about a package that says nothing.
+    /// The license of the package, or the policy's clarification for a package without one.
     fn license_of<'a>(&'a self, name: &str, license: Option<&'a str>) -> Option<&'a str> {
         let clarified = || self.licenses.clarify.iter().find(|clarification| clarification.name == name);
         license.or_else(|| clarified().map(|clarification| clarification.expression.as_str()))

@@ -1,4 +1,4 @@
-//! What `cargo metadata` says about the workspace, for the questions that this program asks.
+//! The metadata of the workspace, from `cargo metadata`.
 
 use std::path::Path;
 

@@ -5,7 +5,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// The page: its text without directives, and what they asked for.
+/// The page: its text without directives, and the files of the directives.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Page {
     pub(crate) html: String,
@@ -98,7 +98,7 @@ impl Page {
     }
 }
 
-/// Takes a directive in and returns what the browser sees in its place.
+/// Reads a directive and returns the text that replaces it in the page.
 fn directive(tag: &Tag<'_>, programs: &mut Vec<Program>, assets: &mut Vec<Asset>) -> Result<String> {
     ensure!(tag.name == "link", "only <link data-trunk> is supported");
     let rel = tag.need("rel")?;

@@ -1,7 +1,7 @@
-//! What a fresh machine lacks, and how to get it: the WebAssembly target, a browser with its driver, a driver for Vulkan,
+//! Set-up of a fresh machine: the WebAssembly target, a browser with its driver, a driver for Vulkan,
 //! axe-core.
 //!
-//! Each step looks first and does nothing where the thing is there; where it may not install something, it says in
+//! Each step looks first and does nothing if the tool exists; if the step may not install the tool, it says in
 //! one line what to install.
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! The size budgets of the page: what a first visitor downloads, and what comes when it is needed.
+//! The size budgets of the page: the first download, and the modules that are loaded later.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -10,7 +10,7 @@ use flate2::write::GzEncoder;
 use crate::bundle::files_below;
 use crate::workspace::Workspace;
 
-/// Files that come together, and what they may cost, in bytes after gzip.
+/// Files that are loaded together, and their budget in bytes after gzip.
 struct Budget {
     what: &'static str,
     /// How the names of its files begin.
@@ -18,7 +18,7 @@ struct Budget {
     most: u64,
 }
 
-/// What comes later; all else is the first load.
+/// Files that are loaded later; all other files are the first load.
 const LATER: [Budget; 3] = [
     Budget {
         what: "worker, once the page rests",
@@ -63,7 +63,7 @@ fn budget_of(name: &Path) -> usize {
     LATER.iter().position(is_of).unwrap_or(LATER.len())
 }
 
-/// What `bytes` cost on the way; a file that is packed already costs its length.
+/// The length of `bytes` after gzip; the length itself for a file that is packed already.
 fn packed_size(name: &Path, bytes: &[u8]) -> Result<u64> {
     if name.extension().is_some_and(|extension| extension == "gz") {
         return Ok(bytes.len() as u64);

@@ -11,7 +11,7 @@ pub(crate) enum Outcome {
     Skipped(String),
 }
 
-/// What has run so far.
+/// The stages that have run so far.
 pub(crate) struct Stages {
     begun: Instant,
     done: Vec<Stage>,

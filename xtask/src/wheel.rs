@@ -11,7 +11,7 @@ use crate::workspace::{self, Workspace};
 /// Versions that work with the toolchain of the workspace.
 const TOOLS: [&str; 2] = ["maturin==1.9.4", "pytest==8.4.2"];
 
-/// What only tests need: readers of Arrow streams, schedulers of many ranks.
+/// Packages that only tests need: readers of Arrow streams, schedulers of many ranks.
 const TEST_PACKAGES: [&str; 3] = ["pyarrow==21.0.0", "polars==1.33.1", "distributed==2025.9.1"];
 
 /// Builds the wheel, and the source package where `sdist` is asked for, into `out`.

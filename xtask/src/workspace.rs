@@ -30,7 +30,7 @@ impl Workspace {
         self.root.join("dist")
     }
 
-    /// What the set-up fetches; not in git.
+    /// Files that the set-up fetches; not in git.
     pub(crate) fn tools(&self) -> PathBuf {
         self.root.join("target/tools")
     }
@@ -50,7 +50,7 @@ impl Workspace {
     }
 }
 
-/// Runs `command` in the open, saying what it is.
+/// Prints `command` and runs it with its output on the terminal.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let line = shown(command);
     println!("    $ {line}");
@@ -61,7 +61,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs `command` and returns what it printed; its errors go to the terminal.
+/// Runs `command` and returns its output; its errors go to the terminal.
 pub(crate) fn read(command: &mut Command) -> Result<String> {
     let line = shown(command);
     let output = command.stderr(Stdio::inherit()).output().with_context(|| format!("cannot run `{line}`"))?;

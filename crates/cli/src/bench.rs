@@ -1,4 +1,4 @@
-//! `blockyard bench`: what allocations cost on a device, ours and the driver's own, in one run.
+//! `blockyard bench`: the cost of allocations on a device, with our allocator and the driver's own, in one run.
 
 mod contenders;
 mod sections;

@@ -64,7 +64,7 @@ fn write_whole(path: &Path, content: &[u8]) -> anyhow::Result<()> {
         std::fs::rename(unfinished, path)
     };
     write().with_context(|| path.display().to_string()).inspect_err(|_| {
-        // What is not complete is of no use to anybody.
+        // An incomplete file is of no use to anybody.
         let _ = std::fs::remove_file(unfinished);
     })
 }

@@ -13,7 +13,7 @@ pub(crate) fn line(out: &mut impl Write, text: &str) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// What PyTorch would warn of, on standard error.
+/// Writes a warning of PyTorch's to standard error.
 pub(crate) fn warn(text: &str) -> io::Result<()> {
     line(&mut io::stderr().lock(), &format!("warning: {text}"))
 }

@@ -39,7 +39,7 @@ pub(crate) fn play(options: &PlayOptions) -> anyhow::Result<ExitCode> {
         }
     };
     let workload = Workload::parse(&text).map_err(|error| anyhow!("{name}: {error}"))?;
-    // What the command line says goes before what the text says of itself.
+    // Options of the command line override the header of the text.
     let config = workload.config().map_or(config, str::to_owned);
     let config = options.conf.clone().unwrap_or(config);
     let settings = RunSettings {
@@ -78,7 +78,7 @@ fn play_recording(name: &str, bytes: &[u8], options: &PlayOptions) -> anyhow::Re
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a snapshot says happened, device by device, without our allocator.
+/// The events of a snapshot, device by device, without our allocator.
 fn play_snapshot(name: &str, bytes: &[u8], options: &PlayOptions) -> anyhow::Result<ExitCode> {
     if options.conf.is_some() || options.total_memory.is_some() {
         bail!("{name}: a snapshot is played as it happened; `what-if` asks about other settings");

@@ -90,7 +90,7 @@ fn print(printed: &mpsc::Receiver<String>, shows: bool) -> anyhow::Result<String
     Ok(all)
 }
 
-/// What follows the program's own output, on standard error: the traceback, our remarks, what is estimated.
+/// The text after the program's own output, on standard error: the traceback, our remarks, estimates.
 fn report(finished: &Finished) -> anyhow::Result<()> {
     let mut text = finished.traceback.clone().unwrap_or_default();
     for note in &finished.notes {

@@ -1,4 +1,4 @@
-//! `blockyard snapshot`: what PyTorch's memory snapshots say.
+//! `blockyard snapshot`: answers about PyTorch's memory snapshots.
 
 mod report;
 mod stacks;
@@ -75,7 +75,7 @@ pub(crate) fn snapshot(options: &SnapshotOptions) -> anyhow::Result<ExitCode> {
     Ok(if has_failed { ExitCode::from(2) } else { ExitCode::SUCCESS })
 }
 
-/// What the command with `--json` says of one device of a snapshot: an element of `devices`.
+/// One device of a snapshot as JSON: an element of `devices` with `--json`.
 ///
 /// `at` is a number of events, `peak` or `oom`; without it, the moment that the command takes. `top` stacks hold most bytes then.
 ///
@@ -159,7 +159,7 @@ pub(crate) fn open_bytes(bytes: &[u8]) -> anyhow::Result<SnapshotFile> {
     Ok(snapshot::read(bytes, &mut |_| ControlFlow::Continue(()))?)
 }
 
-/// What a file says beside its devices.
+/// Facts about a file that belong to no device.
 pub(crate) struct FileSummary {
     pub(crate) file: SnapshotFile,
 }

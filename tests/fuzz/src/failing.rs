@@ -103,7 +103,7 @@ impl FailureInjector {
         self.armed.set(armed);
     }
 
-    /// Plans what the input says, or nothing.
+    /// Plans a failure as the input says, or none.
     pub(crate) fn arm_by(&self, input: &mut Input<'_>) {
         self.arm(input.chance().then(|| PlannedFailure {
             call: input.of(&Call::ALL),
@@ -126,7 +126,7 @@ impl FailureInjector {
             self.armed.set(Some(PlannedFailure { working, ..armed }));
             return Ok(());
         }
-        // What broke a device breaks its later calls too.
+        // After a failure that breaks the device, its later calls fail too.
         if !matches!(armed.failure, InjectedFailure::Sticky) {
             self.armed.set(None);
         }

@@ -22,7 +22,7 @@ impl Follower {
         Self { recorder: Recorder::new(info), events: 0 }
     }
 
-    /// What they add up to.
+    /// The state that the events add up to.
     pub(crate) fn state(&self) -> &MemoryState {
         self.recorder.state()
     }

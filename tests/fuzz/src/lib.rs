@@ -1,7 +1,7 @@
-//! What must hold for any input, as functions of bytes: they panic where it does not.
+//! Properties that hold for any input, as functions of bytes that panic if a property does not hold.
 //!
-//! `cargo xtask fuzz` lets libFuzzer look for such bytes. What it found before stands in `regressions/`, and `seeds/` holds
-//! what it starts from; `cargo test` gives both to the same functions.
+//! `cargo xtask fuzz` lets libFuzzer look for such bytes. Its earlier findings are in `regressions/`, and `seeds/` has
+//! the inputs that it starts from; `cargo test` gives both to the same functions.
 
 #![allow(
     clippy::unwrap_used,

@@ -40,7 +40,7 @@ fn check_values(config: &AllocatorConfig) {
     assert!(threads.is_power_of_two() && threads <= 128);
 }
 
-/// What was found in the environment can be applied once more, and changes nothing.
+/// Settings of the environment can be applied once more, and change nothing.
 fn check_again(config: &AllocatorConfig) {
     let mut again = config.clone();
     again.apply(config.text()).unwrap();

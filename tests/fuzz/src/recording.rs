@@ -21,7 +21,7 @@ pub fn recording(data: &[u8]) {
     }
 }
 
-/// Asks for everything that a recording tells.
+/// Reads every part of a recording.
 fn visit(recording: &Recording) {
     for step in 0..=recording.step_count().min(1000) {
         let _ = (recording.step(step), recording.outcome(step), recording.breakdown_after(step));

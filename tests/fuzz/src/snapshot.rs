@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use blockyard_pytorch::snapshot::{Limits, SnapshotError, SnapshotFile, read_within};
 use blockyard_replay::certify;
 
-/// What a file may take; more than any input of a fuzzer needs.
+/// The most memory of a file; more than any input of a fuzzer needs.
 const LIMITS: Limits = Limits { content: 1 << 22, memory: 1 << 26 };
 /// Longer traces are not decided again: that is slow, and `recording` does it with every input.
 const LONGEST_REPLAY: usize = 200;

@@ -1,4 +1,4 @@
-//! How fast and how large Blockyard is, measured beside what it is compared with.
+//! How fast and how large Blockyard is, measured beside other allocators.
 //!
 //! Every comparison runs in one process on one machine, contenders taking turns, pinned to a core; medians and ranges
 //! are reported, and times count only where the addresses are the same. `cargo xtask bench` runs it.

@@ -84,7 +84,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// The two that are held against each other.
+    /// The two that are compared with each other.
     pub const BOTH: [Self; 2] = [Self::Ours, Self::Theirs];
 }
 
@@ -92,7 +92,7 @@ impl Side {
 unsafe impl Sync for Libraries {}
 
 impl Libraries {
-    /// Builds what is missing below `target` and loads it: the stand-in for CUDA's runtime, PyTorch's library, the loop, and
+    /// Builds missing libraries below `target` and loads all: the stand-in for CUDA's runtime, PyTorch's library, the loop, and
     /// our C ABI, which is beside the running program.
     ///
     /// # Errors
@@ -181,7 +181,7 @@ impl Libraries {
         const SEGMENT: usize = 2 << 20;
         let functions = self.functions(side);
         let (allocate, free) = functions.allocate.zip(functions.free).context("the contender is empty")?;
-        // SAFETY: the address goes back where it came from.
+        // SAFETY: the address is freed by the allocator that returned it.
         let addr = unsafe {
             let addr = allocate(functions.this, 512, 0);
             free(functions.this, addr);
@@ -280,7 +280,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Replays the trace `times` times outside of what is counted; returns what the last replay's addresses fold into.
+    /// Replays the trace `times` times without being counted; returns the hash of the last replay's addresses.
     ///
     /// # Errors
     ///
@@ -307,7 +307,7 @@ impl<'a> Pass<'a> {
             base: self.base,
         };
         let mut functions = *self.libraries.functions(self.side);
-        // What a program calls that has one stream.
+        // A program with one stream calls this function.
         if self.trace.streams == 1 {
             functions.allocate = functions.allocate_on_default.or(functions.allocate);
         }

@@ -24,7 +24,7 @@ pub fn into_page(page: &str, report: &Report) -> Result<String> {
     Ok(format!("{}{}{}", &page[..begin + BEGIN.len()], results(report), &page[end..]))
 }
 
-/// A table of what is compared with PyTorch, and a line for every other section.
+/// A table of the comparison with PyTorch, and a line for every other section.
 fn results(report: &Report) -> String {
     let find = |name: &str| report.sections.iter().find(|section| section.name == name);
     let instructions = find("instructions");

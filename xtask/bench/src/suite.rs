@@ -19,7 +19,7 @@ pub const PROGRAMS: [&str; 5] =
 pub struct Suite {
     /// Programs first, then random allocations, then ping-pong.
     pub traces: Vec<Trace>,
-    /// What is missing, in sentences.
+    /// Sentences about recordings that are missing.
     pub missing: Vec<String>,
 }
 
@@ -28,7 +28,7 @@ impl Suite {
     ///
     /// # Errors
     ///
-    /// When a recording that is there cannot be read.
+    /// When a recording exists and cannot be read.
     pub fn load(workspace: &Path) -> Result<Self> {
         let mut suite = Self::programs(workspace)?;
         let counts = [("1k", 1000), ("10k", 10_000), ("100k", 100_000)];
@@ -47,7 +47,7 @@ impl Suite {
     ///
     /// # Errors
     ///
-    /// When a recording that is there cannot be read.
+    /// When a recording exists and cannot be read.
     pub fn programs(workspace: &Path) -> Result<Self> {
         let mut suite = Self { traces: Vec::new(), missing: Vec::new() };
         for name in PROGRAMS {
@@ -72,11 +72,11 @@ pub fn ping_pongs(pairs: usize) -> Vec<Trace> {
     sizes.map(|(name, size)| Trace::ping_pong(&format!("pingpong_{name}"), size, pairs)).into()
 }
 
-/// A recorded program, if its file is there.
+/// A recorded program, if its file exists.
 ///
 /// # Errors
 ///
-/// When the file is there and cannot be read.
+/// When the file exists and cannot be read.
 pub fn recording(workspace: &Path, name: &str) -> Result<Option<RecordedRun>> {
     let Some(path) = find(workspace, name) else { return Ok(None) };
     let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;

@@ -1,4 +1,4 @@
-//! What an allocator answers to a sequence, and the first place where two answers differ.
+//! The answer of an allocator to a sequence, and the first place where two answers differ.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::stats::{self, STAT_COUNT};
 /// Everything that an allocator did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// For each operation what it came to.
+    /// The result of each operation.
     pub steps: Vec<OperationReply>,
     /// PyTorch's trace.
     pub trace: Vec<TraceEntry>,
@@ -30,16 +30,16 @@ pub struct Paths {
     pub chosen_releases: u64,
 }
 
-/// What an operation came to, and the statistics after it.
+/// The result of an operation, and the statistics after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperationReply {
-    /// What was returned.
+    /// The returned value.
     pub reply: Reply,
     /// The statistics.
     pub stats: StatsAfter,
 }
 
-/// What an operation returned.
+/// The returned value of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// Nothing to return.
@@ -48,7 +48,7 @@ pub enum Reply {
     Address(u64),
     /// An error with this text.
     Failed(String),
-    /// What was asked for, in words.
+    /// The parsed settings, in words.
     Settings(String),
     /// Not possible, since the allocation had failed.
     Skipped,
@@ -89,7 +89,7 @@ pub struct Segment {
 pub struct FinalBlock {
     /// Its size.
     pub size: Bytes,
-    /// What the block was last allocated for, however long ago.
+    /// The size of the last request for the block, however long ago.
     pub requested: Bytes,
     /// PyTorch's word for its state.
     pub state: &'static str,
@@ -102,9 +102,9 @@ pub struct AnswerDifference {
     pub operation: Option<usize>,
     /// Which fact.
     pub what: String,
-    /// What PyTorch has.
+    /// The value in PyTorch.
     pub expected: String,
-    /// What ours has.
+    /// Our value.
     pub found: String,
 }
 

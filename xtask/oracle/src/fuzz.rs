@@ -33,7 +33,7 @@ pub struct Bounds {
     pub time: Duration,
 }
 
-/// What was done so far, and on what ways.
+/// Counts of the operations so far, by kind.
 #[derive(Clone, Debug, Default)]
 pub struct FuzzSummary {
     /// The number that all sequences follow from.
@@ -69,7 +69,7 @@ pub struct FailedSequence {
     pub sequence: Sequence,
     /// What PyTorch answers to it, with digests; `None` if its library dies over it.
     pub expected: Option<Answer>,
-    /// What differs, or what went wrong otherwise.
+    /// The difference, or another failure.
     pub description: String,
 }
 
@@ -121,7 +121,7 @@ pub fn sequence_seed(seed: u64, index: u64) -> u64 {
     fastrand::Rng::with_seed(seed ^ index.wrapping_mul(0x9e37_79b9_7f4a_7c15)).u64(..)
 }
 
-/// What differs between both, if something does.
+/// The first difference between both, if there is one.
 ///
 /// # Errors
 ///

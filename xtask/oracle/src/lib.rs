@@ -1,4 +1,4 @@
-//! Our allocator held against PyTorch's own library, operation by operation.
+//! Our allocator compared with PyTorch's own library, operation by operation.
 //!
 //! PyTorch's wheel contains `libc10_cuda.so`, the library with its allocator. It needs a CUDA runtime, and any library with
 //! 43 functions of that name will do: ours (`native/cudart.cpp`) has memory that is numbers, with the same addresses as

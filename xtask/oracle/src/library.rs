@@ -62,7 +62,7 @@ impl Library {
         Ok(Self { child, requests, responses })
     }
 
-    /// Asks for the sequence; [`Library::answer`] waits for what comes of it.
+    /// Starts the sequence; [`Library::answer`] waits for the answer.
     ///
     /// # Errors
     ///
@@ -81,7 +81,7 @@ impl Library {
         Ok(Asked { operations: sequence.operations.len(), changes: changes.collect(), wants_all })
     }
 
-    /// The answer to what was asked last, and how it came about.
+    /// The answer to the last sequence, and the kinds of steps on the way to it.
     ///
     /// # Errors
     ///

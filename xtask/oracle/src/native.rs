@@ -6,12 +6,12 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// The folder of our C++ sources; its `include` has what they and the wheel's headers include.
+/// The folder of our C++ sources; its `include` has the headers that they and the wheel's headers include.
 pub(crate) fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("native")
 }
 
-/// Builds the stand-in for CUDA's runtime below `target`, cargo's target folder, unless it is there and up to date.
+/// Builds the stand-in for CUDA's runtime below `target`, cargo's target folder, unless it exists and is up to date.
 ///
 /// Returns the path of `libcudart.so.13`; its folder goes into `LD_LIBRARY_PATH` or a run path. `standin.h`, in `native/include`,
 /// declares how a program steers it.
@@ -35,7 +35,7 @@ pub fn build_cudart(target: &Path) -> Result<PathBuf> {
 ///
 /// # Errors
 ///
-/// When there is no C++ compiler or it refuses; what it says stands in the message.
+/// When there is no C++ compiler, or it fails; the message has its output.
 pub fn compile(files: &[PathBuf], options: &[&str], output: &Path) -> Result<PathBuf> {
     if is_fresh(output, files)? {
         return Ok(output.to_owned());

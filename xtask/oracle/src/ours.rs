@@ -13,7 +13,7 @@ use crate::answer::{Answer, FinalBlock, OperationReply, Reply, Segment, StatsAft
 use crate::sequence::{Operation, Sequence};
 use crate::stats;
 
-/// What our events say happened beside what PyTorch's trace shows.
+/// Counts of our events that PyTorch's trace does not show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Inside {
     /// Blocks cut in two.
@@ -170,7 +170,7 @@ struct Sink {
     inside: Inside,
     /// Whether each segment, by its number, belongs to a memory pool.
     private_segments: Vec<bool>,
-    /// Whether what was allocated last lies in one of those.
+    /// Whether the last allocation is in one of those segments.
     served_privately: bool,
 }
 
@@ -243,7 +243,7 @@ fn settings_words(config: &AllocatorConfig) -> String {
     )
 }
 
-/// What is compared of an error over settings: where PyTorch shows the insides of C++, the kind of error.
+/// The part of a settings error that is compared: only the kind of error if PyTorch's message shows details of C++.
 pub(crate) fn settings_error(text: &str) -> String {
     let kinds = [
         ("in ConfigTokenizer but reached end of config", "the text ends early"),

@@ -71,7 +71,7 @@ struct Tensor {
     was_recorded_in_scope: bool,
 }
 
-/// Who uses a pool.
+/// The users of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Uses {
     Owned,

@@ -1,4 +1,4 @@
-//! What is asked of both allocators.
+//! The operations that both allocators run.
 
 use blockyard_allocator::PoolOptions;
 use blockyard_record::{Bytes, PoolId, StreamId};
@@ -67,7 +67,7 @@ pub enum Operation {
     CreatePool {
         /// A pool of the program.
         pool: PoolId,
-        /// What makes it special.
+        /// The options of the pool.
         options: PoolOptions,
     },
     /// Directs the requests of a stream, or all, to the pool; a capture's pool is made if need be.

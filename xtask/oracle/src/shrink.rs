@@ -11,7 +11,7 @@ use crate::sequence::{Operation, Sequence};
 ///
 /// # Errors
 ///
-/// What `fails` returns.
+/// The result of `fails`.
 pub fn shrink(sequence: &Sequence, mut fails: impl FnMut(&Sequence) -> Result<bool>) -> Result<Sequence> {
     let mut best = sequence.clone();
     loop {
@@ -35,7 +35,7 @@ fn without_operations(best: &mut Sequence, fails: &mut impl FnMut(&Sequence) -> 
             let kept = [&best.operations[..start], &best.operations[end..]].concat();
             let candidate = restricted(&best.with(kept));
             if fails(&candidate)? {
-                // What depended on the run may have gone too.
+                // Operations that depended on the removed ones may have gone too.
                 end = start.min(candidate.operations.len());
                 *best = candidate;
             } else {

@@ -1,4 +1,4 @@
-//! PyTorch's 122 statistics as the words that lie behind each other in `DeviceStats`.
+//! PyTorch's 122 statistics as the words of `DeviceStats`, in order.
 
 use blockyard_record::{Stat, StatArray, Stats};
 

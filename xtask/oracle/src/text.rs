@@ -38,12 +38,12 @@ const UNANSWERED: &str = "?";
 /// Streams are declared for every sequence, used or not; more than these it does not have.
 const STREAMS: u64 = 3;
 
-/// A sequence and what PyTorch answered.
+/// A sequence and PyTorch's answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fixture {
-    /// What it is about, line by line.
+    /// The description, line by line.
     pub notes: Vec<String>,
-    /// What was asked.
+    /// The operations.
     pub sequence: Sequence,
     /// For each operation the digest of the statistics and the reply, in words.
     pub steps: Vec<String>,
@@ -54,7 +54,7 @@ pub struct Fixture {
 }
 
 impl Fixture {
-    /// What is to be kept of an answer with digests.
+    /// The parts of an answer with digests that a fixture keeps.
     #[must_use]
     pub fn new(notes: Vec<String>, sequence: Sequence, answer: &Answer) -> Self {
         let steps = answer.steps.iter().map(|step| {

@@ -1,4 +1,4 @@
-//! Sequences and answers as words for `native/driver.cpp`, which says what stands where.
+//! Sequences and answers as words for `native/driver.cpp`, which documents the layout.
 
 use anyhow::{Context, Result, bail, ensure};
 use blockyard_allocator::PoolOptions;

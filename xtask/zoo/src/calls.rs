@@ -1,4 +1,4 @@
-//! What the recording program called, by the names that it gave its cases.
+//! The calls of the recording program, by the names of its cases.
 
 use blockyard_torch::{Device, Dtype, MemoryFormat, Result, Scalar, Tensor, TorchError, Value, call};
 use serde_json::Value as Json;

@@ -1,4 +1,4 @@
-//! Writes the tables of what cuDNN takes, from a zoo file.
+//! Writes the tables of cuDNN's workspaces, from a zoo file.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use blockyard_torch::{Result, session, tables};
 
 use crate::{DROPOUT_STATE, Line, Numbering, Observer, attempt, calls};
 
-/// What was learned from the lines of a zoo file.
+/// The workspaces in the lines of a zoo file.
 #[derive(Clone, Debug, Default)]
 pub struct Learned {
     /// The code of each configuration's size, by the hash of the configuration.
@@ -85,7 +85,7 @@ fn run<'a>(lines: impl Iterator<Item = &'a Line>, state: &Rc<RefCell<State>>) ->
             state.recorded.clone_from(forward);
         }
         let observer: &Observer<'_> = &|| state.borrow_mut().recorded.clone_from(&backward);
-        // What the crate refuses has no workspace to learn.
+        // A call that the crate refuses has no workspace.
         let _refused = attempt(&case, &mut Numbering { first }, line.backward.is_some(), observer);
     }
     Ok(())

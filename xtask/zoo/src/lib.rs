@@ -59,9 +59,9 @@ pub enum Verdict {
         /// Whether the requests are the recorded ones all the same.
         is_equal: bool,
     },
-    /// Requests differ, and nothing said so.
+    /// Requests differ, and the operator is not marked as an estimate.
     Wrong {
-        /// What ours did, forward and backward.
+        /// Our requests, forward and backward.
         ours: (Vec<i64>, Vec<i64>),
     },
     /// The crate refuses the call.
@@ -270,7 +270,7 @@ fn first_tensor(value: &Value) -> blockyard_torch::Result<Tensor> {
     }
 }
 
-/// Numbers allocations as the zoo does: from 1 within a line; what was there before has none.
+/// Numbers allocations as the zoo does: from 1 within a line; earlier allocations have no number.
 #[derive(Debug, Default)]
 struct Numbering {
     first: u32,

@@ -1,4 +1,4 @@
-//! Who is measured: our allocator, and what the device's driver has itself.
+//! The contenders: our allocator, and the allocators of the device's driver.
 
 use anyhow::{Context as _, anyhow};
 use blockyard_allocator::{Allocation, AllocatorConfig, CachingAllocator, SharedAllocator};
@@ -38,7 +38,7 @@ impl Device for CudaDevice {
     }
 }
 
-/// All who are compared, ours first; each has a device of its own.
+/// All contenders, ours first; each has a device of its own.
 pub(crate) fn all<D: Device>(open: &dyn Fn() -> anyhow::Result<D>) -> anyhow::Result<Vec<BoxedContender>> {
     let mut contenders: Vec<BoxedContender> = vec![
         Box::new(Ours::new(open()?, false)?),
@@ -188,7 +188,7 @@ impl Contender for Plain {
     }
 }
 
-/// The driver's stream-ordered allocator, which keeps what is freed.
+/// The driver's stream-ordered allocator, which caches freed memory.
 struct Ordered {
     pool: StreamOrdered,
     device: CudaDevice,

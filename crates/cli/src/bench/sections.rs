@@ -1,4 +1,4 @@
-//! What is measured. In each round every contender has its turn, so that a slow moment of the machine meets all.
+//! The measurements. In each round every contender has its turn, so that a slow moment of the machine meets all contenders.
 
 use std::time::{Duration, Instant};
 
@@ -143,7 +143,7 @@ impl Bench {
             for slot in 0..EMPTIED {
                 contender.free(slot)?;
             }
-            // Without a cache the frees are what releases segments.
+            // Without a cache, the frees release the segments.
             if contender.caches() {
                 begun = Instant::now();
                 contender.empty_cache()?;

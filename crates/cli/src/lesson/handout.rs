@@ -52,7 +52,7 @@ fn write_card(
 ) -> anyhow::Result<()> {
     let _ = writeln!(out, "<section>\n<h2>{}. {}</h2>", index + 1, inlines(&card.title));
     match &card.question {
-        // On paper nothing can be hidden: what the card tells stands behind the last one.
+        // On paper nothing can be hidden: the answers are printed after the last card.
         Some(question) => {
             out.push_str(&figure(lesson, card, card.steps.start)?);
             write_question(out, question);

@@ -1,4 +1,4 @@
-//! What is said of one device.
+//! The report about one device.
 
 use std::ops::ControlFlow;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::At;
 use super::stacks::{Holder, holders};
 
-/// What is asked.
+/// The question of the command line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Question {
     pub(crate) at: Option<At>,
@@ -29,7 +29,7 @@ pub(crate) struct Report {
     pub(crate) moment: Moment,
 }
 
-/// What the trace and the segments come to.
+/// The sums over the trace and the segments.
 pub(crate) struct Counts {
     pub(crate) events: usize,
     pub(crate) allocations: usize,

@@ -1,11 +1,11 @@
-//! Who holds the bytes of a moment, by stack.
+//! The bytes of a moment, by the stack that allocated them.
 
 use std::collections::HashMap;
 
 use blockyard_record::{MemoryState, Recording, StackId, Stacks};
 use serde_json::{Value, json};
 
-/// A stack and what it holds.
+/// A stack and the bytes that it allocated.
 pub(crate) struct Holder {
     pub(crate) stack: StackId,
     pub(crate) bytes: u64,

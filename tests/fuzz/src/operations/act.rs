@@ -1,4 +1,4 @@
-//! One operation of each kind, and what it must come to.
+//! One operation of each kind, and its expected result.
 
 use blockyard_allocator::{AllocError, CachingAllocator, PoolOptions};
 use blockyard_record::{Bytes, DeviceAddr};
@@ -8,7 +8,7 @@ use crate::input::Input;
 
 type Outcome = Result<(), AllocError>;
 
-/// What an operation must come to.
+/// The expected result of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
     /// It works.
@@ -23,7 +23,7 @@ enum Rule {
     ChangesNothing,
 }
 
-/// Does what the input says next; says whether everything must be as it was before, and why.
+/// Runs the next operation of the input; returns why nothing may have changed, if so.
 pub(super) fn act(world: &mut World, input: &mut Input<'_>) -> Option<String> {
     let failed = world.failed();
     let (rule, outcome) = match input.byte() % 32 {

@@ -1,4 +1,4 @@
-//! An allocator, what its callers hold, and what must agree after every operation.
+//! An allocator with its callers, and the checks after every operation.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::failing::FailingDevice;
 use crate::follower::Follower;
 use crate::input::Input;
 
-/// What can be seen of an allocator at one moment: its snapshot, its statistics, how many events it reported.
+/// The visible state of an allocator at one moment: its snapshot, its statistics, the number of its events.
 pub(super) type Observation = (Snapshot, Stats, usize);
 
 pub(super) type TestedAllocator = SharedAllocator<FailingDevice, Follower>;
@@ -27,9 +27,9 @@ pub(super) struct World {
     pub(super) shared: TestedAllocator,
     /// A second allocator, whose device gives the same addresses.
     pub(super) other: CachingAllocator<VirtualDevice>,
-    /// What callers of the shared handle hold, by address: bytes asked for and stream.
+    /// The live blocks of callers of the shared handle, by address: requested size and stream.
     pub(super) addresses: BTreeMap<DeviceAddr, (Bytes, StreamId)>,
-    /// What callers hold as allocations.
+    /// The live allocations of callers.
     pub(super) handles: Vec<LiveAllocation>,
     /// Blocks whose allocation is gone, since a device failure kept it from being freed.
     pub(super) lost: Vec<(DeviceAddr, Bytes, StreamId)>,

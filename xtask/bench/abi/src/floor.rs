@@ -1,9 +1,9 @@
-//! What is left to gain: an allocator that neither follows PyTorch nor counts, behind the same lock and the same C ABI.
+//! The floor: an allocator that neither follows PyTorch nor counts, behind the same lock and the same C ABI.
 
 use blockyard_lock::BiasedMutex;
 use offset_allocator::{Allocation, Allocator};
 
-/// What it counts in, since it counts to 2^32: the smallest block of ours.
+/// The unit of its sizes, because it counts to 2^32: our smallest block.
 const UNIT: u64 = 512;
 /// So many blocks and gaps at once.
 const NODES: u32 = 1 << 18;
@@ -63,7 +63,7 @@ pub unsafe extern "C" fn floor_allocate(floor: &Floor, size: usize, _stream: usi
     number.unwrap_or(0)
 }
 
-/// Takes back what [`floor_allocate`] gave.
+/// Frees an allocation of [`floor_allocate`].
 ///
 /// # Safety
 ///

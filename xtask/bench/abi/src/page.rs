@@ -1,4 +1,4 @@
-//! What a page calls: bytes in, a replay at a time, numbers out.
+//! The functions for a page: bytes in, a replay at a time, numbers out.
 
 use std::cell::RefCell;
 
@@ -32,7 +32,7 @@ pub extern "C" fn blockyard_prepare(capacity_gib: u32) -> f64 {
     pairs
 }
 
-/// Replays the trace `times` times; returns what the addresses of the last replay fold into, or all ones where the
+/// Replays the trace `times` times; returns the hash of the addresses of the last replay, or all ones if the
 /// allocator failed.
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_replay(times: u32) -> u64 {

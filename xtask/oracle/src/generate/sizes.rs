@@ -11,7 +11,7 @@ const MIB: u64 = 1 << 20;
 pub(super) struct Sizes {
     /// A few sizes that come again and again, as a program's do.
     repeated: Vec<u64>,
-    /// What was asked for last, whose holes and rests matter.
+    /// The last sizes: requests near them meet their free blocks and remainders.
     recent: Vec<u64>,
     thresholds: Vec<u64>,
     /// Whether most segments are as large as the request, so that sums of them are exact.
