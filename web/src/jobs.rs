@@ -95,7 +95,7 @@ pub(crate) fn start(
     begin(job, None, Box::new(on_progress), Box::new(on_done));
 }
 
-/// As [`start`], on the reader's GPU, of which `on_adapter` is told once it is open.
+/// As [`start`], on the reader's GPU; `on_adapter` gets the adapter once the device is open.
 pub(crate) fn start_on_gpu(
     job: &Job,
     on_adapter: impl FnMut(Adapter) + 'static,
