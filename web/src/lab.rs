@@ -10,6 +10,7 @@ pub(crate) use sheet::{Cell, Sheet};
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use blockyard_figure::PlayerAction;
 use blockyard_lab::{
     AllocatorRow, Answer, Autopsy, Bound, ChangeKind, Conditions, Diff, Found, Leaks, Question, Row,
     RunSource, WhatIf,
@@ -17,7 +18,8 @@ use blockyard_lab::{
 use blockyard_record::Outcome;
 use blockyard_replay::AllocatorConfig;
 use blockyard_worker::RunInfo;
-use blockyard_workload::{Request, Workload, parse_size};
+use blockyard_workload::edit::EditAction;
+use blockyard_workload::{Request, TensorId, Workload, parse_size};
 use js_sys::Uint8Array;
 use leptos::prelude::*;
 
@@ -104,6 +106,8 @@ impl Search {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Trial {
     pub(crate) title: String,
+    /// What was changed, where the workload can be changed so.
+    pub(crate) change: Option<ChangeKind>,
     pub(crate) before: Row,
     pub(crate) after: Row,
     pub(crate) requests: u64,
@@ -124,6 +128,14 @@ pub(crate) struct Answers {
     pub(crate) failed: Option<(Kind, String)>,
 }
 
+impl Answers {
+    /// The run that is asked about: the chosen one, or the one with the most requests.
+    pub(crate) fn run(&self, device: Option<usize>) -> Option<&RunInfo> {
+        let longest = || self.runs.iter().max_by_key(|run| run.requests);
+        device.map_or_else(longest, |device| self.runs.get(device))
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 struct Book {
     of: PtrEq<Run>,
@@ -137,8 +149,8 @@ pub(crate) struct Lab {
     pub(crate) conf: RwSignal<String>,
     pub(crate) capacity: RwSignal<String>,
     pub(crate) limit: RwSignal<String>,
-    /// Which of several devices of a file.
-    pub(crate) device: RwSignal<usize>,
+    /// Which of several devices of a file, where the reader chose one.
+    pub(crate) device: RwSignal<Option<usize>>,
     pub(crate) shows_difference: RwSignal<bool>,
     pub(crate) work: RwSignal<Option<LabWork>>,
     book: RwSignal<Option<Book>>,
@@ -151,7 +163,7 @@ impl Lab {
             conf: RwSignal::new("expandable_segments:True".to_owned()),
             capacity: RwSignal::new(String::new()),
             limit: RwSignal::new(String::new()),
-            device: RwSignal::new(0),
+            device: RwSignal::new(None),
             shows_difference: RwSignal::new(false),
             work: RwSignal::new(None),
             book: RwSignal::new(None),
@@ -430,7 +442,7 @@ impl Session {
     fn take_row(self, of: &PtrEq<Run>, place: usize, row: Row) {
         let mut is_done = false;
         self.write_answers(of, |answers| {
-            let notes = answers.runs.first().map(|run| run.notes.clone()).unwrap_or_default();
+            let notes = answers.run(self.lab.device.get_untracked()).map(|run| run.notes.clone());
             let Some(search) = &mut answers.search else { return };
             if let Some(slot) = search.rows.get_mut(place) {
                 *slot = Some(row);
@@ -439,7 +451,8 @@ impl Session {
             if search.rows.iter().all(Option::is_some)
                 && let Some(baseline) = rows.next()
             {
-                search.found = Some(PtrEq::new(Found::of(baseline, rows.collect(), notes)));
+                search.found =
+                    Some(PtrEq::new(Found::of(baseline, rows.collect(), notes.unwrap_or_default())));
                 is_done = true;
             }
             let (done, _) = search.progress();
@@ -458,6 +471,7 @@ impl Session {
     pub(crate) fn try_change(self, change: &ChangeKind, title: String) {
         let run = self.run.get_untracked();
         let base = Conditions { conf: run.recording.info().config.clone(), ..Conditions::default() };
+        let tried = Some(change.clone());
         let other = match change {
             ChangeKind::Setting(conf) => base.and_conf(conf),
             ChangeKind::Limit(limit) => {
@@ -467,7 +481,7 @@ impl Session {
             ChangeKind::FreeTensors { requests, .. } => {
                 let Some(failing) = self.failing_request() else { return };
                 let edited = with_frees(&run.workload, requests, failing);
-                return self.try_workload(&run, edited, title);
+                return self.try_workload(&run, edited, (title, tried));
             }
             ChangeKind::DefaultPool | ChangeKind::OneStream => return,
         };
@@ -476,7 +490,7 @@ impl Session {
             if let Answer::WhatIf(mut found) = answer
                 && let Some(after) = found.rows.pop()
             {
-                self.take_trial(&of, title.clone(), found.baseline, after);
+                self.take_trial(&of, (title.clone(), tried.clone()), found.baseline, after);
             }
         });
     }
@@ -490,26 +504,26 @@ impl Session {
     }
 
     /// Shows the run of other requests beside the run that is shown.
-    fn try_workload(self, of: &PtrEq<Run>, other: Workload, title: String) {
+    fn try_workload(self, of: &PtrEq<Run>, other: Workload, tried: Tried) {
         let Some(material) = Material::new(&source_of(of, other), None) else { return };
         let question = Question::WhatIf { conditions: Vec::new(), samples: SAMPLES };
         self.ask(Kind::Autopsy, question.clone(), None, move |of, answer| {
             let Answer::WhatIf(before) = answer else { return };
-            let title = title.clone();
-            pool::ask(&material, 0, question.clone(), None, move |heard| {
+            let tried = tried.clone();
+            pool::ask(&material, None, question.clone(), None, move |heard| {
                 if let Heard::Answered(answer) = heard
                     && let Answer::WhatIf(after) = *answer
                 {
-                    self.take_trial(&of, title.clone(), before.baseline.clone(), after.baseline);
+                    self.take_trial(&of, tried.clone(), before.baseline.clone(), after.baseline);
                 }
             });
         });
     }
 
-    fn take_trial(self, of: &PtrEq<Run>, title: String, before: Row, after: Row) {
+    fn take_trial(self, of: &PtrEq<Run>, (title, change): Tried, before: Row, after: Row) {
         let rows = [&before, &after].map(|row| row.answered().map_or(0, |outcome| outcome.requests));
         let requests = rows.into_iter().max().unwrap_or(0);
-        let trial = PtrEq::new(Trial { title, before, after, requests });
+        let trial = PtrEq::new(Trial { title, change, before, after, requests });
         self.write_answers(of, |answers| answers.trial = Some(trial));
     }
 
@@ -530,9 +544,28 @@ impl Session {
             if let Answer::WhatIf(mut found) = answer
                 && let Some(before) = found.rows.pop()
             {
-                self.take_trial(&of, title.clone(), before, found.baseline);
+                self.take_trial(&of, (title.clone(), None), before, found.baseline);
             }
         });
+    }
+
+    /// Changes the workload as it was tried; undo takes the change back.
+    pub(crate) fn apply_change(self, change: &ChangeKind) {
+        match change {
+            ChangeKind::Setting(conf) => self.set_config(conf.clone()),
+            // To the byte, which a rounded size would not be.
+            ChangeKind::Limit(limit) => self.set_capacity(format!("{} B", limit.get())),
+            ChangeKind::FreeTensors { requests, .. } => {
+                let run = self.run.get_untracked();
+                let Some(failing) = self.failing_request() else { return };
+                self.dispatch(PlayerAction::SeekStep(failing));
+                for tensor in tensors_of(run.workload.requests(), requests) {
+                    self.act(EditAction::Free { tensor });
+                }
+                self.dispatch(PlayerAction::Forward);
+            }
+            ChangeKind::DefaultPool | ChangeKind::OneStream => {}
+        }
     }
 
     /// Forgets what was tried.
@@ -541,6 +574,9 @@ impl Session {
         self.write_answers(&run, |answers| answers.trial = None);
     }
 }
+
+/// What was tried: a title, and the change where the workload can be changed so.
+type Tried = (String, Option<ChangeKind>);
 
 /// About how many parts a timeline in the panel has: as many as it has pixels.
 const SAMPLES: usize = 400;
@@ -559,13 +595,7 @@ fn source_of(run: &Run, workload: Workload) -> RunSource {
 /// The workload with frees of what these requests got, counted from 1, right before the request at an index.
 fn with_frees(workload: &Workload, requests: &[u64], before: usize) -> Workload {
     let all = workload.requests();
-    let tensors: Vec<_> = requests
-        .iter()
-        .filter_map(|request| match all.get(usize::try_from(request.checked_sub(1)?).ok()?)? {
-            Request::Allocate { tensor, .. } => Some(*tensor),
-            _ => None,
-        })
-        .collect();
+    let tensors: Vec<TensorId> = tensors_of(all, requests).collect();
     let (head, tail) = all.split_at(before.min(all.len()));
     let frees = tensors.iter().map(|tensor| Request::Free { tensor: *tensor });
     // They are gone by then.
@@ -575,4 +605,12 @@ fn with_frees(workload: &Workload, requests: &[u64], before: usize) -> Workload 
     };
     let rest = tail.iter().filter(|request| !is_later_use(request)).copied();
     Workload::from_requests(head.iter().copied().chain(frees).chain(rest).collect())
+}
+
+/// What these requests got, counted from 1.
+fn tensors_of<'a>(all: &'a [Request], requests: &'a [u64]) -> impl Iterator<Item = TensorId> + 'a {
+    requests.iter().filter_map(|request| match all.get(usize::try_from(request.checked_sub(1)?).ok()?)? {
+        Request::Allocate { tensor, .. } => Some(*tensor),
+        _ => None,
+    })
 }

@@ -87,7 +87,7 @@ fn message(task: &LabTask, content: Option<&Uint8Array>) -> Option<JsValue> {
 /// Has a question answered as soon as a worker is free.
 pub(super) fn ask(
     material: &Rc<Material>,
-    run: usize,
+    run: Option<usize>,
     question: Question,
     content: Option<&Uint8Array>,
     on_heard: impl Fn(Heard) + 'static,

@@ -166,7 +166,7 @@ fn device(session: Session) -> AnyView {
             <p class="error" id="device-error" data-testid="device-error" hidden=flag(move || capacity_error.get().is_none() && config_error.get().is_none())>
                 {text(move || capacity_error.get().or_else(|| config_error.get()).unwrap_or_default())}
             </p>
-            {lab_settings(session)}
+            {settings_form(session)}
             {gpu::switch(session)}
         </div>
     }
@@ -174,12 +174,13 @@ fn device(session: Session) -> AnyView {
 }
 
 /// Every key of the settings; a change shows what was before it beside what is now.
-fn lab_settings(session: Session) -> AnyView {
+fn settings_form(session: Session) -> AnyView {
     let config = text(move || session.settings.with(|settings| settings.config.clone()));
     let change = move |new: String| session.change_config(new);
     view! {
         {lab::completions("config-values", config)}
         {settings::form("config", config, change)}
+        <div hidden=flag(move || session.fails_now())>{lab::trial(session)}</div>
     }
     .into_any()
 }

@@ -8,7 +8,7 @@ mod search;
 mod trial;
 mod what_if;
 
-pub(crate) use trial::helps;
+pub(crate) use trial::{helps, trial};
 pub(crate) use what_if::completions;
 
 use blockyard_record::grouped;
@@ -125,9 +125,14 @@ fn device(session: Session) -> AnyView {
     let options = Signal::derive(move || {
         names.get().into_iter().enumerate().map(|(place, name)| (place.to_string(), name)).collect()
     });
-    let current = text(move || session.lab.device.get().to_string());
+    let current = text(move || {
+        let runs = session.answers().unwrap_or_default();
+        let name = runs.run(session.lab.device.get()).map(|run| run.name.clone());
+        let place = names.with(|names| names.iter().position(|other| Some(other) == name.as_ref()));
+        place.unwrap_or(0).to_string()
+    });
     let pick = move |value: String| {
-        session.lab.device.set(value.parse().unwrap_or(0));
+        session.lab.device.set(value.parse().ok());
         session.ask_lab();
     };
     let list = crate::view::kit::select("lab-device", "Device", options, current, pick);

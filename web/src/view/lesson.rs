@@ -10,6 +10,7 @@ use crate::ptr_eq::PtrEq;
 use crate::session::{Embed, LessonState, OpenLesson, Place, Session, region};
 use crate::view::icon::Icon;
 use crate::view::kit::{button, click, flag, icon_button, on, text};
+use crate::view::lab;
 use crate::view::prose;
 use crate::view::scrubber::scrubber;
 use crate::view::stage::stage;
@@ -38,6 +39,7 @@ fn opened(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
             {scrubber(session)}
             {stage(session, false)}
             {step_words(session)}
+            {lab::helps(session)}
             {term_row(session, TERMS)}
         </section>
         <section class="lesson-card" aria-label="Lesson">{body}</section>

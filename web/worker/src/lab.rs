@@ -27,8 +27,8 @@ pub enum LabTask {
     Take(RunSource),
     /// Answers a question about one of them.
     Ask {
-        /// Which of the runs.
-        run: usize,
+        /// Which of the runs; none for the one with the most requests.
+        run: Option<usize>,
         /// The question.
         question: Question,
     },
@@ -98,7 +98,8 @@ pub(crate) fn work(bytes: &[u8], content: Option<Vec<u8>>) {
             LabReply::Taken(infos)
         }),
         LabTask::Ask { run, question } => RUNS.with_borrow(|runs| {
-            let run = runs.get(run).ok_or(LabError::NoTrace)?;
+            let longest = || runs.iter().max_by_key(|run| run.requests().len());
+            let run = run.map_or_else(longest, |run| runs.get(run)).ok_or(LabError::NoTrace)?;
             let question = match question {
                 Question::Diff(source) => Question::Diff(with_content(source, content)),
                 other => other,

@@ -8,7 +8,7 @@ use leptos::prelude::*;
 use super::parts::figure;
 use crate::commands::sentence;
 use crate::lab::{Cell, Kind, Trial};
-use crate::session::Session;
+use crate::session::{Place, Session};
 use crate::view::kit::{button, check, click, flag};
 use crate::view::numbers;
 
@@ -115,12 +115,18 @@ fn tried_view(session: Session, trial: &Trial) -> AnyView {
         (None, Err(why)) => ("error", sentence(why)),
         (None, Ok(_)) => ("", String::new()),
     };
+    let can_apply = untrack(|| session.shows_text() && session.place.get() == Place::Workbench);
+    let apply = trial.change.clone().filter(|_| can_apply).map(|change| {
+        let act = click(move || session.apply_change(&change));
+        button("primary", "trial-apply", "Change the workload so", "Undo (Ctrl+Z) takes it back", act)
+    });
     view! {
         <section class="trial" aria-label="Before and after" data-testid="trial">
             <h3>{trial.title.clone()}</h3>
             <p class=verdict.0>{verdict.1}</p>
             {deltas(&trial.before, &trial.after)}
             {compared(session, &trial.before, &trial.after, trial.requests)}
+            {apply}
             {button("link", "trial-close", "Close", "", click(move || session.forget_trial()))}
         </section>
     }
