@@ -111,6 +111,17 @@ impl LimitOptions {
     }
 }
 
+impl LimitOptions {
+    /// These settings, or a run's own, under these limits.
+    pub(crate) fn conditions_with(&self, run: &Run, conf: Option<&str>) -> Conditions {
+        let own = self.conditions(run);
+        match conf {
+            Some(conf) => own.and_conf(conf),
+            None => own,
+        }
+    }
+}
+
 /// A share of some bytes, cut off as PyTorch does.
 #[expect(
     clippy::cast_precision_loss,
@@ -374,6 +385,11 @@ pub(crate) struct DiffOptions {
     /// The runs that are compared with the first.
     #[arg(required = true, value_name = "AFTER")]
     pub(crate) files: Vec<PathBuf>,
+    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`. Without it, each run's own.
+    #[arg(long, value_name = "SETTINGS")]
+    pub(crate) conf: Option<String>,
+    #[command(flatten)]
+    pub(crate) limits: LimitOptions,
     /// One JSON value a run instead of sentences for people; docs/questions.md describes it.
     #[arg(long)]
     pub(crate) json: bool,
@@ -384,6 +400,11 @@ pub(crate) struct LeaksOptions {
     /// Recordings or snapshots, also packed, or workloads' texts, or names of presets.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`. Without it, each run's own.
+    #[arg(long, value_name = "SETTINGS")]
+    pub(crate) conf: Option<String>,
+    #[command(flatten)]
+    pub(crate) limits: LimitOptions,
     /// One JSON value a run instead of sentences for people; docs/questions.md describes it.
     #[arg(long)]
     pub(crate) json: bool,

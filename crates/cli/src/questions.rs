@@ -1,14 +1,11 @@
 //! What the commands that ask about runs have in common: reading runs, and one answer a file.
 
 use std::io::Write;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use blockyard_lab::Run;
-use blockyard_pytorch::RecordedRun;
-use blockyard_pytorch::snapshot::{self, FileKind, file_kind};
 use blockyard_record::Bytes;
 use blockyard_replay::OnProgress;
 use blockyard_workload::Workload;
@@ -74,7 +71,7 @@ pub fn ask(
         Command::Autopsy(options) => autopsy::answer(run, &bar, options),
         Command::Bound(options) => bound::answer(run, &bar, options),
         Command::CompareAllocators(options) => compare::answer(run, &bar, options),
-        Command::Leaks(_) => leaks::answer(run, &bar),
+        Command::Leaks(options) => leaks::answer(run, &bar, options),
         _ => Err(anyhow!("{question} is not a question about a run")),
     }?;
     let mut value = json!({"version": VERSION, "run": run.name});
@@ -169,18 +166,7 @@ pub(crate) fn read(path: &Path, bar: &Bar) -> anyhow::Result<Vec<Run>> {
         return Ok(vec![Run::from_workload(preset.id, workload, preset.config, preset.capacity)]);
     }
     let bytes = output::read(path)?;
-    let kind = file_kind(&bytes);
-    if matches!(kind, FileKind::Snapshot | FileKind::Packed) {
-        let file = snapshot::read(&bytes[..], &mut |_| ControlFlow::Continue(()))?;
-        return Ok(Run::from_snapshot(&name, &file, &mut |progress| bar.report(&progress))?);
-    }
-    if kind == FileKind::Recording {
-        let recorded = RecordedRun::read(&bytes)?;
-        return Ok(vec![Run::from_recorded(&recorded, &mut |progress| bar.report(&progress))?]);
-    }
-    let text = output::workload_text(bytes).context("neither a recording nor a workload's text")?;
-    let workload = Workload::parse(&text).map_err(|error| anyhow!("{error}"))?;
-    Ok(vec![Run::from_workload(&name, workload, "", DEFAULT_CAPACITY)])
+    Ok(Run::read(&name, &bytes, &mut |progress| bar.report(&progress))?)
 }
 
 /// `default settings` for an empty text.

@@ -62,7 +62,7 @@ pub use difference::{Difference, first_difference};
 pub use error::LabError;
 pub use leaks::{Growth, Leaks, Steps, leaks};
 pub use limit::{Limit, LimitSource};
-pub use outcome::{FirstOom, Outcome, Row, Sample, replay_under};
+pub use outcome::{FirstOom, Outcome, Row, RowError, Sample, replay_under};
 pub use question::{Answer, Question};
 pub use run::Run;
 pub use search::{Found, SearchStep, candidates, judge, search};

@@ -75,8 +75,20 @@ pub struct Sample {
 pub struct Row {
     /// Under what.
     pub conditions: Conditions,
-    /// What the replay came to, or why there was none, such as an error in the settings.
-    pub outcome: Result<Outcome, String>,
+    /// What the replay came to, or why there was none.
+    pub outcome: Result<Outcome, RowError>,
+}
+
+/// Why a row has no outcome; the texts are what the errors say, so that a row can travel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[non_exhaustive]
+pub enum RowError {
+    /// The settings are wrong, in PyTorch's words.
+    #[error("PYTORCH_CUDA_ALLOC_CONF: {0}")]
+    Config(String),
+    /// The requests cannot be replayed.
+    #[error("{0}")]
+    Replay(String),
 }
 
 impl Row {
@@ -109,7 +121,8 @@ pub fn replay_under(
     let outcome = match outcome(run, conditions, samples, on_progress) {
         Ok(outcome) => Ok(outcome),
         Err(LabError::Cancelled) => return Err(LabError::Cancelled),
-        Err(error) => Err(error.to_string()),
+        Err(LabError::Config(error)) => Err(RowError::Config(error.to_string())),
+        Err(error) => Err(RowError::Replay(error.to_string())),
     };
     Ok(Row { conditions: conditions.clone(), outcome })
 }

@@ -265,6 +265,44 @@ impl Run {
         Ok(Cow::Owned(forced))
     }
 
+    /// The same requests as a run whose own settings, device and limit are these.
+    #[must_use]
+    pub fn under(&self, conditions: &Conditions) -> Self {
+        let mut run = self.clone();
+        run.config.clone_from(&conditions.conf);
+        run.capacity = conditions.capacity_of(self);
+        run.limit = conditions.limit_of(self);
+        run
+    }
+
+    /// The run up to the request at which it ends with out of memory under its own settings; all of it where it does not.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Cancelled`], [`LabError::Config`] for wrong settings.
+    pub fn until_oom(
+        &self,
+        on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    ) -> Result<Cow<'_, Self>, LabError> {
+        if self.goes_on_after_oom {
+            return Ok(Cow::Borrowed(self));
+        }
+        let done = outcome(self, &self.conditions(), 0, on_progress)?.requests;
+        let done = usize::try_from(done).unwrap_or(usize::MAX);
+        if done >= self.requests().len() {
+            return Ok(Cow::Borrowed(self));
+        }
+        let mut run = self.clone();
+        run.workload = self.workload.with_requests(self.requests().iter().take(done).copied().collect());
+        let labels = self.workload.labels().iter().filter(|(at, _)| (*at as usize) < done);
+        run.workload.set_labels(labels.cloned().collect());
+        run.plan = PreparedWorkload::new(&run.workload);
+        run.resets.retain(|reset| *reset < done);
+        run.stack_of.truncate(done);
+        run.notes.push(format!("the run ends with out of memory behind request {done}"));
+        Ok(Cow::Owned(run))
+    }
+
     pub(crate) fn plan(&self) -> &PreparedWorkload {
         &self.plan
     }

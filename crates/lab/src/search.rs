@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use blockyard_record::{Bytes, grouped};
-use blockyard_replay::AllocatorConfig;
+use blockyard_replay::{AllocatorConfig, setting_values};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +45,9 @@ const DIVISIONS: [u64; 3] = [2, 4, 8];
 const LARGE_SEGMENTS_MIB: [u64; 2] = [64, 256];
 const THRESHOLDS: [&str; 2] = ["0.6", "0.8"];
 
+/// The other backend. What its calls cost is the driver's own affair and is not counted, so it is tried and is never the best.
+const DRIVERS_POOL: &str = "backend:cudaMallocAsync";
+
 /// All sensible settings for a run, and the pairs of them; the default settings come first.
 ///
 /// A limit on splitting above the largest request changes nothing, and garbage collection needs a limit on reserved bytes:
@@ -78,6 +81,7 @@ pub fn candidates(run: &Run, conditions: &Conditions) -> Vec<String> {
         }
     }
     all.extend(splits.iter().map(|split| format!("{split},max_non_split_rounding_mb:128")));
+    all.push(DRIVERS_POOL.to_owned());
     // PyTorch refuses some pairs, such as a limit on splitting below the size of segments.
     all.retain(|conf| conf.parse::<AllocatorConfig>().is_ok());
     all
@@ -137,7 +141,7 @@ fn judged(baseline: Row, rows: Vec<Row>, notes: Vec<String>) -> Found {
 /// The rows that fit and that no other beats in both, by ascending peak reserved; of equal ones the shortest setting.
 fn front(rows: &[Row]) -> Vec<usize> {
     let measured = |(index, row): (usize, &Row)| {
-        let outcome = row.answered().filter(|_| row.fits())?;
+        let outcome = row.answered().filter(|_| row.fits() && !is_drivers_pool(&row.conditions.conf))?;
         Some((outcome.peak_reserved, outcome.device_calls(), row.conditions.conf.len(), index))
     };
     let mut fitting: Vec<_> = rows.iter().enumerate().filter_map(measured).collect();
@@ -149,6 +153,11 @@ fn front(rows: &[Row]) -> Vec<usize> {
         is_on_front
     });
     fitting.into_iter().map(|(.., index)| index).collect()
+}
+
+/// Whether the settings select the driver's pool.
+pub(crate) fn is_drivers_pool(conf: &str) -> bool {
+    setting_values(conf).any(|(key, value)| key == "backend" && value == "cudaMallocAsync")
 }
 
 fn is_better(row: Option<&Row>, baseline: &Row) -> bool {

@@ -2,6 +2,7 @@
 
 mod crates;
 mod instructions;
+mod lab;
 mod lock;
 mod memory;
 mod parts;
@@ -44,6 +45,7 @@ pub const SECTIONS: &[SectionEntry] = &[
         "replays of recorded programs, silent, recorded, and under 24 configurations",
         replay::replay,
     ),
+    entry("lab", "questions of the lab: 64 settings, an autopsy; seconds on all cores", lab::lab),
     entry("parts", "small parts of the allocator by themselves, ns a call", parts::parts),
     entry("heap", "the allocator's own memory, bytes a live block", memory::heap),
     entry("recordings", "a recording in memory, bytes an event", memory::recordings),

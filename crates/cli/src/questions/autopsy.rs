@@ -17,10 +17,7 @@ pub(crate) fn autopsy(options: &AutopsyOptions) -> anyhow::Result<ExitCode> {
 }
 
 pub(super) fn answer(run: &Run, bar: &Bar, options: &AutopsyOptions) -> anyhow::Result<Answer> {
-    let mut conditions = options.limits.conditions(run);
-    if let Some(conf) = &options.conf {
-        conditions.conf.clone_from(conf);
-    }
+    let conditions = options.limits.conditions_with(run, options.conf.as_deref());
     let found = ask(run, &conditions, &mut |progress| bar.report(&progress))?;
     let Some(found) = found else {
         let json =

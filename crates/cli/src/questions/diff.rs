@@ -24,7 +24,8 @@ pub(crate) fn diff(options: &DiffOptions) -> anyhow::Result<ExitCode> {
         place = if file == last && before.len() > 1 { place + 1 } else { 0 };
         last = file;
         let before = before.get(place).or(before.first()).context("there is no run to compare with")?;
-        answer(before, run, bar)
+        let under = |run: &Run| run.under(&options.limits.conditions_with(run, options.conf.as_deref()));
+        answer(&under(before), &under(run), bar)
     })
 }
 

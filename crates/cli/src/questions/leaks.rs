@@ -3,6 +3,7 @@ use std::process::ExitCode;
 
 use blockyard_lab::{Leaks, Run, Steps, leaks as ask};
 use blockyard_record::{Bytes, grouped};
+use blockyard_replay::Progress;
 use serde_json::json;
 
 use super::{Answer, Status, each};
@@ -12,10 +13,17 @@ use crate::progress::Bar;
 const SHOWN: usize = 12;
 
 pub(crate) fn leaks(options: &LeaksOptions) -> anyhow::Result<ExitCode> {
-    each(&options.files, options.json, answer)
+    each(&options.files, options.json, |run, bar| answer(run, bar, options))
 }
 
-pub(super) fn answer(run: &Run, bar: &Bar) -> anyhow::Result<Answer> {
+pub(super) fn answer(run: &Run, bar: &Bar, options: &LeaksOptions) -> anyhow::Result<Answer> {
+    let under = options.limits.conditions_with(run, options.conf.as_deref());
+    // The run itself goes as far as it was recorded.
+    let asked = (under != run.conditions()).then(|| run.under(&under));
+    let total = run.requests().len();
+    let mut tell = |done| bar.report(&Progress::new("replaying", done, total));
+    let cut = asked.as_ref().map(|run| run.until_oom(&mut tell)).transpose()?;
+    let run = cut.as_deref().unwrap_or(run);
     let found = ask(run, &mut |progress| bar.report(&progress))?;
     let bytes = |all: &[Bytes]| all.iter().map(|bytes| bytes.get()).collect::<Vec<_>>();
     let json = json!({

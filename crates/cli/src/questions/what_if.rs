@@ -66,7 +66,7 @@ pub(crate) fn row_json(row: &Row, run: &Run) -> Value {
     let (conf, limit) = (&row.conditions.conf, row.conditions.limit_of(run).map(Bytes::get));
     let capacity = row.conditions.capacity_of(run).get();
     match &row.outcome {
-        Err(error) => json!({"conf": conf, "capacity": capacity, "limit": limit, "error": error}),
+        Err(error) => json!({"conf": conf, "capacity": capacity, "limit": limit, "error": error.to_string()}),
         Ok(outcome) => {
             let mut value = json!({
                 "conf": conf,

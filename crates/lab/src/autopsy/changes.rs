@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::tensors::{tensor_sets, with_frees};
 use super::{Examined, Tell, passes, pins};
-use crate::search::candidates;
+use crate::search::{candidates, is_drivers_pool};
 use crate::{LabError, Run};
 
 /// Something that might let a request pass.
@@ -93,7 +93,8 @@ fn settings(examined: &Examined<'_>) -> Vec<String> {
     let mut all = vec![String::new()];
     all.extend(keys.iter().map(|key| without(own, key)));
     let limited = examined.conditions.and_limit(examined.limit.highest);
-    let single = |conf: &String| !conf.is_empty() && !conf.contains(',');
+    // What the driver's pool would do is a model: no proof.
+    let single = |conf: &String| !conf.is_empty() && !conf.contains(',') && !is_drivers_pool(conf);
     for candidate in candidates(examined.run, &limited).into_iter().filter(single) {
         let rest = without(own, candidate.split(':').next().unwrap_or_default());
         all.push(if rest.is_empty() { candidate } else { format!("{rest},{candidate}") });

@@ -34,8 +34,8 @@ fn a_wrong_setting_is_a_row_with_pytorchs_error() {
     let run = program("gnn_random");
     let conditions = ["max_split_size_mb:1", "no_such_setting:1", ""].map(Conditions::with_conf);
     let found = what_if(&run, &conditions, 0, &mut on).unwrap();
-    let errors: Vec<&str> =
-        found.rows.iter().filter_map(|row| row.outcome.as_ref().err()).map(String::as_str).collect();
+    let errors: Vec<String> =
+        found.rows.iter().filter_map(|row| row.outcome.as_ref().err()).map(ToString::to_string).collect();
     assert_eq!(
         errors,
         [
@@ -90,4 +90,19 @@ fn a_question_can_be_cancelled() {
         if calls < 2 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     assert!(matches!(cancelled, Err(LabError::Cancelled)));
+}
+
+#[test]
+fn a_run_under_other_conditions_is_what_a_row_says() {
+    let run = program("gnn_random");
+    let limited =
+        Conditions { limit: Some(Bytes::gib(2)), ..Conditions::with_conf("expandable_segments:True") };
+    let other = run.under(&limited);
+    let row = blockyard_lab::replay_under(&run, &limited, 0, &mut crate::on_requests).unwrap();
+    let own = blockyard_lab::replay_under(&other, &other.conditions(), 0, &mut crate::on_requests).unwrap();
+    assert_eq!(row.outcome, own.outcome);
+    let failed = row.answered().unwrap().first_oom.as_ref().expect("2 GiB are too few").request;
+    let cut = other.until_oom(&mut crate::on_requests).unwrap();
+    assert_eq!(cut.requests().len() as u64, failed);
+    assert_eq!(run.until_oom(&mut crate::on_requests).unwrap().requests().len(), run.requests().len());
 }

@@ -5,6 +5,7 @@ mod boxes;
 mod doors;
 mod figures;
 mod gpu;
+mod lab;
 mod one_file;
 mod play;
 mod recordings;

@@ -58,7 +58,7 @@ pub(super) fn outcome_cells(name: &str, row: &Row) -> Vec<Cell> {
             Cell::Count(outcome.alloc_retries),
             Cell::Text(oom(outcome)),
         ]),
-        Err(why) => cells.push(Cell::text(why)),
+        Err(why) => cells.push(Cell::Text(why.to_string())),
     }
     cells
 }

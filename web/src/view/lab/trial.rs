@@ -112,7 +112,7 @@ fn tried_view(session: Session, trial: &Trial) -> AnyView {
     let verdict = match (trial.after.answered(), &trial.after.outcome) {
         (Some(outcome), _) if outcome.ooms == 0 => ("verdict is-right", "Now the whole run fits.".to_owned()),
         (Some(outcome), _) => ("verdict is-wrong", format!("Out of memory at {}.", oom(outcome))),
-        (None, Err(why)) => ("error", sentence(why)),
+        (None, Err(why)) => ("error", sentence(&why.to_string())),
         (None, Ok(_)) => ("", String::new()),
     };
     let can_apply = untrack(|| session.shows_text() && session.place.get() == Place::Workbench);

@@ -107,8 +107,11 @@ pub(super) fn answers(session: Session, all: &[PtrEq<WhatIf>]) -> AnyView {
         }
         .into_any()
     });
-    let wrong =
-        row.outcome.as_ref().err().map(|why| view! { <p class="error">{sentence(why)}</p> }.into_any());
+    let wrong = row
+        .outcome
+        .as_ref()
+        .err()
+        .map(|why| view! { <p class="error">{sentence(&why.to_string())}</p> }.into_any());
     let warnings = row.answered().map(|outcome| {
         let all = outcome
             .warnings

@@ -1,0 +1,246 @@
+//! Every question of the lab, asked in the page.
+
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use blockyard_e2e::{GpuChoice, Key, Page, Window, drive, drive_at};
+use serde_json::json;
+
+use crate::{choose, fixture, id, workload, write_workload};
+
+/// A question about what is shown; its answer is waited for.
+fn ask(page: &Page, question: &str) -> Result<()> {
+    page.click(&id("tab-lab"))?;
+    page.click(&id(&format!("lab-{question}")))?;
+    page.wait_for(&id(&format!("answer-{question}")))?;
+    page.wait_gone(&id("lab-work"))
+}
+
+/// The exact bytes of a cell, which its tooltip has.
+fn has_bytes(page: &Page, question: &str, bytes: &str) -> Result<()> {
+    let cell = format!("{} td[title='{bytes} bytes']", id(&format!("answer-{question}")));
+    page.wait_for(&cell)
+}
+
+/// Asks what a setting would do.
+fn try_setting(page: &Page, conf: &str) -> Result<()> {
+    page.click(&id("tab-lab"))?;
+    page.click(&id("lab-what-if"))?;
+    page.fill(&id("lab-conf"), conf)?;
+    page.click(&id("lab-ask"))
+}
+
+fn open_gnn(page: &Page) -> Result<()> {
+    page.upload(&id("file"), &fixture("programs/gnn_random"))?;
+    page.wait_text(&id("headline"), "identical")
+}
+
+fn snapshot(name: &str) -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures").join(format!("{name}.pickle.gz"))
+}
+
+#[test]
+fn what_if_answers_to_the_byte_beside_what_was_recorded() -> Result<()> {
+    drive(|page| {
+        open_gnn(page)?;
+        try_setting(page, "expandable_segments:True")?;
+        page.wait_for(&id("answer-what-if"))?;
+        has_bytes(page, "what-if", "6,589,251,584")?;
+        has_bytes(page, "what-if", "2,545,942,528")?;
+        page.wait_text(&id("lab-deltas"), "-3.76 GiB")?;
+        page.wait_text(&id("lab-difference"), "First differs at request 1:")?;
+        try_setting(page, "max_split_size_mb:128")?;
+        has_bytes(page, "what-if", "19,706,937,344")?;
+        has_bytes(page, "what-if", "2,545,942,528")?;
+        // The difference on a key.
+        let is_on = "document.querySelector(\"[data-testid='lab-difference-only']\").checked";
+        page.press(Key::Escape)?;
+        page.execute("document.activeElement.blur()", &[])?;
+        page.press("x")?;
+        page.wait_until(is_on)?;
+        page.press("x")?;
+        page.wait_until(&format!("!{is_on}"))?;
+        page.check_accessible()
+    })
+}
+
+#[test]
+fn a_wrong_setting_has_pytorchs_own_error() -> Result<()> {
+    drive(|page| {
+        write_workload(page, "a = alloc 3 MiB")?;
+        try_setting(page, "max_split_size_mb:1")?;
+        page.wait_text(&id("lab-conf-error"), "max_split_size_mb too small, must be >= 20")?;
+        try_setting(page, "max_split_size_mb:32")?;
+        page.wait_gone(&id("lab-conf-error"))?;
+        page.wait_for(&id("answer-what-if"))
+    })
+}
+
+#[test]
+fn a_search_says_which_setting_is_best_and_has_the_line_to_copy() -> Result<()> {
+    drive(|page| {
+        open_gnn(page)?;
+        ask(page, "search")?;
+        page.wait_text(&id("search-sentence"), "expandable_segments:True reserves 3.76 GiB less")?;
+        ensure!(
+            page.value(&id("search-line"))? == "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+            "another line: {}",
+            page.value(&id("search-line"))?
+        );
+        let rows = format!("{} tbody tr", id("answer-search"));
+        let front = page.count(&rows)?;
+        page.click(&id("search-all"))?;
+        page.wait_until(&format!("document.querySelectorAll({}).length > 40", json!(rows)))?;
+        ensure!(front < 10, "the front has {front} rows");
+        has_bytes(page, "search", "2,545,942,528")
+    })
+}
+
+#[test]
+fn a_recording_that_runs_out_of_memory_says_why_by_itself() -> Result<()> {
+    drive(|page| {
+        page.upload(&id("file"), &snapshot("snapshots/checkerboard_default_100"))?;
+        page.wait_text(
+            &id("cause"),
+            "are cached for this stream, but the largest block among them has 20 MiB",
+        )?;
+        page.wait_for(&id("lab-pinned"))?;
+        ensure!(
+            page.value(&id("autopsy-line"))? == "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+            "another change: {}",
+            page.value(&id("autopsy-line"))?
+        );
+        page.click(&id("try-change-0"))?;
+        page.wait_text(&id("trial"), "out of memory")?;
+        page.check_accessible()
+    })
+}
+
+#[test]
+fn how_good_it_could_be_is_a_bound_and_a_layout() -> Result<()> {
+    drive(|page| {
+        open_gnn(page)?;
+        ask(page, "bound")?;
+        has_bytes(page, "bound", "2,403,611,136")?;
+        has_bytes(page, "bound", "6,589,251,584")?;
+        let label = page.attribute(&id("lab-layout"), "aria-label")?.unwrap_or_default();
+        ensure!(label.contains("2977 allocations"), "{label}");
+        Ok(())
+    })
+}
+
+#[test]
+fn other_allocators_stand_side_by_side() -> Result<()> {
+    drive(|page| {
+        open_gnn(page)?;
+        ask(page, "compare-allocators")?;
+        for (name, bytes) in [
+            ("TensorFlow's BFC", "4,640,997,376"),
+            ("buddy", "3,892,314,112"),
+            ("no caching", "2,403,611,136"),
+        ] {
+            page.wait_text(&id("answer-compare-allocators"), name)?;
+            has_bytes(page, "compare-allocators", bytes)?;
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn what_grows_is_found_by_call_site() -> Result<()> {
+    drive(|page| {
+        page.upload(&id("file"), &snapshot("oom/loss_history_100"))?;
+        page.wait_text(&id("document-title"), "loss_history_100")?;
+        ask(page, "leaks")?;
+        page.wait_text(&id("answer-leaks"), "2 call sites grow over 139 steps")?;
+        page.wait_text(&id("answer-leaks"), "loss_history (train.py:26)")
+    })
+}
+
+#[test]
+fn a_second_file_shows_what_changed() -> Result<()> {
+    drive(|page| {
+        open_gnn(page)?;
+        page.click(&id("tab-lab"))?;
+        page.click(&id("lab-diff"))?;
+        page.upload(&id("lab-second"), &fixture("programs/gnn_random.expandable_segments"))?;
+        page.wait_text(&id("answer-diff"), "2,977 allocations are the same, 0 are only here, 0 only there")?;
+        page.wait_for("[data-testid='answer-diff'] td[title='-4,043,309,056 bytes']")
+    })
+}
+
+#[test]
+fn a_link_asks_its_question_again() -> Result<()> {
+    let link = "/#preset=fragmentation&lab=what-if&with=expandable_segments:True&on=256+MiB";
+    drive_at(link, Window::default(), GpuChoice::None, |page| {
+        page.wait_text(&id("answer-what-if"), "expandable_segments:True, device of 256 MiB")?;
+        page.click(&id("lab-search"))?;
+        page.wait_until("location.hash.includes('lab=search') && location.hash.includes('on=256+MiB')")?;
+        page.goto("/#preset=fragmentation&lab=riddle")?;
+        page.execute("location.reload()", &[])?;
+        page.wait_text(&id("message"), "\"riddle\"")
+    })
+}
+
+#[test]
+fn a_change_of_settings_shows_before_and_after_and_can_be_undone() -> Result<()> {
+    drive(|page| {
+        choose(page, "preset", "fragmentation")?;
+        page.click("[data-testid='config-settings'] summary")?;
+        page.wait_for(&id("config-max_split_size_mb"))?;
+        choose(page, "config-expandable_segments", "True")?;
+        page.wait_text(&id("trial"), "Before and after")?;
+        ensure!(page.value(&id("config"))? == "expandable_segments:True", "{}", page.value(&id("config"))?);
+        page.click(&id("undo"))?;
+        page.wait_until("document.querySelector(\"[data-testid='config']\").value === ''")?;
+        page.click(&id("redo"))?;
+        page.wait_until(
+            "document.querySelector(\"[data-testid='config']\").value === 'expandable_segments:True'",
+        )?;
+        page.fill(&id("capacity"), "256 MiB")?;
+        // Once the field's text has become the device's.
+        page.wait_until("location.hash.includes('capacity=256+MiB')")?;
+        page.click(&id("undo"))?;
+        page.wait_until("document.querySelector(\"[data-testid='capacity']\").value === '128 MiB'").map(drop)
+    })
+}
+
+#[test]
+fn what_would_have_helped_is_shown_and_done() -> Result<()> {
+    drive(|page| {
+        choose(page, "preset", "fragmentation")?;
+        page.click(&id("end"))?;
+        page.wait_for(&id("failure"))?;
+        page.click(&id("ask-helps"))?;
+        page.wait_for(&id("try-change-0"))?;
+        // Frees and sizes help here; each is a button.
+        let labels = page.text(&id("helps"))?;
+        ensure!(labels.contains("free") && labels.contains("of memory"), "{labels}");
+        page.execute(
+            "[...document.querySelectorAll(\"[data-testid='helps'] .chip\")].find((chip) => chip.textContent.includes('free')).click()",
+            &[],
+        )?;
+        page.wait_text(&id("trial"), "Now the whole run fits.")?;
+        let before = workload(page)?;
+        page.click(&id("trial-apply"))?;
+        page.wait_gone(&id("failure"))?;
+        ensure!(workload(page)? != before, "the workload did not change");
+        page.press_with(&Key::Control, "z")?;
+        Ok(())
+    })
+}
+
+#[test]
+fn work_can_be_cancelled() -> Result<()> {
+    drive(|page| {
+        page.click(&id("sample-gpt2_varlen"))?;
+        page.wait_text(&id("headline"), "identical")?;
+        page.click(&id("tab-lab"))?;
+        page.click(&id("lab-search"))?;
+        page.click(&id("lab-cancel"))?;
+        page.wait_gone(&id("lab-work"))?;
+        // The next question has a worker again.
+        try_setting(page, "expandable_segments:True")?;
+        page.wait_for(&id("answer-what-if"))
+    })
+}
