@@ -332,7 +332,7 @@ impl Session {
             return self.write_answers(&of, |answers| answers.failed = Some((kind, why)));
         };
         self.lab.work.set(Some(LabWork { kind, ..LabWork::default() }));
-        let device = self.lab.device.get_untracked();
+        let device = self.lab_device();
         pool::ask(&material, device, question, content, move |heard| match heard {
             Heard::Progress(progress) => self.lab_progress(&progress),
             Heard::Taken(runs) => self.write_answers(&of, |answers| answers.runs = runs),
@@ -381,6 +381,18 @@ impl Session {
         }
     }
 
+    /// Which of the runs of a file is asked about: the chosen one, or that of the device that the figures show.
+    pub(crate) fn lab_device(self) -> Option<usize> {
+        let shown = || {
+            let run = self.run.get_untracked();
+            let said = run.opened.as_ref().filter(|said| said.devices.len() > 1)?;
+            // A device without a trace has no run.
+            let before = said.devices.iter().take(said.shown_device);
+            Some(before.filter(|device| device.events > 0).count())
+        };
+        self.lab.device.get_untracked().or_else(shown)
+    }
+
     /// Ends what is being answered.
     pub(crate) fn cancel_lab(self) {
         pool::cancel();
@@ -418,7 +430,7 @@ impl Session {
         let work =
             LabWork { kind: Kind::Search, phase: "trying settings".to_owned(), done: 0, total: total as u64 };
         self.lab.work.set(Some(work));
-        let device = self.lab.device.get_untracked();
+        let device = self.lab_device();
         for (place, conditions) in all.into_iter().enumerate() {
             let question = Question::SearchRow { base: own.clone(), conditions };
             let of = of.clone();
@@ -442,7 +454,7 @@ impl Session {
     fn take_row(self, of: &PtrEq<Run>, place: usize, row: Row) {
         let mut is_done = false;
         self.write_answers(of, |answers| {
-            let notes = answers.run(self.lab.device.get_untracked()).map(|run| run.notes.clone());
+            let notes = answers.run(self.lab_device()).map(|run| run.notes.clone());
             let Some(search) = &mut answers.search else { return };
             if let Some(slot) = search.rows.get_mut(place) {
                 *slot = Some(row);
@@ -479,6 +491,10 @@ impl Session {
                 Conditions { capacity: Some(capacity), limit: Some(*limit), ..base }
             }
             ChangeKind::FreeTensors { requests, .. } => {
+                // The requests of a file are in the worker alone.
+                if untrack(|| self.shows_recording()) {
+                    return self.tell(title);
+                }
                 let Some(failing) = self.failing_request() else { return };
                 let edited = with_frees(&run.workload, requests, failing);
                 return self.try_workload(&run, edited, (title, tried));

@@ -127,7 +127,7 @@ fn device(session: Session) -> AnyView {
     });
     let current = text(move || {
         let runs = session.answers().unwrap_or_default();
-        let name = runs.run(session.lab.device.get()).map(|run| run.name.clone());
+        let name = runs.run(session.lab_device()).map(|run| run.name.clone());
         let place = names.with(|names| names.iter().position(|other| Some(other) == name.as_ref()));
         place.unwrap_or(0).to_string()
     });

@@ -174,7 +174,7 @@ fn field(id: &'static str, label: &'static str, hint: &'static str, value: RwSig
 pub(super) fn notes(session: Session) -> AnyView {
     let notes = Memo::new(move |_| {
         let answers = session.answers().unwrap_or_default();
-        answers.run(session.lab.device.get()).map(|run| run.notes.clone()).unwrap_or_default()
+        answers.run(session.lab_device()).map(|run| run.notes.clone()).unwrap_or_default()
     });
     let items = move || {
         let notes = notes.get().into_iter();
