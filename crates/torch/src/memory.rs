@@ -385,6 +385,12 @@ impl CudaDevice {
         self.step_lines.borrow().clone()
     }
 
+    /// How many steps the recording has by now.
+    #[must_use]
+    pub fn step_count(&self) -> usize {
+        self.step_lines.borrow().len()
+    }
+
     /// Names the stretch of steps that begins now.
     pub fn label(&self, text: &str) {
         if let Some(recorder) =

@@ -1,0 +1,85 @@
+//! What a program did, as the page gets it.
+
+use std::collections::BTreeMap;
+
+use blockyard_program::{AllocationOrigin, Estimate, LineMemory, ProgramNote, ProgramRun};
+use blockyard_python::{DeviceRun, Finished};
+use blockyard_record::Bytes;
+use blockyard_torch::memory::{Category, LogEntry, Origin, Phase};
+
+pub(crate) fn report(finished: Finished) -> ProgramRun {
+    let notes = finished.notes.into_iter().map(|note| ProgramNote { line: note.line, text: note.text });
+    let estimates = finished
+        .marks
+        .into_iter()
+        .map(|mark| Estimate { line: mark.line, operator: mark.operator, reason: mark.reason });
+    let mut devices = finished.devices.into_iter();
+    let first = devices.next();
+    let further_devices = devices.filter(|device| !device.origins.is_empty()).count();
+    let lines = first.as_ref().map(line_memory).unwrap_or_default();
+    let (recording, step_lines, origins) = first.map_or((None, Vec::new(), Vec::new()), |device| {
+        (device.recording, device.step_lines, device.origins.iter().map(origin).collect())
+    });
+    ProgramRun {
+        status: finished.status,
+        traceback: finished.traceback,
+        notes: notes.collect(),
+        estimates: estimates.collect(),
+        recording,
+        step_lines,
+        origins,
+        lines,
+        further_devices,
+    }
+}
+
+fn origin(origin: &Origin) -> AllocationOrigin {
+    let phase = match origin.phase {
+        Phase::Forward => "forward",
+        Phase::Backward => "backward",
+        Phase::Optimizer => "optimizer",
+    };
+    let category = match origin.category {
+        Category::Temporary => "temporary",
+        Category::Input => "input",
+        Category::Parameter => "parameter",
+        Category::Gradient => "gradient",
+        Category::OptimizerState => "optimizer state",
+        Category::Activation => "activation",
+        Category::Workspace => "workspace",
+    };
+    AllocationOrigin {
+        allocation: origin.allocation,
+        line: origin.line,
+        operator: origin.operator.to_owned(),
+        phase: phase.to_owned(),
+        category: category.to_owned(),
+    }
+}
+
+/// What each line allocated, in the order of lines; allocations of no line are left out.
+fn line_memory(device: &DeviceRun) -> Vec<LineMemory> {
+    let mut lines: BTreeMap<u32, (LineMemory, Bytes)> = BTreeMap::new();
+    let of = |number: u32| device.origins.get(usize::try_from(number).ok()?);
+    for request in &device.requests {
+        match *request {
+            LogEntry::Allocate(number, bytes) => {
+                let Some(origin) = of(number).filter(|origin| origin.line > 0) else { continue };
+                let (memory, alive) = lines.entry(origin.line).or_default();
+                let bytes = Bytes::new(bytes);
+                memory.line = origin.line;
+                memory.allocations = memory.allocations.saturating_add(1);
+                memory.requested = memory.requested.saturating_add(bytes);
+                *alive = alive.saturating_add(bytes);
+                memory.peak = memory.peak.max(*alive);
+            }
+            LogEntry::Free(number) => {
+                let Some(origin) = of(number) else { continue };
+                if let Some((_, alive)) = lines.get_mut(&origin.line) {
+                    *alive = alive.saturating_sub(origin.requested);
+                }
+            }
+        }
+    }
+    lines.into_values().map(|(memory, _)| memory).collect()
+}

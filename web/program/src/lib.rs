@@ -1,0 +1,120 @@
+//! What the page and its Python interpreter say to each other.
+//!
+//! The interpreter (`web/interpreter`) is a module of its own, far larger than the page. The messages are a crate apart, so that
+//! the page is built without the interpreter.
+
+use blockyard_record::{AllocationId, Bytes, Recording};
+use serde::{Deserialize, Serialize};
+
+/// A program to run, and what it runs on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramJob {
+    /// The program's text.
+    pub source: String,
+    /// The id of the GPU, such as `h200`.
+    pub gpu: String,
+    /// The memory of the device in bytes, where it is not the GPU's own.
+    pub capacity: Option<Bytes>,
+    /// `PYTORCH_CUDA_ALLOC_CONF`.
+    pub config: String,
+}
+
+/// What the interpreter says.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum ProgramReply {
+    /// The program printed, in order.
+    Printed(Vec<PrintedText>),
+    /// The program ended.
+    Done(Box<Result<ProgramRun, ProgramError>>),
+}
+
+/// A piece of what a program printed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PrintedText {
+    /// The text.
+    pub text: String,
+    /// How many steps of the recording were complete when it was printed.
+    pub steps: usize,
+}
+
+/// Why a program was not run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+pub enum ProgramError {
+    /// There is no such GPU here.
+    #[error("there is no GPU {0:?} here")]
+    Gpu(String),
+    /// `PYTORCH_CUDA_ALLOC_CONF` is wrong.
+    #[error("{0}")]
+    Config(String),
+}
+
+/// What a program did.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ProgramRun {
+    /// The exit status: 0, what `sys.exit` was given, or 1 after an exception.
+    pub status: i32,
+    /// The traceback of an exception that nobody caught.
+    pub traceback: Option<String>,
+    /// Remarks about lines of the program, in order.
+    pub notes: Vec<ProgramNote>,
+    /// Results that rest on no record of a real GPU, in order.
+    pub estimates: Vec<Estimate>,
+    /// The memory of the first GPU; of a program that used none, an empty recording.
+    pub recording: Option<Recording>,
+    /// The line of the program at each step of the recording.
+    pub step_lines: Vec<u32>,
+    /// Where the allocations came from, in their order.
+    pub origins: Vec<AllocationOrigin>,
+    /// What each line of the program allocated, by line.
+    pub lines: Vec<LineMemory>,
+    /// How many further GPUs the program used, which are not shown.
+    pub further_devices: usize,
+}
+
+/// A remark about a line of the program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramNote {
+    /// The line, counted from 1; 0 where none ran.
+    pub line: u32,
+    /// The remark.
+    pub text: String,
+}
+
+/// A result that rests on no record of a real GPU.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The line, counted from 1; 0 where none ran.
+    pub line: u32,
+    /// The operator.
+    pub operator: String,
+    /// What is not known.
+    pub reason: String,
+}
+
+/// Where an allocation came from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AllocationOrigin {
+    /// The recording's id; none where the allocation failed.
+    pub allocation: Option<AllocationId>,
+    /// The line, counted from 1; 0 where none ran.
+    pub line: u32,
+    /// The operator, or the node of autograd.
+    pub operator: String,
+    /// What of a training step ran: `forward`, `backward`, `optimizer`.
+    pub phase: String,
+    /// What the memory was for: `parameter`, `gradient`, `optimizer state`, `activation`, `workspace`, `input`, `temporary`.
+    pub category: String,
+}
+
+/// What a line of the program allocated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LineMemory {
+    /// The line, counted from 1.
+    pub line: u32,
+    /// How many allocations it made.
+    pub allocations: u32,
+    /// All bytes that it asked for.
+    pub requested: Bytes,
+    /// The most of its bytes that were alive at once, as requested.
+    pub peak: Bytes,
+}
