@@ -1,6 +1,6 @@
 //! The few things that the page asks of the browser, without a way to panic.
 
-use js_sys::{Array, ArrayBuffer, Function};
+use js_sys::{Array, ArrayBuffer, Function, Promise, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{
@@ -212,6 +212,39 @@ pub(crate) async fn fetch_bytes(address: &str) -> Option<ArrayBuffer> {
 /// Where a file lies that was put beside the page.
 pub(crate) fn address_beside(name: &str) -> String {
     format!("open/{}", String::from(js_sys::encode_uri_component(name)))
+}
+
+/// As [`fetch_bytes`]; `on_bytes` gets the number of bytes so far.
+pub(crate) async fn fetch_with_progress(address: &str, mut on_bytes: impl FnMut(f64)) -> Option<ArrayBuffer> {
+    let response = fetch(address).await?;
+    let body = Reflect::get(&response, &"body".into()).ok()?;
+    let reader = method(&body, "getReader")?.call0(&body).ok()?;
+    let read = method(&reader, "read")?;
+    let chunks = Array::new();
+    let mut bytes = 0.0;
+    loop {
+        let promise = read.call0(&reader).ok()?.dyn_into::<Promise>().ok()?;
+        let part = JsFuture::from(promise).await.ok()?;
+        if Reflect::get(&part, &"done".into()).ok()?.is_truthy() {
+            break;
+        }
+        let chunk = Reflect::get(&part, &"value".into()).ok()?.dyn_into::<Uint8Array>().ok()?;
+        bytes += f64::from(chunk.length());
+        chunks.push(&chunk);
+        on_bytes(bytes);
+    }
+    let blob = Blob::new_with_u8_array_sequence(&chunks).ok()?;
+    JsFuture::from(blob.array_buffer()).await.ok()?.dyn_into().ok()
+}
+
+fn method(object: &JsValue, name: &str) -> Option<Function> {
+    Reflect::get(object, &name.into()).ok()?.dyn_into().ok()
+}
+
+/// The text at an address of the page.
+pub(crate) async fn fetch_text(address: &str) -> Option<String> {
+    let response = fetch(address).await?;
+    JsFuture::from(response.text().ok()?).await.ok()?.as_string()
 }
 
 /// The whole address of a file of the page, for a worker, whose own address may be a blob's.

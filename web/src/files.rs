@@ -125,6 +125,9 @@ pub(crate) fn open_beside(session: Session, name: String, then: impl FnOnce() + 
     });
 }
 
+/// How the names of Python programs end.
+const PROGRAM: &str = ".py";
+
 /// More than this does not fit a tab once it is unpacked.
 const MOST_BYTES: f64 = 1.5e9;
 
@@ -174,6 +177,11 @@ fn open_bytes(
                 }
                 Err(why) => session.complain(format!("{name} was not opened. {}", sentence(&why))),
             };
+        }
+        if name.ends_with(PROGRAM) {
+            session.go_to(Place::Program);
+            session.open_program(text.to_owned());
+            return then();
         }
         match Workload::parse(text) {
             Ok(_) => {

@@ -36,6 +36,10 @@ pub(crate) enum Target {
     Preset(String),
     /// A workload of one's own.
     Text { title: String, text: String },
+    /// The Python program that comes with the page by this id, or the one in the editor.
+    Python(String),
+    /// A Python program of one's own.
+    Program(String),
     /// A recording that comes with the page.
     Sample(String),
     /// A file that was put beside the page, by its name.
@@ -114,6 +118,11 @@ impl Link {
                 "quiz" => link.target = Target::Quiz,
                 "teachers" => link.target = Target::Teachers,
                 "workbench" => link.target = Target::Workbench,
+                "python" => link.target = Target::Python(value),
+                "program" => match unpacked(&value) {
+                    Ok(unpacked) => link.target = Target::Program(unpacked),
+                    Err(complaint) => complaints.push(complaint),
+                },
                 "preset" => link.target = Target::Preset(value),
                 "sample" => link.target = Target::Sample(value),
                 "open" => link.target = Target::Beside(value),
@@ -170,6 +179,9 @@ impl Link {
             Target::Quiz => vec!["quiz".to_owned()],
             Target::Teachers => vec!["teachers".to_owned()],
             Target::Workbench => vec!["workbench".to_owned()],
+            Target::Python(id) if id.is_empty() => vec!["python".to_owned()],
+            Target::Python(id) => vec![pair("python", id)],
+            Target::Program(text) => vec![format!("program={VERSION}{}", packed(text))],
             Target::Preset(id) => vec![pair("preset", id)],
             Target::Sample(name) => vec![pair("sample", name)],
             Target::Beside(name) => vec![pair("open", name)],

@@ -36,6 +36,7 @@ impl Session {
                 }
             }
             Place::Lesson { .. } | Place::OwnLesson => {}
+            Place::Program => self.show_program(),
             _ => self.dispatch(PlayerAction::Pause),
         }
         self.place.set(place);
@@ -61,6 +62,7 @@ impl Session {
         match self.place.get() {
             Place::Home | Place::OwnLesson => Link::default(),
             Place::Workbench => self.with_question(self.workbench_link()),
+            Place::Program => self.program_link(),
             Place::Lessons => Target::Lessons.into(),
             Place::Lesson { id, .. } => {
                 Target::Lesson { id, card: self.lesson.with(|state| state.card) + 1 }.into()
@@ -147,6 +149,7 @@ impl Session {
         match self.place.get() {
             Place::Home => "PyTorch's GPU memory, to the byte. Nothing leaves your browser.".to_owned(),
             Place::Workbench => self.document_title(),
+            Place::Program => self.program_title(),
             Place::Lessons => "Lessons".to_owned(),
             Place::Lesson { .. } | Place::OwnLesson => of_lesson(),
             Place::Handout(_) => "Handout".to_owned(),
@@ -176,6 +179,8 @@ impl Session {
         }
         match link.target.clone() {
             Target::Home => self.go_to(Place::Home),
+            Target::Python(id) => self.follow_example(&id),
+            Target::Program(text) => self.follow_program_text(text, &link),
             Target::Lessons => self.go_to(Place::Lessons),
             Target::Handout(id) => self.go_to(Place::Handout(id)),
             Target::Glossary(entry) => self.go_to(Place::Glossary(entry)),

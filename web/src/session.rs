@@ -3,11 +3,13 @@
 mod figures;
 mod lesson;
 mod place;
+mod program;
 mod source;
 
 pub(crate) use figures::{Columns, Figures, Wanted};
 pub(crate) use lesson::{LessonState, Mark, OpenLesson, region};
 pub(crate) use place::{Embed, Place};
+pub(crate) use program::{AliveBytes, CATEGORIES, ProgramInput, ProgramResult, ProgramSignals, ProgramStatus};
 pub(crate) use source::Source;
 
 use std::cell::RefCell;
@@ -25,6 +27,7 @@ use crate::canvas::Paints;
 use crate::draft;
 use crate::files::SAMPLES;
 use crate::gpu::Presence;
+use crate::program::FIRST_PROGRAM;
 use crate::history::History;
 use crate::lab::Lab;
 use crate::ptr_eq::PtrEq;
@@ -119,6 +122,8 @@ pub(crate) struct Signals {
     pub(crate) lesson: RwSignal<LessonState>,
     /// What the reader has done in lessons, on this visit and on earlier ones.
     pub(crate) progress: RwSignal<lesson::Progress>,
+    /// The Python program.
+    pub(crate) program: ProgramSignals,
     /// The term that is lit up wherever it is.
     pub(crate) lit: RwSignal<Option<Term>>,
     /// Playing stops behind this many steps.
@@ -214,6 +219,7 @@ impl Session {
             Source::Text => of_hand.get(),
             Source::Recording(opened) => opened.run.clone(),
             Source::Tour(run) => run,
+            Source::Program(result) => result.run.clone(),
             Source::Lesson(open) => {
                 let (card, own) = lesson.with(|state| {
                     (state.card, state.verdict.as_ref().and_then(|verdict| verdict.run.clone()))
@@ -235,6 +241,7 @@ impl Session {
             place: RwSignal::new(Place::Home),
             lesson,
             progress: RwSignal::new(lesson::recall()),
+            program: ProgramSignals::new(FIRST_PROGRAM),
             lit: RwSignal::new(None),
             stop_at: RwSignal::new(None),
             embed: Embed::of_address(),

@@ -22,6 +22,7 @@ pub(crate) mod numbers;
 mod opened;
 mod pinch;
 mod player;
+mod program;
 mod prose;
 mod scrubber;
 mod settings;
@@ -107,6 +108,7 @@ fn page() -> AnyView {
             Place::Quiz => lessons::all_questions(session),
             Place::Teachers => lessons::teachers(session),
             Place::Handout(id) => lessons::handout(session, &id),
+            Place::Program => program::program(session),
             Place::Workbench => workbench(session, samples),
         }
     };

@@ -11,7 +11,8 @@ use crate::workspace::{self, WASM, Workspace};
 use crate::{bundle, deps, fuzz, licenses, model, setup, size, wheel};
 
 /// Our packages that do nothing outside WebAssembly.
-const WASM_PACKAGES: [&str; 3] = ["blockyard-web", "blockyard-gpu", "blockyard-wasm-tests"];
+const WASM_PACKAGES: [&str; 4] =
+    ["blockyard-web", "blockyard-gpu", "blockyard-interpreter", "blockyard-wasm-tests"];
 
 /// The device over Vulkan and WebGPU: for both targets, and no default member since it takes long to compile.
 const WGPU_PACKAGE: &str = "blockyard-device-wgpu";

@@ -19,13 +19,15 @@ struct Budget {
 }
 
 /// Files that are loaded later; all other files are the first load.
-const LATER: [Budget; 3] = [
+const LATER: [Budget; 5] = [
     Budget {
         what: "worker, once the page rests",
         prefixes: &["blockyard-worker", "worker.js"],
         most: 500_000,
     },
     Budget { what: "WebGPU, for a first run on the GPU", prefixes: &["blockyard-gpu"], most: 100_000 },
+    Budget { what: "Python, for a first program", prefixes: &["blockyard-interpreter"], most: 4_000_000 },
+    Budget { what: "example programs, one at a time", prefixes: &["programs/"], most: 60_000 },
     // Recordings are as large as they are; the budget keeps one from being added in passing.
     Budget { what: "samples, once the page rests", prefixes: &["samples/"], most: 200_000 },
 ];

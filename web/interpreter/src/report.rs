@@ -79,6 +79,8 @@ fn line_memory(device: &DeviceRun) -> Vec<LineMemory> {
                     *alive = alive.saturating_sub(origin.requested);
                 }
             }
+            // In which order frees follow changes no sum.
+            LogEntry::Unordered(_) => {}
         }
     }
     lines.into_values().map(|(memory, _)| memory).collect()

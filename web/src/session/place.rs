@@ -26,6 +26,8 @@ pub(crate) enum Place {
     Quiz,
     /// What teachers need.
     Teachers,
+    /// A Python program with its memory.
+    Program,
     /// Figures, player, text and numbers: for a workload as for a recording.
     Workbench,
 }

@@ -5,7 +5,7 @@ use blockyard_record::{Outcome, Recording};
 use blockyard_workload::presets::{Preset, presets};
 use leptos::prelude::*;
 
-use super::{NOTHING, OpenLesson, OpenedFile, Session, SettingsTexts};
+use super::{NOTHING, OpenLesson, OpenedFile, ProgramResult, Session, SettingsTexts};
 use crate::frames;
 use crate::ptr_eq::PtrEq;
 use crate::run::{Attempt, Input, Run};
@@ -22,12 +22,14 @@ pub(crate) enum Source {
     Recording(PtrEq<OpenedFile>),
     /// The short run of the first page.
     Tour(PtrEq<Run>),
+    /// The last run of the Python program.
+    Program(PtrEq<ProgramResult>),
     /// A lesson with its own runs.
     Lesson(PtrEq<OpenLesson>),
 }
 
 impl Source {
-    pub(crate) const KINDS: usize = 4;
+    pub(crate) const KINDS: usize = 5;
 
     fn kind(&self) -> usize {
         match self {
@@ -35,6 +37,7 @@ impl Source {
             Self::Recording(_) => 1,
             Self::Tour(_) => 2,
             Self::Lesson(_) => 3,
+            Self::Program(_) => 4,
         }
     }
 }

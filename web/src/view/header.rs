@@ -28,6 +28,7 @@ pub(crate) fn header(session: Session, help: Help, share: Share) -> AnyView {
             <nav aria-label="Parts of the page">
                 {door(session, Place::Lessons, "nav-learn", "Learn")}
                 {door(session, Place::Glossary(String::new()), "nav-glossary", "Words")}
+                {door(session, Place::Program, "nav-program", "Python")}
                 {door(session, Place::Workbench, "nav-workbench", "Workbench")}
             </nav>
             <span class="cluster looks">

@@ -123,6 +123,7 @@ fn workbench(session: Session) -> AnyView {
             <p>"Allocate, free, change the settings, and see every byte: by hand or as a short text."</p>
             <p class="go">
                 {button("large", "door-workbench", "Open the workbench", "", click(move || session.go_to(Place::Workbench)))}
+                {button("link", "door-program", "Run a PyTorch program", "Paste a training script and see each line's memory", click(move || session.go_to(Place::Program)))}
             </p>
         </section>
     }

@@ -8,6 +8,7 @@ mod gpu;
 mod lab;
 mod one_file;
 mod play;
+mod programs;
 mod recordings;
 
 use std::path::{Path, PathBuf};

@@ -1,0 +1,124 @@
+//! Python programs in the page: they run, print, stop, fail and are drawn.
+
+use anyhow::{Result, ensure};
+use blockyard_e2e::{GpuChoice, Page, Window, drive_at};
+use serde_json::json;
+
+use crate::{choose, id};
+
+/// The interpreter is compiled on the first run.
+fn at(window: Window, test: impl FnOnce(&mut Page) -> Result<()>) -> Result<()> {
+    drive_at("/#python", window, GpuChoice::None, test)
+}
+
+fn run(page: &Page, program: &str) -> Result<()> {
+    let script = "const text = document.getElementById('program-text');
+        text.value = arguments[0];
+        text.dispatchEvent(new Event('input', { bubbles: true }));";
+    page.execute(script, &[json!(program)])?;
+    page.click(&id("run-program"))
+}
+
+/// Waits longer than for other things: the interpreter is fetched and compiled.
+fn wait_ended(page: &Page, status: &str) -> Result<()> {
+    for _ in 0..6 {
+        if page.wait_text(&id("program-status"), status).is_ok() {
+            return Ok(());
+        }
+    }
+    page.wait_text(&id("program-status"), status)
+}
+
+const TWO_TENSORS: &str = "import torch
+print('start')
+a = torch.empty(1024, 1024, device='cuda')
+print('one', torch.cuda.memory_allocated())
+b = torch.empty(1024, 1024, device='cuda')
+del a
+print('end', torch.cuda.memory_allocated(), torch.cuda.max_memory_allocated())
+";
+
+#[test]
+fn a_pasted_program_prints_and_each_line_has_its_memory() -> Result<()> {
+    at(Window::default(), |page| {
+        page.check_accessible()?;
+        run(page, TWO_TENSORS)?;
+        wait_ended(page, "Finished: 3 requests")?;
+        page.wait_text(&id("printed"), "end 4194304 8388608")?;
+        page.wait_text(&id("alive-column"), "4 MiB")?;
+        page.wait_text(&id("categories"), "input")?;
+        page.check_accessible()?;
+        // Back at the first tensor, the last line is yet to be printed.
+        page.click(&id("start"))?;
+        page.click(&id("forward"))?;
+        page.wait_text(&id("program-origin"), "Line 3: empty, forward, input")?;
+        page.wait_text(&id("printed"), "one 4194304")?;
+        page.wait_text(&id("printed-later"), "end 4194304")?;
+        let printed = page.execute("return document.querySelector('[data-testid=printed]').textContent", &[])?;
+        ensure!(!printed.as_str().unwrap_or_default().contains("end"), "{printed}");
+        Ok(())
+    })
+}
+
+#[test]
+fn a_loop_without_an_end_is_stopped_and_the_next_program_runs() -> Result<()> {
+    at(Window::default(), |page| {
+        run(page, "print('before')\nwhile True:\n    pass\n")?;
+        for _ in 0..6 {
+            if page.wait_text(&id("printed"), "before").is_ok() {
+                break;
+            }
+        }
+        page.wait_text(&id("program-status"), "Running")?;
+        page.click(&id("stop-program"))?;
+        page.wait_text(&id("program-status"), "Stopped")?;
+        run(page, "print('again')\n")?;
+        wait_ended(page, "Finished")?;
+        page.wait_text(&id("printed"), "again")
+    })
+}
+
+#[test]
+fn an_exception_has_its_traceback_and_an_out_of_memory_can_be_caught() -> Result<()> {
+    at(Window::default(), |page| {
+        run(page, "import torch\nx = torch.empty(4, device='cuda')\nprint(undefined_name)\n")?;
+        wait_ended(page, "Ended by an exception")?;
+        page.wait_text(&id("traceback"), "line 3")?;
+        page.wait_text(&id("traceback"), "NameError")?;
+        let caught = "import torch
+try:
+    torch.empty(200, 1024, 1024, 1024, device='cuda')
+except torch.OutOfMemoryError as error:
+    print('caught:', str(error)[:18])
+";
+        run(page, caught)?;
+        page.wait_text(&id("printed"), "caught: CUDA out of memory")?;
+        wait_ended(page, "Finished")
+    })
+}
+
+#[test]
+fn an_example_prints_what_an_h200_printed() -> Result<()> {
+    at(Window::default(), |page| {
+        choose(page, "example", "mlp_adam")?;
+        wait_ended(page, "Finished")?;
+        page.wait_text(&id("comparison"), "lines are what an H200 printed")?;
+        let rows = "const rows = [...document.querySelectorAll('[data-testid=comparison] tbody tr')];
+            return rows.length > 2 && rows.every(row => row.textContent.startsWith('✓'));";
+        ensure!(page.execute(rows, &[])? == json!(true), "a line differs from what an H200 printed");
+        page.wait_until("location.hash === '#python=mlp_adam'")
+    })
+}
+
+#[test]
+fn on_a_phone_the_program_the_output_and_the_figures_stand_below_each_other() -> Result<()> {
+    at(Window { width: 360, height: 740 }, |page| {
+        run(page, TWO_TENSORS)?;
+        wait_ended(page, "Finished")?;
+        let tops = "const top = (css) => document.querySelector(css).getBoundingClientRect().top;
+            return top('.program .code') < top('.program .output') && top('.program .output') < top('.program .figures')
+                && document.documentElement.scrollWidth <= innerWidth;";
+        ensure!(page.execute(tops, &[])? == json!(true));
+        page.check_accessible()
+    })
+}

@@ -1,0 +1,214 @@
+//! What the reader can do to a Python program.
+
+use blockyard_program::ProgramJob;
+use blockyard_figure::PlayerAction;
+use blockyard_workload::parse_size;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use crate::browser;
+use crate::interpreter::{self, Progress};
+use crate::ptr_eq::PtrEq;
+use crate::link::{Link, Target};
+use crate::session::{Place, ProgramInput, ProgramResult, ProgramStatus, Session, Source};
+
+/// A program that comes with the page, and what an H200 printed for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Example {
+    pub(crate) id: &'static str,
+    pub(crate) title: &'static str,
+}
+
+pub(crate) static EXAMPLES: [Example; 5] = [
+    Example { id: "mlp_adam", title: "An MLP with Adam" },
+    Example { id: "language_model", title: "A small language model" },
+    Example { id: "autoencoder", title: "An autoencoder with BatchNorm" },
+    Example { id: "checkpoint_and_autocast", title: "Checkpointing and autocast" },
+    Example { id: "memory_of_operators", title: "What operators allocate" },
+];
+
+/// The GPUs to choose from, as `blockyard_torch::GpuProfile::ALL` has them.
+pub(crate) static GPUS: [(&str, &str); 5] = [
+    ("h200", "NVIDIA H200"),
+    ("a100", "NVIDIA A100 80 GB"),
+    ("l4", "NVIDIA L4"),
+    ("t4", "Tesla T4"),
+    ("rtx4090", "GeForce RTX 4090"),
+];
+
+/// What is in the editor at first.
+pub(crate) const FIRST_PROGRAM: &str = r#"import torch
+from torch import nn
+
+model = nn.Sequential(nn.Linear(1024, 4096), nn.ReLU(), nn.Linear(4096, 10)).cuda()
+optimizer = torch.optim.Adam(model.parameters())
+print("parameters:", torch.cuda.memory_allocated(), "bytes")
+
+for step in range(3):
+    inputs = torch.randn(256, 1024, device="cuda")
+    targets = torch.randint(0, 10, (256,), device="cuda")
+    loss = nn.functional.cross_entropy(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    print("step", step, "loss", loss.item(), "allocated", torch.cuda.memory_allocated())
+
+print("peak:", torch.cuda.max_memory_allocated(), "reserved:", torch.cuda.memory_reserved())
+"#;
+
+impl Session {
+    /// The result that the figures show.
+    pub(crate) fn shown_program(self) -> Option<PtrEq<ProgramResult>> {
+        self.source.with(|source| match source {
+            Source::Program(result) => Some(result.clone()),
+            _ => None,
+        })
+    }
+
+    /// The example whose text is in the editor, unchanged.
+    pub(crate) fn program_example(self) -> Option<Example> {
+        let id = self.program.example.get()?;
+        EXAMPLES.iter().copied().find(|example| example.id == id)
+    }
+
+    /// Takes a program as typed.
+    pub(crate) fn type_program(self, text: String) {
+        self.program.example.set(None);
+        self.program.recorded_text.set(None);
+        self.program.input.update(|input| input.text = text);
+        self.program.remember();
+    }
+
+    /// Puts a program into the editor and runs it.
+    pub(crate) fn open_program(self, text: String) {
+        self.type_program(text);
+        self.run_program();
+    }
+
+    /// Fetches an example and runs it.
+    pub(crate) fn open_example(self, id: &str) {
+        let Some(example) = EXAMPLES.iter().find(|example| example.id == id) else { return };
+        spawn_local(async move {
+            let text = browser::fetch_text(&format!("programs/{}.py", example.id)).await;
+            let recorded = browser::fetch_text(&format!("programs/{}.txt", example.id)).await;
+            let Some(text) = text else {
+                return self.complain(format!("The example {} could not be fetched.", example.id));
+            };
+            let gpu = "h200".to_owned();
+            self.program.input.set(ProgramInput { text, gpu, ..ProgramInput::default() });
+            self.program.example.set(Some(example.id.to_owned()));
+            self.program.recorded_text.set(recorded);
+            self.run_program();
+        });
+    }
+
+    /// Runs the program in the editor; one that still runs is stopped.
+    pub(crate) fn run_program(self) {
+        let input = self.program.input.get_untracked();
+        let capacity = match input.capacity.trim() {
+            "" => None,
+            typed => match parse_size(typed) {
+                Ok(capacity) => Some(capacity),
+                Err(error) => return self.complain(format!("The memory of the GPU is wrong: {error}.")),
+            },
+        };
+        let job = ProgramJob {
+            source: input.text.clone(),
+            gpu: input.gpu.clone(),
+            capacity,
+            config: input.config.trim().to_owned(),
+        };
+        self.program.printed.set(Vec::new());
+        self.program.status.set(ProgramStatus::Running);
+        interpreter::run(job, move |progress| self.follow_program(&input, progress));
+    }
+
+    fn follow_program(self, input: &ProgramInput, progress: Progress) {
+        let status = self.program.status;
+        match progress {
+            Progress::Loading(bytes) => status.set(ProgramStatus::Loading(bytes)),
+            Progress::Started => status.set(ProgramStatus::Running),
+            Progress::Printed(pieces) => self.program.printed.update(|printed| printed.extend(pieces)),
+            Progress::Done(Ok(run)) => {
+                let result = PtrEq::new(ProgramResult::new(input.clone(), run));
+                self.program.result.set(Some(result.clone()));
+                // The reader may be elsewhere by now.
+                if self.place.get_untracked() == Place::Program {
+                    self.show(Source::Program(result));
+                }
+                self.dispatch(PlayerAction::End);
+                status.set(ProgramStatus::Idle);
+            }
+            Progress::Done(Err(error)) => status.set(ProgramStatus::Failed(error.to_string())),
+            Progress::Broken(why) => status.set(ProgramStatus::Failed(why)),
+        }
+    }
+
+    /// Ends the running program.
+    pub(crate) fn stop_program(self) {
+        interpreter::stop();
+        self.program.status.set(ProgramStatus::Failed("stopped".to_owned()));
+    }
+
+    /// Shows the last run of the program, where there is one.
+    pub(crate) fn show_program(self) {
+        self.dispatch(PlayerAction::Pause);
+        if let Some(result) = self.program.result.get_untracked() {
+            self.show(Source::Program(result));
+        }
+    }
+
+    /// What is open, in words.
+    pub(crate) fn program_title(self) -> String {
+        self.program_example().map_or_else(|| "A PyTorch program".to_owned(), |example| example.title.to_owned())
+    }
+
+    /// What the page's address says of the program.
+    pub(crate) fn program_link(self) -> Link {
+        if let Some(example) = self.program_example() {
+            return Target::Python(example.id.to_owned()).into();
+        }
+        let ProgramInput { text, capacity, config, .. } = self.program.input.get();
+        if text == FIRST_PROGRAM {
+            return Target::Python(String::new()).into();
+        }
+        let said = |text: String| (!text.trim().is_empty()).then_some(text);
+        Link { config: said(config), capacity: said(capacity), ..Target::Program(text).into() }
+    }
+
+    /// Opens an example, or the program in the editor.
+    pub(crate) fn follow_example(self, id: &str) {
+        self.go_to(Place::Program);
+        if id.is_empty() || untrack(|| self.program_example()).is_some_and(|example| example.id == id) {
+            return;
+        }
+        if EXAMPLES.iter().any(|example| example.id == id) {
+            self.open_example(id);
+        } else {
+            self.complain(format!("This link names a program, \"{id}\", that is not here."));
+        }
+    }
+
+    /// Puts the program of a link into the editor. It runs when the reader says so.
+    pub(crate) fn follow_program_text(self, text: String, link: &Link) {
+        self.go_to(Place::Program);
+        if self.program.input.with_untracked(|input| input.text == text) {
+            return;
+        }
+        self.type_program(text);
+        self.program.input.update(|input| {
+            input.config = link.config.clone().unwrap_or_default();
+            input.capacity = link.capacity.clone().unwrap_or_default();
+        });
+    }
+
+    /// Goes to the next step of a line of the program.
+    pub(crate) fn go_to_line(self, line: u32) {
+        let Some(result) = untrack(|| self.shown_program()) else { return };
+        let after = self.player.with_untracked(|player| player.steps);
+        if let Some(step) = result.next_step_of(line, after) {
+            self.dispatch(PlayerAction::Pause);
+            self.dispatch(PlayerAction::SeekStep(step + 1));
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The Python program in the editor, and its last run.
+
+use std::collections::{BTreeMap, HashMap};
+
+use blockyard_program::{AllocationOrigin, PrintedText, ProgramRun};
+use blockyard_record::{AllocationId, BlockState, Bytes, MemoryState};
+use blockyard_workload::Workload;
+use leptos::prelude::*;
+
+use crate::browser;
+use crate::ptr_eq::PtrEq;
+use crate::run::Run;
+
+/// How far a run is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum ProgramStatus {
+    /// Nothing runs.
+    #[default]
+    Idle,
+    /// The interpreter is fetched: bytes so far.
+    Loading(f64),
+    /// The program runs.
+    Running,
+    /// The last run did not come to an end: why.
+    Failed(String),
+}
+
+/// A program with the device that it runs on, as the reader has them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ProgramInput {
+    pub(crate) text: String,
+    /// The id of the GPU.
+    pub(crate) gpu: String,
+    /// The memory of the GPU, where it is not the GPU's own.
+    pub(crate) capacity: String,
+    pub(crate) config: String,
+}
+
+/// The signals of the program.
+#[derive(Clone, Copy)]
+pub(crate) struct ProgramSignals {
+    pub(crate) input: RwSignal<ProgramInput>,
+    pub(crate) status: RwSignal<ProgramStatus>,
+    /// What the running or last program printed.
+    pub(crate) printed: RwSignal<Vec<PrintedText>>,
+    /// The last finished run.
+    pub(crate) result: RwSignal<Option<PtrEq<ProgramResult>>>,
+    /// The id of the example that is in the editor, unchanged.
+    pub(crate) example: RwSignal<Option<String>>,
+    /// What an H200 printed, of the example that is in the editor.
+    pub(crate) recorded_text: RwSignal<Option<String>>,
+}
+
+/// A finished run, ready to be drawn.
+#[derive(Debug)]
+pub(crate) struct ProgramResult {
+    /// What was run.
+    pub(crate) input: ProgramInput,
+    pub(crate) run: PtrEq<Run>,
+    pub(crate) details: ProgramRun,
+    by_allocation: HashMap<AllocationId, usize>,
+}
+
+const KEY: &str = "blockyard.program";
+
+/// The categories of memory, in the order in which they are shown.
+pub(crate) const CATEGORIES: [&str; 7] =
+    ["parameter", "gradient", "optimizer state", "activation", "input", "workspace", "temporary"];
+
+impl ProgramSignals {
+    pub(crate) fn new(first: &str) -> Self {
+        let text = browser::recall(KEY).unwrap_or_else(|| first.to_owned());
+        let input = ProgramInput { text, gpu: "h200".to_owned(), ..ProgramInput::default() };
+        Self {
+            input: RwSignal::new(input),
+            status: RwSignal::new(ProgramStatus::Idle),
+            printed: RwSignal::new(Vec::new()),
+            result: RwSignal::new(None),
+            example: RwSignal::new(None),
+            recorded_text: RwSignal::new(None),
+        }
+    }
+
+    /// Remembers the text for the next visit.
+    pub(crate) fn remember(self) {
+        self.input.with_untracked(|input| browser::remember(KEY, &input.text));
+    }
+}
+
+impl ProgramResult {
+    /// The result of a run; a program without a GPU has a run of nothing.
+    pub(crate) fn new(input: ProgramInput, mut details: ProgramRun) -> Self {
+        let run = match details.recording.take() {
+            Some(recording) => Run::of(Workload::default(), recording),
+            None => Run::empty(),
+        };
+        let origins = details.origins.iter().enumerate();
+        let by_allocation = origins.filter_map(|(index, origin)| Some((origin.allocation?, index))).collect();
+        Self { input, run: PtrEq::new(run), details, by_allocation }
+    }
+
+    /// Where an allocation came from.
+    pub(crate) fn origin(&self, allocation: AllocationId) -> Option<&AllocationOrigin> {
+        self.details.origins.get(*self.by_allocation.get(&allocation)?)
+    }
+
+    /// The line of the program at a step.
+    pub(crate) fn line(&self, step: usize) -> Option<u32> {
+        self.details.step_lines.get(step).copied().filter(|line| *line > 0)
+    }
+
+    /// The next step of the line behind `after`, or its first one.
+    pub(crate) fn next_step_of(&self, line: u32, after: usize) -> Option<usize> {
+        let steps = || self.details.step_lines.iter().enumerate();
+        let of_line = |(step, of): (usize, &u32)| (*of == line).then_some(step);
+        steps().skip(after).find_map(of_line).or_else(|| steps().find_map(of_line))
+    }
+}
+
+/// The bytes of blocks in callers' hands at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct AliveBytes {
+    /// By line.
+    pub(crate) lines: BTreeMap<u32, Bytes>,
+    /// By category, in the order of [`CATEGORIES`].
+    pub(crate) categories: [Bytes; CATEGORIES.len()],
+}
+
+impl AliveBytes {
+    pub(crate) fn of(result: &ProgramResult, state: &MemoryState) -> Self {
+        let mut alive = Self::default();
+        let snapshot = state.snapshot();
+        let blocks = snapshot.segments.iter().flat_map(|segment| &segment.blocks);
+        for block in blocks.filter(|block| block.state == BlockState::Allocated) {
+            let Some(origin) = block.allocation.and_then(|allocation| result.origin(allocation)) else {
+                continue;
+            };
+            let of_line = alive.lines.entry(origin.line).or_default();
+            *of_line = of_line.saturating_add(block.size);
+            let category = CATEGORIES.iter().position(|category| *category == origin.category);
+            if let Some(sum) = category.and_then(|category| alive.categories.get_mut(category)) {
+                *sum = sum.saturating_add(block.size);
+            }
+        }
+        alive
+    }
+}

@@ -1,0 +1,214 @@
+//! Python programs: the editor with its lines' memory, what is printed, and the figures of the run.
+
+mod editor;
+mod output;
+
+use blockyard_record::Bytes;
+use leptos::ev;
+use leptos::prelude::*;
+
+use crate::program::{EXAMPLES, GPUS};
+use crate::session::{AliveBytes, CATEGORIES, ProgramStatus, Session};
+use crate::view::kit::{Options, button, click, flag, on, select, text};
+use crate::view::{map, player, scrubber, stage, step};
+
+/// The name of the text's element, by which keys find it.
+pub(crate) use editor::PROGRAM_ID;
+
+pub(crate) fn program(session: Session) -> AnyView {
+    let alive = Memo::new(move |_| {
+        let Some(result) = session.shown_program() else { return AliveBytes::default() };
+        session.with_state(|_, state| AliveBytes::of(&result, state)).unwrap_or_default()
+    });
+    let has_run = Memo::new(move |_| session.shown_program().is_some());
+    let figures = move || match has_run.get() {
+        true => figures(session, alive),
+        false => invitation(session),
+    };
+    view! {
+        <main class="program">
+            <h1 class="visually-hidden">"A PyTorch program"</h1>
+            <section class="panel code" aria-label="Program">
+                {bar(session)}
+                {editor::editor(session, alive)}
+                {device(session)}
+            </section>
+            {output::output(session)}
+            <div class="figures">{figures}</div>
+        </main>
+    }
+    .into_any()
+}
+
+fn bar(session: Session) -> AnyView {
+    let is_busy = Memo::new(move |_| {
+        session
+            .program
+            .status
+            .with(|status| matches!(status, ProgramStatus::Running | ProgramStatus::Loading(_)))
+    });
+    let options = Signal::derive(move || {
+        let mut options: Options =
+            EXAMPLES.iter().map(|example| (example.id.to_owned(), example.title.to_owned())).collect();
+        options.insert(0, (String::new(), "Your own".to_owned()));
+        options
+    });
+    let current = text(move || session.program_example().map(|example| example.id.to_owned()).unwrap_or_default());
+    let pick = move |id: String| session.open_example(&id);
+    view! {
+        <div class="bar">
+            <h2><label for=PROGRAM_ID>"Program"</label></h2>
+            {select("example", "Example programs", options, current, pick)}
+            <span class="spacer"></span>
+            <span hidden=flag(move || is_busy.get())>
+                {button("primary", "run-program", "Run", "Run it (Ctrl+Enter)", click(move || session.run_program()))}
+            </span>
+            <span hidden=flag(move || !is_busy.get())>
+                {button("primary", "stop-program", "Stop", "Stop it at once", click(move || session.stop_program()))}
+            </span>
+        </div>
+    }
+    .into_any()
+}
+
+/// The GPU that the program runs on.
+fn device(session: Session) -> AnyView {
+    let gpus: Options = GPUS.iter().map(|(id, title)| ((*id).to_owned(), (*title).to_owned())).collect();
+    let input = session.program.input;
+    let gpu = text(move || input.with(|input| input.gpu.clone()));
+    let pick = move |id: String| input.update(|input| input.gpu = id);
+    view! {
+        <div class="device">
+            <label>"GPU "{select("program-gpu", "GPU", Signal::stored(gpus), gpu, pick)}</label>
+            <label>
+                "Memory "
+                <input
+                    type="text"
+                    data-testid="program-capacity"
+                    size="8"
+                    placeholder="all of it"
+                    prop:value=text(move || input.with(|input| input.capacity.clone()))
+                    on:change=on(move |event: ev::Event| {
+                        input.update(|input| input.capacity = event_target_value(&event));
+                    })
+                />
+            </label>
+            <label class="conf">
+                "PYTORCH_CUDA_ALLOC_CONF "
+                <input
+                    type="text"
+                    data-testid="program-config"
+                    placeholder="defaults"
+                    spellcheck="false"
+                    prop:value=text(move || input.with(|input| input.config.clone()))
+                    on:change=on(move |event: ev::Event| {
+                        input.update(|input| input.config = event_target_value(&event));
+                    })
+                />
+            </label>
+        </div>
+    }
+    .into_any()
+}
+
+/// What there is to see before the first run.
+fn invitation(session: Session) -> AnyView {
+    let words = text(move || {
+        session.program.status.with(|status| match status {
+            ProgramStatus::Loading(bytes) => {
+                let megabytes = bytes / 1e6;
+                format!("Loading the Python interpreter, once: {megabytes:.1} MB so far.")
+            }
+            ProgramStatus::Running => "The program runs.".to_owned(),
+            _ => "Paste a training script and run it. It needs no PyTorch and no GPU: Blockyard knows what PyTorch's \
+                  operators allocate, and shows each line's memory. Nothing leaves your browser."
+                .to_owned(),
+        })
+    });
+    view! {
+        <section class="panel invitation" data-testid="invitation">
+            <p>{words}</p>
+            <p class="quiet">
+                "Numbers of tensors on the GPU are not computed: "<code>"loss.item()"</code>" prints "<code>"?"</code>
+                ". What rests on no recording of a real GPU is marked as estimated."
+            </p>
+        </section>
+    }
+    .into_any()
+}
+
+fn figures(session: Session, alive: Memo<AliveBytes>) -> AnyView {
+    view! {
+        <section class="panel stage-panel" aria-label="Memory of the device">
+            {stage::stage(session, true)}
+            {categories(alive)}
+        </section>
+        <section class="panel transport" aria-label="Run">
+            {player::player(session)}
+            {scrubber::scrubber(session)}
+        </section>
+        {origin(session)}
+        {step::step(session)}
+        {map::map(session)}
+    }
+    .into_any()
+}
+
+/// What the allocated bytes are for, as parts of one bar with their names and numbers.
+fn categories(alive: Memo<AliveBytes>) -> AnyView {
+    let parts = move || {
+        let categories = alive.with(|alive| alive.categories);
+        let present = CATEGORIES.iter().zip(categories).enumerate().filter(|(_, (_, bytes))| !bytes.is_zero());
+        present
+            .map(|(index, (name, bytes))| {
+                let style = format!("flex-grow:{}", bytes.get());
+                let class = format!("category-{index}");
+                view! {
+                    <li class=class style=style>
+                        <span class="name">{*name}</span>
+                        <span class="value">{bytes.to_string()}</span>
+                    </li>
+                }
+                .into_any()
+            })
+            .collect::<Vec<_>>()
+    };
+    let is_empty = flag(move || alive.with(|alive| alive.categories.iter().all(|bytes| *bytes == Bytes::ZERO)));
+    view! {
+        <ul class="categories" aria-label="Allocated bytes by category" data-testid="categories" hidden=is_empty>{parts}</ul>
+    }
+    .into_any()
+}
+
+/// Where the step and the chosen block come from, in the program's words.
+fn origin(session: Session) -> AnyView {
+    let words = move || {
+        let result = session.shown_program()?;
+        let run = session.run.get();
+        let step = session.player.with(|player| player.current_step(&run.recording))?;
+        let line = result.line(step)?;
+        let allocated = result.details.origins.iter().find(|origin| {
+            origin.allocation.and_then(|allocation| run.recording.allocated_at(allocation)) == Some(step)
+        });
+        let what = allocated.map(|origin| format!(": {}, {}, {}", origin.operator, origin.phase, origin.category));
+        Some(format!("Line {line}{}", what.unwrap_or_default()))
+    };
+    let block_words = move || {
+        let result = session.shown_program()?;
+        let block = session.selected()?;
+        let allocation = session.with_state(|_, state| state.block(block)?.allocation).flatten()?;
+        let origin = result.origin(allocation)?;
+        let line = if origin.line == 0 { "no line".to_owned() } else { format!("line {}", origin.line) };
+        Some(format!(
+            "Block #{block} was allocated in {line} by {} ({}), as {}.",
+            origin.operator, origin.phase, origin.category
+        ))
+    };
+    view! {
+        <p class="origin" data-testid="program-origin">{text(move || words().unwrap_or_default())}</p>
+        <p class="origin" data-testid="block-origin" hidden=flag(move || block_words().is_none())>
+            {text(move || block_words().unwrap_or_default())}
+        </p>
+    }
+    .into_any()
+}

@@ -1,0 +1,139 @@
+//! The program's text, with the memory of each line beside it.
+
+use std::fmt::Write as _;
+
+use blockyard_record::Bytes;
+use leptos::ev;
+use leptos::html;
+use leptos::prelude::*;
+
+use crate::frames::{self, Slot};
+use crate::session::{AliveBytes, Session};
+use crate::view::kit::{effect, flag, on, text};
+
+/// The name of the text's element.
+pub(crate) const PROGRAM_ID: &str = "program-text";
+
+/// The height of a line and the space above the first one; the style sheet says the same.
+const LINE_PX: i32 = 20;
+const PADDING_PX: i32 = 6;
+
+/// Letters of a number of bytes, such as `1023.99 MiB`.
+const BYTES_WIDTH: usize = 11;
+
+pub(crate) fn editor(session: Session, alive: Memo<AliveBytes>) -> AnyView {
+    let input = session.program.input;
+    let area = NodeRef::<html::Textarea>::new();
+    let scroll = RwSignal::new((0, 0));
+    let content = Memo::new(move |_| input.with(|input| input.text.clone()));
+    // Lines of another text would be the wrong ones.
+    let fits = Memo::new(move |_| {
+        session.shown_program().is_some_and(|result| input.with(|input| input.text == result.input.text))
+    });
+    let line = Memo::new(move |_| {
+        let result = session.shown_program().filter(|_| fits.get())?;
+        let run = session.run.get();
+        session.player.with(|player| player.current_step(&run.recording)).and_then(|step| result.line(step))
+    });
+    let top_of = |line: u32| {
+        i32::try_from(line).unwrap_or(i32::MAX).saturating_sub(1).saturating_mul(LINE_PX).saturating_add(PADDING_PX)
+    };
+    effect(move || {
+        let (Some(area), Some(line)) = (area.get(), line.get()) else { return };
+        frames::plan(Slot::Text, move || {
+            let (top, height, seen) = (top_of(line), area.client_height(), area.scroll_top());
+            if top < seen || top + LINE_PX > seen + height {
+                area.set_scroll_top(top - height / 2);
+            }
+        });
+    });
+    let line_count = Memo::new(move |_| content.with(|text| text.matches('\n').count() + 1));
+    let numbers = text(move || column(line_count.get(), |line| line.to_string()));
+    let alive_column = text(move || {
+        if !fits.get() {
+            return String::new();
+        }
+        alive.with(|alive| column(line_count.get(), |line| of_line(alive.lines.get(&line).copied())))
+    });
+    let peak_column = text(move || {
+        let Some(result) = session.shown_program().filter(|_| fits.get()) else { return String::new() };
+        let lines = &result.details.lines;
+        column(line_count.get(), |line| {
+            let found = lines.binary_search_by_key(&line, |memory| memory.line).ok();
+            of_line(found.and_then(|index| lines.get(index)).map(|memory| memory.peak))
+        })
+    });
+    let shift = text(move || format!("transform:translateY({}px)", -scroll.get().1));
+    let scrolled = move |_: ev::Event| {
+        if let Some(area) = area.get_untracked() {
+            scroll.set((area.scroll_left(), area.scroll_top()));
+        }
+    };
+    let key = move |event: ev::KeyboardEvent| {
+        if event.key() == "Enter" && (event.ctrl_key() || event.meta_key()) {
+            event.prevent_default();
+            session.run_program();
+        }
+    };
+    // A click beside the text goes to the line's next step.
+    let pick = move |event: ev::MouseEvent| {
+        let y = event.offset_y() + if is_column(&event) { 0 } else { scroll.get_untracked().1 };
+        let line = (y - PADDING_PX).div_euclid(LINE_PX).saturating_add(1);
+        if let Ok(line) = u32::try_from(line) {
+            session.go_to_line(line);
+        }
+    };
+    let current = move || {
+        line.get().map(|line| {
+            let style = text(move || format!("top:{}px", top_of(line) - scroll.get().1));
+            view! { <div class="line" style=style></div> }.into_any()
+        })
+    };
+    view! {
+        <div class="heads" aria-hidden="true" hidden=flag(move || !fits.get())>
+            <span>"line"</span><span>"alive now"</span><span class="peak">"peak"</span>
+        </div>
+        <div class="sheet" class:is-run=move || fits.get()>
+            <div class="margin" data-testid="program-margin" title="Click a line for its next step" on:click=on(pick)>
+                <div style=shift class="numbers">{numbers}</div>
+                <div style=shift data-testid="alive-column">{alive_column}</div>
+                <div style=shift class="peak" data-testid="peak-column">{peak_column}</div>
+            </div>
+            <div class="page">
+                {current}
+                <textarea
+                    id=PROGRAM_ID
+                    node_ref=area
+                    data-testid=PROGRAM_ID
+                    spellcheck="false"
+                    autocomplete="off"
+                    autocapitalize="off"
+                    wrap="off"
+                    aria-label="Python program"
+                    prop:value=text(move || content.get())
+                    on:input=on(move |event: ev::Event| session.type_program(event_target_value(&event)))
+                    on:scroll=on(scrolled)
+                    on:keydown=on(key)
+                ></textarea>
+            </div>
+        </div>
+    }
+    .into_any()
+}
+
+/// Whether the event came from a column, whose offsets move with it, and not from the space around.
+fn is_column(event: &ev::MouseEvent) -> bool {
+    event.target() != event.current_target()
+}
+
+fn of_line(bytes: Option<Bytes>) -> String {
+    bytes.filter(|bytes| !bytes.is_zero()).map_or_else(String::new, |bytes| format!("{bytes:>BYTES_WIDTH$}"))
+}
+
+fn column(lines: usize, of: impl Fn(u32) -> String) -> String {
+    let mut column = String::with_capacity(lines.saturating_mul(12));
+    for line in 1..=u32::try_from(lines).unwrap_or(u32::MAX) {
+        let _ = writeln!(column, "{}", of(line));
+    }
+    column
+}

@@ -1,0 +1,146 @@
+//! What the program printed, up to the cursor and behind it; how it ended; what rests on no record.
+
+use leptos::prelude::*;
+
+use crate::commands::sentence;
+use crate::session::{ProgramStatus, Session};
+use crate::view::kit::{flag, text};
+use crate::view::numbers::grouped_count;
+
+pub(crate) fn output(session: Session) -> AnyView {
+    let printed = session.program.printed;
+    // While a program runs, and at the end, all of it has been printed.
+    let steps = Memo::new(move |_| {
+        let is_running = session.program.status.with(|status| *status == ProgramStatus::Running);
+        session.shown_program().filter(|_| !is_running).map(|_| session.player.with(|player| player.steps))
+    });
+    let part = move |is_before: bool| {
+        let steps = steps.get();
+        printed.with(|pieces| {
+            let wanted = pieces.iter().filter(|piece| steps.is_none_or(|steps| piece.steps <= steps) == is_before);
+            wanted.map(|piece| piece.text.as_str()).collect::<String>()
+        })
+    };
+    let traceback = move || {
+        let result = session.shown_program()?;
+        let traceback = result.details.traceback.clone()?;
+        Some(view! { <pre class="traceback" data-testid="traceback">{traceback}</pre> }.into_any())
+    };
+    let is_silent = flag(move || {
+        printed.with(Vec::is_empty)
+            && session.program.status.with(|status| *status == ProgramStatus::Idle)
+            && session.shown_program().is_none()
+    });
+    view! {
+        <section class="panel output" aria-label="Output" hidden=is_silent>
+            <div class="bar">
+                <h2>"Output"</h2>
+                <span class="quiet" role="status" data-testid="program-status">{text(move || status(session))}</span>
+            </div>
+            <div class="scrolls" tabindex="0" role="group" aria-label="What the program printed">
+                <pre data-testid="program-output">
+                    <span data-testid="printed">{text(move || part(true))}</span>
+                    <span class="later" data-testid="printed-later">{text(move || part(false))}</span>
+                </pre>
+                {traceback}
+                {remarks(session)}
+                {comparison(session)}
+            </div>
+        </section>
+    }
+    .into_any()
+}
+
+fn status(session: Session) -> String {
+    match session.program.status.get() {
+        ProgramStatus::Loading(bytes) => format!("Loading the interpreter: {:.1} MB", bytes / 1e6),
+        ProgramStatus::Running => "Running".to_owned(),
+        ProgramStatus::Failed(why) => sentence(&why),
+        ProgramStatus::Idle => {
+            let Some(result) = session.shown_program() else { return String::new() };
+            let steps = grouped_count(result.run.recording.step_count());
+            let is_old = session.program.input.with(|input| *input != result.input);
+            let end = match (result.details.status, &result.details.traceback) {
+                (0, _) => "Finished".to_owned(),
+                (_, Some(_)) => "Ended by an exception".to_owned(),
+                (status, None) => format!("Ended with status {status}"),
+            };
+            let old = if is_old { "; the program has changed since" } else { "" };
+            let further = match result.details.further_devices {
+                0 => String::new(),
+                more => format!("; only the first GPU is drawn, {more} more had memory too"),
+            };
+            format!("{end}: {steps} requests to the allocator{further}{old}.")
+        }
+    }
+}
+
+/// Remarks and estimates, each with its line.
+fn remarks(session: Session) -> AnyView {
+    let lines = move || {
+        let Some(result) = session.shown_program() else { return Vec::new() };
+        let at = |line: u32| if line == 0 { String::new() } else { format!("Line {line}: ") };
+        let notes = result.details.notes.iter().map(|note| {
+            view! { <li>{format!("{}{}", at(note.line), sentence(&note.text))}</li> }.into_any()
+        });
+        let estimates = result.details.estimates.iter().map(|estimate| {
+            let words = format!("{}{}: {}", at(estimate.line), estimate.operator, sentence(&estimate.reason));
+            view! { <li class="estimated"><strong>"Estimated. "</strong>{words}</li> }.into_any()
+        });
+        notes.chain(estimates).collect::<Vec<_>>()
+    };
+    let is_proved = move || {
+        session.shown_program().is_some_and(|result| result.input.gpu == "h200")
+    };
+    let derived = flag(move || session.shown_program().is_none() || is_proved());
+    view! {
+        <p class="estimated" hidden=derived>
+            "The numbers of this GPU are derived; those of the H200 were checked against recordings."
+        </p>
+        <ul class="remarks" data-testid="remarks">{lines}</ul>
+    }
+    .into_any()
+}
+
+/// For an example: each printed line beside the line that an H200 printed.
+fn comparison(session: Session) -> AnyView {
+    let content = move || {
+        let result = session.shown_program()?;
+        let recorded = session.program.recorded_text.get()?;
+        let is_as_recorded = result.input.gpu == "h200"
+            && result.input.capacity.trim().is_empty()
+            && result.input.config.trim().is_empty();
+        if !is_as_recorded || session.program.status.with(|status| *status != ProgramStatus::Idle) {
+            return None;
+        }
+        let ours: String =
+            session.program.printed.with(|pieces| pieces.iter().map(|piece| piece.text.as_str()).collect());
+        Some(compared(&recorded, &ours))
+    };
+    view! { {content} }.into_any()
+}
+
+fn compared(recorded: &str, ours: &str) -> AnyView {
+    let count = recorded.lines().count().max(ours.lines().count());
+    let line_of = |text: &str, index: usize| text.lines().nth(index).unwrap_or_default().to_owned();
+    let rows: Vec<_> = (0..count).map(|index| (line_of(recorded, index), line_of(ours, index))).collect();
+    let equal = rows.iter().filter(|(recorded, ours)| recorded == ours).count();
+    let headline = format!("{equal} of {count} lines are what an H200 printed");
+    let class = if equal == count { "headline" } else { "headline differs" };
+    let rows = rows.into_iter().map(|(recorded, ours)| {
+        let mark = if recorded == ours { "✓ equal" } else { "✗ differs" };
+        view! { <tr><td>{mark}</td><td>{recorded}</td><td>{ours}</td></tr> }.into_any()
+    });
+    view! {
+        <details class="comparison" data-testid="comparison">
+            <summary class=class>{headline}</summary>
+            <div class="scrolls">
+                <table>
+                    <thead><tr><th></th><th>"An H200 printed"</th><th>"This page printed"</th></tr></thead>
+                    <tbody>{rows.collect::<Vec<_>>()}</tbody>
+                </table>
+            </div>
+        </details>
+    }
+    .into_any()
+}
