@@ -18,7 +18,7 @@ pub(crate) enum Progress {
     /// The program runs now.
     Started,
     Printed(Vec<PrintedText>),
-    Done(Result<ProgramRun, ProgramError>),
+    Done(Box<Result<ProgramRun, ProgramError>>),
     /// The interpreter could not be loaded, or it broke down: why.
     Broken(String),
 }
@@ -127,7 +127,7 @@ fn start(generation: u32, job: &ProgramJob) -> Result<(), String> {
         };
         let progress = match postcard::from_bytes::<ProgramReply>(&bytes.to_vec()) {
             Ok(ProgramReply::Printed(pieces)) => Progress::Printed(pieces),
-            Ok(ProgramReply::Done(result)) => Progress::Done(*result),
+            Ok(ProgramReply::Done(result)) => Progress::Done(result),
             Err(error) => Progress::Broken(error.to_string()),
         };
         report(generation, progress);

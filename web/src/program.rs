@@ -1,15 +1,15 @@
 //! What the reader can do to a Python program.
 
-use blockyard_program::ProgramJob;
 use blockyard_figure::PlayerAction;
+use blockyard_program::{ProgramJob, ProgramRun};
 use blockyard_workload::parse_size;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
 use crate::browser;
 use crate::interpreter::{self, Progress};
-use crate::ptr_eq::PtrEq;
 use crate::link::{Link, Target};
+use crate::ptr_eq::PtrEq;
 use crate::session::{Place, ProgramInput, ProgramResult, ProgramStatus, Session, Source};
 
 /// A program that comes with the page, and what an H200 printed for it.
@@ -129,19 +129,23 @@ impl Session {
             Progress::Loading(bytes) => status.set(ProgramStatus::Loading(bytes)),
             Progress::Started => status.set(ProgramStatus::Running),
             Progress::Printed(pieces) => self.program.printed.update(|printed| printed.extend(pieces)),
-            Progress::Done(Ok(run)) => {
-                let result = PtrEq::new(ProgramResult::new(input.clone(), run));
-                self.program.result.set(Some(result.clone()));
-                // The reader may be elsewhere by now.
-                if self.place.get_untracked() == Place::Program {
-                    self.show(Source::Program(result));
-                }
-                self.dispatch(PlayerAction::End);
-                status.set(ProgramStatus::Idle);
-            }
-            Progress::Done(Err(error)) => status.set(ProgramStatus::Failed(error.to_string())),
+            Progress::Done(done) => match *done {
+                Ok(run) => self.take_result(input, run),
+                Err(error) => status.set(ProgramStatus::Failed(error.to_string())),
+            },
             Progress::Broken(why) => status.set(ProgramStatus::Failed(why)),
         }
+    }
+
+    fn take_result(self, input: &ProgramInput, run: ProgramRun) {
+        let result = PtrEq::new(ProgramResult::new(input.clone(), run));
+        self.program.result.set(Some(result.clone()));
+        // The reader may be elsewhere by now.
+        if self.place.get_untracked() == Place::Program {
+            self.show(Source::Program(result));
+        }
+        self.dispatch(PlayerAction::End);
+        self.program.status.set(ProgramStatus::Idle);
     }
 
     /// Ends the running program.
@@ -160,7 +164,8 @@ impl Session {
 
     /// What is open, in words.
     pub(crate) fn program_title(self) -> String {
-        self.program_example().map_or_else(|| "A PyTorch program".to_owned(), |example| example.title.to_owned())
+        self.program_example()
+            .map_or_else(|| "A PyTorch program".to_owned(), |example| example.title.to_owned())
     }
 
     /// What the page's address says of the program.

@@ -9,7 +9,9 @@ mod source;
 pub(crate) use figures::{Columns, Figures, Wanted};
 pub(crate) use lesson::{LessonState, Mark, OpenLesson, region};
 pub(crate) use place::{Embed, Place};
-pub(crate) use program::{AliveBytes, CATEGORIES, ProgramInput, ProgramResult, ProgramSignals, ProgramStatus};
+pub(crate) use program::{
+    AliveBytes, CATEGORIES, ProgramInput, ProgramResult, ProgramSignals, ProgramStatus,
+};
 pub(crate) use source::Source;
 
 use std::cell::RefCell;
@@ -27,9 +29,9 @@ use crate::canvas::Paints;
 use crate::draft;
 use crate::files::SAMPLES;
 use crate::gpu::Presence;
-use crate::program::FIRST_PROGRAM;
 use crate::history::History;
 use crate::lab::Lab;
+use crate::program::FIRST_PROGRAM;
 use crate::ptr_eq::PtrEq;
 use crate::run::{Attempt, Input, Run};
 use crate::theme::ThemeChoice;

@@ -56,8 +56,7 @@ fn perform(job: ProgramJob, printer: &Rc<RefCell<Printer>>) -> Result<ProgramRun
     let config: AllocatorConfig =
         job.config.parse().map_err(|error| ProgramError::Config(format!("{error}")))?;
     let settings = Settings { gpu, config, is_recorded: true, ..Settings::default() };
-    let program =
-        Program { file: "program.py".to_owned(), source: job.source, arguments: Vec::new() };
+    let program = Program { file: "program.py".to_owned(), source: job.source, arguments: Vec::new() };
     let printer = Rc::clone(printer);
     let output = Box::new(move |text: &str| printer.borrow_mut().print(text));
     Ok(report::report(run(&program, &settings, output)))

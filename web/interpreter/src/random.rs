@@ -9,6 +9,7 @@ use getrandom::Error;
 /// What the crate `getrandom` calls in place of the system, by this name.
 #[cfg(target_arch = "wasm32")]
 #[expect(unsafe_code, reason = "the crate getrandom finds its source of random numbers by an exported name")]
+#[expect(clippy::unnecessary_wraps, reason = "the crate getrandom says what the function returns")]
 #[unsafe(no_mangle)]
 extern "Rust" fn __getrandom_v03_custom(destination: *mut u8, length: usize) -> Result<(), Error> {
     // SAFETY: the caller passes a writable range of `length` bytes.

@@ -9,10 +9,11 @@ use blockyard_torch::memory::{Category, LogEntry, Origin, Phase};
 
 pub(crate) fn report(finished: Finished) -> ProgramRun {
     let notes = finished.notes.into_iter().map(|note| ProgramNote { line: note.line, text: note.text });
-    let estimates = finished
-        .marks
-        .into_iter()
-        .map(|mark| Estimate { line: mark.line, operator: mark.operator, reason: mark.reason });
+    let estimates = finished.marks.into_iter().map(|mark| Estimate {
+        line: mark.line,
+        operator: mark.operator,
+        reason: mark.reason,
+    });
     let mut devices = finished.devices.into_iter();
     let first = devices.next();
     let further_devices = devices.filter(|device| !device.origins.is_empty()).count();

@@ -21,10 +21,7 @@ pub(crate) fn program(session: Session) -> AnyView {
         session.with_state(|_, state| AliveBytes::of(&result, state)).unwrap_or_default()
     });
     let has_run = Memo::new(move |_| session.shown_program().is_some());
-    let figures = move || match has_run.get() {
-        true => figures(session, alive),
-        false => invitation(session),
-    };
+    let figures = move || if has_run.get() { figures(session, alive) } else { invitation(session) };
     view! {
         <main class="program">
             <h1 class="visually-hidden">"A PyTorch program"</h1>
@@ -53,7 +50,8 @@ fn bar(session: Session) -> AnyView {
         options.insert(0, (String::new(), "Your own".to_owned()));
         options
     });
-    let current = text(move || session.program_example().map(|example| example.id.to_owned()).unwrap_or_default());
+    let current =
+        text(move || session.program_example().map(|example| example.id.to_owned()).unwrap_or_default());
     let pick = move |id: String| session.open_example(&id);
     view! {
         <div class="bar">
@@ -158,7 +156,8 @@ fn figures(session: Session, alive: Memo<AliveBytes>) -> AnyView {
 fn categories(alive: Memo<AliveBytes>) -> AnyView {
     let parts = move || {
         let categories = alive.with(|alive| alive.categories);
-        let present = CATEGORIES.iter().zip(categories).enumerate().filter(|(_, (_, bytes))| !bytes.is_zero());
+        let present =
+            CATEGORIES.iter().zip(categories).enumerate().filter(|(_, (_, bytes))| !bytes.is_zero());
         present
             .map(|(index, (name, bytes))| {
                 let style = format!("flex-grow:{}", bytes.get());
@@ -173,7 +172,8 @@ fn categories(alive: Memo<AliveBytes>) -> AnyView {
             })
             .collect::<Vec<_>>()
     };
-    let is_empty = flag(move || alive.with(|alive| alive.categories.iter().all(|bytes| *bytes == Bytes::ZERO)));
+    let is_empty =
+        flag(move || alive.with(|alive| alive.categories.iter().all(|bytes| *bytes == Bytes::ZERO)));
     view! {
         <ul class="categories" aria-label="Allocated bytes by category" data-testid="categories" hidden=is_empty>{parts}</ul>
     }
@@ -190,7 +190,8 @@ fn origin(session: Session) -> AnyView {
         let allocated = result.details.origins.iter().find(|origin| {
             origin.allocation.and_then(|allocation| run.recording.allocated_at(allocation)) == Some(step)
         });
-        let what = allocated.map(|origin| format!(": {}, {}, {}", origin.operator, origin.phase, origin.category));
+        let what =
+            allocated.map(|origin| format!(": {}, {}, {}", origin.operator, origin.phase, origin.category));
         Some(format!("Line {line}{}", what.unwrap_or_default()))
     };
     let block_words = move || {

@@ -54,7 +54,8 @@ fn a_pasted_program_prints_and_each_line_has_its_memory() -> Result<()> {
         page.wait_text(&id("program-origin"), "Line 3: empty, forward, input")?;
         page.wait_text(&id("printed"), "one 4194304")?;
         page.wait_text(&id("printed-later"), "end 4194304")?;
-        let printed = page.execute("return document.querySelector('[data-testid=printed]').textContent", &[])?;
+        let printed =
+            page.execute("return document.querySelector('[data-testid=printed]').textContent", &[])?;
         ensure!(!printed.as_str().unwrap_or_default().contains("end"), "{printed}");
         Ok(())
     })
@@ -106,7 +107,7 @@ fn an_example_prints_what_an_h200_printed() -> Result<()> {
         let rows = "const rows = [...document.querySelectorAll('[data-testid=comparison] tbody tr')];
             return rows.length > 2 && rows.every(row => row.textContent.startsWith('✓'));";
         ensure!(page.execute(rows, &[])? == json!(true), "a line differs from what an H200 printed");
-        page.wait_until("location.hash === '#python=mlp_adam'")
+        page.wait_until("location.hash === '#python=mlp_adam'").map(drop)
     })
 }
 

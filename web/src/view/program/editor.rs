@@ -36,7 +36,11 @@ pub(crate) fn editor(session: Session, alive: Memo<AliveBytes>) -> AnyView {
         session.player.with(|player| player.current_step(&run.recording)).and_then(|step| result.line(step))
     });
     let top_of = |line: u32| {
-        i32::try_from(line).unwrap_or(i32::MAX).saturating_sub(1).saturating_mul(LINE_PX).saturating_add(PADDING_PX)
+        i32::try_from(line)
+            .unwrap_or(i32::MAX)
+            .saturating_sub(1)
+            .saturating_mul(LINE_PX)
+            .saturating_add(PADDING_PX)
     };
     effect(move || {
         let (Some(area), Some(line)) = (area.get(), line.get()) else { return };

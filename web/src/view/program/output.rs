@@ -17,7 +17,8 @@ pub(crate) fn output(session: Session) -> AnyView {
     let part = move |is_before: bool| {
         let steps = steps.get();
         printed.with(|pieces| {
-            let wanted = pieces.iter().filter(|piece| steps.is_none_or(|steps| piece.steps <= steps) == is_before);
+            let wanted =
+                pieces.iter().filter(|piece| steps.is_none_or(|steps| piece.steps <= steps) == is_before);
             wanted.map(|piece| piece.text.as_str()).collect::<String>()
         })
     };
@@ -38,10 +39,7 @@ pub(crate) fn output(session: Session) -> AnyView {
                 <span class="quiet" role="status" data-testid="program-status">{text(move || status(session))}</span>
             </div>
             <div class="scrolls" tabindex="0" role="group" aria-label="What the program printed">
-                <pre data-testid="program-output">
-                    <span data-testid="printed">{text(move || part(true))}</span>
-                    <span class="later" data-testid="printed-later">{text(move || part(false))}</span>
-                </pre>
+                <pre data-testid="program-output"><span data-testid="printed">{text(move || part(true))}</span><span class="later" data-testid="printed-later">{text(move || part(false))}</span></pre>
                 {traceback}
                 {remarks(session)}
                 {comparison(session)}
@@ -80,18 +78,17 @@ fn remarks(session: Session) -> AnyView {
     let lines = move || {
         let Some(result) = session.shown_program() else { return Vec::new() };
         let at = |line: u32| if line == 0 { String::new() } else { format!("Line {line}: ") };
-        let notes = result.details.notes.iter().map(|note| {
-            view! { <li>{format!("{}{}", at(note.line), sentence(&note.text))}</li> }.into_any()
-        });
+        let notes =
+            result.details.notes.iter().map(|note| {
+                view! { <li>{format!("{}{}", at(note.line), sentence(&note.text))}</li> }.into_any()
+            });
         let estimates = result.details.estimates.iter().map(|estimate| {
             let words = format!("{}{}: {}", at(estimate.line), estimate.operator, sentence(&estimate.reason));
             view! { <li class="estimated"><strong>"Estimated. "</strong>{words}</li> }.into_any()
         });
         notes.chain(estimates).collect::<Vec<_>>()
     };
-    let is_proved = move || {
-        session.shown_program().is_some_and(|result| result.input.gpu == "h200")
-    };
+    let is_proved = move || session.shown_program().is_some_and(|result| result.input.gpu == "h200");
     let derived = flag(move || session.shown_program().is_none() || is_proved());
     view! {
         <p class="estimated" hidden=derived>
