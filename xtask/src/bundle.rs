@@ -1,6 +1,6 @@
 //! Builds the page into `dist/`: the program as WebAssembly, its bindings, and the files that go with them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, UNIX_EPOCH};
@@ -76,23 +76,27 @@ pub(crate) fn build_with_trunk(workspace: &Workspace) -> Result<Outcome> {
 
 /// Compiles the programs and returns where the results lie, in their order.
 ///
-/// All at once, so that shared crates are compiled once: two runs of cargo would compile them with different features.
+/// Programs of one profile at once, so that what they share is compiled once: in two runs of cargo it would differ in its features.
 fn compile(workspace: &Workspace, metadata: &Metadata, programs: &[Program]) -> Result<Vec<PathBuf>> {
-    let Some(profile) = programs.first().map(|program| &program.profile) else { return Ok(Vec::new()) };
-    let same = programs.iter().all(|program| program.profile == *profile);
-    ensure!(same, "index.html: all programs need the same data-cargo-profile");
-    let mut cargo = workspace.cargo(["build", "--profile", profile, "--target", WASM]);
-    for Program { manifest, bin, .. } in programs {
-        let manifest = workspace.root().join(manifest);
-        let folder = manifest.parent().unwrap_or(&manifest);
-        let folder = folder.canonicalize().with_context(|| format!("cannot find {}", folder.display()))?;
-        cargo.args(["--package", &metadata::package_in(metadata, &folder)?.repr, "--bin", bin]);
+    let profiles: BTreeSet<&str> = programs.iter().map(|program| program.profile.as_str()).collect();
+    for profile in profiles {
+        let mut cargo = workspace.cargo(["build", "--profile", profile, "--target", WASM]);
+        for Program { manifest, bin, .. } in programs.iter().filter(|program| program.profile == profile) {
+            let manifest = workspace.root().join(manifest);
+            let folder = manifest.parent().unwrap_or(&manifest);
+            let folder =
+                folder.canonicalize().with_context(|| format!("cannot find {}", folder.display()))?;
+            cargo.args(["--package", &metadata::package_in(metadata, &folder)?.repr, "--bin", bin]);
+        }
+        workspace::run(&mut cargo)?;
     }
-    workspace::run(&mut cargo)?;
-    // Cargo's own word for the folder of the `dev` profile is another one.
-    let folder = if profile == "dev" { "debug" } else { profile };
-    let built = metadata.target_directory.as_std_path().join(WASM).join(folder);
-    Ok(programs.iter().map(|program| built.join(format!("{}.wasm", program.bin))).collect())
+    let built = metadata.target_directory.as_std_path().join(WASM);
+    let place = |program: &Program| {
+        // Cargo's own word for the folder of the `dev` profile is another one.
+        let folder = if program.profile == "dev" { "debug" } else { &program.profile };
+        built.join(folder).join(format!("{}.wasm", program.bin))
+    };
+    Ok(programs.iter().map(place).collect())
 }
 
 /// Makes the JavaScript half for `wasm` in `folder`, unless it is there already.
