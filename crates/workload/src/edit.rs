@@ -185,7 +185,13 @@ pub fn insert(text: &str, workload: &Workload, done: usize, action: EditAction) 
 }
 
 fn declare_stream(text: &str, outline: &Outline, done: usize) -> Result<Edit, EditError> {
-    let (text, line) = splice::insert_line(text, outline.declaration_place(), &declaration(text));
+    let place = outline.declaration_place();
+    let mut statement = declaration(text);
+    if matches!(place, splice::Place::Before(_)) {
+        // Apart from the comment or the step that follows.
+        statement.push('\n');
+    }
+    let (text, line) = splice::insert_line(text, place, &statement);
     let after = Workload::parse(&text).map_err(EditError::Rejected)?;
     if after.requests() != outline.workload.requests() {
         return Err(EditError::NotExpressible);

@@ -108,9 +108,12 @@
 )]
 
 mod builder;
+mod complete;
+mod decimal;
 pub mod edit;
 mod error;
 mod expand;
+mod highlight;
 mod names;
 mod parse;
 pub mod presets;
@@ -122,7 +125,10 @@ mod token;
 mod workload;
 
 pub use builder::WorkloadBuilder;
+pub use complete::{Completion, Completions, complete};
+pub use decimal::{DecimalSize, decimal_size};
 pub use error::{ParseError, ParseErrorKind};
+pub use highlight::{Highlight, highlight};
 pub use request::{Request, TensorId};
 pub use size_text::parse_size;
 pub use workload::Workload;

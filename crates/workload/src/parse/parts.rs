@@ -19,7 +19,7 @@ const DTYPE: &str = "a dtype such as \"float32\"";
 const NAME: &str = "a name";
 
 /// The words that start a statement, and so cannot be names.
-const RESERVED: [&str; 19] = [
+pub(crate) const RESERVED: [&str; 19] = [
     "del",
     "alloc",
     "free",

@@ -230,7 +230,7 @@ fn streams_are_declared_behind_each_other_and_keep_their_handles() {
         "# title\na = alloc 1\nfree a\n",
         2,
         EditAction::DeclareStream,
-        "# title\n>stream side\na = alloc 1\nfree a\n",
+        "# title\n>stream side\n\na = alloc 1\nfree a\n",
     );
     check(
         "stream side # one\nadvance\nstream t, side2\nadvance side",
