@@ -253,7 +253,8 @@ fn pools_keep_their_segments_and_one_lends() {
     assert_eq!(story.new_segments("A block returns"), 0);
     assert_eq!(story.breakdown("empty_cache leaves").reserved(), mib(40));
     let words = describe_step(&story.recording, story.chapter("empty_cache leaves").start).sentence;
-    assert!(words.starts_with("what is wholly cached belongs to memory pools"), "{words}");
+    assert!(words.starts_with("the wholly cached 20 MiB belong to memory pools"), "{words}");
+    assert!(words.ends_with("12 MiB stay cached beside blocks that are in use"), "{words}");
     assert_eq!(story.breakdown("The end of the pool").reserved(), mib(20));
     assert_eq!(story.breakdown("A pool that serves others").free, mib(4));
     assert_eq!(story.new_segments("Out of memory, almost"), 0);

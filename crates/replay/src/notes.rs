@@ -1,4 +1,4 @@
-//! Notes for requests about memory pools and settings, which cause no event of their own.
+//! Notes for requests about memory pools, settings and the work of streams, which cause no event of their own.
 
 use blockyard_record::PoolId;
 use blockyard_workload::{Request, Workload};
@@ -34,6 +34,20 @@ pub(crate) fn note_of(workload: &Workload, request: Request) -> Option<(String, 
             let text = workload.settings(settings).unwrap_or_default();
             let sentence = "changes the allocator's settings; blocks and segments stay as they are";
             (format!("set {text}").trim_end().to_owned(), sentence.to_owned())
+        }
+        Request::Advance { stream: None } => (
+            "advance".to_owned(),
+            "the work queued on every stream is done; frees that wait for it complete when PyTorch looks, at a later request"
+                .to_owned(),
+        ),
+        Request::Advance { stream: Some(stream) } => {
+            let name = workload.stream_name(stream).unwrap_or("default");
+            (
+                format!("advance {name}"),
+                format!(
+                    "the work queued on the stream {name} is done; frees that wait for it complete when PyTorch looks, at a later request"
+                ),
+            )
         }
         _ => return None,
     })

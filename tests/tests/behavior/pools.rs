@@ -212,7 +212,7 @@ fn steps_that_have_no_events_are_reported_too() {
             "pool p use_on_oom: makes a memory pool; requests elsewhere that would fail may take what it has cached",
             "enter p: what follows comes from the memory pool p",
             "leave p: what follows does not come from the memory pool p any more",
-            "destroy p: nothing is reserved, so nothing goes back to the device",
+            "destroy p: nothing is reserved, so nothing is released",
             "set max_split_size_mb:64: changes the allocator's settings; blocks and segments stay as they are",
         ]
     );

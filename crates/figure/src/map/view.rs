@@ -59,6 +59,8 @@ pub enum RowHeight {
     Middle,
     /// For a few segments.
     High,
+    /// For a few segments with much room.
+    Highest,
 }
 
 impl RowHeight {
@@ -69,7 +71,7 @@ impl RowHeight {
     #[must_use]
     pub fn fitting(rows: usize, height_px: f32) -> Self {
         let fits = |height: &Self| 48.0 + count_px(rows) * height.row_px() <= height_px;
-        [Self::High, Self::Middle].into_iter().find(fits).unwrap_or_default()
+        [Self::Highest, Self::High, Self::Middle].into_iter().find(fits).unwrap_or_default()
     }
 
     pub(super) fn row_px(self) -> f32 {
@@ -77,6 +79,7 @@ impl RowHeight {
             Self::Low => 26.0,
             Self::Middle => 36.0,
             Self::High => 48.0,
+            Self::Highest => 76.0,
         }
     }
 

@@ -77,16 +77,16 @@ pub(crate) fn draw_x_axis(scene: &mut Scene, scale: &XScale, view: &TimelineView
     let widest = text_width_px(&grouped_count(floor_count(view.last_step)), TEXT_PX, Weight::Normal);
     let step = step_distance(f64::from(widest + 28.0) / scale.step_px());
     let caption = "steps";
-    let caption_left = plot.right_px() - text_width_px(caption, TEXT_PX, Weight::Normal);
     let style = TextStyle::new(Role::TextMuted, TEXT_PX);
-    scene.text(Point::new(plot.right_px(), bottom + 15.0), caption, style.anchored(Anchor::End));
+    // Left of the first tick, where the cursor's number never comes.
+    scene.text(Point::new(plot.x_px - 12.0, bottom + 15.0), caption, style.anchored(Anchor::End));
     // The tick of `k` steps stands where their last one ends, which is where the cursor's line stands.
     let mut tick = floor_count((view.first_step - 1.0).max(0.0)).div_ceil(step).saturating_mul(step);
     while count_f64(tick) + 1.0 <= view.last_step {
         let x = scale.x_px(count_f64(tick) + 1.0);
         let text = grouped_count(tick);
         let half = text_width_px(&text, TEXT_PX, Weight::Normal) / 2.0;
-        if x >= plot.x_px - 0.5 && x + half + 8.0 <= caption_left {
+        if x >= plot.x_px - 0.5 && x + half <= plot.right_px() + 8.0 {
             let x_line = x.floor() + 0.5;
             scene.hairline(Point::new(x_line, bottom), Point::new(x_line, bottom + 4.0), Role::TextMuted);
             scene.text(Point::new(x, bottom + 15.0), text, style.anchored(Anchor::Middle));

@@ -231,9 +231,10 @@ impl Bounds {
         if width + 6.0 > right - left {
             return;
         }
-        // The text is above the line, where no curve is, or else below the line. It is left out where another text is.
+        // The text is above the line, where no curve is, or else below the line. It is left out where another text is. At the left:
+        // marks of failures, which are most often at the end, do not cover it there.
         for top in [y_px - 15.0, y_px + 2.0] {
-            let plate = Rect::new((right - width - 6.0).floor(), top.round(), width + 6.0, 14.0);
+            let plate = Rect::new((left + 3.0).floor(), top.round(), width + 6.0, 14.0);
             let is_inside = plate.y_px >= self.plot.y_px && plate.bottom_px() <= self.plot.bottom_px();
             if is_inside && !self.texts.iter().any(|other| other.overlaps(&plate)) {
                 scene.rect(plate, Fill::solid(Role::Background), None);

@@ -11,6 +11,8 @@ use crate::timeline::view::{TimelineView, XScale};
 
 /// Marks closer than this are drawn as one.
 const NEAR_PX: f32 = 3.0;
+/// With more failures in sight than these, none has a line through the figure.
+const MOST_FAILURE_LINES: usize = 40;
 
 /// The names of steps, ascending: labels, or the markers of the program where there are no labels.
 enum Names<'a> {
@@ -79,7 +81,9 @@ pub(super) fn draw_labels(
     while let Some((step, name)) = labels.get(index).filter(|_| index < to) {
         let x = scale.x_px(begin(step));
         let x_line = x.floor() + 0.5;
-        let line = (Point::new(x_line, 4.0), Point::new(x_line, plot.bottom_px()));
+        // No line through the name of another label.
+        let top = if x_line < text_end { 18.0 } else { 4.0 };
+        let line = (Point::new(x_line, top), Point::new(x_line, plot.bottom_px()));
         scene.line(line.0, line.1, Role::TextMuted, Dash::Dotted, 1.0);
         let left = x_line + 4.0;
         let room = (right - left).min(160.0);
@@ -120,6 +124,8 @@ pub(super) fn draw_failures(
     let place = |step: u32| f64::from(step) + 1.0;
     let from = failed_steps.partition_point(|(step, _)| place(*step) < view.first_step);
     let to = failed_steps.partition_point(|(step, _)| place(*step) <= view.last_step);
+    // Many failures would be a red fence before the figure: beyond these, only the triangles are drawn.
+    let is_crowded = to - from > MOST_FAILURE_LINES;
     let mut index = from;
     while let Some((step, outcome)) = failed_steps.get(index).filter(|_| index < to) {
         if !matches!(outcome, Outcome::OutOfMemory(_)) {
@@ -131,9 +137,11 @@ pub(super) fn draw_failures(
         let near = ahead.partition_point(|(step, _)| scale.x_px(place(*step)) < x + 2.0 * NEAR_PX);
         let x_line = x.floor() + 0.5;
         let top = plot.y_px;
-        let line = (Point::new(x_line, top), Point::new(x_line, plot.bottom_px()));
-        scene.line(line.0, line.1, Role::Background, Dash::Solid, 3.0);
-        scene.line(line.0, line.1, Role::Failure, Dash::Dashed, 1.0);
+        if !is_crowded {
+            let line = (Point::new(x_line, top), Point::new(x_line, plot.bottom_px()));
+            scene.line(line.0, line.1, Role::Background, Dash::Solid, 3.0);
+            scene.line(line.0, line.1, Role::Failure, Dash::Dashed, 1.0);
+        }
         let tip = vec![
             Point::new(x_line - 6.0, top),
             Point::new(x_line + 6.0, top),

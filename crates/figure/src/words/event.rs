@@ -11,8 +11,8 @@ pub fn describe_event(event: &Event, before: &MemoryState, recording: &Recording
             stream_phrase(recording, stream)
         ),
         Event::SegmentReleased { segment, .. } => match before.segment(segment) {
-            Some(info) => format!("the segment of {} at {} goes back to the device", info.size, info.addr),
-            None => format!("segment #{segment} goes back to the device"),
+            Some(info) => format!("the segment of {} at {} is released to the device", info.size, info.addr),
+            None => format!("segment #{segment} is released to the device"),
         },
         Event::RangeReserved { size, stream, pool, .. } => format!(
             "{size} of addresses are reserved for an expandable segment of the {pool} pool and {}, without memory",
@@ -29,7 +29,9 @@ pub fn describe_event(event: &Event, before: &MemoryState, recording: &Recording
             let leftover = |part: Option<(BlockId, Bytes)>| part.map_or(Bytes::ZERO, |(_, size)| size);
             let whole = before.block(block).map_or(Bytes::ZERO, |found| found.size);
             let size = whole.saturating_sub(leftover(below)).saturating_sub(leftover(after));
-            format!("{size} of memory, the whole pages of a cached block of {whole}, go back to the device")
+            format!(
+                "{size} of memory, the whole pages of a cached block of {whole}, are released to the device"
+            )
         }
         Event::SegmentFailed { size, cause: FailureCause::Device } => {
             format!("the device refuses a segment of {size}: it has {} free", before.breakdown().free)
@@ -88,13 +90,13 @@ fn split(before: &MemoryState, block: BlockId, front: BlockId, size: Bytes) -> S
 }
 
 fn free_requested(before: &MemoryState, recording: &Recording, block: BlockId) -> String {
-    let Some(found) = before.block(block) else { return format!("{} is given back", numbered(block)) };
+    let Some(found) = before.block(block) else { return format!("{} is freed", numbered(block)) };
     let name = block_name(recording, &found);
     if found.streams.is_empty() {
-        format!("{name} ({}) is given back", found.size)
+        format!("{name} ({}) is freed", found.size)
     } else {
         let streams = streams_phrase(recording, &found.streams);
-        format!("{name} ({}) is given back and waits for {streams}", found.size)
+        format!("{name} ({}) is freed and waits for {streams}", found.size)
     }
 }
 

@@ -50,7 +50,9 @@ pub fn describe_step(recording: &Recording, step: usize) -> StepWords {
         let noted = note.map(|note| note.title.clone());
         words.title = noted.unwrap_or_else(|| default_title(&story, recording.outcome(step)));
     }
-    let noted = note.map(|note| &note.sentence).filter(|sentence| !sentence.is_empty());
+    // Events say more than a note, which is the same for every request of its kind.
+    let is_quiet = range.start == range.end;
+    let noted = note.map(|note| &note.sentence).filter(|sentence| is_quiet && !sentence.is_empty());
     words.sentence = match recording.outcome(step) {
         Outcome::Done if noted.is_some() => noted.cloned().unwrap_or_default(),
         Outcome::Refused(reason) => format!("refused: {reason}"),

@@ -5,7 +5,7 @@ use blockyard_record::{
     StreamId, grouped,
 };
 
-use crate::words::names::{counted, joined, name_of, stream_phrase, streams_phrase};
+use crate::words::names::{counted, joined, name_of, stream_phrase, streams_phrase, subject};
 use crate::words::oom::why_no_memory;
 use crate::words::step::for_stream;
 
@@ -30,10 +30,12 @@ pub(super) struct Story {
     has_synchronized: bool,
 }
 
-/// Whether a memory pool other than the default one has a cached segment.
-fn has_cached_pool(state: &MemoryState) -> bool {
+/// The bytes of the cached segments that belong to memory pools other than the default one.
+fn cached_in_pools(state: &MemoryState) -> Bytes {
     let segments = state.snapshot().segments;
-    segments.iter().any(|segment| segment.pool_id != PoolId::DEFAULT && segment.active().is_zero())
+    let idle =
+        segments.iter().filter(|segment| segment.pool_id != PoolId::DEFAULT && segment.active().is_zero());
+    idle.map(|segment| segment.size).sum()
 }
 
 #[derive(Debug)]
@@ -114,7 +116,7 @@ impl Story {
             }
             Event::StreamRecorded { block, stream } => self.clauses.push(format!(
                 "{} is used on {} too, so its free will wait for that stream",
-                name_of(recording, before, block),
+                subject(recording, before, block),
                 stream_phrase(recording, stream)
             )),
             Event::FreeRequested { block, .. } => self.own_frees.push(block),
@@ -164,15 +166,15 @@ impl Story {
         let was_idle = self.released.is_empty() && self.unmapped.is_zero();
         self.flush(recording);
         if cleaned {
-            let cached = after.breakdown().cached;
+            let in_pools = cached_in_pools(after);
+            let cached = after.breakdown().cached.saturating_sub(in_pools);
             if was_idle {
                 self.clauses.push(if self.before.reserved().is_zero() {
-                    "nothing is reserved, so nothing goes back to the device".to_owned()
-                } else if has_cached_pool(after) {
-                    "what is wholly cached belongs to memory pools, so nothing goes back to the device"
-                        .to_owned()
+                    "nothing is reserved, so nothing is released".to_owned()
+                } else if !in_pools.is_zero() {
+                    format!("the wholly cached {in_pools} belong to memory pools, so nothing is released")
                 } else {
-                    "no segment is wholly cached, so nothing goes back to the device".to_owned()
+                    "no segment is wholly cached, so nothing is released".to_owned()
                 });
             }
             if !cached.is_zero() {
@@ -307,13 +309,13 @@ impl Story {
         let unmapped = std::mem::take(&mut self.unmapped);
         if !unmapped.is_zero() {
             self.clauses
-                .push(format!("gives {unmapped} of whole pages of expandable segments back to the device"));
+                .push(format!("releases {unmapped} to the device: whole pages of expandable segments"));
         }
         let released = std::mem::take(&mut self.released);
         if !released.is_empty() {
             let bytes: Bytes = released.iter().copied().sum();
             let segments = counted(released.len(), "cached segment");
-            self.clauses.push(format!("gives {segments} ({bytes}) back to the device"));
+            self.clauses.push(format!("releases {segments} ({bytes}) to the device"));
         }
     }
 }

@@ -25,7 +25,7 @@ pub fn describe_target(target: TargetId, state: &MemoryState, recording: &Record
             format!("{} blocks too narrow to draw one by one: {bytes} in all", grouped(u64::from(count)))
         }
         TargetId::Segment(id) => segment(id, state, recording)?,
-        TargetId::Released(id) => format!("segment #{id} went back to the device in this step"),
+        TargetId::Released(id) => format!("segment #{id} was released to the device in this step"),
         TargetId::Overview(id) => format!("the whole of segment #{id}; the frame is what the row shows"),
         TargetId::Term(term) => format!("{}: {}\ntorch.cuda: {}", term.name(), term.meaning(), term.api()),
         TargetId::Class(class) => {

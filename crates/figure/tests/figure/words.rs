@@ -33,16 +33,16 @@ fn every_step_of_a_story_is_reported() {
             x = alloc 2.86 MiB: 3,000,000 bytes are rounded up to 3,000,320; takes a new 20 MiB segment from the device and splits 2.86 MiB off; 17.13 MiB stay cached
             hidden = alloc 5 MiB: reuses a cached block of 17.13 MiB in a 20 MiB segment and splits 5 MiB off; 12.13 MiB stay cached
             copy = alloc 3 MiB on side: takes a new 20 MiB segment from the device for stream side and splits 3 MiB off; 17 MiB stay cached
-            record_stream hidden side: hidden is used on stream side too, so its free will wait for that stream
+            record_stream hidden side: tensor hidden is used on stream side too, so its free will wait for that stream
             free x: the 2.86 MiB of x are cached now
             free hidden: 5 MiB wait for stream side before they can be used again
             advance: 5 MiB that waited for stream side can be used again and merge with the cached neighbors of 2.86 MiB and 12.13 MiB: one cached block of 20 MiB
             grad = alloc 12 MiB: reuses a cached 20 MiB segment and splits 12 MiB off; 8 MiB stay cached
             mask = alloc 600 KiB: reuses a cached block of 1.99 MiB in a 2 MiB segment and splits 600 KiB off; 1.41 MiB stay cached
             free grad: its 12 MiB merge with a cached neighbor of 8 MiB: one cached block of 20 MiB; the 20 MiB segment is wholly cached now
-            big = alloc 60 MiB: the device refuses a new 60 MiB segment, it has 42 MiB free; waits until all streams are done; gives 1 cached segment (20 MiB) back to the device; tries again; takes a new 60 MiB segment from the device, all of it
+            big = alloc 60 MiB: the device refuses a new 60 MiB segment, it has 42 MiB free; waits until all streams are done; releases 1 cached segment (20 MiB) to the device; tries again; takes a new 60 MiB segment from the device, all of it
             free copy: its 3 MiB merge with a cached neighbor of 17 MiB: one cached block of 20 MiB; the 20 MiB segment is wholly cached now
-            empty_cache: gives 1 cached segment (20 MiB) back to the device; 1.41 MiB stay cached beside blocks that are in use
+            empty_cache: releases 1 cached segment (20 MiB) to the device; 1.41 MiB stay cached beside blocks that are in use
             reset_peak: every peak is set to its present value
         "#]],
     );
@@ -86,7 +86,7 @@ fn a_failure_names_what_other_streams_hold() {
             a = alloc 2 MiB on side: takes a new 20 MiB segment from the device for stream side and splits 2 MiB off; 18 MiB stay cached
             b = alloc 11 MiB: takes a new 12 MiB segment from the device, all of it: 1 MiB more than asked for, not enough to split off
             free b: the 12 MiB of b are cached now; the 12 MiB segment is wholly cached now
-            alloc 14 MiB: the device refuses a new 14 MiB segment, it has 0 B free; waits until all streams are done; gives 1 cached segment (12 MiB) back to the device; tries again; out of memory: 14 MiB need a new segment, and the device has 12 MiB free; 18 MiB are cached, but none of that is in the large pool of the default stream
+            alloc 14 MiB: the device refuses a new 14 MiB segment, it has 0 B free; waits until all streams are done; releases 1 cached segment (12 MiB) to the device; tries again; out of memory: 14 MiB need a new segment, and the device has 12 MiB free; 18 MiB are cached, but none of that is in the large pool of the default stream
         "#]],
     );
 }
@@ -121,18 +121,18 @@ fn blocks_that_come_back_late_are_reported_with_their_neighbors() {
     check(
         program,
         &expect![[r#"
-        a = alloc 3 MiB: takes a new 20 MiB segment from the device and splits 3 MiB off; 17 MiB stay cached
-        b = alloc 4 MiB: reuses a cached block of 17 MiB in a 20 MiB segment and splits 4 MiB off; 13 MiB stay cached
-        c = alloc 5 MiB: reuses a cached block of 13 MiB in a 20 MiB segment and splits 5 MiB off; 8 MiB stay cached
-        record_stream b side: b is used on stream side too, so its free will wait for that stream
-        free a: the 3 MiB of a are cached now
-        free c: its 5 MiB merge with a cached neighbor of 8 MiB: one cached block of 13 MiB
-        free b: 4 MiB wait for stream side before they can be used again
-        advance: 4 MiB that waited for stream side can be used again and merge with the cached neighbors of 3 MiB and 13 MiB: one cached block of 20 MiB
-        nothing to do: nothing changed
-        empty_cache: gives 1 cached segment (20 MiB) back to the device
-        empty_cache: nothing is reserved, so nothing goes back to the device
-    "#]],
+            a = alloc 3 MiB: takes a new 20 MiB segment from the device and splits 3 MiB off; 17 MiB stay cached
+            b = alloc 4 MiB: reuses a cached block of 17 MiB in a 20 MiB segment and splits 4 MiB off; 13 MiB stay cached
+            c = alloc 5 MiB: reuses a cached block of 13 MiB in a 20 MiB segment and splits 5 MiB off; 8 MiB stay cached
+            record_stream b side: tensor b is used on stream side too, so its free will wait for that stream
+            free a: the 3 MiB of a are cached now
+            free c: its 5 MiB merge with a cached neighbor of 8 MiB: one cached block of 13 MiB
+            free b: 4 MiB wait for stream side before they can be used again
+            advance: 4 MiB that waited for stream side can be used again and merge with the cached neighbors of 3 MiB and 13 MiB: one cached block of 20 MiB
+            nothing to do: nothing changed
+            empty_cache: releases 1 cached segment (20 MiB) to the device
+            empty_cache: nothing is reserved, so nothing is released
+        "#]],
     );
 }
 
@@ -155,7 +155,7 @@ fn the_events_of_a_hard_won_allocation() {
     expect![[r#"
         the device refuses a segment of 60 MiB: it has 42 MiB free
         the allocator waits until all streams are done
-        the segment of 20 MiB at 0x7f0000e00000 goes back to the device
+        the segment of 20 MiB at 0x7f0000e00000 is released to the device
         the second attempt begins
         the device gives a segment of 60 MiB at 0x7f0003600000, for the large pool and the default stream
         block #10 of 60 MiB is allocated as big"#]]
