@@ -70,6 +70,11 @@ pub(crate) fn is_motion_reduced() -> bool {
     media("(prefers-reduced-motion: reduce)").is_some_and(|list| list.matches())
 }
 
+/// Whether the page is laid out for paper now.
+pub(crate) fn is_printing() -> bool {
+    media("print").is_some_and(|list| list.matches())
+}
+
 /// Whether the system puts its own few colors in place of the page's.
 pub(crate) fn is_contrast_forced() -> bool {
     media("(forced-colors: active)").is_some_and(|list| list.matches())
@@ -153,6 +158,30 @@ pub(crate) fn cancel(timer: Option<i32>) {
 
 pub(crate) fn media(query: &str) -> Option<MediaQueryList> {
     window()?.match_media(query).ok()?
+}
+
+/// How large the page's letters are beside those that figures are laid out for: figures grow with them.
+pub(crate) fn text_scale() -> f64 {
+    let root = document().and_then(|document| document.document_element());
+    let size = root.and_then(|root| style_of(&root, "font-size"));
+    let size = size.and_then(|size| size.trim_end_matches("px").parse::<f64>().ok());
+    size.map_or(1.0, |size| size / FIGURE_TEXT_PX).clamp(0.5, 5.0)
+}
+
+/// The size of letters around figures at a scale of one.
+const FIGURE_TEXT_PX: f64 = 13.0;
+
+/// The value that the page's style gives to a property of the element.
+pub(crate) fn style_of(element: &Element, property: &str) -> Option<String> {
+    window()?.get_computed_style(element).ok()??.get_property_value(property).ok()
+}
+
+/// The width and the height of the window.
+pub(crate) fn window_size() -> (f64, f64) {
+    let size = window().and_then(|window| {
+        Some((window.inner_width().ok()?.as_f64()?, window.inner_height().ok()?.as_f64()?))
+    });
+    size.unwrap_or((1000.0, 800.0))
 }
 
 fn storage() -> Option<Storage> {

@@ -17,6 +17,8 @@ pub(crate) struct Paints {
     colors: Vec<String>,
     patterns: Vec<(Fill, Option<CanvasPattern>)>,
     ratio: f64,
+    /// Whether large areas have patterns and blocks have outlines beside their colors: on paper, and where colors are forced.
+    is_patterned: bool,
 }
 
 impl Paints {
@@ -34,7 +36,12 @@ impl Paints {
                 .unwrap_or("gray".to_owned())
         };
         let colors = Role::ALL.iter().map(color).collect();
-        Self { colors, patterns: Vec::new(), ratio: browser::pixel_ratio() }
+        Self {
+            colors,
+            patterns: Vec::new(),
+            ratio: browser::pixel_ratio() * browser::text_scale(),
+            is_patterned: browser::is_contrast_forced() || browser::is_printing(),
+        }
     }
 
     /// As [`Paints::read`], for a picture of so many device pixels per pixel.
@@ -198,6 +205,8 @@ impl Brush<'_> {
         let place = self.snap(rect);
         self.context.fill_rect(place.x, place.y, place.width, place.height);
         if let Some(role) = outline {
+            // A gap in the color of the ground tells neighbors apart as well as a line, and more quietly.
+            let role = if self.paints.is_patterned { role } else { Role::Background };
             self.frame(rect, role, Dash::Solid, 1.0);
         }
     }
@@ -267,6 +276,8 @@ impl Brush<'_> {
     }
 
     fn set_fill(&mut self, fill: Fill) {
+        let is_dotted = fill.pattern == Pattern::Dots && !self.paints.is_patterned;
+        let fill = if is_dotted { Fill::solid(fill.role) } else { fill };
         if self.fill == Some(fill) {
             return;
         }

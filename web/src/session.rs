@@ -126,6 +126,8 @@ pub(crate) struct Signals {
     pub(crate) progress: RwSignal<lesson::Progress>,
     /// The Python program.
     pub(crate) program: ProgramSignals,
+    /// Where the reader stopped in the lessons.
+    last_card: RwSignal<Option<(String, usize)>>,
     /// The term that is lit up wherever it is.
     pub(crate) lit: RwSignal<Option<Term>>,
     /// Playing stops behind this many steps.
@@ -244,6 +246,7 @@ impl Session {
             lesson,
             progress: RwSignal::new(lesson::recall()),
             program: ProgramSignals::new(FIRST_PROGRAM),
+            last_card: RwSignal::new(lesson::recall_last()),
             lit: RwSignal::new(None),
             stop_at: RwSignal::new(None),
             embed: Embed::of_address(),

@@ -1,5 +1,6 @@
 //! The page's parts.
 
+mod drag;
 mod editor;
 mod embed;
 mod flame;
@@ -131,17 +132,22 @@ fn workbench(session: Session, samples: Samples) -> AnyView {
     view! {
         <main class="workbench" class:shows-recording=kit::flag(move || session.shows_recording())>
             <h1 class="visually-hidden">"Workbench"</h1>
-            {header::open_bar(session, samples)}
             <div class="figures">
-                <section class="panel stage-panel" aria-label="Memory of the device">
+                {header::open_bar(session, samples)}
+                <section class="panel stage-panel" aria-labelledby="stage-title">
+                    <h2 class="visually-hidden" id="stage-title">"Memory of the device"</h2>
                     {stage::stage(session, true)}
+                    {term_row::compact(session)}
                 </section>
-                <section class="panel transport" aria-label="Run">
+                <section class="panel transport" aria-labelledby="run-title">
+                    <h2 class="visually-hidden" id="run-title">"Memory over time"</h2>
                     {player::player(session)}
-                    {scrubber::scrubber(session)}
+                    <div class="over-time">
+                        {timeline::timeline(session)}
+                        {player::slider(session)}
+                    </div>
                 </section>
                 {map::map(session)}
-                {timeline::timeline(session)}
                 {lifetimes::lifetimes(session)}
             </div>
             <div class="side">
@@ -179,9 +185,10 @@ fn follow_looks(session: Session) {
         }
     }
     if let Some(window) = browser::window() {
-        let ratio = StoredValue::new(browser::pixel_ratio());
+        let ratio_now = || browser::pixel_ratio() * browser::text_scale();
+        let ratio = StoredValue::new(ratio_now());
         browser::listen(&window, "resize", move |_: web_sys::Event| {
-            let now = browser::pixel_ratio();
+            let now = ratio_now();
             if (now - ratio.get_value()).abs() > f64::EPSILON {
                 ratio.set_value(now);
                 changed();

@@ -1,6 +1,6 @@
 //! A lesson that is open: which card, what the reader answered, and what was done so far.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use blockyard_figure::{Player, PlayerAction};
@@ -34,6 +34,8 @@ pub(crate) struct LessonState {
     pub(crate) complaint: Option<String>,
     /// What the reader made of the exercise.
     pub(crate) text: String,
+    /// What the reader made of other exercises, by lesson and card.
+    drafts: BTreeMap<(String, usize), String>,
     pub(crate) hints: usize,
     pub(crate) verdict: Option<Verdict>,
 }
@@ -81,9 +83,12 @@ impl LessonState {
         self.verdict.as_ref().is_some_and(|verdict| verdict.run.is_some())
     }
 
-    fn at(lesson: &OpenLesson, card: usize) -> Self {
+    /// The beginning of a card; what the reader made of exercises is kept.
+    fn at(lesson: &OpenLesson, card: usize, drafts: BTreeMap<(String, usize), String>) -> Self {
         let exercise = lesson.cards.get(card).and_then(|card| card.exercise.as_ref());
-        Self { card, text: exercise.map(region).unwrap_or_default(), ..Self::default() }
+        let draft = drafts.get(&(lesson.id.clone(), card)).cloned();
+        let text = draft.or_else(|| exercise.map(region)).unwrap_or_default();
+        Self { card, text, drafts, ..Self::default() }
     }
 }
 
@@ -127,7 +132,8 @@ impl Session {
         let Some(lesson) = untrack(|| self.open_lesson()) else { return };
         let card = card.min(lesson.cards.len().saturating_sub(1));
         let before = self.lesson.get_untracked().card;
-        self.lesson.set(LessonState::at(&lesson, card));
+        let drafts = self.lesson.with_untracked(|state| state.drafts.clone());
+        self.lesson.set(LessonState::at(&lesson, card, drafts));
         let Some(played) = lesson.cards.get(card) else { return };
         let is_same_run = lesson.cards.get(before).is_some_and(|before| before.run == played.run);
         self.select(None);
@@ -141,8 +147,18 @@ impl Session {
             self.play_card();
         }
         if let Some(id) = untrack(|| self.open_lesson()).map(|lesson| lesson.id.clone()) {
+            self.note_place(&id, card);
             self.note_progress(&id, card, false);
         }
+    }
+
+    /// Takes what the reader makes of the card's exercise; it stays when the card is turned.
+    pub(crate) fn write_exercise(self, text: String) {
+        let Some(id) = untrack(|| self.open_lesson()).map(|lesson| lesson.id.clone()) else { return };
+        self.lesson.update(|state| {
+            state.drafts.insert((id, state.card), text.clone());
+            state.text = text;
+        });
     }
 
     /// Plays the card's steps, or shows where they lead if motion is unwanted.
@@ -225,6 +241,19 @@ impl Session {
         }
     }
 
+    /// The lesson and the card, from 0, that the reader saw last.
+    pub(crate) fn last_card(self) -> Option<(String, usize)> {
+        self.last_card.get()
+    }
+
+    fn note_place(self, id: &str, card: usize) {
+        let is_bundled = lessons().iter().any(|file| file.id == id);
+        if is_bundled && self.embed.is_none() {
+            self.last_card.set(Some((id.to_owned(), card)));
+            browser::remember(LAST_KEY, &format!("{id}/{card}"));
+        }
+    }
+
     fn note_progress(self, id: &str, card: usize, is_passed: bool) {
         let mark = Mark { lesson: id.to_owned(), card, is_passed };
         if self.progress.with_untracked(|progress| !progress.contains(&mark)) {
@@ -261,6 +290,16 @@ pub(crate) struct Mark {
 pub(crate) type Progress = BTreeSet<Mark>;
 
 const KEY: &str = "blockyard.progress";
+/// Where the reader stopped.
+const LAST_KEY: &str = "blockyard.lesson";
+
+/// Where the reader stopped on an earlier visit.
+pub(crate) fn recall_last() -> Option<(String, usize)> {
+    let text = browser::recall(LAST_KEY)?;
+    let (id, card) = text.split_once('/')?;
+    let is_known = lessons().iter().any(|file| file.id == id);
+    Some((id.to_owned(), card.parse().ok()?)).filter(|_| is_known)
+}
 
 /// What was done on earlier visits.
 pub(crate) fn recall() -> Progress {

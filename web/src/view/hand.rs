@@ -126,6 +126,9 @@ fn others(session: Session, stream: RwSignal<StreamId>) -> AnyView {
             && Some(new) != before
         {
             stream.set(new);
+            let name = session.run.get_untracked().workload.stream_name(new).unwrap_or_default().to_owned();
+            session
+                .tell(format!("The text has a stream {name} now; it is chosen for what you allocate next."));
         }
     });
     let advance = click(move || session.act(EditAction::Advance { stream: Some(known(session, stream)) }));
@@ -150,13 +153,29 @@ fn others(session: Session, stream: RwSignal<StreamId>) -> AnyView {
 
 const TYPING_PAUSE_MILLIS: i32 = 250;
 
+/// PyTorch's message with what was probably meant: it takes `True` and `False` as Python writes them and nothing else.
+fn with_hint(message: &str) -> String {
+    let found =
+        message.rsplit("but got '").next().and_then(|rest| rest.split('\'').next()).unwrap_or_default();
+    let meant = match found.to_ascii_lowercase().as_str() {
+        "true" | "1" | "on" | "yes" => "True",
+        "false" | "0" | "off" | "no" => "False",
+        _ => return message.to_owned(),
+    };
+    if message.contains("'True' or 'False'") {
+        format!("{message} Did you mean {meant}?")
+    } else {
+        message.to_owned()
+    }
+}
+
 fn device(session: Session) -> AnyView {
     let capacity_error = Memo::new(move |_| match session.attempt.get() {
         Attempt::Failed(InputError::Capacity(text)) => Some(sentence(&text)),
         _ => None,
     });
     let config_error = Memo::new(move |_| match session.attempt.get() {
-        Attempt::Failed(InputError::Config(text)) => Some(sentence(&text)),
+        Attempt::Failed(InputError::Config(text)) => Some(with_hint(&sentence(&text))),
         _ => None,
     });
     view! {

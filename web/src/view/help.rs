@@ -47,6 +47,7 @@ const KEYS: [(&str, &[(&str, &str)]); 3] = [
             ("F  Delete", "free the chosen block"),
             ("Esc", "release the block, leave a zoomed segment"),
             ("/", "go to the workload's text"),
+            ("Ctrl + Space", "what may be typed here; arrows and Enter, or Tab"),
             ("Ctrl + Z", "undo"),
             ("Ctrl + Shift + Z", "redo"),
             ("?", "this list"),
@@ -54,20 +55,36 @@ const KEYS: [(&str, &[(&str, &str)]); 3] = [
     ),
 ];
 
-const LANGUAGE: [(&str, &str); 14] = [
+/// How the figures are read.
+const FIGURES: [(&str, &str); 6] = [
+    (
+        "The bar",
+        "every byte of the device, in one class each; brackets over it: allocated in reserved in device",
+    ),
+    ("The segments", "below the bar on the same ruler, so that reserved is what they add up to"),
+    ("Over time", "the same classes after each step; click or drag to go to a step"),
+    ("The segment map", "one row a segment, its blocks by address; L is the large pool, S the small pool"),
+    ("Amber", "what this step changed"),
+    ("Red", "out of memory, and nothing else"),
+];
+
+const LANGUAGE: [(&str, &str); 17] = [
     ("a = alloc 3 MiB", "allocate; sizes also as 1.5 GiB, 4096, 10000 x 10000 float32"),
+    ("x = torch.empty(1000, 1000)", "as PyTorch writes it, also del x and torch.cuda.empty_cache()"),
+    ("a = alloc 3 GB", "units of a thousand too: below the text stands what that is"),
     ("a = alloc 3 MiB on side", "on another stream"),
     ("free a, b", "give back; free x[*] for all elements of x"),
     ("stream side", "declare a stream"),
     ("record_stream a side", "a is used on side too: its free waits for side"),
     ("advance side", "the work queued on side is done; advance alone for every stream"),
-    ("empty_cache", "give cached segments back to the device"),
+    ("empty_cache", "release cached segments to the device"),
     ("set_fraction 0.5", "limit the reserved bytes to a share of the device"),
     ("set max_split_size_mb:64", "change the allocator's settings from here on"),
     ("pool p; enter p; leave p; destroy p", "a memory pool; pool p no_split use_on_oom for its options"),
     ("reset_peak", "set the peaks to the present; also reset_accumulated"),
     ("step \"forward\"", "a label for what follows"),
     ("repeat 3 as i { x[i] = alloc 2 MiB }", "loop; also from 1, down, and for t in a, b { ... }"),
+    ("capacity 64 MiB; conf max_split_size_mb:64", "what the text is written for"),
     ("# words", "a comment; ; stands between statements on one line"),
 ];
 
@@ -85,11 +102,11 @@ impl Help {
     }
 
     pub(crate) fn dialog(self) -> AnyView {
-        let close = click(move || {
+        let shut = move || {
             if let Some(dialog) = self.0.get_untracked() {
                 dialog.close();
             }
-        });
+        };
         let groups = KEYS
             .map(|(title, keys)| {
                 let keys = keys
@@ -108,12 +125,20 @@ impl Help {
                 view! { <li><code>{*statement}</code><span>{*meaning}</span></li> }.into_any()
             })
             .collect::<Vec<_>>();
+        let figures = FIGURES
+            .iter()
+            .map(|(part, meaning)| view! { <dt>{*part}</dt><dd>{*meaning}</dd> }.into_any())
+            .collect::<Vec<_>>();
         view! {
             <dialog node_ref=self.0 aria-labelledby="help-title" data-testid="help-dialog">
                 <header>
-                    <h2 id="help-title">"Keys and language"</h2>
-                    {icon_button("icon plain", "close-help", Icon::Close, "Close (Esc)", close)}
+                    <h2 id="help-title">"Figures, keys and language"</h2>
+                    {icon_button("icon plain", "close-help", Icon::Close, "Close (Esc)", click(shut))}
                 </header>
+                <section>
+                    <h3>"How to read the figures"</h3>
+                    <dl class="facts">{figures}</dl>
+                </section>
                 <div class="keys">{groups}</div>
                 <section>
                     <h3>"The language of workloads"</h3>
@@ -123,6 +148,10 @@ impl Help {
                     "Everything runs in this page: recordings and workloads stay on this computer, and the page works
                     without the network once it is loaded. Drop a recording or a
                     workload anywhere to open it. This browser remembers the workload for the next visit."
+                </p>
+                <p class="quiet" data-testid="about" on:click=click(shut)>
+                    "Blockyard "{env!("CARGO_PKG_VERSION")}", PyTorch's caching allocator as of PyTorch 2.11; MIT or Apache-2.0. "
+                    <a href="#glossary">"The words"</a>", "<a href="#lessons">"the lessons"</a>", "<a href="#teachers">"for teachers"</a>"."
                 </p>
             </dialog>
         }

@@ -1,6 +1,6 @@
 //! The first page: a sentence, a figure that plays, three doors.
 
-use blockyard_figure::{PlayerAction, describe_step};
+use blockyard_figure::PlayerAction;
 use leptos::html;
 use leptos::prelude::*;
 
@@ -12,6 +12,7 @@ use crate::view::icon::Icon;
 use crate::view::kit::{button, click, text};
 use crate::view::scrubber::scrubber;
 use crate::view::stage::stage;
+use crate::view::step::step_words;
 
 pub(crate) fn home(session: Session, samples: Samples) -> AnyView {
     view! {
@@ -43,7 +44,7 @@ pub(crate) fn caption(session: Session) -> AnyView {
         let count = run.recording.step_count();
         match session.player.with(|player| player.current_step(&run.recording)) {
             Some(step) => {
-                let words = describe_step(&run.recording, step);
+                let words = step_words(&run, step);
                 format!("Step {} of {count}: {}. {}", step + 1, words.title, sentence(&words.sentence))
             }
             None => format!("An empty device, and {count} steps to come."),
@@ -69,13 +70,37 @@ pub(crate) fn caption(session: Session) -> AnyView {
     .into_any()
 }
 
+/// Back to the card that the reader saw last, if there is one.
+pub(crate) fn continue_button(session: Session) -> Option<AnyView> {
+    let (id, card) = untrack(|| session.last_card())?;
+    let file = blockyard_lessons::lessons().iter().find(|file| file.id == id)?;
+    let title = blockyard_lessons::Lesson::parse(file.text).ok()?.title().to_owned();
+    let go = click(move || session.go_to(Place::Lesson { id: id.clone(), card }));
+    Some(
+        view! {
+            <button type="button" class="primary large" data-testid="continue" on:click=go>
+                {format!("Continue: {title}, card {}", card + 1)}
+            </button>
+        }
+        .into_any(),
+    )
+}
+
 fn learn(session: Session) -> AnyView {
+    let has_begun = untrack(|| session.last_card()).is_some();
     view! {
         <section class="door">
             <h2>"Learn"</h2>
             <p>"Short lessons. Predict what happens, then watch the real allocator answer."</p>
             <p class="go">
-                {button("primary large", "door-learn", "Start, 3 minutes", "", click(move || session.go_to(first_lesson())))}
+                {continue_button(session)}
+                {button(
+                    if has_begun { "link" } else { "primary large" },
+                    "door-learn",
+                    if has_begun { "From the start" } else { "Start, 3 minutes" },
+                    "",
+                    click(move || session.go_to(first_lesson())),
+                )}
                 {button("link", "door-lessons", "All lessons", "", click(move || session.go_to(Place::Lessons)))}
             </p>
         </section>

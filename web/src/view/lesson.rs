@@ -1,9 +1,11 @@
 //! A lesson: the card in reading size beside the stage.
 
-use blockyard_figure::{PlayerAction, Term, describe_step};
+use blockyard_figure::{PlayerAction, Term};
 use blockyard_lessons::{Answers, Exercise, PlayedCard, Question, plain};
 use leptos::ev;
 use leptos::prelude::*;
+use wasm_bindgen::JsCast;
+use web_sys::Element;
 
 use crate::commands::sentence;
 use crate::ptr_eq::PtrEq;
@@ -14,6 +16,7 @@ use crate::view::lab;
 use crate::view::prose;
 use crate::view::scrubber::scrubber;
 use crate::view::stage::stage;
+use crate::view::step::step_words;
 use crate::view::term_row::term_row;
 
 /// The terms that lessons are about; the others are in the workbench.
@@ -22,7 +25,67 @@ const TERMS: &[Term] =
 
 pub(crate) fn lesson(session: Session) -> AnyView {
     let content = move || session.open_lesson().map(|lesson| opened(session, &lesson));
-    view! { <main class="lesson">{content}</main> }.into_any()
+    let swipe = Swipe::new(session);
+    view! {
+        <main
+            class="lesson"
+            on:pointerdown=on(move |event: ev::PointerEvent| swipe.down(&event))
+            on:pointerup=on(move |event: ev::PointerEvent| swipe.up(&event))
+            on:pointercancel=on(move |_: ev::PointerEvent| swipe.cancel())
+        >
+            {content}
+        </main>
+    }
+    .into_any()
+}
+
+/// A finger that goes from side to side turns the card.
+#[derive(Clone, Copy)]
+struct Swipe {
+    session: Session,
+    /// The finger, and where it went down.
+    begun: StoredValue<Option<(i32, f64, f64)>>,
+}
+
+/// A finger has to go so far from side to side, and at most the other length up or down.
+const SWIPE_PX: f64 = 56.0;
+const DRIFT_PX: f64 = 44.0;
+
+impl Swipe {
+    fn new(session: Session) -> Self {
+        Self { session, begun: StoredValue::new(None) }
+    }
+
+    fn down(self, event: &ev::PointerEvent) {
+        let target = event.target().and_then(|target| target.dyn_into::<Element>().ok());
+        // There the finger means something else.
+        let is_taken = target.is_some_and(|element| {
+            element.closest(".scrubber, textarea, input, pre").ok().flatten().is_some()
+        });
+        let is_finger = event.pointer_type() == "touch" && event.is_primary();
+        let place = (event.pointer_id(), f64::from(event.client_x()), f64::from(event.client_y()));
+        self.begun.set_value((is_finger && !is_taken).then_some(place));
+    }
+
+    fn up(self, event: &ev::PointerEvent) {
+        let Some((finger, x, y)) = self.begun.get_value() else { return };
+        self.cancel();
+        let (right, down) = (f64::from(event.client_x()) - x, f64::from(event.client_y()) - y);
+        if finger != event.pointer_id() || right.abs() < SWIPE_PX || down.abs() > DRIFT_PX {
+            return;
+        }
+        let card = self.session.lesson.with_untracked(|state| state.card);
+        let count = untrack(|| self.session.open_lesson()).map_or(0, |lesson| lesson.cards.len());
+        if right < 0.0 && card + 1 < count {
+            self.session.show_card(card + 1);
+        } else if right > 0.0 && card > 0 {
+            self.session.show_card(card - 1);
+        }
+    }
+
+    fn cancel(self) {
+        self.begun.set_value(None);
+    }
 }
 
 fn opened(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
@@ -38,7 +101,7 @@ fn opened(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
             <h1>{title}</h1>
             {scrubber(session)}
             {stage(session, false)}
-            {step_words(session)}
+            {step_line(session)}
             {lab::helps(session)}
             {term_row(session, TERMS)}
         </section>
@@ -49,12 +112,12 @@ fn opened(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
 }
 
 /// The step under the cursor, small: the card says why, this says what.
-fn step_words(session: Session) -> AnyView {
+fn step_line(session: Session) -> AnyView {
     let words = text(move || {
         let run = session.run.get();
         match session.player.with(|player| player.current_step(&run.recording)) {
             Some(step) => {
-                let words = describe_step(&run.recording, step);
+                let words = step_words(&run, step);
                 format!("{}. {}", words.title, sentence(&words.sentence))
             }
             None => "The device before the first step.".to_owned(),
@@ -204,7 +267,8 @@ fn exercise_view(session: Session, exercise: Exercise) -> AnyView {
     let reset = {
         let exercise = exercise.clone();
         click(move || {
-            session.lesson.update(|state| (state.text, state.verdict) = (region(&exercise), None));
+            session.write_exercise(region(&exercise));
+            session.lesson.update(|state| state.verdict = None);
         })
     };
     view! {
@@ -222,7 +286,7 @@ fn exercise_view(session: Session, exercise: Exercise) -> AnyView {
                 rows=rows
                 prop:value=text(move || session.lesson.with(|state| state.text.clone()))
                 on:input=on(move |event: ev::Event| {
-                    session.lesson.update(|state| state.text = event_target_value(&event));
+                    session.write_exercise(event_target_value(&event));
                 })
                 on:keydown=by_key
             ></textarea>

@@ -82,6 +82,7 @@ pub(crate) fn list(session: Session) -> AnyView {
             <p class="lead">
                 "Each is a few cards beside a figure. Predict what happens, then the real allocator answers. What you have done is remembered on this machine, and nowhere else."
             </p>
+            <p>{crate::view::home::continue_button(session)}</p>
             <ol class="lesson-list" data-testid="lessons">{rows}</ol>
             <p class="cluster">
                 {button("large", "to-quiz", "All questions in a row", "", click(move || session.go_to(Place::Quiz)))}

@@ -10,7 +10,7 @@ use leptos::prelude::*;
 
 use crate::frames::{self, Slot};
 use crate::session::Session;
-use crate::surface::{self, Drawn, pixels};
+use crate::surface::{self, Drawn};
 use crate::view::kit::{button, check, click, effect, flag, on, text};
 use crate::view::map_actions::MapActions;
 use crate::view::tip::Tip;
@@ -46,7 +46,7 @@ pub(crate) fn map(session: Session) -> AnyView {
     let scrolled = on(move |_: ev::Event| {
         frames::plan(Slot::Scroll, move || {
             if let Some(area) = area.get_untracked() {
-                let scroll_px = pixels(f64::from(area.scroll_top()));
+                let scroll_px = surface::in_figure(f64::from(area.scroll_top()));
                 if session.map_view.with_untracked(|view| (view.scroll_px - scroll_px).abs() > 0.5) {
                     session.map_view.update(|view| view.scroll_px = scroll_px);
                 }
@@ -79,7 +79,7 @@ pub(crate) fn map(session: Session) -> AnyView {
                 on:keydown=on(move |event: ev::KeyboardEvent| actions.key(&event))
             >
                 <canvas node_ref=canvas aria-hidden="true"></canvas>
-                <div class="extent" style=text(move || format!("height:{}px", height.get()))></div>
+                <div class="extent" style=text(move || format!("height:{}px", surface::on_page(height.get())))></div>
             </div>
             <p class="hint quiet">"Click a block to choose it, F frees it. Double click or Ctrl + wheel zooms into a segment."</p>
             {tip.view()}

@@ -9,7 +9,7 @@ use leptos::prelude::*;
 
 use crate::frames::{self, Slot};
 use crate::session::Session;
-use crate::surface::{Drawn, pixels};
+use crate::surface::{self, Drawn};
 use crate::view::map::{block_at, words};
 use crate::view::timeline::zoom_factor;
 use crate::view::tip::Tip;
@@ -25,7 +25,7 @@ pub(crate) struct MapActions {
 }
 
 fn place(event: &web_sys::MouseEvent) -> (f32, f32) {
-    (pixels(f64::from(event.offset_x())), pixels(f64::from(event.offset_y())))
+    surface::offset_px(event)
 }
 
 impl MapActions {
@@ -129,7 +129,7 @@ impl MapActions {
             && (scroll_px - view.scroll_px).abs() > 0.5
         {
             // Behind the effects, since the box has to be as high as its new content first.
-            frames::plan(Slot::Follow, move || area.set_scroll_top(whole(scroll_px)));
+            frames::plan(Slot::Follow, move || area.set_scroll_top(whole(surface::on_page(scroll_px))));
         }
     }
 
@@ -197,6 +197,6 @@ impl MapActions {
 const KEY_ZOOM: f64 = 2.0;
 
 #[expect(clippy::cast_possible_truncation, reason = "a scroll position is far below 2^31")]
-fn whole(length_px: f32) -> i32 {
+fn whole(length_px: f64) -> i32 {
     length_px.round() as i32
 }

@@ -3,7 +3,7 @@
 use leptos::ev::PointerEvent;
 use leptos::prelude::*;
 
-use crate::surface::pixels;
+use crate::surface;
 
 /// The fingers on an element, with their places from its left edge; a handle that is copied freely.
 #[derive(Clone, Copy)]
@@ -28,7 +28,7 @@ impl Pinch {
 
     pub(crate) fn down(self, event: &PointerEvent) {
         if event.pointer_type() == "touch" {
-            let finger = (event.pointer_id(), pixels(f64::from(event.offset_x())));
+            let finger = (event.pointer_id(), surface::offset_px(event).0);
             self.0.update_value(|fingers| fingers.push(finger));
         }
     }
@@ -44,7 +44,7 @@ impl Pinch {
     }
 
     pub(crate) fn moved(self, event: &PointerEvent) -> Option<Pinched> {
-        let (id, x_px) = (event.pointer_id(), pixels(f64::from(event.offset_x())));
+        let (id, x_px) = (event.pointer_id(), surface::offset_px(event).0);
         self.0.try_update_value(|fingers| {
             let before = distance(fingers);
             fingers.iter_mut().filter(|(finger, _)| *finger == id).for_each(|(_, x)| *x = x_px);

@@ -12,7 +12,7 @@ use web_sys::Element;
 
 use crate::frames::{self, Slot};
 use crate::session::Session;
-use crate::surface::{self, Drawn, pixels};
+use crate::surface::{self, Drawn};
 use crate::view::kit::{effect, on};
 use crate::view::player;
 use crate::view::timeline::moment_words;
@@ -79,11 +79,11 @@ pub(crate) fn scrubber(session: Session) -> AnyView {
                 let _ = target.set_pointer_capture(event.pointer_id());
             }
             tip.hide();
-            seek(pixels(f64::from(event.offset_x())));
+            seek(surface::offset_px(&event).0);
         }
     });
     let moved = on(move |event: ev::PointerEvent| {
-        let (x, y) = (pixels(f64::from(event.offset_x())), pixels(f64::from(event.offset_y())));
+        let (x, y) = surface::offset_px(&event);
         if event.buttons() & 1 != 0 {
             if let Some(from) = brush.get_value() {
                 return show_part(from, x);

@@ -11,6 +11,7 @@ use crate::browser;
 use crate::frames::{self, Slot};
 use crate::session::Session;
 use crate::surface::{self, Drawn};
+use crate::view::drag::Drag;
 use crate::view::kit::{effect, on, text};
 use crate::view::tip::Tip;
 
@@ -95,7 +96,11 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
         }
     });
     let label = text(move || session.with_state(|_, state| breakdown_text(state)).unwrap_or_default());
+    let drag = Drag::new(session);
     let hover = on(move |event: ev::PointerEvent| {
+        if drag.moved(&event) {
+            return tip.hide();
+        }
         let target = screen.target(&event);
         let words = target.and_then(|target| {
             session.with_state_now(|run, state| describe_target(target, state, &run.recording)).flatten()
@@ -110,9 +115,13 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
         tip.hide();
         session.lit.set(None);
     });
+    let down = on(move |event: ev::PointerEvent| drag.down(&event, screen.target(&event)));
     let choose = on(move |event: ev::MouseEvent| {
-        let (x, y) =
-            (surface::pixels(f64::from(event.offset_x())), surface::pixels(f64::from(event.offset_y())));
+        // The end of a drag is no click.
+        if drag.has_ended() {
+            return;
+        }
+        let (x, y) = surface::offset_px(&event);
         let target = screen.drawn.look(|scene| scene.hit(x, y).map(|target| target.what));
         tip.hide();
         match target {
@@ -126,16 +135,20 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
         }
     });
     view! {
-        <div class="stage-figure" node_ref=area style=text(move || format!("height:{}px", height.get()))>
+        <div class="stage-figure" node_ref=area style=text(move || format!("height:{}px", surface::on_page(height.get())))>
             <canvas
                 node_ref=canvas
                 role="img"
                 data-testid="stage"
                 aria-label=label
+                on:pointerdown=down
                 on:pointermove=hover
+                on:pointerup=on(move |event: ev::PointerEvent| drag.up(&event))
+                on:pointercancel=on(move |_: ev::PointerEvent| drag.cancel())
                 on:pointerleave=leave
                 on:click=choose
             ></canvas>
+            {drag.view()}
             {tip.view()}
         </div>
     }
@@ -144,8 +157,7 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
 
 impl Screen {
     fn target(self, event: &ev::PointerEvent) -> Option<TargetId> {
-        let (x, y) =
-            (surface::pixels(f64::from(event.offset_x())), surface::pixels(f64::from(event.offset_y())));
+        let (x, y) = surface::offset_px(event);
         self.drawn.look(|scene| scene.hit(x, y).map(|target| target.what))
     }
 

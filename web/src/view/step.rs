@@ -1,10 +1,12 @@
 //! The step under the cursor in words, and the chosen block.
 
 use blockyard_figure::{Player, StepWords, Unit, block_facts, describe_step};
-use blockyard_record::{BlockId, BlockState, Outcome};
+use blockyard_record::{BlockId, BlockState, Outcome, Recording};
+use blockyard_workload::{Highlight, Request};
 use leptos::prelude::*;
 
 use crate::commands::sentence;
+use crate::run::Run;
 use crate::session::Session;
 use crate::view::gpu;
 use crate::view::icon::Icon;
@@ -18,6 +20,10 @@ const MOST_EVENTS: usize = 60;
 #[derive(Clone, Debug, Default, PartialEq)]
 struct StepDescription {
     words: StepWords,
+    /// The label that the step stands under.
+    label: Option<String>,
+    /// The line of the text, where the text says the request in other words.
+    source: Option<String>,
     failure: Option<String>,
     /// Which of the step's events was applied last, while events are gone through one by one.
     current: Option<usize>,
@@ -45,7 +51,47 @@ fn describe(session: Session) -> StepDescription {
             run.recording.step(step).and_then(|bounds| player.cursor.checked_sub(bounds.start + 1))
         }
     };
-    StepDescription { words: describe_step(&run.recording, step), failure, current }
+    let words = step_words(&run, step);
+    let label = label_of(&run.recording, step);
+    let source = source_of(session, &run, step).filter(|source| *source != words.title);
+    StepDescription { words, label, source, failure, current }
+}
+
+/// The step in words; a request that failed has its name too, though no block carries it.
+pub(crate) fn step_words(run: &Run, step: usize) -> StepWords {
+    let mut words = describe_step(&run.recording, step);
+    if let Some(Request::Allocate { tensor, .. }) = run.request(step)
+        && let Some(name) = run.workload.tensor_name(*tensor)
+        && words.title.starts_with("alloc ")
+    {
+        words.title = format!("{name} = {}", words.title);
+    }
+    words
+}
+
+fn label_of(recording: &Recording, step: usize) -> Option<String> {
+    let step = u32::try_from(step).ok()?;
+    let labels = recording.labels();
+    let index = labels.partition_point(|label| label.step <= step).checked_sub(1)?;
+    labels.get(index).map(|label| label.text.clone())
+}
+
+/// The line of the workload's text that makes the step, without its comment.
+fn source_of(session: Session, run: &Run, step: usize) -> Option<String> {
+    if !session.shows_text() {
+        return None;
+    }
+    let line = run.line(step)?;
+    let index = (line as usize).checked_sub(1)?;
+    let text = session.history.with(|history| history.text().split('\n').nth(index).map(str::to_owned))?;
+    let pieces = blockyard_workload::highlight(&text);
+    let end = pieces
+        .iter()
+        .find(|(_, kind)| *kind == Highlight::Comment)
+        .map_or(text.len(), |(range, _)| range.start);
+    let source = text.get(..end)?.trim().to_owned();
+    // A loop says what all of its rounds do: the title says it of this one.
+    (!source.is_empty() && !source.contains('{')).then_some(source)
 }
 
 pub(crate) fn step(session: Session) -> AnyView {
@@ -58,7 +104,13 @@ pub(crate) fn step(session: Session) -> AnyView {
     let events = move || description.with(events);
     view! {
         <section class="panel step" aria-label="This step" data-testid="step" tabindex="0">
+            <h2 class="step-label" hidden=flag(move || description.with(|description| description.label.is_none()))>
+                {text(move || description.with(|description| description.label.clone().unwrap_or_default()))}
+            </h2>
             <p class="title" data-testid="step-title">{text(move || description.with(|description| description.words.title.clone()))}</p>
+            <p class="source-line quiet mono" data-testid="step-source" hidden=flag(move || description.with(|description| description.source.is_none()))>
+                {text(move || description.with(|description| description.source.clone().unwrap_or_default()))}
+            </p>
             <p class="sentence" data-testid="step-sentence">
                 {text(move || description.with(|description| sentence(&description.words.sentence)))}
             </p>

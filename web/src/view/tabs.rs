@@ -136,7 +136,10 @@ fn source(session: Session) -> AnyView {
             </div>
             // The editor stays in place, so that its caret and its scroll position do.
             <div class="workload" hidden=flag(move || session.shows_recording())>
-                {hand::hand(session)}
+                <details class="hand-fold" open>
+                    <summary>"By hand"</summary>
+                    {hand::hand(session)}
+                </details>
                 {editor::editor(session)}
             </div>
             {opened::card(session)}

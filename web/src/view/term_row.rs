@@ -39,6 +39,16 @@ pub(crate) fn term_row(session: Session, terms: &'static [Term]) -> AnyView {
     .into_any()
 }
 
+/// The terms that have a number of their own beside the bar.
+const COMPACT: &[Term] =
+    &[Term::Allocated, Term::Reserved, Term::Cached, Term::Free, Term::MaxAllocated, Term::MaxReserved];
+
+/// The terms in one row, with their meaning as a note.
+pub(crate) fn compact(session: Session) -> AnyView {
+    let entries = COMPACT.iter().map(|term| entry(session, *term)).collect::<Vec<_>>();
+    view! { <ul class="terms is-compact" aria-label="Terms">{entries}</ul> }.into_any()
+}
+
 fn entry(session: Session, term: Term) -> AnyView {
     let light = move |is_on: bool| session.lit.set(is_on.then_some(term));
     let number =

@@ -13,7 +13,7 @@ use web_sys::Element;
 use crate::export;
 use crate::frames::{self, Slot};
 use crate::session::Session;
-use crate::surface::{self, Drawn, pixels};
+use crate::surface::{self, Drawn, offset_px};
 use crate::view::kit::{button, click, effect, on, text};
 use crate::view::numbers::grouped_count;
 use crate::view::pinch::{Pinch, Pinched};
@@ -137,7 +137,7 @@ pub(crate) fn timeline(session: Session) -> AnyView {
     let wheel = on(move |event: ev::WheelEvent| {
         if event.ctrl_key() || event.meta_key() {
             event.prevent_default();
-            session.zoom_timeline(fraction(pixels(f64::from(event.offset_x()))), zoom_factor(&event));
+            session.zoom_timeline(fraction(surface::offset_px(&event).0), zoom_factor(&event));
         } else if event.delta_x().abs() > event.delta_y().abs() {
             event.prevent_default();
             session.pan_timeline(event.delta_x() / 600.0);
@@ -239,10 +239,6 @@ pub(crate) fn moment_words(session: Session, step: usize) -> Option<String> {
         lines.push(format!("in {}", names.join(" › ")));
     }
     Some(lines.join("\n"))
-}
-
-fn offset_px(event: &ev::PointerEvent) -> (f32, f32) {
-    (pixels(f64::from(event.offset_x())), pixels(f64::from(event.offset_y())))
 }
 
 /// How far one turn of the wheel zooms: the same for mice that count lines and pads that count pixels.

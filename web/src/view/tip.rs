@@ -35,10 +35,7 @@ impl Tip {
         // On the side of the pointer where there is more room.
         let style = text(move || {
             let (x, y) = self.0.with(|tip| tip.as_ref().map_or((0.0, 0.0), |(_, x, y)| (*x, *y)));
-            let size = browser::window().and_then(|window| {
-                Some((window.inner_width().ok()?.as_f64()?, window.inner_height().ok()?.as_f64()?))
-            });
-            let (width, height) = size.unwrap_or((1000.0, 800.0));
+            let (width, height) = browser::window_size();
             let across = if x > width / 2.0 {
                 format!("right:{}px", width - x + 12.0)
             } else {

@@ -8,7 +8,7 @@ use serde_json::json;
 const SIZES: [(u32, u32); 7] =
     [(360, 740), (768, 1024), (1024, 768), (1366, 768), (1920, 1080), (3840, 2160), (683, 384)];
 
-const PLACES: [&str; 9] = [
+const PLACES: [&str; 10] = [
     "#",
     "#lessons",
     "#lesson=reserved&card=2",
@@ -18,7 +18,11 @@ const PLACES: [&str; 9] = [
     "#handout=reserved",
     "#preset=terms&step=6",
     "#preset=fragmentation&step=34",
+    "#lesson=oom-message&card=4",
 ];
+
+/// The width of a sheet of A4 and of letter paper in CSS pixels, less a margin.
+const PAPER: [u32; 2] = [718, 740];
 
 /// The texts that are cut by their box, reach out of the window, or lie over another text of the same layer.
 const CLASHES: &str = r"
@@ -108,6 +112,43 @@ fn no_text_is_cut_off_or_covered_at_any_size() -> Result<()> {
             }
         }
         ensure!(measured == PLACES.len() * (SIZES.len() + 1), "only {measured} were measured");
+        ensure!(found.is_empty(), "{}", found.join("\n"));
+        Ok(())
+    })
+}
+
+#[test]
+fn no_text_is_cut_off_or_covered_on_paper() -> Result<()> {
+    drive_at("/#lessons", Window { width: 1366, height: 768 }, GpuChoice::None, |page| {
+        page.reduced_motion(true)?;
+        let mut found = Vec::new();
+        for place in PLACES {
+            page.execute("location.hash = arguments[0]", &[json!(place)])?;
+            page.wait_until("document.querySelector('main') !== null")?;
+            for width in PAPER {
+                page.devtools(
+                    "Emulation.setDeviceMetricsOverride",
+                    &json!({ "width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": false }),
+                )?;
+                page.devtools("Emulation.setEmulatedMedia", &json!({ "media": "print" }))?;
+                page.execute_async(
+                    "dispatchEvent(new Event('beforeprint'));
+                    await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))",
+                    &[],
+                )?;
+                found.extend(clashes(page)?.into_iter().map(|text| format!("{place} {width}: {text}")));
+                let script = "return [...document.querySelectorAll('canvas')]
+                    .filter((canvas) => canvas.checkVisibility() && canvas.width > 1)
+                    .map((canvas) => (canvas.clientWidth / canvas.clientHeight) / (canvas.width / canvas.height))";
+                let ratios: Vec<f64> = serde_json::from_value(page.execute(script, &[])?)?;
+                let is_stretched = |ratio: &f64| !(0.97..1.03).contains(ratio);
+                if ratios.iter().any(is_stretched) {
+                    found.push(format!("{place} {width}: figures are stretched by {ratios:?}"));
+                }
+                page.execute("dispatchEvent(new Event('afterprint'))", &[])?;
+                page.devtools("Emulation.setEmulatedMedia", &json!({ "media": "" }))?;
+            }
+        }
         ensure!(found.is_empty(), "{}", found.join("\n"));
         Ok(())
     })

@@ -3,6 +3,8 @@
 mod access;
 mod boxes;
 mod doors;
+mod editor;
+mod elsewhere;
 mod figures;
 mod gpu;
 mod lab;
@@ -10,6 +12,7 @@ mod one_file;
 mod play;
 mod programs;
 mod recordings;
+mod touch;
 
 use std::path::{Path, PathBuf};
 

@@ -1,0 +1,135 @@
+//! A block that is dragged out of the figure and dropped on a marked place is freed: nobody does that by accident.
+
+use blockyard_figure::TargetId;
+use blockyard_record::{BlockId, BlockState};
+use leptos::ev;
+use leptos::html;
+use leptos::prelude::*;
+use wasm_bindgen::JsCast;
+use web_sys::Element;
+
+use crate::session::Session;
+use crate::view::kit::{flag, text};
+
+/// A drag begins once the pointer has moved so far.
+const LEAST_PX: f64 = 8.0;
+
+/// What is being dragged.
+#[derive(Clone, Debug, PartialEq)]
+struct Dragged {
+    block: BlockId,
+    name: String,
+    begun: (f64, f64),
+    /// Whether the pointer has moved far enough.
+    is_on: bool,
+    /// Whether the pointer is over the place.
+    is_over: bool,
+}
+
+/// The drag and its place; a handle that is copied freely.
+#[derive(Clone, Copy)]
+pub(crate) struct Drag {
+    session: Session,
+    dragged: RwSignal<Option<Dragged>>,
+    place: NodeRef<html::Div>,
+    /// Whether the click that follows belongs to a drag.
+    has_ended: StoredValue<bool>,
+}
+
+impl Drag {
+    pub(crate) fn new(session: Session) -> Self {
+        Self {
+            session,
+            dragged: RwSignal::new(None),
+            place: NodeRef::new(),
+            has_ended: StoredValue::new(false),
+        }
+    }
+
+    /// The pointer went down on something: an allocated block of the workload can be dragged.
+    pub(crate) fn down(self, event: &ev::PointerEvent, target: Option<TargetId>) {
+        self.has_ended.set_value(false);
+        let Some(TargetId::Block(block)) = target else { return };
+        if event.button() != 0 || !untrack(|| self.session.shows_text()) {
+            return;
+        }
+        let name = self.session.with_state_now(|run, state| {
+            let found = state.block(block).filter(|found| found.state == BlockState::Allocated)?;
+            let named = found.allocation.and_then(|allocation| run.recording.name(allocation));
+            Some(named.map_or_else(|| format!("block #{block}"), str::to_owned))
+        });
+        if let Some(Some(name)) = name {
+            let begun = (f64::from(event.client_x()), f64::from(event.client_y()));
+            self.dragged.set(Some(Dragged { block, name, begun, is_on: false, is_over: false }));
+        }
+    }
+
+    /// The pointer moved; whether that is a drag.
+    pub(crate) fn moved(self, event: &ev::PointerEvent) -> bool {
+        let Some(before) = self.dragged.get_untracked() else { return false };
+        let (x, y) = (f64::from(event.client_x()), f64::from(event.client_y()));
+        let is_far = (x - before.begun.0).hypot(y - before.begun.1) > LEAST_PX;
+        if !before.is_on && !is_far {
+            return false;
+        }
+        if !before.is_on {
+            let target = event.current_target().and_then(|target| target.dyn_into::<Element>().ok());
+            if let Some(target) = target {
+                let _ = target.set_pointer_capture(event.pointer_id());
+            }
+        }
+        let after = Dragged { is_on: true, is_over: self.is_over(x, y), ..before.clone() };
+        if after != before {
+            self.dragged.set(Some(after));
+        }
+        true
+    }
+
+    fn is_over(self, x: f64, y: f64) -> bool {
+        let rect = self.place.get_untracked().map(|place| place.get_bounding_client_rect());
+        rect.is_some_and(|rect| {
+            (rect.left()..rect.right()).contains(&x) && (rect.top()..rect.bottom()).contains(&y)
+        })
+    }
+
+    /// The pointer went up: over the place, the block is freed.
+    pub(crate) fn up(self, event: &ev::PointerEvent) {
+        self.moved(event);
+        let Some(dragged) = self.dragged.get_untracked() else { return };
+        self.cancel();
+        self.has_ended.set_value(dragged.is_on);
+        if dragged.is_over {
+            self.session.free_block(dragged.block);
+        }
+    }
+
+    pub(crate) fn cancel(self) {
+        if self.dragged.with_untracked(Option::is_some) {
+            self.dragged.set(None);
+        }
+    }
+
+    /// Whether a drag has just ended, so that the click after it means nothing.
+    pub(crate) fn has_ended(self) -> bool {
+        self.has_ended.try_update_value(std::mem::take) == Some(true)
+    }
+
+    /// The place that a block is dropped on; there while a block is dragged.
+    pub(crate) fn view(self) -> AnyView {
+        let is_hidden =
+            flag(move || self.dragged.with(|dragged| !dragged.as_ref().is_some_and(|dragged| dragged.is_on)));
+        let words = text(move || {
+            let name = self.dragged.with(|dragged| dragged.as_ref().map(|dragged| dragged.name.clone()));
+            name.map(|name| format!("Drop {name} here to free it")).unwrap_or_default()
+        });
+        let class = text(move || {
+            let is_over =
+                self.dragged.with(|dragged| dragged.as_ref().is_some_and(|dragged| dragged.is_over));
+            if is_over { "drop-free is-over" } else { "drop-free" }.to_owned()
+        });
+        view! {
+            <div class=class node_ref=self.place data-testid="drop-free" aria-hidden="true" hidden=is_hidden>{words}</div>
+        }
+        .into_any()
+    }
+}

@@ -1,0 +1,558 @@
+//! The text field over its colored lines.
+//!
+//! A text of up to [`MOST_WRAPPED`] lines stands in the field as a whole, and long lines wrap. Of a longer text the field
+//! holds some thousand lines around what is seen, since a browser lays out the whole field at each key.
+
+use std::ops::Range;
+
+use leptos::ev;
+use leptos::html;
+use leptos::prelude::*;
+use wasm_bindgen::JsCast;
+use web_sys::{Element, HtmlElement, HtmlTextAreaElement};
+
+use super::TEXT_ID;
+use super::lines::{Lines, bytes_of_units, units_of_bytes};
+use super::rows::{Marks, Rows, place_in};
+use super::suggestions::{KeyMeaning, Suggestions};
+use crate::browser;
+use crate::frames::{self, Slot};
+use crate::run::{Attempt, InputError};
+use crate::session::Session;
+use crate::view::kit::{effect, on, text};
+
+/// A longer text does not wrap, and only a part of it is in the field.
+const MOST_WRAPPED: usize = 2_000;
+/// So many lines before and behind what is seen are in the field too.
+const MARGIN: usize = 800;
+/// So many lines before and behind what is seen have colors.
+const COLORED_MARGIN: usize = 30;
+/// A longer text runs once the typing pauses.
+const MOST_BYTES_AT_ONCE: usize = 60_000;
+const PAUSE_MILLIS: i32 = 250;
+
+#[derive(Default)]
+struct Content {
+    lines: Lines,
+    /// The lines that the field holds.
+    window: Range<usize>,
+    /// Whether the field is to hold the whole text whatever its length: all of it is selected.
+    is_whole: bool,
+    /// The caret's byte in the text.
+    caret: usize,
+    rows: Rows,
+    marks: Marks,
+}
+
+/// The text field; a handle that is copied freely.
+#[derive(Clone, Copy)]
+pub(super) struct Sheet {
+    session: Session,
+    pub(super) area: NodeRef<html::Textarea>,
+    scroller: NodeRef<html::Div>,
+    rows: NodeRef<html::Div>,
+    content: StoredValue<Content, LocalStorage>,
+    /// Runs what was typed last.
+    timer: StoredValue<Option<i32>>,
+    suggestions: Suggestions,
+    /// The caret's line, as often as it changes.
+    pub(super) caret_line: RwSignal<String>,
+    /// Whether lines wrap.
+    is_wrapped: RwSignal<bool>,
+    /// The width of the numbers and of the longest line, in letters.
+    widths: RwSignal<(usize, usize)>,
+}
+
+impl Sheet {
+    pub(super) fn new(session: Session) -> Self {
+        Self {
+            session,
+            area: NodeRef::new(),
+            scroller: NodeRef::new(),
+            rows: NodeRef::new(),
+            content: StoredValue::new_local(Content::default()),
+            timer: StoredValue::new(None),
+            suggestions: Suggestions::new(),
+            caret_line: RwSignal::new(String::new()),
+            is_wrapped: RwSignal::new(true),
+            widths: RwSignal::new((2, 0)),
+        }
+    }
+
+    fn with<T>(self, look: impl FnOnce(&Content) -> T) -> T {
+        self.content.with_value(look)
+    }
+
+    fn update<T: Default>(self, change: impl FnOnce(&mut Content) -> T) -> T {
+        self.content.try_update_value(change).unwrap_or_default()
+    }
+
+    fn line_px(self) -> f64 {
+        let style = self.scroller.get_untracked().and_then(|sheet| browser::style_of(&sheet, "line-height"));
+        style.and_then(|height| height.trim_end_matches("px").parse().ok()).unwrap_or(20.0)
+    }
+
+    /// The lines in sight.
+    fn seen(self) -> Range<usize> {
+        let Some(sheet) = self.scroller.get_untracked() else { return 0..0 };
+        let line_px = self.line_px();
+        let first = whole(f64::from(sheet.scroll_top()) / line_px);
+        first..first + whole(f64::from(sheet.client_height()) / line_px) + 2
+    }
+
+    /// Takes in a text that comes from elsewhere.
+    fn take(self, text: &str) {
+        if self.with(|content| content.lines.text() == text) {
+            return;
+        }
+        self.suggestions.close();
+        self.update(|content| {
+            content.lines = Lines::new(text.to_owned());
+            content.caret = content.caret.min(text.len());
+            content.window = 0..0;
+            content.is_whole = false;
+        });
+        self.measure();
+        self.follow_window();
+        self.show_rows();
+    }
+
+    fn measure(self) {
+        let (is_wrapped, widths) = self.with(|content| {
+            let count = content.lines.count();
+            let is_wrapped = count <= MOST_WRAPPED;
+            let widest = if is_wrapped { 0 } else { content.lines.widest() };
+            (is_wrapped, (count.max(10).to_string().len(), widest))
+        });
+        if self.is_wrapped.get_untracked() != is_wrapped {
+            self.is_wrapped.set(is_wrapped);
+        }
+        if self.widths.get_untracked() != widths {
+            self.widths.set(widths);
+        }
+    }
+
+    /// Lets the field hold what it should: all of a short text, else the lines around what is seen and selected.
+    fn follow_window(self) {
+        let Some(area) = self.area.get_untracked() else { return };
+        let count = self.with(|content| content.lines.count());
+        let wanted = if count <= MOST_WRAPPED || self.with(|content| content.is_whole) {
+            0..count
+        } else {
+            let seen = self.seen();
+            let seen = seen.start.min(count)..seen.end.min(count);
+            let held = self.with(|content| content.window.clone());
+            // Some lines to spare, so that the field changes now and then and not at every line.
+            let spare = MARGIN / 2;
+            let has_front = held.start == 0 || held.start + spare <= seen.start;
+            let has_back = held.end >= count || seen.end + spare <= held.end;
+            if !held.is_empty() && has_front && has_back && held.end <= count {
+                held
+            } else {
+                seen.start.saturating_sub(MARGIN)..(seen.end + MARGIN).min(count)
+            }
+        };
+        self.hold(&area, wanted);
+    }
+
+    fn hold(self, area: &HtmlTextAreaElement, lines: Range<usize>) {
+        let changed = self.update(|content| {
+            if content.window == lines {
+                return None;
+            }
+            content.window = lines.clone();
+            let held = content.lines.slice(lines.clone()).to_owned();
+            let start = content.lines.start(lines.start);
+            let caret = content.caret.checked_sub(start).filter(|caret| *caret <= held.len());
+            let caret = caret.map(|caret| units_of_bytes(&held, caret));
+            Some((held, caret))
+        });
+        if let Some((held, caret)) = changed {
+            area.set_value(&held);
+            if let Some(caret) = caret.and_then(|caret| u32::try_from(caret).ok()) {
+                let _ = area.set_selection_range(caret, caret);
+            }
+        }
+        self.place();
+    }
+
+    /// Puts the field where its lines are.
+    fn place(self) {
+        let Some(area) = self.area.get_untracked() else { return };
+        let style = web_sys::HtmlElement::style(&area);
+        if self.is_wrapped.get_untracked() {
+            let _ = style.remove_property("top");
+            let _ = style.remove_property("height");
+            return;
+        }
+        let (line_px, window) = (self.line_px(), self.with(|content| content.window.clone()));
+        let _ = style.set_property("top", &format!("{}px", frames::count(window.start) * line_px));
+        let height = frames::count(window.len().max(1)) * line_px;
+        let _ = style.set_property("height", &format!("calc({height}px + 2 * var(--sheet-pad))"));
+    }
+
+    /// Draws the lines that are in sight, or all lines of a short text.
+    fn show_rows(self) {
+        let Some(parent) = self.rows.get_untracked() else { return };
+        let is_wrapped = self.is_wrapped.get_untracked();
+        let (seen, line_px) = if is_wrapped { (0..0, 0.0) } else { (self.seen(), self.line_px()) };
+        let place = self.update(|content| {
+            let count = content.lines.count();
+            let range = if is_wrapped {
+                0..count
+            } else {
+                seen.start.saturating_sub(COLORED_MARGIN).min(count)..(seen.end + COLORED_MARGIN).min(count)
+            };
+            let Content { lines, rows, marks, .. } = content;
+            rows.show(&parent, lines, range.clone(), marks);
+            (range.start, count)
+        });
+        let style = web_sys::HtmlElement::style(&parent);
+        let _ = style.set_property("counter-reset", &format!("row {}", place.0));
+        let above = frames::count(place.0) * line_px;
+        let _ = style.set_property("padding-top", &format!("calc({above}px + var(--sheet-pad))"));
+        let height = if is_wrapped { 0.0 } else { frames::count(place.1) * line_px };
+        let _ = style.set_property("min-height", &format!("calc({height}px + 2 * var(--sheet-pad))"));
+    }
+
+    /// What stands in the field now belongs into the text.
+    fn typed(self, is_asked: bool) {
+        let Some(area) = self.area.get_untracked() else { return };
+        let held = area.value();
+        let units = area.selection_end().ok().flatten().unwrap_or(0) as usize;
+        let length = self.update(|content| {
+            let window = content.window.clone();
+            let before = content.lines.count();
+            content.lines.replace(window.clone(), &held);
+            let grown = content.lines.count() + window.len() - before;
+            content.window = window.start..window.start + grown;
+            content.caret = content.lines.start(window.start) + bytes_of_units(&held, units);
+            content.lines.text().len()
+        });
+        let was_wrapped = self.is_wrapped.get_untracked();
+        self.measure();
+        if was_wrapped != self.is_wrapped.get_untracked() {
+            self.update(|content| content.window = 0..0);
+        }
+        self.update(|content| content.is_whole = false);
+        self.follow_window();
+        self.show_rows();
+        self.look_at_caret();
+        browser::cancel(self.timer.get_value());
+        self.timer.set_value(None);
+        if length <= MOST_BYTES_AT_ONCE {
+            self.hand_over();
+        } else {
+            self.timer.set_value(browser::after_millis(PAUSE_MILLIS, move || self.hand_over()));
+        }
+        self.suggest(is_asked);
+    }
+
+    /// Runs what was typed.
+    fn hand_over(self) {
+        self.timer.set_value(None);
+        let text = self.content.try_with_value(|content| content.lines.text().to_owned());
+        if let Some(text) = text
+            && self.session.history.with_untracked(|history| history.text() != text)
+        {
+            self.session.type_text(text);
+        }
+    }
+
+    /// Runs what was typed at once, if it waits.
+    fn flush(self) {
+        if let Some(timer) = self.timer.get_value() {
+            browser::cancel(Some(timer));
+            self.hand_over();
+        }
+    }
+
+    /// Follows the caret: where it is, and what its line says.
+    fn look_at_caret(self) {
+        let Some(area) = self.area.get_untracked() else { return };
+        let units = area.selection_end().ok().flatten().unwrap_or(0) as usize;
+        let line = self.update(|content| {
+            let window = content.window.clone();
+            let at = content.lines.start(window.start);
+            content.caret = at + bytes_of_units(content.lines.slice(window), units);
+            content.lines.line(content.lines.line_at(content.caret)).to_owned()
+        });
+        if self.caret_line.with_untracked(|before| *before != line) {
+            self.caret_line.set(line);
+        }
+    }
+
+    /// The caret comes back into the field before a key, if the reader has scrolled away from it.
+    fn bring_caret(self) {
+        let Some(area) = self.area.get_untracked() else { return };
+        let wanted = self.with(|content| {
+            let line = content.lines.line_at(content.caret);
+            let count = content.lines.count();
+            (!content.window.contains(&line) && line < count)
+                .then(|| line.saturating_sub(MARGIN)..(line + MARGIN).min(count))
+        });
+        if let Some(wanted) = wanted {
+            self.hold(&area, wanted);
+        }
+    }
+
+    fn key(self, event: &ev::KeyboardEvent) {
+        let is_command = event.ctrl_key() || event.meta_key();
+        if is_command && event.key() == " " {
+            event.prevent_default();
+            return self.suggest(true);
+        }
+        let meaning = self.suggestions.key(event);
+        if meaning != KeyMeaning::Nothing {
+            event.prevent_default();
+            event.stop_propagation();
+            if let KeyMeaning::Entry(item) = meaning {
+                self.put(&item);
+            }
+            return;
+        }
+        if is_command && matches!(event.key().as_str(), "z" | "Z" | "y" | "Y") {
+            return self.flush();
+        }
+        if self.is_wrapped.get_untracked() {
+            return;
+        }
+        match event.key().as_str() {
+            // What selects beyond the field needs all of the text in it.
+            "a" | "A" if is_command => self.hold_all(),
+            "Home" | "End" if is_command && event.shift_key() => self.hold_all(),
+            "Home" if is_command => self.jump(0),
+            "End" if is_command => self.jump(usize::MAX),
+            "Control" | "Meta" | "Shift" | "Alt" => {}
+            _ if !is_command => self.bring_caret(),
+            _ => {}
+        }
+    }
+
+    fn hold_all(self) {
+        let Some(area) = self.area.get_untracked() else { return };
+        let count = self.update(|content| {
+            content.is_whole = true;
+            content.lines.count()
+        });
+        self.hold(&area, 0..count);
+    }
+
+    /// Lets the field hold the first or the last lines, where the browser then puts the caret.
+    fn jump(self, line: usize) {
+        let Some(area) = self.area.get_untracked() else { return };
+        let count = self.with(|content| content.lines.count());
+        let line = line.min(count);
+        self.update(|content| content.is_whole = false);
+        self.hold(&area, line.saturating_sub(MARGIN)..(line + MARGIN).min(count));
+    }
+
+    fn scrolled(self) {
+        self.suggestions.close();
+        if self.is_wrapped.get_untracked() {
+            return;
+        }
+        frames::plan(Slot::Scroll, move || {
+            self.follow_window();
+            self.show_rows();
+        });
+    }
+
+    /// Offers what may stand at the caret.
+    fn suggest(self, is_asked: bool) {
+        let Some(area) = self.area.get_untracked() else { return };
+        let (start, end) = (area.selection_start(), area.selection_end());
+        if start.ok().flatten() != end.ok().flatten() {
+            return self.suggestions.close();
+        }
+        let found = self.with(|content| {
+            let found = blockyard_workload::complete(content.lines.text(), content.caret);
+            let line = content.lines.line_at(content.caret);
+            let letters = content.lines.text().get(content.lines.start(line)..found.start)?.chars().count();
+            let place = place_in(content.rows.element(line)?, content.lines.line(line), letters)?;
+            Some((found, content.caret, place))
+        });
+        match found {
+            Some((found, caret, place)) if is_asked || (!found.is_whole_word && found.start < caret) => {
+                self.suggestions.open(found, place);
+            }
+            _ => self.suggestions.close(),
+        }
+    }
+
+    /// Writes a completion in the place of the word before the caret.
+    fn put(self, item: &str) {
+        let Some(area) = self.area.get_untracked() else { return };
+        let Some(start) = self.suggestions.start() else { return };
+        let units = self.with(|content| {
+            let held = content.lines.slice(content.window.clone());
+            let at = content.lines.start(content.window.start);
+            Some((
+                units_of_bytes(held, start.checked_sub(at)?),
+                units_of_bytes(held, content.caret.checked_sub(at)?),
+            ))
+        });
+        let Some((from, to)) = units else { return };
+        let (Ok(from), Ok(to)) = (u32::try_from(from), u32::try_from(to)) else { return };
+        let _ = area.set_selection_range(from, to);
+        let _ = area.set_range_text(item);
+        // Between the quotes of a label.
+        let back = usize::from(item.ends_with("\"\""));
+        let caret = from + u32::try_from(item.encode_utf16().count() - back).unwrap_or(0);
+        let _ = area.set_selection_range(caret, caret);
+        self.suggestions.close();
+        self.typed(false);
+        self.suggestions.close();
+    }
+
+    /// Brings a line into sight, from 0.
+    pub(super) fn reveal(self, line: usize) {
+        let Some(sheet) = self.scroller.get_untracked() else { return };
+        let line_px = self.line_px();
+        let row = self.with(|content| content.rows.element(line).cloned());
+        let row = row.and_then(|row| row.dyn_into::<HtmlElement>().ok());
+        let (top, height) = match row {
+            Some(row) => (row.offset_top(), row.offset_height()),
+            None => (whole_px(frames::count(line) * line_px), whole_px(line_px)),
+        };
+        let (seen, room) = (sheet.scroll_top(), sheet.client_height());
+        if top < seen || top + height > seen + room {
+            sheet.set_scroll_top(top - room / 2);
+        }
+    }
+
+    /// Puts the caret to a place, lines from 0 and letters.
+    pub(super) fn go_to(self, line: usize, letters: usize) {
+        self.reveal(line);
+        let Some(area) = self.area.get_untracked() else { return };
+        self.update(|content| {
+            let column: usize = content.lines.line(line).chars().take(letters).map(char::len_utf8).sum();
+            content.caret = content.lines.start(line) + column;
+        });
+        self.bring_caret();
+        let caret = self.with(|content| {
+            let held = content.lines.slice(content.window.clone());
+            content
+                .caret
+                .checked_sub(content.lines.start(content.window.start))
+                .map(|at| units_of_bytes(held, at))
+        });
+        let _ = area.focus();
+        if let Some(caret) = caret.and_then(|caret| u32::try_from(caret).ok()) {
+            let _ = area.set_selection_range(caret, caret);
+        }
+    }
+
+    /// Keeps the lines in step with the run.
+    fn follow(self) {
+        let session = self.session;
+        let content = Memo::new(move |_| session.history.with(|history| history.text().to_owned()));
+        let step_line = Memo::new(move |_| {
+            let run = session.run.get();
+            session
+                .player
+                .with(|player| player.current_step(&run.recording))
+                .and_then(|step| run.line(step))
+                .map(|line| (line as usize).saturating_sub(1))
+        });
+        let marks = Memo::new(move |_| {
+            session.attempt.with(|attempt| match attempt {
+                Attempt::Ran(_) => Marks { current: step_line.get(), flaw: None },
+                Attempt::Failed(InputError::Text { place: (line, column, length), .. }) => {
+                    let first = (*column as usize).saturating_sub(1);
+                    let wrong = first..first + *length as usize;
+                    Marks { current: None, flaw: Some(((*line as usize).saturating_sub(1), wrong)) }
+                }
+                _ => Marks::default(),
+            })
+        });
+        effect(move || {
+            if self.area.get().is_none() {
+                return;
+            }
+            content.with(|text| self.take(text));
+        });
+        effect(move || {
+            let marks = marks.get();
+            let changed =
+                self.update(|content| std::mem::replace(&mut content.marks, marks.clone()) != marks);
+            if changed {
+                self.show_rows();
+            }
+        });
+        // The line of the step comes into sight, unless the reader is at work in the text.
+        effect(move || {
+            let (Some(_), Some(line)) = (self.area.get(), step_line.get()) else { return };
+            // Once the box is laid out.
+            frames::plan(Slot::Text, move || {
+                if !is_edited() {
+                    self.reveal(line);
+                }
+            });
+        });
+    }
+
+    pub(super) fn view(self) -> AnyView {
+        self.follow();
+        let class = text(move || if self.is_wrapped.get() { "sheet" } else { "sheet is-long" }.to_owned());
+        let style = text(move || {
+            let (numbers, widest) = self.widths.get();
+            format!("--numbers:{numbers}ch;--widest:{widest}ch")
+        });
+        let flaws = text(move || {
+            let is_wrong = self
+                .session
+                .attempt
+                .with(|attempt| matches!(attempt, Attempt::Failed(InputError::Text { .. })));
+            is_wrong.to_string()
+        });
+        view! {
+            <div class=class style=style node_ref=self.scroller on:scroll=on(move |_: ev::Event| self.scrolled())>
+                <div class="text">
+                    <div class="rows" node_ref=self.rows aria-hidden="true"></div>
+                    <textarea
+                        id=TEXT_ID
+                        node_ref=self.area
+                        data-testid=TEXT_ID
+                        spellcheck="false"
+                        autocomplete="off"
+                        autocapitalize="off"
+                        aria-invalid=flaws
+                        aria-describedby="verdict"
+                        aria-autocomplete="list"
+                        aria-controls=self.suggestions.controls()
+                        aria-activedescendant=self.suggestions.active()
+                        on:input=on(move |_: ev::Event| self.typed(false))
+                        on:keydown=on(move |event: ev::KeyboardEvent| self.key(&event))
+                        on:keyup=on(move |_: ev::KeyboardEvent| self.look_at_caret())
+                        on:click=on(move |_: ev::MouseEvent| {
+                            self.suggestions.close();
+                            self.look_at_caret();
+                        })
+                        on:blur=on(move |_: ev::FocusEvent| {
+                            self.flush();
+                            self.suggestions.close();
+                        })
+                    ></textarea>
+                </div>
+            </div>
+            {self.suggestions.view(move |item| self.put(item))}
+        }
+        .into_any()
+    }
+}
+
+fn is_edited() -> bool {
+    let active: Option<Element> = browser::document().and_then(|document| document.active_element());
+    active.is_some_and(|element| element.id() == TEXT_ID)
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of lines in sight")]
+fn whole(lines: f64) -> usize {
+    lines.max(0.0) as usize
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a scroll position is far below 2^31")]
+fn whole_px(length: f64) -> i32 {
+    length.round() as i32
+}
