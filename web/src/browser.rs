@@ -168,6 +168,11 @@ pub(crate) fn text_scale() -> f64 {
     size.map_or(1.0, |size| size / FIGURE_TEXT_PX).clamp(0.5, 5.0)
 }
 
+/// Device pixels per pixel of a figure.
+pub(crate) fn canvas_ratio() -> f64 {
+    pixel_ratio() * text_scale()
+}
+
 /// The size of letters around figures at a scale of one.
 const FIGURE_TEXT_PX: f64 = 13.0;
 

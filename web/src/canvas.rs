@@ -39,7 +39,7 @@ impl Paints {
         Self {
             colors,
             patterns: Vec::new(),
-            ratio: browser::pixel_ratio() * browser::text_scale(),
+            ratio: browser::canvas_ratio(),
             is_patterned: browser::is_contrast_forced() || browser::is_printing(),
         }
     }
@@ -69,7 +69,11 @@ impl Paints {
     }
 
     fn color(&self, role: Role) -> &str {
-        let known = role.known();
+        let known = match role.known() {
+            // A gap in the color of the ground tells neighbors apart as well as a line, and more quietly.
+            Role::SplitEdge if !self.is_patterned => Role::Background,
+            other => other,
+        };
         let place = Role::ALL.iter().position(|role| *role == known);
         place.and_then(|place| self.colors.get(place)).map_or("gray", String::as_str)
     }
@@ -205,8 +209,6 @@ impl Brush<'_> {
         let place = self.snap(rect);
         self.context.fill_rect(place.x, place.y, place.width, place.height);
         if let Some(role) = outline {
-            // A gap in the color of the ground tells neighbors apart as well as a line, and more quietly.
-            let role = if self.paints.is_patterned { role } else { Role::Background };
             self.frame(rect, role, Dash::Solid, 1.0);
         }
     }
@@ -277,7 +279,7 @@ impl Brush<'_> {
 
     fn set_fill(&mut self, fill: Fill) {
         let is_dotted = fill.pattern == Pattern::Dots && !self.paints.is_patterned;
-        let fill = if is_dotted { Fill::solid(fill.role) } else { fill };
+        let fill = if is_dotted { Fill { pattern: Pattern::Tint, ..fill } } else { fill };
         if self.fill == Some(fill) {
             return;
         }

@@ -140,7 +140,7 @@ fn workbench(session: Session, samples: Samples) -> AnyView {
                     {term_row::compact(session)}
                 </section>
                 <section class="panel transport" aria-labelledby="run-title">
-                    <h2 class="visually-hidden" id="run-title">"Memory over time"</h2>
+                    <h2 class="visually-hidden" id="run-title">"Run"</h2>
                     {player::player(session)}
                     <div class="over-time">
                         {timeline::timeline(session)}
@@ -185,10 +185,9 @@ fn follow_looks(session: Session) {
         }
     }
     if let Some(window) = browser::window() {
-        let ratio_now = || browser::pixel_ratio() * browser::text_scale();
-        let ratio = StoredValue::new(ratio_now());
+        let ratio = StoredValue::new(browser::canvas_ratio());
         browser::listen(&window, "resize", move |_: web_sys::Event| {
-            let now = ratio_now();
+            let now = browser::canvas_ratio();
             if (now - ratio.get_value()).abs() > f64::EPSILON {
                 ratio.set_value(now);
                 changed();

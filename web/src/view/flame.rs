@@ -8,7 +8,7 @@ use leptos::prelude::*;
 
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
-use crate::surface::{self, Drawn, pixels};
+use crate::surface::{self, Drawn};
 use crate::view::holders::{Answer, percent};
 use crate::view::kit::{effect, on, text};
 use crate::view::numbers::grouped_count;
@@ -81,7 +81,7 @@ impl Flame {
     }
 
     fn node_at(&self, event: &web_sys::MouseEvent) -> Option<usize> {
-        let (x, y) = (pixels(f64::from(event.offset_x())), pixels(f64::from(event.offset_y())));
+        let (x, y) = surface::offset_px(event);
         match self.drawn.look(|scene| scene.hit(x, y).map(|target| target.what)) {
             Some(TargetId::FlameNode(node)) => Some(node as usize),
             _ => None,

@@ -30,7 +30,11 @@ pub(crate) fn hand(session: Session) -> AnyView {
         <section class="hand" aria-label="Play by hand">
             {allocate(session, stream)}
             {others(session, stream)}
-            {device(session)}
+            // On a low screen the text needs the room.
+            <details class="hand-fold" open=crate::browser::window_size().1 >= 840.0>
+                <summary>"Device and settings"</summary>
+                {device(session)}
+            </details>
         </section>
     }
     .into_any()

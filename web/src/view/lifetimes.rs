@@ -243,7 +243,7 @@ impl Lifetimes {
         };
         let (low, high) = session.byte_range(&columns, &steps);
         let plot = grid_plot(size);
-        let ratio = pixels(browser::pixel_ratio());
+        let ratio = pixels(browser::canvas_ratio());
         let view = GridView { steps, low, high };
         let kind = session.figures.kind.get();
         let (width, height) = (cells(plot.width_px * ratio), cells(plot.height_px * ratio));
@@ -477,7 +477,7 @@ impl Lifetimes {
     }
 
     fn wheel(self, event: &ev::WheelEvent) {
-        let at = Point::new(pixels(f64::from(event.offset_x())), pixels(f64::from(event.offset_y())));
+        let at = place(event);
         let plot = grid_plot(self.size.get_untracked());
         if event.ctrl_key() || event.meta_key() {
             event.prevent_default();
@@ -620,8 +620,9 @@ fn frames_px(count: usize) -> f32 {
     pixels(frames::count(count))
 }
 
-fn place(event: &ev::PointerEvent) -> Point {
-    Point::new(pixels(f64::from(event.offset_x())), pixels(f64::from(event.offset_y())))
+fn place(event: &web_sys::MouseEvent) -> Point {
+    let (x_px, y_px) = surface::offset_px(event);
+    Point::new(x_px, y_px)
 }
 
 fn opaque([red, green, blue]: [u8; 3]) -> [u8; 4] {
@@ -639,7 +640,7 @@ fn mixed(color: [u8; 3], ground: [u8; 3], percent: u32) -> [u8; 3] {
 }
 
 fn put(canvas: &HtmlCanvasElement, grid: &Grid, paint: &GridPaint<'_>, plot: Rect) {
-    let ratio = browser::pixel_ratio();
+    let ratio = browser::canvas_ratio();
     let context = canvas.get_context("2d").ok().flatten();
     let Some(context) = context.and_then(|context| context.dyn_into::<CanvasRenderingContext2d>().ok())
     else {

@@ -71,7 +71,7 @@ pub(crate) fn scrubber(session: Session) -> AnyView {
     };
     let down = on(move |event: ev::PointerEvent| {
         if event.button() == 0 && event.shift_key() {
-            return brush.set_value(Some(pixels(f64::from(event.offset_x()))));
+            return brush.set_value(Some(surface::offset_px(&event).0));
         }
         if event.button() == 0 {
             let target = event.current_target().and_then(|target| target.dyn_into::<Element>().ok());

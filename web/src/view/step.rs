@@ -6,7 +6,7 @@ use blockyard_workload::{Highlight, Request};
 use leptos::prelude::*;
 
 use crate::commands::sentence;
-use crate::run::Run;
+use crate::run::{Attempt, Run};
 use crate::session::Session;
 use crate::view::gpu;
 use crate::view::icon::Icon;
@@ -53,7 +53,7 @@ fn describe(session: Session) -> StepDescription {
     };
     let words = step_words(&run, step);
     let label = label_of(&run.recording, step);
-    let source = source_of(session, &run, step).filter(|source| *source != words.title);
+    let source = source_of(session, &run, step).filter(|source| bare(source) != bare(&words.title));
     StepDescription { words, label, source, failure, current }
 }
 
@@ -76,9 +76,16 @@ fn label_of(recording: &Recording, step: usize) -> Option<String> {
     labels.get(index).map(|label| label.text.clone())
 }
 
+/// A request without what makes no difference to its meaning.
+fn bare(request: &str) -> String {
+    request.trim_end_matches(" B").split_whitespace().collect()
+}
+
 /// The line of the workload's text that makes the step, without its comment.
 fn source_of(session: Session, run: &Run, step: usize) -> Option<String> {
-    if !session.shows_text() {
+    // While a text has an error, the figure shows the run of an older one.
+    let is_current = session.attempt.with(|attempt| matches!(attempt, Attempt::Ran(_)));
+    if !session.shows_text() || !is_current {
         return None;
     }
     let line = run.line(step)?;
