@@ -26,13 +26,11 @@ const SIZES: [(&str, &str, &str); 7] = [
 
 pub(crate) fn hand(session: Session) -> AnyView {
     let stream = RwSignal::new(StreamId::DEFAULT);
-    // On a low screen the text needs the room.
-    let is_high = browser::window_size().1 >= 840.0;
     view! {
         <section class="hand" aria-label="Play by hand">
             {allocate(session, stream)}
             {others(session, stream)}
-            <details class="hand-fold" open=is_high>
+            <details class="hand-fold" open>
                 <summary>"Device and settings"</summary>
                 {device(session)}
             </details>
