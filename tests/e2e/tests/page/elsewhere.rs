@@ -30,7 +30,7 @@ fn the_page_works_below_a_path_and_in_a_frame() -> Result<()> {
     fs::write(
         folder.join("courses/index.html"),
         "<!doctype html><meta charset=utf-8><title>A course</title><main><p>Words around the figure.</p>
-        <iframe src=\"blockyard/?embed=lesson&amp;theme=light#lesson=reserved&amp;card=2\" width=900 height=600></iframe></main>",
+        <iframe src=\"blockyard/index.html?embed=lesson&amp;theme=light#lesson=reserved&amp;card=2\" width=900 height=600></iframe></main>",
     )?;
     let outcome = try_site(&folder);
     let _ = fs::remove_dir_all(&folder);
@@ -39,19 +39,22 @@ fn the_page_works_below_a_path_and_in_a_frame() -> Result<()> {
 
 fn try_site(folder: &Path) -> Result<()> {
     let page = Page::of(folder, Window::default(), GpuChoice::None)?;
-    page.goto("/courses/blockyard/#lesson=reserved&card=2")?;
+    page.goto("/courses/blockyard/index.html#lesson=reserved&card=2")?;
     page.wait_text(&id("card-position"), "Card 2 of")?;
     // The worker and the samples are found below the path too.
-    page.goto("/courses/blockyard/#sample=gnn_random")?;
+    page.goto("/courses/blockyard/index.html#sample=gnn_random")?;
     page.wait_for(&id("headline"))?;
+    page.wait_text(&id("document-title"), "GNN")?;
     page.click(&id("share"))?;
+    page.wait_until("document.querySelector('[data-testid=share-link]')?.value.includes('gnn_random')")?;
     let link = page.value(&id("share-link"))?;
-    ensure!(link.contains("/courses/blockyard/#sample=gnn_random"), "{link}");
-    page.goto("/courses/")?;
+    ensure!(link.contains("/courses/blockyard/index.html#sample=gnn_random"), "{link}");
+    page.goto("/courses/index.html")?;
     let inside = "document.querySelector('iframe').contentDocument?";
-    page.wait_until(&format!("{inside}.querySelector('[data-testid=card-title]')"))?;
+    // Not the element itself: it belongs to another document.
+    page.wait_until(&format!("{inside}.querySelector('[data-testid=card-title]') != null"))?;
     page.execute(
-        "document.querySelector('iframe').contentDocument.querySelector('[data-testid=choice-3]').click()",
+        "document.querySelector('iframe').contentDocument.querySelector('[data-testid=choice-3]').click(); return true",
         &[],
     )?;
     page.wait_until(&format!(

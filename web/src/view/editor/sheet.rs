@@ -1,7 +1,6 @@
 //! The text field over its colored lines.
 //!
-//! A text of up to [`MOST_WRAPPED`] lines stands in the field as a whole, and long lines wrap. Of a longer text the field
-//! holds some thousand lines around what is seen, since a browser lays out the whole field at each key.
+//! Long lines wrap in a text of up to [`MOST_WRAPPED`] lines. Of a longer text only the lines in sight have colors.
 
 use std::ops::Range;
 
@@ -21,10 +20,11 @@ use crate::run::{Attempt, InputError};
 use crate::session::Session;
 use crate::view::kit::{effect, on, text};
 
-/// A longer text does not wrap, and only a part of it is in the field.
+/// A longer text does not wrap.
 const MOST_WRAPPED: usize = 2_000;
-/// So many lines before and behind what is seen are in the field too.
-const MARGIN: usize = 800;
+/// So many lines before and behind what is seen are in the field too: all of them. With a part of the lines in the field, a scroll
+/// between two keys has put the caret into another line.
+const MARGIN: usize = 1 << 24;
 /// So many lines before and behind what is seen have colors.
 const COLORED_MARGIN: usize = 30;
 /// A longer text runs once the typing pauses.
