@@ -22,7 +22,7 @@ pub(crate) fn python(options: &PythonOptions) -> anyhow::Result<ExitCode> {
         String::from_utf8(output::read(&options.file)?).with_context(|| format!("{file} is not UTF-8"))?;
     let settings = settings(options)?;
     let program = Program { file, source, arguments: options.arguments.clone() };
-    let (gpu, config) = (settings.gpu.clone(), settings.config.text().to_owned());
+    let gpu = settings.gpu.clone();
     let (send, printed) = mpsc::channel::<String>();
     let shows = !options.json;
     let writer = std::thread::spawn(move || print(&printed, shows));
@@ -34,7 +34,7 @@ pub(crate) fn python(options: &PythonOptions) -> anyhow::Result<ExitCode> {
     let text = writer.join().map_err(|_panicked| anyhow::anyhow!("printing failed"))??;
     if let Some(path) = &options.record {
         let Some(device) = finished.devices.first() else { bail!("there is no device to record") };
-        let recorded = recording(&name, &gpu, &config, device).with_context(|| path.display().to_string())?;
+        let recorded = recording(&name, &gpu, device).with_context(|| path.display().to_string())?;
         std::fs::write(path, recorded).with_context(|| path.display().to_string())?;
     }
     if options.json {
@@ -125,12 +125,12 @@ fn summary(printed: &str, finished: &Finished) -> Value {
 }
 
 /// A recording in the format of recorded runs, and a line with the source line of each allocation.
-fn recording(name: &str, gpu: &GpuProfile, config: &str, device: &DeviceRun) -> anyhow::Result<String> {
+fn recording(name: &str, gpu: &GpuProfile, device: &DeviceRun) -> anyhow::Result<String> {
     let Some(recording) = &device.recording else { bail!("the run was not recorded") };
     let meta = Meta {
         name: name.to_owned(),
         torch: "2.11.0".to_owned(),
-        config: config.to_owned(),
+        config: device.config.clone(),
         total_memory: gpu.total_memory,
         device: gpu.name.to_owned(),
         ..Meta::default()

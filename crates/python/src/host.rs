@@ -1,7 +1,6 @@
 //! What native modules reach outside of the interpreter: where prints go, and how long a program may run.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 
 use rustpython_vm::{PyResult, VirtualMachine};
 
@@ -39,7 +38,6 @@ pub(crate) struct Host {
     pub(crate) notes: Vec<Note>,
     /// Seconds of the program's clock: what it slept, and a little for each operator.
     pub(crate) clock: f64,
-    pub(crate) environment: BTreeMap<String, String>,
     /// Operators that the program may still call.
     pub(crate) operators_left: u64,
 }

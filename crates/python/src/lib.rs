@@ -7,6 +7,7 @@ mod modules;
 mod position;
 mod run;
 mod traceback;
+mod unknown;
 
 pub use host::{Note, Output};
 #[cfg(not(target_arch = "wasm32"))]

@@ -1,6 +1,5 @@
 //! A program from its source to the end.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
@@ -17,7 +16,7 @@ use rustpython_vm::vm::thread::with_current_vm;
 use rustpython_vm::{AsObject, Interpreter, PyResult, Settings as VmSettings, TryFromObject, VirtualMachine};
 
 use crate::host::{self, Host, Note, Output};
-use crate::{collector, lifetimes, modules, position, traceback};
+use crate::{collector, lifetimes, modules, position, traceback, unknown};
 
 /// What a program is given.
 #[derive(Clone, Debug)]
@@ -63,6 +62,8 @@ impl Default for Settings {
 /// What a program did on one GPU.
 #[derive(Clone, Debug)]
 pub struct DeviceRun {
+    /// `PYTORCH_CUDA_ALLOC_CONF` as the program left it.
+    pub config: String,
     /// The statistics at the end.
     pub stats: Stats,
     /// The segments at the end.
@@ -112,7 +113,6 @@ pub fn run(program: &Program, settings: &Settings, output: Box<dyn Output>) -> F
         file: program.file.clone(),
         notes: Vec::new(),
         clock: 0.0,
-        environment: BTreeMap::new(),
         operators_left: settings.most_operators,
     };
     let host_before = host::install(Some(host));
@@ -132,6 +132,7 @@ fn devices(session: &Session) -> impl Iterator<Item = &Rc<CudaDevice>> {
 
 fn finish(device: &CudaDevice) -> DeviceRun {
     DeviceRun {
+        config: device.config().map(|config| config.text().to_owned()).unwrap_or_default(),
         stats: device.stats(),
         snapshot: device.snapshot(),
         origins: device.origins(),
@@ -246,6 +247,7 @@ const RECURSION_LIMIT: usize = if cfg!(target_arch = "wasm32") { 400 } else { 10
 fn execute(vm: &VirtualMachine, program: &Program, kept: &mut Option<Scope>) -> PyResult<()> {
     vm.recursion_limit.set(RECURSION_LIMIT);
     lifetimes::install(vm);
+    unknown::install(vm);
     collector::take_over();
     vm.import("_start", 0)?;
     collector::begin();

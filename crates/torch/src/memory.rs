@@ -140,6 +140,26 @@ pub struct Block {
     number: u32,
 }
 
+fn new_allocator(
+    index: u8,
+    profile: &GpuProfile,
+    config: &AllocatorConfig,
+    is_recorded: bool,
+) -> BackendAllocator<VirtualDevice, Sink> {
+    let recorder = is_recorded.then(|| {
+        Recorder::new(RunInfo {
+            title: format!("cuda:{index}"),
+            config: config.text().to_owned(),
+            capacity: profile.total_memory,
+            max_split_size: config.max_split_size_signed(),
+            backend: config.backend(),
+        })
+    });
+    let mut device = VirtualDevice::new(profile.total_memory);
+    device.continue_at(VirtualDevice::FIRST_ADDR.offset(BELOW_FIRST_SEGMENTS));
+    BackendAllocator::new(device, config.clone(), Sink { recorder })
+}
+
 impl CudaDevice {
     pub(crate) fn new(
         index: u8,
@@ -148,20 +168,9 @@ impl CudaDevice {
         is_recorded: bool,
         notes: Rc<Notes>,
     ) -> Self {
-        let recorder = is_recorded.then(|| {
-            Recorder::new(RunInfo {
-                title: format!("cuda:{index}"),
-                config: config.text().to_owned(),
-                capacity: profile.total_memory,
-                max_split_size: config.max_split_size_signed(),
-                backend: config.backend(),
-            })
-        });
-        let mut device = VirtualDevice::new(profile.total_memory);
-        device.continue_at(VirtualDevice::FIRST_ADDR.offset(BELOW_FIRST_SEGMENTS));
         Self {
             index,
-            allocator: RefCell::new(Some(BackendAllocator::new(device, config.clone(), Sink { recorder }))),
+            allocator: RefCell::new(Some(new_allocator(index, profile, config, is_recorded))),
             stream: Cell::new(StreamId::DEFAULT),
             notes,
             origins: RefCell::default(),
@@ -179,6 +188,17 @@ impl CudaDevice {
         if let Some(allocator) = self.allocator.borrow_mut().as_mut() {
             allocator.device_mut().continue_at(VirtualDevice::FIRST_ADDR);
         }
+    }
+
+    /// Takes other settings, unless there was an allocation already. Returns whether it did.
+    pub(crate) fn configure(&self, profile: &GpuProfile, config: &AllocatorConfig) -> bool {
+        let Ok(mut allocator) = self.allocator.try_borrow_mut() else { return false };
+        let Some(before) = allocator.as_ref().filter(|_| self.origins.borrow().is_empty()) else {
+            return false;
+        };
+        let is_recorded = before.sink().recorder.is_some();
+        *allocator = Some(new_allocator(self.index, profile, config, is_recorded));
+        true
     }
 
     /// The device's number.

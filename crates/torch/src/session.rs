@@ -169,6 +169,12 @@ impl Session {
         }
     }
 
+    /// Takes other settings of the allocator, as PyTorch does when its environment changes before the first allocation on a GPU.
+    /// Returns whether it did.
+    pub fn configure(&self, config: &AllocatorConfig) -> bool {
+        self.devices.iter().all(|device| device.configure(&self.profile, config))
+    }
+
     /// The GPU.
     #[must_use]
     pub fn profile(&self) -> &GpuProfile {

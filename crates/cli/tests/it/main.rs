@@ -15,6 +15,7 @@ mod export_html;
 mod lesson;
 mod pipes;
 mod play;
+mod python;
 mod questions;
 mod record_script;
 mod run;

@@ -4,8 +4,9 @@ pub(crate) use _host::module_def;
 
 #[rustpython_vm::pymodule]
 mod _host {
-    use rustpython_vm::VirtualMachine;
+    use blockyard_allocator::{AllocatorConfig, ConfigError};
     use rustpython_vm::builtins::PyStrRef;
+    use rustpython_vm::{PyResult, VirtualMachine};
 
     use crate::host;
 
@@ -19,10 +20,26 @@ mod _host {
 
     /// Notes a change of the environment that the allocator's settings may read.
     #[pyfunction]
-    fn environment_changed(key: PyStrRef, value: PyStrRef) {
-        host::with(|host| {
-            host.environment.insert(key.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
-        });
+    fn environment_changed(key: PyStrRef, value: PyStrRef, vm: &VirtualMachine) -> PyResult<()> {
+        let (key, value) = (key.to_string_lossy(), value.to_string_lossy());
+        if !matches!(key.as_ref(), "PYTORCH_CUDA_ALLOC_CONF" | "PYTORCH_ALLOC_CONF") {
+            return Ok(());
+        }
+        let config: AllocatorConfig =
+            value.parse().map_err(|error: ConfigError| vm.new_runtime_error(error.to_string()))?;
+        let line = crate::position::current_line(vm);
+        for warning in config.warnings() {
+            host::note(line, warning.clone());
+        }
+        if !blockyard_torch::session().configure(&config) {
+            host::note(
+                line,
+                format!(
+                    "{key} is read at the first allocation on a GPU, which was before this line: it changes nothing"
+                ),
+            );
+        }
+        Ok(())
     }
 
     /// Notes a remark about the line that runs.

@@ -16,6 +16,16 @@ pub(crate) fn module_defs(context: &Context) -> [&'static PyModuleDef; 3] {
     [tensor::module_def(context), memory::module_def(context), autograd::module_def(context)]
 }
 
+/// What `lib/torch` registered under a name.
+pub(crate) fn object(name: &str) -> Option<rustpython_vm::PyObjectRef> {
+    objects::get(name)
+}
+
+/// Whether an object is a tensor.
+pub(crate) fn is_tensor(object: &rustpython_vm::PyObject) -> bool {
+    object.downcast_ref::<tensor::PyTensor>().is_some()
+}
+
 /// Whether an object is a tensor of a GPU.
 pub(crate) fn is_gpu_tensor(object: &rustpython_vm::PyObject) -> bool {
     object.downcast_ref::<tensor::PyTensor>().is_some_and(|tensor| tensor.get().device().is_cuda())

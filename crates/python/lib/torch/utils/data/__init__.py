@@ -160,7 +160,7 @@ class BatchSampler(Sampler):
         return count // self.batch_size if self.drop_last else (count + self.batch_size - 1) // self.batch_size
 
 
-class _Iterator:
+class _SingleProcessDataLoaderIter:
     def __init__(self, loader):
         self._loader = loader
         self._batches = None if loader._is_iterable else iter(loader._index_sampler)
@@ -223,7 +223,7 @@ class DataLoader:
         return self.batch_sampler if self.batch_sampler is not None else self.sampler
 
     def __iter__(self):
-        return _Iterator(self)
+        return _SingleProcessDataLoaderIter(self)
 
     def __len__(self):
         if self._is_iterable:

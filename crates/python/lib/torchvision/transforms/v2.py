@@ -1,0 +1,3 @@
+"""Changes of images, as far as their shapes go."""
+
+from torchvision.transforms import *

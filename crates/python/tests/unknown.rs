@@ -1,0 +1,60 @@
+//! Numbers that lie on the GPU, wherever a program prints or tests them; and settings that a program makes itself.
+
+#![allow(clippy::expect_used, reason = "helpers of tests")]
+
+use std::sync::{Arc, Mutex};
+
+use blockyard_python::{Finished, Program, Settings, run_on_thread};
+
+fn run(source: &str) -> (String, Finished) {
+    let printed = Arc::new(Mutex::new(String::new()));
+    let sink = Arc::clone(&printed);
+    let program = Program { file: "x.py".to_owned(), source: source.to_owned(), arguments: Vec::new() };
+    let finished = run_on_thread(program, Settings::default(), move |text: &str| {
+        sink.lock().expect("no printing failed").push_str(text);
+    })
+    .expect("the interpreter answers");
+    let printed = printed.lock().expect("no printing failed").clone();
+    (printed, finished)
+}
+
+#[test]
+fn a_number_that_nobody_knows_prints_as_a_question_mark_however_it_is_formatted() {
+    let (printed, finished) = run("import torch\nt = torch.ones(2, device='cuda').sum()\nx = t.item()\n\
+                                   print('%d: %.4f %6.2f|' % (3, x, t), '%s' % x, '%(loss).3f' % {'loss': x}, float(x), float(t) + 1)\n\
+                                   print(f'{x:.3f}', '{:8.2f}|'.format(x), round(x, 2), '%5.1f%%' % 2.5, float('1.5'), '%s %s' % (1, 2))\n");
+    assert_eq!(finished.traceback, None);
+    assert_eq!(printed, "3: ?      ?| ? ? ? ?\n?        ?| ?   2.5% 1.5 1 2\n");
+}
+
+#[test]
+fn a_check_for_numbers_gone_wrong_does_not_end_the_program_and_is_noted() {
+    let (printed, finished) = run("import math, torch\nx = torch.ones(2, device='cuda').sum().item()\n\
+                                   if not math.isfinite(x):\n    print('stopped')\nprint(math.isnan(x), math.isinf(x), math.isfinite(1e308 * 10))\n\
+                                   if x > 3:\n    print('large')\n");
+    assert_eq!((printed.as_str(), finished.status), ("False False False\n", 0));
+    assert!(finished.notes.iter().any(|note| note.line == 3 && note.text.contains("taken as finite")));
+    assert!(finished.notes.iter().any(|note| note.line == 6 && note.text.contains("taken as false")));
+}
+
+#[test]
+fn settings_of_the_environment_hold_from_the_first_allocation_on() {
+    let program = |before: &str, after: &str| {
+        format!(
+            "import os, torch\n{before}\nx = torch.empty(3 << 20, dtype=torch.uint8, device='cuda')\n{after}\n\
+             print(torch.cuda.memory_reserved())\n"
+        )
+    };
+    let setting = "os.environ['PYTORCH_CUDA_ALLOC_CONF'] = 'expandable_segments:True'";
+    assert_eq!(run(&program("", "")).0, "20971520\n");
+    let (printed, finished) = run(&program(setting, ""));
+    assert_eq!((printed.as_str(), finished.notes.len()), ("20971520\n", 0));
+    assert_eq!(
+        finished.devices.first().map(|device| device.config.as_str()),
+        Some("expandable_segments:True")
+    );
+    let (_, finished) = run(&program("", setting));
+    assert!(finished.notes.iter().any(|note| note.line == 4 && note.text.contains("changes nothing")));
+    let (_, finished) = run(&program("os.environ['PYTORCH_CUDA_ALLOC_CONF'] = 'no_such_setting:1'", ""));
+    assert!(finished.traceback.is_some_and(|text| text.contains("line 2") && text.contains("RuntimeError")));
+}
