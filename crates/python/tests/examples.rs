@@ -35,5 +35,5 @@ fn examples_print_what_they_printed_on_an_h200() {
         assert_eq!(printed(&read(&path), &name), read(&path.with_extension("txt")), "{name}");
         count += 1;
     }
-    assert_eq!(count, 5);
+    assert_eq!(count, 8);
 }

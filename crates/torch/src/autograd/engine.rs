@@ -359,6 +359,9 @@ impl GraphTask {
             Body::Accumulate(_) => Vec::new(),
         };
         outputs.resize(wanted.len(), None);
+        if GradMode::is_enabled() {
+            refuse_lost_history(node, &inputs, &outputs)?;
+        }
         let edges = node.edges();
         for (edge, output) in edges.iter().zip(&mut outputs) {
             match (edge, output) {
@@ -371,6 +374,20 @@ impl GraphTask {
         drop(inputs);
         Ok(outputs)
     }
+}
+
+/// With `create_graph` a gradient has a history where what it was computed from has one. Backward functions that are one kernel
+/// of their own give none here, so that a second derivative would silently stop.
+fn refuse_lost_history(node: &Node, inputs: &Grads, outputs: &Grads) -> Result<()> {
+    let depends = inputs.iter().flatten().any(Tensor::requires_grad);
+    let is_lost = |output: &Tensor| output.dtype().is_differentiable() && !output.requires_grad();
+    if depends && matches!(node.body, Body::Function { .. }) && outputs.iter().flatten().any(is_lost) {
+        return crate::error::not_implemented(format!(
+            "second derivatives through {} are not modeled (create_graph=True)",
+            node.name()
+        ));
+    }
+    Ok(())
 }
 
 /// Nodes from which a captured one can be reached; `true` for those that have to run.

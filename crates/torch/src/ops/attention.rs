@@ -379,6 +379,10 @@ pub(crate) fn scaled_dot_product_attention(
         Some(mask) if mask.dtype() != q.dtype() => Some(to_dtype(&mask, q.dtype())?),
         other => other,
     };
+    let is_readable = |tensor: &Tensor| tensor.size(3) == 1 || tensor.strides().last() == Some(&1);
+    if ![&q, &k, &v].into_iter().all(is_readable) {
+        return by_products(&q, &k, &v, mask.as_ref(), dropout);
+    }
     let output = match choose(sizes, q.dtype(), mask.is_some(), dropout) {
         Kernel::Cudnn => call.cudnn(mask)?,
         Kernel::Flash => call.flash()?,
@@ -388,6 +392,26 @@ pub(crate) fn scaled_dot_product_attention(
         }
     };
     Ok(output)
+}
+
+/// `_scaled_dot_product_attention_math`, for rows with gaps, which no kernel reads.
+fn by_products(q: &Tensor, k: &Tensor, v: &Tensor, mask: Option<&Tensor>, dropout: f64) -> Result<Tensor> {
+    session().mark_estimated(
+        "scaled_dot_product_attention",
+        "rows with gaps are computed by products of matrices, which was not recorded",
+    );
+    let factor = (q.size(3).max(1) as f64).powf(-0.25);
+    let key = super::pointwise::scale(&transpose(k, -2, -1)?, factor)?;
+    let query = super::pointwise::scale(q, factor)?;
+    let mut weights = super::matmul::matmul(&query, &key)?;
+    if let Some(mask) = mask {
+        weights = super::pointwise::add(&weights, mask)?;
+    }
+    weights = super::loss::softmax(&weights, -1, None, false)?;
+    if dropout > 0.0 {
+        weights = crate::call("dropout", &[weights.into(), dropout.into(), true.into()], &[])?.tensor()?;
+    }
+    super::matmul::matmul(&weights, v)
 }
 
 const SCHEMA: &str = "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float \

@@ -353,6 +353,24 @@ pub(crate) const TABLE: &[Entry] = &[
     }),
     op(with_options!("rand(int[] size"), |a| made(&a.ints(0)?, &options(a, 1, default_dtype())?, None)),
     op(with_options!("randn(int[] size"), |a| made(&a.ints(0)?, &options(a, 1, default_dtype())?, None)),
+    op("complex(Tensor real, Tensor imag)", |a| {
+        let (real, imag) = (a.t(0)?, a.t(1)?);
+        let dtype = match real.dtype() {
+            Dtype::F32 => Dtype::C64,
+            Dtype::F64 => Dtype::C128,
+            other => {
+                return runtime(format!(
+                    "Expected both inputs to be Half, Float or Double tensors but got {} and {}",
+                    other.scalar_name(),
+                    imag.dtype().scalar_name()
+                ));
+            }
+        };
+        if real.requires_grad() || imag.requires_grad() {
+            return crate::error::not_implemented("gradients of torch.complex are not modeled");
+        }
+        Ok(super::pointwise::elementwise(&[&real, &imag], dtype, None)?.into())
+    }),
     op(with_options!("full(int[] size, Scalar fill_value"), |a| {
         let value = a.scalar(1)?;
         let default = match value.dtype() {

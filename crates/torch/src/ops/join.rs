@@ -1,6 +1,5 @@
 //! Tensors made of several others, and repetitions.
 
-use crate::autocast::Cast;
 use crate::autograd::record;
 use crate::dtype::ResultType;
 use crate::error::runtime;
@@ -15,9 +14,6 @@ use super::views::{self, first, narrow, select, unsqueeze, wrap};
 
 /// `cat`.
 pub(crate) fn cat(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
-    let inputs: Vec<&Tensor> = tensors.iter().collect();
-    let cast = Cast::widest(&inputs);
-    let tensors: Vec<Tensor> = tensors.iter().map(|tensor| cast.apply(tensor)).collect::<Result<_>>()?;
     let is_skipped = |tensor: &Tensor| *tensor.shape() == [0];
     let Some(like) = tensors.iter().find(|tensor| !is_skipped(tensor)).or(tensors.first()) else {
         return runtime("torch.cat(): expected a non-empty list of Tensors");
@@ -58,7 +54,7 @@ pub(crate) fn cat(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
     } else {
         empty(&shape, dtype, device)?
     };
-    fill_values(&tensors, &output, at);
+    fill_values(tensors, &output, at);
     let parts: Vec<(i64, Dtype, bool)> =
         tensors.iter().map(|tensor| (tensor.size(at as i64), tensor.dtype(), is_skipped(tensor))).collect();
     record("CatBackward0", &inputs, &[&output], &[], move |ctx, grads| {
@@ -92,8 +88,11 @@ fn fill_values(tensors: &[Tensor], output: &Tensor, at: usize) {
 /// `stack`.
 pub(crate) fn stack(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
     let inputs: Vec<&Tensor> = tensors.iter().collect();
-    let cast = Cast::widest(&inputs);
-    let tensors: Vec<Tensor> = tensors.iter().map(|tensor| cast.apply(tensor)).collect::<Result<_>>()?;
+    if crate::autocast::dtype().is_some()
+        && inputs.iter().any(|input| Some(input.dtype()) != inputs.first().map(|like| like.dtype()))
+    {
+        crate::session().mark_estimated("stack", "tensors of several types under autocast were not recorded");
+    }
     let Some(like) = tensors.first() else {
         return runtime("stack expects a non-empty TensorList");
     };

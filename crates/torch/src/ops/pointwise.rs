@@ -556,7 +556,12 @@ fn pow(args: &Args) -> Result<Value> {
         _ => {
             let (base, exponent) = (args.operand(0)?, args.t(1)?);
             let cast = Cast::full(exponent.device());
-            Ok(POW.call(&cast.apply(&base)?, &cast.apply(&exponent)?)?.into())
+            let result = POW.call(&cast.apply(&base)?, &cast.apply(&exponent)?)?;
+            if base.is_wrapped_number() && exponent.device().is_cuda() {
+                // pow_out takes the number as a tensor of the GPU, in int64 or float64.
+                drop(super::sort::temporary(exponent.device(), 8)?);
+            }
+            Ok(result.into())
         }
     }
 }

@@ -820,6 +820,19 @@ def _clones(module, count):
     return ModuleList([copy.deepcopy(module) for _ in range(count)])
 
 
+def _detect_is_causal_mask(mask, is_causal, size):
+    """Whether the mask is the causal one; PyTorch compares values, which are not known here: a float mask of that shape is taken for it."""
+    if is_causal is not None or mask is None:
+        return bool(is_causal)
+    comparison = torch.triu(torch.full((size, size), float("-inf"), device=mask.device, dtype=mask.dtype), diagonal=1) \
+        if mask.dtype.is_floating_point else None
+    if comparison is None or mask.size() != comparison.size():
+        return False
+    (mask == comparison).all()
+    torch._torch_memory.mark_estimated("TransformerEncoder", "whether a mask is causal depends on its values; one of this shape is taken for it")
+    return True
+
+
 class TransformerEncoder(Module):
     def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True):
         super().__init__()
@@ -827,8 +840,11 @@ class TransformerEncoder(Module):
 
     def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
         output = src
+        first = self.layers[0].self_attn if len(self.layers) else None
+        length = src.size(1 if first is not None and first.batch_first else 0)
+        is_causal = _detect_is_causal_mask(mask, is_causal, length)
         for mod in self.layers:
-            output = mod(output, src_mask=mask, is_causal=bool(is_causal), src_key_padding_mask=src_key_padding_mask)
+            output = mod(output, src_mask=mask, is_causal=is_causal, src_key_padding_mask=src_key_padding_mask)
         return self.norm(output) if self.norm is not None else output
 
 
