@@ -29,7 +29,7 @@ fn the_page_works_below_a_path_and_in_a_frame() -> Result<()> {
     copy(&repository_file("dist")?, &folder.join("courses/blockyard"))?;
     fs::write(
         folder.join("courses/index.html"),
-        "<!doctype html><meta charset=utf-8><title>A course</title><main><p>Words around the figure.</p>
+        "<!doctype html><meta charset=utf-8><title>A course</title><link rel=icon href=data:,><main><p>Words around the figure.</p>
         <iframe src=\"blockyard/index.html?embed=lesson&amp;theme=light#lesson=reserved&amp;card=2\" width=900 height=600></iframe></main>",
     )?;
     let outcome = try_site(&folder);
