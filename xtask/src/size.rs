@@ -102,11 +102,13 @@ mod tests {
         let places = [
             "blockyard-worker_bg.wasm",
             "blockyard-gpu.js",
+            "blockyard-interpreter_bg.wasm",
+            "programs/a.py",
             "samples/a.jsonl.gz",
             "blockyard-web_bg.wasm",
             "boot.js",
         ];
-        assert_eq!(places.map(|name| budget_of(Path::new(name))), [0, 1, 2, 3, 3]);
+        assert_eq!(places.map(|name| budget_of(Path::new(name))), [0, 1, 2, 3, 4, 5, 5]);
     }
 
     #[test]

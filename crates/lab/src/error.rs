@@ -19,7 +19,7 @@ pub enum LabError {
     #[error(transparent)]
     Snapshot(SnapshotError),
     /// The text of a workload is wrong.
-    #[error("{0}")]
+    #[error(transparent)]
     Text(#[from] ParseError),
     /// The file is neither a recording nor a snapshot nor a text.
     #[error("neither a recording nor a snapshot nor a workload's text")]
