@@ -48,7 +48,7 @@ pub struct Growth {
     pub last_request: u64,
 }
 
-/// The fewest steps from which growth can be told.
+/// The fewest steps from which growth can be recognized.
 const FEWEST: usize = 4;
 
 /// Looks for call sites whose live bytes never fall from one step to the next, and grow in most of them.

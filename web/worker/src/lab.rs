@@ -47,7 +47,7 @@ pub enum LabReply {
     Failed(String),
 }
 
-/// What the page is told of a run.
+/// What the page gets to know of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunInfo {
     /// What it is called.

@@ -51,7 +51,7 @@ pub fn planned_layout(plan: &PlannedLayout, size: Size) -> Scene {
         let (high, low) = (axes.y_px(bytes_f64(end(block))), axes.y_px(bytes_f64(block.offset)));
         let rect = Rect::new(left, high, right - left, low - high);
         if rect.width_px >= 2.0 && rect.height_px >= 2.0 {
-            // Neighbors are told apart by an edge, not by a color that would mean something.
+            // An edge separates neighbors; a color would mean something.
             let edge = (rect.width_px >= 4.0 && rect.height_px >= 4.0).then_some(Role::Background);
             scene.rect(rect, Fill::solid(Role::Requested), edge);
         } else {

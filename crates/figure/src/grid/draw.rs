@@ -98,7 +98,7 @@ pub fn grid_cursor(view: &TimelineView, cursor: &GridCursor, size: Size) -> Scen
     scene
 }
 
-/// A short line where addresses are left out, if there are few enough to be told apart.
+/// A short line where addresses are left out, if there are few enough to see each.
 fn draw_gaps(scene: &mut Scene, map: &AddressMap, plot: &Rect, shown: std::ops::Range<f64>) {
     let gaps = map.gaps().map(|gap| bytes_f64(Bytes::new(gap))).filter(|gap| shown.contains(gap));
     let gaps: Vec<f64> = gaps.collect();
