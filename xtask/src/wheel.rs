@@ -5,18 +5,20 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::setup;
+use crate::{bundle, setup};
 use crate::workspace::{self, Workspace};
 
 /// Versions that work with the toolchain of the workspace.
 const TOOLS: [&str; 2] = ["maturin==1.9.4", "pytest==8.4.2"];
 
-/// Packages that only tests need: readers of Arrow streams, schedulers of many ranks.
-const TEST_PACKAGES: [&str; 3] = ["pyarrow==21.0.0", "polars==1.33.1", "distributed==2025.9.1"];
+/// Packages that only tests need: readers of Arrow streams, schedulers of many ranks, types.
+const TEST_PACKAGES: [&str; 4] =
+    ["pyarrow==21.0.0", "polars==1.33.1", "distributed==2025.9.1", "mypy==1.18.2"];
 
 /// Builds the wheel, and the source package where `sdist` is asked for, into `out`.
 pub(crate) fn build(workspace: &Workspace, out: &Path, sdist: bool) -> Result<()> {
     let tools = virtual_environment(workspace, "python-tools", &TOOLS)?;
+    add_page(workspace)?;
     run_maturin(workspace, &tools, &["build", "--profile", "wheel"], out)?;
     if sdist {
         run_maturin(workspace, &tools, &["sdist"], out)?;
@@ -33,6 +35,7 @@ pub(crate) fn test(workspace: &Workspace) -> Result<()> {
         // A wheel of another version would be found beside the new one.
         fs::remove_dir_all(&out)?;
     }
+    add_page(workspace)?;
     run_maturin(workspace, &tools, &["build", "--profile", "dev"], &out)?;
     let environment =
         virtual_environment(workspace, "python-tests", &[&TOOLS[1..], &TEST_PACKAGES].concat())?;
@@ -49,6 +52,11 @@ pub(crate) fn test(workspace: &Workspace) -> Result<()> {
             .arg(&wheel),
     )?;
     workspace::run(workspace.program(&python).args(["-m", "pytest", "--quiet", "crates/wheel/tests"]))
+}
+
+/// Puts the built page into the package: notebooks show it, and `blockyard open` serves it.
+fn add_page(workspace: &Workspace) -> Result<()> {
+    bundle::build_to(workspace, &workspace.root().join("crates/wheel/python/blockyard/page"), None)
 }
 
 /// Makes sure that there is a virtual environment with these packages, and returns its folder.

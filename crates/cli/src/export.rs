@@ -10,13 +10,14 @@ use blockyard_figure::{Series, Theme, TimelineView, timeline, timeline_text};
 use blockyard_pytorch::snapshot::{FileKind, SnapshotFile, file_kind};
 use blockyard_pytorch::{Meta, RecordedRun, log};
 use blockyard_record::Recording;
-use blockyard_replay::{AllocatorConfig, Progress, RunSettings, run, verify};
+use blockyard_replay::{AllocatorConfig, OnProgress, Progress, RunSettings, run, verify};
 use blockyard_workload::Workload;
 
 use crate::options::ExportOptions;
 use crate::output;
-use crate::page;
+use crate::page::{BuiltPage, PageFile, one_page};
 use crate::progress::Bar;
+use crate::questions::DEFAULT_CAPACITY;
 use crate::snapshot::open_bytes;
 
 /// The size of a figure, in pixels.
@@ -31,24 +32,58 @@ enum Source {
 pub(crate) fn export(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     let name = options.file.display().to_string();
     let format = options.out.extension().and_then(|end| end.to_str()).unwrap_or_default();
-    let write: fn(&Source, &ExportOptions, &str, &Bar) -> anyhow::Result<Vec<u8>> = match format {
-        "pickle" | "pkl" => |source, options, _, _| pickle(source, options),
-        "jsonl" => jsonl,
-        "svg" => svg,
-        "csv" => csv,
-        "html" => {
-            let content = page::export_html(&options.file, options.device, &options.page)?;
-            write_whole(&options.out, &content)?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        other => bail!("\"{other}\" is no format to export: pickle, jsonl, svg, csv and html are"),
-    };
+    let export = Export { format, device: options.device, page: options.page.page.as_deref() };
+    let write = writer(&export)?;
     let bar = Bar::new(&name);
-    let source = read(&options.file, &name, &bar)?;
-    let content = write(&source, options, &name, &bar)?;
+    let content = write(&name, output::read(&options.file)?, &export, &bar)?;
     drop(bar);
     write_whole(&options.out, &content)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What to make of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Export<'a> {
+    /// `pickle`, `jsonl`, `svg`, `csv` or `html`, as the end of a file's name.
+    pub format: &'a str,
+    /// The device of a snapshot; needed where it has several, except for a pickle or a page of all.
+    pub device: Option<u32>,
+    /// The folder of the built page: see [`crate::BuiltPage::find`].
+    pub page: Option<&'a Path>,
+}
+
+/// The content of a file in another format: what `blockyard export` writes.
+///
+/// # Errors
+///
+/// The command's own: another format, a file that is no run, work that `on_progress` cancelled.
+pub fn export_bytes(
+    name: &str,
+    bytes: Vec<u8>,
+    export: &Export<'_>,
+    on_progress: OnProgress,
+) -> anyhow::Result<Vec<u8>> {
+    writer(export)?(name, bytes, export, &Bar::to(on_progress))
+}
+
+type Writer = fn(&str, Vec<u8>, &Export<'_>, &Bar) -> anyhow::Result<Vec<u8>>;
+
+fn writer(export: &Export<'_>) -> anyhow::Result<Writer> {
+    Ok(match export.format {
+        "pickle" | "pkl" => |name, bytes, export, bar| pickle(&read(bytes, name, bar)?, export.device),
+        "jsonl" => |name, bytes, export, bar| jsonl(&read(bytes, name, bar)?, export.device, name, bar),
+        "svg" => |name, bytes, export, bar| svg(&read(bytes, name, bar)?, export.device, name, bar),
+        "csv" => |name, bytes, export, bar| csv(&read(bytes, name, bar)?, export.device, name, bar),
+        "html" => {
+            // Where there is no page, the file need not be read.
+            BuiltPage::find(export.page)?;
+            |name, bytes, export, _| {
+                let file = PageFile::new(name, bytes, export.device)?;
+                Ok(one_page(&BuiltPage::find(export.page)?, &file, false)?.into_bytes())
+            }
+        }
+        other => bail!("\"{other}\" is no format to export: pickle, jsonl, svg, csv and html are"),
+    })
 }
 
 /// Writes beside the file and puts it in its place once it is complete.
@@ -69,9 +104,8 @@ fn write_whole(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     })
 }
 
-fn read(path: &Path, name: &str, bar: &Bar) -> anyhow::Result<Source> {
+fn read(bytes: Vec<u8>, name: &str, bar: &Bar) -> anyhow::Result<Source> {
     let on_progress = &mut |progress| bar.report(&progress);
-    let bytes = output::read(path)?;
     let kind = file_kind(&bytes);
     if matches!(kind, FileKind::Snapshot | FileKind::Packed) {
         let file = open_bytes(&bytes).with_context(|| name.to_owned())?;
@@ -86,18 +120,18 @@ fn read(path: &Path, name: &str, bar: &Bar) -> anyhow::Result<Source> {
         .with_context(|| format!("{name}: neither a snapshot nor a recording nor a workload's text"))?;
     let workload = Workload::parse(&text).map_err(|error| anyhow!("{name}: {error}"))?;
     let config: AllocatorConfig = String::new().parse()?;
-    let settings = RunSettings { title: name.to_owned(), config, capacity: blockyard_record::Bytes::gib(1) };
+    let settings = RunSettings { title: name.to_owned(), config, capacity: DEFAULT_CAPACITY };
     Ok(Source::Recording(Box::new(run(&workload, &settings, on_progress)?)))
 }
 
 impl Source {
     /// The recording of one device: the named one, or the only one.
-    fn recording(&self, options: &ExportOptions, name: &str, bar: &Bar) -> anyhow::Result<Recording> {
+    fn recording(&self, device: Option<u32>, name: &str, bar: &Bar) -> anyhow::Result<Recording> {
         let file = match self {
             Self::Recording(recording) => return Ok(recording.as_ref().clone()),
             Self::Snapshot(file) => file,
         };
-        let place = match options.device {
+        let place = match device {
             Some(wanted) => file.devices.iter().position(|device| device.index == wanted),
             None if file.devices.len() > 1 => {
                 let known: Vec<String> = file.devices.iter().map(|device| device.index.to_string()).collect();
@@ -111,27 +145,27 @@ impl Source {
     }
 }
 
-fn pickle(source: &Source, options: &ExportOptions) -> anyhow::Result<Vec<u8>> {
+fn pickle(source: &Source, device: Option<u32>) -> anyhow::Result<Vec<u8>> {
     let mut content = Vec::new();
     match source {
-        Source::Snapshot(file) => match options.device {
+        Source::Snapshot(file) => match device {
             Some(wanted) => {
                 let mut one = file.as_ref().clone();
-                one.devices.retain(|device| device.index == wanted);
+                one.devices.retain(|found| found.index == wanted);
                 one.write_pickle(&mut content)?;
             }
             None => file.write_pickle(&mut content)?,
         },
         Source::Recording(recording) => {
-            let index = options.device.unwrap_or(0);
+            let index = device.unwrap_or(0);
             SnapshotFile::from_recordings(&[(index, recording)])?.write_pickle(&mut content)?;
         }
     }
     Ok(content)
 }
 
-fn jsonl(source: &Source, options: &ExportOptions, name: &str, bar: &Bar) -> anyhow::Result<Vec<u8>> {
-    let recording = source.recording(options, name, bar)?;
+fn jsonl(source: &Source, device: Option<u32>, name: &str, bar: &Bar) -> anyhow::Result<Vec<u8>> {
+    let recording = source.recording(device, name, bar)?;
     let info = recording.info();
     let meta = Meta {
         name: name.to_owned(),
@@ -144,8 +178,8 @@ fn jsonl(source: &Source, options: &ExportOptions, name: &str, bar: &Bar) -> any
     Ok((lines.join("\n") + "\n").into_bytes())
 }
 
-fn svg(source: &Source, options: &ExportOptions, name: &str, bar: &Bar) -> anyhow::Result<Vec<u8>> {
-    let recording = source.recording(options, name, bar)?;
+fn svg(source: &Source, device: Option<u32>, name: &str, bar: &Bar) -> anyhow::Result<Vec<u8>> {
+    let recording = source.recording(device, name, bar)?;
     let series = Series::new(&recording);
     let scene = timeline(&series, &recording, &TimelineView::fit(recording.step_count()), FIGURE);
     let text = timeline_text(&series, &recording);
@@ -153,8 +187,8 @@ fn svg(source: &Source, options: &ExportOptions, name: &str, bar: &Bar) -> anyho
 }
 
 /// A line a step: how many bytes are in each class after it.
-fn csv(source: &Source, options: &ExportOptions, name: &str, bar: &Bar) -> anyhow::Result<Vec<u8>> {
-    let recording = source.recording(options, name, bar)?;
+fn csv(source: &Source, device: Option<u32>, name: &str, bar: &Bar) -> anyhow::Result<Vec<u8>> {
+    let recording = source.recording(device, name, bar)?;
     let mut content =
         String::from("step,events,time_us,requested,rounding,pending,cached,allocated,active,reserved\n");
     let mut times = recording.times_us_from(0);

@@ -27,7 +27,10 @@ mod run;
 mod snapshot;
 mod verify;
 
+pub use export::{Export, export_bytes};
 pub use page::{BuiltPage, PageFile, frame, one_page};
+#[cfg(feature = "python")]
+pub use python::{PlayedProgram, play_program};
 pub use questions::{ask, ask_diff};
 pub use snapshot::describe_device;
 

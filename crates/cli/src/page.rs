@@ -16,7 +16,7 @@ use blockyard_workload::edit::with_header;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::options::{OpenOptions, PageOptions};
+use crate::options::OpenOptions;
 use crate::output::{self, escaped};
 use crate::questions::DEFAULT_CAPACITY;
 use crate::snapshot::open_bytes;
@@ -229,18 +229,6 @@ fn percent_encoded(text: &str) -> String {
         }
     }
     address
-}
-
-/// `blockyard export FILE OUT.html`.
-pub(crate) fn export_html(
-    file: &Path,
-    device: Option<u32>,
-    options: &PageOptions,
-) -> anyhow::Result<Vec<u8>> {
-    // Where there is no page, the file need not be read.
-    let page = BuiltPage::find(options.page.as_deref())?;
-    let file = PageFile::new(&file.display().to_string(), output::read(file)?, device)?;
-    Ok(one_page(&page, &file, false)?.into_bytes())
 }
 
 /// `blockyard open FILE`: serves the page and the file on 127.0.0.1 until Ctrl-C.

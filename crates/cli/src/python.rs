@@ -9,11 +9,14 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use blockyard_allocator::AllocatorConfig;
 use blockyard_python::{DeviceRun, Finished, Program, Settings, run_on_thread};
+use blockyard_pytorch::snapshot::SnapshotFile;
 use blockyard_pytorch::{Meta, log, stat_values};
+use blockyard_record::Recording;
 use blockyard_torch::GpuProfile;
+use clap::Parser as _;
 use serde_json::{Value, json};
 
-use crate::options::PythonOptions;
+use crate::options::{Command, Options, PythonOptions};
 use crate::output;
 
 pub(crate) fn python(options: &PythonOptions) -> anyhow::Result<ExitCode> {
@@ -74,6 +77,48 @@ fn settings(options: &PythonOptions) -> anyhow::Result<Settings> {
         most_operators: options.max_operators,
         time_limit: Some(Duration::from_secs(options.time_limit)),
     })
+}
+
+/// A program that has run.
+#[derive(Clone, Debug)]
+pub struct PlayedProgram {
+    /// What the command prints with `--json`.
+    pub summary: Value,
+    /// The devices as a snapshot of PyTorch would have them, with the trace from the program's start.
+    pub snapshot: SnapshotFile,
+}
+
+/// Runs a program as the command does, and hands out each piece of printed text as soon as it is there.
+///
+/// `arguments` are the command's options, then the program, then the program's own arguments.
+///
+/// # Errors
+///
+/// The command's own: a wrong option, a file that cannot be read. A program that fails has a traceback and is no error.
+pub fn play_program(
+    arguments: &[String],
+    mut on_text: impl FnMut(&str) + Send + 'static,
+) -> anyhow::Result<PlayedProgram> {
+    let words = ["blockyard", "python"].into_iter().chain(arguments.iter().map(String::as_str));
+    let Command::Python(options) = Options::try_parse_from(words)?.command else {
+        bail!("these are no options of a program");
+    };
+    let settings = Settings { is_recorded: true, ..settings(&options)? };
+    let file = options.file.display().to_string();
+    let source =
+        String::from_utf8(output::read(&options.file)?).with_context(|| format!("{file} is not UTF-8"))?;
+    let program = Program { file, source, arguments: options.arguments };
+    let (send, printed) = mpsc::channel::<String>();
+    let collector = std::thread::spawn(move || printed.iter().collect::<String>());
+    let finished = run_on_thread(program, settings, move |text: &str| {
+        on_text(text);
+        let _gone = send.send(text.to_owned());
+    })?;
+    let text = collector.join().map_err(|_panicked| anyhow::anyhow!("printing failed"))?;
+    let recordings: Vec<(u32, &Recording)> =
+        (0..).zip(&finished.devices).filter_map(|(at, device)| Some((at, device.recording.as_ref()?))).collect();
+    let snapshot = SnapshotFile::from_recordings(&recordings)?;
+    Ok(PlayedProgram { summary: summary(&text, &finished), snapshot })
 }
 
 /// Prints as the program does; the whole text at the end.

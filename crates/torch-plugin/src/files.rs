@@ -8,7 +8,7 @@ use std::path::Path;
 
 use blockyard_allocator::AllocatorConfig;
 use blockyard_pytorch::{Meta, log, stat_values};
-use blockyard_record::{Bytes, SegmentSnapshot, Snapshot};
+use blockyard_record::{Bytes, FrameId, SegmentSnapshot, Snapshot, StackId};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
@@ -93,8 +93,14 @@ pub(crate) fn snapshot() -> Result<String, PluginError> {
     let (segments, config) = (Value::Array(segments), settings_of(&config));
     // After the traces, so that every stack of an entry exists.
     let known = python_stack::known();
-    let stacks = json!(known.chains);
-    let frames = known.frames.iter().map(|frame| json!([frame.name, frame.filename, frame.line]));
+    let stacks = (0..).take(known.len()).map(|number| {
+        known.frames(StackId::new(number)).map(|frame| json!(frame.get())).collect::<Value>()
+    });
+    let stacks = Value::Array(stacks.collect());
+    let frames = (0..).take(known.frame_count()).map(|number| {
+        let frame = known.frame(FrameId::new(number));
+        json!([frame.name, frame.filename, frame.line])
+    });
     let frames = Value::Array(frames.collect());
     Ok(format!(
         r#"{{"segments":{segments},"traces":[{traces}],"stacks":{stacks},"frames":{frames},"settings":{config}}}"#

@@ -10,6 +10,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use blockyard_record::{StackId, Stacks};
 use libloading::os::unix::Library;
 
 use crate::error::PluginError;
@@ -18,7 +19,7 @@ use crate::error::PluginError;
 const MOST_FRAMES: usize = 64;
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
-static STACKS: Mutex<Option<Stacks>> = Mutex::new(None);
+static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
 
 thread_local! {
     static CURRENT: Cell<u32> = const { Cell::new(0) };
@@ -54,39 +55,18 @@ pub(crate) fn current() -> u32 {
     CURRENT.get()
 }
 
-/// All frames and stacks so far. Stacks are lists of indices of frames, innermost first; stack 0 is empty.
+/// All frames and stacks so far.
 pub(crate) fn known() -> Stacks {
-    STACKS.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default()
-}
-
-/// One frame of Python.
-#[derive(Clone, Debug)]
-pub(crate) struct Frame {
-    pub(crate) name: String,
-    pub(crate) filename: String,
-    pub(crate) line: c_int,
+    let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    known.as_ref().map(|known| known.stacks.clone()).unwrap_or_default()
 }
 
 /// Frames and stacks, each once.
-#[derive(Clone, Debug)]
-pub(crate) struct Stacks {
-    pub(crate) frames: Vec<Frame>,
-    /// Each as the numbers of its frames.
-    pub(crate) chains: Vec<Vec<u32>>,
+#[derive(Debug, Default)]
+struct Known {
+    stacks: Stacks,
     // Addresses of code objects, which are never given back, so that no other gets the same.
     frame_numbers: HashMap<(usize, c_int), u32>,
-    stack_numbers: HashMap<Vec<u32>, u32>,
-}
-
-impl Default for Stacks {
-    fn default() -> Self {
-        Self {
-            frames: Vec::new(),
-            chains: vec![Vec::new()],
-            frame_numbers: HashMap::new(),
-            stack_numbers: HashMap::from([(Vec::new(), 0)]),
-        }
-    }
 }
 
 type Object = *mut c_void;
@@ -181,8 +161,8 @@ fn take_with_lock(api: &Api) -> u32 {
         }
     }
     let number = {
-        let mut stacks = STACKS.lock().unwrap_or_else(PoisonError::into_inner);
-        stacks.get_or_insert_default().number_of(api, &calls)
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get_or_insert_default().number_of(api, &calls).unwrap_or(StackId::EMPTY).get()
     };
     for (code, _) in calls {
         // Outside of our lock: whatever ends with this may free memory and come here again.
@@ -192,30 +172,25 @@ fn take_with_lock(api: &Api) -> u32 {
     number
 }
 
-impl Stacks {
-    /// The number of the stack with these code objects and lines. Python's lock is held.
-    fn number_of(&mut self, api: &Api, calls: &[(Object, c_int)]) -> u32 {
-        let frames: Vec<u32> = calls.iter().map(|(code, line)| self.frame_of(api, *code, *line)).collect();
-        if let Some(number) = self.stack_numbers.get(&frames) {
-            return *number;
-        }
-        let number = u32::try_from(self.chains.len()).unwrap_or(0);
-        self.chains.push(frames.clone());
-        self.stack_numbers.insert(frames, number);
-        number
+impl Known {
+    /// The number of the stack with these code objects and lines; `None` once no more stacks can be numbered. Python's lock is held.
+    fn number_of(&mut self, api: &Api, calls: &[(Object, c_int)]) -> Option<StackId> {
+        let frames: Option<Vec<u32>> =
+            calls.iter().map(|(code, line)| self.frame_of(api, *code, *line)).collect();
+        self.stacks.intern_stack(&frames?)
     }
 
-    fn frame_of(&mut self, api: &Api, code: Object, line: c_int) -> u32 {
+    fn frame_of(&mut self, api: &Api, code: Object, line: c_int) -> Option<u32> {
         if let Some(number) = self.frame_numbers.get(&(code.addr(), line)) {
-            return *number;
+            return Some(*number);
         }
-        let number = u32::try_from(self.frames.len()).unwrap_or(u32::MAX);
-        let (name, filename) = (text_of(api, code, c"co_name"), text_of(api, code, c"co_filename"));
-        self.frames.push(Frame { name, filename, line });
+        let name = self.stacks.intern_text(&text_of(api, code, c"co_name"))?;
+        let filename = self.stacks.intern_text(&text_of(api, code, c"co_filename"))?;
+        let frame = self.stacks.intern_frame(name, filename, u32::try_from(line).unwrap_or(0))?;
         // SAFETY: Python's lock is held. The reference is kept for ever, see `frame_numbers`.
         unsafe { (api.add_reference)(code) };
-        self.frame_numbers.insert((code.addr(), line), number);
-        number
+        self.frame_numbers.insert((code.addr(), line), frame.get());
+        Some(frame.get())
     }
 }
 

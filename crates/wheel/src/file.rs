@@ -9,9 +9,10 @@ use arrow_array::{ArrayRef, UInt32Array, UInt64Array};
 use blockyard_lab::Run;
 use blockyard_pytorch::snapshot::{self, DeviceSnapshot, FileKind, SnapshotFile};
 use blockyard_record::{BlockState, StackId, TraceAction};
-use blockyard_replay::certify;
+use blockyard_replay::{Progress, certify};
 use pyo3::exceptions::{PyIndexError, PyOSError};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use serde_json::json;
 
 use crate::arrow::{Table, texts};
@@ -56,8 +57,10 @@ pub(crate) fn open_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<SnapshotData>
 }
 
 fn read(py: Python<'_>, reader: impl Read + Send) -> PyResult<SnapshotData> {
-    let mut signals = Signals::default();
-    let found = py.detach(|| snapshot::read(reader, &mut |_| signals.check()));
+    let mut signals = Signals::new(py);
+    let found = py.detach(|| snapshot::read(reader, &mut |done| {
+            signals.check(&Progress { phase: "reading".to_owned(), done, total: 0 })
+        }));
     signals.raised()?;
     let file = found.map_err(|error| BlockyardError::new_err(text_of(&error)))?;
     Ok(SnapshotData { file })
@@ -95,10 +98,18 @@ impl SnapshotData {
         &self.file.settings.config
     }
 
+    /// The snapshot as a pickle, as PyTorch writes it.
+    fn pickle<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let mut content = Vec::new();
+        let written = py.detach(|| self.file.write_pickle(&mut content));
+        written.map_err(|error| BlockyardError::new_err(text_of(&error)))?;
+        Ok(PyBytes::new(py, &content))
+    }
+
     /// The requests of each device, in the order of `devices`.
     fn runs(&self, py: Python<'_>, name: &str) -> PyResult<Vec<RunData>> {
-        let mut signals = Signals::default();
-        let found = py.detach(|| Run::from_snapshot(name, &self.file, &mut |_| signals.check()));
+        let mut signals = Signals::new(py);
+        let found = py.detach(|| Run::from_snapshot(name, &self.file, &mut |progress| signals.check(&progress)));
         signals.raised()?;
         let runs = found.map_err(|error| BlockyardError::new_err(text_of(&error)))?;
         Ok(runs.into_iter().map(RunData::from).collect())
@@ -108,9 +119,9 @@ impl SnapshotData {
     #[pyo3(signature = (place, at, top))]
     fn describe(&self, py: Python<'_>, place: usize, at: Option<&str>, top: usize) -> PyResult<String> {
         self.device(place)?;
-        let mut signals = Signals::default();
+        let mut signals = Signals::new(py);
         let found = py.detach(|| {
-            blockyard_cli::describe_device(&self.file, place, at, top, &mut |_| signals.check())
+            blockyard_cli::describe_device(&self.file, place, at, top, &mut |progress| signals.check(&progress))
                 .map(|found| found.to_string())
                 .map_err(|error| format!("{error:#}"))
         });
@@ -121,8 +132,8 @@ impl SnapshotData {
     /// What Blockyard's allocator decides about each placement of the device at `place` of `devices`, as JSON.
     fn certify(&self, py: Python<'_>, place: usize) -> PyResult<String> {
         self.device(place)?;
-        let mut signals = Signals::default();
-        let found = py.detach(|| certify(&self.file, place, &mut |_| signals.check()));
+        let mut signals = Signals::new(py);
+        let found = py.detach(|| certify(&self.file, place, &mut |progress| signals.check(&progress)));
         signals.raised()?;
         let found = found.map_err(|error| BlockyardError::new_err(text_of(&error)))?;
         let difference = found.first_difference.as_ref().map(|difference| {

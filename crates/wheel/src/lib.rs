@@ -14,6 +14,8 @@ mod arrow;
 mod command;
 mod error;
 mod file;
+mod page;
+mod program;
 mod run;
 mod signals;
 
@@ -29,6 +31,10 @@ mod _native {
     use crate::error::BlockyardError;
     #[pymodule_export]
     use crate::file::{SnapshotData, is_recording, is_recording_bytes, open_bytes, open_path};
+    #[pymodule_export]
+    use crate::page::{export, frame};
+    #[pymodule_export]
+    use crate::program::run_program;
     #[pymodule_export]
     use crate::run::{RunData, run_of_recording, run_of_workload};
 }

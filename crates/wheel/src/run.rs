@@ -4,7 +4,9 @@ use blockyard_lab::Run;
 use blockyard_pytorch::RecordedRun;
 use blockyard_record::Bytes;
 use blockyard_workload::Workload;
+use blockyard_workload::edit::with_header;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::error::BlockyardError;
 use crate::file::text_of;
@@ -14,31 +16,37 @@ use crate::signals::Signals;
 #[pyclass(module = "blockyard", frozen)]
 pub(crate) struct RunData {
     run: Run,
+    /// The file or text that the run was made of; none for a device of a snapshot.
+    content: Option<Vec<u8>>,
 }
 
 impl From<Run> for RunData {
     fn from(run: Run) -> Self {
-        Self { run }
+        Self { run, content: None }
     }
 }
 
 /// The run that a recording holds; the bytes are those of the file.
 #[pyfunction]
 pub(crate) fn run_of_recording(py: Python<'_>, bytes: &[u8]) -> PyResult<RunData> {
-    let mut signals = Signals::default();
+    let mut signals = Signals::new(py);
     let found = py.detach(|| {
         let recorded = RecordedRun::read(bytes).map_err(|error| text_of(&error))?;
-        Run::from_recorded(&recorded, &mut |_| signals.check()).map_err(|error| text_of(&error))
+        Run::from_recorded(&recorded, &mut |progress| signals.check(&progress)).map_err(|error| text_of(&error))
     });
     signals.raised()?;
-    Ok(RunData { run: found.map_err(BlockyardError::new_err)? })
+    Ok(RunData { run: found.map_err(BlockyardError::new_err)?, content: Some(bytes.to_vec()) })
 }
 
 /// The run of a workload's text on a device of `capacity` bytes.
 #[pyfunction]
 pub(crate) fn run_of_workload(text: &str, name: &str, conf: &str, capacity: u64) -> PyResult<RunData> {
     let workload = Workload::parse(text).map_err(|error| BlockyardError::new_err(error.to_string()))?;
-    Ok(RunData { run: Run::from_workload(name, workload, conf, Bytes::new(capacity)) })
+    let content = with_header(text, &capacity.to_string(), conf).into_bytes();
+    Ok(RunData {
+        run: Run::from_workload(name, workload, conf, Bytes::new(capacity)),
+        content: Some(content),
+    })
 }
 
 #[pymethods]
@@ -53,6 +61,11 @@ impl RunData {
     #[getter]
     fn conf(&self) -> &str {
         &self.run.config
+    }
+
+    /// The file or text that the run was made of; none for a device of a snapshot.
+    fn content<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        self.content.as_deref().map(|content| PyBytes::new(py, content))
     }
 
     /// All bytes of the device.
@@ -76,9 +89,9 @@ impl RunData {
     /// Answers a question of the command, with its options, as the JSON that the command prints.
     #[expect(clippy::needless_pass_by_value, reason = "Python gives lists as vectors")]
     fn ask(&self, py: Python<'_>, question: &str, arguments: Vec<String>) -> PyResult<String> {
-        let mut signals = Signals::default();
+        let mut signals = Signals::new(py);
         let found = py.detach(|| {
-            blockyard_cli::ask(&self.run, question, &arguments, &mut |_| signals.check())
+            blockyard_cli::ask(&self.run, question, &arguments, &mut |progress| signals.check(&progress))
                 .map(|answer| answer.to_string())
                 .map_err(|error| format!("{error:#}"))
         });
@@ -88,9 +101,9 @@ impl RunData {
 
     /// What changed from this run to another, as the JSON that the command prints.
     fn diff(&self, py: Python<'_>, after: &Self) -> PyResult<String> {
-        let mut signals = Signals::default();
+        let mut signals = Signals::new(py);
         let found = py.detach(|| {
-            blockyard_cli::ask_diff(&self.run, &after.run, &mut |_| signals.check())
+            blockyard_cli::ask_diff(&self.run, &after.run, &mut |progress| signals.check(&progress))
                 .map(|answer| answer.to_string())
                 .map_err(|error| format!("{error:#}"))
         });

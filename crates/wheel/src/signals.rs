@@ -1,42 +1,61 @@
-//! Ctrl-C during long work without Python's lock.
+//! Ctrl-C and progress during long work without Python's lock.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+use blockyard_replay::Progress;
 use pyo3::prelude::*;
 
 /// How often Python is asked; each time costs its lock.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// Asks Python from time to time whether a signal handler raised.
-#[derive(Default)]
+/// Asks Python from time to time whether a signal handler raised, and tells `blockyard._progress` how far the work is.
 pub(crate) struct Signals {
-    asked: Option<Instant>,
+    asked: Instant,
+    report: Option<Py<PyAny>>,
+    has_reported: bool,
     error: Option<PyErr>,
 }
 
 impl Signals {
+    pub(crate) fn new(py: Python<'_>) -> Self {
+        // Without the Python half of the package there is nobody to tell.
+        let report = py.import("blockyard._progress").and_then(|module| module.getattr("report"));
+        Self {
+            asked: Instant::now(),
+            report: report.ok().map(Bound::unbind),
+            has_reported: false,
+            error: None,
+        }
+    }
+
     /// Whether the work goes on. To be called without Python's lock.
-    pub(crate) fn check(&mut self) -> ControlFlow<()> {
+    pub(crate) fn check(&mut self, progress: &Progress) -> ControlFlow<()> {
         if self.error.is_some() {
             return ControlFlow::Break(());
         }
-        let now = Instant::now();
-        if self.asked.is_some_and(|asked| now.duration_since(asked) < PERIOD) {
+        if self.asked.elapsed() < PERIOD {
             return ControlFlow::Continue(());
         }
-        self.asked = Some(now);
-        #[expect(
-            clippy::redundant_closure_for_method_calls,
-            reason = "the method alone is for one lifetime, not for any"
-        )]
-        let checked = Python::attach(|py| py.check_signals());
+        self.asked = Instant::now();
+        let checked = Python::attach(|py| {
+            py.check_signals()?;
+            if let Some(report) = &self.report {
+                self.has_reported = true;
+                report.call1(py, (progress.phase.as_str(), progress.done, progress.total))?;
+            }
+            Ok(())
+        });
         self.error = checked.err();
         if self.error.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// What the handler raised, if it did.
+    /// Ends the work: what the handler raised, if it did. To be called with Python's lock.
     pub(crate) fn raised(self) -> PyResult<()> {
+        if let (true, Some(report)) = (self.has_reported, &self.report) {
+            let closed = Python::attach(|py| report.call1(py, (py.None(), 0, 0)).map(drop));
+            closed?;
+        }
         self.error.map_or(Ok(()), Err)
     }
 }

@@ -5,13 +5,18 @@ import gzip
 import json
 import pathlib
 import pickle
+import signal
+import sys
+import threading
+import time
+import types
 
 import polars
 import pyarrow
 import pytest
 
 import blockyard
-from blockyard import _answers, _files
+from blockyard import _answers, _files, _page, _progress, _programs
 
 FIXTURES = pathlib.Path(__file__).parents[3] / "tests" / "fixtures"
 GNN = FIXTURES / "programs" / "gnn_random.jsonl.gz"
@@ -125,7 +130,7 @@ def test_errors_say_what_is_wrong(tmp_path):
 
 
 def test_examples_in_docstrings_hold():
-    for module in (_answers, _files):
+    for module in (_answers, _files, _page, _programs):
         found = doctest.testmod(module)
         assert found.attempted > 0 and found.failed == 0, module.__name__
 
@@ -163,10 +168,51 @@ def test_a_snapshot_has_peaks_and_who_holds_them():
 def test_other_questions_are_answered_as_by_the_command():
     run = blockyard.open(GNN)
     bound = run.bound()
-    assert bound["question"] == "bound" and 2_403_611_136 in bound.values()
+    assert bound.lower_bound == 2_403_611_136 <= bound.layout_peak and bound.to_dict()["question"] == "bound"
     compared = run.compare_allocators()
-    assert compared["question"] == "compare-allocators"
-    assert run.leaks()["question"] == "leaks"
+    assert compared.requests == bound.requests and len(compared.allocators) > 3
+    assert compared.allocators[0].peak_reserved == 6_589_251_584 and "peak reserved 6.13 GiB" in str(compared)
+    leaks = run.leaks()
+    assert bool(leaks) == bool(leaks.growing) and " steps: " in str(leaks)
     longer = blockyard.play("a = alloc 3 MiB\nb = alloc 30 MiB")
     change = blockyard.play("a = alloc 3 MiB").diff(longer)
-    assert change["question"] == "diff" and change["allocated"]["change"] == 30 * MIB
+    assert change and change.allocated.change == 30 * MIB == sum(term.change for term in change.allocated.terms)
+    assert change.to_dict()["question"] == "diff" and not longer.diff(longer)
+
+
+def test_long_work_without_the_lock_ends_on_ctrl_c():
+    run = blockyard.open(GNN)
+    ticks = []
+    threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
+    other = threading.Thread(target=lambda: ticks.extend(time.sleep(0.02) for _ in range(10)))
+    other.start()
+    with pytest.raises(KeyboardInterrupt):
+        # As often as the signal needs on any machine.
+        while True:
+            run.search()
+    # The other thread ran meanwhile: the lock was released.
+    assert len(ticks) == 10
+    other.join()
+
+
+def test_progress_is_told_while_somebody_looks_on(monkeypatch):
+    bars = []
+
+    class Bar:
+        def __init__(self, total, leave):
+            self.total, self.n, self.desc, self.is_closed = total, 0, "", False
+            bars.append(self)
+
+        def update(self, more):
+            self.n += more
+
+        def close(self):
+            self.is_closed = True
+
+    monkeypatch.setattr(_progress.sys, "stderr", types.SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setitem(sys.modules, "tqdm", types.ModuleType("tqdm"))
+    monkeypatch.setitem(sys.modules, "tqdm.auto", types.SimpleNamespace(tqdm=Bar))
+    run = blockyard.open(GNN)
+    while not bars:
+        run.search()
+    assert bars[-1].is_closed and bars[0].total > 0 and bars[0].n <= bars[0].total

@@ -32,6 +32,11 @@ def check(found):
     assert found.worst in (0, 1) and found.imbalance >= 1
     assert found.best_conf in CONFS and found.best_peak_reserved <= table["peak_reserved"].max()
     assert "4 ranks; 2 failed" in str(found)
+    # Memory of the process that did the work.
+    assert good["process_memory"].min() > 1 << 20
+    for site in found.differing:
+        held = [dict(row["sites"]).get(site.stack, 0) for row in found.rows[:2]]
+        assert sorted(held) == [site.least, site.most] and site.most > site.least
 
 
 def test_in_this_process(paths):
@@ -53,6 +58,14 @@ def test_on_dask_with_a_worker_that_is_killed(paths):
             assert len(workers) == 2
             os.kill(workers[0], signal.SIGKILL)
             check(blockyard.ranks(paths, client, confs=CONFS))
+
+
+def test_call_sites_that_differ_are_named(tmp_path):
+    paths = [SNAPSHOTS / "rank0.pickle.gz", SNAPSHOTS / "resnet50_amp.pickle.gz"]
+    found = blockyard.ranks(paths, verify=False)
+    first = found.differing[0]
+    assert first.most - first.least == max(site.most - site.least for site in found.differing)
+    assert "differs most: " in str(found) and first.stack.splitlines()[0] in str(found)
 
 
 def test_another_scheduler_is_refused(paths):

@@ -11,36 +11,55 @@
 """
 
 from blockyard._answers import (
+    AllocatorOutcome,
     Autopsy,
+    Bound,
     Certificate,
     Change,
+    ComparedAllocators,
+    Diff,
+    DiffTerm,
     FirstOom,
+    Growth,
     Holder,
+    Leaks,
     Moment,
     Outcome,
+    PeakDiff,
     Search,
     Summary,
     WhatIf,
 )
 from blockyard._files import Device, Run, Snapshot, open, play
 from blockyard._native import BlockyardError, Table, version
-from blockyard._ranks import Ranks, rank, ranks
+from blockyard._programs import Program, run
+from blockyard._ranks import Ranks, SiteDifference, rank, ranks
 
 __version__ = version()
 
 __all__ = [
+    "AllocatorOutcome",
     "Autopsy",
     "BlockyardError",
+    "Bound",
     "Certificate",
     "Change",
+    "ComparedAllocators",
     "Device",
+    "Diff",
+    "DiffTerm",
     "FirstOom",
+    "Growth",
     "Holder",
+    "Leaks",
     "Moment",
     "Outcome",
+    "PeakDiff",
+    "Program",
     "Ranks",
     "Run",
     "Search",
+    "SiteDifference",
     "Snapshot",
     "Summary",
     "Table",
@@ -49,4 +68,5 @@ __all__ = [
     "play",
     "rank",
     "ranks",
+    "run",
 ]

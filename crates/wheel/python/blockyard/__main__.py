@@ -1,15 +1,18 @@
 """The `blockyard` command: `python -m blockyard --help`."""
 
+import os
 import signal
 import sys
 
-from blockyard import _native
+from blockyard import _native, _page
 
 
-def main():
+def main() -> int:
     # The command has no Python in it, so Python's own handler would wait for its end.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.stdout.flush()
+    if _page.folder() is not None:
+        os.environ.setdefault("BLOCKYARD_PAGE", str(_page.folder()))
     return _native.command(["blockyard", *sys.argv[1:]])
 
 

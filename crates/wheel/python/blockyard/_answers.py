@@ -4,9 +4,10 @@ Sizes are bytes, requests are counted from 0. `to_dict()` is the answer as the c
 """
 
 import dataclasses
+from typing import Any
 
 
-def size(count):
+def size(count: int | None) -> str:
     """A size for people, cut off after two digits, as the command writes it.
 
     >>> size(2545942528)
@@ -28,13 +29,13 @@ def size(count):
 class Answer:
     """What all answers have in common."""
 
-    raw: dict = dataclasses.field(repr=False, compare=False)
+    raw: dict[str, Any] = dataclasses.field(repr=False, compare=False)
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """The answer as the command prints it with `--json`."""
         return self.raw
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self}>"
 
 
@@ -48,10 +49,10 @@ class FirstOom(Answer):
     message: str
 
     @classmethod
-    def of(cls, raw):
-        return raw and cls(raw, raw["request"], raw["allocations_before"], raw["size"], raw["message"])
+    def of(cls, raw: Any) -> "FirstOom | None":
+        return None if raw is None else cls(raw, *(raw[name] for name in ("request", "allocations_before", "size", "message")))
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"request {self.request}, {size(self.size)}, finds no memory"
 
 
@@ -72,13 +73,13 @@ class Outcome(Answer):
     error: str | None
 
     @classmethod
-    def of(cls, raw):
+    def of(cls, raw: Any) -> "Outcome":
         names = [field.name for field in dataclasses.fields(cls)][1:]
         values = {name: raw.get(name) for name in names}
         values["first_oom"] = FirstOom.of(raw.get("first_oom"))
         return cls(raw, **values)
 
-    def __str__(self):
+    def __str__(self) -> str:
         conf = self.conf or "default settings"
         if self.error is not None:
             return f"{conf}: {self.error}"
@@ -91,15 +92,15 @@ class WhatIf(Answer):
     """A run under other settings, beside the same run under its own."""
 
     baseline: Outcome
-    settings: list
-    notes: list
+    settings: list[Outcome]
+    notes: list[str]
 
     @classmethod
-    def of(cls, raw):
+    def of(cls, raw: Any) -> "WhatIf":
         settings = [Outcome.of(row) for row in raw["settings"]]
         return cls(raw, Outcome.of(raw["baseline"]), settings, raw["notes"])
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "\n".join(["as recorded: " + str(self.baseline), *map(str, self.settings)])
 
 
@@ -108,21 +109,21 @@ class Search(Answer):
     """All sensible settings and pairs of them. `front` has those that no other beats in both peak reserved and device calls."""
 
     baseline: Outcome
-    settings: list
-    front: list
+    settings: list[Outcome]
+    front: list[Outcome]
     best: str | None
     line: str | None
     sentence: str
-    notes: list
+    notes: list[str]
 
     @classmethod
-    def of(cls, raw):
+    def of(cls, raw: Any) -> "Search":
         settings = [Outcome.of(row) for row in raw["settings"]]
         front = [settings[index] for index in raw["front"]]
         rest = (raw[name] for name in ("best", "line", "sentence", "notes"))
         return cls(raw, Outcome.of(raw["baseline"]), settings, front, *rest)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.sentence if self.line is None else f"{self.sentence}\n{self.line}"
 
 
@@ -136,10 +137,10 @@ class Change(Answer):
     sentence: str
 
     @classmethod
-    def of(cls, raw):
+    def of(cls, raw: Any) -> "Change":
         return cls(raw, raw["kind"], raw["value"], raw["proved"], raw["sentence"])
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.sentence
 
 
@@ -149,14 +150,14 @@ class Autopsy(Answer):
 
     cause: str | None
     sentence: str
-    request: dict | None
-    pinned_by: list
-    changes: list
-    in_vain: list
-    notes: list
+    request: dict[str, Any] | None
+    pinned_by: list[Any]
+    changes: list[Change]
+    in_vain: list[Change]
+    notes: list[str]
 
     @classmethod
-    def of(cls, raw):
+    def of(cls, raw: Any) -> "Autopsy":
         return cls(
             raw,
             raw["cause"],
@@ -168,8 +169,174 @@ class Autopsy(Answer):
             raw.get("notes", []),
         )
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "\n".join([self.sentence, *(f"helps: {change}" for change in self.changes)])
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Bound(Answer):
+    """How good any allocator could be. `lower_bound` is the most that is ever live, `layout_peak` what a layout needs that knows all
+    lifetimes, `peak_reserved` what the run's own settings come to (None where they do not fit)."""
+
+    requests: int
+    lower_bound: int
+    request: int
+    layout_peak: int
+    peak_reserved: int | None
+    notes: list[str]
+
+    @classmethod
+    def of(cls, raw: Any) -> "Bound":
+        return cls(raw, *(raw[field.name] for field in dataclasses.fields(cls)[1:]))
+
+    def __str__(self) -> str:
+        text = (
+            f"no allocator needs less than {size(self.lower_bound)}, live at request {self.request}; a planned layout needs "
+            f"{size(self.layout_peak)}"
+        )
+        return text if self.peak_reserved is None else f"{text}; the run's own settings take {size(self.peak_reserved)}"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Growth(Answer):
+    """A call site whose live bytes grow from step to step: `live` has them at each boundary, `growth` is the last over the first."""
+
+    site: list[str]
+    live: list[int]
+    growth: int
+    last_request: int
+
+    @classmethod
+    def of(cls, raw: Any) -> "Growth":
+        return cls(raw, *(raw[field.name] for field in dataclasses.fields(cls)[1:]))
+
+    def __str__(self) -> str:
+        return f"{size(self.growth)} more at {' < '.join(self.site) or 'no stack'}"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Leaks(Answer):
+    """What grows from step to step. `steps` says how the steps were found, `boundaries` are requests, `live` the live bytes at each."""
+
+    steps: str
+    boundaries: list[int]
+    live: list[int]
+    growing: list[Growth]
+    notes: list[str]
+
+    @classmethod
+    def of(cls, raw: Any) -> "Leaks":
+        growing = [Growth.of(growth) for growth in raw["growing"]]
+        return cls(raw, raw["steps"], raw["boundaries"], raw["live"], growing, raw["notes"])
+
+    def __bool__(self) -> bool:
+        """Whether anything grows."""
+        return bool(self.growing)
+
+    def __str__(self) -> str:
+        head = f"{len(self.boundaries)} steps: " + (
+            f"{len(self.growing)} call sites grow" if self.growing else "nothing grows"
+        )
+        return "\n  ".join([head, *map(str, self.growing)])
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class AllocatorOutcome(Answer):
+    """What one allocator comes to: fragmentation is in bytes at the peak, `failed` counts requests that found no memory."""
+
+    name: str
+    peak_reserved: int
+    external_fragmentation: int
+    internal_fragmentation: int
+    device_calls: int
+    failed: int
+    nanos_per_request: int | None
+
+    @classmethod
+    def of(cls, raw: Any) -> "AllocatorOutcome":
+        return cls(raw, *(raw[field.name] for field in dataclasses.fields(cls)[1:]))
+
+    def __str__(self) -> str:
+        text = f"{self.name}: peak reserved {size(self.peak_reserved)}, {self.device_calls} device calls"
+        return f"{text}, {self.failed} requests failed" if self.failed else text
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class ComparedAllocators(Answer):
+    """The same requests through other allocators, PyTorch's own first."""
+
+    requests: int
+    allocators: list[AllocatorOutcome]
+    notes: list[str]
+
+    @classmethod
+    def of(cls, raw: Any) -> "ComparedAllocators":
+        rows = [AllocatorOutcome.of(row) for row in raw["allocators"]]
+        return cls(raw, raw["requests"], rows, raw["notes"])
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.allocators))
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class DiffTerm(Answer):
+    """What one call site adds to the change of a peak, in bytes, and how many of its allocations are live there before and after."""
+
+    site: list[str]
+    change: int
+    count_before: int
+    count_after: int
+
+    @classmethod
+    def of(cls, raw: Any) -> "DiffTerm":
+        return cls(raw, *(raw[field.name] for field in dataclasses.fields(cls)[1:]))
+
+    def __str__(self) -> str:
+        return f"{_change(self.change)}: {' < '.join(self.site) or 'no stack'}"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class PeakDiff(Answer):
+    """How a peak changed. The terms add up to `change`."""
+
+    before: int
+    after: int
+    change: int
+    terms: list[DiffTerm]
+
+    @classmethod
+    def of(cls, raw: Any) -> "PeakDiff":
+        return cls(raw, raw["before"], raw["after"], raw["change"], [DiffTerm.of(term) for term in raw["terms"]])
+
+    def __str__(self) -> str:
+        if self.change == 0:
+            return f"the same as before, {size(self.after)}"
+        return f"{_change(self.change)} than before, {size(self.after)} instead of {size(self.before)}"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Diff(Answer):
+    """What changed from one run to another; true where a peak did."""
+
+    allocated: PeakDiff
+    reserved: PeakDiff
+    alignment: dict[str, Any]
+    notes: list[str]
+
+    @classmethod
+    def of(cls, raw: Any) -> "Diff":
+        return cls(raw, PeakDiff.of(raw["allocated"]), PeakDiff.of(raw["reserved"]), raw["alignment"], raw["notes"])
+
+    def __bool__(self) -> bool:
+        """Whether a peak is another one."""
+        return bool(self.allocated.change or self.reserved.change)
+
+    def __str__(self) -> str:
+        return f"peak allocated {self.allocated}; peak reserved {self.reserved}"
+
+
+def _change(change: int) -> str:
+    return f"{size(abs(change))} {'more' if change >= 0 else 'less'}"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -180,19 +347,19 @@ class Certificate(Answer):
     placements: int
     identical: int
     is_complete: bool
-    first_difference: dict | None
-    reasons: list
-    notes: list
+    first_difference: dict[str, Any] | None
+    reasons: list[str]
+    notes: list[str]
 
     @classmethod
-    def of(cls, raw):
+    def of(cls, raw: Any) -> "Certificate":
         return cls(raw, *(raw[field.name] for field in dataclasses.fields(cls)[1:]))
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         """Whether every placement, and everything else, is identical."""
         return self.is_complete
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "; ".join([self.sentence, *self.reasons])
 
 
@@ -202,18 +369,18 @@ class Holder(Answer):
 
     bytes: int
     blocks: int
-    frames: list
+    frames: list[dict[str, Any]]
 
     @classmethod
-    def of(cls, raw):
+    def of(cls, raw: Any) -> "Holder":
         return cls(raw, raw["bytes"], raw["blocks"], raw["frames"])
 
     @property
-    def stack(self):
+    def stack(self) -> str:
         """The stack as a text, a line a frame, innermost first."""
         return "\n".join(f"{frame['filename']}:{frame['line']} {frame['name']}" for frame in self.frames)
 
-    def __str__(self):
+    def __str__(self) -> str:
         where = self.stack.splitlines()[0] if self.frames else "no stack"
         return f"{size(self.bytes)} in {self.blocks} blocks: {where}"
 
@@ -233,14 +400,14 @@ class Moment(Answer):
     rounding: int
     pending: int
     cached: int
-    top: list
+    top: list[Holder]
 
     @classmethod
-    def of(cls, raw):
+    def of(cls, raw: Any) -> "Moment":
         names = [field.name for field in dataclasses.fields(cls)][1:-1]
-        return cls(raw, *(raw[name] for name in names), [Holder.of(holder) for holder in raw["top"]])
+        return cls(raw, **{name: raw[name] for name in names}, top=[Holder.of(holder) for holder in raw["top"]])
 
-    def __str__(self):
+    def __str__(self) -> str:
         lines = [f"{self.name}: {size(self.allocated)} allocated of {size(self.reserved)} reserved", *map(str, self.top)]
         return "\n  ".join(lines)
 
@@ -260,13 +427,13 @@ class Summary(Answer):
     reserved: int
     allocated: int
     ooms: int
-    notes: list
+    notes: list[str]
 
     @classmethod
-    def of(cls, raw):
+    def of(cls, raw: Any) -> "Summary":
         return cls(raw, *(raw[field.name] for field in dataclasses.fields(cls)[1:]))
 
-    def __str__(self):
+    def __str__(self) -> str:
         return (
             f"device {self.index}: {self.events} events, peak allocated {size(self.peak_allocated)}, peak reserved "
             f"{size(self.peak_reserved)}, {self.ooms} out of memory"

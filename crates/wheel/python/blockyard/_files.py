@@ -4,12 +4,30 @@ import builtins
 import json
 import os
 import pickle
+from collections.abc import Iterable
+from typing import Any, Union
 
 from blockyard import _native
-from blockyard._answers import Autopsy, Certificate, Moment, Search, Summary, WhatIf
+from blockyard._answers import (
+    Autopsy,
+    Bound,
+    Certificate,
+    ComparedAllocators,
+    Diff,
+    Holder,
+    Leaks,
+    Moment,
+    Search,
+    Summary,
+    WhatIf,
+)
+from blockyard._page import Content, Shown
+
+# What `open` takes.
+Source = Union[str, "os.PathLike[str]", bytes, dict[str, Any], list[Any]]
 
 
-def open(source):
+def open(source: Source) -> "Snapshot | Run":
     """Opens what PyTorch or Blockyard wrote.
 
     `source` is the path of a file, its bytes, or the dictionary that `torch.cuda.memory._snapshot()` returns. A file is a memory snapshot
@@ -31,7 +49,7 @@ def open(source):
     return Snapshot(_native.open_path(path), os.path.basename(path))
 
 
-def play(workload, *, name="workload", conf="", capacity=1 << 30):
+def play(workload: str, *, name: str = "workload", conf: str = "", capacity: int = 1 << 30) -> "Run":
     """The run of a workload's text, on a device of `capacity` bytes under the settings `conf`.
 
     >>> run = play("a = alloc 3 MiB\\nfree a")
@@ -44,14 +62,18 @@ def play(workload, *, name="workload", conf="", capacity=1 << 30):
 class Questions:
     """What can be asked about the requests of a run. Every answer comes from replaying them."""
 
-    def ask(self, question, *options):
+    def _requests(self) -> _native.RunData:
+        raise NotImplementedError
+
+    def ask(self, question: str, *options: object) -> dict[str, Any]:
         """The answer to a question of the command, with the command's options, as a dictionary.
 
         Questions: `what-if`, `search`, `autopsy`, `bound`, `compare-allocators`, `leaks`. docs/questions.md has an example of each.
         """
-        return json.loads(self._requests().ask(question, [str(option) for option in options]))
+        answer: dict[str, Any] = json.loads(self._requests().ask(question, [str(option) for option in options]))
+        return answer
 
-    def what_if(self, *confs, limit=None, capacity=None):
+    def what_if(self, *confs: str, limit: int | None = None, capacity: int | None = None) -> WhatIf:
         """What the run would have come to under each of the settings; `limit` is the most that may be reserved, in bytes.
 
         >>> play("a = alloc 3 MiB\\nb = alloc 30 MiB").what_if("expandable_segments:True").settings[0].peak_reserved
@@ -59,165 +81,192 @@ class Questions:
         """
         return WhatIf.of(self.ask("what-if", *_repeated("--conf", confs), *_bytes(limit, capacity)))
 
-    def search(self, *, limit=None, capacity=None):
+    def search(self, *, limit: int | None = None, capacity: int | None = None) -> Search:
         """What the run would have come to under all sensible settings and pairs of them."""
         return Search.of(self.ask("search", *_bytes(limit, capacity)))
 
-    def bound(self):
-        """How good any allocator could be: the live bytes at their peak and a planned layout, as a dictionary."""
-        return self.ask("bound")
+    def bound(self) -> Bound:
+        """How good any allocator could be: the live bytes at their peak, and a layout that knows all lifetimes.
 
-    def leaks(self):
-        """What grows from step to step, by call site, as a dictionary."""
-        return self.ask("leaks")
+        >>> play("a = alloc 3 MiB\\nfree a\\nb = alloc 5 MiB").bound()
+        <Bound: no allocator needs less than 5 MiB, live at request 3; a planned layout needs 5 MiB; the run's own settings take 20 MiB>
+        """
+        return Bound.of(self.ask("bound"))
 
-    def compare_allocators(self):
-        """What other allocators would have reserved for the same requests, as a dictionary."""
-        return self.ask("compare-allocators")
+    def leaks(self) -> Leaks:
+        """What grows from step to step, by call site; true where something does."""
+        return Leaks.of(self.ask("leaks"))
 
-    def diff(self, after):
-        """What changed from this run to another, as a dictionary whose terms add up to the change of the peak."""
-        return json.loads(self._requests().diff(after._requests()))
+    def compare_allocators(self) -> ComparedAllocators:
+        """What other allocators would have reserved for the same requests."""
+        return ComparedAllocators.of(self.ask("compare-allocators"))
 
-    def autopsy(self, *, conf=None, limit=None, capacity=None):
+    def diff(self, after: "Questions") -> Diff:
+        """What changed from this run to another: terms by call site that add up to the change of each peak.
+
+        >>> play("a = alloc 3 MiB", name="before").diff(play("a = alloc 3 MiB\\nb = alloc 30 MiB"))
+        <Diff: peak allocated 30 MiB more than before, 33 MiB instead of 3 MiB; peak reserved 30 MiB more than before, 50 MiB instead of 20 MiB>
+        """
+        return Diff.of(json.loads(self._requests().diff(after._requests())))
+
+    def autopsy(
+        self, *, conf: str | None = None, limit: int | None = None, capacity: int | None = None
+    ) -> Autopsy:
         """Why the run goes out of memory, and the smallest changes that would let the request pass."""
         return Autopsy.of(
             self.ask("autopsy", *_repeated("--conf", [] if conf is None else [conf]), *_bytes(limit, capacity))
         )
 
 
-class Run(Questions):
+class Run(Questions, Shown):
     """The requests of one run."""
 
-    def __init__(self, data):
+    def __init__(self, data: _native.RunData) -> None:
         self._data = data
 
-    def _requests(self):
+    def _requests(self) -> _native.RunData:
         return self._data
 
     @property
-    def name(self):
+    def name(self) -> str:
         """What to call the run."""
         return self._data.name
 
     @property
-    def conf(self):
+    def conf(self) -> str:
         """`PYTORCH_CUDA_ALLOC_CONF` of the run."""
         return self._data.conf
 
     @property
-    def capacity(self):
+    def capacity(self) -> int:
         """All bytes of the device."""
         return self._data.capacity
 
     @property
-    def requests(self):
+    def requests(self) -> int:
         """How many requests the run has."""
         return self._data.requests
 
     @property
-    def notes(self):
+    def notes(self) -> list[str]:
         """What is not known about the run, in sentences."""
         return self._data.notes
 
-    def __repr__(self):
+    def _content(self) -> Content:
+        content = self._data.content()
+        if content is None:
+            raise _native.BlockyardError("the run is a part of a snapshot: export the snapshot")
+        # By the end of its name a text is taken for a workload.
+        end = ".jsonl" if _native.is_recording_bytes(content) else ".workload"
+        return self.name + end, content, None
+
+    def __repr__(self) -> str:
         return f"<blockyard.Run {self.name}: {self.requests} requests under {self.conf or 'default settings'}>"
 
 
-class Snapshot(Questions):
+class Snapshot(Questions, Shown):
     """A memory snapshot of PyTorch. What is asked of it is asked of its first device."""
 
-    def __init__(self, data, name):
+    def __init__(self, data: _native.SnapshotData, name: str) -> None:
         self._data, self.name = data, name
-        self._runs = None
+        self._runs: list[_native.RunData] | None = None
         self.devices = [Device(self, place, index) for place, index in enumerate(data.devices)]
 
-    def _requests(self):
+    def _requests(self) -> _native.RunData:
         return self._first()._requests()
 
-    def verify(self):
+    def verify(self) -> Certificate:
         """Whether Blockyard's allocator decides each placement of the first device as PyTorch did."""
         return self._first().verify()
 
-    def at(self, moment=None, top=10):
+    def at(self, moment: int | str | None = None, top: int = 10) -> Moment:
         """The memory of the first device at a moment: see `Device.at`."""
         return self._first().at(moment, top)
 
-    def top(self, count=10, moment="peak"):
+    def top(self, count: int = 10, moment: int | str | None = "peak") -> list[Holder]:
         """The call sites of the first device that hold most bytes: see `Device.top`."""
         return self._first().top(count, moment)
 
     @property
-    def summary(self):
+    def summary(self) -> Summary:
         """What the first device comes to."""
         return self._first().summary
 
     @property
-    def conf(self):
+    def conf(self) -> str:
         """The settings, as `PYTORCH_CUDA_ALLOC_CONF` writes them."""
         return self._data.conf
 
     @property
-    def notes(self):
+    def notes(self) -> list[str]:
         """What of the file was passed over, in sentences."""
         return self._data.notes
 
-    def __repr__(self):
+    def _content(self) -> Content:
+        return _pickle_name(self.name), self._data.pickle(), None
+
+    def _one_device(self) -> int | None:
+        return self._first().index
+
+    def __repr__(self) -> str:
         return f"<blockyard.Snapshot {self.name}: {len(self.devices)} devices>"
 
     @property
-    def events(self):
+    def events(self) -> _native.Table:
         """The events of the first device."""
         return self._first().events
 
     @property
-    def allocations(self):
+    def allocations(self) -> _native.Table:
         """The allocations of the first device."""
         return self._first().allocations
 
-    def _first(self):
+    def _first(self) -> "Device":
         if not self.devices:
             raise _native.BlockyardError("the snapshot has no device with memory or events")
         return self.devices[0]
 
 
-class Device(Questions):
+class Device(Questions, Shown):
     """One device of a snapshot."""
 
-    def __init__(self, snapshot, place, index):
+    def __init__(self, snapshot: Snapshot, place: int, index: int) -> None:
         self._snapshot, self._data, self._place, self.index = snapshot, snapshot._data, place, index
 
-    def _requests(self):
+    def _requests(self) -> _native.RunData:
         if self._snapshot._runs is None:
             self._snapshot._runs = self._data.runs(self._snapshot.name)
         return self._snapshot._runs[self._place]
 
     @property
-    def summary(self):
+    def summary(self) -> Summary:
         """What the trace and the segments come to: events, peaks, segments."""
         return Summary.of(json.loads(self._data.describe(self._place, None, 0)))
 
-    def at(self, moment=None, top=10):
+    def at(self, moment: int | str | None = None, top: int = 10) -> Moment:
         """The memory at a moment: a number of events, "peak", "oom", or None for the failure where there is one, else the peak.
 
         `top` is how many call sites the answer names.
         """
-        moment = None if moment is None else str(moment)
-        return Moment.of(json.loads(self._data.describe(self._place, moment, top))["at"])
+        wanted = None if moment is None else str(moment)
+        return Moment.of(json.loads(self._data.describe(self._place, wanted, top))["at"])
 
-    def top(self, count=10, moment="peak"):
+    def top(self, count: int = 10, moment: int | str | None = "peak") -> list[Holder]:
         """The call sites that hold most bytes at a moment, most first."""
         return self.at(moment, count).top
 
-    def verify(self):
+    def verify(self) -> Certificate:
         """Whether Blockyard's allocator decides each placement as PyTorch did: a `Certificate`, true where all are identical."""
         return Certificate.of(json.loads(self._data.certify(self._place)))
 
-    def __repr__(self):
+    def _content(self) -> Content:
+        return _pickle_name(self._snapshot.name), self._data.pickle(), self.index
+
+    def __repr__(self) -> str:
         return f"<blockyard.Device cuda:{self.index}>"
 
     @property
-    def events(self):
+    def events(self) -> _native.Table:
         """The trace, an entry a row, as an Arrow table: `polars.from_arrow(device.events)`.
 
         Columns: `action` (PyTorch's word), `address`, `size`, `stream`, `time_us` (null where it is not known), `stack` (a line a
@@ -226,7 +275,7 @@ class Device(Questions):
         return self._data.events(self._place)
 
     @property
-    def allocations(self):
+    def allocations(self) -> _native.Table:
         """The allocations as an Arrow table, those from before the trace first.
 
         Columns: `address`, `size` (as requested), `stream`, `allocated_at` and `freed_at` (rows of `events`; null for before and after
@@ -235,12 +284,16 @@ class Device(Questions):
         return self._data.allocations(self._place)
 
 
-def _repeated(option, values):
+def _pickle_name(name: str) -> str:
+    return name.split(".")[0] + ".pickle"
+
+
+def _repeated(option: str, values: Iterable[str]) -> list[str]:
     return [part for value in values for part in (option, value)]
 
 
-def _bytes(limit, capacity):
-    options = []
+def _bytes(limit: int | None, capacity: int | None) -> list[object]:
+    options: list[object] = []
     if limit is not None:
         options += ["--limit", limit]
     if capacity is not None:

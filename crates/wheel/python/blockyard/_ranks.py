@@ -3,9 +3,15 @@
 import dataclasses
 import os
 import pathlib
+import resource
+from collections.abc import Iterable, Sequence
+from typing import Any, Union
 
 from blockyard import _files, _native
 from blockyard._answers import Answer, size
+
+Row = dict[str, Any]
+Paths = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
 
 _COLUMNS = (
     "rank",
@@ -22,37 +28,47 @@ _COLUMNS = (
     "identical",
     "cause",
     "notes",
+    "process_memory",
 )
 
+# How many call sites of a rank are compared with those of the others.
+_SITES = 100
+# How many of those that differ most are kept.
+_DIFFERING = 20
 
-def rank(path, confs=(), verify=True):
+
+def rank(path: "str | os.PathLike[str]", confs: Sequence[str] = (), verify: bool = True) -> list[Row]:
     """The work for one file: a list of dictionaries, one for each device, which any scheduler can send about.
 
     A file that cannot be read gives one dictionary with its `error`. `path` is a path of this machine, or an URL that fsspec opens where
-    it is installed. `settings` of a dictionary has the peak reserved and the device calls under each of `confs`.
+    it is installed. `settings` of a dictionary has the peak reserved and the device calls under each of `confs`, `sites` the call sites that hold
+    most at the peak, `process_memory` the most memory that the process has had so far, in bytes.
     """
     try:
         opened = _files.open(_content(path))
+        runs: list[tuple[int | None, _files.Run | _files.Device]]
         runs = [(None, opened)] if isinstance(opened, _files.Run) else [(d.index, d) for d in opened.devices]
         return [_row(path, index, run, confs, verify) for index, run in runs]
-    except (_native.BlockyardError, OSError, ImportError) as error:
-        return [{"path": str(path), "error": f"{error}"}]
+    # Whatever is wrong with one file: the other ranks are not lost with it.
+    except Exception as error:  # noqa: BLE001
+        said = f"{error}" if isinstance(error, (_native.BlockyardError, OSError)) else f"{type(error).__name__}: {error}"
+        return [{"path": str(path), "error": said}]
 
 
-def ranks(paths, scheduler=None, *, confs=(), verify=True):
+def ranks(paths: Paths, scheduler: Any = None, *, confs: Sequence[str] = (), verify: bool = True) -> "Ranks":
     """Opens, verifies and asks each file, and gathers the answers.
 
     `paths` is a list of files, or a folder whose files are taken in the order of their names, numbers by value. `scheduler` is None for this
     process, a `dask.distributed.Client`, or "ray" (which is initialized if need be). A lost worker's files are done again by the scheduler; a
     file that fails is a row with its error, whatever the reason.
     """
-    paths = _listed(paths)
+    files = _listed(paths)
     if scheduler is None:
-        answers = [rank(path, confs, verify) for path in paths]
+        answers = [rank(path, confs, verify) for path in files]
     elif scheduler == "ray":
-        answers = _on_ray(paths, confs, verify)
+        answers = _on_ray(files, confs, verify)
     elif hasattr(scheduler, "submit") and hasattr(scheduler, "gather"):
-        answers = _on_dask(scheduler, paths, confs, verify)
+        answers = _on_dask(scheduler, files, confs, verify)
     else:
         raise TypeError('scheduler is None, a dask.distributed.Client or "ray"')
     rows = [{"rank": number, **row} for number, answer in enumerate(answers) for row in answer]
@@ -60,19 +76,38 @@ def ranks(paths, scheduler=None, *, confs=(), verify=True):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Ranks(Answer):
-    """What all ranks came to. `rows` are dictionaries, one for each device of each rank; `table` is the same for Arrow."""
+class SiteDifference(Answer):
+    """A call site that holds more at the peak of one rank than at that of another, in bytes."""
 
-    rows: list
-    failed: list
+    stack: str
+    least: int
+    most: int
+    least_rank: int
+    most_rank: int
+
+    def __str__(self) -> str:
+        where = self.stack.splitlines()[0] if self.stack else "no stack"
+        return f"{size(self.most)} on rank {self.most_rank}, {size(self.least)} on rank {self.least_rank}: {where}"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Ranks(Answer):
+    """What all ranks came to. `rows` are dictionaries, one for each device of each rank; `table` is the same for Arrow.
+
+    `imbalance` is the highest peak reserved over the mean, `differing` are the call sites whose bytes at the peak differ most between ranks.
+    """
+
+    rows: list[Row]
+    failed: list[Row]
     worst: int | None
     imbalance: float | None
-    first_oom: dict | None
+    first_oom: Row | None
     best_conf: str | None
     best_peak_reserved: int | None
+    differing: list[SiteDifference]
 
     @classmethod
-    def of(cls, rows, confs):
+    def of(cls, rows: list[Row], confs: Sequence[str]) -> "Ranks":
         good = [row for row in rows if row.get("error") is None]
         failed = [row for row in rows if row.get("error") is not None]
         peaks = [row["peak_reserved"] for row in good]
@@ -83,20 +118,21 @@ class Ranks(Answer):
             {"rows": rows},
             rows,
             failed,
-            worst and worst["rank"],
+            None if worst is None else worst["rank"],
             max(peaks) * len(peaks) / sum(peaks) if peaks and sum(peaks) else None,
             min(out, key=lambda row: row["first_oom"], default=None),
-            best and best[1],
-            best and best[0],
+            None if best is None else best[1],
+            None if best is None else best[0],
+            _differing(good),
         )
 
     @property
-    def table(self):
+    def table(self) -> _native.Table:
         """All rows as an Arrow table; what a failed rank does not have is null."""
         columns = [(name, [_cell(row.get(name)) for row in self.rows]) for name in _COLUMNS]
         return _native.table(columns)
 
-    def __str__(self):
+    def __str__(self) -> str:
         count = len({row["rank"] for row in self.rows})
         parts = [f"{count} ranks"]
         if self.failed:
@@ -112,10 +148,14 @@ class Ranks(Answer):
             parts.append(
                 f"best for all: {self.best_conf or 'default settings'}, {size(self.best_peak_reserved)} at the worst rank"
             )
+        if self.differing:
+            parts.append(f"differs most: {self.differing[0]}")
         return "; ".join(parts)
 
 
-def _row(path, index, run, confs, verify):
+def _row(
+    path: object, index: int | None, run: "_files.Run | _files.Device", confs: Sequence[str], verify: bool
+) -> Row:
     answer = run.what_if(*confs)
     own = answer.baseline
     row = {
@@ -133,14 +173,41 @@ def _row(path, index, run, confs, verify):
         "cause": run.autopsy().cause if own.first_oom else None,
         "notes": "; ".join(answer.notes) or None,
         "settings": [outcome.to_dict() for outcome in answer.settings],
+        "sites": [],
     }
     if verify and isinstance(run, _files.Device):
         certificate = run.verify()
         row["placements"], row["identical"] = certificate.placements, certificate.identical
+    if isinstance(run, _files.Device) and run.summary.events:
+        row["sites"] = [(holder.stack, holder.bytes) for holder in run.top(_SITES)]
+    # Linux counts it in KiB.
+    row["process_memory"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return row
 
 
-def _best(rows, confs):
+def _differing(rows: list[Row]) -> list[SiteDifference]:
+    """The call sites whose bytes differ most, most first. A site that a rank does not name holds at most as much as the last one that the
+    rank names, or nothing where the rank names all."""
+    named = [(row["rank"], dict(row["sites"]), row["sites"]) for row in rows if row["sites"]]
+    found = []
+    for stack in {stack for _, sites, _ in named for stack in sites}:
+        held = [
+            (sites.get(stack, every[-1][1] if len(every) == _SITES else 0), number) for number, sites, every in named
+        ]
+        (least, least_rank), (most, most_rank) = min(held), max(held)
+        if most > least:
+            raw = {
+                "stack": stack,
+                "least": least,
+                "most": most,
+                "least_rank": least_rank,
+                "most_rank": most_rank,
+            }
+            found.append(SiteDifference(raw, **raw))
+    return sorted(found, key=lambda site: (site.least - site.most, site.stack))[:_DIFFERING]
+
+
+def _best(rows: list[Row], confs: Sequence[str]) -> tuple[int, str] | None:
     """The setting under which the worst rank reserves least; of equal ones that with the fewest device calls in all."""
     found = []
     for place, conf in enumerate(confs):
@@ -155,16 +222,18 @@ def _best(rows, confs):
     return worst, conf
 
 
-def _listed(paths):
+def _listed(paths: Paths) -> "list[str | os.PathLike[str]]":
     if isinstance(paths, (str, os.PathLike)):
         folder = pathlib.Path(paths)
-        files = [path for path in folder.iterdir() if path.is_file()]
-        return sorted(files, key=lambda path: _by_number(path.name))
+        inside = [path for path in folder.iterdir() if path.is_file()]
+        inside.sort(key=lambda path: _by_number(path.name))
+        return [*inside]
     return list(paths)
 
 
-def _by_number(name):
-    parts, digits = [], ""
+def _by_number(name: str) -> list[tuple[int, int, str]]:
+    parts: list[tuple[int, int, str]] = []
+    digits = ""
     for letter in name + " ":
         if letter.isdigit():
             digits += letter
@@ -176,16 +245,17 @@ def _by_number(name):
     return parts
 
 
-def _content(path):
+def _content(path: "str | os.PathLike[str]") -> "str | os.PathLike[str] | bytes":
     if isinstance(path, str) and "://" in path:
         import fsspec
 
         with fsspec.open(path, "rb") as file:
-            return file.read()
+            content: bytes = file.read()
+            return content
     return path
 
 
-def _on_dask(client, paths, confs, verify):
+def _on_dask(client: Any, paths: "list[str | os.PathLike[str]]", confs: Sequence[str], verify: bool) -> list[list[Row]]:
     futures = [
         client.submit(rank, str(path), tuple(confs), verify, pure=False, retries=2, key=f"blockyard-{place}-{path}")
         for place, path in enumerate(paths)
@@ -200,7 +270,7 @@ def _on_dask(client, paths, confs, verify):
     return answers
 
 
-def _on_ray(paths, confs, verify):
+def _on_ray(paths: "list[str | os.PathLike[str]]", confs: Sequence[str], verify: bool) -> list[list[Row]]:
     import ray
 
     if not ray.is_initialized():
@@ -215,5 +285,5 @@ def _on_ray(paths, confs, verify):
     return answers
 
 
-def _cell(value):
+def _cell(value: object) -> int | str | None:
     return value if value is None or isinstance(value, int) else str(value)

@@ -1,0 +1,85 @@
+"""Runs in the page: as files, in a notebook, in the browser."""
+
+import html
+import os
+import pathlib
+import tempfile
+import webbrowser
+
+from blockyard import _native
+
+# The name of a file, its bytes, and the device that is meant: None for all.
+Content = tuple[str, bytes, int | None]
+
+_FOLDER = pathlib.Path(__file__).with_name("page")
+
+# What a notebook carries for one cell beside the page itself, packed.
+MOST_CELL_BYTES = 4_000_000
+
+
+def folder() -> pathlib.Path | None:
+    """The built page that comes with the package; None where it does not, as in a package built by hand."""
+    return _FOLDER if (_FOLDER / "boot.js").is_file() else None
+
+
+class Shown:
+    """What can be written in other formats and shown in the page."""
+
+    def _content(self) -> Content:
+        raise NotImplementedError
+
+    def export(self, path: "str | os.PathLike[str]") -> None:
+        """Writes the run in another format, by the end of the path.
+
+        `.html` is one page that opens without a network, `.pickle` opens on pytorch.org/memory_viz, `.jsonl` is a recording, `.svg` a figure
+        of memory over time, `.csv` a table.
+
+        >>> import tempfile, pathlib
+        >>> from blockyard import play
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "run.csv"
+        >>> play("a = alloc 3 MiB").export(path)
+        >>> path.read_text().splitlines()[1].split(",")[-1]
+        '20971520'
+        """
+        path = pathlib.Path(os.fspath(path))
+        content = self._exported(path.suffix.removeprefix("."))
+        unfinished = path.with_name(path.name + ".unfinished")
+        try:
+            unfinished.write_bytes(content)
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+
+    def show(self) -> pathlib.Path:
+        """Opens the page in the browser, with the run in it, and returns the path of the page's file, which is left for the browser."""
+        content = self._exported("html")
+        name = pathlib.PurePath(self._content()[0]).name
+        with tempfile.NamedTemporaryFile(prefix=f"{name}-", suffix=".html", delete=False) as file:
+            file.write(content)
+        path = pathlib.Path(file.name)
+        webbrowser.open(path.as_uri())
+        return path
+
+    def _exported(self, kind: str) -> bytes:
+        name, content, device = self._content()
+        if device is None and kind in ("svg", "csv", "jsonl"):
+            device = self._one_device()
+        return _native.export(content, name, kind, device, folder())
+
+    def _one_device(self) -> int | None:
+        return None
+
+    def _repr_html_(self) -> str | None:
+        name, content, device = self._content()
+        if folder() is None and "BLOCKYARD_PAGE" not in os.environ:
+            # The text alone: a package built by hand may have no page.
+            return None
+        cell = _native.frame(content, name, device, folder(), MOST_CELL_BYTES)
+        if cell is not None:
+            return cell
+        figure = self._exported("svg").decode()
+        return (
+            f"<p>{html.escape(repr(self))} is too large for a notebook's cell, which carries {MOST_CELL_BYTES // 10**6} MB: "
+            f"<code>show()</code> opens it in the browser, <code>export(\"run.html\")</code> writes it as a page.</p>"
+            f'<div style="background:#fff;max-width:100%;overflow:auto">{figure}</div>'
+        )

@@ -1,0 +1,90 @@
+"""PyTorch programs, run without PyTorch and without a GPU."""
+
+import dataclasses
+import json
+import os
+import sys
+from typing import Any
+
+from blockyard import _native
+from blockyard._answers import Answer
+from blockyard._files import Snapshot
+from blockyard._page import Content, Shown
+
+
+def run(
+    program: "str | os.PathLike[str]",
+    *arguments: object,
+    gpu: str = "h200",
+    devices: int = 1,
+    conf: str = "",
+    total_memory: int | None = None,
+    time_limit: int = 600,
+    echo: bool = True,
+) -> "Program":
+    """Runs a PyTorch program without PyTorch and without a GPU, as far as memory goes, and returns what it did: a `Program`.
+
+    `program` is a path, `arguments` are what it finds in `sys.argv` behind its name. `gpu` is the GPU that it sees (h200; a100, l4, t4, rtx4090
+    with derived numbers), `conf` is PYTORCH_CUDA_ALLOC_CONF, `total_memory` the device's bytes. What the program prints is printed, unless
+    `echo` is false. After `time_limit` seconds it is stopped; Ctrl-C comes back at once and leaves the program to that limit.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.py"
+    >>> _ = path.write_text("import torch\\nx = torch.empty(3 * 2**18, device='cuda')\\nprint(torch.cuda.memory_reserved())\\n")
+    >>> done = run(path)
+    20971520
+    >>> done.status, done.snapshot.summary.peak_allocated
+    (0, 3145728)
+    """
+    options: list[object] = ["--gpu", gpu, "--devices", devices, "--time-limit", time_limit]
+    if conf:
+        options += ["--conf", conf]
+    if total_memory is not None:
+        options += ["--total-memory", total_memory]
+    path = os.fspath(program)
+
+    def write(text: str) -> None:
+        if echo:
+            sys.stdout.write(text)
+
+    words = [str(word) for word in (*options, "--", path, *arguments)]
+    summary, snapshot = _native.run_program(words, write)
+    return Program.of(json.loads(summary), Snapshot(snapshot, os.path.basename(path)))
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Program(Answer, Shown):
+    """What a program did: what it printed, how it ended, and the memory of its devices as a `Snapshot`.
+
+    `notes` are remarks, `estimated` are the operators whose allocations rest on no record, both with the line of the program.
+    """
+
+    status: int
+    stdout: str
+    traceback: str | None
+    notes: list[dict[str, Any]]
+    estimated: list[dict[str, Any]]
+    snapshot: Snapshot
+
+    @classmethod
+    def of(cls, raw: Any, snapshot: Snapshot) -> "Program":
+        return cls(
+            raw, raw["status"], raw["stdout"], raw["traceback"], raw["notes"], raw["estimated"], snapshot
+        )
+
+    def _content(self) -> Content:
+        return self.snapshot._content()
+
+    def _one_device(self) -> int | None:
+        return self.snapshot._one_device()
+
+    def __str__(self) -> str:
+        ended = "ran to its end" if self.status == 0 else f"ended with status {self.status}"
+        parts = [f"{self.snapshot.name} {ended}"]
+        if self.snapshot.devices:
+            parts.append(str(self.snapshot.summary))
+        if self.estimated:
+            parts.append(f"{len(self.estimated)} operators are estimated")
+        if self.traceback:
+            parts.append(self.traceback.strip().splitlines()[-1])
+        return "; ".join(parts)

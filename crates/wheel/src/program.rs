@@ -1,0 +1,53 @@
+//! PyTorch programs, run without PyTorch and without a GPU.
+
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use blockyard_cli::{PlayedProgram, play_program};
+use pyo3::prelude::*;
+
+use crate::error::BlockyardError;
+use crate::file::SnapshotData;
+
+/// How often signals are looked at.
+const PERIOD: Duration = Duration::from_millis(100);
+
+enum Message {
+    Printed(String),
+    Ended(Result<PlayedProgram, String>),
+}
+
+/// Runs a program with the arguments of `blockyard python`, and calls `on_text` with each piece of text that it prints. Returns what
+/// the command prints with `--json`, and the devices.
+///
+/// Where a signal handler raises, the program is left to itself: its time limit ends it.
+#[pyfunction]
+pub(crate) fn run_program(
+    py: Python<'_>,
+    arguments: Vec<String>,
+    on_text: &Bound<'_, PyAny>,
+) -> PyResult<(String, SnapshotData)> {
+    let (send, mut messages) = mpsc::channel();
+    std::thread::spawn(move || {
+        let printed = send.clone();
+        let played = play_program(&arguments, move |text| {
+            // Whoever has been interrupted listens no more.
+            let _gone = printed.send(Message::Printed(text.to_owned()));
+        });
+        let _gone = send.send(Message::Ended(played.map_err(|error| format!("{error:#}"))));
+    });
+    let ended = loop {
+        // A receiver belongs to one thread at a time.
+        let messages = &mut messages;
+        match py.detach(move || messages.recv_timeout(PERIOD)) {
+            Ok(Message::Printed(text)) => {
+                on_text.call1((text,))?;
+            }
+            Ok(Message::Ended(ended)) => break ended,
+            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Disconnected) => break Err("the interpreter broke down".to_owned()),
+        }
+    };
+    let played = ended.map_err(BlockyardError::new_err)?;
+    Ok((played.summary.to_string(), SnapshotData { file: played.snapshot }))
+}
