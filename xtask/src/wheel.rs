@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::{bundle, setup};
 use crate::workspace::{self, Workspace};
+use crate::{bundle, setup};
 
 /// Versions that work with the toolchain of the workspace.
 const TOOLS: [&str; 2] = ["maturin==1.9.4", "pytest==8.4.2"];

@@ -82,7 +82,9 @@ fn writer(export: &Export<'_>) -> anyhow::Result<Writer> {
                 Ok(one_page(&BuiltPage::find(export.page)?, &file, false)?.into_bytes())
             }
         }
-        "png" => bail!("PNG is not written here, since text needs fonts: export an SVG, or save a PNG from the page"),
+        "png" => bail!(
+            "PNG is not written here, since text needs fonts: export an SVG, or save a PNG from the page"
+        ),
         other => bail!("\"{other}\" is no format to export: pickle, jsonl, svg, csv and html are"),
     })
 }

@@ -115,8 +115,10 @@ pub fn play_program(
         let _gone = send.send(text.to_owned());
     })?;
     let text = collector.join().map_err(|_panicked| anyhow::anyhow!("printing failed"))?;
-    let recordings: Vec<(u32, &Recording)> =
-        (0..).zip(&finished.devices).filter_map(|(at, device)| Some((at, device.recording.as_ref()?))).collect();
+    let recordings: Vec<(u32, &Recording)> = (0..)
+        .zip(&finished.devices)
+        .filter_map(|(at, device)| Some((at, device.recording.as_ref()?)))
+        .collect();
     let snapshot = SnapshotFile::from_recordings(&recordings)?;
     Ok(PlayedProgram { summary: summary(&text, &finished), snapshot })
 }

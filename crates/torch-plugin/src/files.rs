@@ -93,9 +93,9 @@ pub(crate) fn snapshot() -> Result<String, PluginError> {
     let (segments, config) = (Value::Array(segments), settings_of(&config));
     // After the traces, so that every stack of an entry exists.
     let known = python_stack::known();
-    let stacks = (0..).take(known.len()).map(|number| {
-        known.frames(StackId::new(number)).map(|frame| json!(frame.get())).collect::<Value>()
-    });
+    let stacks = (0..)
+        .take(known.len())
+        .map(|number| known.frames(StackId::new(number)).map(|frame| json!(frame.get())).collect::<Value>());
     let stacks = Value::Array(stacks.collect());
     let frames = (0..).take(known.frame_count()).map(|number| {
         let frame = known.frame(FrameId::new(number));

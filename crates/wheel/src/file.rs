@@ -58,9 +58,11 @@ pub(crate) fn open_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<SnapshotData>
 
 fn read(py: Python<'_>, reader: impl Read + Send) -> PyResult<SnapshotData> {
     let mut signals = Signals::new(py);
-    let found = py.detach(|| snapshot::read(reader, &mut |done| {
+    let found = py.detach(|| {
+        snapshot::read(reader, &mut |done| {
             signals.check(&Progress { phase: "reading".to_owned(), done, total: 0 })
-        }));
+        })
+    });
     signals.raised()?;
     let file = found.map_err(|error| BlockyardError::new_err(text_of(&error)))?;
     Ok(SnapshotData { file })
@@ -109,7 +111,8 @@ impl SnapshotData {
     /// The requests of each device, in the order of `devices`.
     fn runs(&self, py: Python<'_>, name: &str) -> PyResult<Vec<RunData>> {
         let mut signals = Signals::new(py);
-        let found = py.detach(|| Run::from_snapshot(name, &self.file, &mut |progress| signals.check(&progress)));
+        let found =
+            py.detach(|| Run::from_snapshot(name, &self.file, &mut |progress| signals.check(&progress)));
         signals.raised()?;
         let runs = found.map_err(|error| BlockyardError::new_err(text_of(&error)))?;
         Ok(runs.into_iter().map(RunData::from).collect())
@@ -121,9 +124,11 @@ impl SnapshotData {
         self.device(place)?;
         let mut signals = Signals::new(py);
         let found = py.detach(|| {
-            blockyard_cli::describe_device(&self.file, place, at, top, &mut |progress| signals.check(&progress))
-                .map(|found| found.to_string())
-                .map_err(|error| format!("{error:#}"))
+            blockyard_cli::describe_device(&self.file, place, at, top, &mut |progress| {
+                signals.check(&progress)
+            })
+            .map(|found| found.to_string())
+            .map_err(|error| format!("{error:#}"))
         });
         signals.raised()?;
         found.map_err(BlockyardError::new_err)

@@ -32,7 +32,8 @@ pub(crate) fn run_of_recording(py: Python<'_>, bytes: &[u8]) -> PyResult<RunData
     let mut signals = Signals::new(py);
     let found = py.detach(|| {
         let recorded = RecordedRun::read(bytes).map_err(|error| text_of(&error))?;
-        Run::from_recorded(&recorded, &mut |progress| signals.check(&progress)).map_err(|error| text_of(&error))
+        Run::from_recorded(&recorded, &mut |progress| signals.check(&progress))
+            .map_err(|error| text_of(&error))
     });
     signals.raised()?;
     Ok(RunData { run: found.map_err(BlockyardError::new_err)?, content: Some(bytes.to_vec()) })
