@@ -21,9 +21,10 @@ pub(crate) fn export<'py>(
     page: Option<PathBuf>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let mut signals = Signals::new(py);
-    let found = py.detach(|| {
+    let watched = &mut signals;
+    let found = py.detach(move || {
         let export = Export { format, device, page: page.as_deref() };
-        export_bytes(name, content.to_vec(), &export, &mut |progress| signals.check(&progress))
+        export_bytes(name, content.to_vec(), &export, &mut |progress| watched.check(&progress))
             .map_err(|error| format!("{error:#}"))
     });
     signals.raised()?;
@@ -41,7 +42,7 @@ pub(crate) fn frame(
     page: Option<PathBuf>,
     most_bytes: usize,
 ) -> PyResult<Option<String>> {
-    let found = py.detach(|| {
+    let found = py.detach(move || {
         let page = BuiltPage::find(page.as_deref())?;
         let file = PageFile::new(name, content.to_vec(), device)?;
         if file.packed_len() > most_bytes { Ok(None) } else { blockyard_cli::frame(&page, &file).map(Some) }
