@@ -10,7 +10,7 @@
 use std::ops::ControlFlow;
 
 use blockyard_figure::describe_step;
-use blockyard_record::{Breakdown, Bytes, Event, Outcome, Recording, Stats};
+use blockyard_record::{Breakdown, Bytes, Event, Recording, Stats, StepOutcome};
 use blockyard_replay::job::{Job, Product, perform};
 use blockyard_workload::presets::{Preset, presets};
 
@@ -81,7 +81,7 @@ fn only_the_preset_on_fragmentation_fails_and_only_in_its_last_request() {
         let failed_steps = recording.failed_steps();
         if preset.id == "fragmentation" {
             let last = recording.step_count() - 1;
-            assert!(matches!(failed_steps, [(step, Outcome::OutOfMemory(_))] if *step as usize == last));
+            assert!(matches!(failed_steps, [(step, StepOutcome::OutOfMemory(_))] if *step as usize == last));
         } else {
             assert!(failed_steps.is_empty(), "{}: {failed_steps:?}", preset.id);
         }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use blockyard_device::VirtualDevice;
 use blockyard_pytorch::RecordedRun;
-use blockyard_record::{Bytes, Outcome, Recording};
+use blockyard_record::{Bytes, Recording, StepOutcome};
 use blockyard_replay::{
     AllocatorConfig, PreparedWorkload, RunError, RunSettings, Totals, device_of, open, run, sweep, totals,
     verify,
@@ -26,13 +26,13 @@ fn recordings() -> Vec<PathBuf> {
 }
 
 fn outcomes(recording: &Recording) -> (u64, u64, u64) {
-    let count = |is: fn(&Outcome) -> bool| {
+    let count = |is: fn(&StepOutcome) -> bool| {
         recording.failed_steps().iter().filter(|(_, outcome)| is(outcome)).count() as u64
     };
     (
-        count(|outcome| matches!(outcome, Outcome::OutOfMemory(_))),
-        count(|outcome| matches!(outcome, Outcome::Refused(_))),
-        count(|outcome| matches!(outcome, Outcome::Skipped(_))),
+        count(|outcome| matches!(outcome, StepOutcome::OutOfMemory(_))),
+        count(|outcome| matches!(outcome, StepOutcome::Refused(_))),
+        count(|outcome| matches!(outcome, StepOutcome::Skipped(_))),
     )
 }
 

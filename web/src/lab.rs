@@ -15,9 +15,9 @@ use blockyard_lab::{
     AllocatorRow, Answer, Autopsy, Bound, ChangeKind, Conditions, Diff, Found, Leaks, Question, Row,
     RunSource, WhatIf,
 };
-use blockyard_record::Outcome;
+use blockyard_record::StepOutcome;
 use blockyard_replay::AllocatorConfig;
-use blockyard_worker::RunInfo;
+use blockyard_worker::RunSummary;
 use blockyard_workload::edit::EditAction;
 use blockyard_workload::{Request, TensorId, Workload, parse_size};
 use js_sys::Uint8Array;
@@ -31,7 +31,7 @@ use pool::{Heard, Material};
 
 /// The kinds of questions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum QuestionKind {
     #[default]
     WhatIf,
     Search,
@@ -42,7 +42,7 @@ pub(crate) enum Kind {
     Diff,
 }
 
-impl Kind {
+impl QuestionKind {
     pub(crate) const ALL: [Self; 7] =
         [Self::WhatIf, Self::Search, Self::Autopsy, Self::Bound, Self::Compare, Self::Leaks, Self::Diff];
 
@@ -76,7 +76,7 @@ impl Kind {
 /// What is being answered.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct LabWork {
-    pub(crate) kind: Kind,
+    pub(crate) kind: QuestionKind,
     pub(crate) phase: String,
     pub(crate) done: u64,
     pub(crate) total: u64,
@@ -124,13 +124,13 @@ pub(crate) struct Answers {
     pub(crate) leaks: Option<PtrEq<Leaks>>,
     pub(crate) diff: Option<(String, PtrEq<Diff>)>,
     pub(crate) trial: Option<PtrEq<Trial>>,
-    pub(crate) runs: Vec<RunInfo>,
-    pub(crate) failed: Option<(Kind, String)>,
+    pub(crate) runs: Vec<RunSummary>,
+    pub(crate) failed: Option<(QuestionKind, String)>,
 }
 
 impl Answers {
     /// The run that is asked about: the chosen one, or the one with the most requests.
-    pub(crate) fn run(&self, device: Option<usize>) -> Option<&RunInfo> {
+    pub(crate) fn run(&self, device: Option<usize>) -> Option<&RunSummary> {
         let longest = || self.runs.iter().max_by_key(|run| run.requests);
         device.map_or_else(longest, |device| self.runs.get(device))
     }
@@ -145,7 +145,7 @@ struct Book {
 /// The state of the lab's panel; a handle that is copied freely.
 #[derive(Clone, Copy)]
 pub(crate) struct Lab {
-    pub(crate) kind: RwSignal<Kind>,
+    pub(crate) kind: RwSignal<QuestionKind>,
     pub(crate) conf: RwSignal<String>,
     pub(crate) capacity: RwSignal<String>,
     pub(crate) limit: RwSignal<String>,
@@ -159,7 +159,7 @@ pub(crate) struct Lab {
 impl Lab {
     pub(crate) fn new() -> Self {
         Self {
-            kind: RwSignal::new(Kind::WhatIf),
+            kind: RwSignal::new(QuestionKind::WhatIf),
             conf: RwSignal::new("expandable_segments:True".to_owned()),
             capacity: RwSignal::new(String::new()),
             limit: RwSignal::new(String::new()),
@@ -273,7 +273,7 @@ impl Session {
     }
 
     /// Shows the panel, with this question.
-    pub(crate) fn open_lab(self, kind: Kind) {
+    pub(crate) fn open_lab(self, kind: QuestionKind) {
         self.lab.kind.set(kind);
         self.tab.set(crate::view::Tab::Lab);
     }
@@ -282,16 +282,16 @@ impl Session {
     pub(crate) fn ask_lab(self) {
         let kind = self.lab.kind.get_untracked();
         let question = match kind {
-            Kind::WhatIf => self
+            QuestionKind::WhatIf => self
                 .conditions()
                 .map(|conditions| Question::WhatIf { conditions: vec![conditions], samples: SAMPLES }),
-            Kind::Search => self.own_conditions().map(Question::Candidates),
-            Kind::Autopsy => self.own_conditions().map(Question::Autopsy),
-            Kind::Bound => Ok(Question::Bound),
-            Kind::Compare => self.own_conditions().map(Question::Compare),
-            Kind::Leaks => Ok(Question::Leaks),
+            QuestionKind::Search => self.own_conditions().map(Question::Candidates),
+            QuestionKind::Autopsy => self.own_conditions().map(Question::Autopsy),
+            QuestionKind::Bound => Ok(Question::Bound),
+            QuestionKind::Compare => self.own_conditions().map(Question::Compare),
+            QuestionKind::Leaks => Ok(Question::Leaks),
             // A file is needed first.
-            Kind::Diff => return,
+            QuestionKind::Diff => return,
         };
         match question {
             Ok(question) => {
@@ -308,7 +308,7 @@ impl Session {
     pub(crate) fn ask_diff(self, name: String, bytes: &[u8]) {
         let content = Uint8Array::from(bytes);
         let source = RunSource::File { name: name.clone(), bytes: Vec::new() };
-        self.ask(Kind::Diff, Question::Diff(source), Some(&content), move |of, answer| {
+        self.ask(QuestionKind::Diff, Question::Diff(source), Some(&content), move |of, answer| {
             if let Answer::Diff(diff) = answer {
                 self.write_answers(&of, |answers| answers.diff = Some((name.clone(), PtrEq::new(diff))));
             }
@@ -317,7 +317,7 @@ impl Session {
 
     fn ask(
         self,
-        kind: Kind,
+        kind: QuestionKind,
         question: Question,
         content: Option<&Uint8Array>,
         on_answer: impl Fn(PtrEq<Run>, Answer) + 'static,
@@ -359,14 +359,14 @@ impl Session {
     pub(crate) fn fails_now(self) -> bool {
         let run = self.run.get();
         let step = self.player.with(|player| player.current_step(&run.recording));
-        step.is_some_and(|step| matches!(run.recording.outcome(step), Outcome::OutOfMemory(_)))
+        step.is_some_and(|step| matches!(run.recording.outcome(step), StepOutcome::OutOfMemory(_)))
     }
 
     /// Asks why the shown run goes out of memory, and what would have helped.
     pub(crate) fn ask_autopsy(self) {
         let conf = self.run.with_untracked(|run| run.recording.info().config.clone());
         let question = Question::Autopsy(Conditions::with_conf(&conf));
-        self.ask(Kind::Autopsy, question, None, move |of, answer| {
+        self.ask(QuestionKind::Autopsy, question, None, move |of, answer| {
             self.take_answer(&of, answer);
         });
     }
@@ -375,8 +375,8 @@ impl Session {
     pub(crate) fn explain_failure(self) {
         let run = self.run.get_untracked();
         let mut failed = run.recording.failed_steps().iter();
-        if failed.any(|(_, outcome)| matches!(outcome, Outcome::OutOfMemory(_))) {
-            self.open_lab(Kind::Autopsy);
+        if failed.any(|(_, outcome)| matches!(outcome, StepOutcome::OutOfMemory(_))) {
+            self.open_lab(QuestionKind::Autopsy);
             self.ask_lab();
         }
     }
@@ -427,8 +427,12 @@ impl Session {
         let total = all.len();
         let search = Search { rows: vec![None; total], found: None };
         self.write_answers(of, |answers| answers.search = Some(search));
-        let work =
-            LabWork { kind: Kind::Search, phase: "trying settings".to_owned(), done: 0, total: total as u64 };
+        let work = LabWork {
+            kind: QuestionKind::Search,
+            phase: "trying settings".to_owned(),
+            done: 0,
+            total: total as u64,
+        };
         self.lab.work.set(Some(work));
         let device = self.lab_device();
         for (place, conditions) in all.into_iter().enumerate() {
@@ -443,7 +447,9 @@ impl Session {
                 Heard::Failed(why) => {
                     pool::cancel();
                     self.lab.work.set(None);
-                    self.write_answers(&of, |answers| answers.failed = Some((Kind::Search, sentence(&why))));
+                    self.write_answers(&of, |answers| {
+                        answers.failed = Some((QuestionKind::Search, sentence(&why)))
+                    });
                 }
                 Heard::Taken(runs) => self.write_answers(&of, |answers| answers.runs = runs),
                 Heard::Progress(_) => {}
@@ -502,7 +508,7 @@ impl Session {
             ChangeKind::DefaultPool | ChangeKind::OneStream => return,
         };
         let question = Question::WhatIf { conditions: vec![other], samples: SAMPLES };
-        self.ask(Kind::Autopsy, question, None, move |of, answer| {
+        self.ask(QuestionKind::Autopsy, question, None, move |of, answer| {
             if let Answer::WhatIf(mut found) = answer
                 && let Some(after) = found.rows.pop()
             {
@@ -523,7 +529,7 @@ impl Session {
     fn try_workload(self, of: &PtrEq<Run>, other: Workload, tried: Tried) {
         let Some(material) = Material::new(&source_of(of, other), None) else { return };
         let question = Question::WhatIf { conditions: Vec::new(), samples: SAMPLES };
-        self.ask(Kind::Autopsy, question.clone(), None, move |of, answer| {
+        self.ask(QuestionKind::Autopsy, question.clone(), None, move |of, answer| {
             let Answer::WhatIf(before) = answer else { return };
             let tried = tried.clone();
             pool::ask(&material, None, question.clone(), None, move |heard| {
@@ -556,7 +562,7 @@ impl Session {
         let own = Conditions { conf: info.config.clone(), capacity: Some(info.capacity), limit: None };
         let question = Question::WhatIf { conditions: vec![own], samples: SAMPLES };
         let title = "Before and after the change of settings".to_owned();
-        self.ask(Kind::WhatIf, question, None, move |of, answer| {
+        self.ask(QuestionKind::WhatIf, question, None, move |of, answer| {
             if let Answer::WhatIf(mut found) = answer
                 && let Some(before) = found.rows.pop()
             {

@@ -61,7 +61,7 @@ pub(crate) struct Link {
     /// The number of the chosen block.
     pub(crate) block: Option<u64>,
     pub(crate) theme: Option<String>,
-    /// A question of the lab, as [`crate::lab::Kind`] names it.
+    /// A question of the lab, as [`crate::lab::QuestionKind`] names it.
     pub(crate) lab: Option<String>,
     /// The settings that it is about.
     pub(crate) with: Option<String>,

@@ -7,7 +7,7 @@ use leptos::prelude::*;
 
 use crate::browser;
 use crate::files::{self, SAMPLES, Samples};
-use crate::lab::Kind;
+use crate::lab::QuestionKind;
 use crate::link::{Link, MOST_CHARS, Target};
 use crate::session::{Place, Session, SettingsTexts, Source};
 use crate::theme::ThemeChoice;
@@ -82,7 +82,7 @@ impl Session {
         let lab = self.lab;
         let kind = lab.kind.get();
         let said = |text: String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
-        let with = if kind == Kind::WhatIf { said(lab.conf.get()) } else { None };
+        let with = if kind == QuestionKind::WhatIf { said(lab.conf.get()) } else { None };
         let (on, limit) = (said(lab.capacity.get()), said(lab.limit.get()));
         Link { lab: Some(kind.id().to_owned()), with, on, limit, ..link }
     }
@@ -90,13 +90,13 @@ impl Session {
     /// Asks the question of a link, once its run is shown.
     fn follow_question(self, link: &Link) {
         let Some(id) = &link.lab else { return };
-        let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.id() == id) else {
+        let Some(kind) = QuestionKind::ALL.into_iter().find(|kind| kind.id() == id) else {
             return self.complain(format!("This link asks a question, \"{id}\", that is not known here."));
         };
         let said = |text: &Option<String>| text.clone().unwrap_or_default();
         self.lab.capacity.set(said(&link.on));
         self.lab.limit.set(said(&link.limit));
-        if kind == Kind::WhatIf {
+        if kind == QuestionKind::WhatIf {
             self.lab.conf.set(said(&link.with));
         }
         self.open_lab(kind);

@@ -12,7 +12,7 @@ use wasm_bindgen_cli_support::Bindgen;
 use crate::metadata;
 use crate::page::{Asset, Page, Program};
 use crate::setup;
-use crate::stages::Outcome;
+use crate::stages::StageOutcome;
 use crate::workspace::{self, WASM, Workspace};
 
 /// The files of `dist/` by their path inside it.
@@ -62,16 +62,16 @@ pub(crate) fn build_to(workspace: &Workspace, out: &Path, profile: Option<&str>)
 }
 
 /// Lets Trunk build the page too, in a folder of its own, and checks that the same files come out.
-pub(crate) fn build_with_trunk(workspace: &Workspace) -> Result<Outcome> {
+pub(crate) fn build_with_trunk(workspace: &Workspace) -> Result<StageOutcome> {
     if !workspace::succeeds(workspace.program("trunk").arg("--version")) {
         let why = "there is no Trunk, which takes 11 minutes of a processor to build; `cargo install --locked trunk`";
-        return Ok(Outcome::Skipped(why.to_owned()));
+        return Ok(StageOutcome::Skipped(why.to_owned()));
     }
     let dist = metadata::read(workspace)?.target_directory.join("trunk").into_std_path_buf();
     workspace::run(workspace.program("trunk").args(["build", "--dist"]).arg(&dist))?;
     let (ours, trunks) = (files_below(&workspace.dist())?, files_below(&dist)?);
     ensure!(ours == trunks, "xtask builds {ours:?}, Trunk builds {trunks:?}");
-    Ok(Outcome::Passed)
+    Ok(StageOutcome::Passed)
 }
 
 /// Compiles the programs and returns where the results lie, in their order.

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::stages::{Outcome, Stages};
+use crate::stages::{StageOutcome, Stages};
 use crate::workspace::{self, WASM, Workspace};
 use crate::{bundle, deps, fuzz, licenses, model, setup, size, wheel};
 
@@ -65,30 +65,32 @@ pub(crate) fn ci(workspace: &Workspace, may_skip: Option<Vec<String>>) -> Result
 }
 
 /// The advisories of `RustSec` for the packages of the lock file, with the database that cargo-deny has fetched before.
-fn advisories(workspace: &Workspace) -> Result<Outcome> {
+fn advisories(workspace: &Workspace) -> Result<StageOutcome> {
     if !workspace::succeeds(&mut workspace.cargo(["deny", "--version"])) {
-        return Ok(Outcome::Skipped(
+        return Ok(StageOutcome::Skipped(
             "there is no cargo-deny; `cargo install --locked cargo-deny`".to_owned(),
         ));
     }
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo")));
     if !home.is_some_and(|home| home.join("advisory-dbs").is_dir()) {
-        return Ok(Outcome::Skipped("there is no database of advisories; `cargo deny fetch db`".to_owned()));
+        return Ok(StageOutcome::Skipped(
+            "there is no database of advisories; `cargo deny fetch db`".to_owned(),
+        ));
     }
     workspace::run(&mut workspace.cargo(["deny", "--offline", "check"]))?;
-    Ok(Outcome::Passed)
+    Ok(StageOutcome::Passed)
 }
 
 /// A minute against PyTorch's own library, with sequences that are new each time.
-fn short_oracle(workspace: &Workspace) -> Result<Outcome> {
+fn short_oracle(workspace: &Workspace) -> Result<StageOutcome> {
     /// The oracle's exit status where it was not set up.
     const WHEEL_MISSING: i32 = 3;
     let mut cargo = oracle_command(workspace);
     let status = cargo.args(["--if-present", "--seconds", "60"]).status().context("cannot run the oracle")?;
     match status.code() {
-        Some(0) => Ok(Outcome::Passed),
-        Some(WHEEL_MISSING) => Ok(Outcome::Skipped(
+        Some(0) => Ok(StageOutcome::Passed),
+        Some(WHEEL_MISSING) => Ok(StageOutcome::Skipped(
             "PyTorch's wheel is not here; `cargo xtask oracle` fetches it (530 MB, once)".to_owned(),
         )),
         _ => bail!("the oracle failed ({status})"),

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::stages::Outcome;
+use crate::stages::StageOutcome;
 use crate::workspace::{self, Workspace, which};
 
 /// How long to look for a shorter input that breaks a target in the same way.
@@ -36,11 +36,11 @@ pub(crate) fn run(workspace: &Workspace, only: Option<&str>, seconds: u64) -> Re
 }
 
 /// The same where nothing has to be installed for it.
-pub(crate) fn run_if_possible(workspace: &Workspace, seconds: u64) -> Result<Outcome> {
+pub(crate) fn run_if_possible(workspace: &Workspace, seconds: u64) -> Result<StageOutcome> {
     match missing(workspace) {
-        None => run(workspace, None, seconds).map(|()| Outcome::Passed),
+        None => run(workspace, None, seconds).map(|()| StageOutcome::Passed),
         Some(what) => {
-            Ok(Outcome::Skipped(format!("there is no {what}; `cargo xtask fuzz` sets up what it can")))
+            Ok(StageOutcome::Skipped(format!("there is no {what}; `cargo xtask fuzz` sets up what it can")))
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 
 /// How a stage ended that did not fail.
-pub(crate) enum Outcome {
+pub(crate) enum StageOutcome {
     Passed,
     /// It did not run, for a reason.
     Skipped(String),
@@ -22,14 +22,14 @@ pub(crate) struct Stages {
 struct Stage {
     name: &'static str,
     took: Duration,
-    outcome: Result<Outcome>,
+    outcome: Result<StageOutcome>,
 }
 
 impl Stage {
     fn verdict(&self) -> &'static str {
         match self.outcome {
-            Ok(Outcome::Passed) => "ok",
-            Ok(Outcome::Skipped(_)) => "skipped",
+            Ok(StageOutcome::Passed) => "ok",
+            Ok(StageOutcome::Skipped(_)) => "skipped",
             Err(_) => "FAILED",
         }
     }
@@ -47,23 +47,23 @@ impl Stages {
 
     /// Runs one stage; an error is reported here and again at the end.
     pub(crate) fn run(&mut self, name: &'static str, stage: impl FnOnce() -> Result<()>) {
-        self.run_or_skip(name, || stage().map(|()| Outcome::Passed));
+        self.run_or_skip(name, || stage().map(|()| StageOutcome::Passed));
     }
 
     /// Runs one stage that says itself where it cannot run.
-    pub(crate) fn run_or_skip(&mut self, name: &'static str, stage: impl FnOnce() -> Result<Outcome>) {
+    pub(crate) fn run_or_skip(&mut self, name: &'static str, stage: impl FnOnce() -> Result<StageOutcome>) {
         println!("\n==> {name}");
         let begun = Instant::now();
         let mut outcome = stage();
-        if let (Ok(Outcome::Skipped(why)), Some(may_skip)) = (&outcome, &self.may_skip)
+        if let (Ok(StageOutcome::Skipped(why)), Some(may_skip)) = (&outcome, &self.may_skip)
             && !may_skip.iter().any(|other| other == name)
         {
             outcome = Err(anyhow::anyhow!("skipped, which it may not be here: {why}"));
         }
         let took = begun.elapsed();
         match &outcome {
-            Ok(Outcome::Passed) => println!("    {name}: ok, {}", seconds(took)),
-            Ok(Outcome::Skipped(why)) => println!("    {name}: skipped: {why}"),
+            Ok(StageOutcome::Passed) => println!("    {name}: ok, {}", seconds(took)),
+            Ok(StageOutcome::Skipped(why)) => println!("    {name}: skipped: {why}"),
             Err(error) => println!("    {name}: FAILED after {}: {error:#}", seconds(took)),
         }
         self.done.push(Stage { name, took, outcome });
@@ -103,8 +103,8 @@ fn seconds(duration: Duration) -> String {
 mod tests {
     use super::*;
 
-    fn skipped() -> Outcome {
-        Outcome::Skipped("there is no tool".to_owned())
+    fn skipped() -> StageOutcome {
+        StageOutcome::Skipped("there is no tool".to_owned())
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow};
 use blockyard_figure::{breakdown_text, map_text};
 use blockyard_lessons::{
-    Answers, Block, Exercise, Inline, Lesson, PlayedCard, PlayedLesson, Question, lessons, plain,
+    Answers, Exercise, Inline, Lesson, LessonQuestion, PlayedCard, PlayedLesson, TextBlock, lessons, plain,
 };
 use blockyard_record::MemoryState;
 
@@ -122,13 +122,13 @@ fn card_text(lesson: &PlayedLesson, card: &PlayedCard, index: usize) -> anyhow::
     }
     for block in &card.body {
         match block {
-            Block::Paragraph(words) => text.push_str(&wrapped("", &plain(words))),
-            Block::List(items) => {
+            TextBlock::Paragraph(words) => text.push_str(&wrapped("", &plain(words))),
+            TextBlock::List(items) => {
                 for item in items {
                     text.push_str(&wrapped("- ", &plain(item)));
                 }
             }
-            Block::Code { text: code, .. } => code.lines().for_each(|line| {
+            TextBlock::Code { text: code, .. } => code.lines().for_each(|line| {
                 let _ = writeln!(text, "    {line}");
             }),
         }
@@ -176,7 +176,7 @@ fn moment<'a>(
     Ok((state, &run.recording))
 }
 
-fn choices(question: &Question) -> String {
+fn choices(question: &LessonQuestion) -> String {
     let texts: Vec<&[Inline]> = match &question.answers {
         Answers::Choices(choices) => choices.iter().map(|choice| choice.text.as_slice()).collect(),
         Answers::Bytes(_) | Answers::Count(_) => Vec::new(),

@@ -6,7 +6,7 @@ use blockyard_device::DeviceMemory;
 use blockyard_figure::{StateCursor, breakdown_text, describe_step, map_text};
 use blockyard_pytorch::RecordedRun;
 use blockyard_pytorch::snapshot::{FileKind, file_kind};
-use blockyard_record::{Bytes, Outcome, Recording};
+use blockyard_record::{Bytes, Recording, StepOutcome};
 use blockyard_replay::{AllocatorConfig, Progress, RunSettings, run, run_on, verify};
 use blockyard_workload::Workload;
 use blockyard_workload::presets::presets;
@@ -142,10 +142,10 @@ fn json_step(recording: &Recording, index: usize) -> String {
     let words = describe_step(recording, index);
     let breakdown = recording.breakdown_after(index).unwrap_or_default();
     let (outcome, message) = match recording.outcome(index) {
-        Outcome::Done => ("done", None),
-        Outcome::OutOfMemory(text) => ("out_of_memory", Some(text)),
-        Outcome::Refused(text) => ("refused", Some(text)),
-        Outcome::Skipped(text) => ("skipped", Some(text)),
+        StepOutcome::Done => ("done", None),
+        StepOutcome::OutOfMemory(text) => ("out_of_memory", Some(text)),
+        StepOutcome::Refused(text) => ("refused", Some(text)),
+        StepOutcome::Skipped(text) => ("skipped", Some(text)),
     };
     json!({
         "step": index + 1,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use blockyard_allocator::AllocatorConfig;
-use blockyard_python::{DeviceRun, Finished, Program, Settings, run_on_thread};
+use blockyard_python::{DeviceRun, Finished, Program, ProgramSettings, run_on_thread};
 use blockyard_pytorch::snapshot::SnapshotFile;
 use blockyard_pytorch::{Meta, log, stat_values};
 use blockyard_record::Recording;
@@ -48,7 +48,7 @@ pub(crate) fn python(options: &PythonOptions) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(u8::try_from(finished.status).unwrap_or(1)))
 }
 
-fn settings(options: &PythonOptions) -> anyhow::Result<Settings> {
+fn settings(options: &PythonOptions) -> anyhow::Result<ProgramSettings> {
     let Some(mut gpu) = GpuProfile::from_id(&options.gpu) else {
         let known: Vec<&str> = GpuProfile::ALL.iter().map(|profile| profile.id).collect();
         bail!("there is no GPU {:?} here; there are {}", options.gpu, known.join(", "));
@@ -69,7 +69,7 @@ fn settings(options: &PythonOptions) -> anyhow::Result<Settings> {
             gpu.name
         ))?;
     }
-    Ok(Settings {
+    Ok(ProgramSettings {
         gpu,
         devices: options.devices,
         config,
@@ -103,7 +103,7 @@ pub fn play_program(
     let Command::Python(options) = Options::try_parse_from(words)?.command else {
         bail!("these are no options of a program");
     };
-    let settings = Settings { is_recorded: true, ..settings(&options)? };
+    let settings = ProgramSettings { is_recorded: true, ..settings(&options)? };
     let file = options.file.display().to_string();
     let source =
         String::from_utf8(output::read(&options.file)?).with_context(|| format!("{file} is not UTF-8"))?;
@@ -153,7 +153,7 @@ fn report(finished: &Finished) -> anyhow::Result<()> {
 fn summary(printed: &str, finished: &Finished) -> Value {
     let notes: Vec<Value> =
         finished.notes.iter().map(|note| json!({"line": note.line, "text": note.text})).collect();
-    let mark = |mark: &blockyard_torch::Mark| json!({"line": mark.line, "operator": mark.operator, "reason": mark.reason});
+    let mark = |mark: &blockyard_torch::Estimate| json!({"line": mark.line, "operator": mark.operator, "reason": mark.reason});
     let device = |device: &DeviceRun| {
         let stats: serde_json::Map<String, Value> = blockyard_pytorch::memory_stats(&device.stats)
             .into_iter()

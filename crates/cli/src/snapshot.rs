@@ -16,7 +16,7 @@ use blockyard_pytorch::snapshot::{self, SnapshotFile};
 use blockyard_replay::{OnProgress, Progress};
 use serde_json::json;
 
-use self::report::{Question, Report};
+use self::report::{DeviceReport, ReportOptions};
 use crate::options::SnapshotOptions;
 use crate::output;
 use crate::progress::Bar;
@@ -90,8 +90,8 @@ pub fn describe_device(
     on_progress: OnProgress,
 ) -> anyhow::Result<serde_json::Value> {
     let at = at.map(|at| at.parse().map_err(anyhow::Error::msg)).transpose()?;
-    let question = Question { at, top, has_certificate: false };
-    Ok(Report::of(file, place, question, on_progress)?.json(file))
+    let question = ReportOptions { at, top, has_certificate: false };
+    Ok(DeviceReport::of(file, place, question, on_progress)?.json(file))
 }
 
 /// The files, and those of folders by name: one for each rank.
@@ -117,14 +117,19 @@ fn files(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn answer(path: &Path, name: &str, options: &SnapshotOptions) -> anyhow::Result<(Vec<Report>, FileSummary)> {
+fn answer(
+    path: &Path,
+    name: &str,
+    options: &SnapshotOptions,
+) -> anyhow::Result<(Vec<DeviceReport>, FileSummary)> {
     let bar = Bar::new(name);
     let file = open(path, &bar)?;
-    let question = Question { at: options.at, top: options.top, has_certificate: !options.no_certificate };
+    let question =
+        ReportOptions { at: options.at, top: options.top, has_certificate: !options.no_certificate };
     let mut reports = Vec::new();
     for (place, device) in file.devices.iter().enumerate() {
         if options.device.is_none_or(|wanted| wanted == device.index) {
-            reports.push(Report::of(&file, place, question, &mut |progress| bar.report(&progress))?);
+            reports.push(DeviceReport::of(&file, place, question, &mut |progress| bar.report(&progress))?);
         }
     }
     if let Some(wanted) = options.device
@@ -165,7 +170,7 @@ pub(crate) struct FileSummary {
 }
 
 impl FileSummary {
-    fn json(&self, name: &str, reports: &[Report]) -> serde_json::Value {
+    fn json(&self, name: &str, reports: &[DeviceReport]) -> serde_json::Value {
         let settings: serde_json::Map<String, serde_json::Value> =
             self.file.settings.values.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
         json!({

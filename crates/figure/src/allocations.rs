@@ -48,7 +48,7 @@ pub struct Allocations {
 
 /// One allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Allocation {
+pub struct AllocationLifetime {
     /// Its number in the recording.
     pub id: AllocationId,
     /// Where its block is.
@@ -115,10 +115,10 @@ impl Allocations {
 
     /// The allocation of a row.
     #[must_use]
-    pub fn get(&self, row: usize) -> Option<Allocation> {
+    pub fn get(&self, row: usize) -> Option<AllocationLifetime> {
         let moment = |moment: u32| (moment != NEVER).then_some(moment as usize);
         let (pool_id, pool) = *self.pools.get(*self.pool_places.get(row)? as usize)?;
-        Some(Allocation {
+        Some(AllocationLifetime {
             id: *self.ids.get(row)?,
             addr: DeviceAddr::new(*self.addrs.get(row)?),
             size: Bytes::new(*self.sizes.get(row)?),

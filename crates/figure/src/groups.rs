@@ -4,7 +4,7 @@ use blockyard_record::{Bytes, Recording, StackId};
 use rustc_hash::FxHashMap;
 
 use crate::allocations::{Allocations, NEVER};
-use crate::holders::{Category, GroupBy, GroupKey, group_key, group_text};
+use crate::holders::{GroupBy, GroupKey, StackCategory, group_key, group_text};
 use crate::numbers::grouped_count;
 use crate::role::Role;
 
@@ -164,7 +164,7 @@ impl Groups {
             GroupBy::Stream | GroupBy::Pool => {}
             GroupBy::Category => order.sort_by_key(|number| match keys.get(*number) {
                 Some((GroupKey::Category(category), _)) => {
-                    Category::ALL.iter().position(|known| known == category)
+                    StackCategory::ALL.iter().position(|known| known == category)
                 }
                 _ => None,
             }),

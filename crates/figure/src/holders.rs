@@ -4,7 +4,7 @@ mod category;
 mod flame;
 mod search;
 
-pub use self::category::Category;
+pub use self::category::StackCategory;
 pub use self::flame::{FlameGraph, FlameNode, flame_scene};
 pub use self::search::Search;
 
@@ -81,7 +81,7 @@ pub enum GroupKey {
     /// The frame of the module's `forward`; `None` outside of any module.
     Module(Option<FrameId>),
     /// The kind of data.
-    Category(Category),
+    Category(StackCategory),
     /// The size.
     Size(Bytes),
     /// The stream.
@@ -144,7 +144,7 @@ pub fn group_key(
         GroupBy::Stack => GroupKey::Stack(stack),
         GroupBy::Line => GroupKey::Line(own_line(stacks, stack)),
         GroupBy::Module => GroupKey::Module(module(stacks, stack)),
-        GroupBy::Category => GroupKey::Category(Category::of(stacks, stack)),
+        GroupBy::Category => GroupKey::Category(StackCategory::of(stacks, stack)),
         GroupBy::Size => GroupKey::Size(allocations.get(row)?.size),
         GroupBy::Stream => GroupKey::Stream(allocations.get(row)?.stream),
         GroupBy::Pool => {

@@ -62,7 +62,7 @@ mod theme;
 mod timeline;
 mod words;
 
-pub use allocations::{Allocation, Allocations, Collector};
+pub use allocations::{AllocationLifetime, Allocations, Collector};
 pub use answers::{
     ComparedCurve, ComparedTimelines, CurvePart, PinnedBlock, PinnedRow, PlacedBlock, PlannedLayout,
     compared_timelines, pinned_segments, pinned_segments_height, planned_layout,
@@ -77,7 +77,7 @@ pub use grid::{
 };
 pub use groups::{ColorBy, Groups, LegendEntry};
 pub use holders::{
-    Category, FlameGraph, FlameNode, GroupBy, GroupKey, Holder, Scope, Search, bytes_of, flame_scene,
+    FlameGraph, FlameNode, GroupBy, GroupKey, Holder, Scope, Search, StackCategory, bytes_of, flame_scene,
     frame_text, group_key, group_text, holders, rows_in, stack_lines,
 };
 pub use map::{

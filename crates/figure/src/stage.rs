@@ -7,8 +7,8 @@ mod segments;
 use std::collections::BTreeMap;
 
 use blockyard_record::{
-    BlockId, BlockSnapshot, BlockState, Bytes, Event, MemoryState, Outcome, PoolId, PoolKind, Recording,
-    SegmentId, SegmentSnapshot, StreamId,
+    BlockId, BlockSnapshot, BlockState, Bytes, Event, MemoryState, PoolId, PoolKind, Recording, SegmentId,
+    SegmentSnapshot, StepOutcome, StreamId,
 };
 
 use crate::breakdown_bar::shown_bytes;
@@ -303,12 +303,12 @@ fn change_of(block: &BlockSnapshot, changes: &Changes) -> Option<Change> {
 /// Whether a request of the recording ran out of memory: its stage keeps a row free for that.
 #[must_use]
 pub fn has_failures(recording: &Recording) -> bool {
-    recording.failed_steps().iter().any(|(_, outcome)| matches!(outcome, Outcome::OutOfMemory(_)))
+    recording.failed_steps().iter().any(|(_, outcome)| matches!(outcome, StepOutcome::OutOfMemory(_)))
 }
 
 /// The step's request that failed, with the largest cached block that its stream may use.
 fn failed_request(state: &MemoryState, recording: &Recording, step: usize) -> Option<FailedRequest> {
-    if !matches!(recording.outcome(step), Outcome::OutOfMemory(_)) {
+    if !matches!(recording.outcome(step), StepOutcome::OutOfMemory(_)) {
         return None;
     }
     let bounds = recording.step(step)?;

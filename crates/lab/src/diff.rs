@@ -40,12 +40,12 @@ pub struct PeakDiff {
     /// The request at which the second run has its peak, counted from 1.
     pub request_after: u64,
     /// What the change consists of, the largest first; they add up to `after` - `before`, to the byte.
-    pub terms: Vec<Term>,
+    pub terms: Vec<PeakChange>,
 }
 
 /// A part of the change of a peak.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Term {
+pub struct PeakChange {
     /// The call site, innermost frame first; or one of `cached` and `pending`, for bytes in nobody's hands.
     pub site: Vec<String>,
     /// More bytes (or less) at the peak of the second run.
@@ -210,13 +210,13 @@ impl Moment {
         for (site, bytes) in &after.sites {
             all.entry(site).or_insert([none, none])[1] = *bytes;
         }
-        let terms = all.into_iter().map(|(site, [before, after])| Term {
+        let terms = all.into_iter().map(|(site, [before, after])| PeakChange {
             site: site.clone(),
             change: after.0.signed() - before.0.signed(),
             count_before: before.1,
             count_after: after.1,
         });
-        let mut terms: Vec<Term> = terms.filter(|term| term.change != 0).collect();
+        let mut terms: Vec<PeakChange> = terms.filter(|term| term.change != 0).collect();
         terms.sort_by(|one, other| {
             other.change.abs().cmp(&one.change.abs()).then_with(|| one.site.cmp(&other.site))
         });

@@ -13,7 +13,7 @@ const INTERVAL: usize = 8192;
 
 /// The first request that leads to other events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Difference {
+pub struct FirstDifference {
     /// Which request, counted from 1 as [`Run::requests`] lists them.
     pub request: u64,
     /// What the baseline does for it, from the first event on that differs.
@@ -32,7 +32,7 @@ pub fn first_difference(
     baseline: &Conditions,
     other: &Conditions,
     on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
-) -> Result<Option<Difference>, LabError> {
+) -> Result<Option<FirstDifference>, LabError> {
     let (config, other_config): (AllocatorConfig, AllocatorConfig) =
         (baseline.conf.parse()?, other.conf.parse()?);
     let mut left = baseline.replayer(run, &config, Vec::new())?;
@@ -54,7 +54,7 @@ pub fn first_difference(
                 others.clear();
                 continue;
             }
-            return Ok(Some(Difference {
+            return Ok(Some(FirstDifference {
                 request: request as u64 + 1,
                 baseline: sentence(events.get(same..).unwrap_or_default()),
                 other: sentence(others.get(same..).unwrap_or_default()),

@@ -57,8 +57,8 @@ pub use autopsy::{
 pub use bound::{Bound, Placement, bound};
 pub use compare::{AllocatorRow, compare_allocators};
 pub use conditions::Conditions;
-pub use diff::{Alignment, Diff, PeakDiff, Term, diff};
-pub use difference::{Difference, first_difference};
+pub use diff::{Alignment, Diff, PeakChange, PeakDiff, diff};
+pub use difference::{FirstDifference, first_difference};
 pub use error::LabError;
 pub use leaks::{Growth, Leaks, Steps, leaks};
 pub use limit::{Limit, LimitSource};

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use blockyard_replay::{OnProgress, Progress};
 use serde::{Deserialize, Serialize};
 
-use crate::difference::{Difference, first_difference};
+use crate::difference::{FirstDifference, first_difference};
 use crate::outcome::replay_under;
 use crate::{Conditions, LabError, Row, Run};
 
@@ -16,7 +16,7 @@ pub struct WhatIf {
     /// The run under each of the other conditions, in the order in which they were asked for.
     pub rows: Vec<Row>,
     /// For each row, the first request that leads to other events than in the baseline.
-    pub differences: Vec<Option<Difference>>,
+    pub differences: Vec<Option<FirstDifference>>,
     /// What is not known about the run, in sentences.
     pub notes: Vec<String>,
 }

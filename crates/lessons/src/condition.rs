@@ -1,11 +1,11 @@
 use std::fmt;
 
-use blockyard_record::Outcome;
+use blockyard_record::StepOutcome;
 use blockyard_workload::{Request, Workload, parse_size};
 
 use crate::error::MeasureError;
 use crate::measure::{Answer, Measure, Stretch, last_request};
-use crate::quantity::Kind;
+use crate::quantity::QuantityKind;
 
 /// A condition: the right choice of a question, the goal of an exercise.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,7 +106,7 @@ impl Condition {
                 let request = last_request(stretch.workload, name, stretch.to)
                     .ok_or_else(|| MeasureError::NoTensor { name: name.clone() })?;
                 let outcome = stretch.recording.outcome(request);
-                let clause = if outcome == &Outcome::Done {
+                let clause = if outcome == &StepOutcome::Done {
                     format!("the request for {name} passes")
                 } else {
                     let words = blockyard_figure::describe_step(stretch.recording, request).sentence;
@@ -114,7 +114,7 @@ impl Condition {
                     let cause = words.find("out of memory").and_then(|from| words.get(from..));
                     format!("the request for {name} fails: {}", cause.unwrap_or(&words))
                 };
-                Ok(((*outcome == Outcome::Done) == *passes, clause))
+                Ok(((*outcome == StepOutcome::Done) == *passes, clause))
             }
         }
     }
@@ -125,15 +125,15 @@ fn not_comparable(measure: &Measure) -> MeasureError {
 }
 
 /// A size for bytes, a plain number for counts.
-fn parse_number(kind: Kind, text: &str) -> Result<u64, MeasureError> {
+fn parse_number(kind: QuantityKind, text: &str) -> Result<u64, MeasureError> {
     let text = text.trim();
     let not_a_number = |expected| MeasureError::NotANumber { expected, found: text.to_owned() };
     match kind {
-        Kind::Bytes => parse_size(text)
+        QuantityKind::Bytes => parse_size(text)
             .map(blockyard_record::Bytes::get)
             .map_err(|_| not_a_number("a size such as \"3 MiB\"")),
-        Kind::Count => text.parse().map_err(|_| not_a_number("a number")),
-        Kind::Text => Err(not_a_number("a quantity that is a number")),
+        QuantityKind::Count => text.parse().map_err(|_| not_a_number("a number")),
+        QuantityKind::Text => Err(not_a_number("a quantity that is a number")),
     }
 }
 

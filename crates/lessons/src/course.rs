@@ -1,7 +1,7 @@
 use crate::error::LessonError;
 use crate::glossary::Glossary;
 use crate::lesson::Lesson;
-use crate::question::Question;
+use crate::question::LessonQuestion;
 
 /// The file of a lesson that Blockyard brings along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub struct QuizItem {
     /// The card that asks it, from 0.
     pub card: usize,
     /// The question.
-    pub question: Question,
+    pub question: LessonQuestion,
 }
 
 /// The questions of all lessons, in order.

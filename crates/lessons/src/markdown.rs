@@ -2,7 +2,7 @@
 
 use crate::error::{LessonError, LessonErrorKind, Position};
 use crate::measure::{Measure, Stretch};
-use crate::text::{Block, Inline};
+use crate::text::{Inline, TextBlock};
 
 /// A piece of a sentence whose values are not known yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -198,13 +198,13 @@ pub(crate) fn fill(pieces: &[Piece], stretch: &Stretch<'_>) -> Result<Vec<Inline
         .collect()
 }
 
-pub(crate) fn fill_part(part: &Part, stretch: &Stretch<'_>) -> Result<Block, LessonError> {
+pub(crate) fn fill_part(part: &Part, stretch: &Stretch<'_>) -> Result<TextBlock, LessonError> {
     Ok(match part {
-        Part::Paragraph(pieces) => Block::Paragraph(fill(pieces, stretch)?),
+        Part::Paragraph(pieces) => TextBlock::Paragraph(fill(pieces, stretch)?),
         Part::List(items) => {
-            Block::List(items.iter().map(|item| fill(item, stretch)).collect::<Result<_, _>>()?)
+            TextBlock::List(items.iter().map(|item| fill(item, stretch)).collect::<Result<_, _>>()?)
         }
-        Part::Code { language, text } => Block::Code { language: language.clone(), text: text.clone() },
+        Part::Code { language, text } => TextBlock::Code { language: language.clone(), text: text.clone() },
     })
 }
 

@@ -1,8 +1,8 @@
-use blockyard_record::{BlockState, Bytes, Event, MemoryState, Outcome, Recording, grouped};
+use blockyard_record::{BlockState, Bytes, Event, MemoryState, Recording, StepOutcome, grouped};
 use blockyard_workload::{Request, Workload};
 
 use crate::error::MeasureError;
-use crate::quantity::{Kind, Quantity};
+use crate::quantity::{Quantity, QuantityKind};
 
 /// A quantity at a moment, as a lesson file writes it: `reserved`, `peak_reserved before`, `block a`, `cached at "Label"`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,10 +58,10 @@ impl Answer {
     }
 
     /// The number in the unit of `kind`, for people.
-    pub(crate) fn of(kind: Kind, number: u64) -> Self {
+    pub(crate) fn of(kind: QuantityKind, number: u64) -> Self {
         match kind {
-            Kind::Bytes => Self::Bytes(Bytes::new(number)),
-            Kind::Count | Kind::Text => Self::Count(number),
+            QuantityKind::Bytes => Self::Bytes(Bytes::new(number)),
+            QuantityKind::Count | QuantityKind::Text => Self::Count(number),
         }
     }
 }
@@ -189,7 +189,7 @@ impl Measure {
     fn message(&self, stretch: &Stretch<'_>, step: usize) -> Result<Answer, MeasureError> {
         let message = (0..step.min(stretch.recording.step_count())).rev().find_map(|step| {
             match stretch.recording.outcome(step) {
-                Outcome::OutOfMemory(text) => Some(text),
+                StepOutcome::OutOfMemory(text) => Some(text),
                 _ => None,
             }
         });
@@ -319,7 +319,7 @@ fn count(quantity: Quantity, state: &MemoryState, recording: &Recording, step: u
         Quantity::DeviceCalls => taken().count() + given().count(),
         Quantity::Retries => events().filter(|event| matches!(event, Event::RetryStarted)).count(),
         Quantity::OutOfMemory => {
-            let failed = |step: &usize| matches!(recording.outcome(*step), Outcome::OutOfMemory(_));
+            let failed = |step: &usize| matches!(recording.outcome(*step), StepOutcome::OutOfMemory(_));
             (0..step).filter(failed).count()
         }
         _ => 0,

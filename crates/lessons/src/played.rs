@@ -9,8 +9,8 @@ use crate::exercise::Exercise;
 use crate::lesson::{CardText, Lesson, Script};
 use crate::markdown::fill_part;
 use crate::measure::{CardEnd, Stretch};
-use crate::question::Question;
-use crate::text::{Block, Inline, plain};
+use crate::question::LessonQuestion;
+use crate::text::{Inline, TextBlock, plain};
 
 /// A lesson whose workloads have run, with every value and every answer.
 #[derive(Clone, Debug)]
@@ -48,13 +48,13 @@ pub struct PlayedCard {
     /// Its title, without values.
     pub title: Vec<Inline>,
     /// The card's text, which is about the moment after the card's steps.
-    pub body: Vec<Block>,
+    pub body: Vec<TextBlock>,
     /// Which of the lesson's runs the figures show.
     pub run: usize,
     /// The steps that the card plays, as numbers of complete steps: from `start` to `end`. Both are equal if the card plays nothing.
     pub steps: Range<usize>,
     /// A question, to be asked at the moment `steps.start` and answered at `steps.end`.
-    pub question: Option<Question>,
+    pub question: Option<LessonQuestion>,
     /// An exercise, whose task is the card's text.
     pub exercise: Option<Exercise>,
 }

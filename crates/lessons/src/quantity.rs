@@ -60,7 +60,7 @@ pub enum Quantity {
 
 /// The kind of answer of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum QuantityKind {
     /// A number of bytes.
     Bytes,
     /// A plain number.
@@ -148,7 +148,7 @@ impl Quantity {
 
     /// The kind of answer of the quantity.
     #[must_use]
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> QuantityKind {
         match self {
             Self::Segments
             | Self::CachedBlocks
@@ -157,9 +157,9 @@ impl Quantity {
             | Self::DeviceFrees
             | Self::DeviceCalls
             | Self::Retries
-            | Self::OutOfMemory => Kind::Count,
-            Self::Message => Kind::Text,
-            _ => Kind::Bytes,
+            | Self::OutOfMemory => QuantityKind::Count,
+            Self::Message => QuantityKind::Text,
+            _ => QuantityKind::Bytes,
         }
     }
 

@@ -7,12 +7,12 @@ use crate::error::{LessonError, LessonErrorKind, Position};
 use crate::lesson::fields;
 use crate::markdown::{Piece, fill};
 use crate::measure::{Answer, Measure, Stretch};
-use crate::quantity::Kind;
+use crate::quantity::QuantityKind;
 use crate::text::Inline;
 
 /// Predict, then reveal: a question that the allocator has answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
+pub struct LessonQuestion {
     /// The question.
     pub text: Vec<Inline>,
     /// The possible answers, and the right answer.
@@ -82,7 +82,7 @@ pub enum AnswerError {
 const DECIMAL_UNITS: [(&str, &str, &str); 3] =
     [("KB", "1,000", "KiB"), ("MB", "1,000,000", "MiB"), ("GB", "1,000,000,000", "GiB")];
 
-impl Question {
+impl LessonQuestion {
     /// Whether a typed answer is right: a size (in MiB without a unit), a number, or the number of a choice from 1.
     ///
     /// A size is right if it equals the right size in two decimals of its unit, so that nobody has to type all bytes.
@@ -191,10 +191,10 @@ impl QuestionText {
     }
 
     /// Asks the allocator. The question is asked at the beginning of the stretch, and answered at its end.
-    pub(crate) fn ask(&self, stretch: &Stretch<'_>) -> Result<Question, LessonError> {
+    pub(crate) fn ask(&self, stretch: &Stretch<'_>) -> Result<LessonQuestion, LessonError> {
         let before = Stretch { to: stretch.from, ..*stretch };
         let (answers, right) = self.asked.answers(self.at, stretch)?;
-        Ok(Question {
+        Ok(LessonQuestion {
             text: fill(&self.text, &before)?,
             answers,
             right,
@@ -267,13 +267,13 @@ impl Numeral {
 
 fn numeral(field: &Field, measure: &Measure, text: &str) -> Result<(String, Numeral), LessonError> {
     let expected = match measure.quantity.kind() {
-        Kind::Bytes => "a size such as \"3 MiB\"",
-        Kind::Count | Kind::Text => "a number",
+        QuantityKind::Bytes => "a size such as \"3 MiB\"",
+        QuantityKind::Count | QuantityKind::Text => "a number",
     };
     let unexpected = || LessonErrorKind::Unexpected { expected, found: text.to_owned() };
     let number = match measure.quantity.kind() {
-        Kind::Bytes => SizeAnswer::parse(text).ok().map(Numeral::Size),
-        Kind::Count | Kind::Text => text.parse().ok().map(Numeral::Count),
+        QuantityKind::Bytes => SizeAnswer::parse(text).ok().map(Numeral::Size),
+        QuantityKind::Count | QuantityKind::Text => text.parse().ok().map(Numeral::Count),
     };
     Ok((text.to_owned(), number.ok_or_else(|| field.at.at(unexpected()))?))
 }
@@ -285,7 +285,7 @@ fn ask(measure: &Measure, at: Position, stretch: &Stretch<'_>) -> Result<Answer,
 fn measure(field: &Field) -> Result<Measure, LessonError> {
     let measure =
         Measure::parse(&field.value).map_err(|error| field.at.at(LessonErrorKind::Measure(error)))?;
-    if measure.quantity.kind() == Kind::Text {
+    if measure.quantity.kind() == QuantityKind::Text {
         return Err(field.at.at(LessonErrorKind::Question));
     }
     Ok(measure)

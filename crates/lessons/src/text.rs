@@ -2,7 +2,7 @@ use crate::quantity::Quantity;
 
 /// A paragraph, a list, or lines of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Block {
+pub enum TextBlock {
     /// Sentences.
     Paragraph(Vec<Inline>),
     /// The items of a list without numbers.

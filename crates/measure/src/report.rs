@@ -40,10 +40,10 @@ pub struct Section {
     /// Who is compared; ours first.
     pub contenders: Vec<String>,
     /// What is measured on.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ReportRow>,
     /// What the ratios should be.
     #[serde(default)]
-    pub goal: Option<Goal>,
+    pub goal: Option<RatioGoal>,
     /// Whether tables say of each value how many times the first contender's value it is, and the chart draws the values. For
     /// contenders that do the same work.
     #[serde(default)]
@@ -55,7 +55,7 @@ pub struct Section {
 
 /// What is wanted of a section's ratios.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Goal {
+pub enum RatioGoal {
     /// The geometric mean at least `mean` and every row at least `each`.
     AtLeast {
         /// Of the geometric mean.
@@ -69,7 +69,7 @@ pub enum Goal {
 
 /// One trace, or one case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct ReportRow {
     /// Its name.
     pub name: String,
     /// How many units a value is the mean of.
@@ -81,7 +81,7 @@ pub struct Row {
     pub ratio: Option<Measure>,
 }
 
-impl Row {
+impl ReportRow {
     /// The row of these values, one list a contender; a contender without values does not take part.
     #[must_use]
     pub fn new(name: impl Into<String>, units: usize, values: &[Vec<f64>]) -> Self {
@@ -132,7 +132,7 @@ impl Section {
             let times = times[index];
             Ok(Some(per_unit(contender(times)?, times as usize)))
         })?;
-        self.rows.push(Row::new(row, 1, &values));
+        self.rows.push(ReportRow::new(row, 1, &values));
         Ok(())
     }
 
@@ -144,14 +144,14 @@ impl Section {
             .iter()
             .filter_map(|row| row.ratio.map(|ratio| (ratio.median, row.name.as_str())))
             .collect();
-        let less_is_better = matches!(self.goal, Some(Goal::AtMost(_)));
+        let less_is_better = matches!(self.goal, Some(RatioGoal::AtMost(_)));
         let order = |left: &&(f64, &str), right: &&(f64, &str)| left.0.total_cmp(&right.0);
         let worst = if less_is_better { ratios.iter().max_by(order) } else { ratios.iter().min_by(order) };
         let (worst, worst_name) = *worst?;
         let mean = geometric_mean(&ratios.iter().map(|(ratio, _)| *ratio).collect::<Vec<_>>());
         let is_met = self.goal.map(|goal| match goal {
-            Goal::AtLeast { mean: wanted, each } => mean >= wanted && worst >= each,
-            Goal::AtMost(most) => mean <= most,
+            RatioGoal::AtLeast { mean: wanted, each } => mean >= wanted && worst >= each,
+            RatioGoal::AtMost(most) => mean <= most,
         });
         Some(Summary { mean, worst, worst_name: worst_name.to_owned(), is_met })
     }

@@ -24,7 +24,7 @@ impl<F: FnMut(&str)> Output for F {
 
 /// A remark of ours about a line of the program, for the reader of its output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
+pub struct ProgramNote {
     /// The line, counted from 1; 0 where none ran.
     pub line: u32,
     /// The remark.
@@ -35,7 +35,7 @@ pub(crate) struct Host {
     pub(crate) output: Box<dyn Output>,
     /// The program's file, as tracebacks show it.
     pub(crate) file: String,
-    pub(crate) notes: Vec<Note>,
+    pub(crate) notes: Vec<ProgramNote>,
     /// Seconds of the program's clock: what it slept, and a little for each operator.
     pub(crate) clock: f64,
     /// Operators that the program may still call.
@@ -58,7 +58,7 @@ pub(crate) fn install(host: Option<Host>) -> Option<Host> {
 
 /// Notes a remark once for each line.
 pub(crate) fn note(line: u32, text: impl Into<String>) {
-    let note = Note { line, text: text.into() };
+    let note = ProgramNote { line, text: text.into() };
     with(|host| {
         if !host.notes.contains(&note) {
             host.notes.push(note);

@@ -9,7 +9,7 @@ mod run;
 mod traceback;
 mod unknown;
 
-pub use host::{Note, Output};
+pub use host::{Output, ProgramNote};
 #[cfg(not(target_arch = "wasm32"))]
 pub use run::run_on_thread;
-pub use run::{DeviceRun, Finished, Program, Settings, run};
+pub use run::{DeviceRun, Finished, Program, ProgramSettings, run};

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use blockyard_allocator::AllocatorConfig;
 use blockyard_record::{Recording, Snapshot, Stats};
-use blockyard_torch::memory::{CudaDevice, LogEntry, Origin};
-use blockyard_torch::{GpuProfile, Mark, Session, Settings as TorchSettings};
+use blockyard_torch::memory::{LogEntry, Origin, SimulatedGpu};
+use blockyard_torch::{Estimate, GpuProfile, Session, SessionSettings};
 use rustpython_vm::builtins::PyBaseExceptionRef;
 use rustpython_vm::compiler::Mode;
 use rustpython_vm::scope::Scope;
@@ -15,7 +15,7 @@ use rustpython_vm::signal::{UserSignal, UserSignalReceiver, UserSignalSender};
 use rustpython_vm::vm::thread::with_current_vm;
 use rustpython_vm::{AsObject, Interpreter, PyResult, Settings as VmSettings, TryFromObject, VirtualMachine};
 
-use crate::host::{self, Host, Note, Output};
+use crate::host::{self, Host, Output, ProgramNote};
 use crate::{collector, lifetimes, modules, position, traceback, unknown};
 
 /// What a program is given.
@@ -31,7 +31,7 @@ pub struct Program {
 
 /// What a program runs on.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ProgramSettings {
     /// The GPU; all devices are one of these.
     pub gpu: GpuProfile,
     /// How many devices there are.
@@ -46,7 +46,7 @@ pub struct Settings {
     pub time_limit: Option<Duration>,
 }
 
-impl Default for Settings {
+impl Default for ProgramSettings {
     fn default() -> Self {
         Self {
             gpu: GpuProfile::H200,
@@ -86,9 +86,9 @@ pub struct Finished {
     /// The traceback of an exception that nobody caught.
     pub traceback: Option<String>,
     /// Our remarks, in order.
-    pub notes: Vec<Note>,
+    pub notes: Vec<ProgramNote>,
     /// Results that rest on no record of a real GPU.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<Estimate>,
     /// What it did on each device.
     pub devices: Vec<DeviceRun>,
 }
@@ -97,8 +97,8 @@ pub struct Finished {
 ///
 /// The thread's stack has to hold a thousand nested calls of the interpreter: [`run_on_thread`] sees to that.
 #[must_use]
-pub fn run(program: &Program, settings: &Settings, output: Box<dyn Output>) -> Finished {
-    let session = Rc::new(Session::new(TorchSettings {
+pub fn run(program: &Program, settings: &ProgramSettings, output: Box<dyn Output>) -> Finished {
+    let session = Rc::new(Session::new(SessionSettings {
         profile: settings.gpu.clone(),
         devices: settings.devices,
         config: settings.config.clone(),
@@ -126,11 +126,11 @@ pub fn run(program: &Program, settings: &Settings, output: Box<dyn Output>) -> F
     Finished { status, traceback, notes: host.map(|host| host.notes).unwrap_or_default(), marks, devices }
 }
 
-fn devices(session: &Session) -> impl Iterator<Item = &Rc<CudaDevice>> {
+fn devices(session: &Session) -> impl Iterator<Item = &Rc<SimulatedGpu>> {
     (0..session.device_count()).filter_map(|index| session.device(index).ok())
 }
 
-fn finish(device: &CudaDevice) -> DeviceRun {
+fn finish(device: &SimulatedGpu) -> DeviceRun {
     DeviceRun {
         config: device.config().map(|config| config.text().to_owned()).unwrap_or_default(),
         stats: device.stats(),
@@ -145,7 +145,7 @@ fn finish(device: &CudaDevice) -> DeviceRun {
 
 fn interpret(
     program: &Program,
-    settings: &Settings,
+    settings: &ProgramSettings,
     session: &Rc<Session>,
 ) -> (i32, Option<String>, Vec<DeviceRun>) {
     let (stop, stopped) = rustpython_vm::signal::user_signal_channel();
@@ -175,7 +175,7 @@ fn interpret(
 #[cfg(not(target_arch = "wasm32"))]
 pub fn run_on_thread(
     program: Program,
-    settings: Settings,
+    settings: ProgramSettings,
     output: impl Output + Send + 'static,
 ) -> Result<Finished, std::io::Error> {
     let thread = std::thread::Builder::new().name("python".to_owned()).stack_size(STACK);

@@ -5,13 +5,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use blockyard_python::{Finished, Program, Settings, run_on_thread};
+use blockyard_python::{Finished, Program, ProgramSettings, run_on_thread};
 
 fn run(source: &str) -> (String, Finished) {
     let printed = Arc::new(Mutex::new(String::new()));
     let sink = Arc::clone(&printed);
     let program = Program { file: "x.py".to_owned(), source: source.to_owned(), arguments: Vec::new() };
-    let finished = run_on_thread(program, Settings::default(), move |text: &str| {
+    let finished = run_on_thread(program, ProgramSettings::default(), move |text: &str| {
         sink.lock().expect("no printing failed").push_str(text);
     })
     .expect("the interpreter answers");

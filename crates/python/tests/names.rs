@@ -7,7 +7,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use blockyard_python::{Program, Settings, run_on_thread};
+use blockyard_python::{Program, ProgramSettings, run_on_thread};
 
 /// Tells for each of `NAMES` whether it is there.
 const LOOK: &str = r#"
@@ -47,7 +47,7 @@ fn the_most_used_names_are_there_or_refused_in_a_sentence() {
     let sink = Arc::clone(&printed);
     let source = format!("NAMES = {:?}\n{LOOK}", names.join(" "));
     let program = Program { file: "x.py".to_owned(), source, arguments: Vec::new() };
-    let finished = run_on_thread(program, Settings::default(), move |text: &str| {
+    let finished = run_on_thread(program, ProgramSettings::default(), move |text: &str| {
         sink.lock().expect("no printing failed").push_str(text);
     })
     .expect("the interpreter answers");

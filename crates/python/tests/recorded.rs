@@ -10,7 +10,7 @@ use std::io::Read as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use blockyard_python::{DeviceRun, Program, Settings, run_on_thread};
+use blockyard_python::{DeviceRun, Program, ProgramSettings, run_on_thread};
 use blockyard_torch::memory::LogEntry;
 use flate2::read::GzDecoder;
 use serde_json::Value;
@@ -66,9 +66,9 @@ fn score(program: &Value) -> Score {
     let text = |key: &str| program[key].as_str().unwrap_or_default().to_owned();
     let printed = Arc::new(Mutex::new(String::new()));
     let sink = Arc::clone(&printed);
-    let settings = Settings {
+    let settings = ProgramSettings {
         devices: u8::try_from(program["devices"].as_u64().unwrap_or(1)).unwrap_or(1),
-        ..Settings::default()
+        ..ProgramSettings::default()
     };
     let file = format!("{}.py", text("name"));
     let run = Program { file, source: text("source"), arguments: Vec::new() };
@@ -133,7 +133,8 @@ fn recorded_programs_print_and_allocate_what_they_did_on_an_h200() {
 fn an_uncaught_exception_is_printed_as_cpython_prints_it() {
     let source = "def f(x):\n    return x[\"a\"] + 1\n\nf({})\n".to_owned();
     let run = Program { file: "x.py".to_owned(), source, arguments: Vec::new() };
-    let finished = run_on_thread(run, Settings::default(), |_: &str| {}).expect("the interpreter answers");
+    let finished =
+        run_on_thread(run, ProgramSettings::default(), |_: &str| {}).expect("the interpreter answers");
     assert_eq!(finished.status, 1);
     let expected = "Traceback (most recent call last):\n  File \"x.py\", line 4, in <module>\n    f({})\n    ~^^^^\n  File \"x.py\", line 2, \
                     in f\n    return x[\"a\"] + 1\n           ~^^^^^\nKeyError: 'a'\n";
@@ -142,7 +143,7 @@ fn an_uncaught_exception_is_printed_as_cpython_prints_it() {
 
 #[test]
 fn out_of_memory_is_caught_and_a_loop_without_end_is_stopped() {
-    let run = |source: &str, settings: Settings| {
+    let run = |source: &str, settings: ProgramSettings| {
         let printed = Arc::new(Mutex::new(String::new()));
         let sink = Arc::clone(&printed);
         let program = Program { file: "x.py".to_owned(), source: source.to_owned(), arguments: Vec::new() };
@@ -154,16 +155,18 @@ fn out_of_memory_is_caught_and_a_loop_without_end_is_stopped() {
         (finished, printed)
     };
     let source = "import torch\ntry:\n    torch.empty(10**12, device='cuda')\nexcept torch.OutOfMemoryError as e:\n    print(str(e)[:56])\n";
-    let (finished, printed) = run(source, Settings::default());
+    let (finished, printed) = run(source, ProgramSettings::default());
     assert_eq!(
         (finished.status, printed.as_str()),
         (0, "CUDA out of memory. Tried to allocate 3725.29 GiB. GPU 0\n")
     );
-    let settings = Settings { most_operators: 100, ..Settings::default() };
+    let settings = ProgramSettings { most_operators: 100, ..ProgramSettings::default() };
     let (finished, _) = run("import torch\nx = torch.zeros(1)\nwhile True:\n    x = x + 1\n", settings);
     assert!(finished.traceback.is_some_and(|text| text.contains("called as many operators as one run may")));
-    let settings =
-        Settings { time_limit: Some(std::time::Duration::from_millis(200)), ..Settings::default() };
+    let settings = ProgramSettings {
+        time_limit: Some(std::time::Duration::from_millis(200)),
+        ..ProgramSettings::default()
+    };
     let (finished, _) = run("while True:\n    pass\n", settings);
     assert!(finished.traceback.is_some_and(|text| text.contains("was stopped after")));
 }
@@ -175,7 +178,8 @@ fn a_name_that_is_not_there_is_refused_with_what_to_use_instead() {
         source: "import torch\ntorch.fft.rfft(torch.zeros(4))\n".to_owned(),
         arguments: Vec::new(),
     };
-    let finished = run_on_thread(run, Settings::default(), |_: &str| {}).expect("the interpreter answers");
+    let finished =
+        run_on_thread(run, ProgramSettings::default(), |_: &str| {}).expect("the interpreter answers");
     assert!(finished.traceback.is_some_and(|text| text.contains("line 2") && text.contains("not modeled")));
 }
 
@@ -186,7 +190,7 @@ fn a_number_that_nobody_knows_stays_one_in_functions_of_math() {
     let printed = Arc::new(Mutex::new(String::new()));
     let sink = Arc::clone(&printed);
     let program = Program { file: "x.py".to_owned(), source: source.to_owned(), arguments: Vec::new() };
-    run_on_thread(program, Settings::default(), move |text: &str| {
+    run_on_thread(program, ProgramSettings::default(), move |text: &str| {
         sink.lock().expect("no printing failed").push_str(text);
     })
     .expect("the interpreter answers");

@@ -18,7 +18,7 @@
 //!
 //! ```
 //! use blockyard_record::{
-//!     AllocationId, BlockId, Bytes, DeviceAddr, Event, EventSink, Outcome, PoolId, PoolKind, Recorder, RunInfo, SegmentId,
+//!     AllocationId, BlockId, Bytes, DeviceAddr, Event, EventSink, StepOutcome, PoolId, PoolKind, Recorder, RunInfo, SegmentId,
 //!     StreamId,
 //! };
 //!
@@ -37,7 +37,7 @@
 //! });
 //! recorder.record(Event::Split { block, front, size });
 //! recorder.record(Event::Allocated { block: front, allocation: AllocationId::new(0), requested: size, is_oversize: false });
-//! recorder.finish_step(Outcome::Done);
+//! recorder.finish_step(StepOutcome::Done);
 //!
 //! let recording = recorder.finish()?;
 //! let state = recording.state_at(recording.event_count())?;
@@ -82,7 +82,8 @@ pub use host_stats::{DurationStat, HostStats};
 pub use id::{AllocationId, BlockId, FrameId, PoolId, PoolKind, SegmentId, StackId, StreamId, TextId};
 pub use intern::Texts;
 pub use recording::{
-    Label, Marker, Note, OpenSize, Outcome, Recorder, Recording, RecordingError, RecordingSize, RunInfo, Step,
+    Label, Marker, Note, OpenSize, Recorder, Recording, RecordingError, RecordingSize, RunInfo, Step,
+    StepOutcome,
 };
 pub use snapshot::{BlockSnapshot, BlockState, SegmentInfo, SegmentSnapshot, Snapshot};
 pub use stacks::{Frame, Stacks};

@@ -24,8 +24,8 @@ pub struct Recording {
     events: PackedEvents,
     steps: PackedSteps,
     labels: Vec<Label>,
-    // Steps whose outcome is not [`Outcome::Done`], ascending.
-    outcomes: Vec<(u32, Outcome)>,
+    // Steps whose outcome is not [`StepOutcome::Done`], ascending.
+    outcomes: Vec<(u32, StepOutcome)>,
     // Notes of steps whose events do not show what the request was, ascending.
     notes: Vec<Note>,
     // The step that made each allocation.
@@ -80,7 +80,7 @@ pub struct Note {
 
 /// How a step ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Outcome {
+pub enum StepOutcome {
     /// The request did what was asked.
     Done,
     /// The request ran out of memory; the text is PyTorch's message.
@@ -224,19 +224,19 @@ impl Recording {
 
     /// The outcome of the step.
     #[must_use]
-    pub fn outcome(&self, step: usize) -> &Outcome {
+    pub fn outcome(&self, step: usize) -> &StepOutcome {
         let found = u32::try_from(step).ok().and_then(|step| {
             self.outcomes
                 .binary_search_by_key(&step, |(step, _)| *step)
                 .ok()
                 .map(|index| &self.outcomes[index].1)
         });
-        found.unwrap_or(&Outcome::Done)
+        found.unwrap_or(&StepOutcome::Done)
     }
 
-    /// The steps whose outcome is not [`Outcome::Done`], with their outcomes, by ascending step.
+    /// The steps whose outcome is not [`StepOutcome::Done`], with their outcomes, by ascending step.
     #[must_use]
-    pub fn failed_steps(&self) -> &[(u32, Outcome)] {
+    pub fn failed_steps(&self) -> &[(u32, StepOutcome)] {
         &self.outcomes
     }
 

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use blockyard_record::{Bytes, StreamId};
-use blockyard_rivals::{Allocation, Allocator, Usage};
+use blockyard_rivals::{Allocator, RivalAllocation, Usage};
 use blockyard_workload::Request;
 
 use crate::progress::INTERVAL;
@@ -20,7 +20,7 @@ pub struct Driven {
 
 /// A block that was freed while other streams may still use it.
 struct Pending {
-    allocation: Allocation,
+    allocation: RivalAllocation,
     streams: Vec<StreamId>,
 }
 
@@ -58,7 +58,7 @@ pub fn drive(
 
 struct Driver<'a> {
     allocator: &'a mut dyn Allocator,
-    live: Vec<Option<(Allocation, Vec<StreamId>)>>,
+    live: Vec<Option<(RivalAllocation, Vec<StreamId>)>>,
     pending: Vec<Pending>,
 }
 
@@ -99,7 +99,7 @@ impl Driver<'_> {
         true
     }
 
-    fn allocate(&mut self, size: Bytes, stream: StreamId) -> Option<Allocation> {
+    fn allocate(&mut self, size: Bytes, stream: StreamId) -> Option<RivalAllocation> {
         if let Ok(allocation) = self.allocator.allocate(size, stream) {
             return Some(allocation);
         }

@@ -2,8 +2,8 @@ use blockyard_allocator::{AllocError, BackendAllocation, BackendAllocator};
 use blockyard_device::{Advance, DeviceError, DeviceMemory};
 use blockyard_pytorch::Allocated;
 use blockyard_record::{
-    BlockId, BlockSnapshot, DeviceAddr, Event, EventSink, Outcome, Recorder, Recording, RunInfo, Snapshot,
-    Stats, TraceEntry,
+    BlockId, BlockSnapshot, DeviceAddr, Event, EventSink, Recorder, Recording, RunInfo, Snapshot, Stats,
+    StepOutcome, TraceEntry,
 };
 use blockyard_workload::{Request, TensorId, Workload};
 
@@ -123,10 +123,10 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         self.dispatcher.allocator.sink_mut().allocated_block = None;
         let result = self.perform(request)?;
         let outcome = match &result {
-            StepResult::Allocated(_) | StepResult::Done => Outcome::Done,
-            StepResult::OutOfMemory(text) => Outcome::OutOfMemory(text.clone()),
-            StepResult::Refused(text) => Outcome::Refused(self.refused(request, text)),
-            StepResult::Skipped(text) => Outcome::Skipped(text.clone()),
+            StepResult::Allocated(_) | StepResult::Done => StepOutcome::Done,
+            StepResult::OutOfMemory(text) => StepOutcome::OutOfMemory(text.clone()),
+            StepResult::Refused(text) => StepOutcome::Refused(self.refused(request, text)),
+            StepResult::Skipped(text) => StepOutcome::Skipped(text.clone()),
         };
         self.dispatcher.allocator.sink_mut().recorder.finish_step(outcome);
         Ok(Some(result))

@@ -5,7 +5,7 @@ use blockyard_record::{Bytes, StreamId};
 use crate::bfc::BestFit;
 use crate::carver::{Carver, FreeIndex};
 use crate::device::Device;
-use crate::{Allocation, Allocator, OutOfMemory, Usage, rounded};
+use crate::{Allocator, RivalAllocation, RivalOutOfMemory, Usage, rounded};
 
 /// Arenas as in RMM: every stream takes superblocks of at least 4 MiB from a global arena, and serves requests first fit by
 /// address from them. Superblocks that are empty go back to the global arena and serve any stream, which costs a wait for the
@@ -62,8 +62,8 @@ impl Arena {
 }
 
 impl Allocator for Arena {
-    fn allocate(&mut self, requested: Bytes, stream: StreamId) -> Result<Allocation, OutOfMemory> {
-        let none = OutOfMemory { requested };
+    fn allocate(&mut self, requested: Bytes, stream: StreamId) -> Result<RivalAllocation, RivalOutOfMemory> {
+        let none = RivalOutOfMemory { requested };
         let size = rounded(requested).ok_or(none)?;
         let found = self.streams.entry(stream).or_default().allocate(size, |_| true);
         let (addr, size) = if let Some(found) = found {
@@ -76,10 +76,10 @@ impl Allocator for Arena {
         };
         let size = Bytes::new(size);
         self.device.allocated(requested, size);
-        Ok(Allocation { addr, size, requested, stream })
+        Ok(RivalAllocation { addr, size, requested, stream })
     }
 
-    fn free(&mut self, allocation: Allocation) {
+    fn free(&mut self, allocation: RivalAllocation) {
         let Some(own) = self.streams.get_mut(&allocation.stream) else { return };
         if let Some((base, size)) = own.free(allocation.addr) {
             own.remove_region(base, size);

@@ -21,7 +21,7 @@
 //! assert!(arena.usage().reserved >= arena.usage().allocated);
 //! arena.free(allocation);
 //! assert_eq!(arena.usage().requested, Bytes::ZERO);
-//! # Ok::<(), blockyard_rivals::OutOfMemory>(())
+//! # Ok::<(), blockyard_rivals::RivalOutOfMemory>(())
 //! ```
 
 #![forbid(unsafe_code)]
@@ -55,11 +55,11 @@ pub trait Allocator {
     ///
     /// # Errors
     ///
-    /// [`OutOfMemory`] when the device has no more and nothing cached can serve.
-    fn allocate(&mut self, size: Bytes, stream: StreamId) -> Result<Allocation, OutOfMemory>;
+    /// [`RivalOutOfMemory`] when the device has no more and nothing cached can serve.
+    fn allocate(&mut self, size: Bytes, stream: StreamId) -> Result<RivalAllocation, RivalOutOfMemory>;
 
     /// Takes a block back.
-    fn free(&mut self, allocation: Allocation);
+    fn free(&mut self, allocation: RivalAllocation);
 
     /// Gives everything that is cached and whole back to the device.
     fn empty_cache(&mut self);
@@ -71,7 +71,7 @@ pub trait Allocator {
 /// An allocated block.
 #[derive(Debug, PartialEq, Eq, Hash)]
 #[must_use = "an allocation that is dropped stays allocated"]
-pub struct Allocation {
+pub struct RivalAllocation {
     /// Where it starts.
     pub addr: u64,
     /// The bytes of its block, at least the requested size.
@@ -102,7 +102,7 @@ pub struct Usage {
 /// No memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("out of memory: {requested} asked for")]
-pub struct OutOfMemory {
+pub struct RivalOutOfMemory {
     /// The requested size.
     pub requested: Bytes,
 }

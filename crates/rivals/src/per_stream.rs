@@ -1,7 +1,7 @@
 use blockyard_record::{Bytes, StreamId};
 
 use crate::device::Device;
-use crate::{Allocation, Allocator, OutOfMemory, Usage, rounded};
+use crate::{Allocator, RivalAllocation, RivalOutOfMemory, Usage, rounded};
 
 /// The blocks of one stream.
 pub trait Policy: Default {
@@ -47,17 +47,17 @@ impl<P: Policy> PerStream<P> {
 }
 
 impl<P: Policy> Allocator for PerStream<P> {
-    fn allocate(&mut self, requested: Bytes, stream: StreamId) -> Result<Allocation, OutOfMemory> {
-        let size = rounded(requested).ok_or(OutOfMemory { requested })?;
-        let (policy, device) = self.policy(stream).ok_or(OutOfMemory { requested })?;
-        let (addr, size) = policy.allocate(device, size).ok_or(OutOfMemory { requested })?;
+    fn allocate(&mut self, requested: Bytes, stream: StreamId) -> Result<RivalAllocation, RivalOutOfMemory> {
+        let size = rounded(requested).ok_or(RivalOutOfMemory { requested })?;
+        let (policy, device) = self.policy(stream).ok_or(RivalOutOfMemory { requested })?;
+        let (addr, size) = policy.allocate(device, size).ok_or(RivalOutOfMemory { requested })?;
         let size = Bytes::new(size);
         self.device.0.allocated(requested, size);
-        Ok(Allocation { addr, size, requested, stream })
+        Ok(RivalAllocation { addr, size, requested, stream })
     }
 
-    fn free(&mut self, allocation: Allocation) {
-        let Allocation { addr, size, requested, stream } = allocation;
+    fn free(&mut self, allocation: RivalAllocation) {
+        let RivalAllocation { addr, size, requested, stream } = allocation;
         if let Some((policy, device)) = self.policy(stream) {
             policy.free(device, addr, size.get());
             self.device.0.came_back(requested, size);

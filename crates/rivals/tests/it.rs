@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use blockyard_record::{Bytes, StreamId};
-use blockyard_rivals::{Allocation, Allocator, Arena, Bfc, Buddy, NoCache, Stitching, Tlsf};
+use blockyard_rivals::{Allocator, Arena, Bfc, Buddy, NoCache, RivalAllocation, Stitching, Tlsf};
 use proptest::prelude::*;
 
 const CAPACITY: Bytes = Bytes::gib(1);
@@ -29,7 +29,7 @@ proptest! {
         steps in prop::collection::vec((any::<bool>(), 1_u64..40_000_000, 0_u64..2, any::<prop::sample::Index>()), 1..120),
     ) {
         for (name, mut allocator) in all() {
-            let mut live: BTreeMap<u64, Allocation> = BTreeMap::new();
+            let mut live: BTreeMap<u64, RivalAllocation> = BTreeMap::new();
             for (is_free, size, stream, which) in &steps {
                 if *is_free && !live.is_empty() {
                     let addr = *live.keys().nth(which.index(live.len())).unwrap();
@@ -79,7 +79,7 @@ fn buddies_round_up_to_a_power_of_two() {
 #[test]
 fn stitching_serves_from_pages_that_do_not_lie_together() {
     let mut allocator = Stitching::new(CAPACITY);
-    let blocks: Vec<Allocation> =
+    let blocks: Vec<RivalAllocation> =
         (0..4).map(|_| allocator.allocate(Bytes::mib(20), DEFAULT).unwrap()).collect();
     for (place, block) in blocks.into_iter().enumerate() {
         if place % 2 == 0 {

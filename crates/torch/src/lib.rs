@@ -3,7 +3,7 @@
 //!
 //! A [`Session`] holds what PyTorch keeps in globals. Operators are called by name ([`call`]) or as methods of [`Tensor`];
 //! each takes and gives back GPU memory in the order in which PyTorch 2.11 does, from our allocator over a virtual device.
-//! What rests on no record of a real GPU leaves a [`Mark`].
+//! What rests on no record of a real GPU leaves an [`Estimate`].
 //!
 //! # Reading order
 //!
@@ -50,7 +50,7 @@ pub use dtype::{Dtype, promote};
 pub use error::{Foreign, Result, TorchError};
 pub use profile::GpuProfile;
 pub use registry::{Operator, call, lookup, names};
-pub use session::{Mark, Session, Settings, install, session};
+pub use session::{Estimate, Session, SessionSettings, install, session};
 pub use tensor::{
     Device, Shape, Storage, Tensor, TensorImpl, channels_last_strides, contiguous_strides, numel,
 };

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use blockyard_allocator::{AllocError, AllocatorConfig, BackendAllocation, BackendAllocator};
 use blockyard_device::VirtualDevice;
 use blockyard_record::{
-    AllocationId, Bytes, Event, EventSink, Outcome, PoolId, Recorder, Recording, RunInfo, Snapshot, Stats,
-    StreamId,
+    AllocationId, Bytes, Event, EventSink, PoolId, Recorder, Recording, RunInfo, Snapshot, Stats,
+    StepOutcome, StreamId,
 };
 
 use crate::error::runtime;
@@ -63,10 +63,10 @@ pub struct Origin {
     pub category: Category,
 }
 
-/// One request of the log ([`CudaDevice::start_log`]).
+/// One request of the log ([`SimulatedGpu::start_log`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogEntry {
-    /// An allocation: its number (an index into [`CudaDevice::origins`]) and the bytes requested.
+    /// An allocation: its number (an index into [`SimulatedGpu::origins`]) and the bytes requested.
     Allocate(u32, u64),
     /// The free of that allocation.
     Free(u32),
@@ -91,7 +91,7 @@ type Allocator = BackendAllocator<VirtualDevice, Sink>;
 
 /// One GPU of a session.
 #[derive(Debug)]
-pub struct CudaDevice {
+pub struct SimulatedGpu {
     index: u8,
     allocator: RefCell<Option<Allocator>>,
     stream: Cell<StreamId>,
@@ -134,8 +134,8 @@ const BELOW_FIRST_SEGMENTS: Bytes = Bytes::gib(1024);
 
 /// Memory of a GPU in use; dropping it gives the block back.
 #[derive(Debug)]
-pub struct Block {
-    device: Rc<CudaDevice>,
+pub struct OwnedBlock {
+    device: Rc<SimulatedGpu>,
     allocation: RefCell<Option<BackendAllocation>>,
     number: u32,
 }
@@ -160,7 +160,7 @@ fn new_allocator(
     BackendAllocator::new(device, config.clone(), Sink { recorder })
 }
 
-impl CudaDevice {
+impl SimulatedGpu {
     pub(crate) fn new(
         index: u8,
         profile: &GpuProfile,
@@ -223,7 +223,7 @@ impl CudaDevice {
     /// # Errors
     ///
     /// [`TorchError::OutOfMemory`] with PyTorch's text.
-    pub fn allocate(self: &Rc<Self>, requested: Bytes, category: Category) -> Result<Option<Block>> {
+    pub fn allocate(self: &Rc<Self>, requested: Bytes, category: Category) -> Result<Option<OwnedBlock>> {
         if requested.is_zero() {
             return Ok(None);
         }
@@ -242,7 +242,7 @@ impl CudaDevice {
         if let Some(log) = self.log.borrow_mut().as_mut() {
             log.push(LogEntry::Allocate(number, requested.get()));
         }
-        Ok(Some(Block { device: Rc::clone(self), allocation: RefCell::new(Some(allocation)), number }))
+        Ok(Some(OwnedBlock { device: Rc::clone(self), allocation: RefCell::new(Some(allocation)), number }))
     }
 
     /// Does one request and ends the recording's step.
@@ -256,7 +256,7 @@ impl CudaDevice {
         };
         let result = request(allocator);
         let (outcome, result) = match result {
-            Ok(value) => (Outcome::Done, Ok(value)),
+            Ok(value) => (StepOutcome::Done, Ok(value)),
             Err(error) => {
                 let text = error.to_string();
                 match error {
@@ -264,9 +264,9 @@ impl CudaDevice {
                     | AllocError::MallocAsyncOutOfMemory(_)
                     | AllocError::UncachedOutOfMemory { .. }
                     | AllocError::TooLarge { .. } => {
-                        (Outcome::OutOfMemory(text.clone()), Err(TorchError::OutOfMemory(text)))
+                        (StepOutcome::OutOfMemory(text.clone()), Err(TorchError::OutOfMemory(text)))
                     }
-                    _ => (Outcome::Refused(text.clone()), Err(TorchError::Runtime(text))),
+                    _ => (StepOutcome::Refused(text.clone()), Err(TorchError::Runtime(text))),
                 }
             }
         };
@@ -420,7 +420,7 @@ impl CudaDevice {
         }
     }
 
-    /// Notes every request from now on, until [`CudaDevice::take_log`].
+    /// Notes every request from now on, until [`SimulatedGpu::take_log`].
     pub fn start_log(&self) {
         *self.log.borrow_mut() = Some(Vec::new());
     }
@@ -437,7 +437,7 @@ impl CudaDevice {
         }
     }
 
-    /// How many requests were noted since the last [`CudaDevice::take_log`].
+    /// How many requests were noted since the last [`SimulatedGpu::take_log`].
     #[must_use]
     pub fn log_len(&self) -> usize {
         self.log.borrow().as_ref().map_or(0, Vec::len)
@@ -455,8 +455,8 @@ impl CudaDevice {
     }
 }
 
-impl Block {
-    /// Its number: an index into [`CudaDevice::origins`].
+impl OwnedBlock {
+    /// Its number: an index into [`SimulatedGpu::origins`].
     #[must_use]
     pub fn number(&self) -> u32 {
         self.number
@@ -464,7 +464,7 @@ impl Block {
 
     /// Its device.
     #[must_use]
-    pub fn device(&self) -> &Rc<CudaDevice> {
+    pub fn device(&self) -> &Rc<SimulatedGpu> {
         &self.device
     }
 
@@ -503,7 +503,7 @@ impl Block {
     }
 }
 
-impl Drop for Block {
+impl Drop for OwnedBlock {
     fn drop(&mut self) {
         let Some(allocation) = self.allocation.take() else { return };
         if let Some(log) = self.device.log.borrow_mut().as_mut() {

@@ -4,7 +4,7 @@ use crate::{Device, Dtype, MemoryFormat, Result, Scalar, Tensor, TorchError, Val
 
 /// What an argument has to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ArgumentKind {
     Tensor,
     /// A tensor or a number.
     Operand,
@@ -27,7 +27,7 @@ pub(crate) enum Kind {
 #[derive(Clone, Debug)]
 pub(crate) struct Parameter {
     pub(crate) name: &'static str,
-    kind: Kind,
+    kind: ArgumentKind,
     is_optional: bool,
     default: Option<Value>,
     is_keyword_only: bool,
@@ -40,23 +40,23 @@ pub(crate) struct Schema {
     pub(crate) parameters: Vec<Parameter>,
 }
 
-fn kind(text: &str) -> Kind {
+fn kind(text: &str) -> ArgumentKind {
     match text {
-        "Tensor" => Kind::Tensor,
-        "Operand" => Kind::Operand,
-        "Scalar" => Kind::Scalar,
-        "int" => Kind::Int,
-        "float" => Kind::Float,
-        "bool" => Kind::Bool,
-        "int[]" => Kind::Ints,
-        "float[]" => Kind::Floats,
-        "Tensor[]" => Kind::Tensors,
-        "Tensor?[]" => Kind::OptionalTensors,
-        "ScalarType" => Kind::Dtype,
-        "Device" => Kind::Device,
-        "str" => Kind::Text,
-        "MemoryFormat" => Kind::Format,
-        _ => Kind::Any,
+        "Tensor" => ArgumentKind::Tensor,
+        "Operand" => ArgumentKind::Operand,
+        "Scalar" => ArgumentKind::Scalar,
+        "int" => ArgumentKind::Int,
+        "float" => ArgumentKind::Float,
+        "bool" => ArgumentKind::Bool,
+        "int[]" => ArgumentKind::Ints,
+        "float[]" => ArgumentKind::Floats,
+        "Tensor[]" => ArgumentKind::Tensors,
+        "Tensor?[]" => ArgumentKind::OptionalTensors,
+        "ScalarType" => ArgumentKind::Dtype,
+        "Device" => ArgumentKind::Device,
+        "str" => ArgumentKind::Text,
+        "MemoryFormat" => ArgumentKind::Format,
+        _ => ArgumentKind::Any,
     }
 }
 
@@ -120,7 +120,7 @@ impl Schema {
             }
             let left = args.get(next..).unwrap_or_default();
             let is_last = self.parameters.get(index + 1).is_none_or(|parameter| parameter.is_keyword_only);
-            let is_spread = parameter.kind == Kind::Ints
+            let is_spread = parameter.kind == ArgumentKind::Ints
                 && is_last
                 && left.iter().all(|value| matches!(value, Value::Scalar(Scalar::Int(_) | Scalar::Bool(_))));
             let value = if is_spread {
@@ -212,57 +212,59 @@ impl Parameter {
             _ => None,
         };
         match (self.kind, value) {
-            (Kind::Any, _)
-            | (Kind::Tensor, Value::Tensor(_))
-            | (Kind::Operand, Value::Tensor(_) | Value::Scalar(_))
-            | (Kind::Scalar | Kind::Float, Value::Scalar(_))
-            | (Kind::Bool, Value::Scalar(Scalar::Bool(_)))
-            | (Kind::Dtype, Value::Dtype(_))
-            | (Kind::Device, Value::Device(_))
-            | (Kind::Text, Value::Str(_))
-            | (Kind::Format, Value::MemoryFormat(_)) => Ok(value.clone()),
-            (Kind::Int, value) if is_int(value) => Ok(value.clone()),
-            (Kind::Scalar | Kind::Float, Value::Tensor(_)) => number_of(value).ok_or("Number"),
-            (Kind::Int, Value::Tensor(tensor)) if tensor.dtype().is_integral() => {
+            (ArgumentKind::Any, _)
+            | (ArgumentKind::Tensor, Value::Tensor(_))
+            | (ArgumentKind::Operand, Value::Tensor(_) | Value::Scalar(_))
+            | (ArgumentKind::Scalar | ArgumentKind::Float, Value::Scalar(_))
+            | (ArgumentKind::Bool, Value::Scalar(Scalar::Bool(_)))
+            | (ArgumentKind::Dtype, Value::Dtype(_))
+            | (ArgumentKind::Device, Value::Device(_))
+            | (ArgumentKind::Text, Value::Str(_))
+            | (ArgumentKind::Format, Value::MemoryFormat(_)) => Ok(value.clone()),
+            (ArgumentKind::Int, value) if is_int(value) => Ok(value.clone()),
+            (ArgumentKind::Scalar | ArgumentKind::Float, Value::Tensor(_)) => {
+                number_of(value).ok_or("Number")
+            }
+            (ArgumentKind::Int, Value::Tensor(tensor)) if tensor.dtype().is_integral() => {
                 number_of(value).ok_or("int")
             }
-            (Kind::Device, Value::Str(text)) => {
+            (ArgumentKind::Device, Value::Str(text)) => {
                 Device::parse(text).map(Value::Device).map_err(|_| "torch.device")
             }
-            (Kind::Device, Value::Scalar(Scalar::Int(index))) => u8::try_from(*index)
+            (ArgumentKind::Device, Value::Scalar(Scalar::Int(index))) => u8::try_from(*index)
                 .map(|index| Value::Device(Device::Cuda(index)))
                 .map_err(|_| "torch.device"),
-            (Kind::Ints, value) if is_int(value) => Ok(Value::List(vec![value.clone()])),
-            (Kind::Floats, Value::Scalar(_)) => Ok(Value::List(vec![value.clone()])),
-            (Kind::Ints, Value::List(items)) => {
+            (ArgumentKind::Ints, value) if is_int(value) => Ok(Value::List(vec![value.clone()])),
+            (ArgumentKind::Floats, Value::Scalar(_)) => Ok(Value::List(vec![value.clone()])),
+            (ArgumentKind::Ints, Value::List(items)) => {
                 let numbers: Option<Vec<Value>> = items.iter().map(number_of).collect();
                 numbers.filter(|items| items.iter().all(is_int)).map(Value::List).ok_or("tuple of ints")
             }
-            (Kind::Floats, Value::List(items))
+            (ArgumentKind::Floats, Value::List(items))
                 if items.iter().all(|item| matches!(item, Value::Scalar(_))) =>
             {
                 Ok(value.clone())
             }
-            (Kind::Tensors, Value::List(items))
+            (ArgumentKind::Tensors, Value::List(items))
                 if items.iter().all(|item| matches!(item, Value::Tensor(_))) =>
             {
                 Ok(value.clone())
             }
-            (Kind::OptionalTensors, Value::List(_)) => Ok(value.clone()),
+            (ArgumentKind::OptionalTensors, Value::List(_)) => Ok(value.clone()),
             (kind, _) => Err(match kind {
-                Kind::Tensor | Kind::Operand => "Tensor",
-                Kind::Scalar => "Number",
-                Kind::Int => "int",
-                Kind::Float => "float",
-                Kind::Bool => "bool",
-                Kind::Ints => "tuple of ints",
-                Kind::Floats => "tuple of floats",
-                Kind::Tensors | Kind::OptionalTensors => "tuple of Tensors",
-                Kind::Dtype => "torch.dtype",
-                Kind::Device => "torch.device",
-                Kind::Text => "str",
-                Kind::Format => "torch.memory_format",
-                Kind::Any => "an object",
+                ArgumentKind::Tensor | ArgumentKind::Operand => "Tensor",
+                ArgumentKind::Scalar => "Number",
+                ArgumentKind::Int => "int",
+                ArgumentKind::Float => "float",
+                ArgumentKind::Bool => "bool",
+                ArgumentKind::Ints => "tuple of ints",
+                ArgumentKind::Floats => "tuple of floats",
+                ArgumentKind::Tensors | ArgumentKind::OptionalTensors => "tuple of Tensors",
+                ArgumentKind::Dtype => "torch.dtype",
+                ArgumentKind::Device => "torch.device",
+                ArgumentKind::Text => "str",
+                ArgumentKind::Format => "torch.memory_format",
+                ArgumentKind::Any => "an object",
             }),
         }
     }

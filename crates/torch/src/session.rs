@@ -10,12 +10,12 @@ use blockyard_record::{Bytes, HostStats, StreamId};
 
 use crate::autocast::Autocast;
 use crate::autograd::Modes;
-use crate::memory::{Block, Category, CudaDevice, Phase};
+use crate::memory::{Category, OwnedBlock, Phase, SimulatedGpu};
 use crate::{Device, Dtype, GpuProfile, Result, TorchError};
 
 /// What to run programs on.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct SessionSettings {
     /// The GPU; every device is one of these.
     pub profile: GpuProfile,
     /// How many there are.
@@ -26,7 +26,7 @@ pub struct Settings {
     pub is_recorded: bool,
 }
 
-impl Default for Settings {
+impl Default for SessionSettings {
     fn default() -> Self {
         Self { profile: GpuProfile::H200, devices: 1, config: AllocatorConfig::default(), is_recorded: false }
     }
@@ -34,7 +34,7 @@ impl Default for Settings {
 
 /// A result that rests on no record of a real GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct Estimate {
     /// The operator.
     pub operator: String,
     /// The source line, 0 where none ran.
@@ -91,14 +91,14 @@ struct Workspace {
     thread: Thread,
     device: u8,
     stream: StreamId,
-    _block: Option<Block>,
+    _block: Option<OwnedBlock>,
 }
 
 /// One run of a program: what PyTorch keeps in globals.
 #[derive(Debug)]
 pub struct Session {
     profile: GpuProfile,
-    devices: Vec<Rc<CudaDevice>>,
+    devices: Vec<Rc<SimulatedGpu>>,
     host: RefCell<HostAllocator<VirtualHostMemory>>,
     pub(crate) notes: Rc<Notes>,
     pub(crate) modes: Modes,
@@ -106,9 +106,9 @@ pub struct Session {
     thread: Cell<Thread>,
     current_device: Cell<u8>,
     workspaces: RefCell<Vec<Workspace>>,
-    marks: RefCell<Vec<Mark>>,
+    marks: RefCell<Vec<Estimate>>,
     next_stream: Cell<u64>,
-    dropout_states: RefCell<Vec<(u8, Option<Block>)>>,
+    dropout_states: RefCell<Vec<(u8, Option<OwnedBlock>)>>,
     default_dtype: Cell<Dtype>,
     default_device: Cell<Device>,
 }
@@ -121,7 +121,9 @@ thread_local! {
 #[must_use]
 pub fn session() -> Rc<Session> {
     CURRENT.with(|current| {
-        Rc::clone(current.borrow_mut().get_or_insert_with(|| Rc::new(Session::new(Settings::default()))))
+        Rc::clone(
+            current.borrow_mut().get_or_insert_with(|| Rc::new(Session::new(SessionSettings::default()))),
+        )
     })
 }
 
@@ -140,16 +142,16 @@ pub fn uninstall() -> Option<Rc<Session>> {
 impl Session {
     /// A session at its beginning.
     #[must_use]
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: SessionSettings) -> Self {
         let notes = Rc::new(Notes {
             line: Cell::new(0),
             source: RefCell::new(None),
             operator: Cell::new(""),
             phase: Cell::default(),
         });
-        let Settings { profile, devices, config, is_recorded } = settings;
+        let SessionSettings { profile, devices, config, is_recorded } = settings;
         let devices = (0..devices)
-            .map(|index| Rc::new(CudaDevice::new(index, &profile, &config, is_recorded, Rc::clone(&notes))))
+            .map(|index| Rc::new(SimulatedGpu::new(index, &profile, &config, is_recorded, Rc::clone(&notes))))
             .collect();
         Self {
             host: RefCell::new(HostAllocator::new(VirtualHostMemory::new(Bytes::gib(1024)), config.pinned())),
@@ -192,7 +194,7 @@ impl Session {
     /// # Errors
     ///
     /// [`TorchError::Runtime`] with the driver's text when there is none of that number.
-    pub fn device(&self, index: u8) -> Result<&Rc<CudaDevice>> {
+    pub fn device(&self, index: u8) -> Result<&Rc<SimulatedGpu>> {
         self.devices.get(usize::from(index)).ok_or_else(|| {
             TorchError::Runtime(
                 "CUDA error: invalid device ordinal\nCUDA kernel errors might be asynchronously reported at some other \
@@ -301,18 +303,19 @@ impl Session {
 
     /// What rests on no record, in order, each operator and line once.
     #[must_use]
-    pub fn marks(&self) -> Vec<Mark> {
+    pub fn marks(&self) -> Vec<Estimate> {
         self.marks.borrow().clone()
     }
 
     /// Forgets the marks so far.
-    pub fn take_marks(&self) -> Vec<Mark> {
+    pub fn take_marks(&self) -> Vec<Estimate> {
         self.marks.take()
     }
 
     /// Notes that what follows rests on no record.
     pub fn mark_estimated(&self, operator: &str, reason: &str) {
-        let mark = Mark { operator: operator.to_owned(), line: self.notes.line(), reason: reason.to_owned() };
+        let mark =
+            Estimate { operator: operator.to_owned(), line: self.notes.line(), reason: reason.to_owned() };
         let mut marks = self.marks.borrow_mut();
         if !marks.contains(&mark) {
             marks.push(mark);
@@ -320,7 +323,7 @@ impl Session {
     }
 
     /// Takes the library's workspace, once for each thread, device and stream; it is never freed.
-    pub(crate) fn take_workspace(&self, library: Library, device: &Rc<CudaDevice>) -> Result<()> {
+    pub(crate) fn take_workspace(&self, library: Library, device: &Rc<SimulatedGpu>) -> Result<()> {
         let (thread, index, stream) = (self.thread.get(), device.index(), device.current_stream());
         let is_there = self.workspaces.borrow().iter().any(|workspace| {
             workspace.library == library

@@ -9,7 +9,7 @@ use blockyard_record::Bytes;
 
 use crate::autograd::{AutogradMeta, Node};
 use crate::error::runtime;
-use crate::memory::{Block, Category};
+use crate::memory::{Category, OwnedBlock};
 use crate::{Dtype, MemoryFormat, Result, Scalar, Session, TorchError, session};
 
 /// Where a tensor lies.
@@ -83,7 +83,7 @@ impl Drop for Pinned {
 pub struct Storage {
     device: Device,
     bytes: Cell<u64>,
-    block: RefCell<Option<Block>>,
+    block: RefCell<Option<OwnedBlock>>,
     pinned: Option<Pinned>,
     /// Exact values by element, for small tensors of the host; `None` where they are not known.
     values: RefCell<Option<Vec<Scalar>>>,
@@ -159,13 +159,13 @@ impl Storage {
     /// The GPU block's number; `None` on the host and for no bytes.
     #[must_use]
     pub fn block_number(&self) -> Option<u32> {
-        self.block.borrow().as_ref().map(Block::number)
+        self.block.borrow().as_ref().map(OwnedBlock::number)
     }
 
     /// The GPU block's address; 0 without one.
     #[must_use]
     pub fn addr(&self) -> u64 {
-        self.block.borrow().as_ref().map_or(0, Block::addr)
+        self.block.borrow().as_ref().map_or(0, OwnedBlock::addr)
     }
 
     /// Says what the GPU block is for.
@@ -178,10 +178,10 @@ impl Storage {
     /// What the GPU block is for.
     #[must_use]
     pub fn category(&self) -> Category {
-        self.block.borrow().as_ref().map_or(Category::Temporary, Block::category)
+        self.block.borrow().as_ref().map_or(Category::Temporary, OwnedBlock::category)
     }
 
-    pub(crate) fn with_block<T>(&self, look: impl FnOnce(&Block) -> T) -> Option<T> {
+    pub(crate) fn with_block<T>(&self, look: impl FnOnce(&OwnedBlock) -> T) -> Option<T> {
         self.block.borrow().as_ref().map(look)
     }
 

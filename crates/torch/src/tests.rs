@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::memory::LogEntry;
-use crate::{Device, Dtype, Session, Settings, Value, autograd, call, install};
+use crate::{Device, Dtype, Session, SessionSettings, Value, autograd, call, install};
 
 /// The requests since the last look: `+bytes` and `-number`, counted from 1.
 fn log() -> Vec<i64> {
@@ -21,7 +21,7 @@ fn log() -> Vec<i64> {
 }
 
 fn start() {
-    install(Rc::new(Session::new(Settings::default())));
+    install(Rc::new(Session::new(SessionSettings::default())));
     crate::session().device(0).unwrap().start_log();
 }
 

@@ -1,6 +1,6 @@
 //! Recordings whose lines say what cannot be.
 
-use blockyard_record::{Bytes, Outcome};
+use blockyard_record::{Bytes, StepOutcome};
 use blockyard_replay::job::Product;
 
 use crate::{check_refused, open};
@@ -15,9 +15,9 @@ fn lines(lines: &[&str]) -> String {
 fn failed_steps(product: &Product) -> Vec<String> {
     let failed_steps = product.recording.failed_steps().iter();
     let texts = failed_steps.map(|(step, outcome)| match outcome {
-        Outcome::Done => format!("{step}: done"),
-        Outcome::OutOfMemory(_) => format!("{step}: out of memory"),
-        Outcome::Refused(text) | Outcome::Skipped(text) => format!("{step}: {text}"),
+        StepOutcome::Done => format!("{step}: done"),
+        StepOutcome::OutOfMemory(_) => format!("{step}: out of memory"),
+        StepOutcome::Refused(text) | StepOutcome::Skipped(text) => format!("{step}: {text}"),
     });
     texts.collect()
 }

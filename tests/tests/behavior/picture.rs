@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
 use blockyard_record::{
-    BlockSnapshot, BlockState, Bytes, Outcome, Recording, SegmentSnapshot, Stat, Stats, TraceEntry,
+    BlockSnapshot, BlockState, Bytes, Recording, SegmentSnapshot, Stat, Stats, StepOutcome, TraceEntry,
 };
 use blockyard_replay::{RunSettings, run};
 use blockyard_workload::Workload;
@@ -92,8 +92,8 @@ impl Played {
     pub(crate) fn messages(&self) -> Vec<&str> {
         let failed_steps = self.recording.failed_steps().iter();
         let messages = failed_steps.map(|(_, outcome)| match outcome {
-            Outcome::Done => "",
-            Outcome::OutOfMemory(text) | Outcome::Refused(text) | Outcome::Skipped(text) => text,
+            StepOutcome::Done => "",
+            StepOutcome::OutOfMemory(text) | StepOutcome::Refused(text) | StepOutcome::Skipped(text) => text,
         });
         messages.collect()
     }

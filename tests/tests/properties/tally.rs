@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use blockyard_device::VirtualDevice;
-use blockyard_record::{Event, FailureCause, Outcome, PoolId, Recording};
+use blockyard_record::{Event, FailureCause, PoolId, Recording, StepOutcome};
 use blockyard_replay::Runner;
 use blockyard_workload::Request;
 use proptest::strategy::{Strategy, ValueTree};
@@ -81,11 +81,11 @@ impl Tally {
 
     fn add_step(&mut self, recording: &Recording, index: usize, request: &Request, config: &str) {
         match recording.outcome(index) {
-            Outcome::Refused(text) if text.contains("1EB") => self.count("too large"),
-            Outcome::Refused(text) if text.contains("fraction") => self.count("bad fraction"),
-            Outcome::Refused(_) => self.count("bad scope"),
-            Outcome::Skipped(_) => self.count("skipped"),
-            Outcome::Done | Outcome::OutOfMemory(_) => {}
+            StepOutcome::Refused(text) if text.contains("1EB") => self.count("too large"),
+            StepOutcome::Refused(text) if text.contains("fraction") => self.count("bad fraction"),
+            StepOutcome::Refused(_) => self.count("bad scope"),
+            StepOutcome::Skipped(_) => self.count("skipped"),
+            StepOutcome::Done | StepOutcome::OutOfMemory(_) => {}
         }
         let step = recording.step(index).unwrap();
         let events: Vec<Event> =

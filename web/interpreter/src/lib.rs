@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use blockyard_allocator::AllocatorConfig;
 use blockyard_program::{PrintedText, ProgramError, ProgramJob, ProgramReply, ProgramRun};
-use blockyard_python::{Program, Settings, run};
+use blockyard_python::{Program, ProgramSettings, run};
 use blockyard_torch::GpuProfile;
 use js_sys::{Date, Function, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
@@ -55,7 +55,7 @@ fn perform(job: ProgramJob, printer: &Rc<RefCell<Printer>>) -> Result<ProgramRun
     }
     let config: AllocatorConfig =
         job.config.parse().map_err(|error| ProgramError::Config(format!("{error}")))?;
-    let settings = Settings { gpu, config, is_recorded: true, ..Settings::default() };
+    let settings = ProgramSettings { gpu, config, is_recorded: true, ..ProgramSettings::default() };
     let program = Program { file: "program.py".to_owned(), source: job.source, arguments: Vec::new() };
     let printer = Rc::clone(printer);
     let output = Box::new(move |text: &str| printer.borrow_mut().print(text));

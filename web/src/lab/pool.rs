@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use blockyard_lab::{Answer, Question, RunSource};
 use blockyard_replay::Progress;
-use blockyard_worker::{LabReply, LabTask, RunInfo};
+use blockyard_worker::{LabReply, LabTask, RunSummary};
 use js_sys::{Object, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 use web_sys::{MessageEvent, Worker};
@@ -22,7 +22,7 @@ const LARGE_BYTES: u32 = 8 << 20;
 #[derive(Debug)]
 pub(super) enum Heard {
     Progress(Progress),
-    Taken(Vec<RunInfo>),
+    Taken(Vec<RunSummary>),
     Answered(Box<Answer>),
     Failed(String),
 }

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use blockyard_figure::{Player, PlayerAction};
-use blockyard_lessons::{Answers, Exercise, Grade, Lesson, PlayedCard, PlayedLesson, Question, lessons};
+use blockyard_lessons::{
+    Answers, Exercise, Grade, Lesson, LessonQuestion, PlayedCard, PlayedLesson, lessons,
+};
 use leptos::prelude::*;
 
 use super::{Session, Source};
@@ -187,7 +189,7 @@ impl Session {
     }
 
     /// Takes an answer to the card's question and reveals what the allocator says.
-    pub(crate) fn answer_question(self, question: &Question, answer: &str) {
+    pub(crate) fn answer_question(self, question: &LessonQuestion, answer: &str) {
         match question.check(answer) {
             Ok(is_right) => {
                 let words = match &question.answers {

@@ -1,7 +1,7 @@
 //! What the figures show, and how one source takes the place of another.
 
 use blockyard_figure::{MapView, Player, PlayerAction, SPEEDS};
-use blockyard_record::{Outcome, Recording};
+use blockyard_record::{Recording, StepOutcome};
 use blockyard_workload::presets::{Preset, presets};
 use leptos::prelude::*;
 
@@ -95,7 +95,7 @@ impl Session {
     pub(crate) fn open(self, opened: OpenedFile) {
         let run = opened.run.clone();
         let failures = run.recording.failed_steps().iter().rev();
-        let mut ooms = failures.filter(|(_, outcome)| matches!(outcome, Outcome::OutOfMemory(_)));
+        let mut ooms = failures.filter(|(_, outcome)| matches!(outcome, StepOutcome::OutOfMemory(_)));
         let peak = || run.series.peak_steps(&run.recording).0;
         let step = ooms.next().map_or_else(peak, |(step, _)| *step as usize + 1);
         let difference = run.opened.as_ref().and_then(|said| said.comparison.first_difference.as_ref());

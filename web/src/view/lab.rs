@@ -14,18 +14,18 @@ pub(crate) use what_if::completions;
 use blockyard_record::grouped;
 use leptos::prelude::*;
 
-use crate::lab::{Answers, Kind, LabWork};
+use crate::lab::{Answers, LabWork, QuestionKind};
 use crate::session::Session;
 use crate::view::kit::{button, click, flag, text};
 
 pub(crate) fn lab(session: Session) -> AnyView {
     let lab = session.lab;
-    let kinds = Kind::ALL
+    let kinds = QuestionKind::ALL
         .map(|kind| {
             let is_chosen = flag(move || lab.kind.get() == kind);
             let choose = click(move || {
                 lab.kind.set(kind);
-                if !untrack(|| has_answer(session, kind)) && kind != Kind::WhatIf {
+                if !untrack(|| has_answer(session, kind)) && kind != QuestionKind::WhatIf {
                     session.ask_lab();
                 }
             });
@@ -47,11 +47,13 @@ pub(crate) fn lab(session: Session) -> AnyView {
     let body = move || {
         let kind = lab.kind.get();
         let asked = match kind {
-            Kind::WhatIf => what_if::form(session),
-            Kind::Diff => growth::second_file(session),
+            QuestionKind::WhatIf => what_if::form(session),
+            QuestionKind::Diff => growth::second_file(session),
             // These know no device and no limit.
-            Kind::Bound | Kind::Leaks => ().into_any(),
-            Kind::Search | Kind::Autopsy | Kind::Compare => parts::conditions(session),
+            QuestionKind::Bound | QuestionKind::Leaks => ().into_any(),
+            QuestionKind::Search | QuestionKind::Autopsy | QuestionKind::Compare => {
+                parts::conditions(session)
+            }
         };
         view! {
             {asked}
@@ -72,46 +74,46 @@ pub(crate) fn lab(session: Session) -> AnyView {
     .into_any()
 }
 
-fn has_answer(session: Session, kind: Kind) -> bool {
+fn has_answer(session: Session, kind: QuestionKind) -> bool {
     session.answers().is_some_and(|answers| match kind {
-        Kind::WhatIf => !answers.what_if.is_empty(),
-        Kind::Search => answers.search.is_some(),
-        Kind::Autopsy => answers.autopsy.is_some(),
-        Kind::Bound => answers.bound.is_some(),
-        Kind::Compare => answers.compare.is_some(),
-        Kind::Leaks => answers.leaks.is_some(),
-        Kind::Diff => answers.diff.is_some(),
+        QuestionKind::WhatIf => !answers.what_if.is_empty(),
+        QuestionKind::Search => answers.search.is_some(),
+        QuestionKind::Autopsy => answers.autopsy.is_some(),
+        QuestionKind::Bound => answers.bound.is_some(),
+        QuestionKind::Compare => answers.compare.is_some(),
+        QuestionKind::Leaks => answers.leaks.is_some(),
+        QuestionKind::Diff => answers.diff.is_some(),
     })
 }
 
-fn answer(session: Session, kind: Kind) -> AnyView {
+fn answer(session: Session, kind: QuestionKind) -> AnyView {
     // What the other questions come to does not matter here.
     let of_kind = Memo::new(move |_| session.answers().map(|answers| only(answers, kind)));
     let content = move || {
         let answers = of_kind.get()?;
         match kind {
-            Kind::WhatIf => Some(what_if::answers(session, &answers.what_if)),
-            Kind::Search => answers.search.as_ref().map(|found| search::search(session, found)),
-            Kind::Autopsy => answers.autopsy.as_ref().map(|found| autopsy::autopsy(session, found)),
-            Kind::Bound => answers.bound.as_ref().map(|bound| figures::bound(session, bound)),
-            Kind::Compare => answers.compare.as_ref().map(|rows| search::compared(session, rows)),
-            Kind::Leaks => answers.leaks.as_ref().map(|leaks| growth::leaks(session, leaks)),
-            Kind::Diff => answers.diff.as_ref().map(|(name, diff)| growth::diff(session, name, diff)),
+            QuestionKind::WhatIf => Some(what_if::answers(session, &answers.what_if)),
+            QuestionKind::Search => answers.search.as_ref().map(|found| search::search(session, found)),
+            QuestionKind::Autopsy => answers.autopsy.as_ref().map(|found| autopsy::autopsy(session, found)),
+            QuestionKind::Bound => answers.bound.as_ref().map(|bound| figures::bound(session, bound)),
+            QuestionKind::Compare => answers.compare.as_ref().map(|rows| search::compared(session, rows)),
+            QuestionKind::Leaks => answers.leaks.as_ref().map(|leaks| growth::leaks(session, leaks)),
+            QuestionKind::Diff => answers.diff.as_ref().map(|(name, diff)| growth::diff(session, name, diff)),
         }
     };
     view! { {content} }.into_any()
 }
 
-fn only(answers: Answers, kind: Kind) -> Answers {
+fn only(answers: Answers, kind: QuestionKind) -> Answers {
     let mut kept = Answers::default();
     match kind {
-        Kind::WhatIf => kept.what_if = answers.what_if,
-        Kind::Search => kept.search = answers.search,
-        Kind::Autopsy => kept.autopsy = answers.autopsy,
-        Kind::Bound => kept.bound = answers.bound,
-        Kind::Compare => kept.compare = answers.compare,
-        Kind::Leaks => kept.leaks = answers.leaks,
-        Kind::Diff => kept.diff = answers.diff,
+        QuestionKind::WhatIf => kept.what_if = answers.what_if,
+        QuestionKind::Search => kept.search = answers.search,
+        QuestionKind::Autopsy => kept.autopsy = answers.autopsy,
+        QuestionKind::Bound => kept.bound = answers.bound,
+        QuestionKind::Compare => kept.compare = answers.compare,
+        QuestionKind::Leaks => kept.leaks = answers.leaks,
+        QuestionKind::Diff => kept.diff = answers.diff,
     }
     kept
 }
@@ -162,7 +164,7 @@ fn progress(work: &LabWork) -> String {
     }
 }
 
-fn failed(session: Session, kind: Kind) -> AnyView {
+fn failed(session: Session, kind: QuestionKind) -> AnyView {
     let why = Memo::new(move |_| {
         let failed = session.answers()?.failed?;
         (failed.0 == kind).then_some(failed.1)

@@ -1,7 +1,7 @@
 //! A lesson: the card in reading size beside the stage.
 
 use blockyard_figure::{PlayerAction, Term};
-use blockyard_lessons::{Answers, Exercise, PlayedCard, Question, plain};
+use blockyard_lessons::{Answers, Exercise, LessonQuestion, PlayedCard, plain};
 use leptos::ev;
 use leptos::prelude::*;
 use wasm_bindgen::JsCast;
@@ -142,7 +142,7 @@ fn card_view(session: Session, played: &PlayedCard, card: usize, count: usize) -
     .into_any()
 }
 
-fn question_view(session: Session, question: Question) -> AnyView {
+fn question_view(session: Session, question: LessonQuestion) -> AnyView {
     let because = question.because.clone();
     let right = question.right.clone();
     let heading = prose::inlines(session, &question.text);
@@ -176,7 +176,7 @@ fn question_view(session: Session, question: Question) -> AnyView {
     .into_any()
 }
 
-fn answers(session: Session, question: Question) -> AnyView {
+fn answers(session: Session, question: LessonQuestion) -> AnyView {
     let is_done = flag(move || session.lesson.with(|state| state.is_revealed));
     let complaint = text(move || session.lesson.with(|state| state.complaint.clone().unwrap_or_default()));
     let field = match &question.answers {

@@ -1,8 +1,8 @@
 //! All allocations from their allocation to their free: at their addresses, or stacked.
 
 use blockyard_figure::{
-    Allocation, Cell, ColorBy, Fill, Grid, GridCursor, GridKind, GridPaint, GridView, Groups, Point, Rect,
-    Role, Scene, Size, TimelineView, grid_cursor, grid_plot, grid_scene, stack_lines,
+    AllocationLifetime, Cell, ColorBy, Fill, Grid, GridCursor, GridKind, GridPaint, GridView, Groups, Point,
+    Rect, Role, Scene, Size, TimelineView, grid_cursor, grid_plot, grid_scene, stack_lines,
 };
 use leptos::ev;
 use leptos::html;
@@ -657,7 +657,7 @@ fn put(canvas: &HtmlCanvasElement, grid: &Grid, paint: &GridPaint<'_>, plot: Rec
 }
 
 /// An allocation in words, a line a fact, without its stack.
-pub(crate) fn allocation_lines(columns: &Columns, row: usize, found: &Allocation) -> Vec<String> {
+pub(crate) fn allocation_lines(columns: &Columns, row: usize, found: &AllocationLifetime) -> Vec<String> {
     let recording = &columns.recording;
     let name = recording.name(found.id).map_or_else(|| format!("allocation #{}", found.id), str::to_owned);
     let begin = match found.start {

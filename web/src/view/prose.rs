@@ -1,26 +1,26 @@
 //! A lesson's sentences as the page shows them.
 
 use blockyard_figure::Term;
-use blockyard_lessons::{Block, Inline, Quantity};
+use blockyard_lessons::{Inline, Quantity, TextBlock};
 use leptos::ev;
 use leptos::prelude::*;
 
 use crate::session::{Place, Session};
 use crate::view::kit::on;
 
-pub(crate) fn blocks(session: Session, blocks: &[Block]) -> Vec<AnyView> {
+pub(crate) fn blocks(session: Session, blocks: &[TextBlock]) -> Vec<AnyView> {
     blocks
         .iter()
         .map(|block| match block {
-            Block::Paragraph(text) => view! { <p>{inlines(session, text)}</p> }.into_any(),
-            Block::List(items) => {
+            TextBlock::Paragraph(text) => view! { <p>{inlines(session, text)}</p> }.into_any(),
+            TextBlock::List(items) => {
                 let items = items
                     .iter()
                     .map(|item| view! { <li>{inlines(session, item)}</li> }.into_any())
                     .collect::<Vec<_>>();
                 view! { <ul class="bullets">{items}</ul> }.into_any()
             }
-            Block::Code { text, .. } => view! { <pre class="code">{text.clone()}</pre> }.into_any(),
+            TextBlock::Code { text, .. } => view! { <pre class="code">{text.clone()}</pre> }.into_any(),
         })
         .collect()
 }

@@ -1,7 +1,7 @@
 //! The step under the cursor in words, and the chosen block.
 
 use blockyard_figure::{Player, StepWords, Unit, block_facts, describe_step};
-use blockyard_record::{BlockId, BlockState, Outcome, Recording};
+use blockyard_record::{BlockId, BlockState, Recording, StepOutcome};
 use blockyard_workload::{Highlight, Request};
 use leptos::prelude::*;
 
@@ -42,8 +42,10 @@ fn describe(session: Session) -> StepDescription {
         return StepDescription { words, ..StepDescription::default() };
     };
     let failure = match run.recording.outcome(step) {
-        Outcome::Done => None,
-        Outcome::OutOfMemory(text) | Outcome::Refused(text) | Outcome::Skipped(text) => Some(text.clone()),
+        StepOutcome::Done => None,
+        StepOutcome::OutOfMemory(text) | StepOutcome::Refused(text) | StepOutcome::Skipped(text) => {
+            Some(text.clone())
+        }
     };
     let current = match player.unit {
         Unit::Step => None,

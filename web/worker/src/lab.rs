@@ -40,7 +40,7 @@ pub enum LabReply {
     /// How far it is.
     Progress(Progress),
     /// The runs that were read.
-    Taken(Vec<RunInfo>),
+    Taken(Vec<RunSummary>),
     /// The answer.
     Answered(Box<Answer>),
     /// Why there is none, as the library says it.
@@ -49,7 +49,7 @@ pub enum LabReply {
 
 /// What the page gets to know of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RunInfo {
+pub struct RunSummary {
     /// What it is called.
     pub name: String,
     /// `PYTORCH_CUDA_ALLOC_CONF`.
@@ -64,7 +64,7 @@ pub struct RunInfo {
     pub notes: Vec<String>,
 }
 
-impl RunInfo {
+impl RunSummary {
     fn of(run: &Run) -> Self {
         Self {
             name: run.name.clone(),
@@ -93,7 +93,7 @@ pub(crate) fn work(bytes: &[u8], content: Option<Vec<u8>>) {
     };
     let done = match task {
         LabTask::Take(source) => with_content(source, content).runs(&mut on_progress).map(|runs| {
-            let infos = runs.iter().map(RunInfo::of).collect();
+            let infos = runs.iter().map(RunSummary::of).collect();
             RUNS.set(runs);
             LabReply::Taken(infos)
         }),

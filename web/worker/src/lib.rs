@@ -7,7 +7,7 @@ mod device;
 mod lab;
 mod run;
 
-pub use lab::{LabReply, LabTask, RunInfo};
+pub use lab::{LabReply, LabTask, RunSummary};
 
 use blockyard_replay::Progress;
 use blockyard_replay::job::{Job, JobError, Product, perform};

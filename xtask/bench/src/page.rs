@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anyhow::{Result, bail};
 
-use blockyard_measure::{Report, Row, Section, digits, verdict};
+use blockyard_measure::{Report, ReportRow, Section, digits, verdict};
 
 const BEGIN: &str = "<!-- results: written by `cargo xtask bench --docs` -->\n";
 const END: &str = "<!-- end of results -->\n";
@@ -52,7 +52,7 @@ fn results(report: &Report) -> String {
     text
 }
 
-fn line(row: &Row, instructions: Option<&Section>) -> String {
+fn line(row: &ReportRow, instructions: Option<&Section>) -> String {
     let value = |index: usize| {
         let value = row.values.get(index).copied().flatten();
         value.map_or_else(|| "-".to_owned(), |value| digits(value.median))
@@ -79,7 +79,7 @@ fn section_line(section: &Section) -> String {
     if let Some(verdict) = verdict(section).filter(|_| section.goal.is_some()) {
         return format!("{}: {verdict}.", section.title);
     }
-    let row = |row: &Row| {
+    let row = |row: &ReportRow| {
         let values = row.values.iter().flatten().map(|value| digits(value.median));
         format!("{} {}", row.name, values.collect::<Vec<_>>().join(" / "))
     };
@@ -89,12 +89,12 @@ fn section_line(section: &Section) -> String {
 
 #[cfg(test)]
 mod tests {
-    use blockyard_measure::{Goal, Machine, Measure};
+    use blockyard_measure::{Machine, Measure, RatioGoal};
 
     use super::*;
 
     fn report() -> Report {
-        let row = |ours: f64, theirs: f64| Row {
+        let row = |ours: f64, theirs: f64| ReportRow {
             name: "gpt2".to_owned(),
             units: 1,
             values: vec![Some(Measure::exact(ours)), Some(Measure::exact(theirs))],
@@ -102,7 +102,7 @@ mod tests {
         };
         let section = |name: &str, ours: f64, theirs: f64| Section {
             rows: vec![row(ours, theirs)],
-            goal: Some(Goal::AtLeast { mean: 10.0, each: 5.0 }),
+            goal: Some(RatioGoal::AtLeast { mean: 10.0, each: 5.0 }),
             ..Section::new(name, "Against PyTorch", "ns a pair", ["ours", "theirs"])
         };
         let machine = Machine { processor: "a processor".to_owned(), cores: 2, ..Machine::default() };

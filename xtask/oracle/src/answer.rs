@@ -8,7 +8,7 @@ use crate::stats::{self, STAT_COUNT};
 
 /// Everything that an allocator did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct SequenceResult {
     /// The result of each operation.
     pub steps: Vec<OperationReply>,
     /// PyTorch's trace.
@@ -34,14 +34,14 @@ pub struct Paths {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperationReply {
     /// The returned value.
-    pub reply: Reply,
+    pub reply: ReturnValue,
     /// The statistics.
     pub stats: StatsAfter,
 }
 
 /// The returned value of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply {
+pub enum ReturnValue {
     /// Nothing to return.
     Done,
     /// Memory at this address.
@@ -119,7 +119,7 @@ impl fmt::Display for AnswerDifference {
 
 /// The first fact that differs: replies and statistics in order, then the trace, then segments with their blocks.
 #[must_use]
-pub fn first_difference(expected: &Answer, found: &Answer) -> Option<AnswerDifference> {
+pub fn first_difference(expected: &SequenceResult, found: &SequenceResult) -> Option<AnswerDifference> {
     let steps = expected.steps.len().max(found.steps.len());
     (0..steps)
         .find_map(|index| step_difference(index, expected.steps.get(index), found.steps.get(index)))
@@ -173,7 +173,7 @@ fn list_difference<T: PartialEq>(
     })
 }
 
-impl fmt::Display for Reply {
+impl fmt::Display for ReturnValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Done => f.write_str("done"),

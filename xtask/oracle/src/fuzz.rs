@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use blockyard_record::{TraceAction, grouped};
 
-use crate::answer::{Answer, AnswerDifference, Paths, Reply, first_difference};
+use crate::answer::{AnswerDifference, Paths, ReturnValue, SequenceResult, first_difference};
 use crate::library::Library;
 use crate::ours::{self, Inside};
 use crate::sequence::{Operation, Sequence};
@@ -68,7 +68,7 @@ pub struct FailedSequence {
     /// The smallest sequence with a difference that was found.
     pub sequence: Sequence,
     /// What PyTorch answers to it, with digests; `None` if its library dies over it.
-    pub expected: Option<Answer>,
+    pub expected: Option<SequenceResult>,
     /// The difference, or another failure.
     pub description: String,
 }
@@ -184,7 +184,7 @@ impl FuzzSummary {
         self.changes += u64::from(changes);
     }
 
-    fn end(&mut self, sequence: &Sequence, answer: &Answer, paths: Paths, inside: Inside) {
+    fn end(&mut self, sequence: &Sequence, answer: &SequenceResult, paths: Paths, inside: Inside) {
         for entry in &answer.trace {
             self.trace[entry.action as usize] += 1;
         }
@@ -202,7 +202,10 @@ impl FuzzSummary {
         self.inside.in_pools += inside.in_pools;
         self.inside.served_by_pool += inside.served_by_pool;
         debug_assert!(
-            answer.steps.iter().all(|step| !matches!(&step.reply, Reply::Failed(text) if text.is_empty()))
+            answer
+                .steps
+                .iter()
+                .all(|step| !matches!(&step.reply, ReturnValue::Failed(text) if text.is_empty()))
         );
     }
 

@@ -25,8 +25,8 @@ mod wheel;
 mod wire;
 
 pub use answer::{
-    Answer, AnswerDifference, FinalBlock, OperationReply, Paths, Reply, Segment, StatsAfter, entry_words,
-    first_difference, segment_words,
+    AnswerDifference, FinalBlock, OperationReply, Paths, ReturnValue, Segment, SequenceResult, StatsAfter,
+    entry_words, first_difference, segment_words,
 };
 pub use fuzz::{Bounds, FailedSequence, FuzzSummary, compare, fuzz, sequence_seed};
 pub use library::{Asked, Library};

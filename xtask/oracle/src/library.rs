@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result};
 
-use crate::answer::{Answer, OperationReply, Paths, Reply};
+use crate::answer::{OperationReply, Paths, ReturnValue, SequenceResult};
 use crate::ours::settings_error;
 use crate::sequence::{Operation, Sequence};
 use crate::wheel::WheelPaths;
@@ -86,7 +86,7 @@ impl Library {
     /// # Errors
     ///
     /// When the library died over the sequence.
-    pub fn answer(&mut self, asked: Asked) -> Result<(Answer, Paths)> {
+    pub fn answer(&mut self, asked: Asked) -> Result<(SequenceResult, Paths)> {
         let mut count = [0; 8];
         self.responses.read_exact(&mut count).context("the driver is gone")?;
         let mut bytes = vec![0; 8 * usize::try_from(u64::from_ne_bytes(count))?];
@@ -95,7 +95,8 @@ impl Library {
         let words: Vec<u64> = words.iter().map(|word| u64::from_ne_bytes(*word)).collect();
         let (mut answer, paths) = wire::decode(&words, asked.operations, asked.wants_all)?;
         for index in asked.changes {
-            if let Some(OperationReply { reply: Reply::Failed(text), .. }) = answer.steps.get_mut(index) {
+            if let Some(OperationReply { reply: ReturnValue::Failed(text), .. }) = answer.steps.get_mut(index)
+            {
                 *text = settings_error(text);
             }
         }
@@ -109,7 +110,7 @@ impl Library {
     /// # Errors
     ///
     /// When the library died over the sequence.
-    pub fn run(&mut self, sequence: &Sequence, wants_all: bool) -> Result<Answer> {
+    pub fn run(&mut self, sequence: &Sequence, wants_all: bool) -> Result<SequenceResult> {
         let asked = self.ask(sequence, wants_all)?;
         Ok(self.answer(asked)?.0)
     }

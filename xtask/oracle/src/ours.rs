@@ -9,7 +9,7 @@ use blockyard_record::{
     BlockState, Bytes, Event, EventSink, MemoryState, PoolId, PoolKind, SegmentSnapshot, StreamId, TraceEntry,
 };
 
-use crate::answer::{Answer, FinalBlock, OperationReply, Reply, Segment, StatsAfter};
+use crate::answer::{FinalBlock, OperationReply, ReturnValue, Segment, SequenceResult, StatsAfter};
 use crate::sequence::{Operation, Sequence};
 use crate::stats;
 
@@ -31,7 +31,7 @@ pub struct Inside {
 /// # Errors
 ///
 /// When the sequence's settings are refused, the device fails, or an invariant of the allocator does not hold at the end.
-pub fn answer(sequence: &Sequence, wants_all: bool) -> Result<(Answer, Inside)> {
+pub fn answer(sequence: &Sequence, wants_all: bool) -> Result<(SequenceResult, Inside)> {
     let config: AllocatorConfig = sequence.config.parse().context("our allocator refuses the settings")?;
     let sink = Sink::new(sequence.capacity);
     let allocator = CachingAllocator::new(VirtualDevice::new(sequence.capacity), config, sink);
@@ -40,7 +40,7 @@ pub fn answer(sequence: &Sequence, wants_all: bool) -> Result<(Answer, Inside)> 
     for operation in &sequence.operations {
         let reply = match ours.perform(operation) {
             Ok(reply) => reply,
-            Err(OperationError::Refused(text)) => Reply::Failed(text),
+            Err(OperationError::Refused(text)) => ReturnValue::Failed(text),
             Err(OperationError::Device(error)) => return Err(error.into()),
         };
         let words = stats::words(&ours.allocator.stats());
@@ -56,7 +56,7 @@ pub fn answer(sequence: &Sequence, wants_all: bool) -> Result<(Answer, Inside)> 
     let runs = snapshot.segments.iter().flat_map(SegmentSnapshot::mapped_runs);
     let segments = runs.map(|run| segment(&run)).collect();
     let sink = ours.allocator.into_sink();
-    Ok((Answer { steps, trace: sink.trace, segments }, sink.inside))
+    Ok((SequenceResult { steps, trace: sink.trace, segments }, sink.inside))
 }
 
 struct Ours {
@@ -86,7 +86,7 @@ impl From<AllocError> for OperationError {
 }
 
 impl Ours {
-    fn perform(&mut self, operation: &Operation) -> Result<Reply, OperationError> {
+    fn perform(&mut self, operation: &Operation) -> Result<ReturnValue, OperationError> {
         let allocator = &mut self.allocator;
         match operation {
             Operation::Allocate { size, stream, .. } => {
@@ -106,17 +106,17 @@ impl Ours {
                 if let Some(slot) = self.live.last_mut() {
                     *slot = Some(allocation);
                 }
-                return Ok(Reply::Address(addr));
+                return Ok(ReturnValue::Address(addr));
             }
             Operation::Free { tensor } => {
                 let Some(allocation) = self.live.get_mut(*tensor as usize).and_then(Option::take) else {
-                    return Ok(Reply::Skipped);
+                    return Ok(ReturnValue::Skipped);
                 };
                 allocator.free(allocation)?;
             }
             Operation::RecordStream { tensor, stream } => {
                 let Some(allocation) = self.live.get(*tensor as usize).and_then(Option::as_ref) else {
-                    return Ok(Reply::Skipped);
+                    return Ok(ReturnValue::Skipped);
                 };
                 allocator.record_stream(allocation, *stream)?;
             }
@@ -131,7 +131,7 @@ impl Ours {
                     |error: ConfigError| OperationError::Refused(settings_error(&error.to_string()));
                 allocator.apply_settings(text).map_err(refused)?;
             }
-            Operation::TellSettings => return Ok(Reply::Settings(settings_words(allocator.config()))),
+            Operation::TellSettings => return Ok(ReturnValue::Settings(settings_words(allocator.config()))),
             Operation::Snapshot => allocator.record_snapshot(),
             Operation::CreatePool { pool, options } => {
                 let ours = allocator.create_pool(*options);
@@ -159,7 +159,7 @@ impl Ours {
                 }
             }
         }
-        Ok(Reply::Done)
+        Ok(ReturnValue::Done)
     }
 }
 

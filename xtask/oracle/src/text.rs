@@ -25,7 +25,7 @@ use blockyard_allocator::PoolOptions;
 use blockyard_record::{Bytes, PoolId, StreamId};
 use blockyard_workload::{Request, Workload};
 
-use crate::answer::{Answer, AnswerDifference, Reply, StatsAfter, entry_words, segment_words};
+use crate::answer::{AnswerDifference, ReturnValue, SequenceResult, StatsAfter, entry_words, segment_words};
 use crate::ours;
 use crate::sequence::{Operation, Sequence};
 
@@ -56,7 +56,7 @@ pub struct Fixture {
 impl Fixture {
     /// The parts of an answer with digests that a fixture keeps.
     #[must_use]
-    pub fn new(notes: Vec<String>, sequence: Sequence, answer: &Answer) -> Self {
+    pub fn new(notes: Vec<String>, sequence: Sequence, answer: &SequenceResult) -> Self {
         let steps = answer.steps.iter().map(|step| {
             let digest = match &step.stats {
                 StatsAfter::Digest(digest) => *digest,
@@ -161,9 +161,9 @@ impl Fixture {
     }
 }
 
-fn reply_words(reply: &Reply) -> String {
+fn reply_words(reply: &ReturnValue) -> String {
     match reply {
-        Reply::Failed(text) => {
+        ReturnValue::Failed(text) => {
             let (text, cut) = text.split_once(ADVICE).map_or((text.as_str(), ""), |(text, _)| (text, " ..."));
             format!("failed: {}{cut}", text.replace('\n', " "))
         }

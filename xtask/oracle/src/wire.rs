@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail, ensure};
 use blockyard_allocator::PoolOptions;
 use blockyard_record::{Bytes, PoolId, StreamId, TraceAction, TraceEntry};
 
-use crate::answer::{Answer, FinalBlock, OperationReply, Paths, Reply, Segment, StatsAfter};
+use crate::answer::{FinalBlock, OperationReply, Paths, ReturnValue, Segment, SequenceResult, StatsAfter};
 use crate::sequence::{Operation, Sequence};
 use crate::stats::STAT_COUNT;
 
@@ -74,7 +74,7 @@ fn push_text(words: &mut Vec<u64>, text: &str) {
 }
 
 /// The answer in the response's words and how it came about; `operations` is how many there were.
-pub(crate) fn decode(words: &[u64], operations: usize, wants_all: bool) -> Result<(Answer, Paths)> {
+pub(crate) fn decode(words: &[u64], operations: usize, wants_all: bool) -> Result<(SequenceResult, Paths)> {
     let mut reader = Reader { words };
     if reader.word()? != 0 {
         bail!("PyTorch's library died with status {}", reader.word()?);
@@ -86,7 +86,7 @@ pub(crate) fn decode(words: &[u64], operations: usize, wants_all: bool) -> Resul
     let [retries, failures, waits, chosen_releases] =
         [reader.word()?, reader.word()?, reader.word()?, reader.word()?];
     ensure!(reader.words.is_empty(), "the driver sent more than an answer");
-    Ok((Answer { steps, trace, segments }, Paths { retries, failures, waits, chosen_releases }))
+    Ok((SequenceResult { steps, trace, segments }, Paths { retries, failures, waits, chosen_releases }))
 }
 
 struct Reader<'a> {
@@ -121,11 +121,11 @@ impl Reader<'_> {
 
     fn step(&mut self, wants_all: bool) -> Result<OperationReply> {
         let reply = match self.word()? {
-            0 => Reply::Done,
-            1 => Reply::Address(self.word()?),
-            2 => Reply::Failed(self.text()?),
-            3 => Reply::Skipped,
-            4 => Reply::Settings(self.text()?),
+            0 => ReturnValue::Done,
+            1 => ReturnValue::Address(self.word()?),
+            2 => ReturnValue::Failed(self.text()?),
+            3 => ReturnValue::Skipped,
+            4 => ReturnValue::Settings(self.text()?),
             code => bail!("the driver answered with code {code}"),
         };
         let stats = if wants_all {

@@ -26,7 +26,7 @@ use std::rc::Rc;
 
 use anyhow::{Context, Result};
 use blockyard_torch::memory::LogEntry;
-use blockyard_torch::{Session, Settings, Tensor, Value, autograd, call, install, session};
+use blockyard_torch::{Session, SessionSettings, Tensor, Value, autograd, call, install, session};
 use serde::Deserialize;
 
 pub use learn::{Learned, learn};
@@ -104,12 +104,12 @@ impl Counts {
 
 /// All lines of a zoo file, by operator.
 #[derive(Clone, Debug, Default)]
-pub struct Report {
+pub struct ZooReport {
     /// Counts by operator.
     pub by_operator: BTreeMap<String, Counts>,
 }
 
-impl Report {
+impl ZooReport {
     /// The sum over all operators.
     #[must_use]
     pub fn total(&self) -> Counts {
@@ -128,7 +128,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ZooReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
@@ -179,7 +179,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Line>> {
 ///
 /// When the first products fail.
 pub fn start() -> blockyard_torch::Result<()> {
-    install(Rc::new(Session::new(Settings::default())));
+    install(Rc::new(Session::new(SessionSettings::default())));
     for dtype in ["f32", "f16", "bf16"] {
         let a = calls::randn(&[512, 512], dtype, true)?;
         let bias = call("select", &[(&a).into(), 0.into(), 0.into()], &[])?;

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow};
-use blockyard_zoo::{Report, Verdict, read, run_line, start};
+use blockyard_zoo::{Verdict, ZooReport, read, run_line, start};
 use lexopt::prelude::*;
 
 const HELP: &str = "\
@@ -44,7 +44,7 @@ fn main() -> Result<()> {
     if let Some(out) = tables {
         return write_tables(&read(&bytes)?, &out, leave_out);
     }
-    let mut report = Report::default();
+    let mut report = ZooReport::default();
     let mut shown = std::collections::BTreeMap::<String, usize>::new();
     for line in read(&bytes)?.iter().step_by(every.max(1)) {
         if only.as_ref().is_some_and(|only| !line.op.contains(only.as_str())) {

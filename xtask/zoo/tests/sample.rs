@@ -1,13 +1,13 @@
 //! A sample of the recorded operator calls, which every run of the tests compares.
 
-use blockyard_zoo::{Report, Verdict, read, run_line, start};
+use blockyard_zoo::{Verdict, ZooReport, read, run_line, start};
 
 const SAMPLE: &[u8] = include_bytes!("../../../tests/fixtures/zoo/sample.jsonl.gz");
 
 #[test]
 fn no_recorded_call_comes_out_wrong_without_a_mark() {
     start().unwrap();
-    let mut report = Report::default();
+    let mut report = ZooReport::default();
     for line in read(SAMPLE).unwrap() {
         let verdict = run_line(&line).unwrap();
         assert!(!matches!(verdict, Verdict::Wrong { .. }), "{} {}: {verdict:?}", line.op, line.args);

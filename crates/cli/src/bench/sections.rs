@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use blockyard_measure::{Row, Section, Trace, count_for_turn, per_unit, take_turns};
+use blockyard_measure::{ReportRow, Section, Trace, count_for_turn, per_unit, take_turns};
 use blockyard_record::{Bytes, StreamId};
 use blockyard_replay::Progress;
 
@@ -87,7 +87,7 @@ impl Bench {
     ) -> anyhow::Result<()> {
         let values = take_turns(self.rounds, &mut self.contenders, turn)?;
         if let Some(section) = self.sections.iter_mut().rev().nth(before) {
-            section.rows.push(Row::new(name, 1, &values));
+            section.rows.push(ReportRow::new(name, 1, &values));
         }
         Ok(())
     }

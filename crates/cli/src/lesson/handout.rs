@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use blockyard_figure::{Changes, Stage, StageView, Theme, breakdown_text};
-use blockyard_lessons::{Answers, Block, Inline, PlayedCard, PlayedLesson, Question, plain};
+use blockyard_lessons::{Answers, Inline, LessonQuestion, PlayedCard, PlayedLesson, TextBlock, plain};
 
 use super::moment;
 use crate::output::escaped;
@@ -78,7 +78,7 @@ fn write_card(
     Ok(())
 }
 
-fn write_question(out: &mut String, question: &Question) {
+fn write_question(out: &mut String, question: &LessonQuestion) {
     let _ = writeln!(out, "<div class=\"question\"><p>{}</p>", inlines(&question.text));
     match &question.answers {
         Answers::Choices(choices) => {
@@ -114,14 +114,14 @@ fn figure(lesson: &PlayedLesson, card: &PlayedCard, step: usize) -> anyhow::Resu
     Ok(svg)
 }
 
-fn write_block(out: &mut String, block: &Block) {
+fn write_block(out: &mut String, block: &TextBlock) {
     let _ = match block {
-        Block::Paragraph(text) => writeln!(out, "<p>{}</p>", inlines(text)),
-        Block::List(items) => {
+        TextBlock::Paragraph(text) => writeln!(out, "<p>{}</p>", inlines(text)),
+        TextBlock::List(items) => {
             let items = items.iter().map(|item| format!("<li>{}</li>\n", inlines(item)));
             writeln!(out, "<ul>\n{}</ul>", items.collect::<String>())
         }
-        Block::Code { text, .. } => writeln!(out, "<pre>{}</pre>", escaped(text)),
+        TextBlock::Code { text, .. } => writeln!(out, "<pre>{}</pre>", escaped(text)),
     };
 }
 

@@ -1,7 +1,7 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use blockyard_lab::{Conditions, Difference, Row, Run, what_if as ask};
+use blockyard_lab::{Conditions, FirstDifference, Row, Run, what_if as ask};
 use blockyard_record::{Bytes, grouped};
 use serde_json::{Value, json};
 
@@ -98,7 +98,7 @@ pub(crate) fn row_json(row: &Row, run: &Run) -> Value {
     }
 }
 
-fn difference_json(difference: Option<&Difference>) -> Value {
+fn difference_json(difference: Option<&FirstDifference>) -> Value {
     difference.map_or(Value::Null, |difference| {
         json!({"request": difference.request, "baseline": difference.baseline, "other": difference.other})
     })
@@ -128,7 +128,7 @@ pub(crate) fn cells(name: &str, row: &Row) -> Vec<String> {
     }
 }
 
-fn explain(text: &mut String, row: &Row, difference: Option<&Difference>) {
+fn explain(text: &mut String, row: &Row, difference: Option<&FirstDifference>) {
     let name = setting(&row.conditions.conf);
     match difference {
         Some(difference) => {

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use anyhow::bail;
 use blockyard_pytorch::snapshot::{DeviceRecording, SnapshotFile};
-use blockyard_record::{Breakdown, Event, MemoryState, Outcome, Recording, TraceAction};
+use blockyard_record::{Breakdown, Event, MemoryState, Recording, StepOutcome, TraceAction};
 use blockyard_replay::{Certificate, OnProgress, Progress, certify};
 use serde_json::{Value, json};
 
@@ -13,14 +13,14 @@ use super::stacks::{Holder, holders};
 
 /// The question of the command line.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Question {
+pub(crate) struct ReportOptions {
     pub(crate) at: Option<At>,
     pub(crate) top: usize,
     pub(crate) has_certificate: bool,
 }
 
 /// One device of a snapshot.
-pub(crate) struct Report {
+pub(crate) struct DeviceReport {
     pub(crate) place: usize,
     pub(crate) found: DeviceRecording,
     pub(crate) certificate: Option<Certificate>,
@@ -62,11 +62,11 @@ pub(crate) struct Moment {
     pub(crate) holders: Vec<Holder>,
 }
 
-impl Report {
+impl DeviceReport {
     pub(crate) fn of(
         file: &SnapshotFile,
         place: usize,
-        question: Question,
+        question: ReportOptions,
         on_progress: OnProgress,
     ) -> anyhow::Result<Self> {
         let found =
@@ -236,7 +236,7 @@ fn events_until(recording: &Recording, entries: usize) -> usize {
     before.count()
 }
 
-fn moment(recording: &Recording, question: Question, peaks: &Peaks) -> anyhow::Result<Moment> {
+fn moment(recording: &Recording, question: ReportOptions, peaks: &Peaks) -> anyhow::Result<Moment> {
     let (name, entries) = match question.at {
         None | Some(At::Peak) => ("the peak of allocated memory".to_owned(), peaks.allocated_event),
         Some(At::Event(event)) => {
@@ -247,7 +247,7 @@ fn moment(recording: &Recording, question: Question, peaks: &Peaks) -> anyhow::R
             (format!("event {event}"), event)
         }
         Some(At::OutOfMemory) => {
-            let failed = |outcome: &Outcome| matches!(outcome, Outcome::OutOfMemory(_));
+            let failed = |outcome: &StepOutcome| matches!(outcome, StepOutcome::OutOfMemory(_));
             let Some((step, _)) = recording.failed_steps().iter().find(|(_, outcome)| failed(outcome)) else {
                 bail!("no request of the trace ran out of memory");
             };

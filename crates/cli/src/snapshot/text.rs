@@ -6,7 +6,7 @@ use blockyard_pytorch::snapshot::SnapshotFile;
 use blockyard_record::{Breakdown, Bytes, grouped};
 
 use super::FileSummary;
-use super::report::{Moment, Report};
+use super::report::{DeviceReport, Moment};
 use super::stacks::line as stack_line;
 use crate::output::line;
 
@@ -14,7 +14,7 @@ pub(crate) fn write(
     out: &mut impl Write,
     name: &str,
     summary: &FileSummary,
-    reports: &[Report],
+    reports: &[DeviceReport],
 ) -> anyhow::Result<()> {
     let file = &summary.file;
     let settings = match file.settings.config.as_str() {
@@ -38,8 +38,8 @@ pub(crate) fn write(
     Ok(())
 }
 
-fn write_device(out: &mut impl Write, file: &SnapshotFile, report: &Report) -> anyhow::Result<()> {
-    let Report { counts, peaks, .. } = report;
+fn write_device(out: &mut impl Write, file: &SnapshotFile, report: &DeviceReport) -> anyhow::Result<()> {
+    let DeviceReport { counts, peaks, .. } = report;
     let count = |number: usize| grouped(number as u64);
     let seconds = Bytes::new(counts.elapsed_us).get() / 1000;
     line(
@@ -85,7 +85,7 @@ fn write_device(out: &mut impl Write, file: &SnapshotFile, report: &Report) -> a
     Ok(())
 }
 
-fn write_certificate(out: &mut impl Write, report: &Report) -> anyhow::Result<()> {
+fn write_certificate(out: &mut impl Write, report: &DeviceReport) -> anyhow::Result<()> {
     let Some(certificate) = &report.certificate else { return Ok(()) };
     line(out, &format!("    certificate     {}", certificate.headline()))?;
     if let Some(difference) = &certificate.first_difference {

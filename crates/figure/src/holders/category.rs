@@ -5,7 +5,7 @@ use blockyard_record::{Frame, StackId, Stacks};
 /// A stack says which code asked for memory, not what became of it: temporaries of a forward pass count as activations, those
 /// of a backward pass as gradients. PyTorch runs most of a backward pass on threads of its own, which have no Python stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Category {
+pub enum StackCategory {
     /// Made while a module was built, moved to the device or loaded.
     Parameters,
     /// Made in a backward pass that the stack shows.
@@ -20,7 +20,7 @@ pub enum Category {
     Unknown,
 }
 
-impl Category {
+impl StackCategory {
     /// All of them.
     pub const ALL: [Self; 6] =
         [Self::Parameters, Self::Gradients, Self::Optimizer, Self::Activations, Self::Other, Self::Unknown];

@@ -1,6 +1,6 @@
 //! Moves to the next or previous label, failure, device call or event of a block.
 
-use blockyard_record::{BlockId, Event, Outcome, Recording};
+use blockyard_record::{BlockId, Event, Recording, StepOutcome};
 
 use crate::player::{Player, Unit, end_of, seek_event, seek_step};
 
@@ -38,8 +38,8 @@ pub(super) fn previous_failed_step(player: &Player, recording: &Recording) -> Pl
 }
 
 /// Steps that were skipped only repeat an earlier failure.
-fn is_failure(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::OutOfMemory(_) | Outcome::Refused(_))
+fn is_failure(outcome: &StepOutcome) -> bool {
+    matches!(outcome, StepOutcome::OutOfMemory(_) | StepOutcome::Refused(_))
 }
 
 /// How many events are read at a time when searching back.

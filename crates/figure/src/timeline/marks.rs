@@ -1,4 +1,4 @@
-use blockyard_record::{Label, Marker, Outcome, Recording};
+use blockyard_record::{Label, Marker, Recording, StepOutcome};
 
 use crate::fill::Fill;
 use crate::geometry::{Point, Rect};
@@ -128,7 +128,7 @@ pub(super) fn draw_failures(
     let is_crowded = to - from > MOST_FAILURE_LINES;
     let mut index = from;
     while let Some((step, outcome)) = failed_steps.get(index).filter(|_| index < to) {
-        if !matches!(outcome, Outcome::OutOfMemory(_)) {
+        if !matches!(outcome, StepOutcome::OutOfMemory(_)) {
             index += 1;
             continue;
         }

@@ -1,6 +1,6 @@
 //! The run as a slim strip for seeking, with a tick where each chapter begins.
 
-use blockyard_record::{Outcome, Recording};
+use blockyard_record::{Recording, StepOutcome};
 
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
@@ -95,7 +95,7 @@ fn draw_failures(scene: &mut Scene, recording: &Recording, scale: &XScale, plot:
     let mut before = f32::NEG_INFINITY;
     for (step, outcome) in recording.failed_steps() {
         let x = scale.x_px(f64::from(*step) + 1.5);
-        if x < before + NEAR_PX || !matches!(outcome, Outcome::OutOfMemory(_)) {
+        if x < before + NEAR_PX || !matches!(outcome, StepOutcome::OutOfMemory(_)) {
             continue;
         }
         before = x;

@@ -1,4 +1,4 @@
-use blockyard_record::{Event, MemoryState, Outcome, Recording, StreamId};
+use blockyard_record::{Event, MemoryState, Recording, StepOutcome, StreamId};
 
 use crate::words::event::describe_event;
 use crate::words::names::{name_of, stream_phrase};
@@ -54,10 +54,10 @@ pub fn describe_step(recording: &Recording, step: usize) -> StepWords {
     let is_quiet = range.start == range.end;
     let noted = note.map(|note| &note.sentence).filter(|sentence| is_quiet && !sentence.is_empty());
     words.sentence = match recording.outcome(step) {
-        Outcome::Done if noted.is_some() => noted.cloned().unwrap_or_default(),
-        Outcome::Refused(reason) => format!("refused: {reason}"),
-        Outcome::Skipped(reason) => format!("skipped: {reason}"),
-        Outcome::Done | Outcome::OutOfMemory(_) => story.sentence(&state, recording),
+        StepOutcome::Done if noted.is_some() => noted.cloned().unwrap_or_default(),
+        StepOutcome::Refused(reason) => format!("refused: {reason}"),
+        StepOutcome::Skipped(reason) => format!("skipped: {reason}"),
+        StepOutcome::Done | StepOutcome::OutOfMemory(_) => story.sentence(&state, recording),
     };
     words
 }
@@ -103,13 +103,13 @@ fn title(event: &Event, before: &MemoryState, recording: &Recording) -> Option<S
 }
 
 /// The request of a step whose events do not name it.
-fn default_title(story: &Story, outcome: &Outcome) -> String {
+fn default_title(story: &Story, outcome: &StepOutcome) -> String {
     match outcome {
-        Outcome::Refused(_) => "refused request",
-        Outcome::Skipped(_) => "skipped request",
-        Outcome::Done | Outcome::OutOfMemory(_) if story.has_cleanup() => "empty_cache",
-        Outcome::Done | Outcome::OutOfMemory(_) if story.has_completed() => "advance",
-        Outcome::Done | Outcome::OutOfMemory(_) => "nothing to do",
+        StepOutcome::Refused(_) => "refused request",
+        StepOutcome::Skipped(_) => "skipped request",
+        StepOutcome::Done | StepOutcome::OutOfMemory(_) if story.has_cleanup() => "empty_cache",
+        StepOutcome::Done | StepOutcome::OutOfMemory(_) if story.has_completed() => "advance",
+        StepOutcome::Done | StepOutcome::OutOfMemory(_) => "nothing to do",
     }
     .to_owned()
 }

@@ -1,4 +1,4 @@
-use blockyard_record::{Bytes, MemoryState, Outcome, Recording, SegmentId, grouped};
+use blockyard_record::{Bytes, MemoryState, Recording, SegmentId, StepOutcome, grouped};
 
 use crate::numbers::{grouped_count, percent};
 use crate::scene::TargetId;
@@ -42,8 +42,10 @@ pub fn describe_target(target: TargetId, state: &MemoryState, recording: &Record
         }
         TargetId::FailedStep(step) => {
             let text = match recording.outcome(step as usize) {
-                Outcome::OutOfMemory(text) | Outcome::Refused(text) | Outcome::Skipped(text) => text,
-                Outcome::Done => return None,
+                StepOutcome::OutOfMemory(text) | StepOutcome::Refused(text) | StepOutcome::Skipped(text) => {
+                    text
+                }
+                StepOutcome::Done => return None,
             };
             format!("step {}: {text}", grouped_count(step as usize + 1))
         }

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use blockyard_record::{
-    BlockId, BlockSnapshot, BlockState, Bytes, DeviceAddr, MemoryState, Outcome, PoolKind, Recording,
-    SegmentId, SegmentSnapshot, StreamId,
+    BlockId, BlockSnapshot, BlockState, Bytes, DeviceAddr, MemoryState, PoolKind, Recording, SegmentId,
+    SegmentSnapshot, StepOutcome, StreamId,
 };
 
 use crate::apportion::apportion;
@@ -243,7 +243,7 @@ pub fn timeline_text(series: &Series, recording: &Recording) -> String {
     let failures: Vec<_> = recording
         .failed_steps()
         .iter()
-        .filter(|(_, outcome)| matches!(outcome, Outcome::OutOfMemory(_)))
+        .filter(|(_, outcome)| matches!(outcome, StepOutcome::OutOfMemory(_)))
         .map(|(step, _)| grouped_count(*step as usize + 1))
         .collect();
     if !failures.is_empty() {

@@ -3,7 +3,7 @@
 
 use blockyard_record::{
     AllocationId, BlockId, BlockSnapshot, BlockState, Bytes, DeviceAddr, Event, EventSink, FailureCause,
-    MemoryState, Outcome, PoolKind, Recorder, Recording, RunInfo, SegmentId, SegmentSnapshot, StreamId,
+    MemoryState, PoolKind, Recorder, Recording, RunInfo, SegmentId, SegmentSnapshot, StepOutcome, StreamId,
 };
 use proptest::prelude::*;
 
@@ -54,13 +54,13 @@ impl Program {
     }
 
     pub(crate) fn done(&mut self) -> &mut Self {
-        self.recorder.finish_step(Outcome::Done);
+        self.recorder.finish_step(StepOutcome::Done);
         self
     }
 
     /// A step without events.
     pub(crate) fn refused(&mut self, reason: &str) -> &mut Self {
-        self.recorder.finish_step(Outcome::Refused(reason.to_owned()));
+        self.recorder.finish_step(StepOutcome::Refused(reason.to_owned()));
         self
     }
 
@@ -89,8 +89,9 @@ impl Program {
         let Some(found) = found else {
             let device_free = self.state().breakdown().free;
             self.event(Event::OutOfMemory { requested: size, rounded, segment_size, stream, device_free });
-            self.recorder
-                .finish_step(Outcome::OutOfMemory(format!("CUDA out of memory. Tried to allocate {size}.")));
+            self.recorder.finish_step(StepOutcome::OutOfMemory(format!(
+                "CUDA out of memory. Tried to allocate {size}."
+            )));
             return self;
         };
         let block = self.cut(&found, rounded, pool);

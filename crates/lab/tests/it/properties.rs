@@ -1,7 +1,7 @@
 //! What must hold for any run.
 
 use blockyard_lab::{ChangeKind, Conditions, Run, autopsy, bound, compare_allocators, diff};
-use blockyard_record::{Bytes, Outcome, StreamId};
+use blockyard_record::{Bytes, StepOutcome, StreamId};
 use blockyard_replay::{RunSettings, run as replay};
 use blockyard_workload::{Request, TensorId, Workload};
 use proptest::prelude::*;
@@ -126,5 +126,5 @@ fn passes(requests: &[Request], request: usize, conf: &str, capacity: Bytes) -> 
     let settings = RunSettings { title: String::new(), config: conf.parse().unwrap(), capacity };
     let workload = Workload::from_requests(requests[..=request].to_vec());
     let recording = replay(&workload, &settings, &mut on).unwrap();
-    (0..recording.step_count()).all(|step| !matches!(recording.outcome(step), Outcome::OutOfMemory(_)))
+    (0..recording.step_count()).all(|step| !matches!(recording.outcome(step), StepOutcome::OutOfMemory(_)))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use blockyard_lessons::{Block, Inline, Lesson, PlayedLesson, glossary, lessons, plain, quiz};
+use blockyard_lessons::{Inline, Lesson, PlayedLesson, TextBlock, glossary, lessons, plain, quiz};
 use blockyard_record::Bytes;
 use blockyard_workload::{Request, Workload, parse_size};
 
@@ -74,9 +74,9 @@ fn a_card_has_a_few_sentences_and_a_short_title() {
     }
 }
 
-fn prose(block: &Block) -> Option<String> {
+fn prose(block: &TextBlock) -> Option<String> {
     match block {
-        Block::Paragraph(text) => Some(plain(text)),
+        TextBlock::Paragraph(text) => Some(plain(text)),
         _ => None,
     }
 }
@@ -136,9 +136,9 @@ fn texts(lesson: &PlayedLesson) -> Vec<&[Inline]> {
         texts.push(&card.title);
         for block in &card.body {
             match block {
-                Block::Paragraph(text) => texts.push(text),
-                Block::List(items) => texts.extend(items.iter().map(Vec::as_slice)),
-                Block::Code { .. } => {}
+                TextBlock::Paragraph(text) => texts.push(text),
+                TextBlock::List(items) => texts.extend(items.iter().map(Vec::as_slice)),
+                TextBlock::Code { .. } => {}
             }
         }
         if let Some(question) = &card.question {

@@ -1,6 +1,6 @@
 //! What the forms of a lesson's text mean.
 
-use blockyard_lessons::{Answers, Block, Inline, Lesson, PlayedLesson, plain};
+use blockyard_lessons::{Answers, Inline, Lesson, PlayedLesson, TextBlock, plain};
 use blockyard_record::Bytes;
 use expect_test::expect;
 
@@ -14,11 +14,11 @@ pub(crate) fn play(cards: &str) -> PlayedLesson {
 
 fn body(lesson: &PlayedLesson, card: usize) -> String {
     let words = lesson.cards[card].body.iter().map(|block| match block {
-        Block::Paragraph(text) => plain(text),
-        Block::List(items) => {
+        TextBlock::Paragraph(text) => plain(text),
+        TextBlock::List(items) => {
             items.iter().map(|item| format!("- {}", plain(item))).collect::<Vec<_>>().join("\n")
         }
-        Block::Code { language, text } => format!("[{language}] {text}"),
+        TextBlock::Code { language, text } => format!("[{language}] {text}"),
     });
     words.collect::<Vec<_>>().join("\n")
 }
@@ -90,7 +90,7 @@ fn text_has_a_few_marks() {
         "## Title\nA **strong {reserved}** and *an emphasis* with `code {x}`\nand [a *link*](glossary.md#reserved), \\*no mark\\*.\n\
          - one\n  goes on\n- two\n\n<!-- nobody reads this -->\n```python\nx = 1\n```\n",
     );
-    let [Block::Paragraph(text), Block::List(items), Block::Code { language, text: code }] =
+    let [TextBlock::Paragraph(text), TextBlock::List(items), TextBlock::Code { language, text: code }] =
         lesson.cards[0].body.as_slice()
     else {
         panic!("{:?}", lesson.cards[0].body);

@@ -4,7 +4,7 @@ use blockyard_figure::{
     Anchor, Dash, Fill, Mark, Pattern, Point, Rect, Role, Scene, Theme, Weight, theme_css,
 };
 
-use super::{Goal, Report, Row, Section};
+use super::{RatioGoal, Report, ReportRow, Section};
 use crate::turns::Measure;
 
 const WIDTH: f32 = 800.0;
@@ -76,8 +76,8 @@ impl Panel {
         }
     }
 
-    fn of_ratios(section: &Section, goal: Goal) -> Option<Self> {
-        let line = |row: &Row| {
+    fn of_ratios(section: &Section, goal: RatioGoal) -> Option<Self> {
+        let line = |row: &ReportRow| {
             let value = row.ratio?;
             let fill = if goal.is_won(value.median) {
                 Fill::solid(Role::Requested)
@@ -93,8 +93,8 @@ impl Panel {
         let ticks = RATIOS.into_iter().filter(|tick| (from..=to).contains(tick));
         let [ours, theirs] = [0, 1].map(|index| section.contenders.get(index).map_or("", String::as_str));
         let axis = match goal {
-            Goal::AtLeast { .. } => format!("{theirs} over {ours}, {} (more is better)", section.unit),
-            Goal::AtMost(_) => format!("{ours} over {theirs}, {} (less is better)", section.unit),
+            RatioGoal::AtLeast { .. } => format!("{theirs} over {ours}, {} (more is better)", section.unit),
+            RatioGoal::AtMost(_) => format!("{ours} over {theirs}, {} (less is better)", section.unit),
         };
         Some(Self {
             title: section.title.clone(),
@@ -200,7 +200,7 @@ impl Panel {
     }
 }
 
-impl Goal {
+impl RatioGoal {
     fn mean(self) -> f64 {
         match self {
             Self::AtLeast { mean, .. } => mean,
@@ -258,10 +258,10 @@ mod tests {
         Report { machine, command: String::new(), rounds: 7, sections: vec![section] }
     }
 
-    fn section(ratios: &[(&str, f64)], goal: Goal) -> Section {
+    fn section(ratios: &[(&str, f64)], goal: RatioGoal) -> Section {
         let row = |(name, ratio): &(&str, f64)| {
             let ratio = Measure { median: *ratio, least: ratio * 0.9, most: ratio * 1.1 };
-            Row::new(*name, 1, &[]).with_ratio(ratio)
+            ReportRow::new(*name, 1, &[]).with_ratio(ratio)
         };
         let rows = ratios.iter().map(row).collect();
         let section = Section::new("pytorch", "Against <it>", "ns a pair", ["ours", "theirs"]);
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_lost_row_is_drawn_like_the_others_and_marked() {
-        let goal = Goal::AtLeast { mean: 10.0, each: 5.0 };
+        let goal = RatioGoal::AtLeast { mean: 10.0, each: 5.0 };
         let svg = chart(&report(section(&[("won", 8.0), ("lost", 0.5)], goal)));
         assert_eq!(svg.matches("url(#blockyard-page-failure-hatch)").count(), 1, "{svg}");
         assert!(svg.contains(">8.00x</text>") && svg.contains(">0.50x</text>"), "{svg}");
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn where_less_is_better_less_wins() {
-        let svg = chart(&report(section(&[("row", 0.8)], Goal::AtMost(1.2))));
+        let svg = chart(&report(section(&[("row", 0.8)], RatioGoal::AtMost(1.2))));
         assert!(!svg.contains("hatch)"), "{svg}");
     }
 
@@ -289,7 +289,7 @@ mod tests {
     fn multiples_have_a_bar_for_each_value() {
         let mut section = Section::new("hits", "Hits", "ns a pair", ["ours", "theirs", "nobody's"]);
         section.multiples = true;
-        section.rows.push(Row::new("512 B", 1, &[vec![20.0, 21.0], vec![3000.0], vec![]]));
+        section.rows.push(ReportRow::new("512 B", 1, &[vec![20.0, 21.0], vec![3000.0], vec![]]));
         let svg = chart(&report(section));
         assert!(svg.contains(">512 B · ours</text>") && svg.contains(">512 B · theirs</text>"), "{svg}");
         assert!(!svg.contains("nobody"), "{svg}");
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn odd_numbers_do_no_harm() {
         for ratio in [f64::NAN, f64::INFINITY, 0.0, 1e9] {
-            let svg = chart(&report(section(&[("row", ratio)], Goal::AtMost(1.2))));
+            let svg = chart(&report(section(&[("row", ratio)], RatioGoal::AtMost(1.2))));
             assert!(svg.ends_with("</svg>\n"), "{svg}");
             assert!(
                 !svg.contains("=\"NaN") && !svg.contains("=\"inf"),
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn a_report_is_read_as_it_was_written() {
-        let mut report = report(section(&[("row", 0.8)], Goal::AtMost(1.2)));
+        let mut report = report(section(&[("row", 0.8)], RatioGoal::AtMost(1.2)));
         report.sections[0].notes.push("a note".to_owned());
         assert_eq!(Report::from_json(&report.to_json().unwrap()).unwrap(), report);
         assert!(Report::from_json("{}").is_err());

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Goal, Report, Row, Section};
+use super::{RatioGoal, Report, ReportRow, Section};
 use crate::turns::{Measure, geometric_mean};
 
 /// The section as a table for a terminal, with its summary and notes.
@@ -61,7 +61,7 @@ fn cells(section: &Section) -> Vec<Vec<String>> {
     if has_ratios {
         head.push("ratio".to_owned());
     }
-    let line = |row: &Row| {
+    let line = |row: &ReportRow| {
         let mut line = vec![row.name.clone()];
         let first = row.values.first().copied().flatten().filter(|_| section.multiples);
         line.extend(row.values.iter().enumerate().map(|(place, value)| match (value, first) {
@@ -89,10 +89,10 @@ pub fn verdict(section: &Section) -> Option<String> {
     };
     let goal = match section.goal {
         None => String::new(),
-        Some(Goal::AtLeast { mean, each }) => {
+        Some(RatioGoal::AtLeast { mean, each }) => {
             format!("; goal: at least {mean} times in the mean and {each} times on each")
         }
-        Some(Goal::AtMost(most)) => format!("; goal: at most {most} times in the mean"),
+        Some(RatioGoal::AtMost(most)) => format!("; goal: at most {most} times in the mean"),
     };
     let verdict = match summary.is_met {
         None => "",
@@ -105,13 +105,15 @@ pub fn verdict(section: &Section) -> Option<String> {
 /// What the further contenders reach of a goal that grows with the ratio.
 fn others(section: &Section) -> String {
     let reached = |(place, name): (usize, &String)| {
-        let value = |row: &Row, place: usize| row.values.get(place).copied().flatten();
-        let ratio = |row: &Row| Some(value(row, 1)?.median / value(row, place)?.median);
+        let value = |row: &ReportRow, place: usize| row.values.get(place).copied().flatten();
+        let ratio = |row: &ReportRow| Some(value(row, 1)?.median / value(row, place)?.median);
         let mean = geometric_mean(&section.rows.iter().filter_map(ratio).collect::<Vec<_>>());
         format!("; {name}: {mean:.2} times in the mean")
     };
     match section.goal {
-        Some(Goal::AtLeast { .. }) => section.contenders.iter().enumerate().skip(2).map(reached).collect(),
+        Some(RatioGoal::AtLeast { .. }) => {
+            section.contenders.iter().enumerate().skip(2).map(reached).collect()
+        }
         _ => String::new(),
     }
 }
@@ -156,7 +158,7 @@ mod tests {
 
     fn section() -> Section {
         let measure = |median: f64| Measure { median, least: median - 1.0, most: median + 1.0 };
-        let row = |name: &str, ours: f64, theirs: Option<f64>| Row {
+        let row = |name: &str, ours: f64, theirs: Option<f64>| ReportRow {
             name: name.to_owned(),
             units: 10,
             values: vec![Some(measure(ours)), theirs.map(measure)],
@@ -172,7 +174,7 @@ mod tests {
                 row("lost", 100.0, Some(50.0)),
                 row("alone", 5.0, None),
             ],
-            goal: Some(Goal::AtLeast { mean: 10.0, each: 5.0 }),
+            goal: Some(RatioGoal::AtLeast { mean: 10.0, each: 5.0 }),
             multiples: false,
             notes: vec!["fake device".to_owned()],
         }

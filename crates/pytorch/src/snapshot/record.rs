@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use blockyard_record::{
     AllocationId, Backend, BlockId, BlockSnapshot, BlockState, Bytes, DeviceAddr, Event, EventSink, Marker,
-    Outcome, PoolId, PoolKind, Recorder, Recording, RunInfo, SegmentId, SegmentSnapshot, Snapshot, StackId,
-    StreamId, TextId, TraceAction, TraceEntry, counted, index_u32,
+    PoolId, PoolKind, Recorder, Recording, RunInfo, SegmentId, SegmentSnapshot, Snapshot, StackId,
+    StepOutcome, StreamId, TextId, TraceAction, TraceEntry, counted, index_u32,
 };
 use rustc_hash::FxHashMap;
 
@@ -437,12 +437,12 @@ impl TraceReplay<'_> {
             self.take(index, &entry.entry);
             let next = self.device.trace.entry(index + 1);
             if ends_step(&entry.entry, next.as_ref()) {
-                self.end_step(Outcome::Done);
+                self.end_step(StepOutcome::Done);
             }
             index += 1;
         }
         if self.is_open {
-            self.end_step(Outcome::Done);
+            self.end_step(StepOutcome::Done);
         }
         self.pass_annotations(u64::MAX);
         let mut notes = self.notes(beginning);
@@ -462,7 +462,7 @@ impl TraceReplay<'_> {
         }
     }
 
-    fn end_step(&mut self, outcome: Outcome) {
+    fn end_step(&mut self, outcome: StepOutcome) {
         self.layout.recorder.finish_step(outcome);
         self.steps = self.steps.saturating_add(1);
         self.is_open = false;
@@ -569,7 +569,7 @@ impl TraceReplay<'_> {
             breakdown.reserved(),
             breakdown.active(),
         );
-        self.end_step(Outcome::OutOfMemory(text));
+        self.end_step(StepOutcome::OutOfMemory(text));
     }
 
     fn pass_annotations(&mut self, until: u64) {

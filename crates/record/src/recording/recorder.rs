@@ -3,7 +3,9 @@
 use rustc_hash::FxHashMap;
 
 use super::annotations::Annotations;
-use super::{Checkpoint, Label, NO_STEP, Note, Outcome, Recording, RecordingError, RunInfo, initial_state};
+use super::{
+    Checkpoint, Label, NO_STEP, Note, Recording, RecordingError, RunInfo, StepOutcome, initial_state,
+};
 use crate::packed_events::PackedEvents;
 use crate::packed_steps::PackedSteps;
 use crate::{Event, EventSink, MemoryState, StackId, StreamId};
@@ -111,7 +113,7 @@ impl Recorder {
     }
 
     /// Ends the current step: every event since the last call belongs to the step.
-    pub fn finish_step(&mut self, outcome: Outcome) {
+    pub fn finish_step(&mut self, outcome: StepOutcome) {
         let step = self.current_step();
         let events = self.recording.event_count();
         let Ok(end) = u32::try_from(events) else {
@@ -119,7 +121,7 @@ impl Recorder {
             return;
         };
         self.recording.steps.push(end, &self.state.breakdown());
-        if outcome != Outcome::Done {
+        if outcome != StepOutcome::Done {
             self.recording.outcomes.push((step, outcome));
         }
         self.next_name = None;

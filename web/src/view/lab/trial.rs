@@ -7,7 +7,7 @@ use leptos::prelude::*;
 
 use super::parts::figure;
 use crate::commands::sentence;
-use crate::lab::{Cell, Kind, Trial};
+use crate::lab::{Cell, QuestionKind, Trial};
 use crate::session::{Place, Session};
 use crate::view::kit::{button, check, click, flag};
 use crate::view::numbers;
@@ -143,8 +143,10 @@ pub(crate) fn helps(session: Session) -> AnyView {
         }
         let Some(found) = found.get() else {
             let ask = click(move || session.ask_autopsy());
-            let is_busy =
-                session.lab.work.with(|work| work.as_ref().is_some_and(|work| work.kind == Kind::Autopsy));
+            let is_busy = session
+                .lab
+                .work
+                .with(|work| work.as_ref().is_some_and(|work| work.kind == QuestionKind::Autopsy));
             return Some(if is_busy {
                 super::working(session)
             } else {

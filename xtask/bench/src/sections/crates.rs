@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
 use blockyard_allocator::AllocatorConfig;
-use blockyard_measure::{Contender, Goal, Measure, Replay, Row, Section, Trace, alternate};
+use blockyard_measure::{Contender, Measure, RatioGoal, Replay, ReportRow, Section, Trace, alternate};
 use blockyard_record::{Bytes, StreamId};
 use vk_mem::{
     VirtualAllocation, VirtualAllocationCreateFlags, VirtualAllocationCreateInfo, VirtualBlock,
@@ -45,7 +45,7 @@ pub(super) fn crates(context: &BenchContext) -> Result<Section> {
     notes.extend(suite.missing);
     Ok(Section {
         rows,
-        goal: Some(Goal::AtMost(1.2)),
+        goal: Some(RatioGoal::AtMost(1.2)),
         notes,
         ..Section::new(
             "crates",
@@ -56,7 +56,7 @@ pub(super) fn crates(context: &BenchContext) -> Result<Section> {
     })
 }
 
-fn row(trace: &Trace, rounds: usize) -> Result<Row> {
+fn row(trace: &Trace, rounds: usize) -> Result<ReportRow> {
     let pairs = trace.pairs();
     let times = times_for(pairs)?;
     let mut ours = Replay::new(trace, AllocatorConfig::default(), Bytes::new(CAPACITY));
@@ -70,7 +70,7 @@ fn row(trace: &Trace, rounds: usize) -> Result<Row> {
         contender(times).with_context(|| trace.name.clone())
     })?;
     let ratio = Measure::ratio(&nanos[0], &nanos[1]);
-    Ok(Row::new(&trace.name, pairs, &nanos).with_ratio(ratio))
+    Ok(ReportRow::new(&trace.name, pairs, &nanos).with_ratio(ratio))
 }
 
 struct Offsets {

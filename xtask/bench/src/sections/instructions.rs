@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
-use blockyard_measure::{Goal, Measure, Row, Section, Trace};
+use blockyard_measure::{Measure, RatioGoal, ReportRow, Section, Trace};
 
 use super::BenchContext;
 use crate::cores::pin;
@@ -38,7 +38,7 @@ pub(super) fn instructions(context: &BenchContext) -> Result<Section> {
     for trace in traces {
         progress.set_message(trace.name.clone());
         let [ours, theirs] = both(context, trace)?;
-        rows.push(Row {
+        rows.push(ReportRow {
             name: trace.name.clone(),
             units: trace.pairs(),
             values: vec![Some(Measure::exact(ours)), Some(Measure::exact(theirs))],
@@ -49,7 +49,7 @@ pub(super) fn instructions(context: &BenchContext) -> Result<Section> {
     progress.finish_and_clear();
     Ok(Section {
         rows,
-        goal: Some(Goal::AtLeast { mean: 10.0, each: 5.0 }),
+        goal: Some(RatioGoal::AtLeast { mean: 10.0, each: 5.0 }),
         notes: vec![
             "counted by callgrind inside one replay after one to warm up, the loop included".to_owned(),
             format!(

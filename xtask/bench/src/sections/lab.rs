@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use blockyard_lab::{Conditions, Run, autopsy, candidates, search};
-use blockyard_measure::{Row, Section, alternate};
+use blockyard_measure::{ReportRow, Section, alternate};
 use blockyard_record::Bytes;
 
 use super::BenchContext;
@@ -40,7 +40,7 @@ pub(super) fn lab(context: &BenchContext) -> Result<Section> {
             search(&run, &own, &settings, &mut |_| ControlFlow::Continue(()))?;
             Ok(())
         })?;
-        let row = Row::new(format!("{name}, {SETTINGS} settings"), requests, &[searched]);
+        let row = ReportRow::new(format!("{name}, {SETTINGS} settings"), requests, &[searched]);
         section.notes.push(verdict(&row, goal));
         section.rows.push(row);
         // The recording fits its device; under three quarters of its peak it does not.
@@ -51,7 +51,7 @@ pub(super) fn lab(context: &BenchContext) -> Result<Section> {
             autopsy(&run, &limited, &mut |_| ControlFlow::Continue(()))?.context("the run fits")?;
             Ok(())
         })?;
-        let row = Row::new(format!("{name}, autopsy"), requests, &[explained]);
+        let row = ReportRow::new(format!("{name}, autopsy"), requests, &[explained]);
         section.notes.push(verdict(&row, AUTOPSY_SECONDS));
         section.rows.push(row);
     }
@@ -84,7 +84,7 @@ fn seconds(rounds: usize, mut question: impl FnMut() -> Result<()>) -> Result<Ve
     Ok(nanos.into_iter().flatten().map(|nanos| nanos / 1e9).collect())
 }
 
-fn verdict(row: &Row, goal: f64) -> String {
+fn verdict(row: &ReportRow, goal: f64) -> String {
     let median = row.values.first().copied().flatten().map_or(f64::INFINITY, |value| value.median);
     let met = if median <= goal { "met" } else { "NOT met" };
     format!("goal of {}: at most {goal} s; {median:.2} s: {met}", row.name)

@@ -4,7 +4,7 @@ use anyhow::Result;
 use blockyard_allocator::{AllocError, Allocation, AllocatorConfig, CachingAllocator};
 use blockyard_device::VirtualDevice;
 use blockyard_lock::BiasedMutex;
-use blockyard_measure::{Contender, Goal, Measure, Row, Section, Trace, alternate};
+use blockyard_measure::{Contender, Measure, RatioGoal, ReportRow, Section, Trace, alternate};
 use blockyard_record::{Bytes, NullSink, StreamId};
 use parking_lot::Mutex;
 
@@ -35,7 +35,7 @@ pub(super) fn lock(context: &BenchContext) -> Result<Section> {
     progress.finish_and_clear();
     Ok(Section {
         rows,
-        goal: Some(Goal::AtLeast { mean: 1.1, each: 1.0 }),
+        goal: Some(RatioGoal::AtLeast { mean: 1.1, each: 1.0 }),
         notes: vec![
             "one thread, as in most programs; the allocator is called with handles, the lock is taken once for each call; \
              the goal is what the lock must save to be worth its text: a tenth of a pair"
@@ -50,7 +50,7 @@ pub(super) fn lock(context: &BenchContext) -> Result<Section> {
     })
 }
 
-fn row(trace: &Trace, rounds: usize) -> Result<Row> {
+fn row(trace: &Trace, rounds: usize) -> Result<ReportRow> {
     let times = times_for(trace.pairs())?;
     let mut contenders: [Box<dyn Contender<Error = AllocError>>; 3] = [
         Box::new(Locked::new("BiasedMutex", BiasedMutex::new(allocator()), trace)),
@@ -61,7 +61,7 @@ fn row(trace: &Trace, rounds: usize) -> Result<Row> {
         contender.time_replay(trace, times)
     })?;
     let ratio = Measure::ratio(&nanos[1], &nanos[0]);
-    Ok(Row::new(&trace.name, trace.pairs(), &nanos).with_ratio(ratio))
+    Ok(ReportRow::new(&trace.name, trace.pairs(), &nanos).with_ratio(ratio))
 }
 
 fn allocator() -> Allocator {

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use blockyard_allocator::AllocatorConfig;
-use blockyard_measure::{Measure, OpKind, Replay, Row, Section, Trace};
+use blockyard_measure::{Measure, OpKind, Replay, ReportRow, Section, Trace};
 use blockyard_record::Bytes;
 use blockyard_replay::verify;
 
@@ -33,7 +33,7 @@ pub(super) fn heap(context: &BenchContext) -> Result<Section> {
         let output = output.with_context(|| format!("cannot run {}", program.display()))?;
         ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let Counted { bytes, live, all } = serde_json::from_slice(&output.stdout)?;
-        rows.push(Row {
+        rows.push(ReportRow {
             name: format!("{}, {live} live of {all}", trace.name),
             units: live,
             values: vec![Some(Measure::exact(per(bytes, live))), Some(Measure::exact(per(bytes, all)))],
@@ -126,7 +126,7 @@ pub(super) fn recordings(context: &BenchContext) -> Result<Section> {
         let parts =
             [size.total(), size.events, size.breakdowns, size.steps, size.allocations, size.saved_states];
         largest = largest.max(per(size.total(), events));
-        rows.push(Row {
+        rows.push(ReportRow {
             name: format!("{name}, {events} events"),
             units: events,
             values: parts.iter().map(|bytes| Some(Measure::exact(per(*bytes, events)))).collect(),

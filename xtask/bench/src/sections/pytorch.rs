@@ -1,7 +1,7 @@
 //! Against PyTorch's own library.
 
 use anyhow::{Result, ensure};
-use blockyard_measure::{Goal, Measure, Row, Section, Trace, alternate};
+use blockyard_measure::{Measure, RatioGoal, ReportRow, Section, Trace, alternate};
 
 use super::{BenchContext, FAKE_DEVICE, times_for};
 use crate::native::{Libraries, Pass, Side};
@@ -36,7 +36,7 @@ pub(super) fn pytorch(context: &BenchContext) -> Result<Section> {
     notes.extend(suite.missing);
     Ok(Section {
         rows,
-        goal: Some(Goal::AtLeast { mean: 10.0, each: 5.0 }),
+        goal: Some(RatioGoal::AtLeast { mean: 10.0, each: 5.0 }),
         notes,
         ..Section::new(
             "pytorch",
@@ -47,7 +47,7 @@ pub(super) fn pytorch(context: &BenchContext) -> Result<Section> {
     })
 }
 
-fn row(libraries: &Libraries, trace: &Trace, rounds: usize) -> Result<Row> {
+fn row(libraries: &Libraries, trace: &Trace, rounds: usize) -> Result<ReportRow> {
     let pairs = trace.pairs();
     let times = times_for(pairs)?;
     let mut ours = Pass::begin(libraries, Side::Ours, trace)?;
@@ -79,5 +79,5 @@ fn row(libraries: &Libraries, trace: &Trace, rounds: usize) -> Result<Row> {
     }
     let ratio = Measure::ratio(&nanos[1], &nanos[0]);
     let nanos = [nanos, vec![Vec::new()]].concat();
-    Ok(Row::new(&trace.name, pairs, &nanos[..3]).with_ratio(ratio))
+    Ok(ReportRow::new(&trace.name, pairs, &nanos[..3]).with_ratio(ratio))
 }

@@ -12,7 +12,7 @@ use blockyard_replay::{PreparedWorkload, RunSettings, run, sweep, totals};
 
 use super::BenchContext;
 use crate::suite::{CAPACITY, PROGRAMS, recording};
-use blockyard_measure::{Measure, Row, Section, alternate};
+use blockyard_measure::{Measure, ReportRow, Section, alternate};
 
 /// Requests in a timed turn, at least: short programs are replayed several times.
 const REQUESTS_A_TURN: usize = 200_000;
@@ -38,7 +38,7 @@ pub(super) fn replay(context: &BenchContext) -> Result<Section> {
         progress.inc(1);
     }
     progress.finish_and_clear();
-    let slowest = rows.iter().filter_map(|row: &Row| row.values[0]).map(|silent| silent.median);
+    let slowest = rows.iter().filter_map(|row: &ReportRow| row.values[0]).map(|silent| silent.median);
     let slowest = slowest.fold(0.0, f64::max);
     let verdict = if slowest <= 25.0 { "met" } else { "NOT met" };
     notes.push(format!(
@@ -64,7 +64,7 @@ fn row(
     workload: &blockyard_workload::Workload,
     configs: &[AllocatorConfig],
     rounds: usize,
-) -> Result<Row> {
+) -> Result<ReportRow> {
     let capacity = Bytes::new(CAPACITY);
     let plan = PreparedWorkload::new(workload);
     let settings = RunSettings { title: name.to_owned(), config: AllocatorConfig::default(), capacity };
@@ -99,7 +99,7 @@ fn row(
         .iter()
         .map(|nanos| nanos.iter().map(|nanos| per_million(*nanos, plan.len())).collect())
         .collect();
-    Ok(Row::new(name, plan.len(), &millis).with_ratio(Measure::ratio(&millis[1], &millis[0])))
+    Ok(ReportRow::new(name, plan.len(), &millis).with_ratio(Measure::ratio(&millis[1], &millis[0])))
 }
 
 /// Milliseconds a million requests, where `nanos` were spent on `requests`.

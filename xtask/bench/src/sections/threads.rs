@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
-use blockyard_measure::{Measure, Row, Section, Trace, geometric_mean};
+use blockyard_measure::{Measure, ReportRow, Section, Trace, geometric_mean};
 
 use super::{BenchContext, FAKE_DEVICE};
 use crate::cores::pin;
@@ -60,13 +60,13 @@ pub(super) fn threads(context: &BenchContext) -> Result<Section> {
 }
 
 /// How many times what one thread does two do, in the mean; rows come in pairs.
-fn scaling(rows: &[Row], contender: usize) -> f64 {
-    let value = |row: &Row| row.values.get(contender).copied().flatten().map(|value| value.median);
+fn scaling(rows: &[ReportRow], contender: usize) -> f64 {
+    let value = |row: &ReportRow| row.values.get(contender).copied().flatten().map(|value| value.median);
     let pairs = rows.chunks_exact(2).filter_map(|pair| Some(value(&pair[1])? / value(&pair[0])?));
     geometric_mean(&pairs.collect::<Vec<_>>())
 }
 
-fn row(libraries: &Libraries, trace: &Trace, count: u16, context: &BenchContext) -> Result<Row> {
+fn row(libraries: &Libraries, trace: &Trace, count: u16, context: &BenchContext) -> Result<ReportRow> {
     let traces: Vec<Trace> = (0..count).map(|stream| trace.on_stream(stream)).collect();
     let mut millions = [Vec::new(), Vec::new()];
     for side in Side::BOTH {
@@ -87,7 +87,7 @@ fn row(libraries: &Libraries, trace: &Trace, count: u16, context: &BenchContext)
         }
     }
     let name = format!("{}, {count} thread{}", trace.name, if count == 1 { "" } else { "s" });
-    Ok(Row::new(name, trace.pairs(), &millions).with_ratio(Measure::ratio(&millions[0], &millions[1])))
+    Ok(ReportRow::new(name, trace.pairs(), &millions).with_ratio(Measure::ratio(&millions[0], &millions[1])))
 }
 
 /// From the moment when all threads stand ready to the end of the last one.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use blockyard_allocator::AllocatorConfig;
 use blockyard_e2e::{GpuChoice, Page, Window};
-use blockyard_measure::{Goal, Measure, Replay, Row, Section, Trace, alternate, geometric_mean};
+use blockyard_measure::{Measure, RatioGoal, Replay, ReportRow, Section, Trace, alternate, geometric_mean};
 use blockyard_record::Bytes;
 use serde_json::json;
 
@@ -68,7 +68,7 @@ pub(super) fn wasm(context: &BenchContext) -> Result<Section> {
     notes.extend(suite.missing);
     Ok(Section {
         rows,
-        goal: Some(Goal::AtMost(1.25)),
+        goal: Some(RatioGoal::AtMost(1.25)),
         notes,
         ..Section::new(
             "wasm",
@@ -79,7 +79,7 @@ pub(super) fn wasm(context: &BenchContext) -> Result<Section> {
     })
 }
 
-fn as_the_page(row: &Row) -> Option<f64> {
+fn as_the_page(row: &ReportRow) -> Option<f64> {
     match row.values.as_slice() {
         [_, Some(native), Some(page)] => Some(page.median / native.median),
         _ => None,
@@ -114,7 +114,7 @@ fn compile(context: &BenchContext, profile: &str, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn row(page: &Page, folder: &Path, trace: &Trace, rounds: usize) -> Result<Row> {
+fn row(page: &Page, folder: &Path, trace: &Trace, rounds: usize) -> Result<ReportRow> {
     fs::write(folder.join("trace.bin"), trace.to_bytes())?;
     let pairs = trace.pairs();
     let times = u32::try_from(PAIRS_A_TURN.div_ceil(pairs.max(1)))?;
@@ -146,7 +146,7 @@ fn row(page: &Page, folder: &Path, trace: &Trace, rounds: usize) -> Result<Row> 
     let nanos = alternate(rounds, times, pairs, &mut [0, 1, 2], |contender, times| turn(*contender, times))?;
     ensure!(hashes.iter().all(|hash| *hash == hashes[0]), "the builds hand out different addresses");
     let ratio = Measure::ratio(&nanos[0], &nanos[1]);
-    Ok(Row::new(&trace.name, pairs, &nanos).with_ratio(ratio))
+    Ok(ReportRow::new(&trace.name, pairs, &nanos).with_ratio(ratio))
 }
 
 /// How long the page took, and what the addresses of its last replay fold into.

@@ -7,7 +7,7 @@ mod _torch_memory {
     use std::rc::Rc;
 
     use blockyard_record::{PoolId, StreamId};
-    use blockyard_torch::memory::{CudaDevice, Phase};
+    use blockyard_torch::memory::{Phase, SimulatedGpu};
     use blockyard_torch::{TorchError, Value, session};
     use rustpython_vm::builtins::{PyDictRef, PyStrRef};
     use rustpython_vm::{PyObjectRef, PyResult, VirtualMachine};
@@ -32,7 +32,7 @@ mod _torch_memory {
         }
     }
 
-    fn device(vm: &VirtualMachine, argument: &PyObjectRef) -> PyResult<Rc<CudaDevice>> {
+    fn device(vm: &VirtualMachine, argument: &PyObjectRef) -> PyResult<Rc<SimulatedGpu>> {
         let index = number(vm, argument)?;
         session().device(index).cloned().map_err(|error| errors::to_exception(vm, error))
     }
