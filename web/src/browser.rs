@@ -243,6 +243,17 @@ pub(crate) async fn fetch_bytes(address: &str) -> Option<ArrayBuffer> {
     JsFuture::from(response.array_buffer().ok()?).await.ok()?.dyn_into().ok()
 }
 
+/// A file that the browser keeps outside of the page's memory.
+pub(crate) async fn fetch_blob(address: &str) -> Option<Blob> {
+    let response = fetch(address).await?;
+    JsFuture::from(response.blob().ok()?).await.ok()?.dyn_into().ok()
+}
+
+/// The bytes as a file without a name.
+pub(crate) fn blob_of(bytes: &[u8]) -> Option<Blob> {
+    Blob::new_with_u8_array_sequence(&Array::of1(&Uint8Array::from(bytes))).ok()
+}
+
 /// Where a file lies that was put beside the page.
 pub(crate) fn address_beside(name: &str) -> String {
     format!("open/{}", String::from(js_sys::encode_uri_component(name)))

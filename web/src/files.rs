@@ -1,22 +1,23 @@
 //! Opens recordings and workloads from files and samples. Nothing leaves the page.
 
 use blockyard_pytorch::snapshot::{FileKind, file_kind};
-use blockyard_replay::job::{Job, JobError};
+use blockyard_replay::job::JobError;
 use blockyard_workload::Workload;
 use blockyard_workload::edit::with_header;
 use js_sys::Uint8Array;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use wasm_bindgen_futures::JsFuture;
-use web_sys::File;
+use web_sys::{Blob, File};
 
 use crate::browser;
 use crate::commands::sentence;
-use crate::jobs::{self, JobFailure};
+use crate::jobs::{self, Compared, JobFailure};
 use crate::lab;
 use crate::ptr_eq::PtrEq;
 use crate::run::Run;
-use crate::session::{OpenLesson, OpenedFile, Place, Session, SettingsTexts};
+use crate::session::{OpenLesson, OpenedFile, Place, Session, SettingsTexts, Verdict};
+use crate::view::Tab;
 
 /// A recording that comes with the page.
 #[derive(Clone, Copy, Debug)]
@@ -103,7 +104,10 @@ impl Samples {
     pub(crate) fn open_and(self, session: Session, sample: &'static Sample, then: impl FnOnce() + 'static) {
         spawn_local(async move {
             match self.bytes(sample).await {
-                Some(bytes) => open_bytes(session, sample.file_name(), bytes, None, Box::new(then)),
+                Some(bytes) => match browser::blob_of(&bytes) {
+                    Some(blob) => open_blob(session, sample.file_name(), blob, None, Box::new(then)).await,
+                    None => session.complain(format!("The sample {} could not be opened.", sample.name)),
+                },
                 None => session.complain(format!("The sample {} could not be fetched.", sample.name)),
             }
         });
@@ -117,24 +121,30 @@ pub(crate) fn open_beside(session: Session, name: String, then: impl FnOnce() + 
     spawn_local(async move {
         // A page that is one file has workers only once it has unpacked them.
         jobs::prepare().await;
-        let Some(buffer) = browser::fetch_bytes(&browser::address_beside(&name)).await else {
+        let Some(blob) = browser::fetch_blob(&browser::address_beside(&name)).await else {
             session.work.set(None);
             return session.complain(format!("{name} is not beside this page any more."));
         };
-        open_bytes(session, name, Uint8Array::new(&buffer).to_vec(), None, Box::new(then));
+        open_blob(session, name, blob, None, Box::new(then)).await;
     });
 }
 
 /// How the names of Python programs end.
 const PROGRAM: &str = ".py";
 
-/// More than this does not fit a tab once it is unpacked.
-const MOST_BYTES: f64 = 1.5e9;
+/// More than this is more than the worker can hold of its events.
+const MOST_BYTES: f64 = 4e9;
+
+/// So many bytes decide what kind of file it is.
+const FIRST_BYTES: f64 = 65_536.0;
+
+/// Workloads, lessons and programs are shorter.
+const LONGEST_TEXT: f64 = 16e6;
 
 pub(crate) fn open_file(session: Session, file: &File) {
     let name = file.name();
     if file.size() > MOST_BYTES {
-        return session.complain(format!("{name} is too large to open in a browser: more than 1.5 GB."));
+        return session.complain(format!("{name} is too large to open in a browser: more than 4 GB."));
     }
     session.file.set_value(Some(file.clone()));
     open_device(session, file, None);
@@ -148,85 +158,134 @@ pub(crate) fn reopen(session: Session, device: usize) {
 }
 
 fn open_device(session: Session, file: &File, device: Option<usize>) {
-    let name = file.name();
-    let promise = file.array_buffer();
-    spawn_local(async move {
-        match JsFuture::from(promise).await {
-            Ok(buffer) => {
-                open_bytes(session, name, Uint8Array::new(&buffer).to_vec(), device, Box::new(|| ()));
-            }
-            Err(_) => session.complain(format!("{name} could not be read.")),
-        }
-    });
+    let (name, blob) = (file.name(), Blob::from(file.clone()));
+    spawn_local(open_blob(session, name, blob, device, Box::new(|| ())));
 }
 
-/// Turns a file's bytes into what the figures show: here every kind of file becomes a source.
-fn open_bytes(
+/// The first bytes of a file.
+async fn first_bytes(file: &Blob, length: f64) -> Option<Vec<u8>> {
+    let first = file.slice_with_f64_and_f64(0.0, length.min(file.size())).ok()?;
+    let buffer = JsFuture::from(first.array_buffer()).await.ok()?;
+    Some(Uint8Array::new(&buffer).to_vec())
+}
+
+/// Turns a file into what the figures show: here every kind of file becomes a source.
+///
+/// The page reads texts that people write. Everything else is the worker's, which reads the file in pieces.
+async fn open_blob(
     session: Session,
     name: String,
-    bytes: Vec<u8>,
+    file: Blob,
     device: Option<usize>,
     then: Box<dyn FnOnce()>,
 ) {
-    if let Some(text) = plain_text(&bytes) {
-        if text.trim_start().starts_with("---") {
-            return match OpenLesson::read(text) {
-                Ok(lesson) => {
-                    session.show_lesson(lesson);
-                    session.place.set(Place::OwnLesson);
-                }
-                Err(why) => session.complain(format!("{name} was not opened. {}", sentence(&why))),
-            };
-        }
-        if name.ends_with(PROGRAM) {
-            session.go_to(Place::Program);
-            session.open_program(text.to_owned());
+    let Some(first) = first_bytes(&file, FIRST_BYTES).await else {
+        session.work.set(None);
+        return session.complain(format!("{name} could not be read."));
+    };
+    if file_kind(&first) == FileKind::Other && file.size() <= LONGEST_TEXT {
+        let text = first_bytes(&file, file.size()).await.and_then(|bytes| String::from_utf8(bytes).ok());
+        if let Some(text) = text.filter(|text| !text.trim().is_empty())
+            && open_text(session, &name, &text)
+        {
+            session.work.set(None);
             return then();
         }
-        match Workload::parse(text) {
-            Ok(_) => {
-                session.place.set(Place::Workbench);
-                session.load_text(name, text.to_owned());
-                return then();
-            }
-            Err(error) if name.ends_with(WORKLOAD) => {
-                return session.complain(format!("{name} was not opened. {}", sentence(&error.to_string())));
-            }
-            // Some other text: what opens recordings says what it misses.
-            Err(_) => {}
-        }
     }
+    open_recording(session, &name, &file, device, then);
+}
+
+/// Opens a lesson, a program or a workload; returns whether the text is one of these, well or badly written.
+fn open_text(session: Session, name: &str, text: &str) -> bool {
+    if text.trim_start().starts_with("---") {
+        match OpenLesson::read(text) {
+            Ok(lesson) => {
+                session.show_lesson(lesson);
+                session.place.set(Place::OwnLesson);
+            }
+            Err(why) => session.complain(format!("{name} was not opened. {}", sentence(&why))),
+        }
+        return true;
+    }
+    if name.ends_with(PROGRAM) {
+        session.go_to(Place::Program);
+        session.open_program(text.to_owned());
+        return true;
+    }
+    match Workload::parse(text) {
+        Ok(_) => {
+            session.place.set(Place::Workbench);
+            session.load_text(name.to_owned(), text.to_owned());
+            true
+        }
+        Err(error) if name.ends_with(WORKLOAD) => {
+            session.complain(format!("{name} was not opened. {}", sentence(&error.to_string())));
+            true
+        }
+        // Some other text: what opens recordings says what it misses.
+        Err(_) => false,
+    }
+}
+
+/// Opens a recording or a snapshot in the worker.
+fn open_recording(session: Session, name: &str, file: &Blob, device: Option<usize>, then: Box<dyn FnOnce()>) {
     session.show_work(&format!("Opening {name}"));
-    let content = lab::Content::of(&name, &bytes);
-    let job = Job::Open { name: name.clone(), bytes, device };
-    jobs::start(
-        &job,
+    let content = lab::Content::of(name, file);
+    let verdict = ArcRwSignal::new(Verdict::Comparing(String::new(), 0));
+    let said = verdict.clone();
+    let opened_name = name.to_owned();
+    jobs::open(
+        file,
+        name,
+        device,
         move |progress| session.progress(&progress),
         move |result| {
             session.work.set(None);
+            let name = opened_name;
             match result {
                 Ok(product) => {
                     session.place.set(Place::Workbench);
                     content.keep();
-                    session.open(OpenedFile { name, run: PtrEq::new(Run::new(product)) });
+                    session.open(OpenedFile { name, run: PtrEq::new(Run::new(product)), verdict });
                     session.explain_failure();
                     then();
                 }
                 Err(failure) => {
-                    let why = match failure {
-                        JobFailure::Job(JobError::File { message, .. }) => message,
-                        other => other.to_string(),
-                    };
-                    session.complain(format!("{name} was not opened. {}", sentence(&why)));
+                    session.complain(format!("{name} was not opened. {}", sentence(&reason(failure))));
                 }
+            }
+        },
+        move |heard| {
+            let verdict = verdict_of(heard);
+            let differs = matches!(&verdict, Verdict::Compared(found) if found.first_difference.is_some());
+            said.set(verdict);
+            // What differs stands beside the recording's own facts.
+            if differs && session.tab.get_untracked() == Tab::Holders {
+                session.tab.set(Tab::Source);
             }
         },
     );
 }
 
-/// What a file says, if it may be a workload.
-fn plain_text(bytes: &[u8]) -> Option<&str> {
-    str::from_utf8(bytes).ok().filter(|text| file_kind(bytes) == FileKind::Other && !text.trim().is_empty())
+fn reason(failure: JobFailure) -> String {
+    match failure {
+        JobFailure::Job(JobError::File { message, .. }) => message,
+        other => other.to_string(),
+    }
+}
+
+fn verdict_of(heard: Compared) -> Verdict {
+    match heard {
+        Compared::Progress(progress) => {
+            let percent = progress.done.saturating_mul(100).checked_div(progress.total).unwrap_or(0);
+            Verdict::Comparing(progress.phase, percent)
+        }
+        Compared::Done(Ok(comparison)) => Verdict::Compared(comparison),
+        Compared::Done(Err(failure)) => Verdict::Missing(reason(failure)),
+        Compared::Stopped => {
+            Verdict::Missing("other work ended the comparison; open the file again for it".to_owned())
+        }
+    }
 }
 
 /// How files of workloads end.

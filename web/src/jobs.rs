@@ -1,16 +1,17 @@
-//! Long work in a worker: a [`Job`] goes over as bytes, progress and a [`Product`] come back.
+//! Long work in a worker: a [`Job`] goes over as bytes, progress and a [`Product`] come back. A file is handed over as such, and the
+//! worker reads it in pieces.
 //!
 //! The worker is a program of its own (`web/worker`), loaded once the page rests. Its scripts are kept as blobs and its code as bytes,
 //! so that a new worker starts without the network.
 
 use std::cell::RefCell;
 
-use blockyard_replay::Progress;
 use blockyard_replay::job::{Job, JobError, Product};
+use blockyard_replay::{Comparison, Progress};
 use blockyard_worker::Reply;
 use js_sys::{ArrayBuffer, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
-use web_sys::{MessageEvent, Worker, WorkerOptions, WorkerType};
+use web_sys::{Blob, MessageEvent, Worker, WorkerOptions, WorkerType};
 
 use crate::browser;
 use crate::gpu::{self, Adapter};
@@ -36,6 +37,16 @@ impl std::fmt::Display for JobFailure {
 type OnAdapter = Box<dyn FnMut(Adapter)>;
 type OnProgress = Box<dyn FnMut(Progress)>;
 type OnDone = Box<dyn FnOnce(Result<Product, JobFailure>)>;
+type OnCompared = Box<dyn FnMut(Compared)>;
+
+/// What is heard of the comparison of an opened file.
+#[derive(Debug)]
+pub(crate) enum Compared {
+    Progress(Progress),
+    Done(Result<Comparison, JobFailure>),
+    /// Other work ended it.
+    Stopped,
+}
 
 struct Running {
     /// The job's bytes, with a device where it needs one.
@@ -43,6 +54,8 @@ struct Running {
     on_adapter: OnAdapter,
     on_progress: OnProgress,
     on_done: OnDone,
+    /// For a file, which is compared when it is open.
+    on_compared: Option<OnCompared>,
 }
 
 #[derive(Default)]
@@ -56,6 +69,8 @@ struct Workshop {
     generation: u32,
     is_ready: bool,
     running: Option<Running>,
+    /// An opened file is being compared.
+    comparing: Option<OnCompared>,
 }
 
 thread_local! {
@@ -105,18 +120,56 @@ pub(crate) fn start_on_gpu(
     begin(job, Some(Box::new(on_adapter)), Box::new(on_progress), Box::new(on_done));
 }
 
+/// Opens a file; the comparison with our allocator comes after the product.
+pub(crate) fn open(
+    file: &Blob,
+    name: &str,
+    device: Option<usize>,
+    on_progress: impl FnMut(Progress) + 'static,
+    on_done: impl FnOnce(Result<Product, JobFailure>) + 'static,
+    on_compared: impl FnMut(Compared) + 'static,
+) {
+    let job = Job::Open { name: name.to_owned(), bytes: Vec::new(), device };
+    let message = match encode(&job) {
+        Ok(bytes) => {
+            let message = js_sys::Object::new();
+            let _ = Reflect::set(&message, &"job".into(), &bytes);
+            let _ = Reflect::set(&message, &"file".into(), file);
+            message.into()
+        }
+        Err(failure) => return on_done(Err(failure)),
+    };
+    send(Running {
+        message,
+        on_adapter: Box::new(|_| ()),
+        on_progress: Box::new(on_progress),
+        on_done: Box::new(on_done),
+        on_compared: Some(Box::new(on_compared)),
+    });
+}
+
+fn encode(job: &Job) -> Result<Uint8Array, JobFailure> {
+    match postcard::to_allocvec(job) {
+        Ok(bytes) => Ok(Uint8Array::from(bytes.as_slice())),
+        Err(error) => Err(JobFailure::Worker(error.to_string())),
+    }
+}
+
 fn begin(job: &Job, on_adapter: Option<OnAdapter>, on_progress: OnProgress, on_done: OnDone) {
-    stop();
-    let bytes = match postcard::to_allocvec(job) {
-        Ok(bytes) => Uint8Array::from(bytes.as_slice()),
-        Err(error) => return on_done(Err(JobFailure::Worker(error.to_string()))),
+    let bytes = match encode(job) {
+        Ok(bytes) => bytes,
+        Err(failure) => return on_done(Err(failure)),
     };
     let message = match on_adapter {
         Some(_) => WORKSHOP.with_borrow(|workshop| workshop.gpu.message(&bytes)),
         None => bytes.into(),
     };
     let on_adapter = on_adapter.unwrap_or_else(|| Box::new(|_| ()));
-    let running = Running { message, on_adapter, on_progress, on_done };
+    send(Running { message, on_adapter, on_progress, on_done, on_compared: None });
+}
+
+fn send(running: Running) {
+    stop();
     let is_started = WORKSHOP.with_borrow_mut(|workshop| {
         workshop.running = Some(running);
         if workshop.worker.is_some() {
@@ -132,19 +185,41 @@ fn begin(job: &Job, on_adapter: Option<OnAdapter>, on_progress: OnProgress, on_d
 
 /// Ends the running job, if there is one.
 pub(crate) fn stop() {
-    WORKSHOP.with_borrow_mut(|workshop| {
-        if workshop.running.take().is_some() {
+    let comparing = WORKSHOP.with_borrow_mut(|workshop| {
+        let comparing = workshop.comparing.take();
+        if workshop.running.take().is_some() || comparing.is_some() {
             // The worker is deaf while it computes: only its end stops it.
             workshop.end_worker();
             workshop.start_worker();
         }
+        comparing
     });
+    if let Some(mut on_compared) = comparing {
+        on_compared(Compared::Stopped);
+    }
 }
 
 fn finish(result: Result<Product, JobFailure>) {
-    let running = WORKSHOP.with_borrow_mut(|workshop| workshop.running.take());
-    if let Some(running) = running {
-        (running.on_done)(result);
+    let running = WORKSHOP.with_borrow_mut(|workshop| {
+        let mut running = workshop.running.take()?;
+        workshop.comparing = running.on_compared.take().filter(|_| result.is_ok());
+        Some(running)
+    });
+    match running {
+        Some(running) => (running.on_done)(result),
+        // A worker that broke down while it compared.
+        None => {
+            if let Err(failure) = result {
+                finish_comparing(Err(failure));
+            }
+        }
+    }
+}
+
+fn finish_comparing(result: Result<Comparison, JobFailure>) {
+    let comparing = WORKSHOP.with_borrow_mut(|workshop| workshop.comparing.take());
+    if let Some(mut on_compared) = comparing {
+        on_compared(Compared::Done(result));
     }
 }
 
@@ -231,6 +306,13 @@ fn hear(message: &JsValue) {
                 handler(adapter);
             }
         }
+        Ok(Reply::Progress(progress)) if WORKSHOP.with_borrow(|workshop| workshop.running.is_none()) => {
+            let handler = WORKSHOP.with_borrow_mut(|workshop| workshop.comparing.take());
+            if let Some(mut handler) = handler {
+                handler(Compared::Progress(progress));
+                WORKSHOP.with_borrow_mut(|workshop| workshop.comparing = Some(handler));
+            }
+        }
         Ok(Reply::Progress(progress)) => {
             // Taken out while it is called, since it may start or stop jobs.
             let handler = WORKSHOP.with_borrow_mut(|workshop| {
@@ -247,6 +329,7 @@ fn hear(message: &JsValue) {
             }
         }
         Ok(Reply::Done(result)) => finish((*result).map_err(JobFailure::Job)),
+        Ok(Reply::Compared(result)) => finish_comparing((*result).map_err(JobFailure::Job)),
         Err(error) => finish(Err(JobFailure::Worker(error.to_string()))),
     }
 }

@@ -20,8 +20,8 @@ use blockyard_replay::AllocatorConfig;
 use blockyard_worker::RunSummary;
 use blockyard_workload::edit::EditAction;
 use blockyard_workload::{Request, TensorId, Workload, parse_size};
-use js_sys::Uint8Array;
 use leptos::prelude::*;
+use web_sys::Blob;
 
 use crate::commands::sentence;
 use crate::ptr_eq::PtrEq;
@@ -174,12 +174,12 @@ impl Lab {
 /// The content of an opened file, for questions about it.
 pub(crate) struct Content {
     name: String,
-    bytes: Uint8Array,
+    file: Blob,
 }
 
 impl Content {
-    pub(crate) fn of(name: &str, bytes: &[u8]) -> Self {
-        Self { name: name.to_owned(), bytes: Uint8Array::from(bytes) }
+    pub(crate) fn of(name: &str, file: &Blob) -> Self {
+        Self { name: name.to_owned(), file: file.clone() }
     }
 
     /// Keeps it, in place of that of the file before.
@@ -243,7 +243,7 @@ impl Session {
                 CONTENT.with_borrow(|content| {
                     let content = content.as_ref().filter(|content| content.name == opened.name)?;
                     let source = RunSource::File { name: opened.name.clone(), bytes: Vec::new() };
-                    Material::new(&source, Some(&content.bytes))
+                    Material::new(&source, Some(&content.file))
                 })?
             }
             _ => Material::new(&source_of(&run, run.workload.clone()), None)?,
@@ -305,10 +305,9 @@ impl Session {
     }
 
     /// Compares with another file: what changed from that one to this one.
-    pub(crate) fn ask_diff(self, name: String, bytes: &[u8]) {
-        let content = Uint8Array::from(bytes);
+    pub(crate) fn ask_diff(self, name: String, file: &Blob) {
         let source = RunSource::File { name: name.clone(), bytes: Vec::new() };
-        self.ask(QuestionKind::Diff, Question::Diff(source), Some(&content), move |of, answer| {
+        self.ask(QuestionKind::Diff, Question::Diff(source), Some(file), move |of, answer| {
             if let Answer::Diff(diff) = answer {
                 self.write_answers(&of, |answers| answers.diff = Some((name.clone(), PtrEq::new(diff))));
             }
@@ -319,7 +318,7 @@ impl Session {
         self,
         kind: QuestionKind,
         question: Question,
-        content: Option<&Uint8Array>,
+        content: Option<&Blob>,
         on_answer: impl Fn(PtrEq<Run>, Answer) + 'static,
     ) {
         if self.lab.work.with_untracked(Option::is_some) {

@@ -21,6 +21,7 @@ use blockyard_figure::{
     Changes, MapView, Player, PlayerAction, Role, Scene, StateCursor, TargetId, Term, TimelineView, reduce,
 };
 use blockyard_record::{BlockId, Bytes, MemoryState};
+use blockyard_replay::Comparison;
 use blockyard_workload::presets::{Preset, presets};
 use leptos::prelude::*;
 use web_sys::HtmlCanvasElement;
@@ -42,6 +43,18 @@ use crate::view::Tab;
 pub(crate) struct OpenedFile {
     pub(crate) name: String,
     pub(crate) run: PtrEq<Run>,
+    /// What the comparison with our allocator says, which comes after the figures.
+    pub(crate) verdict: ArcRwSignal<Verdict>,
+}
+
+/// Whether our allocator decides as PyTorch did.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Verdict {
+    /// The comparison runs: what it does, and how much of it is done in percent.
+    Comparing(String, u64),
+    Compared(Comparison),
+    /// Why there is none.
+    Missing(String),
 }
 
 impl OpenedFile {

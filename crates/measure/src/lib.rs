@@ -38,12 +38,14 @@
 #![forbid(unsafe_code)]
 
 mod contender;
+mod long;
 mod machine;
 mod report;
 mod trace;
 mod turns;
 
 pub use contender::Contender;
+pub use long::{Loop, write_long};
 pub use machine::Machine;
 pub use report::{
     RatioGoal, Report, ReportError, ReportRow, Section, Summary, chart, digits, markdown, table, verdict,

@@ -40,6 +40,7 @@ pub use self::layout::Misfits;
 pub use self::record::DeviceRecording;
 pub use self::run::SnapshotRequests;
 pub use self::trace::{DeviceTrace, EntryContext, SnapshotEntry};
+pub use self::write::Entries;
 
 /// A memory snapshot of PyTorch, as the file has it.
 #[derive(Clone, Debug, Default)]

@@ -1,10 +1,11 @@
 //! Runs and comparisons as messages to a worker thread.
 
 use std::error::Error;
+use std::io::Read;
 
 use blockyard_allocator::AllocError;
 use blockyard_pytorch::RecordedRun;
-use blockyard_pytorch::snapshot::{self, DeviceSnapshot, FileKind, SnapshotError};
+use blockyard_pytorch::snapshot::{self, DeviceSnapshot, FileKind, SnapshotError, SnapshotFile};
 use blockyard_record::{Bytes, Recording, TraceAction};
 use blockyard_workload::{ParseError, Workload};
 use serde::{Deserialize, Serialize};
@@ -61,8 +62,8 @@ pub struct OpenedRecording {
     pub config: String,
     /// The device's name, or empty.
     pub device: String,
-    /// The comparison with the replay.
-    pub comparison: Comparison,
+    /// The comparison with the replay; `None` as long as it is not made, since the figures do not wait for it.
+    pub comparison: Option<Comparison>,
     /// The devices of a snapshot, in the order of the file; empty for a recording of one device.
     pub devices: Vec<OpenedDevice>,
     /// The place among them of the device that is opened.
@@ -126,30 +127,76 @@ pub fn perform(job: &Job, on_progress: OnProgress) -> Result<Product, JobError> 
     match job {
         Job::Run { title, text, config, capacity } => run_text(title, text, config, *capacity, on_progress),
         Job::Open { name, bytes, device } => {
-            if on_progress(Progress::new("reading", 0, 0)).is_break() {
-                return Err(JobError::Cancelled);
+            let mut found = None;
+            let file = OpenFile { name, length: bytes.len() as u64, device: *device };
+            let comparison = open(&file, bytes.as_slice(), on_progress, |product| found = Some(product))?;
+            let Some(mut product) = found else { return Err(JobError::Cancelled) };
+            if let Some(opened) = &mut product.opened {
+                opened.comparison = Some(comparison);
             }
-            if matches!(snapshot::file_kind(bytes), FileKind::Snapshot | FileKind::Packed) {
-                return open_snapshot(name, bytes, *device, on_progress);
-            }
-            let recorded = RecordedRun::read(bytes).map_err(|error| job_error(error.into(), name))?;
-            let verified = verify(&recorded, on_progress).map_err(|error| job_error(error, name))?;
-            let opened = OpenedRecording {
-                torch: recorded.meta.torch,
-                config: recorded.meta.config,
-                device: recorded.meta.device,
-                comparison: verified.comparison,
-                devices: Vec::new(),
-                shown_device: 0,
-            };
-            Ok(Product {
-                workload: verified.workload,
-                recording: verified.recording,
-                opened: Some(opened),
-                data_checks: None,
-            })
+            Ok(product)
         }
     }
+}
+
+/// A file to be opened.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenFile<'a> {
+    /// The file's name.
+    pub name: &'a str,
+    /// Its length in bytes.
+    pub length: u64,
+    /// The place of the device in the file, for a snapshot of several; `None` for the one with the longest trace.
+    pub device: Option<usize>,
+}
+
+/// So many bytes decide what kind of file it is.
+const FIRST_BYTES: u64 = 4096;
+
+/// Opens a snapshot or a recorded run: hands out what the figures show, and then compares it with our allocator.
+///
+/// A snapshot is read in pieces, so that a file is never in memory as a whole.
+///
+/// # Errors
+///
+/// [`JobError`] names the cause and its place. An error after `on_product` concerns the comparison alone.
+pub fn open(
+    file: &OpenFile<'_>,
+    mut content: impl Read,
+    on_progress: OnProgress,
+    on_product: impl FnOnce(Product),
+) -> Result<Comparison, JobError> {
+    if on_progress(Progress::new("reading", 0, 0)).is_break() {
+        return Err(JobError::Cancelled);
+    }
+    let unreadable = |error: std::io::Error| JobError::File {
+        name: file.name.to_owned(),
+        message: format!("the file cannot be read: {error}"),
+    };
+    let mut first = Vec::new();
+    content.by_ref().take(FIRST_BYTES).read_to_end(&mut first).map_err(unreadable)?;
+    if matches!(snapshot::file_kind(&first), FileKind::Snapshot | FileKind::Packed) {
+        return open_snapshot(file, first.chain(content), on_progress, on_product);
+    }
+    content.read_to_end(&mut first).map_err(unreadable)?;
+    let recorded = RecordedRun::read(&first).map_err(|error| job_error(error.into(), file.name))?;
+    drop(first);
+    let verified = verify(&recorded, on_progress).map_err(|error| job_error(error, file.name))?;
+    let opened = OpenedRecording {
+        torch: recorded.meta.torch,
+        config: recorded.meta.config,
+        device: recorded.meta.device,
+        comparison: None,
+        devices: Vec::new(),
+        shown_device: 0,
+    };
+    on_product(Product {
+        workload: verified.workload,
+        recording: verified.recording,
+        opened: Some(opened),
+        data_checks: None,
+    });
+    Ok(verified.comparison)
 }
 
 /// Runs a workload's text on a virtual device, as [`Job::Run`] does.
@@ -172,35 +219,37 @@ pub fn run_text(
     Ok(Product { workload, recording, opened: None, data_checks: None })
 }
 
-/// Opens a memory snapshot of PyTorch: what happened as the snapshot says it, and beside it what our allocator decides.
+/// Opens a memory snapshot of PyTorch: what happened as the snapshot says it, and then what our allocator decides.
 ///
 /// Of several devices the one that is asked for, or else the one with the longest trace.
 fn open_snapshot(
-    name: &str,
-    bytes: &[u8],
-    device: Option<usize>,
+    opening: &OpenFile<'_>,
+    content: impl Read,
     on_progress: OnProgress,
-) -> Result<Product, JobError> {
+    on_product: impl FnOnce(Product),
+) -> Result<Comparison, JobError> {
+    let name = opening.name;
     let failed = |error: SnapshotError| match error {
         SnapshotError::Cancelled => JobError::Cancelled,
         other => JobError::File { name: name.to_owned(), message: other.to_string() },
     };
-    let whole = bytes.len();
-    let mut read = |read: u64| {
-        let read = usize::try_from(read).unwrap_or(whole);
-        on_progress(Progress::new("reading", read, whole))
-    };
-    let file = snapshot::read(bytes, &mut read).map_err(failed)?;
-    let longest = (0..file.devices.len())
-        .max_by_key(|place| {
-            let device = file.devices.get(*place);
-            device.map_or((0, 0), |device| (device.trace.len(), device.segments.len()))
-        })
-        .unwrap_or(0);
-    let place = device.filter(|place| *place < file.devices.len()).unwrap_or(longest);
+    let mut read =
+        |done: u64| on_progress(Progress { phase: "reading".to_owned(), done, total: opening.length });
+    let file = snapshot::read(content, &mut read).map_err(failed)?;
+    let place = shown_device(&file, opening.device);
     let found = file
         .record(place, name, &mut |done, total| on_progress(Progress::new("taking in", done, total)))
         .map_err(failed)?;
+    let opened = OpenedRecording {
+        torch: String::new(),
+        config: file.settings.config.clone(),
+        device: String::new(),
+        comparison: None,
+        devices: file.devices.iter().map(opened_device).collect(),
+        shown_device: place,
+    };
+    let workload = Workload::default();
+    on_product(Product { workload, recording: found.recording, opened: Some(opened), data_checks: None });
     let certificate = certify(&file, place, on_progress).map_err(|error| job_error(error, name))?;
     let mut notes = Vec::new();
     notes.extend(certificate.reasons);
@@ -211,21 +260,22 @@ fn open_snapshot(
         identical: certificate.identical,
         total: certificate.placements,
     });
-    let comparison = Comparison {
+    Ok(Comparison {
         counts: counts.into_iter().collect(),
         first_difference: certificate.first_difference,
         notes,
+    })
+}
+
+/// The device that is asked for, or else the one with the longest trace.
+fn shown_device(file: &SnapshotFile, asked: Option<usize>) -> usize {
+    let longest = || {
+        (0..file.devices.len()).max_by_key(|place| {
+            let device = file.devices.get(*place);
+            device.map_or((0, 0), |device| (device.trace.len(), device.segments.len()))
+        })
     };
-    let opened = OpenedRecording {
-        torch: String::new(),
-        config: file.settings.config.clone(),
-        device: String::new(),
-        comparison,
-        devices: file.devices.iter().map(opened_device).collect(),
-        shown_device: place,
-    };
-    let workload = Workload::default();
-    Ok(Product { workload, recording: found.recording, opened: Some(opened), data_checks: None })
+    asked.filter(|place| *place < file.devices.len()).or_else(longest).unwrap_or(0)
 }
 
 fn opened_device(device: &DeviceSnapshot) -> OpenedDevice {

@@ -19,7 +19,7 @@ fn with_trace(meta: &str, entries: &[String]) -> String {
 #[test]
 fn a_trace_that_begins_in_the_middle_is_refused_with_the_entry_that_shows_it() {
     let (meta, entries) = trace_of("programs/gnn_random");
-    let whole = open(with_trace(&meta, &entries)).unwrap().opened.unwrap().comparison;
+    let whole = open(with_trace(&meta, &entries)).unwrap().opened.unwrap().comparison.unwrap();
     assert!(whole.is_identical());
 
     // A prefix is missed only if somebody comes back to what it made: every prefix here, up to the last pages.

@@ -217,7 +217,7 @@ fn settings_that_mean_nothing_are_refused_with_the_reason() {
 fn segments_that_overlap_differ_from_where_the_second_is_placed() {
     let trace = r#"{"trace":[["segment_alloc",2097152,2097152,0],["alloc",2097152,5,0],
         ["segment_alloc",2097152,20971520,0],["alloc",2097152,3000000,0]]}"#;
-    let comparison = open(lines(&[&trace.replace('\n', "")])).unwrap().opened.unwrap().comparison;
+    let comparison = open(lines(&[&trace.replace('\n', "")])).unwrap().opened.unwrap().comparison.unwrap();
     let difference = comparison.first_difference.unwrap();
     assert_eq!(difference.what, "trace entry 2");
     assert_eq!(difference.expected, "segment_alloc 0x200000 of 20971520 bytes on stream 0");
@@ -248,7 +248,7 @@ fn what_can_be_nothing_that_happened_differs_and_is_shown() {
     ];
     for (trace, is_identical) in traces {
         let text = lines(&[&format!("{{\"trace\":[{}]}}", trace.join(","))]);
-        let comparison = open(text).unwrap().opened.unwrap().comparison;
+        let comparison = open(text).unwrap().opened.unwrap().comparison.unwrap();
         assert_eq!(comparison.is_identical(), is_identical, "{trace:?}: {comparison:?}");
         assert_eq!(comparison.first_difference.is_none(), is_identical);
     }

@@ -21,7 +21,8 @@ fn open(name: &str, bytes: &[u8]) -> Product {
 #[track_caller]
 fn check_identical(name: &str, bytes: &[u8]) {
     let opened = open(name, bytes).opened.expect("a recording was opened");
-    assert!(opened.comparison.is_identical(), "{name}: {:?}", opened.comparison);
+    let comparison = opened.comparison.expect("the recording was compared");
+    assert!(comparison.is_identical(), "{name}: {comparison:?}");
 }
 
 #[wasm_bindgen_test]

@@ -9,14 +9,14 @@ use blockyard_replay::Progress;
 use blockyard_worker::{LabReply, LabTask, RunSummary};
 use js_sys::{Object, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
-use web_sys::{MessageEvent, Worker};
+use web_sys::{Blob, MessageEvent, Worker};
 
 use crate::{browser, jobs};
 
 /// More workers than this wait for one another.
 const MOST_WORKERS: usize = 8;
 /// Files from this size on are read by two workers at most: each keeps its own copy.
-const LARGE_BYTES: u32 = 8 << 20;
+const LARGE_BYTES: f64 = 8e6;
 
 /// What is heard of a task.
 #[derive(Debug)]
@@ -35,9 +35,9 @@ pub(super) struct Material {
 
 impl Material {
     /// What the source holds; the content of a file comes beside it.
-    pub(super) fn new(source: &RunSource, content: Option<&Uint8Array>) -> Option<Rc<Self>> {
+    pub(super) fn new(source: &RunSource, content: Option<&Blob>) -> Option<Rc<Self>> {
         let message = message(&LabTask::Take(source.clone()), content)?;
-        let is_large = content.is_some_and(|content| content.length() >= LARGE_BYTES);
+        let is_large = content.is_some_and(|content| content.size() >= LARGE_BYTES);
         Some(Rc::new(Self { message, is_large }))
     }
 
@@ -74,7 +74,7 @@ thread_local! {
     static POOL: RefCell<Pool> = RefCell::default();
 }
 
-fn message(task: &LabTask, content: Option<&Uint8Array>) -> Option<JsValue> {
+fn message(task: &LabTask, content: Option<&Blob>) -> Option<JsValue> {
     let bytes = postcard::to_allocvec(task).ok()?;
     let message = Object::new();
     Reflect::set(&message, &"lab".into(), &Uint8Array::from(bytes.as_slice())).ok()?;
@@ -89,7 +89,7 @@ pub(super) fn ask(
     material: &Rc<Material>,
     run: Option<usize>,
     question: Question,
-    content: Option<&Uint8Array>,
+    content: Option<&Blob>,
     on_heard: impl Fn(Heard) + 'static,
 ) {
     let Some(message) = message(&LabTask::Ask { run, question }, content) else {

@@ -98,8 +98,7 @@ impl Session {
         let mut ooms = failures.filter(|(_, outcome)| matches!(outcome, StepOutcome::OutOfMemory(_)));
         let peak = || run.series.peak_steps(&run.recording).0;
         let step = ooms.next().map_or_else(peak, |(step, _)| *step as usize + 1);
-        let difference = run.opened.as_ref().and_then(|said| said.comparison.first_difference.as_ref());
-        self.tab.set(if difference.is_some() { Tab::Source } else { Tab::Holders });
+        self.tab.set(Tab::Holders);
         let opened = PtrEq::new(opened);
         self.opened.set(Some(opened.clone()));
         self.show(Source::Recording(opened));

@@ -5,7 +5,7 @@ use blockyard_replay::Comparison;
 use leptos::prelude::*;
 
 use crate::files::reopen;
-use crate::session::{OpenedFile, Session};
+use crate::session::{OpenedFile, Session, Verdict};
 use crate::view::kit::{button, click, facts, select};
 use crate::view::numbers::{grouped, grouped_count};
 
@@ -33,7 +33,11 @@ fn described(session: Session, opened: &OpenedFile) -> AnyView {
         ("Failed", grouped_count(recording.failed_steps().len())),
     ];
     let rows = rows.map(|(label, value)| (label.to_owned(), value));
-    let comparison = opened.run.opened.as_ref().map(|said| compared(session, &said.comparison));
+    let verdict = opened.verdict.clone();
+    let comparison = move || match verdict.get() {
+        Verdict::Compared(comparison) => Some(compared(session, &comparison)),
+        Verdict::Comparing(..) | Verdict::Missing(_) => None,
+    };
     view! {
         <div class="card pad" data-testid="recording-card">
             {device_picker(session, opened)}
@@ -70,15 +74,28 @@ fn device_picker(session: Session, opened: &OpenedFile) -> Option<AnyView> {
 pub(crate) fn headline(session: Session) -> AnyView {
     let content = move || {
         let opened = session.shown_recording()?;
-        let comparison = &opened.run.opened.as_ref()?.comparison;
-        let class = match (comparison.is_identical(), comparison.counts.is_empty()) {
-            (true, _) => "headline",
-            (false, true) => "headline quiet",
-            (false, false) => "headline differs",
-        };
-        Some(view! { <p class=class data-testid="headline">{comparison.headline()}</p> }.into_any())
+        Some(verdict_line(&opened.verdict.get()))
     };
     view! { {content} }.into_any()
+}
+
+fn verdict_line(verdict: &Verdict) -> AnyView {
+    let (class, words) = match verdict {
+        Verdict::Compared(comparison) => {
+            let class = match (comparison.is_identical(), comparison.counts.is_empty()) {
+                (true, _) => "headline",
+                (false, true) => "headline quiet",
+                (false, false) => "headline differs",
+            };
+            (class, comparison.headline())
+        }
+        Verdict::Missing(why) => ("headline quiet", format!("not compared: {why}")),
+        Verdict::Comparing(_, percent) => {
+            let words = format!("comparing with our allocator … {percent} %");
+            return view! { <p class="headline quiet" data-testid="comparing">{words}</p> }.into_any();
+        }
+    };
+    view! { <p class=class data-testid="headline">{words}</p> }.into_any()
 }
 
 fn compared(session: Session, comparison: &Comparison) -> AnyView {

@@ -3,25 +3,31 @@
 //! The page knows this crate for its messages alone; the program that does the work is a module of its own, so that a visitor who
 //! opens no file never waits for what reads files.
 
+mod content;
 mod device;
 mod lab;
 mod run;
 
 pub use lab::{LabReply, LabTask, RunSummary};
 
-use blockyard_replay::Progress;
-use blockyard_replay::job::{Job, JobError, Product, perform};
-use js_sys::{Function, Reflect, Uint8Array};
+use blockyard_replay::job::{Job, JobError, OpenFile, Product, open, perform};
+use blockyard_replay::{Comparison, Progress};
+use js_sys::{Array, Function, Reflect, Uint8Array};
 use serde::{Deserialize, Serialize};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
-use web_sys::MessageEvent;
+use web_sys::{Blob, MessageEvent};
+
+use content::BlobReader;
 
 #[wasm_bindgen]
 extern "C" {
     // A worker's own `postMessage`, which a window has with other arguments.
     #[wasm_bindgen(js_name = postMessage)]
     pub(crate) fn post(message: &JsValue);
+    // What is transferred is not copied.
+    #[wasm_bindgen(js_name = postMessage)]
+    fn post_transferred(message: &JsValue, transferred: &Array);
 }
 
 /// What the worker says.
@@ -31,8 +37,10 @@ pub enum Reply {
     Adapter(Adapter),
     /// How far the job is.
     Progress(Progress),
-    /// The job is done, or failed.
+    /// The job is done, or failed. A file that was opened is compared with our allocator after that.
     Done(Box<Result<Product, JobError>>),
+    /// How the file that was opened compares.
+    Compared(Box<Result<Comparison, JobError>>),
 }
 
 /// What an adapter is and how far it goes.
@@ -55,11 +63,11 @@ pub fn listen() {
         match message.dyn_ref::<Uint8Array>() {
             Some(bytes) => work(&bytes.to_vec()),
             None => match part(&message, "lab") {
-                Some(task) => {
-                    let content = part(&message, "content").map(|bytes| bytes.to_vec());
-                    lab::work(&task.to_vec(), content);
-                }
-                None => spawn_local(work_on_gpu(message)),
+                Some(task) => lab::work(&task.to_vec(), content::whole(&message, "content")),
+                None => match blob(&message, "file") {
+                    Some(file) => open_file(&message, file),
+                    None => spawn_local(work_on_gpu(message)),
+                },
             },
         }
     });
@@ -70,6 +78,11 @@ pub fn listen() {
 
 /// Bytes that are a part of a message.
 fn part(message: &JsValue, name: &str) -> Option<Uint8Array> {
+    Reflect::get(message, &name.into()).ok()?.dyn_into().ok()
+}
+
+/// A file, or what stands for one, that is a part of a message.
+fn blob(message: &JsValue, name: &str) -> Option<Blob> {
     Reflect::get(message, &name.into()).ok()?.dyn_into().ok()
 }
 
@@ -101,9 +114,34 @@ fn work(bytes: &[u8]) {
     reply(&Reply::Done(Box::new(result)));
 }
 
+/// Opens a file piece by piece. The figures do not wait for the comparison.
+fn open_file(message: &JsValue, file: Blob) {
+    let job = part(message, "job").map(|bytes| decode(&bytes.to_vec()));
+    let Some(Job::Open { name, device, .. }) = job else { return };
+    let content = BlobReader::new(file);
+    let opening = OpenFile { name: &name, length: content.length(), device };
+    let mut is_shown = false;
+    let mut on_progress = |progress: Progress| {
+        reply(&Reply::Progress(progress));
+        std::ops::ControlFlow::Continue(())
+    };
+    let compared = open(&opening, content, &mut on_progress, |product| {
+        is_shown = true;
+        reply(&Reply::Done(Box::new(Ok(product))));
+    });
+    match compared {
+        Err(error) if !is_shown => reply(&Reply::Done(Box::new(Err(error)))),
+        compared => reply(&Reply::Compared(Box::new(compared))),
+    }
+}
+
 fn reply(reply: &Reply) {
     match postcard::to_allocvec(reply) {
-        Ok(bytes) => post(&Uint8Array::from(bytes.as_slice())),
+        Ok(bytes) => {
+            let message = Uint8Array::from(bytes.as_slice());
+            drop(bytes);
+            post_transferred(&message, &Array::of1(&message.buffer()));
+        }
         Err(error) => wasm_bindgen::throw_str(&error.to_string()),
     }
 }

@@ -5,8 +5,11 @@ use std::io::{self, Write};
 use blockyard_record::{Bytes, FrameId, PoolId, StackId, TextId, TraceAction};
 use rustc_hash::FxHashMap;
 
-use super::{Annotation, DeviceTrace, SnapshotBlock, SnapshotEntry, SnapshotFile, SnapshotSegment};
+use super::{Annotation, DeviceSnapshot, SnapshotBlock, SnapshotEntry, SnapshotFile, SnapshotSegment};
 use crate::pickle::{PickleWriter, opcode as op};
+
+/// Entries of a trace, in order.
+pub type Entries<'a> = Box<dyn Iterator<Item = SnapshotEntry> + 'a>;
 
 impl SnapshotFile {
     /// Writes the snapshot as a pickle of protocol 4 with PyTorch's own keys in PyTorch's order.
@@ -17,6 +20,19 @@ impl SnapshotFile {
     ///
     /// Those of `out`, and [`io::ErrorKind::InvalidInput`] for a text of more than 4 GiB.
     pub fn write_pickle(&self, out: impl Write) -> io::Result<()> {
+        self.write_pickle_with(out, |device| Box::new(device.trace.iter()))
+    }
+
+    /// As [`SnapshotFile::write_pickle`], with other entries than those of the devices' traces, which are written as they come.
+    ///
+    /// # Errors
+    ///
+    /// As [`SnapshotFile::write_pickle`].
+    pub fn write_pickle_with<'a>(
+        &'a self,
+        out: impl Write,
+        entries: impl Fn(&'a DeviceSnapshot) -> Entries<'a>,
+    ) -> io::Result<()> {
         let mut writer = Writer {
             pickle: PickleWriter::new(out)?,
             file: self,
@@ -25,7 +41,7 @@ impl SnapshotFile {
             frames: FxHashMap::default(),
             stacks: FxHashMap::default(),
         };
-        writer.snapshot()?;
+        writer.snapshot(&entries)?;
         writer.pickle.finish()
     }
 }
@@ -40,8 +56,8 @@ struct Writer<'a, W: Write> {
     stacks: FxHashMap<StackId, u32>,
 }
 
-impl<W: Write> Writer<'_, W> {
-    fn snapshot(&mut self) -> io::Result<()> {
+impl<'a, W: Write> Writer<'a, W> {
+    fn snapshot(&mut self, entries: &dyn Fn(&'a DeviceSnapshot) -> Entries<'a>) -> io::Result<()> {
         let file = self.file;
         self.pickle.opcode(op::EMPTY_DICT)?;
         self.pickle.memoize()?;
@@ -50,13 +66,12 @@ impl<W: Write> Writer<'_, W> {
         let segments = file.devices.iter().flat_map(|device| &device.segments);
         self.list(segments, Self::segment)?;
         self.key("device_traces")?;
-        let none = DeviceTrace::default();
         let count = file.devices.iter().map(|device| device.index as usize + 1).max().unwrap_or(0).min(4096);
         let traces = (0..count).map(|index| {
             let device = file.devices.iter().find(|device| device.index as usize == index);
-            device.map_or(&none, |device| &device.trace)
+            device.map_or_else(|| Box::new(std::iter::empty()) as Entries<'a>, entries)
         });
-        self.list(traces, |writer, trace| writer.list(trace.iter(), Self::entry))?;
+        self.list(traces, |writer, trace| writer.list(trace, Self::entry))?;
         self.key("allocator_settings")?;
         self.settings()?;
         self.key("external_annotations")?;

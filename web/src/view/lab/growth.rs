@@ -2,12 +2,9 @@
 
 use blockyard_lab::{Diff, Leaks, PeakDiff, Steps};
 use blockyard_record::grouped;
-use js_sys::Uint8Array;
 use leptos::ev;
 use leptos::prelude::*;
-use leptos::task::spawn_local;
 use wasm_bindgen::JsCast;
-use wasm_bindgen_futures::JsFuture;
 use web_sys::HtmlInputElement;
 
 use super::parts::{csv, table};
@@ -61,13 +58,7 @@ pub(super) fn second_file(session: Session) -> AnyView {
     let chosen = on(move |event: ev::Event| {
         let field = event.target().and_then(|target| target.dyn_into::<HtmlInputElement>().ok());
         let Some(file) = field.and_then(|field| field.files()).and_then(|files| files.get(0)) else { return };
-        let (name, promise) = (file.name(), file.array_buffer());
-        spawn_local(async move {
-            match JsFuture::from(promise).await {
-                Ok(buffer) => session.ask_diff(name, &Uint8Array::new(&buffer).to_vec()),
-                Err(_) => session.complain(format!("{name} could not be read.")),
-            }
-        });
+        session.ask_diff(file.name(), &file);
     });
     view! {
         <p class="asked">

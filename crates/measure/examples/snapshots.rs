@@ -1,0 +1,53 @@
+//! Writes a long snapshot (`write FILE BYTES OUT`), or opens one and says in JSON what that cost (`open FILE`); a process of its own,
+//! so that its peak of memory is that of one file. `cargo xtask bench snapshots` starts it.
+#![allow(clippy::print_stdout, reason = "the answer goes to the program that started this one")]
+
+use std::error::Error;
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Write as _};
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use blockyard_measure::write_long;
+use blockyard_pytorch::snapshot::{SnapshotFile, read};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["write", file, bytes, out] => {
+            let mut out = BufWriter::new(File::create(out)?);
+            write_long(&open(file)?, &mut out, bytes.parse()?)?;
+            out.flush()?;
+        }
+        ["open", file] => {
+            let begun = Instant::now();
+            let snapshot = open(file)?;
+            let read_seconds = begun.elapsed().as_secs_f64();
+            let longest =
+                (0..snapshot.devices.len()).max_by_key(|place| snapshot.devices[*place].trace.len());
+            let found = snapshot.record(longest.unwrap_or(0), file, &mut |_, _| ControlFlow::Continue(()))?;
+            let seconds = begun.elapsed().as_secs_f64();
+            println!(
+                "{{\"read_seconds\": {read_seconds:.3}, \"seconds\": {seconds:.3}, \"entries\": {}, \"events\": {}, \"peak_bytes\": {}}}",
+                snapshot.devices.iter().map(|device| device.trace.len()).sum::<usize>(),
+                found.recording.event_count(),
+                peak_bytes()?
+            );
+        }
+        _ => return Err("write FILE BYTES OUT, or open FILE".into()),
+    }
+    Ok(())
+}
+
+fn open(file: &str) -> Result<SnapshotFile, Box<dyn Error>> {
+    Ok(read(BufReader::new(File::open(file)?), &mut |_| ControlFlow::Continue(()))?)
+}
+
+/// The most memory that this process had, in bytes.
+fn peak_bytes() -> Result<u64, Box<dyn Error>> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix("kB")).ok_or("the system does not say")?;
+    Ok(kib.trim().parse::<u64>()? * 1024)
+}
