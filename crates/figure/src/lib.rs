@@ -50,6 +50,7 @@ mod labels;
 mod map;
 mod numbers;
 mod player;
+mod rects;
 mod role;
 mod scene;
 mod scene_text;
@@ -85,6 +86,7 @@ pub use map::{
     segment_map, segment_map_height, zoom_segment,
 };
 pub use player::{MANY, Player, PlayerAction, SPEEDS, Unit, reduce};
+pub use rects::{PICKED_BIT, RECT_OPEN_END, RECT_UNIT, RECT_WORDS, RESERVED_COLOR, Rects};
 pub use role::{BreakdownClass, Role};
 pub use scene::{Anchor, Dash, Mark, Scene, Target, TargetId, Weight};
 pub use stage::{Stage, StageView, has_failures, stage_height};

@@ -75,7 +75,7 @@ pub fn write_long(file: &SnapshotFile, out: impl Write, least_bytes: u64) -> io:
         let duration =
             time_at(entries.end).max(time_at(entries.end - 1)).saturating_sub(time_at(entries.start));
         let written = &written;
-        let (begin, end) = (entries.start, entries.end);
+        let (first, end) = (entries.start, entries.end);
         // How often the loop was begun.
         let rounds = Rc::new(Cell::new(0));
         let begun = rounds.clone();
@@ -88,7 +88,7 @@ pub fn write_long(file: &SnapshotFile, out: impl Write, least_bytes: u64) -> io:
         let repeated = times.flat_map(move |round| {
             entries.clone().filter_map(move |index| later(trace, index, round * duration))
         });
-        let before = (0..begin).filter_map(|index| trace.get(index));
+        let before = (0..first).filter_map(|index| trace.get(index));
         let after = (end..trace.len())
             .filter_map(move |index| later(trace, index, rounds.get().saturating_sub(1) * duration));
         Box::new(before.chain(repeated).chain(after))

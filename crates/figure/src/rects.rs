@@ -1,0 +1,151 @@
+//! Allocations at their addresses as columns of rectangles, for a renderer on a GPU.
+//!
+//! The rectangles are made once for a recording; a frame only says which part of them is shown. They are ordered by size, the
+//! largest first, so that those which are high enough to be seen at some zoom are a prefix.
+
+use crate::allocations::{Allocations, NEVER, size_class};
+use crate::grid::AddressMap;
+use crate::groups::Groups;
+use crate::numbers::{bytes_f64, floor_count, step_u32};
+use blockyard_record::Bytes;
+
+/// How many bytes one unit of a rectangle's height is: the smallest block of PyTorch's allocator.
+pub const RECT_UNIT: u64 = 512;
+
+/// How many words the geometry of one rectangle has: the moments at which it begins and ends, its lower and its upper edge in
+/// units of [`RECT_UNIT`].
+pub const RECT_WORDS: usize = 4;
+
+/// The color of reserved memory.
+pub const RESERVED_COLOR: u32 = 30;
+
+/// The bit of a color that says that the allocation is chosen.
+pub const PICKED_BIT: u32 = 1 << 8;
+
+/// Stands for "until the recording ends".
+pub const RECT_OPEN_END: u32 = NEVER;
+
+/// All rectangles of a recording, without their colors.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rects {
+    geometry: Vec<u32>,
+    /// The row of each rectangle behind those of reserved memory.
+    rows: Vec<u32>,
+    /// The rectangles of reserved memory, which come first.
+    reserved: usize,
+    /// For each size class, the largest first: the class, and how many rectangles there are up to its end.
+    class_ends: Vec<(usize, usize)>,
+}
+
+impl Rects {
+    /// The reserved memory and the allocations of a recording.
+    #[must_use]
+    pub fn new(allocations: &Allocations, map: &AddressMap) -> Self {
+        let mut rects = Self::default();
+        for reserved in allocations.reserved() {
+            rects.push(map, [reserved.start, reserved.end], reserved.addr, reserved.size);
+        }
+        rects.reserved = rects.geometry.len() / RECT_WORDS;
+        let mut rows: Vec<u32> = (0..step_u32(allocations.len())).collect();
+        let class = |row: &u32| allocations.sizes().get(*row as usize).map_or(0, |size| size_class(*size));
+        rows.sort_by_key(|row| std::cmp::Reverse(class(row)));
+        for of_class in rows.chunk_by(|one, other| class(one) == class(other)) {
+            for row in of_class {
+                let place = *row as usize;
+                let of = |column: &[u32]| column.get(place).copied().unwrap_or(NEVER);
+                let moments = [of(allocations.starts()), of(allocations.ends())];
+                let addr = allocations.addrs().get(place).copied().unwrap_or_default();
+                let size = allocations.sizes().get(place).copied().unwrap_or_default();
+                if rects.push(map, moments, addr, size) {
+                    rects.rows.push(*row);
+                }
+            }
+            let end = rects.len();
+            rects.class_ends.extend(of_class.first().map(|row| (class(row), end)));
+        }
+        rects
+    }
+
+    /// Adds a rectangle, unless its address is on no axis.
+    fn push(&mut self, map: &AddressMap, moments: [u32; 2], addr: u64, size: u64) -> bool {
+        let Some(offset) = map.offset(addr) else { return false };
+        let unit = |bytes: u64| u32::try_from(bytes / RECT_UNIT).unwrap_or(u32::MAX);
+        let end = offset.saturating_add(size);
+        self.geometry.extend(moments);
+        self.geometry.extend([unit(offset), unit(end)]);
+        true
+    }
+
+    /// How many rectangles there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.geometry.len() / RECT_WORDS
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.geometry.is_empty()
+    }
+
+    /// [`RECT_WORDS`] words for each rectangle.
+    #[must_use]
+    pub fn geometry(&self) -> &[u32] {
+        &self.geometry
+    }
+
+    /// A word for each rectangle: the place of its color in the legend, and [`PICKED_BIT`].
+    #[must_use]
+    pub fn colors(&self, groups: &Groups, is_picked: impl Fn(usize) -> bool) -> Vec<u32> {
+        let of_row = |row: &u32| {
+            let row = *row as usize;
+            step_u32(groups.place(row)) | if is_picked(row) { PICKED_BIT } else { 0 }
+        };
+        let reserved = std::iter::repeat_n(RESERVED_COLOR, self.reserved);
+        reserved.chain(self.rows.iter().map(of_row)).collect()
+    }
+
+    /// How many of the rectangles, from the first, are at least half a pixel high where a pixel is so many bytes.
+    #[must_use]
+    pub fn visible(&self, bytes_per_px: f64) -> usize {
+        let half = Bytes::new(floor_count((bytes_per_px / 2.0).max(0.0)) as u64);
+        let least = size_class(half.get());
+        let is_visible = |(class, _): &(usize, usize)| *class >= least || bytes_f64(half) < 1.0;
+        let classes = self.class_ends.partition_point(is_visible);
+        match classes.checked_sub(1).and_then(|last| self.class_ends.get(last)) {
+            Some((_, end)) => *end,
+            None => self.reserved,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_low_to_be_seen_is_not_among_the_visible() {
+        let rects = Rects {
+            geometry: vec![0; 6 * RECT_WORDS],
+            rows: vec![0, 1, 2, 3],
+            reserved: 2,
+            class_ends: vec![(21, 3), (10, 5), (9, 6)],
+        };
+        assert_eq!(rects.visible(1.0), 6);
+        assert_eq!(rects.visible(1024.0), 6);
+        assert_eq!(rects.visible(2048.0), 5);
+        assert_eq!(rects.visible(4e6), 3);
+        assert_eq!(rects.visible(9e6), 2);
+    }
+
+    #[test]
+    fn reserved_memory_has_a_color_of_its_own() {
+        let rects = Rects {
+            geometry: vec![0; 3 * RECT_WORDS],
+            rows: vec![7, 9],
+            reserved: 1,
+            class_ends: vec![(9, 3)],
+        };
+        assert_eq!(rects.colors(&Groups::default(), |row| row == 9), [RESERVED_COLOR, 0, PICKED_BIT]);
+    }
+}

@@ -1,0 +1,88 @@
+//! Pictures on a canvas of a page, from a worker or from the page's own thread.
+
+use web_sys::OffscreenCanvas;
+
+use crate::{PALETTE_SIZE, RectRenderer, RectView, RenderError};
+
+/// A canvas with the rectangles that are drawn on it.
+#[derive(Debug)]
+pub struct CanvasPainter {
+    device: wgpu::Device,
+    queue: wgpu::Queue,
+    surface: wgpu::Surface<'static>,
+    config: wgpu::SurfaceConfiguration,
+    renderer: RectRenderer,
+}
+
+impl CanvasPainter {
+    /// Opens the adapter that the browser prefers, for this canvas.
+    ///
+    /// # Errors
+    ///
+    /// Every [`RenderError`] but those of rectangles and frames.
+    pub async fn open(canvas: OffscreenCanvas) -> Result<Self, RenderError> {
+        let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+        descriptor.backends = wgpu::Backends::BROWSER_WEBGPU;
+        let instance = wgpu::Instance::new(descriptor);
+        let target = wgpu::SurfaceTarget::OffscreenCanvas(canvas);
+        let surface = instance.create_surface(target).map_err(RenderError::Surface)?;
+        let options = wgpu::RequestAdapterOptions {
+            power_preference: wgpu::PowerPreference::HighPerformance,
+            compatible_surface: Some(&surface),
+            ..wgpu::RequestAdapterOptions::default()
+        };
+        let adapter = instance.request_adapter(&options).await.map_err(RenderError::NoAdapter)?;
+        let descriptor =
+            wgpu::DeviceDescriptor { required_limits: adapter.limits(), ..wgpu::DeviceDescriptor::default() };
+        let (device, queue) = adapter.request_device(&descriptor).await.map_err(RenderError::Refused)?;
+        let formats = surface.get_capabilities(&adapter).formats;
+        // The page's colors are what a screen shows, so nothing is to be converted.
+        let format = formats.iter().copied().find(|format| !format.is_srgb()).ok_or(RenderError::NoFormat)?;
+        let mut config = surface.get_default_config(&adapter, 1, 1).ok_or(RenderError::NoFormat)?;
+        config.format = format;
+        config.alpha_mode = wgpu::CompositeAlphaMode::PreMultiplied;
+        let renderer = RectRenderer::new(&device, format);
+        Ok(Self { device, queue, surface, config, renderer })
+    }
+
+    /// Takes other rectangles.
+    ///
+    /// # Errors
+    ///
+    /// [`RenderError::TooLarge`].
+    pub fn set_rects(&mut self, geometry: &[u32], colors: &[u32]) -> Result<(), RenderError> {
+        self.renderer.set_rects(&self.device, &self.queue, geometry, colors)
+    }
+
+    /// Takes other colors for the rectangles that are there.
+    pub fn set_colors(&mut self, colors: &[u32]) {
+        self.renderer.set_colors(&self.queue, colors);
+    }
+
+    /// Takes other values for the colors.
+    pub fn set_palette(&self, palette: &[[f32; 4]; PALETTE_SIZE]) {
+        self.renderer.set_palette(&self.queue, palette);
+    }
+
+    /// Shows a frame; the canvas takes on the size of the view.
+    ///
+    /// # Errors
+    ///
+    /// [`RenderError::Frame`] where the canvas cannot take a picture now.
+    pub fn draw(&mut self, view: &RectView, count: u32) -> Result<(), RenderError> {
+        if (self.config.width, self.config.height) != (view.width_px, view.height_px) {
+            (self.config.width, self.config.height) = (view.width_px.max(1), view.height_px.max(1));
+            self.surface.configure(&self.device, &self.config);
+        }
+        let frame = match self.surface.get_current_texture() {
+            wgpu::CurrentSurfaceTexture::Success(frame) | wgpu::CurrentSurfaceTexture::Suboptimal(frame) => {
+                frame
+            }
+            other => return Err(RenderError::Frame(format!("{other:?}"))),
+        };
+        let picture = frame.texture.create_view(&wgpu::TextureViewDescriptor::default());
+        self.renderer.draw(&self.device, &self.queue, &picture, view, count);
+        self.queue.present(frame);
+        Ok(())
+    }
+}

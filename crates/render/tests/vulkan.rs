@@ -1,0 +1,110 @@
+//! Rectangles drawn by the adapter that Vulkan finds, a software one where there is no GPU, and read back.
+#![cfg(not(target_arch = "wasm32"))]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation fails the test")]
+#![allow(clippy::print_stdout, reason = "a test that skips says so")]
+
+#[path = "../examples/frames/offscreen.rs"]
+mod offscreen;
+
+use blockyard_figure::{PICKED_BIT, RECT_OPEN_END, RECT_UNIT, RESERVED_COLOR};
+use blockyard_render::RectView;
+
+use offscreen::Offscreen;
+
+const SIDE: u32 = 32;
+
+const NOTHING: [u8; 4] = [0; 4];
+const RESERVED: [u8; 4] = [200, 200, 200, 255];
+const GROUND: [u8; 4] = [255; 4];
+const FIRST: [u8; 4] = [255, 0, 0, 255];
+const SECOND: [u8; 4] = [0, 0, 255, 255];
+const PALE: [u8; 4] = [255, 200, 200, 255];
+
+fn opened() -> Option<Offscreen> {
+    let mut colors = vec![NOTHING; 64];
+    colors[0] = FIRST;
+    colors[1] = SECOND;
+    colors[32] = PALE;
+    colors[RESERVED_COLOR as usize] = RESERVED;
+    colors[31] = GROUND;
+    let Some(offscreen) = Offscreen::open(SIDE, SIDE, &colors) else {
+        assert!(std::env::var_os("REQUIRE_VULKAN_GPU").is_none(), "there is no adapter");
+        println!("skipped: Vulkan finds no adapter");
+        return None;
+    };
+    Some(offscreen)
+}
+
+/// A view of so many steps and units from a corner, a pixel each.
+fn view(step: f64, unit: f64, span: f64) -> RectView {
+    let unit_bytes = f64::from(u32::try_from(RECT_UNIT).unwrap());
+    RectView {
+        first_step: step,
+        last_step: step + span,
+        low: unit * unit_bytes,
+        high: (unit + span) * unit_bytes,
+        width_px: SIDE,
+        height_px: SIDE,
+        is_dimmed: false,
+    }
+}
+
+#[test]
+fn each_pixel_has_the_color_of_its_rectangle() {
+    let Some(mut offscreen) = opened() else { return };
+    let geometry = [[0, RECT_OPEN_END, 0, 16], [4, 14, 2, 10], [14, 20, 2, 4]].concat();
+    offscreen.set_rects(&geometry, &[RESERVED_COLOR, 0, PICKED_BIT | 1]);
+    let picture = offscreen.draw(&view(0.0, 0.0, 32.0), 3);
+    // From the lower left corner.
+    let at = |x: u32, y: u32| picture[((SIDE - 1 - y) * SIDE + x) as usize];
+    assert_eq!(at(0, 0), RESERVED);
+    assert_eq!(at(31, 15), RESERVED);
+    assert_eq!(at(0, 16), NOTHING);
+    assert_eq!(at(5, 3), FIRST);
+    assert_eq!(at(13, 9), FIRST);
+    assert_eq!(at(14, 10), RESERVED);
+    // The first column and the lowest line are an edge, so that neighbors can be told apart.
+    assert_eq!(at(4, 5), [255, 102, 102, 255]);
+    assert_eq!(at(8, 2), [255, 102, 102, 255]);
+    // Two pixels high: only the beginning has one.
+    assert_eq!(at(14, 2), [102, 102, 255, 255]);
+    assert_eq!(at(15, 2), SECOND);
+}
+
+#[test]
+fn what_is_not_chosen_is_pale() {
+    let Some(mut offscreen) = opened() else { return };
+    offscreen.set_rects(&[[0, 4, 0, 4], [4, 8, 0, 4]].concat(), &[0, PICKED_BIT | 1]);
+    let dimmed = RectView { is_dimmed: true, ..view(0.0, 0.0, 32.0) };
+    let picture = offscreen.draw(&dimmed, 2);
+    let at = |x: u32, y: u32| picture[((SIDE - 1 - y) * SIDE + x) as usize];
+    assert_eq!((at(1, 1), at(5, 1)), (PALE, SECOND));
+    // Only a prefix is drawn.
+    let picture = offscreen.draw(&dimmed, 1);
+    assert_eq!(picture[((SIDE - 2) * SIDE + 5) as usize], NOTHING);
+}
+
+#[test]
+fn places_far_from_zero_are_exact() {
+    let Some(mut offscreen) = opened() else { return };
+    // Steps and units at which a float of 32 bits is off by hundreds.
+    let (step, unit) = (2_000_000_000, 4_000_000_000);
+    offscreen.set_rects(&[step + 2, step + 3, unit + 1, unit + 2], &[0]);
+    let picture = offscreen.draw(&view(f64::from(step), f64::from(unit), 8.0), 1);
+    let found: Vec<(u32, u32)> = (0..SIDE * SIDE)
+        .filter(|place| picture[*place as usize] != NOTHING)
+        .map(|place| (place % SIDE, SIDE - 1 - place / SIDE))
+        .collect();
+    // Four pixels a step: 4 by 4 pixels from (8, 4) on.
+    assert_eq!(found.len(), 16);
+    assert!(found.iter().all(|(x, y)| (8..12).contains(x) && (4..8).contains(y)), "{found:?}");
+}
+
+#[test]
+fn other_colors_need_no_other_geometry() {
+    let Some(mut offscreen) = opened() else { return };
+    offscreen.set_rects(&[0, 4, 0, 4], &[0]);
+    offscreen.set_colors(&[1]);
+    let picture = offscreen.draw(&view(0.0, 0.0, 32.0), 1);
+    assert_eq!(picture[((SIDE - 2) * SIDE + 1) as usize], SECOND);
+}
