@@ -447,7 +447,7 @@ impl Session {
                     pool::cancel();
                     self.lab.work.set(None);
                     self.write_answers(&of, |answers| {
-                        answers.failed = Some((QuestionKind::Search, sentence(&why)))
+                        answers.failed = Some((QuestionKind::Search, sentence(&why)));
                     });
                 }
                 Heard::Taken(runs) => self.write_answers(&of, |answers| answers.runs = runs),
