@@ -8,14 +8,14 @@ mod gpu;
 mod hand;
 mod header;
 mod help;
-mod holders;
+pub(crate) mod holders;
 mod home;
 mod icon;
 pub(crate) mod kit;
-mod lab;
-mod lesson;
-mod lessons;
-mod lifetimes;
+pub(crate) mod lab;
+pub(crate) mod lesson;
+pub(crate) mod lessons;
+pub(crate) mod lifetimes;
 mod map;
 mod map_actions;
 mod messages;
@@ -23,7 +23,7 @@ pub(crate) mod numbers;
 mod opened;
 mod pinch;
 mod player;
-mod program;
+pub(crate) mod program;
 mod prose;
 mod scrubber;
 mod settings;
@@ -52,7 +52,7 @@ use web_sys::HtmlElement;
 use crate::files::Samples;
 use crate::session::{Place, Session};
 use crate::theme::ThemeChoice;
-use crate::{browser, draft, frames, jobs, keys, navigation};
+use crate::{browser, draft, frames, jobs, keys, navigation, parts};
 
 /// Puts the page into its document.
 pub(crate) fn mount() {
@@ -84,6 +84,7 @@ fn page() -> AnyView {
     // Once the page stands: what it needs later, so that the network may go.
     let _ = browser::after_millis(200, move || {
         spawn_local(async move {
+            parts::prepare().await;
             jobs::prepare().await;
             samples.prefetch().await;
             session.ask_for_gpu().await;
@@ -103,14 +104,14 @@ fn page() -> AnyView {
         on_cleanup(frames::forget);
         match place {
             Place::Home => home::home(session, samples),
-            Place::Lesson { .. } | Place::OwnLesson => lesson::lesson(session),
-            Place::Lessons => lessons::list(session),
-            Place::Glossary(entry) => lessons::words(session, entry),
-            Place::Quiz => lessons::all_questions(session),
-            Place::Teachers => lessons::teachers(session),
-            Place::Handout(id) => lessons::handout(session, &id),
-            Place::Program => program::program(session),
-            Place::Workbench => workbench(session, samples),
+            Place::Lesson { .. } | Place::OwnLesson => parts::lesson(session),
+            Place::Lessons => parts::lessons(session),
+            Place::Glossary(entry) => parts::words(session, entry),
+            Place::Quiz => parts::quiz(session),
+            Place::Teachers => parts::teachers(session),
+            Place::Handout(id) => parts::handout(session, id),
+            Place::Program => parts::program(session),
+            Place::Workbench => parts::workbench(session, samples),
         }
     };
     view! {
@@ -128,7 +129,7 @@ fn page() -> AnyView {
 }
 
 /// The figures beside the text and the numbers.
-fn workbench(session: Session, samples: Samples) -> AnyView {
+pub(crate) fn workbench(session: Session, samples: Samples) -> AnyView {
     view! {
         <main class="workbench" class:shows-recording=kit::flag(move || session.shows_recording())>
             <h1 class="visually-hidden">"Workbench"</h1>
@@ -148,7 +149,7 @@ fn workbench(session: Session, samples: Samples) -> AnyView {
                     </div>
                 </section>
                 {map::map(session)}
-                {lifetimes::lifetimes(session)}
+                {parts::lifetimes(session)}
             </div>
             <div class="side">
                 {step::step(session)}

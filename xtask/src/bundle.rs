@@ -5,9 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, UNIX_EPOCH};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use cargo_metadata::Metadata;
 use wasm_bindgen_cli_support::Bindgen;
+use wasm_split_cli_support::Options;
 
 use crate::metadata;
 use crate::page::{Asset, Page, Program};
@@ -40,7 +41,7 @@ pub(crate) fn build_to(workspace: &Workspace, out: &Path, profile: Option<&str>)
     let mut files = Files::new();
     let compiled = compile(workspace, &metadata, &page.programs)?;
     for (program, wasm) in page.programs.iter().zip(compiled) {
-        let bindings = bind(&wasm, metadata.target_directory.join("page").join(&program.bin).as_std_path())?;
+        let bindings = bind(program, &wasm, metadata.target_directory.join("page").as_std_path())?;
         add_folder(&mut files, &bindings, Path::new(""))?;
     }
     for asset in &page.assets {
@@ -69,7 +70,10 @@ pub(crate) fn build_with_trunk(workspace: &Workspace) -> Result<StageOutcome> {
     }
     let dist = metadata::read(workspace)?.target_directory.join("trunk").into_std_path_buf();
     workspace::run(workspace.program("trunk").args(["build", "--dist"]).arg(&dist))?;
-    let (ours, trunks) = (files_below(&workspace.dist())?, files_below(&dist)?);
+    // Trunk does not cut the page's program into parts: they are in the program, as they are without the feature `split`.
+    let is_whole = |name: &PathBuf| !name.to_string_lossy().starts_with("blockyard-web-");
+    let ours: Vec<PathBuf> = files_below(&workspace.dist())?.into_iter().filter(is_whole).collect();
+    let trunks = files_below(&dist)?;
     ensure!(ours == trunks, "xtask builds {ours:?}, Trunk builds {trunks:?}");
     Ok(StageOutcome::Passed)
 }
@@ -81,12 +85,17 @@ fn compile(workspace: &Workspace, metadata: &Metadata, programs: &[Program]) -> 
     let profiles: BTreeSet<&str> = programs.iter().map(|program| program.profile.as_str()).collect();
     for profile in profiles {
         let mut cargo = workspace.cargo(["build", "--profile", profile, "--target", WASM]);
-        for Program { manifest, bin, .. } in programs.iter().filter(|program| program.profile == profile) {
+        for Program { is_own, manifest, bin, .. } in
+            programs.iter().filter(|program| program.profile == profile)
+        {
             let manifest = workspace.root().join(manifest);
             let folder = manifest.parent().unwrap_or(&manifest);
             let folder =
                 folder.canonicalize().with_context(|| format!("cannot find {}", folder.display()))?;
             cargo.args(["--package", &metadata::package_in(metadata, &folder)?.repr, "--bin", bin]);
+            if *is_own {
+                cargo.args(["--features", &format!("{bin}/split")]);
+            }
         }
         workspace::run(&mut cargo)?;
     }
@@ -99,35 +108,130 @@ fn compile(workspace: &Workspace, metadata: &Metadata, programs: &[Program]) -> 
     Ok(programs.iter().map(place).collect())
 }
 
-/// Makes the JavaScript half for `wasm` in `folder`, unless it is there already.
-fn bind(wasm: &Path, folder: &Path) -> Result<PathBuf> {
+/// Makes the files that the browser loads of `wasm` in a folder of `place`, unless they are there already: the page's own program
+/// is cut into parts, every program gets its JavaScript half.
+fn bind(program: &Program, wasm: &Path, place: &Path) -> Result<PathBuf> {
+    let folder = place.join(&program.bin);
     let stamp_file = folder.with_extension("stamp");
     let stamp = stamp(wasm)?;
     if fs::read_to_string(&stamp_file).is_ok_and(|old| old == stamp) && folder.is_dir() {
-        return Ok(folder.to_owned());
+        return Ok(folder);
     }
     if folder.exists() {
-        fs::remove_dir_all(folder)?;
+        fs::remove_dir_all(&folder)?;
     }
+    fs::create_dir_all(&folder)?;
+    let whole = if program.is_own {
+        let whole = cut(wasm, &program.bin, place, &folder)?;
+        link_parts(&folder, &program.bin)?;
+        whole
+    } else {
+        wasm.to_owned()
+    };
     Bindgen::new()
-        .input_path(wasm)
+        .input_path(&whole)
         .web(true)
         .and_then(|bindgen| {
             bindgen
                 .typescript(false)
                 .remove_name_section(true)
                 .remove_producers_section(true)
-                .generate(folder)
+                // Parts share the memory and the table of the program.
+                .keep_lld_exports(program.is_own)
+                .generate(&folder)
         })
         .with_context(|| format!("cannot make bindings for {}", wasm.display()))?;
-    for name in files_below(folder)? {
+    if program.is_own {
+        hand_over(&folder, &program.bin)?;
+    }
+    for name in files_below(&folder)? {
         if name.extension().is_some_and(|extension| extension == "js") {
             let path = folder.join(name);
             fs::write(&path, without_comments(&fs::read_to_string(&path)?))?;
         }
     }
     fs::write(&stamp_file, stamp)?;
-    Ok(folder.to_owned())
+    Ok(folder)
+}
+
+/// Cuts the page's program: its parts go into `folder`, what is left of it into `place`; returns where.
+fn cut(wasm: &Path, bin: &str, place: &Path, folder: &Path) -> Result<PathBuf> {
+    let main = place.join(format!("{bin}.wasm"));
+    let bytes = fs::read(wasm).with_context(|| format!("{} was not built", wasm.display()))?;
+    let (link_name, main_module) = (format!("./{bin}-parts.js"), format!("./{bin}.js"));
+    let mut options = Options::new(&bytes);
+    options.output_dir = folder;
+    options.main_out_path = &main;
+    options.link_name = &link_name;
+    options.main_module = &main_module;
+    wasm_split_cli_support::transform(options)
+        .map_err(|error| anyhow!("cannot cut {}: {error:#}", wasm.display()))?;
+    Ok(main)
+}
+
+/// Names the parts after the page's program, and lets the script that fetches them do so as the page fetches its program: from
+/// beside the page, whatever type the server gives them. The script gets the program from the page's script, and not the other way
+/// round: an HTML file that holds all of the page can have no circle of modules.
+fn link_parts(folder: &Path, bin: &str) -> Result<()> {
+    let path = folder.join(format!("{bin}-parts.js"));
+    let mut script = fs::read_to_string(&path)?;
+    let mut replace = |old: &str, new: &str| {
+        ensure!(script.contains(old), "{} has no `{old}`", path.display());
+        script = script.replace(old, new);
+        Ok(())
+    };
+    replace(
+        &format!("import {{ initSync }} from \"./{bin}.js\";"),
+        "let initSync;\nexport const link = (program) => { initSync = program; };",
+    )?;
+    replace(
+        "(WebAssembly.instantiateStreaming(src, imports))",
+        "WebAssembly.instantiate(await (await src).arrayBuffer(), imports)",
+    )?;
+    for name in files_below(folder)? {
+        let name = name.to_string_lossy();
+        if let Some(part) = name.strip_prefix("split_").or_else(|| name.ends_with(".wasm").then_some(&*name))
+        {
+            let renamed = format!("{bin}-{}", part.replace('_', "-"));
+            replace(&format!("new URL(\"./{name}\", import.meta.url)"), &format!("\"./{renamed}\""))?;
+            let part = fs::read(folder.join(&*name))?;
+            let plain =
+                without_custom_sections(&part).with_context(|| format!("{name} is no WebAssembly"))?;
+            fs::write(folder.join(renamed), plain)?;
+            fs::remove_file(folder.join(&*name))?;
+        }
+    }
+    ensure!(!script.contains("import.meta"), "{} finds its parts in another way", path.display());
+    fs::write(&path, script)?;
+    Ok(())
+}
+
+/// The page's script hands its program to the script that fetches parts.
+fn hand_over(folder: &Path, bin: &str) -> Result<()> {
+    let path = folder.join(format!("{bin}.js"));
+    let script = fs::read_to_string(&path)?;
+    let link = format!("import {{ link }} from \"./{bin}-parts.js\";\nlink(initSync);\n");
+    fs::write(&path, format!("{script}\n{link}")).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The same module without the names of its functions and what else only tools read: a quarter of what a part weighs. `None` where
+/// the bytes are no module.
+fn without_custom_sections(module: &[u8]) -> Option<Vec<u8>> {
+    const CUSTOM: u8 = 0;
+    let (header, mut rest) = module.split_at_checked(8)?;
+    let mut plain = header.to_vec();
+    while let Some((&kind, after)) = rest.split_first() {
+        // The length, seven bits a byte, the lowest first.
+        let last = after.iter().position(|byte| byte & 0x80 == 0)?;
+        let digits = after.get(..=last)?.iter().rev();
+        let length = digits.fold(0, |length: usize, digit| length << 7 | usize::from(digit & 0x7f));
+        let (section, next) = rest.split_at_checked(2 + last + length)?;
+        if kind != CUSTOM {
+            plain.extend_from_slice(section);
+        }
+        rest = next;
+    }
+    Some(plain)
 }
 
 /// The same script without indents, empty lines, and comments that have lines of their own: a fifth of what the bindings weigh.
@@ -223,6 +327,17 @@ mod tests {
     fn a_script_loses_comments_and_indents_and_nothing_else() {
         let script = "/**\n * Adds.\n */\nexport function add(a) {\n    // one more\n\n    return a /* it */ * 1;\n}\n/* here */\n";
         assert_eq!(without_comments(script), "export function add(a) {\nreturn a /* it */ * 1;\n}\n");
+    }
+
+    #[test]
+    fn a_module_loses_its_names_and_nothing_else() {
+        let header = b"\0asm\x01\0\0\0";
+        let types = [1, 3, 1, 0x60, 0];
+        // A length of two bytes, as linkers write it.
+        let names = [&[0, 0x86, 0][..], &[4], b"name", &[7]].concat();
+        let whole = [header, &names[..], &types[..], &names[..]].concat();
+        assert_eq!(without_custom_sections(&whole), Some([header, &types[..]].concat()));
+        assert_eq!(without_custom_sections(&whole[..whole.len() - 1]), None);
     }
 
     #[test]

@@ -21,7 +21,8 @@ use crate::output::{self, escaped};
 use crate::questions::DEFAULT_CAPACITY;
 use crate::snapshot::open_bytes;
 
-/// What a page that is one file consists of. The module for WebGPU and the samples stay out: such a page shows one file.
+/// What a page that is one file consists of, beside the parts of its program ([`LATER`]). The module for WebGPU and the samples stay
+/// out: such a page shows one file.
 const PARTS: [&str; 6] = [
     "boot.js",
     "blockyard-web.js",
@@ -30,6 +31,9 @@ const PARTS: [&str; 6] = [
     "blockyard-worker.js",
     "blockyard-worker_bg.wasm",
 ];
+
+/// How the parts of the page's program are called that are fetched when they are shown.
+const LATER: &str = "blockyard-web-";
 
 /// The script that gives the page its files out of the page itself.
 const UNPACK: &str = include_str!("page/unpack.js");
@@ -91,6 +95,18 @@ impl BuiltPage {
     fn read(&self, name: &str) -> anyhow::Result<Vec<u8>> {
         let path = self.folder.join(name);
         std::fs::read(&path).with_context(|| path.display().to_string())
+    }
+
+    /// The files of a page that is one file, sorted within their kind.
+    fn parts(&self) -> anyhow::Result<Vec<String>> {
+        let folder = || self.folder.display().to_string();
+        let mut later = Vec::new();
+        for entry in std::fs::read_dir(&self.folder).with_context(folder)? {
+            let name = entry.with_context(folder)?.file_name();
+            later.extend(name.to_str().filter(|name| name.starts_with(LATER)).map(str::to_owned));
+        }
+        later.sort();
+        Ok(PARTS.iter().map(|part| (*part).to_owned()).chain(later).collect())
     }
 }
 
@@ -187,8 +203,8 @@ pub fn one_page(page: &BuiltPage, file: &PageFile, is_embedded: bool) -> anyhow:
          <title>{title} · Blockyard</title>\n<style>{style}</style>\n<div id=\"app\"><p class=\"loading\">Opening {title} \
          …</p></div>\n<noscript><p class=\"loading\">Blockyard needs JavaScript and WebAssembly.</p></noscript>\n"
     );
-    for part in PARTS {
-        add_part(&mut html, part, &packed(&page.read(part)?)?, true);
+    for part in page.parts()? {
+        add_part(&mut html, &part, &packed(&page.read(&part)?)?, true);
     }
     add_part(&mut html, &format!("open/{}", file.name), &file.bytes, file.is_unpacked_by_script);
     let _ = write!(html, "<script type=\"module\">\n{UNPACK}</script>\n</html>\n");

@@ -19,11 +19,18 @@ function response(name) {
 
 window.fetch = async (address) => response(decodeURIComponent(String(address).replace(/^\.\//, "")));
 
-// A module whose own imports are files of the page too.
-async function moduleUrl(name) {
+// A module whose own imports are files of the page too: one for each file, however many modules import it.
+const modules = new Map();
+
+function moduleUrl(name) {
+  if (!modules.has(name)) modules.set(name, newModuleUrl(name));
+  return modules.get(name);
+}
+
+async function newModuleUrl(name) {
   let text = await response(name).text();
-  for (const [whole, other] of text.matchAll(/"\.\/([\w./-]+\.js)"/g)) {
-    if (parts.has(other)) text = text.replace(whole, JSON.stringify(await moduleUrl(other)));
+  for (const [whole, other] of text.matchAll(/from "\.\/([\w./-]+\.js)"/g)) {
+    if (parts.has(other)) text = text.replaceAll(whole, `from ${JSON.stringify(await moduleUrl(other))}`);
   }
   return URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
 }

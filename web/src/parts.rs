@@ -1,0 +1,155 @@
+//! Parts of the page whose code is fetched when they are shown for the first time.
+//!
+//! With the feature `split`, which `cargo xtask build` asks for, the functions that [`part!`] marks lie in WebAssembly modules of
+//! their own, which share the page's memory. Without the feature (Trunk, tests) they are functions like all others.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use crate::files::Samples;
+use crate::session::Session;
+use crate::view;
+use crate::view::kit::{button, click};
+
+/// The code of a part did not come: the network, or the server, is away.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NotLoaded;
+
+#[cfg(feature = "split")]
+impl From<wasm_split_helpers::SplitLoaderError> for NotLoaded {
+    fn from(_: wasm_split_helpers::SplitLoaderError) -> Self {
+        Self
+    }
+}
+
+/// A view whose code lies in the module `$module`: `$load` fetches the module, `$show` makes the view.
+macro_rules! part {
+    ($(#[$doc:meta])* $part:ident in $module:ident: $load:ident, $show:ident($($argument:ident: $of:ty),*) => $body:expr) => {
+        $(#[$doc])*
+        pub(crate) fn $part($($argument: $of),*) -> AnyView {
+            later($load, move || $show($($argument.clone()),*))
+        }
+
+        #[cfg(feature = "split")]
+        #[wasm_split_helpers::wasm_split($module, fallible, preload($load))]
+        fn $show($($argument: $of),*) -> Result<AnyView, NotLoaded> {
+            Ok($body)
+        }
+
+        #[cfg(not(feature = "split"))]
+        async fn $show($($argument: $of),*) -> Result<AnyView, NotLoaded> {
+            Ok($body)
+        }
+
+        #[cfg(not(feature = "split"))]
+        async fn $load() -> Result<(), NotLoaded> {
+            Ok(())
+        }
+    };
+}
+
+part!(
+    /// The figures beside the text and the numbers.
+    workbench in workbench: load_workbench, show_workbench(session: Session, samples: Samples) => view::workbench(session, samples)
+);
+part!(
+    /// The lesson at its card.
+    lesson in lessons: load_lesson, show_lesson(session: Session) => view::lesson::lesson(session)
+);
+part!(
+    /// The list of lessons.
+    lessons in lessons: load_lessons, show_lessons(session: Session) => view::lessons::list(session)
+);
+part!(
+    /// The glossary.
+    words in lessons: load_words, show_words(session: Session, entry: String) => view::lessons::words(session, entry)
+);
+part!(
+    /// The questions of all lessons.
+    quiz in lessons: load_quiz, show_quiz(session: Session) => view::lessons::all_questions(session)
+);
+part!(
+    /// What teachers take from here.
+    teachers in lessons: load_teachers, show_teachers(session: Session) => view::lessons::teachers(session)
+);
+part!(
+    /// A lesson to be printed.
+    handout in lessons: load_handout, show_handout(session: Session, lesson: String) => view::lessons::handout(session, &lesson)
+);
+part!(
+    /// The program with its output and its memory.
+    program in program: load_program, show_program(session: Session) => view::program::program(session)
+);
+part!(
+    /// The panel of questions.
+    lab in workbench: load_lab, show_lab(session: Session) => view::lab::lab(session)
+);
+part!(
+    /// Allocations over time.
+    lifetimes in workbench: load_lifetimes, show_lifetimes(session: Session) => view::lifetimes::lifetimes(session)
+);
+part!(
+    /// Who holds the bytes.
+    holders in workbench: load_holders, show_holders(session: Session) => view::holders::holders(session)
+);
+
+/// Fetches all parts, so that they need no network later.
+pub(crate) async fn prepare() {
+    // Those of one module come together; one that does not come is asked for again when it is shown.
+    let _ = load_workbench().await;
+    let _ = load_lesson().await;
+    let _ = load_program().await;
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Loading,
+    Ready,
+    Failed,
+}
+
+/// The part once its code is there, which may be at once.
+fn later<L, E, S>(load: fn() -> L, show: impl Fn() -> S + Send + 'static) -> AnyView
+where
+    L: Future<Output = Result<(), E>> + 'static,
+    E: 'static,
+    S: Future<Output = Result<AnyView, NotLoaded>>,
+{
+    let stage = RwSignal::new(Stage::Loading);
+    let fetch = move || {
+        stage.set(Stage::Loading);
+        let mut loading = Box::pin(load());
+        let done = |result: Result<(), _>| if result.is_ok() { Stage::Ready } else { Stage::Failed };
+        match poll_once(loading.as_mut()) {
+            Some(result) => stage.set(done(result)),
+            None => spawn_local(async move {
+                let result = loading.await;
+                stage.try_set(done(result));
+            }),
+        }
+    };
+    fetch();
+    let content = move || match stage.get() {
+        Stage::Loading => view! { <p class="note" role="status">"Loading …"</p> }.into_any(),
+        Stage::Failed => view! {
+            <div class="cluster" role="alert">
+                <p class="note">"This part of the page could not be loaded."</p>
+                {button("quiet", "load-again", "Try again", "Fetch the part again", click(fetch))}
+            </div>
+        }
+        .into_any(),
+        Stage::Ready => poll_once(Box::pin(show()).as_mut()).and_then(Result::ok).into_any(),
+    };
+    view! { {content} }.into_any()
+}
+
+/// What the future has to say at once.
+fn poll_once<F: Future + ?Sized>(future: Pin<&mut F>) -> Option<F::Output> {
+    match future.poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => None,
+    }
+}
