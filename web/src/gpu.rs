@@ -45,13 +45,18 @@ pub(crate) async fn ask() -> Presence {
 }
 
 /// The program of the device, fetched ahead so that it starts without the network.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Program {
     script: Option<String>,
     wasm: JsValue,
 }
 
 impl Program {
+    /// Nothing of it is there yet.
+    pub(crate) const fn new() -> Self {
+        Self { script: None, wasm: JsValue::UNDEFINED }
+    }
+
     /// Fetches it.
     pub(crate) async fn fetch() -> Self {
         let script = browser::blob_url("blockyard-gpu.js").await;

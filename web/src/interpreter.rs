@@ -4,12 +4,12 @@
 use std::cell::RefCell;
 
 use blockyard_program::{PrintedText, ProgramError, ProgramJob, ProgramReply, ProgramRun};
-use js_sys::{Reflect, Uint8Array};
+use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::{JsFuture, spawn_local};
-use web_sys::{MessageEvent, Worker, WorkerOptions, WorkerType};
+use wasm_bindgen_futures::spawn_local;
+use web_sys::Worker;
 
-use crate::browser;
+use crate::worker_program::{NoProgram, WorkerProgram};
 
 /// What a running program reports, in order.
 pub(crate) enum Progress {
@@ -19,17 +19,46 @@ pub(crate) enum Progress {
     Started,
     Printed(Vec<PrintedText>),
     Done(Box<Result<ProgramRun, ProgramError>>),
-    /// The interpreter could not be loaded, or it broke down: why.
-    Broken(String),
+    /// There is no result.
+    Broken(Broken),
+}
+
+/// Why the interpreter could not be loaded, or broke down.
+#[derive(Clone, Debug)]
+pub(crate) enum Broken {
+    Program(NoProgram),
+    NoWorkers,
+    /// What the browser says of the worker's end.
+    Worker(String),
+    Message(postcard::Error),
+}
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Program(NoProgram::Missing) => {
+                f.write_str("this page was built without the Python interpreter, or the network failed")
+            }
+            Self::Program(NoProgram::NotCompiled) => {
+                f.write_str("this browser cannot compile the Python interpreter")
+            }
+            Self::NoWorkers => f.write_str("this browser does not start workers"),
+            Self::Worker(why) => write!(f, "the interpreter broke down ({why})"),
+            Self::Message(error) => write!(f, "a message cannot be read or written: {error}"),
+        }
+    }
+}
+
+impl From<NoProgram> for Broken {
+    fn from(why: NoProgram) -> Self {
+        Self::Program(why)
+    }
 }
 
 type OnProgress = Box<dyn FnMut(Progress)>;
 
-#[derive(Default)]
 struct Interpreter {
-    /// The compiled module.
-    module: Option<JsValue>,
-    script: Option<String>,
+    program: WorkerProgram,
     worker: Option<Worker>,
     // Which run it is: what an ended worker still says does not count.
     generation: u32,
@@ -37,7 +66,14 @@ struct Interpreter {
 }
 
 thread_local! {
-    static INTERPRETER: RefCell<Interpreter> = RefCell::default();
+    static INTERPRETER: RefCell<Interpreter> = const {
+        RefCell::new(Interpreter {
+            program: WorkerProgram::new("blockyard-interpreter"),
+            worker: None,
+            generation: 0,
+            on_progress: None,
+        })
+    };
 }
 
 /// Runs the program; one that still runs is stopped.
@@ -91,65 +127,43 @@ fn report(generation: u32, progress: Progress) {
 }
 
 /// Fetches and compiles the interpreter, unless that is done.
-async fn load(generation: u32) -> Result<(), String> {
-    if INTERPRETER.with_borrow(|interpreter| interpreter.module.is_some()) {
+async fn load(generation: u32) -> Result<(), Broken> {
+    let program = INTERPRETER.with_borrow(|interpreter| interpreter.program.clone());
+    if program.is_fetched() {
         return Ok(());
     }
     let on_bytes = move |bytes: f64| report(generation, Progress::Loading(bytes));
-    let code = browser::fetch_with_progress("blockyard-interpreter_bg.wasm", on_bytes)
-        .await
-        .ok_or("this page was built without the Python interpreter, or the network failed")?;
-    let module = JsFuture::from(js_sys::WebAssembly::compile(&code)).await;
-    let module = module.map_err(|_| "this browser cannot compile the Python interpreter".to_owned())?;
-    let script = browser::blob_url("blockyard-interpreter.js").await;
-    INTERPRETER.with_borrow_mut(|interpreter| {
-        interpreter.module = Some(module);
-        interpreter.script = script;
-    });
+    let program = program.fetch_compiled(on_bytes).await?;
+    INTERPRETER.with_borrow_mut(|interpreter| interpreter.program = program);
     Ok(())
 }
 
-fn start(generation: u32, job: &ProgramJob) -> Result<(), String> {
-    let bytes = postcard::to_allocvec(job).map_err(|error| error.to_string())?;
+fn start(generation: u32, job: &ProgramJob) -> Result<(), Broken> {
+    let bytes = postcard::to_allocvec(job).map_err(Broken::Message)?;
     let message = Uint8Array::from(bytes.as_slice());
-    let options = WorkerOptions::new();
-    options.set_type(WorkerType::Module);
-    let no_worker = |_| "this browser does not start workers".to_owned();
-    let worker = Worker::new_with_options("worker.js", &options).map_err(no_worker)?;
-    let replies = worker.clone();
-    browser::listen(&worker, "message", move |event: MessageEvent| {
-        let data = event.data();
+    let on_message = move |data: JsValue| {
         let Some(bytes) = data.dyn_ref::<Uint8Array>() else {
             // Anything else is its greeting: it is ready.
             report(generation, Progress::Started);
-            let _ = replies.post_message(&message);
-            return;
+            return INTERPRETER.with_borrow(|interpreter| {
+                if let (true, Some(worker)) = (interpreter.generation == generation, &interpreter.worker) {
+                    let _ = worker.post_message(&message);
+                }
+            });
         };
         let progress = match postcard::from_bytes::<ProgramReply>(&bytes.to_vec()) {
             Ok(ProgramReply::Printed(pieces)) => Progress::Printed(pieces),
             Ok(ProgramReply::Done(result)) => Progress::Done(result),
-            Err(error) => Progress::Broken(error.to_string()),
+            Err(error) => Progress::Broken(Broken::Message(error)),
         };
         report(generation, progress);
-    });
-    browser::listen(&worker, "error", move |event: web_sys::Event| {
-        let why = Reflect::get(&event, &"message".into()).ok().and_then(|text| text.as_string());
-        let why = why.unwrap_or_else(|| "the worker could not be loaded".to_owned());
-        report(generation, Progress::Broken(format!("the interpreter broke down ({why})")));
-    });
-    let greeting = js_sys::Object::new();
+    };
+    let on_end = move |why| report(generation, Progress::Broken(Broken::Worker(why)));
     INTERPRETER.with_borrow_mut(|interpreter| {
-        if interpreter.generation != generation {
-            worker.terminate();
-            return Ok(());
+        if interpreter.generation == generation {
+            let worker = interpreter.program.start(on_message, on_end);
+            interpreter.worker = Some(worker.ok_or(Broken::NoWorkers)?);
         }
-        let script = interpreter.script.clone();
-        let script = script.unwrap_or_else(|| browser::page_address("blockyard-interpreter.js"));
-        let module = interpreter.module.clone().unwrap_or(JsValue::UNDEFINED);
-        let _ = Reflect::set(&greeting, &"script".into(), &script.into());
-        let _ = Reflect::set(&greeting, &"module".into(), &module);
-        worker.post_message(&greeting).map_err(|_| "the worker takes no messages".to_owned())?;
-        interpreter.worker = Some(worker);
         Ok(())
     })
 }

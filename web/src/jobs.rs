@@ -1,20 +1,19 @@
 //! Long work in a worker: a [`Job`] goes over as bytes, progress and a [`Product`] come back. A file is handed over as such, and the
 //! worker reads it in pieces.
 //!
-//! The worker is a program of its own (`web/worker`), loaded once the page rests. Its scripts are kept as blobs and its code as bytes,
-//! so that a new worker starts without the network.
+//! The worker is a program of its own (`web/worker`), fetched once the page rests.
 
 use std::cell::RefCell;
 
 use blockyard_replay::job::{Job, JobError, Product};
 use blockyard_replay::{Comparison, Progress};
 use blockyard_worker::Reply;
-use js_sys::{ArrayBuffer, Reflect, Uint8Array};
+use js_sys::{Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
-use web_sys::{Blob, MessageEvent, Worker, WorkerOptions, WorkerType};
+use web_sys::{Blob, Worker};
 
-use crate::browser;
 use crate::gpu::{self, Adapter};
+use crate::worker_program::WorkerProgram;
 
 /// Why no product came.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,11 +57,8 @@ struct Running {
     on_compared: Option<OnCompared>,
 }
 
-#[derive(Default)]
 struct Workshop {
-    boot_script: Option<String>,
-    worker_script: Option<String>,
-    worker_code: Option<ArrayBuffer>,
+    program: WorkerProgram,
     gpu: gpu::Program,
     worker: Option<Worker>,
     // Which worker it is: what an ended one still says does not count.
@@ -74,21 +70,28 @@ struct Workshop {
 }
 
 thread_local! {
-    static WORKSHOP: RefCell<Workshop> = RefCell::default();
+    static WORKSHOP: RefCell<Workshop> = const {
+        RefCell::new(Workshop {
+            program: WorkerProgram::new("blockyard-worker"),
+            gpu: gpu::Program::new(),
+            comparing: None,
+            worker: None,
+            generation: 0,
+            is_ready: false,
+            running: None,
+        })
+    };
 }
 
 /// Fetches what workers need and starts the first one, so that later ones need no network.
 pub(crate) async fn prepare() {
-    if WORKSHOP.with_borrow(|workshop| workshop.worker_code.is_some()) {
+    let program = WORKSHOP.with_borrow(|workshop| workshop.program.clone());
+    if program.is_fetched() {
         return;
     }
-    let boot_script = browser::blob_url("worker.js").await;
-    let worker_script = browser::blob_url("blockyard-worker.js").await;
-    let worker_code = browser::fetch_bytes("blockyard-worker_bg.wasm").await;
+    let program = program.fetch().await;
     WORKSHOP.with_borrow_mut(|workshop| {
-        workshop.boot_script = boot_script;
-        workshop.worker_script = worker_script;
-        workshop.worker_code = worker_code;
+        workshop.program = program;
         if workshop.worker.is_none() {
             workshop.start_worker();
         }
@@ -225,44 +228,22 @@ fn finish_comparing(result: Result<Comparison, JobFailure>) {
 
 impl Workshop {
     fn start_worker(&mut self) -> bool {
-        let Some(worker) = self.new_worker() else { return false };
         self.generation += 1;
         let generation = self.generation;
-        browser::listen(&worker, "message", move |event: MessageEvent| {
+        let on_message = move |message: JsValue| {
             if is_current(generation) {
-                hear(&event.data());
+                hear(&message);
             }
-        });
-        browser::listen(&worker, "error", move |event: web_sys::Event| {
-            if !is_current(generation) {
-                return;
-            }
-            let why = Reflect::get(&event, &"message".into()).ok().and_then(|text| text.as_string());
-            WORKSHOP.with_borrow_mut(Workshop::end_worker);
-            finish(Err(JobFailure::Worker(why.unwrap_or_else(|| "it could not be loaded".to_owned()))));
-        });
-        self.worker = Some(worker);
-        self.is_ready = false;
-        true
-    }
-
-    /// A worker that loads its program; it takes messages once it has greeted.
-    fn new_worker(&self) -> Option<Worker> {
-        let options = WorkerOptions::new();
-        options.set_type(WorkerType::Module);
-        let script = self.boot_script.as_deref().unwrap_or("worker.js");
-        let worker = Worker::new_with_options(script, &options).ok()?;
-        let greeting = js_sys::Object::new();
-        let script =
-            self.worker_script.clone().unwrap_or_else(|| browser::page_address("blockyard-worker.js"));
-        let code = match &self.worker_code {
-            Some(code) => code.into(),
-            None => JsValue::from(browser::page_address("blockyard-worker_bg.wasm")),
         };
-        let _ = Reflect::set(&greeting, &"script".into(), &script.into());
-        let _ = Reflect::set(&greeting, &"module".into(), &code);
-        worker.post_message(&greeting).ok()?;
-        Some(worker)
+        let on_end = move |why| {
+            if is_current(generation) {
+                WORKSHOP.with_borrow_mut(Workshop::end_worker);
+                finish(Err(JobFailure::Worker(why)));
+            }
+        };
+        self.worker = self.program.start(on_message, on_end);
+        self.is_ready = false;
+        self.worker.is_some()
     }
 
     fn end_worker(&mut self) {
@@ -276,11 +257,6 @@ impl Workshop {
             let _ = worker.post_message(&running.message);
         }
     }
-}
-
-/// A further worker, for whoever manages its own; it takes messages once it has greeted.
-pub(crate) fn new_worker() -> Option<Worker> {
-    WORKSHOP.with_borrow(Workshop::new_worker)
 }
 
 fn is_current(generation: u32) -> bool {

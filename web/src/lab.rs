@@ -5,6 +5,7 @@
 mod pool;
 mod sheet;
 
+pub(crate) use pool::prepare;
 pub(crate) use sheet::{Cell, Sheet};
 
 use std::cell::RefCell;
@@ -15,9 +16,9 @@ use blockyard_lab::{
     AllocatorRow, Answer, Autopsy, Bound, ChangeKind, Conditions, Diff, Found, Leaks, Question, Row,
     RunSource, WhatIf,
 };
+use blockyard_questions::RunSummary;
 use blockyard_record::StepOutcome;
 use blockyard_replay::AllocatorConfig;
-use blockyard_worker::RunSummary;
 use blockyard_workload::edit::EditAction;
 use blockyard_workload::{Request, TensorId, Workload, parse_size};
 use leptos::prelude::*;

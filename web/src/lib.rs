@@ -28,6 +28,7 @@ mod session;
 mod surface;
 mod theme;
 mod view;
+mod worker_program;
 
 /// Shows the page.
 pub fn start() {

@@ -133,7 +133,7 @@ impl Session {
                 Ok(run) => self.take_result(input, run),
                 Err(error) => status.set(ProgramStatus::Failed(error.to_string())),
             },
-            Progress::Broken(why) => status.set(ProgramStatus::Failed(why)),
+            Progress::Broken(why) => status.set(ProgramStatus::Failed(why.to_string())),
         }
     }
 

@@ -86,6 +86,7 @@ fn page() -> AnyView {
         spawn_local(async move {
             parts::prepare().await;
             jobs::prepare().await;
+            crate::lab::prepare().await;
             samples.prefetch().await;
             session.ask_for_gpu().await;
         });

@@ -32,8 +32,13 @@ const PARTS: [&str; 6] = [
     "blockyard-worker_bg.wasm",
 ];
 
+/// What only the whole page needs, not the figure with its timeline.
+const QUESTIONS: [&str; 2] = ["blockyard-questions.js", "blockyard-questions_bg.wasm"];
+
 /// How the parts of the page's program are called that are fetched when they are shown.
 const LATER: &str = "blockyard-web-";
+/// The script that fetches them, without which the program does not start.
+const LATER_SCRIPT: &str = "blockyard-web-parts.js";
 
 /// The script that gives the page its files out of the page itself.
 const UNPACK: &str = include_str!("page/unpack.js");
@@ -97,22 +102,24 @@ impl BuiltPage {
         std::fs::read(&path).with_context(|| path.display().to_string())
     }
 
-    /// The files of a page that is one file, sorted within their kind.
-    fn parts(&self) -> anyhow::Result<Vec<String>> {
+    /// The files of a page that is one file, sorted within their kind: for the figure with its timeline alone, or all.
+    fn parts(&self, is_embedded: bool) -> anyhow::Result<Vec<String>> {
         let folder = || self.folder.display().to_string();
         let mut later = Vec::new();
         for entry in std::fs::read_dir(&self.folder).with_context(folder)? {
             let name = entry.with_context(folder)?.file_name();
-            later.extend(name.to_str().filter(|name| name.starts_with(LATER)).map(str::to_owned));
+            let is_needed = |name: &&str| name.starts_with(LATER) && (!is_embedded || *name == LATER_SCRIPT);
+            later.extend(name.to_str().filter(is_needed).map(str::to_owned));
         }
         later.sort();
-        Ok(PARTS.iter().map(|part| (*part).to_owned()).chain(later).collect())
+        let questions = if is_embedded { &[][..] } else { &QUESTIONS };
+        Ok(PARTS.iter().chain(questions).map(|part| (*part).to_owned()).chain(later).collect())
     }
 }
 
 /// The first part of the page that the folder does not have.
 fn missing_part(folder: &Path) -> Option<&'static str> {
-    PARTS.iter().chain(&["style.css"]).find(|part| !folder.join(part).is_file()).copied()
+    PARTS.iter().chain(&QUESTIONS).chain(&["style.css"]).find(|part| !folder.join(part).is_file()).copied()
 }
 
 impl PageFile {
@@ -203,7 +210,7 @@ pub fn one_page(page: &BuiltPage, file: &PageFile, is_embedded: bool) -> anyhow:
          <title>{title} · Blockyard</title>\n<style>{style}</style>\n<div id=\"app\"><p class=\"loading\">Opening {title} \
          …</p></div>\n<noscript><p class=\"loading\">Blockyard needs JavaScript and WebAssembly.</p></noscript>\n"
     );
-    for part in page.parts()? {
+    for part in page.parts(is_embedded)? {
         add_part(&mut html, &part, &packed(&page.read(&part)?)?, true);
     }
     add_part(&mut html, &format!("open/{}", file.name), &file.bytes, file.is_unpacked_by_script);

@@ -5,13 +5,14 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use blockyard_lab::{Answer, Question, RunSource};
+use blockyard_questions::{LabReply, LabTask, RunSummary};
 use blockyard_replay::Progress;
-use blockyard_worker::{LabReply, LabTask, RunSummary};
 use js_sys::{Object, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
-use web_sys::{Blob, MessageEvent, Worker};
+use web_sys::{Blob, Worker};
 
-use crate::{browser, jobs};
+use crate::browser;
+use crate::worker_program::WorkerProgram;
 
 /// More workers than this wait for one another.
 const MOST_WORKERS: usize = 8;
@@ -63,15 +64,31 @@ struct Member {
     doing: Option<Task>,
 }
 
-#[derive(Default)]
 struct Pool {
+    program: WorkerProgram,
     members: Vec<Member>,
     queue: VecDeque<Task>,
     last_number: u32,
 }
 
 thread_local! {
-    static POOL: RefCell<Pool> = RefCell::default();
+    static POOL: RefCell<Pool> = const {
+        RefCell::new(Pool {
+            program: WorkerProgram::new("blockyard-questions"),
+            members: Vec::new(),
+            queue: VecDeque::new(),
+            last_number: 0,
+        })
+    };
+}
+
+/// Fetches what the workers need, so that questions need no network.
+pub(crate) async fn prepare() {
+    let program = POOL.with_borrow(|pool| pool.program.clone());
+    if !program.is_fetched() {
+        let program = program.fetch().await;
+        POOL.with_borrow_mut(|pool| pool.program = program);
+    }
 }
 
 fn message(task: &LabTask, content: Option<&Blob>) -> Option<JsValue> {
@@ -155,14 +172,10 @@ impl Pool {
     }
 
     fn hire(&mut self) -> Option<usize> {
-        let worker = jobs::new_worker()?;
         self.last_number += 1;
         let number = self.last_number;
-        browser::listen(&worker, "message", move |event: MessageEvent| hear(number, &event.data()));
-        browser::listen(&worker, "error", move |event: web_sys::Event| {
-            let why = Reflect::get(&event, &"message".into()).ok().and_then(|text| text.as_string());
-            lose(number, why.as_deref().unwrap_or("it could not be loaded"));
-        });
+        let on_message = move |message: JsValue| hear(number, &message);
+        let worker = self.program.start(on_message, move |why| lose(number, &why))?;
         self.members.push(Member { worker, number, is_ready: false, holds: None, doing: None });
         Some(self.members.len() - 1)
     }

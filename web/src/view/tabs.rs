@@ -5,10 +5,10 @@ use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 use web_sys::HtmlElement;
 
-use crate::{browser, parts};
 use crate::session::Session;
 use crate::view::kit::{choice, choices, click, flag, on, text};
 use crate::view::{editor, hand, numbers, opened, table};
+use crate::{browser, parts};
 
 /// One of the panels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

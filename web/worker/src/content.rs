@@ -64,13 +64,25 @@ fn said(thrown: &JsValue) -> String {
     message.unwrap_or_else(|| "the browser does not say why".to_owned())
 }
 
+/// The bytes that are a part of a message.
+#[must_use]
+pub fn bytes_in(message: &JsValue, name: &str) -> Option<Uint8Array> {
+    Reflect::get(message, &name.into()).ok()?.dyn_into().ok()
+}
+
+/// The file, or what stands for one, that is a part of a message.
+pub(crate) fn file_in(message: &JsValue, name: &str) -> Option<Blob> {
+    Reflect::get(message, &name.into()).ok()?.dyn_into().ok()
+}
+
 /// All bytes of the file, or of the array, that is a part of a message.
-pub(crate) fn whole(message: &JsValue, name: &str) -> Option<Vec<u8>> {
-    if let Some(bytes) = crate::part(message, name) {
+#[must_use]
+pub fn content_in(message: &JsValue, name: &str) -> Option<Vec<u8>> {
+    if let Some(bytes) = bytes_in(message, name) {
         return Some(bytes.to_vec());
     }
     let mut bytes = Vec::new();
     // Content that is cut short is refused with a reason by what reads it.
-    let _ = BlobReader::new(crate::blob(message, name)?).read_to_end(&mut bytes);
+    let _ = BlobReader::new(file_in(message, name)?).read_to_end(&mut bytes);
     Some(bytes)
 }

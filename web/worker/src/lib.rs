@@ -5,10 +5,9 @@
 
 mod content;
 mod device;
-mod lab;
 mod run;
 
-pub use lab::{LabReply, LabTask, RunSummary};
+pub use content::{bytes_in, content_in};
 
 use blockyard_replay::job::{Job, JobError, OpenFile, Product, open, perform};
 use blockyard_replay::{Comparison, Progress};
@@ -62,28 +61,15 @@ pub fn listen() {
         let message = event.data();
         match message.dyn_ref::<Uint8Array>() {
             Some(bytes) => work(&bytes.to_vec()),
-            None => match part(&message, "lab") {
-                Some(task) => lab::work(&task.to_vec(), content::whole(&message, "content")),
-                None => match blob(&message, "file") {
-                    Some(file) => open_file(&message, file),
-                    None => spawn_local(work_on_gpu(message)),
-                },
+            None => match content::file_in(&message, "file") {
+                Some(file) => open_file(&message, file),
+                None => spawn_local(work_on_gpu(message)),
             },
         }
     });
     let scope = js_sys::global();
     let _ = Reflect::set(&scope, &"onmessage".into(), listener.as_ref().unchecked_ref::<Function>());
     listener.forget();
-}
-
-/// Bytes that are a part of a message.
-fn part(message: &JsValue, name: &str) -> Option<Uint8Array> {
-    Reflect::get(message, &name.into()).ok()?.dyn_into().ok()
-}
-
-/// A file, or what stands for one, that is a part of a message.
-fn blob(message: &JsValue, name: &str) -> Option<Blob> {
-    Reflect::get(message, &name.into()).ok()?.dyn_into().ok()
 }
 
 fn decode(bytes: &[u8]) -> Job {
@@ -116,7 +102,7 @@ fn work(bytes: &[u8]) {
 
 /// Opens a file piece by piece. The figures do not wait for the comparison.
 fn open_file(message: &JsValue, file: Blob) {
-    let job = part(message, "job").map(|bytes| decode(&bytes.to_vec()));
+    let job = bytes_in(message, "job").map(|bytes| decode(&bytes.to_vec()));
     let Some(Job::Open { name, device, .. }) = job else { return };
     let content = BlobReader::new(file);
     let opening = OpenFile { name: &name, length: content.length(), device };

@@ -8,11 +8,13 @@ use std::process::Stdio;
 use super::{blockyard, command};
 
 /// The names of the files that a page consists of, with contents that tell them apart.
-const PARTS: [&str; 8] = [
+const PARTS: [&str; 10] = [
     "boot.js",
     "blockyard-web.js",
     "blockyard-web_bg.wasm",
     "blockyard-web-workbench.wasm",
+    "blockyard-questions.js",
+    "blockyard-questions_bg.wasm",
     "worker.js",
     "blockyard-worker.js",
     "blockyard-worker_bg.wasm",
@@ -67,7 +69,7 @@ fn a_page_has_all_its_parts_and_the_file_in_it() {
     let html = export(&snapshot(), &page).unwrap();
     assert!(html.contains("data-address=\"#open=rank0.pickle.gz\""), "{html}");
     assert!(html.contains("<style>style.css</style>"));
-    for part in &PARTS[..7] {
+    for part in &PARTS[..9] {
         assert!(html.contains(&format!("data-file=\"{part}\" data-packed>H4s")), "{part}");
     }
     // A file that is packed already travels as it is.

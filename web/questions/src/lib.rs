@@ -1,4 +1,8 @@
-//! Questions about runs, which the worker keeps between one question and the next.
+//! Questions about runs, which a worker keeps between one question and the next: a [`LabTask`] comes as bytes, [`LabReply`]s go
+//! back.
+//!
+//! The page knows this crate for its messages alone; the program that answers is a module of its own, so that neither the page nor
+//! the worker that reads files carries the lab.
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -6,15 +10,18 @@ use std::ops::ControlFlow;
 use blockyard_lab::{Answer, LabError, Question, Run, RunSource};
 use blockyard_record::Bytes;
 use blockyard_replay::Progress;
-use js_sys::Uint8Array;
+use blockyard_worker::{bytes_in, content_in};
+use js_sys::{Function, Reflect, Uint8Array};
 use serde::{Deserialize, Serialize};
 use wasm_bindgen::prelude::*;
-use web_sys::Performance;
-
-use crate::post;
+use web_sys::{MessageEvent, Performance};
 
 #[wasm_bindgen]
 extern "C" {
+    // A worker's own `postMessage`, which a window has with other arguments.
+    #[wasm_bindgen(js_name = postMessage)]
+    fn post(message: &JsValue);
+
     // A worker's clock; a window has the same name for its own.
     #[wasm_bindgen(thread_local_v2, js_name = performance)]
     static PERFORMANCE: Option<Performance>;
@@ -81,8 +88,21 @@ thread_local! {
     static RUNS: RefCell<Vec<Run>> = const { RefCell::new(Vec::new()) };
 }
 
+/// Takes tasks from now on.
+pub fn listen() {
+    let listener = Closure::<dyn FnMut(MessageEvent)>::new(|event: MessageEvent| {
+        let message = event.data();
+        if let Some(task) = bytes_in(&message, "lab") {
+            work(&task.to_vec(), content_in(&message, "content"));
+        }
+    });
+    let scope = js_sys::global();
+    let _ = Reflect::set(&scope, &"onmessage".into(), listener.as_ref().unchecked_ref::<Function>());
+    listener.forget();
+}
+
 /// Does the task, whose bytes the page has just written; the content of a file comes beside them.
-pub(crate) fn work(bytes: &[u8], content: Option<Vec<u8>>) {
+fn work(bytes: &[u8], content: Option<Vec<u8>>) {
     let mut on_progress = |progress: Progress| {
         reply(&LabReply::Progress(progress));
         ControlFlow::Continue(())
