@@ -85,9 +85,10 @@ impl WorkerProgram {
             on_end(why.unwrap_or_else(|| "it could not be loaded".to_owned()));
         });
         let script = self.script.clone().unwrap_or_else(|| browser::page_address(&self.script_file()));
-        let code = match self.is_fetched() {
-            true => self.code.clone(),
-            false => browser::page_address(&self.code_file()).into(),
+        let code = if self.is_fetched() {
+            self.code.clone()
+        } else {
+            browser::page_address(&self.code_file()).into()
         };
         let greeting = Object::new();
         Reflect::set(&greeting, &"script".into(), &script.into()).ok()?;
