@@ -3,8 +3,8 @@
 //! CPython lets go of the elements of a list or a tuple last to first; a generator that is closed at a `yield` outside of `try`
 //! keeps its locals until it dies itself; `enumerate`, `zip` and `dict.items` keep the tuple of their last turn.
 //!
-//! Differs: the elements that `del xs[a:b]` takes out of a list die first to last, and `zip` lets go of a turn's elements after it
-//! has all of the next.
+//! Differs: `zip` lets go of a turn's elements after it has all of the next, and in `f().method(g())` the interpreter lets go of
+//! what `g` gave before what `f` gave.
 
 #![expect(clippy::unnecessary_wraps, reason = "the forms that the interpreter's slots ask for")]
 #![expect(clippy::needless_pass_by_value, reason = "the interpreter hands arguments over by value")]
@@ -12,15 +12,17 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
-use rustpython_vm::builtins::{PyGenerator, PyList, PyTuple, PyType};
+use rustpython_vm::builtins::{PyGenerator, PyList, PySlice, PyTuple, PyType};
 use rustpython_vm::bytecode::{Instruction, find_exception_handler};
 use rustpython_vm::function::PyMethodFlags;
-use rustpython_vm::protocol::PyIterReturn;
+use rustpython_vm::protocol::{PyIterReturn, PyMapping};
+use rustpython_vm::sliceable::SaturatedSlice;
 use rustpython_vm::{Py, PyObject, PyObjectRef, PyRef, PyResult, VirtualMachine};
 
 /// Native calls may nest this deep while nested lists and tuples die; deeper ones die in the interpreter's order.
 const DEEPEST: u32 = 40;
 
+type Assign = fn(PyMapping<'_>, &PyObject, Option<PyObjectRef>, &VirtualMachine) -> PyResult<()>;
 type Next = fn(&PyObject, &VirtualMachine) -> PyResult<PyIterReturn>;
 
 /// The iterators that keep the tuple of their last turn.
@@ -35,6 +37,8 @@ thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
     /// What the interpreter's iterators do themselves, by [`Kept`].
     static NEXT: Cell<[Option<Next>; 3]> = const { Cell::new([None; 3]) };
+    /// What the interpreter's lists do themselves.
+    static LIST_ASSIGN: Cell<Option<Assign>> = const { Cell::new(None) };
     /// The tuple of the last turn, by the address of its iterator, which takes the entry with it when it dies.
     static LAST: RefCell<HashMap<usize, PyObjectRef>> = RefCell::new(HashMap::new());
 }
@@ -51,6 +55,11 @@ pub(crate) fn install(vm: &VirtualMachine) {
     types
         .generator_type
         .set_attr(vm.ctx.intern_str("close"), close.build_method(types.generator_type, vm).into());
+    let assign = &types.list_type.slots.as_mapping.ass_subscript;
+    if LIST_ASSIGN.get().is_none() {
+        LIST_ASSIGN.set(assign.load());
+    }
+    assign.store(Some(assign_or_delete));
     keep_last(types.enumerate_type, Kept::Enumerate, |object, vm| next(object, Kept::Enumerate, vm));
     keep_last(types.zip_type, Kept::Zip, |object, vm| next(object, Kept::Zip, vm));
     keep_last(types.dict_itemiterator_type, Kept::Items, |object, vm| next(object, Kept::Items, vm));
@@ -94,6 +103,56 @@ fn free_last_to_first(object: &PyObject, _vm: &VirtualMachine) -> PyResult<()> {
 fn clear_list(list: PyRef<PyList>) {
     let mut items = std::mem::take(&mut *list.borrow_vec_mut());
     while items.pop().is_some() {}
+}
+
+/// `xs[index] = value` and `del xs[index]` of a list.
+fn assign_or_delete(
+    list: PyMapping<'_>,
+    index: &PyObject,
+    value: Option<PyObjectRef>,
+    vm: &VirtualMachine,
+) -> PyResult<()> {
+    if value.is_none()
+        && let (Some(list), Some(slice)) = (list.obj.downcast_ref::<PyList>(), index.downcast_ref::<PySlice>())
+    {
+        let slice = SaturatedSlice::with_slice(slice, vm)?;
+        let mut removed = remove(&mut list.borrow_vec_mut(), slice);
+        // CPython deletes a range from its end, and what a step other than 1 selects from its beginning.
+        if removed.is_adjacent {
+            while removed.items.pop().is_some() {}
+        }
+        drop(removed.items);
+        return Ok(());
+    }
+    match LIST_ASSIGN.get() {
+        Some(assign) => assign(list, index, value, vm),
+        None => Ok(()),
+    }
+}
+
+struct Removed {
+    items: Vec<PyObjectRef>,
+    is_adjacent: bool,
+}
+
+/// Takes what a slice selects out of a list; the items keep their order.
+fn remove(items: &mut Vec<PyObjectRef>, slice: SaturatedSlice) -> Removed {
+    let (range, step, count) = slice.adjust_indices(items.len());
+    let is_adjacent = step == 1;
+    if is_adjacent {
+        return Removed { items: items.drain(range).collect(), is_adjacent };
+    }
+    let width = step.unsigned_abs();
+    let first = if step < 0 { range.end.saturating_sub(1 + count.saturating_sub(1) * width) } else { range.start };
+    let is_removed = |place: usize| {
+        place >= first && (place - first).is_multiple_of(width) && (place - first) / width < count
+    };
+    let (mut removed, mut kept) = (Vec::with_capacity(count), Vec::with_capacity(items.len()));
+    for (place, item) in std::mem::take(items).into_iter().enumerate() {
+        if is_removed(place) { removed.push(item) } else { kept.push(item) }
+    }
+    *items = kept;
+    Removed { items: removed, is_adjacent }
 }
 
 /// `generator.close()`.

@@ -2,6 +2,7 @@
 //! allocations and frees, up to the first that differs.
 //!
 //! What was reached before is in `floors.txt`, and may only grow: `UPDATE_FLOORS=1 cargo test -p blockyard-python` writes it.
+//! `COMPARE=programs/dqn cargo test -p blockyard-python --test recorded -- --nocapture` shows where a program differs.
 
 #![allow(clippy::expect_used, reason = "helpers of tests")]
 
@@ -35,7 +36,7 @@ fn recorded() -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("the fixture is JSON")).collect()
 }
 
-/// How many events are equal up to the first that differs: bytes of each allocation, negative for its free.
+/// How many events are equal, up to the first that differs if their number does: bytes of each allocation, negative for its free.
 ///
 /// Frees whose order PyTorch leaves to a hash table are compared as a set.
 fn same_events(device: &DeviceRun, recorded: &[i64]) -> usize {
@@ -59,7 +60,49 @@ fn same_events(device: &DeviceRun, recorded: &[i64]) -> usize {
             recorded.sort_unstable();
         }
     }
-    ours.iter().zip(&recorded).take_while(|(ours, theirs)| ours == theirs).count()
+    let pairs = ours.iter().zip(&recorded);
+    // A size that depends on data differs without moving what follows.
+    if ours.len() == recorded.len() {
+        return pairs.filter(|(ours, theirs)| ours == theirs).count();
+    }
+    pairs.take_while(|(ours, theirs)| ours == theirs).count()
+}
+
+/// With `COMPARE=NAME`, prints what differs: the lines, and the events around the first that is not as recorded.
+fn print_differences(name: &str, printed: &str, wanted: &str, devices: &[DeviceRun], recorded: &[Vec<i64>]) {
+    println!("{name}");
+    for (wanted, printed) in wanted.lines().zip(printed.lines()).filter(|(wanted, printed)| wanted != printed) {
+        println!("  an H200 printed: {wanted}\n  printed here:    {printed}");
+    }
+    for (device, recorded) in devices.iter().zip(recorded) {
+        let equal = same_events(device, recorded);
+        println!("  {equal} of {} events equal, {} here", recorded.len(), device.requests.len());
+        let entries = device.requests.iter().filter(|entry| !matches!(entry, LogEntry::Unordered(_)));
+        let bytes = |entry: &&LogEntry| {
+            let (sign, number) = match entry {
+                LogEntry::Free(number) => (-1, *number),
+                LogEntry::Allocate(number, _) | LogEntry::Unordered(number) => (1, *number),
+            };
+            let origin = device.origins.get(number as usize);
+            origin.map_or(0, |origin| sign * i64::try_from(origin.requested.get()).unwrap_or(i64::MAX))
+        };
+        let pairs = entries.clone().map(|entry| bytes(&entry)).zip(recorded);
+        let first = pairs.take_while(|(ours, theirs)| ours == *theirs).count();
+        for (index, entry) in entries.enumerate().skip(first.saturating_sub(12)).take(40) {
+            let (sign, number) = match entry {
+                LogEntry::Free(number) => (-1, *number),
+                LogEntry::Allocate(number, _) | LogEntry::Unordered(number) => (1, *number),
+            };
+            let Some(origin) = device.origins.get(number as usize) else { continue };
+            let ours = sign * i64::try_from(origin.requested.get()).unwrap_or(i64::MAX);
+            let theirs = recorded.get(index).copied().unwrap_or(0);
+            let mark = if ours == theirs { ' ' } else { '*' };
+            println!(
+                "  {mark} {index:>6} here {ours:>13} recorded {theirs:>13}  line {:<4} {} {:?}",
+                origin.line, origin.operator, origin.phase
+            );
+        }
+    }
 }
 
 fn score(program: &Value) -> Score {
@@ -80,6 +123,10 @@ fn score(program: &Value) -> Score {
     let wanted = text("stdout");
     let recorded: Vec<Vec<i64>> =
         serde_json::from_value(program["events"].clone()).expect("events are numbers");
+    if std::env::var("COMPARE").is_ok_and(|name| name == text("name")) {
+        print_differences(&text("name"), &printed, &wanted, &finished.devices, &recorded);
+        println!("{:#?}\n{:#?}\n{}", finished.marks, finished.notes, finished.traceback.unwrap_or_default());
+    }
     let same = |(device, recorded): (&DeviceRun, &Vec<i64>)| same_events(device, recorded);
     Score {
         name: text("name"),
@@ -98,7 +145,10 @@ fn row(score: &Score) -> String {
 
 #[test]
 fn recorded_programs_print_and_allocate_what_they_did_on_an_h200() {
-    let scores: Vec<Score> = recorded().iter().map(score).collect();
+    let only = std::env::var("COMPARE").ok();
+    let is_wanted =
+        |program: &&Value| only.as_deref().is_none_or(|only| program["name"].as_str().is_some_and(|name| name == only));
+    let scores: Vec<Score> = recorded().iter().filter(is_wanted).map(score).collect();
     let mut table =
         String::from("program                              lines        events           marks\n");
     for score in &scores {

@@ -138,6 +138,17 @@ impl Storage {
         }))
     }
 
+    /// `UntypedStorage.clone`: as much memory elsewhere, with the same values.
+    ///
+    /// # Errors
+    ///
+    /// [`TorchError::OutOfMemory`] with PyTorch's text.
+    pub fn copied(&self) -> Result<Rc<Self>> {
+        let copy = Self::new(self.device, self.bytes.get(), self.category())?;
+        copy.values.borrow_mut().clone_from(&self.values.borrow());
+        Ok(copy)
+    }
+
     /// Its size.
     #[must_use]
     pub fn bytes(&self) -> u64 {

@@ -419,7 +419,15 @@ def einsum(equation, *operands):
 def meshgrid(*tensors, indexing=None):
     if _builtins.len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tensors[0]
-    return _operator("meshgrid")(list(tensors), indexing=indexing or "ij")
+    tensors = list(tensors)
+    swaps = indexing == "xy" and _builtins.len(tensors) > 1
+    if swaps:
+        tensors[:2] = tensors[1::-1]
+    shape = [t.numel() for t in tensors]
+    made = [t.reshape([-1 if d == i else 1 for d in range(_builtins.len(tensors))]).expand(shape) for i, t in enumerate(tensors)]
+    if swaps:
+        made = [made[1].transpose(0, 1), made[0].transpose(0, 1)] + [t.transpose(0, 1) for t in made[2:]]
+    return tuple(made)
 
 
 def where(condition, input=None, other=None):
@@ -520,3 +528,6 @@ from torch import linalg
 from torch import jit
 from torch import compiler
 from torch import profiler
+
+import torch._tensor as _complete
+_complete.complete()

@@ -28,7 +28,7 @@ _ADVICE = {
     "vmap": "function transforms are not modeled; write the loop or the batch dimension out",
     "nested": "nested tensors are not modeled; pad the batch",
 }
-_TENSOR_METHODS = set("""
+TENSOR_METHODS = set("""
 addbmm addr align_to allclose angle arccos arccosh arcsin arctan as_strided_scatter asin bincount cauchy_ cholesky
 cholesky_inverse cholesky_solve col_indices conj_physical corrcoef cov cross cummax cummin deg2rad dequantize det diag_embed
 diagonal_scatter diff digamma dist dsplit eigh erfinv exponential_ fix float_power fmax fmin frexp gcd geometric_ geqrf
@@ -39,10 +39,6 @@ random_ ravel renorm resolve_conj rot90 scatter_reduce sinc sinh slogdet smm ssp
 take_along_dim tensor_split to_dense to_mkldnn to_sparse trapz triangular_solve addmm_ clamp_max_ clip_ coalesce fill_diagonal_ imag index_copy_ index_put map_ masked_scatter_ nan_to_num_ real
 resize_ resize_as_ scatter_reduce_ set_ tril_ triu_ index_fill_ register_forward_hook unique_consecutive vdot vsplit xlogy
 """.split())
-
-
-def is_tensor_method(name):
-    return name in _TENSOR_METHODS
 
 
 def advice(name):

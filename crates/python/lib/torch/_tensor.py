@@ -300,8 +300,14 @@ class Tensor(TensorBase):
                                "torch.nn.utils.weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001")
         import torch
         with torch.no_grad():
-            made = self.data.clone()
-            result = made._as_class(type(self), self.requires_grad)
+            storages = memo.setdefault("torch", {})
+            key = self._storage_ptr()
+            storage = storages.get(key)
+            if storage is None:
+                storage = storages[key] = self._storage_copy()
+            # PyTorch makes an empty tensor first, whose memory goes when it is set to the copied storage.
+            result = self.new_empty([])
+            result = storage._seen_as(self)._as_class(type(self), self.requires_grad)
             if self.grad is not None:
                 result.grad = self.grad.__deepcopy__(memo)
         memo[id(self)] = result
@@ -403,20 +409,12 @@ class Tensor(TensorBase):
     def retains_grad(self):
         return False
 
-    def __getattr__(self, name):
-        if not name.startswith("_"):
-            from torch import _composite
-            operator = _operator(name) or _operator(_composite.OTHER_NAMES.get(name, ""))
-            if operator is not None and operator.is_method:
-                setattr(Tensor, name, operator)
-                return operator.__get__(self, type(self))
-            if name in _OF_TENSORS:
-                from functools import partial
-                return partial(getattr(_composite, name), self)
-            import torch._names
-            if torch._names.is_tensor_method(name):
-                raise NotImplementedError(f"Tensor.{name} is not modeled here{torch._names.advice(name)}")
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+def _refused_method(name):
+    def refuse(self):
+        import torch._names
+        raise NotImplementedError(f"Tensor.{name} is not modeled here{torch._names.advice(name)}")
+    return property(refuse)
 
 
 def _percent(text, values):
@@ -453,10 +451,6 @@ def _note_placeholders(tensor):
     import torch
     if torch._placeholders is not None and tensor.is_cpu:
         _note("random integers of the host are placeholders here: what is read from them is not PyTorch's number")
-
-
-# Functions of `_composite` that are methods, too.
-_OF_TENSORS = {"diag", "diag_embed", "trace", "tensor_split", "fliplr", "flipud"}
 
 
 class GradFn:
@@ -515,6 +509,22 @@ for _special, _name in (
     if _made is not None:
         setattr(Tensor, _special, _made)
 Tensor.__hash__ = TensorBase.__hash__
+
+
+def complete():
+    """Methods under other names, those that are functions of ours, and refusals of the rest: as attributes of the class, since with a
+    `__getattr__` the interpreter makes an object for each call of a method."""
+    from torch import _composite, _names
+    for name, other in _composite.OTHER_NAMES.items():
+        made = _operator(name) or _operator(other)
+        if made is not None and made.is_method and not hasattr(Tensor, name):
+            setattr(Tensor, name, made)
+    for name in ("diag", "diag_embed", "trace", "tensor_split", "fliplr", "flipud"):
+        if not hasattr(Tensor, name):
+            setattr(Tensor, name, getattr(_composite, name))
+    for name in sorted(_names.TENSOR_METHODS):
+        if not hasattr(Tensor, name):
+            setattr(Tensor, name, _refused_method(name))
 
 
 def _index(index):

@@ -327,7 +327,7 @@ fn attention(args: &Args) -> Result<Value> {
             "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True",
         );
     }
-    Ok(scaled_dot_product_attention(&q, &k, &v, mask.as_ref(), dropout)?.into())
+    Ok(scaled_dot_product_attention(&q, &k, &v, mask.as_ref(), dropout, is_causal)?.into())
 }
 
 /// `scaled_dot_product_attention`.
@@ -337,6 +337,7 @@ pub(crate) fn scaled_dot_product_attention(
     v: &Tensor,
     mask: Option<&Tensor>,
     dropout: f64,
+    is_causal: bool,
 ) -> Result<Tensor> {
     let cast = Cast::lower(q.device());
     let mask = cast.apply_optional(mask)?;
@@ -351,11 +352,20 @@ pub(crate) fn scaled_dot_product_attention(
             v.dtype().scalar_name()
         ));
     }
-    if q.dim() != 4 || k.dim() != 4 || v.dim() != 4 || q.size(1) != k.size(1) {
+    let is_four = q.dim() == 4 && k.dim() == 4 && v.dim() == 4;
+    if q.dim() < 2 || k.dim() != q.dim() || v.dim() != q.dim() || (is_four && q.size(1) != k.size(1)) {
         return not_implemented(
-            "scaled_dot_product_attention of other than 4 dimensions, or of heads that differ: reshape to (batch, heads, \
-             length, width) and repeat the keys' heads",
+            "scaled_dot_product_attention of heads or numbers of dimensions that differ: reshape to (batch, heads, length, \
+             width) and repeat the keys' heads",
         );
+    }
+    if q.device().is_cuda() && (!is_four || q.dtype() == Dtype::F64) {
+        let mask = mask.as_ref().map(|mask| float_mask(mask, q.dtype())).transpose()?;
+        return by_products(&q, &k, &v, mask.as_ref(), dropout, is_causal);
+    }
+    if !is_four {
+        let shape = [&q.shape()[..q.dim() - 1], &[v.size(-1)]].concat();
+        return empty(&shape, q.dtype(), q.device());
     }
     let sizes = Sizes {
         batch: q.size(0),
@@ -369,10 +379,8 @@ pub(crate) fn scaled_dot_product_attention(
     if !q.device().is_cuda() {
         return empty(&call.output_shape(), q.dtype(), q.device());
     }
-    if q.dtype() == Dtype::F64 || mask.as_ref().is_some_and(Tensor::requires_grad) {
-        return not_implemented(
-            "scaled_dot_product_attention in float64, or with a mask that requires a gradient",
-        );
+    if mask.as_ref().is_some_and(Tensor::requires_grad) {
+        return not_implemented("scaled_dot_product_attention with a mask that requires a gradient");
     }
     let mask = mask.as_ref().map(|mask| float_mask(mask, q.dtype())).transpose()?;
     let mask = match mask {
@@ -381,7 +389,7 @@ pub(crate) fn scaled_dot_product_attention(
     };
     let is_readable = |tensor: &Tensor| tensor.size(3) == 1 || tensor.strides().last() == Some(&1);
     if ![&q, &k, &v].into_iter().all(is_readable) {
-        return by_products(&q, &k, &v, mask.as_ref(), dropout);
+        return by_products(&q, &k, &v, mask.as_ref(), dropout, is_causal);
     }
     let output = match choose(sizes, q.dtype(), mask.is_some(), dropout) {
         Kernel::Cudnn => call.cudnn(mask)?,
@@ -394,24 +402,60 @@ pub(crate) fn scaled_dot_product_attention(
     Ok(output)
 }
 
-/// `_scaled_dot_product_attention_math`, for rows with gaps, which no kernel reads.
-fn by_products(q: &Tensor, k: &Tensor, v: &Tensor, mask: Option<&Tensor>, dropout: f64) -> Result<Tensor> {
-    session().mark_estimated(
-        "scaled_dot_product_attention",
-        "rows with gaps are computed by products of matrices, which was not recorded",
-    );
-    let factor = (q.size(3).max(1) as f64).powf(-0.25);
-    let key = super::pointwise::scale(&transpose(k, -2, -1)?, factor)?;
-    let query = super::pointwise::scale(q, factor)?;
-    let mut weights = super::matmul::matmul(&query, &key)?;
-    if let Some(mask) = mask {
-        weights = super::pointwise::add(&weights, mask)?;
+/// `_scaled_dot_product_attention_math`, for what no kernel reads: rows with gaps, other than four dimensions.
+fn by_products(
+    q: &Tensor,
+    k: &Tensor,
+    v: &Tensor,
+    mask: Option<&Tensor>,
+    dropout: f64,
+    is_causal: bool,
+) -> Result<Tensor> {
+    if mask.is_some() || is_causal || dropout > 0.0 || q.dtype() != Dtype::F32 || q.dim() != 4 {
+        session().mark_estimated(
+            "scaled_dot_product_attention",
+            "products of matrices were recorded in float32 with four dimensions, without a mask and dropout",
+        );
     }
-    weights = super::loss::softmax(&weights, -1, None, false)?;
+    let causal = if is_causal {
+        let all = super::creation::full(&[q.size(-2), k.size(-2)], crate::Scalar::Bool(true), Dtype::Bool, q.device())?;
+        let mask = crate::call("tril", &[all.into()], &[])?.tensor()?;
+        Some(float_mask(&mask, q.dtype())?)
+    } else {
+        None
+    };
+    let factor = (q.size(-1).max(1) as f64).powf(-0.25);
+    let query = super::pointwise::scale(q, factor)?;
+    let key = super::pointwise::scale(&transpose(k, -2, -1)?, factor)?;
+    let mut weights = super::matmul::matmul(&query, &key)?;
+    drop(key);
+    if let Some(mask) = mask.or(causal.as_ref()) {
+        weights = super::pointwise::add_in_place(&weights, mask)?;
+    }
+    weights = safe_softmax(&weights)?;
     if dropout > 0.0 {
         weights = crate::call("dropout", &[weights.into(), dropout.into(), true.into()], &[])?.tensor()?;
     }
     super::matmul::matmul(&weights, v)
+}
+
+/// `_safe_softmax`: rows that a mask leaves nothing of become zeros.
+fn safe_softmax(input: &Tensor) -> Result<Tensor> {
+    let below = GradModeGuard::new(false);
+    let output = super::loss::softmax(input, -1, None, false)?;
+    let masked = empty(&input.shape(), Dtype::Bool, input.device())?;
+    let mut rows = input.shape().to_vec();
+    if let Some(last) = rows.last_mut() {
+        *last = 1;
+    }
+    let masked_rows = empty(&rows, Dtype::Bool, input.device())?;
+    let zero = empty(&[], input.dtype(), input.device())?;
+    drop(zero);
+    drop(masked_rows);
+    drop(masked);
+    drop(below);
+    super::loss::record_softmax("SafeSoftmaxBackward0", input, &output)?;
+    Ok(output)
 }
 
 const SCHEMA: &str = "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float \

@@ -188,9 +188,11 @@ fn indexed_shape(tensor: &Tensor, indices: &[Option<Tensor>]) -> Result<Vec<i64>
 
 /// `index`: a new tensor of the chosen parts.
 pub(crate) fn index(tensor: &Tensor, indices: &[Option<Tensor>]) -> Result<Tensor> {
-    let indices = checked(tensor, indices)?;
-    let output = empty(&indexed_shape(tensor, &indices)?, tensor.dtype(), tensor.device())?;
-    index_values(tensor, &indices, &output);
+    let expanded = checked(tensor, indices)?;
+    let output = empty(&indexed_shape(tensor, &expanded)?, tensor.dtype(), tensor.device())?;
+    index_values(tensor, &expanded, &output);
+    drop(expanded);
+    // A mask is saved as it is; its places are found again in the backward pass.
     let saved: Vec<Save<'_>> = indices.iter().flatten().map(|index| Save::Input(Some(index))).collect();
     let from = tensor.shape();
     let places: Vec<bool> = indices.iter().map(Option::is_some).collect();
@@ -234,32 +236,55 @@ fn accumulate_memory(tensor: &Tensor, indices: &[Option<Tensor>], value: &Tensor
     if !tensor.device().is_cuda() {
         return Ok(());
     }
-    let count = indices.iter().flatten().map(Tensor::numel).max().unwrap_or(0).max(0) as u64;
-    if indices.iter().flatten().count() != 1 || indices.first().is_none_or(Option::is_none) {
-        session().mark_estimated("index", "gradients of several indices were not recorded");
+    let indices = checked(tensor, indices)?;
+    let is_in_front = indices.iter().rev().skip_while(|index| index.is_none()).all(Option::is_some);
+    if !is_in_front {
+        session().mark_estimated("index", "gradients of indices that are not the first ones were not recorded");
     }
+    let _below = GradModeGuard::new(false);
     let device = tensor.device();
+    let linear = linear_index(&indices)?;
+    let value = copy::contiguous(value)?;
+    let count = linear.as_ref().map_or(0, Tensor::numel).max(0) as u64;
     let bytes = count * 8;
-    let wrapped = temporary(device, bytes)?;
-    let linear = temporary(device, bytes)?;
-    drop(wrapped);
-    let value = {
-        let _below = GradModeGuard::new(false);
-        copy::contiguous(value)?
-    };
-    let sorted = temporary(device, bytes)?;
-    let original = temporary(device, bytes)?;
-    let range = temporary(device, bytes)?;
-    drop(temporary(device, radix_sort_bytes(count, 8, 8, 64))?);
-    if count > 2304 {
-        session().mark_estimated("index", "gradients of more than 2304 indices were not recorded");
+    let indexed: i64 = indices.iter().zip(tensor.shape().iter()).filter(|(index, _)| index.is_some()).map(|(_, size)| *size).product();
+    drop(indices);
+    if count > 0 {
+        let sorted = temporary(device, bytes)?;
+        let original = temporary(device, bytes)?;
+        let range = temporary(device, bytes)?;
+        drop(temporary(device, radix_sort_bytes(count, 8, 8, bits(indexed - 1)))?);
+        drop(range);
+        drop(original);
+        drop(sorted);
     }
-    drop(range);
-    drop(original);
-    drop(sorted);
     drop(value);
     drop(linear);
     Ok(())
+}
+
+/// `get_num_bits`: how many bits of the keys a sort compares.
+fn bits(largest: i64) -> u64 {
+    u64::from(largest.max(1).ilog2()) + 1
+}
+
+/// `computeLinearIndex`: where each of the indices points into the indexed dimensions, as one number.
+fn linear_index(indices: &[Option<Tensor>]) -> Result<Option<Tensor>> {
+    let mut linear: Option<Tensor> = None;
+    for index in indices.iter().flatten() {
+        let wrapped = empty(&index.shape(), Dtype::I64, index.device())?;
+        let scaled = empty(&index.shape(), Dtype::I64, index.device())?;
+        drop(wrapped);
+        linear = Some(match linear {
+            None => scaled,
+            Some(sum) if iterator::broadcast(&[&sum.shape(), &scaled.shape()])? == *sum.shape() => sum,
+            Some(sum) => {
+                let shape = iterator::broadcast(&[&sum.shape(), &scaled.shape()])?;
+                empty(&shape, Dtype::I64, index.device())?
+            }
+        });
+    }
+    Ok(linear)
 }
 
 /// `Tensor.__setitem__`.
@@ -505,8 +530,12 @@ fn embedding(weight: &Tensor, indices: &Tensor, padding: i64) -> Result<Tensor> 
     iterator::common_device(&[weight, indices])?;
     let mut shape = indices.shape().to_vec();
     shape.push(weight.size(1));
-    // index_select of the flat indices, seen in their shape.
+    // index_select of the flat indices, which are copied where they have gaps, seen in their shape.
+    let below = GradModeGuard::new(false);
+    let flat = if indices.dim() == 1 { indices.clone() } else { views::reshape(indices, &[-1])? };
     let output = empty(&shape, weight.dtype(), weight.device())?;
+    drop(flat);
+    drop(below);
     let (vocabulary, width) = (weight.size(0), weight.size(1));
     let _ = padding;
     record("EmbeddingBackward0", &[weight], &[&output], &[Save::Input(Some(indices))], move |ctx, grads| {
@@ -584,9 +613,60 @@ fn nonzero(tensor: &Tensor) -> Result<Tensor> {
     Ok(result)
 }
 
-/// Results whose size depends on values.
-fn unknown_size(what: &str) -> Result<Value> {
-    runtime(format!("the size of the result of {what} depends on values that are not known here"))
+/// `unique` of all elements: the result keeps the memory of as many as there are, however many differ.
+fn unique(tensor: &Tensor) -> Result<Tensor> {
+    session().mark_estimated("unique", "how many elements differ depends on values; all of them are taken");
+    let device = tensor.device();
+    let _below = GradModeGuard::new(false);
+    let flat = views::reshape(&copy::contiguous(tensor)?, &[-1])?;
+    if !device.is_cuda() {
+        return empty(&flat.shape(), tensor.dtype(), device);
+    }
+    let count = flat.numel().max(0) as u64;
+    let sorted = temporary(device, count * tensor.dtype().size())?;
+    drop(temporary(device, radix_sort_bytes(count, tensor.dtype().size(), 0, 8 * tensor.dtype().size()))?);
+    let output = empty(&flat.shape(), tensor.dtype(), device)?;
+    let length = temporary(device, 8)?;
+    // Recorded for up to 4,000 elements.
+    drop(temporary(device, 1_023)?);
+    drop(length);
+    drop(sorted);
+    Ok(output)
+}
+
+/// `bincount`: the largest element decides the size, which is not known on a GPU.
+fn bincount(args: &Args) -> Result<Value> {
+    let (tensor, weights, least) = (args.t(0)?, args.topt(1)?, args.int(2)?);
+    let device = tensor.device();
+    let dtype = match &weights {
+        Some(weights) if weights.dtype() == Dtype::F32 => Dtype::F32,
+        Some(_) => Dtype::F64,
+        None => Dtype::I64,
+    };
+    let largest = tensor.values().map(|values| values.iter().filter_map(|value| value.to_i64()).max().unwrap_or(-1));
+    if device.is_cuda() {
+        // The smallest and the largest are read.
+        drop(temporary(device, tensor.dtype().size())?);
+        drop(temporary(device, tensor.dtype().size())?);
+    }
+    let bins = match largest {
+        Some(largest) => (largest + 1).max(least),
+        None => {
+            session().mark_estimated("bincount", "the size depends on the largest value; minlength is taken, or the number of elements");
+            if least > 0 { least } else { tensor.numel() }
+        }
+    };
+    let output = empty(&[bins], dtype, device)?;
+    if let (Some(values), None) = (tensor.values(), &weights) {
+        let mut counts = vec![0_i64; bins.max(0) as usize];
+        for place in values.iter().filter_map(|value| value.to_i64()) {
+            if let Some(count) = usize::try_from(place).ok().and_then(|place| counts.get_mut(place)) {
+                *count += 1;
+            }
+        }
+        output.set_values(Some(&counts.into_iter().map(Scalar::Int).collect::<Vec<_>>()));
+    }
+    Ok(output.into())
 }
 
 fn known_nonzero(args: &Args) -> Result<Value> {
@@ -651,6 +731,6 @@ pub(crate) const TABLE: &[Entry] = &[
         let shape = iterator::broadcast(&[&tensor.shape(), &mask.shape()])?;
         Ok(index(&expand(&tensor, &shape)?, &[Some(expand(&mask, &shape)?)])?.into())
     }),
-    op("unique(Tensor self)", |_| unknown_size("unique")),
-    op("bincount(Tensor self)", |_| unknown_size("bincount")),
+    op("unique(Tensor self)", |a| Ok(unique(&a.t(0)?)?.into())),
+    op("bincount(Tensor self, Tensor? weights=None, int minlength=0)", bincount),
 ];

@@ -36,9 +36,14 @@ pub(crate) fn softmax(input: &Tensor, dim: i64, dtype: Option<Dtype>, is_log: bo
     let output = empty_like_as_contiguous(input, to)?;
     drop(read);
     drop(below);
-    let from = input.dtype();
-    let name = if is_log { "LogSoftmaxBackward0" } else { "SoftmaxBackward0" };
-    record(name, &[input], &[&output], &[Save::Output(0)], move |ctx, grads| {
+    record_softmax(if is_log { "LogSoftmaxBackward0" } else { "SoftmaxBackward0" }, input, &output)?;
+    Ok(output)
+}
+
+/// The history of a softmax: `_softmax_backward_data`, `_log_softmax_backward_data`.
+pub(crate) fn record_softmax(name: &'static str, input: &Tensor, output: &Tensor) -> Result<()> {
+    let (from, is_log) = (input.dtype(), name == "LogSoftmaxBackward0");
+    record(name, &[input], &[output], &[Save::Output(0)], move |ctx, grads| {
         let result = ctx.saved(0)?;
         let grad = first(grads)?;
         let own = empty_like_as_contiguous(&result, from)?;
@@ -48,8 +53,7 @@ pub(crate) fn softmax(input: &Tensor, dim: i64, dtype: Option<Dtype>, is_log: bo
         drop(read);
         drop(product);
         Ok(vec![Some(own)])
-    })?;
-    Ok(output)
+    })
 }
 
 fn empty_like_as_contiguous(like: &Tensor, dtype: Dtype) -> Result<Tensor> {

@@ -252,16 +252,15 @@ struct BatchNorm<'a> {
 }
 
 impl BatchNorm<'_> {
-    /// Whether cuDNN does it: types must be those that it takes.
+    /// Whether cuDNN does it (`_select_batch_norm_backend`): types must be those that it takes.
     fn is_cudnn(&self) -> bool {
         let Some(weight) = self.weight else { return false };
         let wants = if self.input.dtype() == Dtype::F64 { Dtype::F64 } else { Dtype::F32 };
         self.input.device().is_cuda()
             && self.bias.is_some()
             && weight.dtype() == wants
-            && self.running.is_none_or(|(mean, _)| mean.dtype() == wants)
+            && self.running.map_or(self.is_training, |(mean, _)| mean.dtype() == wants)
             && self.input.dim() >= 3
-            && self.is_training
             && self.input.numel() <= i64::from(i32::MAX)
     }
 
@@ -277,11 +276,13 @@ impl BatchNorm<'_> {
                 self.weight.map_or(0, Tensor::numel)
             ));
         }
-        let is_cudnn = self.is_cudnn();
+        let is_evaluated_by_cudnn = self.is_cudnn() && !self.is_training;
+        let is_cudnn = self.is_cudnn() && self.is_training;
         let is_channels_last = lies_channels_last(input);
         let full = input.dtype().accumulate();
         let output = empty_like(input)?;
-        let keeps_statistics = self.is_training || input.dtype().is_reduced_float();
+        // cuDNN's evaluation keeps none: the backward pass, which is ATen's own, computes them again.
+        let keeps_statistics = !is_evaluated_by_cudnn && input.device().is_cuda();
         let (mean, invstd) = if keeps_statistics {
             (empty(&[channels], full, input.device())?, empty(&[channels], full, input.device())?)
         } else {

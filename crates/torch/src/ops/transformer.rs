@@ -18,7 +18,7 @@ fn attention(input: &Tensor, heads: i64, project: [&Tensor; 2], out: [&Tensor; 2
     let split = transpose(&view(&all, &[batch, -1, heads, 3 * width / heads.max(1)])?, 1, 2)?;
     let parts = chunk(&split, 3, -1)?;
     let [q, k, v] = parts.as_slice() else { return crate::error::runtime("three projections expected") };
-    let result = scaled_dot_product_attention(q, k, v, None, 0.0)?;
+    let result = scaled_dot_product_attention(q, k, v, None, 0.0, false)?;
     let past = reshape(&transpose(&result, 1, 2)?, &[batch, -1, width])?;
     drop(result);
     let output = linear(&past, out[0], Some(out[1]))?;

@@ -390,6 +390,7 @@ class Module:
 
     def load_state_dict(self, state_dict, strict=True, assign=False):
         missing, unexpected, errors, used = [], [], [], set()
+        state_dict = OrderedDict(state_dict)
 
         def load(module, prefix):
             own = {**{k: v for k, v in module._parameters.items() if v is not None},
@@ -414,6 +415,8 @@ class Module:
                 if child is not None:
                     load(child, prefix + name + ".")
         load(self, "")
+        # The function is in its own closure, with all that it names: without this, parameters would wait for the garbage collector.
+        del load
         unexpected = [key for key in state_dict if key not in used]
         if strict:
             if unexpected:

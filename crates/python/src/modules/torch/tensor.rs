@@ -489,6 +489,29 @@ mod _torch {
             self.get().storage().addr()
         }
 
+        /// A tensor of bytes over a copy of the whole storage.
+        #[pymethod]
+        fn _storage_copy(&self, vm: &VirtualMachine) -> PyResult {
+            let copy = self.get().storage().copied().map_err(|error| errors::to_exception(vm, error))?;
+            let bytes = i64::try_from(copy.bytes()).unwrap_or(i64::MAX);
+            Self::object(vm, Tensor::over(copy, &[bytes], &[1], 0, Dtype::U8))
+        }
+
+        /// This storage, seen as another tensor sees its own.
+        #[pymethod]
+        fn _seen_as(&self, other: PyObjectRef, vm: &VirtualMachine) -> PyResult {
+            let other = other.downcast_ref::<Self>().map(|other| other.get());
+            let other = other.ok_or_else(|| vm.new_type_error("a tensor is expected"))?;
+            let seen = Tensor::over(
+                self.get().storage(),
+                &other.shape(),
+                &other.strides(),
+                other.offset(),
+                other.dtype(),
+            );
+            Self::object(vm, seen)
+        }
+
         #[pymethod]
         fn _resize_storage(&self, bytes: u64, vm: &VirtualMachine) -> PyResult<()> {
             self.get().storage().resize(bytes).map_err(|error| errors::to_exception(vm, error))
@@ -621,7 +644,8 @@ mod _torch {
         }
     }
 
-    #[pyclass(with(Callable, GetDescriptor, Representable))]
+    // As a method descriptor, a call on a tensor makes no object for the bound method.
+    #[pyclass(flags(METHOD_DESCRIPTOR), with(Callable, GetDescriptor, Representable))]
     impl PyOperator {
         #[pygetset]
         fn __name__(&self) -> &'static str {
