@@ -4,7 +4,7 @@
 //! What was reached before is in `floors.txt`, and may only grow: `UPDATE_FLOORS=1 cargo test -p blockyard-python` writes it.
 //! `COMPARE=programs/dqn cargo test -p blockyard-python --test recorded -- --nocapture` shows where a program differs.
 
-#![allow(clippy::expect_used, reason = "helpers of tests")]
+#![allow(clippy::expect_used, clippy::print_stdout, reason = "helpers of tests, and a table for people")]
 
 use std::fmt::Write as _;
 use std::io::Read as _;
