@@ -113,7 +113,8 @@ fn assign_or_delete(
     vm: &VirtualMachine,
 ) -> PyResult<()> {
     if value.is_none()
-        && let (Some(list), Some(slice)) = (list.obj.downcast_ref::<PyList>(), index.downcast_ref::<PySlice>())
+        && let (Some(list), Some(slice)) =
+            (list.obj.downcast_ref::<PyList>(), index.downcast_ref::<PySlice>())
     {
         let slice = SaturatedSlice::with_slice(slice, vm)?;
         let mut removed = remove(&mut list.borrow_vec_mut(), slice);
@@ -143,7 +144,8 @@ fn remove(items: &mut Vec<PyObjectRef>, slice: SaturatedSlice) -> Removed {
         return Removed { items: items.drain(range).collect(), is_adjacent };
     }
     let width = step.unsigned_abs();
-    let first = if step < 0 { range.end.saturating_sub(1 + count.saturating_sub(1) * width) } else { range.start };
+    let first =
+        if step < 0 { range.end.saturating_sub(1 + count.saturating_sub(1) * width) } else { range.start };
     let is_removed = |place: usize| {
         place >= first && (place - first).is_multiple_of(width) && (place - first) / width < count
     };

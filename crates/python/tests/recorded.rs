@@ -71,7 +71,8 @@ fn same_events(device: &DeviceRun, recorded: &[i64]) -> usize {
 /// With `COMPARE=NAME`, prints what differs: the lines, and the events around the first that is not as recorded.
 fn print_differences(name: &str, printed: &str, wanted: &str, devices: &[DeviceRun], recorded: &[Vec<i64>]) {
     println!("{name}");
-    for (wanted, printed) in wanted.lines().zip(printed.lines()).filter(|(wanted, printed)| wanted != printed) {
+    for (wanted, printed) in wanted.lines().zip(printed.lines()).filter(|(wanted, printed)| wanted != printed)
+    {
         println!("  an H200 printed: {wanted}\n  printed here:    {printed}");
     }
     for (device, recorded) in devices.iter().zip(recorded) {
@@ -146,8 +147,9 @@ fn row(score: &Score) -> String {
 #[test]
 fn recorded_programs_print_and_allocate_what_they_did_on_an_h200() {
     let only = std::env::var("COMPARE").ok();
-    let is_wanted =
-        |program: &&Value| only.as_deref().is_none_or(|only| program["name"].as_str().is_some_and(|name| name == only));
+    let is_wanted = |program: &&Value| {
+        only.as_deref().is_none_or(|only| program["name"].as_str().is_some_and(|name| name == only))
+    };
     let scores: Vec<Score> = recorded().iter().filter(is_wanted).map(score).collect();
     let mut table =
         String::from("program                              lines        events           marks\n");

@@ -418,7 +418,12 @@ fn by_products(
         );
     }
     let causal = if is_causal {
-        let all = super::creation::full(&[q.size(-2), k.size(-2)], crate::Scalar::Bool(true), Dtype::Bool, q.device())?;
+        let all = super::creation::full(
+            &[q.size(-2), k.size(-2)],
+            crate::Scalar::Bool(true),
+            Dtype::Bool,
+            q.device(),
+        )?;
         let mask = crate::call("tril", &[all.into()], &[])?.tensor()?;
         Some(float_mask(&mask, q.dtype())?)
     } else {

@@ -239,7 +239,8 @@ fn accumulate_memory(tensor: &Tensor, indices: &[Option<Tensor>], value: &Tensor
     let indices = checked(tensor, indices)?;
     let is_in_front = indices.iter().rev().skip_while(|index| index.is_none()).all(Option::is_some);
     if !is_in_front {
-        session().mark_estimated("index", "gradients of indices that are not the first ones were not recorded");
+        session()
+            .mark_estimated("index", "gradients of indices that are not the first ones were not recorded");
     }
     let _below = GradModeGuard::new(false);
     let device = tensor.device();
@@ -247,7 +248,12 @@ fn accumulate_memory(tensor: &Tensor, indices: &[Option<Tensor>], value: &Tensor
     let value = copy::contiguous(value)?;
     let count = linear.as_ref().map_or(0, Tensor::numel).max(0) as u64;
     let bytes = count * 8;
-    let indexed: i64 = indices.iter().zip(tensor.shape().iter()).filter(|(index, _)| index.is_some()).map(|(_, size)| *size).product();
+    let indexed: i64 = indices
+        .iter()
+        .zip(tensor.shape().iter())
+        .filter(|(index, _)| index.is_some())
+        .map(|(_, size)| *size)
+        .product();
     drop(indices);
     if count > 0 {
         let sorted = temporary(device, bytes)?;
@@ -643,7 +649,8 @@ fn bincount(args: &Args) -> Result<Value> {
         Some(_) => Dtype::F64,
         None => Dtype::I64,
     };
-    let largest = tensor.values().map(|values| values.iter().filter_map(|value| value.to_i64()).max().unwrap_or(-1));
+    let largest =
+        tensor.values().map(|values| values.iter().filter_map(|value| value.to_i64()).max().unwrap_or(-1));
     if device.is_cuda() {
         // The smallest and the largest are read.
         drop(temporary(device, tensor.dtype().size())?);
@@ -652,7 +659,10 @@ fn bincount(args: &Args) -> Result<Value> {
     let bins = match largest {
         Some(largest) => (largest + 1).max(least),
         None => {
-            session().mark_estimated("bincount", "the size depends on the largest value; minlength is taken, or the number of elements");
+            session().mark_estimated(
+                "bincount",
+                "the size depends on the largest value; minlength is taken, or the number of elements",
+            );
             if least > 0 { least } else { tensor.numel() }
         }
     };
