@@ -106,6 +106,11 @@ pub(crate) fn sheet(session: Session, kind: &str, sheet: &Sheet) {
     browser::download(&file_name(session, &format!("-{kind}.csv")), &sheet.to_csv(), "text/csv");
 }
 
+/// The same as JSON: an object for each row.
+pub(crate) fn sheet_json(session: Session, kind: &str, sheet: &Sheet) {
+    browser::download(&file_name(session, &format!("-{kind}.json")), &sheet.to_json(), "application/json");
+}
+
 /// The address that shows what is shown now.
 pub(crate) fn link(session: Session) -> String {
     untrack(|| {

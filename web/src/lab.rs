@@ -487,27 +487,11 @@ impl Session {
 
     /// Tries a change that an autopsy found, and shows what comes of it beside what was.
     pub(crate) fn try_change(self, change: &ChangeKind, title: String) {
-        let run = self.run.get_untracked();
-        let base = Conditions { conf: run.recording.info().config.clone(), ..Conditions::default() };
+        let Some((request, limit)) = self.failure() else { return };
+        let conf = self.run.with_untracked(|run| run.recording.info().config.clone());
+        let conditions = Conditions { limit: Some(limit), ..Conditions::with_conf(&conf) };
         let tried = Some(change.clone());
-        let other = match change {
-            ChangeKind::Setting(conf) => base.and_conf(conf),
-            ChangeKind::Limit(limit) => {
-                let capacity = run.recording.capacity().max(*limit);
-                Conditions { capacity: Some(capacity), limit: Some(*limit), ..base }
-            }
-            ChangeKind::FreeTensors { requests, .. } => {
-                // The requests of a file are in the worker alone.
-                if untrack(|| self.shows_recording()) {
-                    return self.tell(title);
-                }
-                let Some(failing) = self.failing_request() else { return };
-                let edited = with_frees(&run.workload, requests, failing);
-                return self.try_workload(&run, edited, (title, tried));
-            }
-            ChangeKind::DefaultPool | ChangeKind::OneStream => return,
-        };
-        let question = Question::WhatIf { conditions: vec![other], samples: SAMPLES };
+        let question = Question::Change { conditions, change: change.clone(), request, samples: SAMPLES };
         self.ask(QuestionKind::Autopsy, question, None, move |of, answer| {
             if let Answer::WhatIf(mut found) = answer
                 && let Some(after) = found.rows.pop()
@@ -517,29 +501,11 @@ impl Session {
         });
     }
 
-    /// The request that the autopsy is about, as an index.
-    fn failing_request(self) -> Option<usize> {
+    /// The request that the autopsy is about, counted from 1, and the most that may be reserved.
+    fn failure(self) -> Option<(u64, Bytes)> {
         let answers = untrack(|| self.answers())?;
         let autopsy = answers.autopsy?;
-        let request = (*autopsy).as_ref()?.request.request;
-        usize::try_from(request.checked_sub(1)?).ok()
-    }
-
-    /// Shows the run of other requests beside the run that is shown.
-    fn try_workload(self, of: &PtrEq<Run>, other: Workload, tried: Tried) {
-        let Some(material) = Material::new(&source_of(of, other), None) else { return };
-        let question = Question::WhatIf { conditions: Vec::new(), samples: SAMPLES };
-        self.ask(QuestionKind::Autopsy, question.clone(), None, move |of, answer| {
-            let Answer::WhatIf(before) = answer else { return };
-            let tried = tried.clone();
-            pool::ask(&material, None, question.clone(), None, move |heard| {
-                if let Heard::Answered(answer) = heard
-                    && let Answer::WhatIf(after) = *answer
-                {
-                    self.take_trial(&of, tried.clone(), before.baseline.clone(), after.baseline);
-                }
-            });
-        });
+        (*autopsy).as_ref().map(|autopsy| (autopsy.request.request, autopsy.limit.highest))
     }
 
     fn take_trial(self, of: &PtrEq<Run>, (title, change): Tried, before: Row, after: Row) {
@@ -579,13 +545,15 @@ impl Session {
             ChangeKind::Limit(limit) => self.set_capacity(format!("{} B", limit.get())),
             ChangeKind::FreeTensors { requests, .. } => {
                 let run = self.run.get_untracked();
-                let Some(failing) = self.failing_request() else { return };
-                self.dispatch(PlayerAction::SeekStep(failing));
+                let Some((failing, _)) = self.failure() else { return };
+                let before = usize::try_from(failing).unwrap_or(usize::MAX).saturating_sub(1);
+                self.dispatch(PlayerAction::SeekStep(before));
                 for tensor in tensors_of(run.workload.requests(), requests) {
                     self.act(EditAction::Free { tensor });
                 }
                 self.dispatch(PlayerAction::Forward);
             }
+            // No single edit: the panel offers no button for them.
             ChangeKind::DefaultPool | ChangeKind::OneStream => {}
         }
     }
@@ -612,21 +580,6 @@ fn source_of(run: &Run, workload: Workload) -> RunSource {
         config: info.config.clone(),
         capacity: info.capacity,
     }
-}
-
-/// The workload with frees of what these requests got, counted from 1, right before the request at an index.
-fn with_frees(workload: &Workload, requests: &[u64], before: usize) -> Workload {
-    let all = workload.requests();
-    let tensors: Vec<TensorId> = tensors_of(all, requests).collect();
-    let (head, tail) = all.split_at(before.min(all.len()));
-    let frees = tensors.iter().map(|tensor| Request::Free { tensor: *tensor });
-    // They are gone by then.
-    let is_later_use = |request: &Request| match request {
-        Request::Free { tensor } | Request::RecordStream { tensor, .. } => tensors.contains(tensor),
-        _ => false,
-    };
-    let rest = tail.iter().filter(|request| !is_later_use(request)).copied();
-    Workload::from_requests(head.iter().copied().chain(frees).chain(rest).collect())
 }
 
 /// What these requests got, counted from 1.

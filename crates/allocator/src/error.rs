@@ -70,6 +70,8 @@ pub enum AllocError {
 /// A request that ran out of memory. The text is PyTorch's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
+    /// The memory pool of the request.
+    pub pool_id: PoolId,
     /// What the caller asked for.
     pub requested: Bytes,
     /// The request after rounding.

@@ -392,6 +392,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         });
         let current = |bytes: i64| Bytes::new(u64::try_from(bytes).unwrap_or(0));
         AllocError::OutOfMemory(Box::new(OutOfMemory {
+            pool_id: self.pools[search.owner].id,
             requested: search.requested,
             rounded: search.rounded,
             segment_size: self.segment_size(search),

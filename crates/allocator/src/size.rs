@@ -50,7 +50,7 @@ fn rounded_to_division(requested: Bytes, divisions: u64) -> Bytes {
 #[inline]
 #[must_use]
 pub fn pool_kind(rounded: Bytes) -> PoolKind {
-    if rounded <= SMALL_SIZE { PoolKind::Small } else { PoolKind::Large }
+    PoolKind::serving(rounded)
 }
 
 /// The size of the segment for a rounded request (`get_allocation_size`).

@@ -7,8 +7,8 @@ mod segments;
 use std::collections::BTreeMap;
 
 use blockyard_record::{
-    BlockId, BlockSnapshot, BlockState, Bytes, Event, MemoryState, PoolId, PoolKind, Recording, SegmentId,
-    SegmentSnapshot, StepOutcome, StreamId,
+    BlockId, BlockSnapshot, BlockState, Bytes, Event, MemoryAtFailure, MemoryState, OomRequest, PoolId,
+    PoolKind, Recording, SegmentId, SegmentSnapshot, StepOutcome, StreamId,
 };
 
 use crate::breakdown_bar::shown_bytes;
@@ -313,18 +313,14 @@ fn failed_request(state: &MemoryState, recording: &Recording, step: usize) -> Op
     }
     let bounds = recording.step(step)?;
     let failed = (bounds.start..bounds.end).rev().find_map(|index| match recording.event(index)? {
-        Event::OutOfMemory { rounded, segment_size, stream, device_free, .. } => {
-            Some((rounded, segment_size, stream, device_free))
-        }
+        Event::OutOfMemory { requested, rounded, segment_size, stream, device_free } => Some((
+            OomRequest { size: requested, rounded, segment_size, stream, pool_id: PoolId::DEFAULT },
+            device_free,
+        )),
         _ => None,
     });
-    let (rounded, segment_size, stream, device_free) = failed?;
-    let pool = if rounded <= Bytes::mib(1) { PoolKind::Small } else { PoolKind::Large };
-    let usable = state.snapshot().segments.into_iter().filter(|segment| {
-        segment.stream == stream && segment.pool == pool && segment.pool_id == PoolId::DEFAULT
-    });
-    let cached =
-        usable.flat_map(|segment| segment.blocks).filter(|block| block.state == BlockState::Inactive);
-    let largest_cached = cached.map(|block| block.size).max().unwrap_or_default();
+    let (request, device_free) = failed?;
+    let OomRequest { segment_size, rounded, .. } = request;
+    let largest_cached = MemoryAtFailure::of(&state.snapshot(), &request).largest_cached_here;
     Some(FailedRequest { segment_size, rounded, device_free, largest_cached })
 }

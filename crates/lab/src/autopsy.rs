@@ -2,21 +2,22 @@
 
 use std::ops::ControlFlow;
 
-use blockyard_record::{Bytes, PoolId, PoolKind, StreamId};
+use blockyard_record::{Bytes, MemoryAtFailure, OomCause, OomRequest, PoolId, PoolKind, StreamId};
 use blockyard_replay::{AllocatorConfig, OnProgress, Progress};
 use serde::{Deserialize, Serialize};
 
 use crate::limit::{Limit, LimitSource};
-use crate::outcome::outcome;
+use crate::outcome::{outcome, outcome_before};
 use crate::{Conditions, LabError, Run};
 
 mod cause;
+mod changed;
 mod changes;
 mod failure;
 mod pins;
 mod tensors;
 
-pub use cause::Cause;
+pub use changed::try_change;
 pub use changes::{Change, ChangeKind};
 pub use pins::{PinnedSegment, PinningBlock};
 
@@ -32,7 +33,7 @@ pub struct Autopsy {
     /// What the memory was used for at that moment, after everything that could be released was.
     pub memory: MemoryAtFailure,
     /// Why it failed.
-    pub cause: Cause,
+    pub cause: OomCause,
     /// The same in a sentence.
     pub sentence: String,
     /// The segments that have free bytes which could not serve, with the blocks that keep them; those first that take the fewest
@@ -71,25 +72,16 @@ pub struct FailedAllocation {
     pub stack: Vec<String>,
 }
 
-/// What memory was used for when the request failed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MemoryAtFailure {
-    /// Bytes of segments.
-    pub reserved: Bytes,
-    /// Bytes of allocated blocks.
-    pub allocated: Bytes,
-    /// What the program asked for in these, rounded up to 512 bytes each.
-    pub live: Bytes,
-    /// Bytes of blocks that were freed and wait for another stream.
-    pub pending: Bytes,
-    /// Cached bytes in the request's own pool, on its own stream.
-    pub cached_here: Bytes,
-    /// The largest cached block among them.
-    pub largest_cached_here: Bytes,
-    /// Cached bytes on other streams.
-    pub cached_other_streams: Bytes,
-    /// Cached bytes in other pools: those of programs and of graphs.
-    pub cached_other_pools: Bytes,
+impl FailedAllocation {
+    pub(crate) fn for_cause(&self) -> OomRequest {
+        OomRequest {
+            size: self.size,
+            rounded: self.rounded,
+            segment_size: self.segment_size,
+            stream: self.stream,
+            pool_id: self.pool_id,
+        }
+    }
 }
 
 /// Says why a run goes out of memory first; `None` where it does not.
@@ -158,8 +150,8 @@ type Tell<'a> = &'a mut dyn FnMut(usize) -> ControlFlow<()>;
 
 /// Whether a request of a run passes, and every one before it.
 fn passes(run: &Run, conditions: &Conditions, request: usize, tell: Tell<'_>) -> Result<bool, LabError> {
-    match outcome(run, conditions, 0, tell) {
-        Ok(outcome) => Ok(outcome.first_oom.is_none_or(|oom| oom.request > request as u64 + 1)),
+    match outcome_before(run, conditions, 0, request.saturating_add(1), tell) {
+        Ok(outcome) => Ok(outcome.first_oom.is_none()),
         // A setting that cannot be replayed helps nobody.
         Err(LabError::Config(_)) => Ok(false),
         Err(error) => Err(error),

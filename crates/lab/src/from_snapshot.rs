@@ -1,7 +1,6 @@
 //! Runs of PyTorch's memory snapshots.
 
 use blockyard_pytorch::snapshot::{DeviceSnapshot, SnapshotFile};
-use blockyard_pytorch::{Meta, RecordedBlock, RecordedRun, RecordedSegment};
 use blockyard_record::{Bytes, StackId, TraceAction, TraceEntry};
 use blockyard_replay::{OnProgress, size};
 use blockyard_workload::Request;
@@ -22,9 +21,9 @@ impl Run {
         file: &SnapshotFile,
         on_progress: OnProgress,
     ) -> Result<Vec<Self>, LabError> {
-        let traced = file.devices.iter().filter(|device| !device.trace.is_empty());
+        let traced = file.devices.iter().enumerate().filter(|(_, device)| !device.trace.is_empty());
         let runs: Vec<Self> =
-            traced.map(|device| from_device(name, file, device, on_progress)).collect::<Result<_, _>>()?;
+            traced.map(|(place, _)| from_device(name, file, place, on_progress)).collect::<Result<_, _>>()?;
         if runs.is_empty() { Err(LabError::NoTrace) } else { Ok(runs) }
     }
 }
@@ -32,11 +31,18 @@ impl Run {
 fn from_device(
     name: &str,
     file: &SnapshotFile,
-    device: &DeviceSnapshot,
+    place: usize,
     on_progress: OnProgress,
 ) -> Result<Run, LabError> {
-    let recorded = recorded(name, file, device)?;
-    let is_refused_by_device = recorded.meta.total_memory < LEAST_CAPACITY;
+    let device = file.devices.get(place).ok_or(LabError::NoTrace)?;
+    let name =
+        if file.devices.len() > 1 { format!("{name}, cuda:{}", device.index) } else { name.to_owned() };
+    let mut recorded = file.run(place, &name)?;
+    let full = full_device(device, &file.settings.config)?;
+    // A larger device than the trace shows, so that other settings have room for their peaks.
+    let most = recorded.meta.total_memory;
+    recorded.meta.total_memory = full.unwrap_or_else(|| LEAST_CAPACITY.max(most.saturating_add(most)));
+    let is_refused_by_device = full.is_some();
     let mut run = Run::from_recorded(&recorded, on_progress)?;
     let entries: Vec<_> = device
         .trace
@@ -75,58 +81,23 @@ fn from_device(
     Ok(run)
 }
 
-/// The snapshot of one device as a recorded run.
-fn recorded(name: &str, file: &SnapshotFile, device: &DeviceSnapshot) -> Result<RecordedRun, LabError> {
-    let name =
-        if file.devices.len() > 1 { format!("{name}, cuda:{}", device.index) } else { name.to_owned() };
-    let segments = device.segments.iter().map(|segment| RecordedSegment {
-        addr: segment.addr,
-        size: segment.size,
-        stream: segment.stream,
-        pool_id: segment.pool_id,
-        pool: segment.pool,
-        is_expandable: segment.is_expandable,
-        sums: segment.sums,
-        blocks: segment
-            .blocks
-            .iter()
-            .map(|block| RecordedBlock {
-                addr: block.addr(),
-                size: block.size,
-                requested: block.requested.unwrap_or(block.size),
-                state: block.state.name().to_owned(),
-            })
-            .collect(),
-    });
-    let trace: Vec<TraceEntry> = device.trace.iter().map(|entry| entry.entry).collect();
-    let capacity = capacity(device, &trace, &file.settings.config)?;
-    Ok(RecordedRun {
-        meta: Meta { name, config: file.settings.config.clone(), total_memory: capacity, ..Meta::default() },
-        segments: Some(segments.collect()),
-        trace: Some(trace),
-        ..RecordedRun::default()
-    })
-}
-
-/// What the device had for PyTorch, where a request failed because the device had no more; else more than any device has.
-fn capacity(device: &DeviceSnapshot, trace: &[TraceEntry], config: &str) -> Result<Bytes, LabError> {
+/// What the device had for PyTorch, where a request failed because the device had no more.
+fn full_device(device: &DeviceSnapshot, config: &str) -> Result<Option<Bytes>, LabError> {
     let config = config.parse()?;
     let mut held: Bytes = device.segments.iter().map(|segment| segment.size).sum();
-    let mut most = held;
     let mut full = None;
     // Back from the end, where it is known what was held.
-    for entry in trace.iter().rev() {
-        match entry.action {
-            TraceAction::SegmentAlloc | TraceAction::SegmentMap => held = held.saturating_sub(entry.size),
-            TraceAction::SegmentFree | TraceAction::SegmentUnmap => held = held.saturating_add(entry.size),
-            TraceAction::OutOfMemory if Bytes::new(entry.addr) < size::segment_size(entry.size, &config) => {
-                full = Some(held.saturating_add(Bytes::new(entry.addr)));
+    for TraceEntry { action, size, addr, .. } in device.trace.iter().rev().map(|entry| entry.entry) {
+        match action {
+            TraceAction::SegmentAlloc | TraceAction::SegmentMap => held = held.saturating_sub(size),
+            TraceAction::SegmentFree | TraceAction::SegmentUnmap => held = held.saturating_add(size),
+            TraceAction::OutOfMemory if Bytes::new(addr) < size::segment_size(size, &config) => {
+                full = Some(held.saturating_add(Bytes::new(addr)));
             }
             _ => {}
         }
-        most = most.max(held);
     }
-    Ok(full.unwrap_or_else(|| LEAST_CAPACITY.max(most.saturating_add(most))))
+    Ok(full)
 }
 
 impl Run {

@@ -51,8 +51,7 @@ mod source;
 mod what_if;
 
 pub use autopsy::{
-    Autopsy, Cause, Change, ChangeKind, FailedAllocation, MemoryAtFailure, PinnedSegment, PinningBlock,
-    autopsy,
+    Autopsy, Change, ChangeKind, FailedAllocation, PinnedSegment, PinningBlock, autopsy, try_change,
 };
 pub use bound::{Bound, Placement, bound};
 pub use compare::{AllocatorRow, compare_allocators};

@@ -1,4 +1,4 @@
-use blockyard_record::Bytes;
+use blockyard_record::{Bytes, OomLimit};
 use serde::{Deserialize, Serialize};
 
 /// What kept a run from getting more memory, as far as it is known.
@@ -37,6 +37,11 @@ impl Limit {
     #[must_use]
     pub fn ends(&self) -> Vec<Bytes> {
         if self.lowest == self.highest { vec![self.lowest] } else { vec![self.lowest, self.highest] }
+    }
+
+    /// The limit if it is this one of those that it may be.
+    pub(crate) fn at(&self, highest: Bytes) -> OomLimit {
+        OomLimit { highest, others: self.others }
     }
 
     /// How the limit is known, in a sentence.

@@ -133,6 +133,17 @@ pub(crate) fn outcome(
     samples: usize,
     on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Outcome, LabError> {
+    outcome_before(run, conditions, samples, run.requests().len(), on_progress)
+}
+
+/// The same for the requests before one of them alone.
+pub(crate) fn outcome_before(
+    run: &Run,
+    conditions: &Conditions,
+    samples: usize,
+    end: usize,
+    on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
+) -> Result<Outcome, LabError> {
     let config: AllocatorConfig = conditions.conf.parse()?;
     let mut replay = Replay {
         run,
@@ -140,7 +151,7 @@ pub(crate) fn outcome(
         outcome: Outcome { warnings: config.warnings().to_vec(), ..Outcome::default() },
         has_ended: false,
     };
-    let total = run.requests().len();
+    let total = run.requests().len().min(end);
     let part = total.div_ceil(samples.max(1)).max(1);
     let mut resets = run.resets().iter().copied().peekable();
     let mut next_report = 0;

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::outcome::replay_under;
 use crate::{
-    AllocatorRow, Autopsy, Bound, Conditions, Diff, LabError, Leaks, Row, Run, RunSource, WhatIf, autopsy,
-    bound, candidates, compare_allocators, diff, leaks, what_if,
+    AllocatorRow, Autopsy, Bound, ChangeKind, Conditions, Diff, LabError, Leaks, Row, Run, RunSource, WhatIf,
+    autopsy, bound, candidates, compare_allocators, diff, leaks, try_change, what_if,
 };
 
 /// A question about a run.
@@ -30,6 +30,17 @@ pub enum Question {
     },
     /// Why the run goes out of memory: [`autopsy`].
     Autopsy(Conditions),
+    /// What comes of a change that an autopsy names: [`try_change`]. Answered as [`Question::WhatIf`] is.
+    Change {
+        /// Under what the run is replayed otherwise.
+        conditions: Conditions,
+        /// The change.
+        change: ChangeKind,
+        /// The request that fails without it, counted from 1.
+        request: u64,
+        /// About how many parts each timeline has.
+        samples: usize,
+    },
     /// How good any allocator could be: [`bound`].
     Bound,
     /// What other allocators do: [`compare_allocators`].
@@ -43,7 +54,7 @@ pub enum Question {
 /// The answer to a [`Question`] of the same name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
-    /// To [`Question::WhatIf`].
+    /// To [`Question::WhatIf`] and [`Question::Change`].
     WhatIf(WhatIf),
     /// To [`Question::Candidates`].
     Candidates(Vec<String>),
@@ -86,6 +97,9 @@ impl Question {
             }
             Self::Autopsy(conditions) => {
                 Answer::Autopsy(autopsy(run, conditions, on_progress)?.map(Box::new))
+            }
+            Self::Change { conditions, change, request, samples } => {
+                Answer::WhatIf(try_change(run, conditions, change, *request, *samples, on_progress)?)
             }
             Self::Bound => Answer::Bound(bound(run, on_progress)?),
             Self::Compare(conditions) => {

@@ -2,6 +2,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Bytes;
+
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $number:ty) => {
         $(#[$doc])*
@@ -117,6 +119,12 @@ pub enum PoolKind {
 impl PoolKind {
     /// Both pools, small first.
     pub const ALL: [Self; 2] = [Self::Small, Self::Large];
+
+    /// The pool that serves a request of this size after rounding, as PyTorch's `get_pool`.
+    #[must_use]
+    pub fn serving(rounded: Bytes) -> Self {
+        if rounded <= Bytes::mib(1) { Self::Small } else { Self::Large }
+    }
 }
 
 /// `small` or `large`, as PyTorch's snapshot writes it.

@@ -63,6 +63,7 @@ mod event;
 mod host_stats;
 mod id;
 mod intern;
+mod oom;
 mod packed_events;
 mod packed_steps;
 mod packed_times;
@@ -81,6 +82,7 @@ pub use event::{Event, EventSink, FailureCause, NullSink};
 pub use host_stats::{DurationStat, HostStats};
 pub use id::{AllocationId, BlockId, FrameId, PoolId, PoolKind, SegmentId, StackId, StreamId, TextId};
 pub use intern::Texts;
+pub use oom::{MemoryAtFailure, OomCause, OomLimit, OomRequest};
 pub use recording::{
     Label, Marker, Note, OpenSize, Recorder, Recording, RecordingError, RecordingSize, RunInfo, Step,
     StepOutcome,

@@ -55,7 +55,15 @@ impl Cell {
         }
     }
 
-    fn written(&self) -> String {
+    fn in_json(&self) -> String {
+        match self {
+            Self::Text(text) => quoted(text),
+            Self::Nothing => "null".to_owned(),
+            number => number.in_csv(),
+        }
+    }
+
+    fn in_csv(&self) -> String {
         match self {
             Self::Text(text) => format!("\"{}\"", text.replace('"', "\"\"")),
             Self::Count(count) => count.to_string(),
@@ -67,16 +75,46 @@ impl Cell {
 }
 
 impl Sheet {
+    /// As a file: an object for each row, sizes in bytes.
+    pub(crate) fn to_json(&self) -> String {
+        let rows: Vec<String> = self
+            .rows
+            .iter()
+            .map(|row| {
+                let cells = self.head.iter().zip(row);
+                let cells = cells.map(|(name, cell)| format!("{}: {}", quoted(name), cell.in_json()));
+                format!("  {{{}}}", cells.collect::<Vec<_>>().join(", "))
+            })
+            .collect();
+        format!("[\n{}\n]\n", rows.join(",\n"))
+    }
+
     /// As a file: commas between cells, sizes in bytes.
     pub(crate) fn to_csv(&self) -> String {
         let mut text = self.head.join(",");
         text.push('\n');
         for row in &self.rows {
-            let cells: Vec<String> = row.iter().map(Cell::written).collect();
+            let cells: Vec<String> = row.iter().map(Cell::in_csv).collect();
             let _ = writeln!(text, "{}", cells.join(","));
         }
         text
     }
+}
+
+/// A text as JSON writes it.
+fn quoted(text: &str) -> String {
+    let mut quoted = "\"".to_owned();
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => quoted.extend(['\\', letter]),
+            letter if letter < ' ' => {
+                let _ = write!(quoted, "\\u{:04x}", u32::from(letter));
+            }
+            letter => quoted.push(letter),
+        }
+    }
+    quoted.push('"');
+    quoted
 }
 
 #[cfg(test)]
@@ -93,5 +131,10 @@ mod tests {
             ],
         };
         assert_eq!(sheet.to_csv(), "settings,peak\n\"a:\"\"1\"\",b:2\",2097152\n,-3\n");
+        assert_eq!(
+            sheet.to_json(),
+            "[\n  {\"settings\": \"a:\\\"1\\\",b:2\", \"peak\": 2097152},\n  {\"settings\": null, \"peak\": -3}\n]\n"
+        );
+        assert_eq!(quoted("a\tb\\"), "\"a\\u0009b\\\\\"");
     }
 }

@@ -84,7 +84,8 @@ pub fn recording(workspace: &Path, name: &str) -> Result<Option<RecordedRun>> {
     Ok(Some(run))
 }
 
-fn find(workspace: &Path, name: &str) -> Option<PathBuf> {
+/// The file of a recorded program, if it is there.
+pub fn find(workspace: &Path, name: &str) -> Option<PathBuf> {
     let elsewhere = std::env::var_os("BLOCKYARD_RECORDINGS").map(PathBuf::from);
     let folders = [Some(workspace.join("tests/fixtures/programs")), elsewhere];
     let file = format!("{name}.jsonl.gz");

@@ -30,6 +30,8 @@ pub struct PinnedBlock {
     pub size: Bytes,
     /// What to write on it where there is room.
     pub name: String,
+    /// Whether the request passes once blocks like this one are freed before it.
+    pub is_freed: bool,
 }
 
 const ROW_PX: f32 = 26.0;
@@ -81,9 +83,30 @@ pub fn pinned_segments(needed: Bytes, rows: &[PinnedRow], width_px: f32) -> Scen
 fn draw_block(scene: &mut Scene, block: &PinnedBlock, bar: &Rect, wide: &impl Fn(Bytes) -> f32) {
     let rect = Rect::new(bar.x_px + wide(block.offset), bar.y_px, wide(block.size).max(1.0), BAR_PX);
     scene.rect(rect, Fill::of(BreakdownClass::Requested), Some(Role::Background));
+    if block.is_freed {
+        // A frame inside of the block, so that neighbors keep their own.
+        scene.frame(rect.grown(-1.5), Role::Selection, Dash::Dashed, 2.0);
+    }
     if text_width_px(&block.name, TEXT_PX, Weight::Normal) + 6.0 <= rect.width_px {
         let at = Point::new(rect.center().x_px, baseline(rect.center().y_px, TEXT_PX));
         let style = TextStyle::new(Role::TextOnRequested, TEXT_PX).anchored(Anchor::Middle).clipped(rect);
         scene.text(at, block.name.clone(), style);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::theme::Theme;
+
+    #[test]
+    fn a_block_that_is_to_be_freed_has_a_dashed_frame() {
+        let dashes = |is_freed| {
+            let block = PinnedBlock { size: Bytes::mib(20), is_freed, ..PinnedBlock::default() };
+            let row = PinnedRow { size: Bytes::mib(60), largest_free: Bytes::mib(40), blocks: vec![block] };
+            let scene = pinned_segments(Bytes::mib(50), &[row], 400.0);
+            scene.to_svg(Theme::Light, "pinned", "").matches("stroke-dasharray").count()
+        };
+        assert_eq!(dashes(true), dashes(false) + 1);
     }
 }

@@ -1,11 +1,8 @@
 use blockyard_record::{
-    BlockState, Bytes, Event, FailureCause, MemoryState, PoolKind, Recording, StreamId, grouped,
+    Event, FailureCause, MemoryAtFailure, MemoryState, OomRequest, PoolId, PoolKind, Recording, grouped,
 };
 
 use crate::words::names::{exact, stream_phrase};
-
-/// Requests of at most this size, rounded, are served from the small pool: see [`PoolKind`].
-const SMALL: Bytes = Bytes::mib(1);
 
 /// Why a request ran out of memory: what it needed, what was free or cached, and why that was not enough.
 pub(super) fn why_no_memory(
@@ -14,9 +11,13 @@ pub(super) fn why_no_memory(
     state: &MemoryState,
     recording: &Recording,
 ) -> String {
-    let Event::OutOfMemory { rounded, segment_size, stream, device_free, .. } = *event else {
+    let Event::OutOfMemory { requested, rounded, segment_size, stream, device_free } = *event else {
         return String::new();
     };
+    // An event does not name the memory pool; most requests come from the default one.
+    let pool_id = PoolId::DEFAULT;
+    let request = OomRequest { size: requested, rounded, segment_size, stream, pool_id };
+    let memory = MemoryAtFailure::of(&state.snapshot(), &request);
     let breakdown = state.breakdown();
     let room = match (cause, state.limit()) {
         (Some(FailureCause::Fraction), Some(limit)) => {
@@ -26,52 +27,30 @@ pub(super) fn why_no_memory(
     };
     let of = if rounded == segment_size { String::new() } else { format!(" of {segment_size}") };
     let mut parts = vec![format!("out of memory: {rounded} need a new segment{of}, and {room}")];
-    let pool = if rounded <= SMALL { PoolKind::Small } else { PoolKind::Large };
-    let cached = Cached::of(state, stream, pool);
-    let (total, user) = (breakdown.cached, stream_phrase(recording, stream));
+    let (pool, user) = (PoolKind::serving(rounded), stream_phrase(recording, stream));
+    let (total, largest) = (memory.cached(), memory.largest_cached_here);
     // The exact size, if the rounded one looks large enough.
-    let largest = if cached.largest.to_string() == rounded.to_string() {
-        format!("{}, of {} bytes needed", exact(cached.largest), grouped(rounded.get()))
+    let exact_largest = if largest.to_string() == rounded.to_string() {
+        format!("{}, of {} bytes needed", exact(largest), grouped(rounded.get()))
     } else {
-        cached.largest.to_string()
+        largest.to_string()
     };
+    let elsewhere = [(memory.cached_other_streams, "streams"), (memory.cached_other_pools, "memory pools")];
+    let elsewhere = elsewhere.iter().filter(|(bytes, _)| !bytes.is_zero());
+    let elsewhere: Vec<String> =
+        elsewhere.map(|(bytes, owners)| format!("{bytes} for other {owners}")).collect();
     parts.push(if total.is_zero() {
         "nothing is cached".to_owned()
-    } else if cached.largest.is_zero() {
+    } else if largest.is_zero() {
         format!("{total} are cached, but none of that is in the {pool} pool of {user}")
-    } else if cached.elsewhere.is_zero() {
-        format!("{total} are cached, but the largest cached block that {user} may use is {largest}")
+    } else if elsewhere.is_empty() {
+        format!("{total} are cached, but the largest cached block that {user} may use is {exact_largest}")
     } else {
-        let others = cached.elsewhere;
-        format!(
-            "{total} are cached ({others} for other streams), but the largest cached block that {user} may use is {largest}"
-        )
+        let elsewhere = elsewhere.join(", ");
+        format!("{total} are cached ({elsewhere}), but the largest cached block that {user} may use is {exact_largest}")
     });
     if !breakdown.pending.is_zero() {
         parts.push(format!("{} wait for a stream", breakdown.pending));
     }
     parts.join("; ")
-}
-
-/// The cached blocks of a stream in a pool.
-struct Cached {
-    largest: Bytes,
-    /// The cached bytes of other streams, in both pools.
-    elsewhere: Bytes,
-}
-
-impl Cached {
-    fn of(state: &MemoryState, stream: StreamId, pool: PoolKind) -> Self {
-        let mut cached = Self { largest: Bytes::ZERO, elsewhere: Bytes::ZERO };
-        for segment in state.snapshot().segments {
-            for block in segment.blocks.iter().filter(|block| block.state == BlockState::Inactive) {
-                if segment.stream != stream {
-                    cached.elsewhere = cached.elsewhere.saturating_add(block.size);
-                } else if segment.pool == pool {
-                    cached.largest = cached.largest.max(block.size);
-                }
-            }
-        }
-        cached
-    }
 }

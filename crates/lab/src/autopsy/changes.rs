@@ -5,10 +5,11 @@ use blockyard_replay::{OnProgress, Progress, setting_values, with_setting};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
-use super::tensors::{tensor_sets, with_frees};
+use super::changed::{Changed, is_about_pools};
+use super::tensors::tensor_sets;
 use super::{Examined, Tell, passes, pins};
+use crate::LabError;
 use crate::search::{candidates, is_drivers_pool};
-use crate::{LabError, Run};
 
 /// Something that might let a request pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,13 +105,14 @@ fn settings(examined: &Examined<'_>) -> Vec<String> {
 }
 
 fn free_tensors(examined: &Examined<'_>, set: &[usize], tell: Tell<'_>) -> Result<Change, LabError> {
-    let edited = with_frees(examined.run, set, examined.failure.index);
-    let proved = passes_edited(examined, &edited, examined.failure.index + set.len(), tell)?;
     let sizes = set.iter().filter_map(|request| match examined.run.requests().get(*request) {
         Some(Request::Allocate { size, .. }) => Some(*size),
         _ => None,
     });
     let bytes: Bytes = sizes.sum();
+    let requests = set.iter().map(|request| *request as u64 + 1).collect();
+    let kind = ChangeKind::FreeTensors { requests, bytes };
+    let proved = passes_with(examined, &kind, tell)?;
     let names: Vec<String> = set
         .iter()
         .take(4)
@@ -129,19 +131,14 @@ fn free_tensors(examined: &Examined<'_>, set: &[usize], tell: Tell<'_>) -> Resul
     };
     let verdict = if proved { "it passes" } else { "it fails too" };
     let sentence = format!("with {}{more} freed before ({bytes}), {verdict}", names.join(", "));
-    let requests = set.iter().map(|request| *request as u64 + 1).collect();
-    Ok(Change { kind: ChangeKind::FreeTensors { requests, bytes }, proved, sentence })
+    Ok(Change { kind, proved, sentence })
 }
 
-/// Whether a request of an edited run passes, at either end of what the limit may be.
-fn passes_edited(
-    examined: &Examined<'_>,
-    run: &Run,
-    request: usize,
-    tell: Tell<'_>,
-) -> Result<bool, LabError> {
+/// Whether the request passes with a change, at either end of what the limit may be.
+fn passes_with(examined: &Examined<'_>, kind: &ChangeKind, tell: Tell<'_>) -> Result<bool, LabError> {
+    let changed = Changed::of(examined.run, examined.conditions, kind, examined.failure.index);
     for limit in examined.limit.ends() {
-        if !passes(run, &examined.conditions.and_limit(limit), request, tell)? {
+        if !passes(&changed.run, &changed.conditions.and_limit(limit), changed.request, tell)? {
             return Ok(false);
         }
     }
@@ -150,22 +147,10 @@ fn passes_edited(
 
 /// The run without pools of its own, if it enters any.
 fn default_pool(examined: &Examined<'_>, tell: Tell<'_>) -> Result<Option<Change>, LabError> {
-    let is_about_pools = |request: &&Request| {
-        matches!(
-            request,
-            Request::CreatePool { .. }
-                | Request::EnterPool { .. }
-                | Request::LeavePool { .. }
-                | Request::DestroyPool { .. }
-        )
-    };
-    let (requests, index) = (examined.run.requests(), examined.failure.index);
-    let before = requests.iter().take(index).filter(is_about_pools).count();
-    if before == 0 {
+    if !examined.run.requests().iter().take(examined.failure.index).any(is_about_pools) {
         return Ok(None);
     }
-    let edited = requests.iter().filter(|request| !is_about_pools(request)).copied().collect();
-    let proved = passes_edited(examined, &examined.run.with_requests(edited), index - before, tell)?;
+    let proved = passes_with(examined, &ChangeKind::DefaultPool, tell)?;
     let verdict = if proved { "it passes" } else { "it fails too" };
     let sentence = format!("with everything from the default pool in place of pools of its own {verdict}");
     Ok(Some(Change { kind: ChangeKind::DefaultPool, proved, sentence }))
@@ -173,18 +158,13 @@ fn default_pool(examined: &Examined<'_>, tell: Tell<'_>) -> Result<Option<Change
 
 /// The run with all memory on the stream of the request that fails, if there is any on others.
 fn one_stream(examined: &Examined<'_>, tell: Tell<'_>) -> Result<Option<Change>, LabError> {
-    let (requests, index, own) =
-        (examined.run.requests(), examined.failure.index, examined.failure.request.stream);
+    let own = examined.failure.request.stream;
     let is_elsewhere =
         |request: &Request| matches!(request, Request::Allocate { stream, .. } if *stream != own);
-    if !requests.iter().take(index).any(is_elsewhere) {
+    if !examined.run.requests().iter().take(examined.failure.index).any(is_elsewhere) {
         return Ok(None);
     }
-    let edited = requests.iter().map(|request| match *request {
-        Request::Allocate { tensor, size, .. } => Request::Allocate { tensor, size, stream: own },
-        other => other,
-    });
-    let proved = passes_edited(examined, &examined.run.with_requests(edited.collect()), index, tell)?;
+    let proved = passes_with(examined, &ChangeKind::OneStream, tell)?;
     let verdict = if proved { "it passes" } else { "it fails too" };
     let sentence = format!("with all memory on stream {own} {verdict}");
     Ok(Some(Change { kind: ChangeKind::OneStream, proved, sentence }))

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use blockyard_record::{AllocationId, BlockState, Bytes, Event, EventSink, PoolId, Snapshot, StreamId};
+use blockyard_record::{AllocationId, Bytes, Event, EventSink, MemoryAtFailure, PoolId, Snapshot, StreamId};
 use blockyard_replay::{AllocatorConfig, size};
 use blockyard_workload::Request;
 
-use super::{FailedAllocation, MemoryAtFailure, Tell};
+use super::{FailedAllocation, Tell};
 use crate::{Conditions, LabError, Run};
 
 const INTERVAL: usize = 8192;
@@ -62,7 +62,7 @@ impl Failure {
             blocks.filter_map(|block| block.allocation).collect();
         served.retain(|allocation, _| live.contains(allocation));
         let request = failed_allocation(run, config, index);
-        let memory = memory(&snapshot, &request);
+        let memory = MemoryAtFailure::of(&snapshot, &request.for_cause());
         Ok(Self { index, request, memory, snapshot, served })
     }
 
@@ -115,38 +115,4 @@ fn open_pool(requests: &[Request]) -> PoolId {
         }
     }
     open.pop().unwrap_or(PoolId::DEFAULT)
-}
-
-fn memory(snapshot: &Snapshot, request: &FailedAllocation) -> MemoryAtFailure {
-    const ROUNDING: u64 = 512;
-    let mut memory = MemoryAtFailure::default();
-    for segment in &snapshot.segments {
-        memory.reserved = memory.reserved.saturating_add(segment.mapped());
-        for block in &segment.blocks {
-            match block.state {
-                BlockState::Allocated => {
-                    memory.allocated = memory.allocated.saturating_add(block.size);
-                    let rounded = block
-                        .requested
-                        .get()
-                        .checked_next_multiple_of(ROUNDING)
-                        .map_or(block.size, Bytes::new);
-                    memory.live = memory.live.saturating_add(rounded);
-                }
-                BlockState::PendingFree => memory.pending = memory.pending.saturating_add(block.size),
-                BlockState::Unmapped => {}
-                BlockState::Inactive if segment.pool_id != request.pool_id => {
-                    memory.cached_other_pools = memory.cached_other_pools.saturating_add(block.size);
-                }
-                BlockState::Inactive if segment.stream != request.stream => {
-                    memory.cached_other_streams = memory.cached_other_streams.saturating_add(block.size);
-                }
-                BlockState::Inactive => {
-                    memory.cached_here = memory.cached_here.saturating_add(block.size);
-                    memory.largest_cached_here = memory.largest_cached_here.max(block.size);
-                }
-            }
-        }
-    }
-    memory
 }

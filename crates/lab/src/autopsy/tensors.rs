@@ -1,13 +1,9 @@
 //! Which live tensors, once freed, might let a request pass.
 
-use std::collections::BTreeSet;
-
 use blockyard_record::{BlockSnapshot, BlockState, Bytes, PoolId, Snapshot};
-use blockyard_workload::{Request, TensorId};
 
 use super::Examined;
 use super::failure::Failure;
-use crate::Run;
 
 /// Sets of live requests whose blocks, once free, might serve; those with the fewest bytes first.
 pub(super) fn tensor_sets(examined: &Examined<'_>) -> Vec<Vec<usize>> {
@@ -132,25 +128,4 @@ fn first_enough(segments: &[Releasable], missing: Bytes) -> Option<(Bytes, Vec<u
     });
     let live = chosen.iter().map(|segment| segment.live).sum();
     Some((live, chosen.into_iter().flat_map(|segment| segment.requests.iter().copied()).collect()))
-}
-
-/// The run with the tensors of these requests freed before another request.
-pub(crate) fn with_frees(run: &Run, set: &[usize], before: usize) -> Run {
-    let tensors: BTreeSet<TensorId> = set
-        .iter()
-        .filter_map(|request| match run.requests().get(*request) {
-            Some(Request::Allocate { tensor, .. }) => Some(*tensor),
-            _ => None,
-        })
-        .collect();
-    let mut requests = run.requests().get(..before).unwrap_or_default().to_vec();
-    requests.extend(tensors.iter().map(|tensor| Request::Free { tensor: *tensor }));
-    requests.extend(
-        run.requests()
-            .get(before..)
-            .unwrap_or_default()
-            .iter()
-            .filter(|request| !matches!(request, Request::Free { tensor } if tensors.contains(tensor))),
-    );
-    run.with_requests(requests)
 }

@@ -1,12 +1,12 @@
 //! Constructed runs that go out of memory for a known reason, with a known smallest change.
 
-use blockyard_lab::{Cause, Change, ChangeKind, Conditions, Run, autopsy, replay_under};
-use blockyard_record::Bytes;
+use blockyard_lab::{Change, ChangeKind, Conditions, Run, autopsy, replay_under};
+use blockyard_record::{Bytes, OomCause};
 use blockyard_workload::Workload;
 
 use crate::{on, on_requests};
 
-use Cause::{
+use OomCause::{
     CachedInAnotherStream, CachedInPrivatePool, FragmentationByLiveBlocks, LiveBytesAtLimit,
     RequestAboveLimit, RoundingBySetting,
 };
@@ -15,6 +15,8 @@ use Cause::{
 enum Helps {
     /// This setting, and it is the first of the settings.
     Setting(&'static str),
+    /// This setting, whichever else does too: for programs that cannot use expandable segments.
+    SettingToo(&'static str),
     /// No setting at all.
     NoSetting,
     /// Freeing this many tensors with this many MiB, and no less.
@@ -30,7 +32,7 @@ struct Case {
     text: &'static str,
     conf: &'static str,
     limit_mib: u64,
-    cause: Cause,
+    cause: OomCause,
     helps: Helps,
 }
 
@@ -39,7 +41,7 @@ const fn case(
     text: &'static str,
     conf: &'static str,
     limit_mib: u64,
-    cause: Cause,
+    cause: OomCause,
     helps: Helps,
 ) -> Case {
     Case { name, text, conf, limit_mib, cause, helps }
@@ -53,8 +55,18 @@ const SIDE: &str = "stream side
 const POOL: &str = "pool p
     enter p; a = alloc 200 MiB; leave p; free a; b = alloc 100 MiB";
 
+/// vllm#41268: weights of 530 MiB are converted and let go, layer by layer, and the 270 MiB that stay take the front of the cached
+/// block. The 260 MiB behind serve neither size, and cannot be released.
+const CONVERTED: &str = "repeat 4 as i { w13[i] = alloc 530 MiB; free w13[i]; w2[i] = alloc 270 MiB }";
+/// Megatron-LM#6885: every step has a stream of its own for its transfers. What they leave is cached there for nobody.
+const ONE_SHOT: &str = "stream first; stream second; stream third
+    a = alloc 60 MiB on first; free a; x = alloc 12 MiB on first
+    b = alloc 60 MiB on second; free b; y = alloc 12 MiB on second
+    c = alloc 60 MiB on third; free c; z = alloc 12 MiB on third
+    d = alloc 90 MiB";
+
 #[rustfmt::skip]
-const CASES: [Case; 26] = [
+const CASES: [Case; 31] = [
     case("one request above all", "a = alloc 300 MiB", "", 256, RequestAboveLimit, Helps::Limit(300)),
     case("one request above all, with others live", "b = alloc 20 MiB; a = alloc 300 MiB", "", 256, RequestAboveLimit, Helps::Limit(320)),
     case("a request above the limit that no setting makes smaller", "a = alloc 257 MiB", "expandable_segments:True", 256, RequestAboveLimit, Helps::NoSetting),
@@ -80,6 +92,11 @@ const CASES: [Case; 26] = [
     case("the cache of a pool, with more memory", POOL, "", 256, CachedInPrivatePool, Helps::Limit(300)),
     case("the cache of a pool, whatever the setting", POOL, "", 256, CachedInPrivatePool, Helps::NoSetting),
     case("requests rounded up to a power of two", "repeat 3 as i { a[i] = alloc 65 MiB }", "roundup_power2_divisions:1,roundup_power2_divisions:2", 256, RoundingBySetting, Helps::Setting("")),
+    case("vllm#41268: a converted weight pins the buffer that it came from", CONVERTED, "", 1900, FragmentationByLiveBlocks, Helps::SettingToo("max_split_size_mb:32")),
+    case("vllm#41268, with expandable segments", CONVERTED, "", 1900, FragmentationByLiveBlocks, Helps::Setting("expandable_segments:True")),
+    case("vllm#41268, with more memory", CONVERTED, "", 1900, FragmentationByLiveBlocks, Helps::Limit(2120)),
+    case("Megatron-LM#6885: a stream of its own for each step", ONE_SHOT, "", 256, CachedInAnotherStream, Helps::OneStream),
+    case("Megatron-LM#6885, with more memory", ONE_SHOT, "", 256, CachedInAnotherStream, Helps::Limit(270)),
     case("one request rounded above the limit", "a = alloc 130 MiB", "roundup_power2_divisions:2", 180, RoundingBySetting, Helps::Setting("")),
 ];
 
@@ -103,6 +120,7 @@ fn every_constructed_case_has_its_cause_and_its_smallest_change() {
             .collect();
         match helps {
             Helps::Setting(conf) => assert_eq!(settings.first(), Some(&conf), "{name}: {settings:?}"),
+            Helps::SettingToo(conf) => assert!(settings.contains(&conf), "{name}: {settings:?}"),
             Helps::NoSetting => assert!(settings.is_empty(), "{name}: {settings:?}"),
             Helps::Free(count, mib) => {
                 let set = proved(&found.changes).find_map(|kind| match kind {
@@ -158,7 +176,7 @@ fn memory_of_others_is_named_where_the_device_was_full() {
     let recorded = blockyard_pytorch::RecordedRun::read(recording.as_bytes()).unwrap();
     let run = Run::from_recorded(&recorded, &mut on).unwrap();
     let found = autopsy(&run, &run.conditions(), &mut on).unwrap().unwrap();
-    assert_eq!(found.cause, Cause::MemoryOfOthers);
+    assert_eq!(found.cause, OomCause::MemoryOfOthers);
     assert_eq!((found.limit.highest, found.limit.others), (Bytes::mib(600), Bytes::mib(424)));
     assert!(found.sentence.contains("424 MiB"), "{}", found.sentence);
 }

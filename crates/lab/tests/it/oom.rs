@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use blockyard_lab::{Autopsy, Cause, ChangeKind, Conditions, Run, autopsy, what_if};
+use blockyard_lab::{Autopsy, ChangeKind, Conditions, Run, autopsy, what_if};
 use blockyard_pytorch::snapshot::read;
-use blockyard_record::Bytes;
+use blockyard_record::{Bytes, OomCause};
 use serde_json::Value;
 
 use crate::on;
@@ -118,17 +118,17 @@ fn the_cause_of_each_is_the_one_that_its_program_was_written_for() {
     assert_eq!(
         causes,
         [
-            ("checkerboard_default", Cause::FragmentationByLiveBlocks),
-            ("loss_history", Cause::LiveBytesAtLimit),
-            ("views_pin", Cause::LiveBytesAtLimit),
-            ("long_lived_in_buffers", Cause::LiveBytesAtLimit),
-            ("side_stream_cache", Cause::CachedInAnotherStream),
-            ("side_stream_cache", Cause::CachedInAnotherStream),
-            ("mem_pool_cache", Cause::CachedInPrivatePool),
-            ("one_too_large", Cause::RequestAboveLimit),
-            ("rounding", Cause::RoundingBySetting),
-            ("rounding", Cause::LiveBytesAtLimit),
-            ("many_small", Cause::LiveBytesAtLimit),
+            ("checkerboard_default", OomCause::FragmentationByLiveBlocks),
+            ("loss_history", OomCause::LiveBytesAtLimit),
+            ("views_pin", OomCause::LiveBytesAtLimit),
+            ("long_lived_in_buffers", OomCause::LiveBytesAtLimit),
+            ("side_stream_cache", OomCause::CachedInAnotherStream),
+            ("side_stream_cache", OomCause::CachedInAnotherStream),
+            ("mem_pool_cache", OomCause::CachedInPrivatePool),
+            ("one_too_large", OomCause::RequestAboveLimit),
+            ("rounding", OomCause::RoundingBySetting),
+            ("rounding", OomCause::LiveBytesAtLimit),
+            ("many_small", OomCause::LiveBytesAtLimit),
         ]
     );
 }

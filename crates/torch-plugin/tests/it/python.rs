@@ -72,6 +72,11 @@ fn without_a_compiler_an_out_of_memory_ends_the_process_with_its_message() {
         let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert_eq!((output.status.code(), out.trim()), (Some(1), "before"), "{err}");
         assert!(err.contains("blockyard: CUDA out of memory. Tried to allocate 2.00 GiB."), "{err}");
-        assert!(err.contains("Blockyard: the request of 2 GiB alone is above the limit of 1 GiB."), "{err}");
+        assert!(
+            err.contains(
+                "Blockyard: the request alone, 2 GiB, is larger than the 1 GiB that may be reserved."
+            ),
+            "{err}"
+        );
     }
 }

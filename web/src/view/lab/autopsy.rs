@@ -1,13 +1,14 @@
 //! Why a run went out of memory.
 
 use blockyard_figure::{PinnedBlock, PinnedRow, pinned_segments, pinned_segments_height};
-use blockyard_lab::{Autopsy, ChangeKind, PinnedSegment};
-use blockyard_record::grouped;
+use blockyard_lab::{Autopsy, ChangeKind, PinnedSegment, PinningBlock};
+use blockyard_record::{Bytes, grouped};
 use leptos::prelude::*;
 
-use super::parts::{figure, line_to_copy};
+use super::parts::{figure, files, line_to_copy};
 use super::trial::{change_buttons, trial};
 use crate::commands::sentence;
+use crate::lab::{Cell, Sheet};
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 
@@ -40,6 +41,7 @@ pub(super) fn autopsy(session: Session, found: &PtrEq<Option<Box<Autopsy>>>) -> 
             {setting.map(|line| line_to_copy("autopsy-line", line))}
             {change_buttons(session, &autopsy.changes)}
             {trial(session)}
+            {files(session, "autopsy", sheet_of(autopsy))}
             <details hidden=!has_vain>
                 <summary>"What was tried in vain"</summary>
                 <ul class="quiet">{vain}</ul>
@@ -50,13 +52,29 @@ pub(super) fn autopsy(session: Session, found: &PtrEq<Option<Box<Autopsy>>>) -> 
     .into_any()
 }
 
+/// Everything that was tried, as a table for files.
+fn sheet_of(autopsy: &Autopsy) -> Sheet {
+    let all = autopsy.changes.iter().chain(&autopsy.in_vain).map(|change| {
+        let passes = if change.proved { "passes" } else { "fails" };
+        vec![Cell::Text(change.sentence.clone()), Cell::text(passes)]
+    });
+    let cause = vec![Cell::Text(autopsy.sentence.clone()), Cell::text(autopsy.cause.name())];
+    Sheet { head: vec!["change", "result"], rows: std::iter::once(cause).chain(all).collect() }
+}
+
 /// The segments that could have served, and what keeps them.
 fn pinned(session: Session, autopsy: &Autopsy) -> AnyView {
-    let shown: Vec<&PinnedSegment> = autopsy.pinned_by.iter().take(MOST_ROWS).collect();
+    let freed: Vec<u64> =
+        autopsy.changes.iter().find_map(|change| freed_by(&change.kind)).unwrap_or_default();
+    let holds = |segment: &PinnedSegment| segment.blocks.iter().any(|block| is_among(&freed, block));
+    // Those first that freeing would open.
+    let (opened, others): (Vec<_>, Vec<_>) = autopsy.pinned_by.iter().partition(|segment| holds(segment));
+    let has_freed = !opened.is_empty();
+    let shown: Vec<&PinnedSegment> = opened.into_iter().chain(others).take(MOST_ROWS).collect();
     if shown.is_empty() {
         return ().into_any();
     }
-    let rows: Vec<PinnedRow> = shown.iter().map(|segment| row(segment)).collect();
+    let rows: Vec<PinnedRow> = shown.iter().map(|segment| row(segment, &freed)).collect();
     let needed = autopsy.request.rounded;
     let label =
         format!("{needed} to scale beside {} segments that have free bytes and live blocks", rows.len());
@@ -89,16 +107,29 @@ fn pinned(session: Session, autopsy: &Autopsy) -> AnyView {
     view! {
         <h3>"What is in the way"</h3>
         {drawn}
+        {has_freed.then_some(view! {
+            <p class="quiet" data-testid="freed">"With the dashed blocks freed before the request it passes."</p>
+        })}
         <details><summary>"The same in words"</summary><ul class="quiet" data-testid="pinned">{items}</ul></details>
     }
     .into_any()
 }
 
-fn row(segment: &PinnedSegment) -> PinnedRow {
+/// The requests whose tensors a change frees, counted from 1.
+fn freed_by(change: &ChangeKind) -> Option<Vec<u64>> {
+    if let ChangeKind::FreeTensors { requests, .. } = change { Some(requests.clone()) } else { None }
+}
+
+fn is_among(freed: &[u64], block: &PinningBlock) -> bool {
+    block.request.is_some_and(|request| freed.contains(&request))
+}
+
+fn row(segment: &PinnedSegment, freed: &[u64]) -> PinnedRow {
     let blocks = segment.blocks.iter().map(|block| PinnedBlock {
-        offset: blockyard_record::Bytes::new(block.addr.get().saturating_sub(segment.addr.get())),
+        offset: Bytes::new(block.addr.get().saturating_sub(segment.addr.get())),
         size: block.size,
         name: block.name.clone().unwrap_or_default(),
+        is_freed: is_among(freed, block),
     });
     PinnedRow { size: segment.size, largest_free: segment.largest_free, blocks: blocks.collect() }
 }

@@ -5,7 +5,7 @@ use blockyard_lab::Bound;
 use blockyard_record::grouped;
 use leptos::prelude::*;
 
-use super::parts::{csv, figure, table};
+use super::parts::{figure, files, table};
 use crate::lab::{Cell, Sheet};
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
@@ -72,7 +72,7 @@ pub(super) fn bound(session: Session, bound: &PtrEq<Bound>) -> AnyView {
             <p class="quiet">
                 "Each block from its request to its end, at the place where the plan puts it. Streams share memory here, which a program would have to wait for."
             </p>
-            {csv(session, "bound", layout)}
+            {files(session, "bound", layout)}
         </section>
     }
     .into_any()

@@ -7,7 +7,7 @@ use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 use web_sys::HtmlInputElement;
 
-use super::parts::{csv, table};
+use super::parts::{files, table};
 use crate::lab::{Cell, Sheet};
 use crate::session::Session;
 use crate::view::kit::on;
@@ -40,7 +40,7 @@ pub(super) fn leaks(session: Session, leaks: &Leaks) -> AnyView {
     let listed = (!sheet.rows.is_empty()).then(|| {
         view! {
             {table("What grows", &shown, &[])}
-            {csv(session, "leaks", sheet)}
+            {files(session, "leaks", sheet)}
         }
         .into_any()
     });
@@ -108,7 +108,7 @@ pub(super) fn diff(session: Session, name: &str, diff: &Diff) -> AnyView {
             {table("Peaks", &peaks, &[])}
             <p class="quiet">"The change of each peak as a sum over call sites; it adds up to the byte."</p>
             {table("Call sites", &shown, &[])}
-            {csv(session, "diff", sheet)}
+            {files(session, "diff", sheet)}
         </section>
     }
     .into_any()

@@ -37,10 +37,18 @@ pub(super) fn table(caption: &str, sheet: &Sheet, classes: &[&'static str]) -> A
     .into_any()
 }
 
-/// A button that writes a table into a file.
-pub(super) fn csv(session: Session, kind: &'static str, sheet: Sheet) -> AnyView {
-    let save = click(move || crate::export::sheet(session, kind, &sheet));
-    button("link", "lab-csv", "Save as CSV", "", save)
+/// Buttons that write a table into a file.
+pub(super) fn files(session: Session, kind: &'static str, sheet: Sheet) -> AnyView {
+    let same = sheet.clone();
+    let csv = click(move || crate::export::sheet(session, kind, &sheet));
+    let json = click(move || crate::export::sheet_json(session, kind, &same));
+    view! {
+        <span class="cluster">
+            {button("link", "lab-csv", "Save as CSV", "", csv)}
+            {button("link", "lab-json", "Save as JSON", "", json)}
+        </span>
+    }
+    .into_any()
 }
 
 /// The head of tables of outcomes.

@@ -3,7 +3,7 @@
 use blockyard_lab::{AllocatorRow, Row};
 use leptos::prelude::*;
 
-use super::parts::{OUTCOME_HEAD, conditions_text, csv, line_to_copy, outcome_cells, table};
+use super::parts::{OUTCOME_HEAD, conditions_text, files, line_to_copy, outcome_cells, table};
 use crate::lab::{Cell, Search, Sheet};
 use crate::session::Session;
 use crate::view::kit::check;
@@ -46,7 +46,7 @@ pub(super) fn search(session: Session, search: &Search) -> AnyView {
                     Signal::derive(move || shows_all.get()),
                     move |is_on| shows_all.set(is_on),
                 )}
-                {csv(session, "search", saved)}
+                {files(session, "search", saved)}
             </p>
         </section>
     }
@@ -92,7 +92,7 @@ pub(super) fn compared(session: Session, rows: &[AllocatorRow]) -> AnyView {
                 "The time is that of the models here, in this browser."
             </p>
             {table("Allocators", &sheet, &["is-own"])}
-            {csv(session, "compare-allocators", sheet.clone())}
+            {files(session, "compare-allocators", sheet.clone())}
         </section>
     }
     .into_any()

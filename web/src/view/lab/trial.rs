@@ -116,7 +116,8 @@ fn tried_view(session: Session, trial: &Trial) -> AnyView {
         (None, Ok(_)) => ("", String::new()),
     };
     let can_apply = untrack(|| session.shows_text() && session.place.get() == Place::Workbench);
-    let apply = trial.change.clone().filter(|_| can_apply).map(|change| {
+    let is_edit = |change: &ChangeKind| !matches!(change, ChangeKind::DefaultPool | ChangeKind::OneStream);
+    let apply = trial.change.clone().filter(|change| can_apply && is_edit(change)).map(|change| {
         let act = click(move || session.apply_change(&change));
         button("primary", "trial-apply", "Change the workload so", "Undo (Ctrl+Z) takes it back", act)
     });

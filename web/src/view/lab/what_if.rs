@@ -6,7 +6,7 @@ use blockyard_replay::{AllocatorConfig, SETTING_KEYS, with_setting};
 use leptos::ev;
 use leptos::prelude::*;
 
-use super::parts::{OUTCOME_HEAD, conditions_text, csv, outcome_cells, sizes, submit, table};
+use super::parts::{OUTCOME_HEAD, conditions_text, files, outcome_cells, sizes, submit, table};
 use super::trial::{compared, deltas};
 use crate::commands::sentence;
 use crate::lab::Sheet;
@@ -126,7 +126,7 @@ pub(super) fn answers(session: Session, all: &[PtrEq<WhatIf>]) -> AnyView {
             {pictured}
             {warnings}
             {table("Everything asked so far", &sheet, &classes)}
-            {csv(session, "what-if", sheet)}
+            {files(session, "what-if", sheet)}
         </section>
     }
     .into_any()

@@ -1,0 +1,119 @@
+//! Runs with a change made to them.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use blockyard_replay::{OnProgress, Progress};
+use blockyard_workload::{Request, TensorId};
+
+use super::ChangeKind;
+use crate::outcome::replay_under;
+use crate::{Conditions, LabError, Run, WhatIf};
+
+/// A run with a change, under conditions that may have changed too.
+pub(super) struct Changed<'a> {
+    pub(super) run: Cow<'a, Run>,
+    pub(super) conditions: Conditions,
+    /// The request that the change is about, as an index into the changed run's.
+    pub(super) request: usize,
+}
+
+impl<'a> Changed<'a> {
+    /// The run with a change that should let the request at an index pass.
+    pub(super) fn of(run: &'a Run, conditions: &Conditions, kind: &ChangeKind, request: usize) -> Self {
+        let same = conditions.clone();
+        match kind {
+            ChangeKind::Setting(conf) => {
+                Self { run: Cow::Borrowed(run), conditions: conditions.and_conf(conf), request }
+            }
+            ChangeKind::Limit(limit) => {
+                let capacity = Some(conditions.capacity_of(run).max(*limit));
+                let conditions = Conditions { capacity, ..conditions.and_limit(*limit) };
+                Self { run: Cow::Borrowed(run), conditions, request }
+            }
+            ChangeKind::FreeTensors { requests, .. } => {
+                let (edited, frees) = with_frees(run, requests, request);
+                Self { run: Cow::Owned(edited), conditions: same, request: request + frees }
+            }
+            ChangeKind::DefaultPool => {
+                let before = run.requests().iter().take(request).filter(|request| is_about_pools(request));
+                let request = request - before.count();
+                let edited = run.requests().iter().filter(|request| !is_about_pools(request)).copied();
+                let run = Cow::Owned(run.with_requests(edited.collect()));
+                Self { run, conditions: same, request }
+            }
+            ChangeKind::OneStream => {
+                Self { run: Cow::Owned(on_one_stream(run, request)), conditions: same, request }
+            }
+        }
+    }
+}
+
+pub(super) fn is_about_pools(request: &Request) -> bool {
+    matches!(
+        request,
+        Request::CreatePool { .. }
+            | Request::EnterPool { .. }
+            | Request::LeavePool { .. }
+            | Request::DestroyPool { .. }
+    )
+}
+
+/// The run with all memory on the stream of the request at an index.
+fn on_one_stream(run: &Run, request: usize) -> Run {
+    let Some(Request::Allocate { stream: own, .. }) = run.requests().get(request).copied() else {
+        return run.clone();
+    };
+    let edited = run.requests().iter().map(|request| match *request {
+        Request::Allocate { tensor, size, .. } => Request::Allocate { tensor, size, stream: own },
+        other => other,
+    });
+    run.with_requests(edited.collect())
+}
+
+/// The run with what these requests got, counted from 1, freed before the request at an index, and how many frees that takes.
+fn with_frees(run: &Run, requests: &[u64], before: usize) -> (Run, usize) {
+    let tensors: BTreeSet<TensorId> = requests
+        .iter()
+        .filter_map(|request| match run.requests().get(usize::try_from(request.checked_sub(1)?).ok()?) {
+            Some(Request::Allocate { tensor, .. }) => Some(*tensor),
+            _ => None,
+        })
+        .collect();
+    let mut requests = run.requests().get(..before).unwrap_or_default().to_vec();
+    requests.extend(tensors.iter().map(|tensor| Request::Free { tensor: *tensor }));
+    // They are gone by then.
+    let is_later_use = |request: &Request| match request {
+        Request::Free { tensor } | Request::RecordStream { tensor, .. } => tensors.contains(tensor),
+        _ => false,
+    };
+    let behind = run.requests().get(before..).unwrap_or_default().iter();
+    requests.extend(behind.filter(|request| !is_later_use(request)));
+    (run.with_requests(requests), tensors.len())
+}
+
+/// Replays a run with a change that [`autopsy`](super::autopsy) names, beside the run without it.
+///
+/// `request` is the one that fails without the change, counted from 1; `samples` is about how many parts each timeline has.
+///
+/// # Errors
+///
+/// [`LabError::Cancelled`], [`LabError::Config`] for wrong settings.
+pub fn try_change(
+    run: &Run,
+    conditions: &Conditions,
+    change: &ChangeKind,
+    request: u64,
+    samples: usize,
+    on_progress: OnProgress,
+) -> Result<WhatIf, LabError> {
+    let total = run.requests().len();
+    let mut tell = |done: usize| -> ControlFlow<()> { on_progress(Progress::new("replaying", done, total)) };
+    let run = run.under_limit(conditions, &mut tell)?;
+    let baseline = replay_under(&run, conditions, samples, &mut tell)?;
+    let index = usize::try_from(request.saturating_sub(1)).unwrap_or(usize::MAX).min(total);
+    let changed = Changed::of(&run, conditions, change, index);
+    let row = replay_under(&changed.run, &changed.conditions, samples, &mut tell)?;
+    Ok(WhatIf { baseline, rows: vec![row], differences: vec![None], notes: run.notes().to_vec() })
+}

@@ -1,0 +1,330 @@
+//! Why a request ran out of memory: decided here alone, for the lab's autopsy, the figure's sentences and PyTorch's exception.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{BlockState, Bytes, PoolId, PoolKind, Snapshot, StreamId};
+
+/// Allocators hand out multiples of this, so a request takes at least its size rounded up to it.
+const ROUNDING: u64 = 512;
+
+/// A request that ran out of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OomRequest {
+    /// What was asked for.
+    pub size: Bytes,
+    /// The size after rounding.
+    pub rounded: Bytes,
+    /// The segment that was wanted for it.
+    pub segment_size: Bytes,
+    /// Its stream.
+    pub stream: StreamId,
+    /// The memory pool that it came from.
+    pub pool_id: PoolId,
+}
+
+impl OomRequest {
+    /// The least that the request takes of any allocator.
+    #[must_use]
+    pub fn least(&self) -> Bytes {
+        rounded_up(self.size).unwrap_or(Bytes::new(u64::MAX))
+    }
+}
+
+/// What kept a request from getting more memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OomLimit {
+    /// The most that may be reserved.
+    pub highest: Bytes,
+    /// What others hold on the device: other processes, and what is not PyTorch's in this one.
+    pub others: Bytes,
+}
+
+impl OomLimit {
+    /// The limit that a request met, by what the device reported then.
+    ///
+    /// A memory fraction is the limit if it leaves too little room for the segment. Otherwise the device had no more, and what it is
+    /// short of is used by others.
+    #[must_use]
+    pub fn met(
+        request: &OomRequest,
+        reserved: Bytes,
+        fraction: Option<Bytes>,
+        device_free: Bytes,
+        device_total: Bytes,
+    ) -> Self {
+        match fraction.filter(|limit| reserved.saturating_add(request.segment_size) > *limit) {
+            Some(limit) => Self { highest: limit.min(device_total), others: Bytes::ZERO },
+            None => {
+                let highest = reserved.saturating_add(device_free);
+                Self { highest, others: device_total.saturating_sub(highest) }
+            }
+        }
+    }
+}
+
+/// What memory was used for when a request failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryAtFailure {
+    /// Bytes of segments.
+    pub reserved: Bytes,
+    /// Bytes of allocated blocks.
+    pub allocated: Bytes,
+    /// What the program asked for in these, rounded up to 512 bytes each.
+    pub live: Bytes,
+    /// Bytes of blocks that were freed and wait for another stream.
+    pub pending: Bytes,
+    /// Cached bytes in the request's own memory pool, on its own stream.
+    pub cached_here: Bytes,
+    /// The largest cached block among them that requests of this size are served from: small ones have a block pool of their own.
+    pub largest_cached_here: Bytes,
+    /// Cached bytes on other streams.
+    pub cached_other_streams: Bytes,
+    /// Cached bytes in other memory pools: those of programs and of graphs.
+    pub cached_other_pools: Bytes,
+}
+
+impl MemoryAtFailure {
+    /// What a snapshot that was taken behind the failure says about the request.
+    #[must_use]
+    pub fn of(snapshot: &Snapshot, request: &OomRequest) -> Self {
+        let mut memory = Self::default();
+        let add = |sum: &mut Bytes, size: Bytes| *sum = sum.saturating_add(size);
+        let pool = PoolKind::serving(request.rounded);
+        for segment in &snapshot.segments {
+            add(&mut memory.reserved, segment.mapped());
+            for block in &segment.blocks {
+                match block.state {
+                    BlockState::Allocated => {
+                        add(&mut memory.allocated, block.size);
+                        add(&mut memory.live, rounded_up(block.requested).unwrap_or(block.size));
+                    }
+                    BlockState::PendingFree => add(&mut memory.pending, block.size),
+                    BlockState::Unmapped => {}
+                    BlockState::Inactive if segment.pool_id != request.pool_id => {
+                        add(&mut memory.cached_other_pools, block.size);
+                    }
+                    BlockState::Inactive if segment.stream != request.stream => {
+                        add(&mut memory.cached_other_streams, block.size);
+                    }
+                    BlockState::Inactive => {
+                        add(&mut memory.cached_here, block.size);
+                        if segment.pool == pool {
+                            memory.largest_cached_here = memory.largest_cached_here.max(block.size);
+                        }
+                    }
+                }
+            }
+        }
+        memory
+    }
+
+    /// All cached bytes.
+    #[must_use]
+    pub fn cached(&self) -> Bytes {
+        self.cached_here.saturating_add(self.cached_other_streams).saturating_add(self.cached_other_pools)
+    }
+}
+
+/// Why a request ran out of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum OomCause {
+    /// The request alone is larger than the limit.
+    RequestAboveLimit,
+    /// The request and what is live do not fit together, wherever they lie.
+    LiveBytesAtLimit,
+    /// There are enough free bytes, but live blocks lie between them.
+    FragmentationByLiveBlocks,
+    /// There are enough free bytes, but they are cached for another stream.
+    CachedInAnotherStream,
+    /// There are enough free bytes, but they are cached in another memory pool: that of a program or of a graph.
+    CachedInPrivatePool,
+    /// Enough bytes were freed, but wait for another stream that used them.
+    WaitingForAnotherStream,
+    /// A setting rounds requests up so far that they do not fit; they would without it. Only a replay can tell.
+    RoundingBySetting,
+    /// Others use so much of the device that too little is left.
+    MemoryOfOthers,
+}
+
+impl OomCause {
+    /// Why a request failed under a limit.
+    ///
+    /// What was cached, pending or in the hands of others is the cause if it alone would have been enough; of several the largest.
+    #[must_use]
+    pub fn of(request: &OomRequest, memory: &MemoryAtFailure, limit: OomLimit) -> Self {
+        let OomLimit { highest: limit, others } = limit;
+        let needed = request.least();
+        let capacity = limit.saturating_add(others);
+        if needed > capacity {
+            return Self::RequestAboveLimit;
+        }
+        let live = memory.live.saturating_add(needed);
+        if live > limit {
+            return match (live <= capacity, needed > limit) {
+                (true, _) => Self::MemoryOfOthers,
+                (false, true) => Self::RequestAboveLimit,
+                (false, false) => Self::LiveBytesAtLimit,
+            };
+        }
+        let missing = memory.reserved.saturating_add(request.segment_size).saturating_sub(limit);
+        // What is cached here would serve if it lay together or were released; what is cached elsewhere, if it were released.
+        let parts = [
+            (memory.cached_here, missing.min(request.rounded), Self::FragmentationByLiveBlocks),
+            (memory.cached_other_streams, missing, Self::CachedInAnotherStream),
+            (memory.cached_other_pools, missing, Self::CachedInPrivatePool),
+            (memory.pending, missing, Self::WaitingForAnotherStream),
+            (others, missing, Self::MemoryOfOthers),
+        ];
+        let enough = parts.iter().filter(|(bytes, needed, _)| !bytes.is_zero() && bytes >= needed);
+        // Of equal ones the first. Of none, live blocks fill all but less than a segment.
+        enough.rev().max_by_key(|(bytes, ..)| *bytes).map_or(Self::LiveBytesAtLimit, |(.., cause)| *cause)
+    }
+
+    /// The cause in a few words.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::RequestAboveLimit => "a request above the limit",
+            Self::LiveBytesAtLimit => "live bytes at the limit",
+            Self::FragmentationByLiveBlocks => "fragmentation by live blocks",
+            Self::CachedInAnotherStream => "memory cached in another stream",
+            Self::CachedInPrivatePool => "memory cached in a private pool",
+            Self::WaitingForAnotherStream => "freed memory that waits for another stream",
+            Self::RoundingBySetting => "rounding by a setting",
+            Self::MemoryOfOthers => "memory of others on the device",
+        }
+    }
+
+    /// The cause in a sentence without a full stop.
+    #[must_use]
+    pub fn sentence(self, request: &OomRequest, memory: &MemoryAtFailure, limit: OomLimit) -> String {
+        let (size, most) = (request.size, limit.highest);
+        match self {
+            Self::RequestAboveLimit => {
+                format!("the request alone, {size}, is larger than the {most} that may be reserved")
+            }
+            Self::LiveBytesAtLimit if memory.live.saturating_add(request.least()) > most => format!(
+                "{} are live and {size} more are asked for, and at most {most} may be reserved: no allocator could serve it",
+                memory.live
+            ),
+            Self::LiveBytesAtLimit => format!(
+                "{} are live, and {size} more need a segment of {}, and at most {most} may be reserved",
+                memory.live, request.segment_size
+            ),
+            Self::FragmentationByLiveBlocks => fragmentation(request, memory),
+            Self::CachedInAnotherStream => format!(
+                "{} are cached on other streams, whose blocks cannot serve stream {}, and live blocks keep their segments from \
+                 being released",
+                memory.cached_other_streams, request.stream
+            ),
+            Self::CachedInPrivatePool => format!(
+                "{} are cached in other pools, those of programs or graphs, which give nothing back while they are in use",
+                memory.cached_other_pools
+            ),
+            Self::WaitingForAnotherStream => {
+                format!("{} were freed and wait until other streams have finished with them", memory.pending)
+            }
+            Self::RoundingBySetting => format!(
+                "roundup_power2_divisions rounds requests up ({size} to {}): without it the request passes",
+                request.rounded
+            ),
+            Self::MemoryOfOthers => {
+                format!("others hold {} of the device: without them the request would fit", limit.others)
+            }
+        }
+    }
+}
+
+fn fragmentation(request: &OomRequest, memory: &MemoryAtFailure) -> String {
+    let largest = if memory.largest_cached_here.is_zero() {
+        format!("none of that is in the {} pool", PoolKind::serving(request.rounded))
+    } else {
+        format!("the largest block among them has {}", memory.largest_cached_here)
+    };
+    format!(
+        "{} are cached for this stream, but {largest}, and live blocks keep their segments from being released: {} find no place",
+        memory.cached_here, request.size
+    )
+}
+
+fn rounded_up(size: Bytes) -> Option<Bytes> {
+    size.get().max(1).checked_next_multiple_of(ROUNDING).map(Bytes::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn request(mib: u64) -> OomRequest {
+        let size = Bytes::mib(mib);
+        OomRequest {
+            size,
+            rounded: size,
+            segment_size: size,
+            stream: StreamId::DEFAULT,
+            pool_id: PoolId::DEFAULT,
+        }
+    }
+
+    fn memory(live: u64) -> MemoryAtFailure {
+        MemoryAtFailure {
+            reserved: Bytes::mib(1000),
+            live: Bytes::mib(live),
+            allocated: Bytes::mib(live),
+            ..MemoryAtFailure::default()
+        }
+    }
+
+    const fn limit(highest: u64, others: u64) -> OomLimit {
+        OomLimit { highest: Bytes::mib(highest), others: Bytes::mib(others) }
+    }
+
+    #[test]
+    fn what_alone_would_have_been_enough_is_the_cause_and_of_several_the_largest() {
+        let free = Bytes::mib(300);
+        let cause = |memory: MemoryAtFailure, limit| OomCause::of(&request(200), &memory, limit);
+        assert_eq!(cause(memory(100), limit(150, 0)), OomCause::RequestAboveLimit);
+        assert_eq!(cause(memory(900), limit(1000, 0)), OomCause::LiveBytesAtLimit);
+        assert_eq!(cause(memory(900), limit(1000, 400)), OomCause::MemoryOfOthers);
+        let here = MemoryAtFailure { cached_here: free, ..memory(700) };
+        assert_eq!(cause(here, limit(1000, 0)), OomCause::FragmentationByLiveBlocks);
+        let streams = MemoryAtFailure { cached_other_streams: free, ..memory(700) };
+        assert_eq!(cause(streams, limit(1000, 0)), OomCause::CachedInAnotherStream);
+        let pools = MemoryAtFailure { cached_other_pools: free, ..memory(700) };
+        assert_eq!(cause(pools, limit(1000, 0)), OomCause::CachedInPrivatePool);
+        let pending = MemoryAtFailure { pending: free, ..memory(700) };
+        assert_eq!(cause(pending, limit(1000, 0)), OomCause::WaitingForAnotherStream);
+        let both = MemoryAtFailure { pending: free, cached_here: Bytes::mib(400), ..memory(300) };
+        assert_eq!(cause(both, limit(1000, 0)), OomCause::FragmentationByLiveBlocks);
+        // Nothing is cached: the rest of the reserved bytes is lost to rounding.
+        assert_eq!(cause(memory(700), limit(1000, 0)), OomCause::LiveBytesAtLimit);
+    }
+
+    #[test]
+    fn a_memory_fraction_is_the_limit_where_it_leaves_too_little_and_the_device_otherwise() {
+        let met = |fraction: Option<u64>, free: u64| {
+            OomLimit::met(
+                &request(200),
+                Bytes::mib(1000),
+                fraction.map(Bytes::mib),
+                Bytes::mib(free),
+                Bytes::mib(2000),
+            )
+        };
+        assert_eq!(met(Some(1100), 900), limit(1100, 0));
+        assert_eq!(met(Some(1500), 100), limit(1100, 900));
+        assert_eq!(met(None, 0), limit(1000, 1000));
+    }
+
+    #[test]
+    fn the_largest_block_is_one_of_the_requests_own_block_pool() {
+        let memory = MemoryAtFailure { cached_here: Bytes::mib(64), ..memory(700) };
+        let words = OomCause::FragmentationByLiveBlocks.sentence(&request(30), &memory, limit(1000, 0));
+        assert!(
+            words.starts_with("64 MiB are cached for this stream, but none of that is in the large pool,"),
+            "{words}"
+        );
+    }
+}
