@@ -17,7 +17,7 @@ use blockyard_lab::{
     RunSource, WhatIf,
 };
 use blockyard_questions::RunSummary;
-use blockyard_record::StepOutcome;
+use blockyard_record::{Bytes, StepOutcome};
 use blockyard_replay::AllocatorConfig;
 use blockyard_workload::edit::EditAction;
 use blockyard_workload::{Request, TensorId, Workload, parse_size};
@@ -201,7 +201,7 @@ thread_local! {
 }
 
 /// A size that may be left out.
-fn optional_size(text: &str) -> Result<Option<blockyard_record::Bytes>, String> {
+fn optional_size(text: &str) -> Result<Option<Bytes>, String> {
     let text = text.trim();
     if text.is_empty() {
         return Ok(None);

@@ -29,6 +29,7 @@ use anyhow::{Context, Result, bail};
 use blockyard_serve::{Port, Server};
 use lexopt::prelude::*;
 
+use crate::wheel::WheelWanted;
 use crate::workspace::Workspace;
 
 const HELP: &str = "\
@@ -43,7 +44,7 @@ cargo xtask ci [--may-skip STAGE,...]
                              test, and format, lints, docs, dependency rules, licenses, the size of the page; oracle,
                              fuzz, advisories and Trunk's build of the page where these have been set up, and
                              `skipped` where not; with the option only the stages that it names may be skipped
-cargo xtask wheel [--out DIR] [--sdist] [--test]
+cargo xtask wheel [--out DIR] [--target TRIPLE] [--profile PROFILE] [--sdist] [--test]
                              build the Python package into target/wheels/, or DIR; the source package too; or build it
                              without optimization and run its tests
 cargo xtask deps             check which of our crates depend on which, by the table of ARCHITECTURE.md
@@ -68,7 +69,7 @@ enum Command {
     Build { out: Option<PathBuf>, profile: Option<String> },
     Test,
     Ci { may_skip: Option<Vec<String>> },
-    Wheel { out: Option<PathBuf>, sdist: bool, test: bool },
+    Wheel { wanted: WheelWanted, test: bool },
     Deps,
     Licenses,
     Size,
@@ -103,7 +104,7 @@ fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
                     Some("build") => Command::Build { out: None, profile: None },
                     Some("test") => Command::Test,
                     Some("ci") => Command::Ci { may_skip: None },
-                    Some("wheel") => Command::Wheel { out: None, sdist: false, test: false },
+                    Some("wheel") => Command::Wheel { wanted: WheelWanted::default(), test: false },
                     Some("deps") => Command::Deps,
                     Some("licenses") => Command::Licenses,
                     Some("size") => Command::Size,
@@ -129,12 +130,24 @@ fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
             (Long("port"), Some(Command::Play { port })) => {
                 *port = arguments.value()?.parse().context("--port takes a number from 0 to 65535")?;
             }
-            (Long("out"), Some(Command::Build { out, .. } | Command::Wheel { out, .. })) => {
+            (
+                Long("out"),
+                Some(Command::Build { out, .. } | Command::Wheel { wanted: WheelWanted { out, .. }, .. }),
+            ) => {
                 *out = Some(arguments.value()?.into());
             }
-            (Long("sdist"), Some(Command::Wheel { sdist, .. })) => *sdist = true,
+            (Long("sdist"), Some(Command::Wheel { wanted, .. })) => wanted.sdist = true,
+            (Long("target"), Some(Command::Wheel { wanted, .. })) => {
+                wanted.target = Some(arguments.value()?.string()?);
+            }
             (Long("test"), Some(Command::Wheel { test, .. })) => *test = true,
-            (Long("profile"), Some(Command::Build { profile, .. })) => {
+            (
+                Long("profile"),
+                Some(
+                    Command::Build { profile, .. }
+                    | Command::Wheel { wanted: WheelWanted { profile, .. }, .. },
+                ),
+            ) => {
                 *profile = Some(arguments.value()?.string()?);
             }
             (Long("may-skip"), Some(Command::Ci { may_skip })) => {
@@ -170,10 +183,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Test => check::test(&workspace)?,
         Command::Ci { may_skip } => check::ci(&workspace, may_skip.clone())?,
         Command::Wheel { test: true, .. } => wheel::test(&workspace)?,
-        Command::Wheel { out, sdist, .. } => {
-            let out = out.clone().unwrap_or_else(|| workspace.root().join("target/wheels"));
-            wheel::build(&workspace, &out, *sdist)?;
-        }
+        Command::Wheel { wanted, .. } => wheel::build(&workspace, wanted)?,
         Command::Deps => deps::check(&workspace)?,
         Command::Licenses => licenses::check(&workspace)?,
         Command::Size => size::check(&workspace)?,
@@ -278,12 +288,28 @@ mod tests {
 
     #[test]
     fn the_wheel_has_a_folder_and_a_source_package() {
-        let both = parsed(&["wheel", "--out", "here", "--sdist"]);
+        let wheel = |arguments: &[&str]| match parsed(arguments) {
+            Ok(Command::Wheel { wanted, test }) => (wanted, test),
+            _ => panic!("{arguments:?} is not understood"),
+        };
+        let (wanted, test) = wheel(&[
+            "wheel",
+            "--out",
+            "here",
+            "--sdist",
+            "--target",
+            "aarch64-unknown-linux-gnu",
+            "--profile",
+            "dev",
+        ]);
+        assert_eq!((wanted.out.as_deref(), wanted.sdist, test), (Some(Path::new("here")), true, false));
+        assert_eq!(wanted.target.as_deref(), Some("aarch64-unknown-linux-gnu"));
+        assert_eq!(wanted.profile.as_deref(), Some("dev"));
+        let (plain, test) = wheel(&["wheel"]);
         assert!(
-            matches!(both, Ok(Command::Wheel { out: Some(out), sdist: true, test: false }) if out == Path::new("here"))
+            plain.out.is_none() && plain.target.is_none() && plain.profile.is_none() && !plain.sdist && !test
         );
-        assert!(matches!(parsed(&["wheel"]), Ok(Command::Wheel { out: None, sdist: false, test: false })));
-        assert!(matches!(parsed(&["wheel", "--test"]), Ok(Command::Wheel { test: true, .. })));
+        assert!(wheel(&["wheel", "--test"]).1);
         assert!(parsed(&["play", "--sdist"]).is_err());
     }
 

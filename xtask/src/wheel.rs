@@ -12,16 +12,47 @@ use crate::{bundle, setup};
 const TOOLS: [&str; 2] = ["maturin==1.9.4", "pytest==8.4.2"];
 
 /// Packages that only tests need: readers of Arrow streams, schedulers of many ranks, types.
-const TEST_PACKAGES: [&str; 4] =
-    ["pyarrow==21.0.0", "polars==1.33.1", "distributed==2025.9.1", "mypy==1.18.2"];
+const TEST_PACKAGES: [&str; 5] =
+    ["pyarrow==21.0.0", "polars==1.33.1", "distributed==2025.9.1", "ray==2.60.0", "mypy==1.18.2"];
 
-/// Builds the wheel, and the source package where `sdist` is asked for, into `out`.
-pub(crate) fn build(workspace: &Workspace, out: &Path, sdist: bool) -> Result<()> {
+/// A C compiler and linker for other targets, which maturin takes from Python.
+const ZIG: &str = "ziglang==0.15.2";
+
+/// Which wheel to build.
+#[derive(Debug, Default)]
+pub(crate) struct WheelWanted {
+    /// The folder; `target/wheels` where none is named.
+    pub(crate) out: Option<PathBuf>,
+    /// Whether the source package is built too.
+    pub(crate) sdist: bool,
+    /// What the wheel is for; this machine where nothing is named.
+    pub(crate) target: Option<String>,
+    /// Cargo's profile; the one for wheels where none is named.
+    pub(crate) profile: Option<String>,
+}
+
+/// Builds the wheel, and the source package where it is asked for.
+pub(crate) fn build(workspace: &Workspace, wanted: &WheelWanted) -> Result<()> {
     let tools = virtual_environment(workspace, "python-tools", &TOOLS)?;
     add_page(workspace)?;
-    run_maturin(workspace, &tools, &["build", "--profile", "wheel"], out)?;
-    if sdist {
-        run_maturin(workspace, &tools, &["sdist"], out)?;
+    let out = wanted.out.clone().unwrap_or_else(|| workspace.root().join("target/wheels"));
+    let profile = wanted.profile.as_deref().unwrap_or("wheel");
+    match &wanted.target {
+        None => run_maturin(workspace, &tools, &["build", "--profile", profile], &out)?,
+        Some(target) => {
+            // The toolchain of this machine has no linker for other targets.
+            let tools = virtual_environment(workspace, "python-tools-cross", &[TOOLS[0], ZIG])?;
+            workspace::run(workspace.program("rustup").args(["target", "add", target]))?;
+            run_maturin(
+                workspace,
+                &tools,
+                &["build", "--profile", profile, "--target", target, "--zig"],
+                &out,
+            )?;
+        }
+    }
+    if wanted.sdist {
+        run_maturin(workspace, &tools, &["sdist"], &out)?;
     }
     println!("the wheel is in {}", out.display());
     Ok(())
@@ -78,6 +109,10 @@ fn virtual_environment(workspace: &Workspace, name: &str, packages: &[&str]) -> 
 
 fn run_maturin(workspace: &Workspace, tools: &Path, arguments: &[&str], out: &Path) -> Result<()> {
     let mut maturin = workspace.program(tools.join("bin/maturin"));
+    // Where maturin looks for the Python that has Zig.
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(tools.join("bin")).chain(std::env::split_paths(&path));
+    maturin.env("PATH", std::env::join_paths(folders)?);
     maturin.args(arguments).args(["--manifest-path", "crates/wheel/Cargo.toml", "--out"]).arg(out);
     workspace::run(&mut maturin)
 }

@@ -383,8 +383,11 @@ pub(crate) struct DiffOptions {
     #[arg(value_name = "BEFORE")]
     pub(crate) before: PathBuf,
     /// The runs that are compared with the first.
-    #[arg(required = true, value_name = "AFTER")]
+    #[arg(required_unless_present = "steps", value_name = "AFTER")]
     pub(crate) files: Vec<PathBuf>,
+    /// Compare two steps of the first run instead, counted from 1; steps are found as `leaks` finds them.
+    #[arg(long, num_args = 2, value_names = ["STEP", "STEP"], conflicts_with = "files")]
+    pub(crate) steps: Vec<usize>,
     /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`. Without it, each run's own.
     #[arg(long, value_name = "SETTINGS")]
     pub(crate) conf: Option<String>,

@@ -1,13 +1,14 @@
 //! What changed from one run to another.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use blockyard_record::{AllocationId, BlockState, Bytes, Event, EventSink};
 use blockyard_replay::{AllocatorConfig, OnProgress, Progress};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
+use crate::leaks::step_ends;
 use crate::sites::Sites;
 use crate::{LabError, Run};
 
@@ -67,16 +68,60 @@ pub fn diff(before: &Run, after: &Run, on_progress: OnProgress) -> Result<Diff, 
         on_progress(Progress { phase: "comparing runs".to_owned(), done: done as u64, total: total as u64 })
     };
     let (old, new) = (Sites::of(before), Sites::of(after));
-    let first = Peaks::of(before, &old, &mut tell)?;
-    let second = Peaks::of(after, &new, &mut |done| tell(before.requests().len() + done))?;
+    let (left, right) = (Part::whole(before, &old), Part::whole(after, &new));
+    let first = Peaks::of(&left, &mut tell)?;
+    let second = Peaks::of(&right, &mut |done| tell(before.requests().len() + done))?;
     let mut notes = before.notes().to_vec();
     notes.extend(after.notes().iter().filter(|note| !before.notes().contains(note)).cloned());
     Ok(Diff {
-        alignment: align::aligned(before, &old, after, &new),
+        alignment: align::aligned(&left, &right),
         allocated: first.allocated.change_to(&second.allocated),
         reserved: first.reserved.change_to(&second.reserved),
         notes,
     })
+}
+
+/// Says what changed from one step of a run to another; steps are counted from 1 and found as [`leaks`](crate::leaks) finds them.
+///
+/// # Errors
+///
+/// [`LabError::NoStep`] for a step that the run does not have; else as [`diff`].
+pub fn diff_steps(run: &Run, first: usize, second: usize, on_progress: OnProgress) -> Result<Diff, LabError> {
+    let total = 2 * run.requests().len();
+    let mut tell = |done: usize| {
+        on_progress(Progress { phase: "comparing steps".to_owned(), done: done as u64, total: total as u64 })
+    };
+    let sites = Sites::of(run);
+    let (_, ends) = step_ends(run, &sites);
+    let part = |step: usize| {
+        let end = step.checked_sub(1).and_then(|place| ends.get(place)).copied();
+        let end = end.ok_or(LabError::NoStep { step, steps: ends.len() })?;
+        let begin = step.checked_sub(2).and_then(|place| ends.get(place)).copied().unwrap_or(0);
+        Ok::<_, LabError>(Part { run, sites: &sites, requests: begin..end })
+    };
+    let (left, right) = (part(first)?, part(second)?);
+    let before = Peaks::of(&left, &mut tell)?;
+    let after = Peaks::of(&right, &mut |done| tell(run.requests().len() + done))?;
+    Ok(Diff {
+        alignment: align::aligned(&left, &right),
+        allocated: before.allocated.change_to(&after.allocated),
+        reserved: before.reserved.change_to(&after.reserved),
+        notes: run.notes().to_vec(),
+    })
+}
+
+/// The part of a run that is compared.
+struct Part<'a> {
+    run: &'a Run,
+    sites: &'a Sites,
+    /// As indices.
+    requests: Range<usize>,
+}
+
+impl<'a> Part<'a> {
+    fn whole(run: &'a Run, sites: &'a Sites) -> Self {
+        Self { run, sites, requests: 0..run.requests().len() }
+    }
 }
 
 /// The moments of both peaks of a run.
@@ -112,12 +157,9 @@ impl EventSink for Served {
 }
 
 impl Peaks {
-    fn of(
-        run: &Run,
-        sites: &Sites,
-        tell: &mut dyn FnMut(usize) -> ControlFlow<()>,
-    ) -> Result<Self, LabError> {
-        let (allocated, reserved) = peak_requests(run, tell)?;
+    fn of(part: &Part<'_>, tell: &mut dyn FnMut(usize) -> ControlFlow<()>) -> Result<Self, LabError> {
+        let (run, sites) = (part.run, part.sites);
+        let (allocated, reserved) = peak_requests(run, &part.requests, tell)?;
         let config: AllocatorConfig = run.config.parse()?;
         let mut replayer = run.conditions().replayer(run, &config, Served::default())?;
         let mut found = Self { allocated: Moment::default(), reserved: Moment::default() };
@@ -145,12 +187,13 @@ impl Peaks {
 /// The requests behind which most is allocated, and most reserved.
 fn peak_requests(
     run: &Run,
+    part: &Range<usize>,
     tell: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<(usize, usize), LabError> {
     let config: AllocatorConfig = run.config.parse()?;
     let mut replayer = run.conditions().replayer(run, &config, blockyard_record::NullSink)?;
-    let (mut allocated, mut reserved) = ((0, 0), (0, 0));
-    for (request, kind) in run.requests().iter().enumerate() {
+    let (mut allocated, mut reserved) = ((0, part.start), (0, part.start));
+    for (request, kind) in run.requests().iter().enumerate().take(part.end) {
         if request.is_multiple_of(INTERVAL) && tell(request).is_break() {
             return Err(LabError::Cancelled);
         }
@@ -158,7 +201,7 @@ fn peak_requests(
         if failed.is_some() && !run.goes_on_after_oom() {
             break;
         }
-        if matches!(kind, Request::Allocate { .. }) {
+        if part.contains(&request) && matches!(kind, Request::Allocate { .. }) {
             let stats = replayer.stats();
             let now = (stats.allocated_bytes.all.current, stats.reserved_bytes.all.current);
             if now.0 > allocated.0 {

@@ -15,6 +15,14 @@ pub enum LabError {
     /// The snapshot has no trace: it tells what is there, but not what was requested.
     #[error("the snapshot has no trace; torch.cuda.memory._record_memory_history() switches it on")]
     NoTrace,
+    /// The run has no such step.
+    #[error("the run has {steps} steps, counted from 1, and no step {step}")]
+    NoStep {
+        /// The step that was asked for.
+        step: usize,
+        /// How many steps were found.
+        steps: usize,
+    },
     /// The snapshot cannot be read.
     #[error(transparent)]
     Snapshot(SnapshotError),

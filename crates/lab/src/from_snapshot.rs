@@ -39,9 +39,8 @@ fn from_device(
         if file.devices.len() > 1 { format!("{name}, cuda:{}", device.index) } else { name.to_owned() };
     let mut recorded = file.run(place, &name)?;
     let full = full_device(device, &file.settings.config)?;
-    // A larger device than the trace shows, so that other settings have room for their peaks.
-    let most = recorded.meta.total_memory;
-    recorded.meta.total_memory = full.unwrap_or_else(|| LEAST_CAPACITY.max(most.saturating_add(most)));
+    let needed = recorded.meta.total_memory;
+    recorded.meta.total_memory = full.unwrap_or_else(|| LEAST_CAPACITY.max(needed));
     let is_refused_by_device = full.is_some();
     let mut run = Run::from_recorded(&recorded, on_progress)?;
     let entries: Vec<_> = device

@@ -67,7 +67,7 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
     };
     tell(0)?;
     let sites = Sites::of(run);
-    let (steps, boundaries) = boundaries(run, &sites);
+    let (steps, boundaries) = step_ends(run, &sites);
     let lifetimes = lifetimes(run);
     let mut live = vec![vec![Bytes::ZERO; boundaries.len()]; sites.names.len()];
     let mut last = vec![0; sites.names.len()];
@@ -120,7 +120,7 @@ fn growth(live: &[Bytes]) -> Option<Bytes> {
 }
 
 /// The requests behind which steps end, as numbers of requests done.
-fn boundaries(run: &Run, sites: &Sites) -> (Steps, Vec<usize>) {
+pub(crate) fn step_ends(run: &Run, sites: &Sites) -> (Steps, Vec<usize>) {
     let total = run.requests().len();
     let mut marked: Vec<usize> =
         run.workload().labels().iter().map(|(at, _)| *at as usize).filter(|at| *at > 0).collect();

@@ -77,6 +77,13 @@ impl Run {
         run.from_before = from_before;
         run.notes = notes;
         run.notes.append(&mut unrounded);
+        if let Some(limit) = recorded_limit.filter(|limit| limit.source == LimitSource::Fraction) {
+            run.notes.push(format!(
+                "the run failed under a memory fraction of which only bounds are known, {} to {}: a replay has it where it is given \
+                 as a limit",
+                limit.lowest, limit.highest
+            ));
+        }
         if from_before > 0 {
             run.notes.push(format!(
                 "the recording begins late: the {} that were live then are requested first, by ascending address; what \

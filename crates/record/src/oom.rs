@@ -52,13 +52,12 @@ impl OomLimit {
         device_free: Bytes,
         device_total: Bytes,
     ) -> Self {
-        match fraction.filter(|limit| reserved.saturating_add(request.segment_size) > *limit) {
-            Some(limit) => Self { highest: limit.min(device_total), others: Bytes::ZERO },
-            None => {
-                let highest = reserved.saturating_add(device_free);
-                Self { highest, others: device_total.saturating_sub(highest) }
-            }
+        let is_met = |limit: &Bytes| reserved.saturating_add(request.segment_size) > *limit;
+        if let Some(limit) = fraction.filter(is_met) {
+            return Self { highest: limit.min(device_total), others: Bytes::ZERO };
         }
+        let highest = reserved.saturating_add(device_free);
+        Self { highest, others: device_total.saturating_sub(highest) }
     }
 }
 

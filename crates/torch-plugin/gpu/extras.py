@@ -1,6 +1,6 @@
 """Side streams, CUDA graphs, memory fractions and a full device, under PyTorch's own allocator or Blockyard's.
 
-Usage: extras.py ALLOCATOR PART    (native or plugin; streams, graph, capture, fraction, threads or full)
+Usage: extras.py ALLOCATOR PART    (native or plugin; streams, graph, capture, fraction, threads, full, devices or pool)
 
 Each part prints numbers that must be the same under both.
 """
@@ -133,6 +133,55 @@ def full():
     say("a small one still works:", torch.ones(4, device="cuda").sum().item())
 
 
+def devices():
+    """Every device has an allocator of its own: a thread trains on each, and one runs out of memory."""
+    count = torch.cuda.device_count()
+    losses = {}
+
+    def train(index):
+        torch.cuda.set_device(index)
+        torch.manual_seed(5)
+        layers = [torch.nn.Linear(512, 2048), torch.nn.GELU(), torch.nn.Linear(2048, 512)]
+        model = torch.nn.Sequential(*layers).to(f"cuda:{index}")
+        optimizer = torch.optim.AdamW(model.parameters())
+        for step in range(30):
+            optimizer.zero_grad()
+            batch = torch.randn(64 + step, 512, device="cpu", generator=torch.Generator().manual_seed(step)).to(f"cuda:{index}")
+            loss = (model(batch) - batch).square().mean()
+            loss.backward()
+            optimizer.step()
+        losses[index] = loss.item()
+
+    workers = [threading.Thread(target=train, args=(index,)) for index in range(count)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    for index in range(count):
+        of = by.memory_stats(index) if ALLOCATOR == "plugin" else torch.cuda.memory_stats(index)
+        say("device", index, "loss", losses[index], "peak", of["allocated_bytes.all.peak"], of["reserved_bytes.all.peak"])
+    last = count - 1
+    try:
+        torch.empty(1 << 42, dtype=torch.uint8, device=f"cuda:{last}")
+    except torch.OutOfMemoryError as error:
+        say("names its device:", f"GPU {last} has a total capacity" in str(error))
+        # Under Blockyard the last line is the cause.
+        print(str(error).splitlines()[-1], file=sys.stderr)
+    say("a small one still works:", torch.ones(4, device=f"cuda:{last}").sum().item())
+
+
+def pool():
+    """What PyTorch lets another allocator know of a MemPool."""
+    try:
+        own = torch.cuda.MemPool()
+        with torch.cuda.use_mem_pool(own):
+            tensor = torch.ones(1 << 20, device="cuda")
+        say("a tensor of the pool", tensor.sum().item())
+    except (RuntimeError, NotImplementedError) as error:
+        say("raises", type(error).__name__, str(error).splitlines()[0][:300])
+    say("a small one still works:", torch.ones(4, device="cuda").sum().item())
+
+
 PARTS = {
     "streams": streams,
     "graph": graph,
@@ -140,6 +189,8 @@ PARTS = {
     "fraction": fraction,
     "threads": threads,
     "full": full,
+    "devices": devices,
+    "pool": pool,
 }
 PARTS[PART]()
 say("done")

@@ -72,7 +72,7 @@ def test_a_dictionary_and_its_file_are_the_same(tmp_path):
 
 
 def test_events_are_an_arrow_table():
-    table = polars.from_arrow(blockyard.open(snapshot()).events)
+    table = polars.DataFrame(blockyard.open(snapshot()).events)
     assert table.columns == ["action", "address", "size", "stream", "time_us", "stack"]
     assert table["action"].to_list()[2:5] == ["alloc", "alloc", "free_requested"]
     assert table["size"].sum() == (2 * 2 + 3 + 5 * 3) * MIB

@@ -24,7 +24,7 @@ def paths(tmp_path):
 def check(found):
     assert [row["rank"] for row in found.rows] == [0, 1, 2, 3], found.rows
     assert [row["rank"] for row in found.failed] == [2, 3]
-    table = polars.from_arrow(found.table)
+    table = polars.DataFrame(found.table)
     assert table["error"].is_null().to_list() == [True, True, False, False]
     good = table.head(2)
     assert (good["placements"] == good["identical"]).all() and good["placements"].min() > 0
@@ -58,6 +58,17 @@ def test_on_dask_with_a_worker_that_is_killed(paths):
             assert len(workers) == 2
             os.kill(workers[0], signal.SIGKILL)
             check(blockyard.ranks(paths, client, confs=CONFS))
+
+
+def test_on_ray_with_a_worker_that_is_killed(paths):
+    ray = pytest.importorskip("ray")
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    try:
+        workers = ray.get([ray.remote(lambda: os.getpid()).remote() for _ in range(2)])
+        os.kill(workers[0], signal.SIGKILL)
+        check(blockyard.ranks(paths, "ray", confs=CONFS))
+    finally:
+        ray.shutdown()
 
 
 def test_call_sites_that_differ_are_named(tmp_path):

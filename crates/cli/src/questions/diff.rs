@@ -2,7 +2,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use blockyard_lab::{Diff, PeakDiff, Run, diff as ask};
+use blockyard_lab::{Diff, PeakDiff, Run, diff as ask, diff_steps as ask_steps};
 use blockyard_record::{Bytes, grouped};
 use serde_json::{Value, json};
 
@@ -14,6 +14,15 @@ use crate::progress::Bar;
 const SHOWN: usize = 12;
 
 pub(crate) fn diff(options: &DiffOptions) -> anyhow::Result<ExitCode> {
+    if let [first, second] = *options.steps {
+        return each(std::slice::from_ref(&options.before), options.json, |run, bar| {
+            let run = run.under(&options.limits.conditions_with(run, options.conf.as_deref()));
+            let found = ask_steps(&run, first, second, &mut |progress| bar.report(&progress))?;
+            let mut answer = written(&format!("step {second} compared with step {first}"), &run, &found);
+            answer.json["steps"] = json!([first, second]);
+            Ok(answer)
+        });
+    }
     let name = options.before.display().to_string();
     let before = read(&options.before, &Bar::new(&name)).context(name)?;
     let mut place = 0;
@@ -31,6 +40,11 @@ pub(crate) fn diff(options: &DiffOptions) -> anyhow::Result<ExitCode> {
 
 pub(super) fn answer(before: &Run, after: &Run, bar: &Bar) -> anyhow::Result<Answer> {
     let found = ask(before, after, &mut |progress| bar.report(&progress))?;
+    Ok(written(&format!("compared with {}", before.name), before, &found))
+}
+
+/// What was found, for people and as JSON.
+fn written(compared: &str, before: &Run, found: &Diff) -> Answer {
     let alignment = &found.alignment;
     let is_same = alignment.only_before + alignment.only_after == 0
         && found.allocated.terms.is_empty()
@@ -50,7 +64,7 @@ pub(super) fn answer(before: &Run, after: &Run, bar: &Bar) -> anyhow::Result<Ans
         "notes": found.notes,
     });
     let status = if is_same { Status::Fine } else { Status::Found };
-    Ok(Answer { json, text: text(before, &found), status })
+    Answer { json, text: text(compared, found), status }
 }
 
 fn peak_json(peak: &PeakDiff) -> Value {
@@ -72,11 +86,10 @@ fn peak_json(peak: &PeakDiff) -> Value {
     })
 }
 
-fn text(before: &Run, found: &Diff) -> String {
+fn text(compared: &str, found: &Diff) -> String {
     let alignment = &found.alignment;
     let mut text = format!(
-        "compared with {}: {} allocations are the same, {} are gone, {} are new\n",
-        before.name,
+        "{compared}: {} allocations are the same, {} are gone, {} are new\n",
         grouped(alignment.same),
         grouped(alignment.only_before),
         grouped(alignment.only_after)

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
-use crate::Run;
-use crate::sites::Sites;
+use super::Part;
 
 /// How the allocations of two runs correspond: in order, by stream, size and call site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,10 +25,10 @@ pub struct Alignment {
 /// The most differences that are looked for at once; memory grows with the square of it.
 const MOST_DIFFERENCES: usize = 1000;
 
-pub(super) fn aligned(before: &Run, old: &Sites, after: &Run, new: &Sites) -> Alignment {
+pub(super) fn aligned(before: &Part<'_>, after: &Part<'_>) -> Alignment {
     let mut names: HashMap<(&[String], u64, u64), u32> = HashMap::new();
-    let (left, left_requests) = keys(before, old, &mut names);
-    let (right, right_requests) = keys(after, new, &mut names);
+    let (left, left_requests) = keys(before, &mut names);
+    let (right, right_requests) = keys(after, &mut names);
     let mut alignment = Alignment::default();
     let (mut from_left, mut from_right) = (0, 0);
     // A stretch of both at a time, so that two long runs that differ much stay cheap to compare.
@@ -57,14 +56,12 @@ pub(super) fn aligned(before: &Run, old: &Sites, after: &Run, new: &Sites) -> Al
     alignment
 }
 
-/// The allocations of a run as numbers that are equal for equal allocations, and their requests.
-fn keys<'a>(
-    run: &Run,
-    sites: &'a Sites,
-    names: &mut HashMap<(&'a [String], u64, u64), u32>,
-) -> (Vec<u32>, Vec<usize>) {
+/// The allocations of a part of a run as numbers that are equal for equal allocations, and their requests.
+fn keys<'a>(part: &Part<'a>, names: &mut HashMap<(&'a [String], u64, u64), u32>) -> (Vec<u32>, Vec<usize>) {
     let (mut keys, mut requests) = (Vec::new(), Vec::new());
-    for (index, request) in run.requests().iter().enumerate() {
+    let sites = part.sites;
+    let all = part.run.requests().iter().enumerate();
+    for (index, request) in all.take(part.requests.end).skip(part.requests.start) {
         let Request::Allocate { size, stream, .. } = request else { continue };
         let site = sites.names.get(sites.at(index) as usize).map(Vec::as_slice).unwrap_or_default();
         let next = u32::try_from(names.len()).unwrap_or(u32::MAX);

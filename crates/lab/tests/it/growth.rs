@@ -1,6 +1,6 @@
 //! Differences between runs, and what grows inside one.
 
-use blockyard_lab::{Diff, PeakDiff, Run, Steps, diff, leaks};
+use blockyard_lab::{Diff, LabError, PeakDiff, Run, Steps, diff, diff_steps, leaks};
 use blockyard_record::Bytes;
 use blockyard_workload::Workload;
 
@@ -63,6 +63,27 @@ fn what_is_kept_in_every_step_grows() {
     assert_eq!(found.steps, Steps::Markers);
     assert_eq!(found.growing.len(), 1, "{found:?}");
     assert_eq!((found.growing[0].site[0].as_str(), found.growing[0].growth), ("line 4", Bytes::mib(9)));
+}
+
+#[test]
+fn two_steps_of_one_run_are_compared_to_the_byte() {
+    let run = typed(
+        "w = alloc 100 MiB\nrepeat 10 as i { step \"iteration {i}\"\n a = alloc 30 MiB\n kept[i] = alloc 1 MiB\n free a }",
+    );
+    // Before the first marker stands a step of its own.
+    let found = diff_steps(&run, 3, 8, &mut on).unwrap();
+    assert!(adds_up(&found.allocated) && adds_up(&found.reserved), "{found:?}");
+    assert_eq!((found.alignment.same, found.alignment.only_before, found.alignment.only_after), (2, 0, 0));
+    let top = &found.allocated.terms[0];
+    assert_eq!(
+        (top.site[0].as_str(), top.change, top.count_before, top.count_after),
+        ("line 4", 5 << 20, 2, 7)
+    );
+    assert_eq!(found.allocated.terms.len(), 1, "{found:?}");
+    for (first, second) in [(0, 1), (1, 12)] {
+        let refused = diff_steps(&run, first, second, &mut on);
+        assert!(matches!(refused, Err(LabError::NoStep { steps: 11, .. })), "{refused:?}");
+    }
 }
 
 #[test]

@@ -267,7 +267,7 @@ class Device(Questions, Shown):
 
     @property
     def events(self) -> _native.Table:
-        """The trace, an entry a row, as an Arrow table: `polars.from_arrow(device.events)`.
+        """The trace, an entry a row, as an Arrow table: `polars.DataFrame(device.events)`.
 
         Columns: `action` (PyTorch's word), `address`, `size`, `stream`, `time_us` (null where it is not known), `stack` (a line a
         frame, innermost first; null where there is none).

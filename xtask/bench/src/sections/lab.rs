@@ -28,7 +28,7 @@ const GOALS: [Goals; 2] = [
     Goals { recording: "gpt2_varlen", native: 0.25, tab: 1.0 },
     Goals { recording: "llama_generate", native: 2.5, tab: 8.0 },
 ];
-const SETTINGS: usize = 64;
+const SETTINGS: u32 = 64;
 /// The most seconds that an autopsy may take.
 const AUTOPSY_SECONDS: f64 = 2.0;
 /// The page's own search, timed in the page: the seconds until the first rows and until the answer, and how many settings it tried.
@@ -104,7 +104,8 @@ fn searches(
             goals.recording, first.all, first.settings, first.rows
         ));
         // The page tries what it finds sensible, some fewer settings than the goal names.
-        let scaled = |answer: &TabAnswer| answer.all / f64::from(answer.settings.max(1)) * SETTINGS as f64;
+        let scaled =
+            |answer: &TabAnswer| answer.all / f64::from(answer.settings.max(1)) * f64::from(SETTINGS);
         tab = answers.iter().skip(1).map(scaled).collect();
     }
     let row = ReportRow::new(
@@ -170,9 +171,9 @@ fn autopsies(context: &BenchContext, section: &mut Section, name: &str, run: &Ru
 fn settings(run: &Run, own: &Conditions) -> Vec<String> {
     let mut settings = candidates(run, own);
     let more = (0..).map(|step| format!("max_split_size_mb:{}", 40 + 8 * step));
-    let missing = SETTINGS.saturating_sub(settings.len());
+    let missing = (SETTINGS as usize).saturating_sub(settings.len());
     settings.extend(more.take(missing));
-    settings.truncate(SETTINGS);
+    settings.truncate(SETTINGS as usize);
     settings
 }
 
