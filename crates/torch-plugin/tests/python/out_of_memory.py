@@ -5,6 +5,7 @@ Usage: out_of_memory.py LIBRARY FOLDER PART    (throw, exit or broken)
 
 import ctypes
 import os
+import shutil
 import subprocess
 import sys
 import types
@@ -52,6 +53,8 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "python"))
 import blockyard_torch as by  # noqa: E402
 
 os.environ["BLOCKYARD_CACHE"] = os.path.join(FOLDER, "cache-" + PART)
+# What an earlier run compiled from another source would be counted too.
+shutil.rmtree(os.environ["BLOCKYARD_CACHE"], ignore_errors=True)
 if PART == "exit":
     os.environ["PATH"] = FOLDER
 if PART == "broken":
