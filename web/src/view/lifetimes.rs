@@ -274,7 +274,11 @@ impl Lifetimes {
     fn paint(self, canvas: &HtmlCanvasElement) {
         self.drawn.track();
         let (session, size) = (self.session, self.size.get());
-        let Some(columns) = session.columns().filter(|_| size.width_px >= 1.0) else { return };
+        let Some(columns) = session.columns().filter(|_| size.width_px >= 1.0) else {
+            // The run before must not stand there for the one that is read now.
+            canvas.set_width(0);
+            return;
+        };
         let groups = self.groups.get();
         let filtered = session.figures.filtered.get();
         let marked = self.marked(&columns);

@@ -46,10 +46,10 @@ impl Bar {
         let reserved = percent(self.breakdown.reserved(), capacity);
         let texts = [
             format!(
-                "whole device: {capacity}, {reserved} of it reserved; above, its first {} enlarged",
+                "device: {capacity}, {reserved} of it reserved; the bar above shows its first {}",
                 self.shown
             ),
-            format!("whole device: {capacity}; above, its first {}", self.shown),
+            format!("device: {capacity}; the bar above shows its first {}", self.shown),
             format!("{capacity}; above {}", self.shown),
         ];
         let limit =

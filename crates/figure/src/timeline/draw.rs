@@ -254,7 +254,7 @@ fn draw_legend(scene: &mut Scene, far_capacity: Option<Bytes>) {
     let style = TextStyle::new(Role::TextMuted, TEXT_PX);
     let mut right = scene.width_px - 4.0;
     if let Some(capacity) = far_capacity {
-        let text = format!("capacity {capacity} is above");
+        let text = format!("capacity {capacity}, beyond the scale");
         scene.text(Point::new(right, y), text.clone(), style.anchored(Anchor::End));
         right -= text_width_px(&text, TEXT_PX, Weight::Normal) + 16.0;
     }

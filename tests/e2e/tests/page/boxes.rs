@@ -8,7 +8,7 @@ use serde_json::json;
 const SIZES: [(u32, u32); 7] =
     [(360, 740), (768, 1024), (1024, 768), (1366, 768), (1920, 1080), (3840, 2160), (683, 384)];
 
-const PLACES: [&str; 10] = [
+const PLACES: [&str; 12] = [
     "#",
     "#lessons",
     "#lesson=reserved&card=2",
@@ -19,6 +19,8 @@ const PLACES: [&str; 10] = [
     "#preset=terms&step=6",
     "#preset=fragmentation&step=34",
     "#lesson=oom-message&card=4",
+    "#preset=fragmentation&lab=what-if",
+    "#python",
 ];
 
 /// The width of a sheet of A4 and of letter paper in CSS pixels, less a margin.
@@ -41,19 +43,22 @@ const CLASHES: &str = r"
         }
         return false;
     };
+    // Not looked at: line numbers (`.numbers`), which scroll with the text beside them and are cut where the editor ends.
     const found = [];
     const name = (element) => `${element.tagName.toLowerCase()}.${element.className} '${element.textContent.trim().slice(0, 30)}'`;
     const boxes = [];
     const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     for (let node = walker.nextNode(); node; node = walker.nextNode()) {
         const element = node.parentElement;
-        if (!node.textContent.trim() || !shown(element) || element.closest('.visually-hidden, .skip, option, noscript, style, .flaw, .tooltip')) continue;
+        if (!node.textContent.trim() || !shown(element) || element.closest('.visually-hidden, .skip, option, noscript, style, .flaw, .tooltip, .numbers')) continue;
         const range = document.createRange();
         range.selectNodeContents(node);
         const inside = scrolls(element);
         for (const rect of range.getClientRects()) {
             if (rect.width < 1 || rect.height < 1) continue;
             if (!inside && (rect.right > innerWidth + 1 || rect.left < -1)) found.push(`out of the window: ${name(element)}`);
+            const head = element.closest('.top')?.getBoundingClientRect();
+            if (head && (rect.bottom > head.bottom + 1 || rect.top < head.top - 1)) found.push(`out of the page's head: ${name(element)}`);
             const holder = element.closest('button, select, p, li, h1, h2, h3, td, th, dt, dd, label, a, code, section, div');
             const box = holder.getBoundingClientRect();
             const style = getComputedStyle(holder);
