@@ -115,7 +115,7 @@ fn a_recording_that_runs_out_of_memory_says_why_by_itself() -> Result<()> {
         page.wait_text(&id("trial"), "out of memory")?;
         // Freeing tensors is shown for files too: their requests are in the worker.
         page.click("button.chip[title*='freed before']")?;
-        page.wait_text(&id("trial"), "freed before (120 MiB), it passes")?;
+        page.wait_text(&id("trial"), "freed before (240 MiB), it passes")?;
         page.wait_text(&id("trial"), "Now the whole run fits.")?;
         page.wait_for(&id("lab-json"))?;
         page.check_accessible()
