@@ -138,11 +138,16 @@ def devices():
     count = torch.cuda.device_count()
     losses = {}
 
+    def layers():
+        return [torch.nn.Linear(512, 2048), torch.nn.GELU(), torch.nn.Linear(2048, 512)]
+
+    # Threads that draw numbers at once get others each time.
+    torch.manual_seed(5)
+    models = [torch.nn.Sequential(*layers()) for _ in range(count)]
+
     def train(index):
         torch.cuda.set_device(index)
-        torch.manual_seed(5)
-        layers = [torch.nn.Linear(512, 2048), torch.nn.GELU(), torch.nn.Linear(2048, 512)]
-        model = torch.nn.Sequential(*layers).to(f"cuda:{index}")
+        model = models[index].to(f"cuda:{index}")
         optimizer = torch.optim.AdamW(model.parameters())
         for step in range(30):
             optimizer.zero_grad()
