@@ -54,6 +54,8 @@ pub(crate) struct Link {
     pub(crate) config: Option<String>,
     /// The device's capacity, where it is not the target's own.
     pub(crate) capacity: Option<String>,
+    /// The GPU that a program runs on, as the command names it; the H200 without.
+    pub(crate) gpu: Option<String>,
     /// How many steps are complete.
     pub(crate) step: Option<usize>,
     /// How many events are applied, where the reader goes event by event.
@@ -148,6 +150,7 @@ impl Link {
                 "title" => title = Some(value),
                 "conf" => link.config = Some(value),
                 "capacity" => link.capacity = Some(value),
+                "gpu" => link.gpu = Some(value),
                 "theme" => link.theme = Some(value),
                 "lab" => link.lab = Some(value),
                 "with" => link.with = Some(value),
@@ -191,6 +194,7 @@ impl Link {
         };
         parts.extend(self.config.as_deref().map(|config| pair("conf", config)));
         parts.extend(self.capacity.as_deref().map(|capacity| pair("capacity", capacity)));
+        parts.extend(self.gpu.as_deref().map(|gpu| pair("gpu", gpu)));
         parts.extend(self.step.map(|step| format!("step={step}")));
         parts.extend(self.event.map(|event| format!("event={event}")));
         parts.extend(self.block.map(|block| format!("block={block}")));
@@ -321,6 +325,7 @@ mod tests {
             },
             config: Some("expandable_segments:True,max_split_size_mb:64".to_owned()),
             capacity: Some("1.5 GiB".to_owned()),
+            gpu: Some("a100-80".to_owned()),
             step: Some(2),
             event: Some(17),
             block: Some(3),

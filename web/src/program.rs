@@ -27,6 +27,9 @@ pub(crate) static EXAMPLES: [Example; 5] = [
     Example { id: "memory_of_operators", title: "What operators allocate" },
 ];
 
+/// The GPU whose numbers are proved.
+pub(crate) const DEFAULT_GPU: &str = "h200";
+
 /// The GPUs to choose from, as `blockyard_torch::GpuProfile::ALL` has them.
 pub(crate) static GPUS: [(&str, &str); 5] = [
     ("h200", "NVIDIA H200"),
@@ -94,7 +97,7 @@ impl Session {
             let Some(text) = text else {
                 return self.complain(format!("The example {} could not be fetched.", example.id));
             };
-            let gpu = "h200".to_owned();
+            let gpu = DEFAULT_GPU.to_owned();
             self.program.input.set(ProgramInput { text, gpu, ..ProgramInput::default() });
             self.program.example.set(Some(example.id.to_owned()));
             self.program.recorded_text.set(recorded);
@@ -173,12 +176,13 @@ impl Session {
         if let Some(example) = self.program_example() {
             return Target::Python(example.id.to_owned()).into();
         }
-        let ProgramInput { text, capacity, config, .. } = self.program.input.get();
+        let ProgramInput { text, capacity, config, gpu } = self.program.input.get();
         if text == FIRST_PROGRAM {
             return Target::Python(String::new()).into();
         }
         let said = |text: String| (!text.trim().is_empty()).then_some(text);
-        Link { config: said(config), capacity: said(capacity), ..Target::Program(text).into() }
+        let gpu = (gpu != DEFAULT_GPU).then_some(gpu);
+        Link { config: said(config), capacity: said(capacity), gpu, ..Target::Program(text).into() }
     }
 
     /// Opens an example, or the program in the editor.
@@ -204,7 +208,13 @@ impl Session {
         self.program.input.update(|input| {
             input.config = link.config.clone().unwrap_or_default();
             input.capacity = link.capacity.clone().unwrap_or_default();
+            input.gpu = link.gpu.clone().unwrap_or_else(|| DEFAULT_GPU.to_owned());
         });
+        if GPUS.iter().all(|(id, _)| self.program.input.with_untracked(|input| input.gpu != *id)) {
+            let gpu = link.gpu.clone().unwrap_or_default();
+            self.complain(format!("This link names a GPU, \"{gpu}\", that is not here: the H200 it is."));
+            self.program.input.update(|input| DEFAULT_GPU.clone_into(&mut input.gpu));
+        }
     }
 
     /// Goes to the next step of a line of the program.

@@ -62,14 +62,17 @@ fn perform(job: ProgramJob, printer: &Rc<RefCell<Printer>>) -> Result<ProgramRun
     Ok(report::report(run(&program, &settings, output)))
 }
 
-/// How long pieces of output are kept back, so that a program that prints much does not send much.
+/// A program that prints much does not send much: one message in so many milliseconds in the mean.
 const PAUSE_MILLIS: f64 = 40.0;
+/// So many messages may come without any pause, so that the lines before a long loop are seen while the loop runs.
+const MOST_AT_ONCE: f64 = 50.0;
 
-/// Sends what is printed, several pieces at a time.
+/// Sends what is printed, several pieces at a time where a program prints much.
 #[derive(Default)]
 struct Printer {
     kept: Vec<PrintedText>,
-    sent_millis: f64,
+    /// Up to which time messages are spent, each worth [`PAUSE_MILLIS`].
+    spent_millis: f64,
 }
 
 impl Printer {
@@ -79,7 +82,7 @@ impl Printer {
             Some(last) if last.steps == steps => last.text.push_str(text),
             _ => self.kept.push(PrintedText { text: text.to_owned(), steps }),
         }
-        if Date::now() - self.sent_millis > PAUSE_MILLIS {
+        if text.ends_with(['\n', '\r']) && self.spent_millis <= Date::now() {
             self.send();
         }
     }
@@ -88,7 +91,8 @@ impl Printer {
         if !self.kept.is_empty() {
             reply(&ProgramReply::Printed(std::mem::take(&mut self.kept)));
         }
-        self.sent_millis = Date::now();
+        let unspent = Date::now() - MOST_AT_ONCE * PAUSE_MILLIS;
+        self.spent_millis = self.spent_millis.max(unspent) + PAUSE_MILLIS;
     }
 }
 

@@ -8,6 +8,7 @@ use blockyard_workload::Workload;
 use leptos::prelude::*;
 
 use crate::browser;
+use crate::program::DEFAULT_GPU;
 use crate::ptr_eq::PtrEq;
 use crate::run::Run;
 
@@ -70,7 +71,7 @@ pub(crate) const CATEGORIES: [&str; 7] =
 impl ProgramSignals {
     pub(crate) fn new(first: &str) -> Self {
         let text = browser::recall(KEY).unwrap_or_else(|| first.to_owned());
-        let input = ProgramInput { text, gpu: "h200".to_owned(), ..ProgramInput::default() };
+        let input = ProgramInput { text, gpu: DEFAULT_GPU.to_owned(), ..ProgramInput::default() };
         Self {
             input: RwSignal::new(input),
             status: RwSignal::new(ProgramStatus::Idle),

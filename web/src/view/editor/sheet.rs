@@ -8,7 +8,7 @@ use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
 use wasm_bindgen::JsCast;
-use web_sys::{Element, HtmlElement, HtmlTextAreaElement};
+use web_sys::{Element, HtmlElement};
 
 use super::TEXT_ID;
 use super::lines::{Lines, bytes_of_units, units_of_bytes};
@@ -22,9 +22,6 @@ use crate::view::kit::{effect, on, text};
 
 /// A longer text does not wrap.
 const MOST_WRAPPED: usize = 2_000;
-/// So many lines before and behind what is seen are in the field too: all of them. With a part of the lines in the field, a scroll
-/// between two keys has put the caret into another line.
-const MARGIN: usize = 1 << 24;
 /// So many lines before and behind what is seen have colors.
 const COLORED_MARGIN: usize = 30;
 /// A longer text runs once the typing pauses.
@@ -34,10 +31,9 @@ const PAUSE_MILLIS: i32 = 250;
 #[derive(Default)]
 struct Content {
     lines: Lines,
-    /// The lines that the field holds.
+    /// The lines that the field holds: all of them, or none yet. With a part of the lines in the field, a scroll between two keys
+    /// would put the caret into another line.
     window: Range<usize>,
-    /// Whether the field is to hold the whole text whatever its length: all of it is selected.
-    is_whole: bool,
     /// The caret's byte in the text.
     caret: usize,
     rows: Rows,
@@ -110,10 +106,9 @@ impl Sheet {
             content.lines = Lines::new(text.to_owned());
             content.caret = content.caret.min(text.len());
             content.window = 0..0;
-            content.is_whole = false;
         });
         self.measure();
-        self.follow_window();
+        self.hold_all();
         self.show_rows();
     }
 
@@ -132,44 +127,22 @@ impl Sheet {
         }
     }
 
-    /// Lets the field hold what it should: all of a short text, else the lines around what is seen and selected.
-    fn follow_window(self) {
+    /// Lets the field hold the whole text.
+    fn hold_all(self) {
         let Some(area) = self.area.get_untracked() else { return };
-        let count = self.with(|content| content.lines.count());
-        let wanted = if count <= MOST_WRAPPED || self.with(|content| content.is_whole) {
-            0..count
-        } else {
-            let seen = self.seen();
-            let seen = seen.start.min(count)..seen.end.min(count);
-            let held = self.with(|content| content.window.clone());
-            // Some lines to spare, so that the field changes now and then and not at every line.
-            let spare = MARGIN / 2;
-            let has_front = held.start == 0 || held.start + spare <= seen.start;
-            let has_back = held.end >= count || seen.end + spare <= held.end;
-            if !held.is_empty() && has_front && has_back && held.end <= count {
-                held
-            } else {
-                seen.start.saturating_sub(MARGIN)..(seen.end + MARGIN).min(count)
-            }
-        };
-        self.hold(&area, wanted);
-    }
-
-    fn hold(self, area: &HtmlTextAreaElement, lines: Range<usize>) {
         let changed = self.update(|content| {
+            let lines = 0..content.lines.count();
             if content.window == lines {
                 return None;
             }
-            content.window = lines.clone();
-            let held = content.lines.slice(lines.clone()).to_owned();
-            let start = content.lines.start(lines.start);
-            let caret = content.caret.checked_sub(start).filter(|caret| *caret <= held.len());
-            let caret = caret.map(|caret| units_of_bytes(&held, caret));
+            content.window = lines;
+            let held = content.lines.text().to_owned();
+            let caret = units_of_bytes(&held, content.caret.min(held.len()));
             Some((held, caret))
         });
         if let Some((held, caret)) = changed {
             area.set_value(&held);
-            if let Some(caret) = caret.and_then(|caret| u32::try_from(caret).ok()) {
+            if let Ok(caret) = u32::try_from(caret) {
                 let _ = area.set_selection_range(caret, caret);
             }
         }
@@ -234,8 +207,7 @@ impl Sheet {
         if was_wrapped != self.is_wrapped.get_untracked() {
             self.update(|content| content.window = 0..0);
         }
-        self.update(|content| content.is_whole = false);
-        self.follow_window();
+        self.hold_all();
         self.show_rows();
         self.look_at_caret();
         browser::cancel(self.timer.get_value());
@@ -282,20 +254,6 @@ impl Sheet {
         }
     }
 
-    /// The caret comes back into the field before a key, if the reader has scrolled away from it.
-    fn bring_caret(self) {
-        let Some(area) = self.area.get_untracked() else { return };
-        let wanted = self.with(|content| {
-            let line = content.lines.line_at(content.caret);
-            let count = content.lines.count();
-            (!content.window.contains(&line) && line < count)
-                .then(|| line.saturating_sub(MARGIN)..(line + MARGIN).min(count))
-        });
-        if let Some(wanted) = wanted {
-            self.hold(&area, wanted);
-        }
-    }
-
     fn key(self, event: &ev::KeyboardEvent) {
         let is_command = event.ctrl_key() || event.meta_key();
         if is_command && event.key() == " " {
@@ -312,39 +270,8 @@ impl Sheet {
             return;
         }
         if is_command && matches!(event.key().as_str(), "z" | "Z" | "y" | "Y") {
-            return self.flush();
+            self.flush();
         }
-        if self.is_wrapped.get_untracked() {
-            return;
-        }
-        match event.key().as_str() {
-            // What selects beyond the field needs all of the text in it.
-            "a" | "A" if is_command => self.hold_all(),
-            "Home" | "End" if is_command && event.shift_key() => self.hold_all(),
-            "Home" if is_command => self.jump(0),
-            "End" if is_command => self.jump(usize::MAX),
-            "Control" | "Meta" | "Shift" | "Alt" => {}
-            _ if !is_command => self.bring_caret(),
-            _ => {}
-        }
-    }
-
-    fn hold_all(self) {
-        let Some(area) = self.area.get_untracked() else { return };
-        let count = self.update(|content| {
-            content.is_whole = true;
-            content.lines.count()
-        });
-        self.hold(&area, 0..count);
-    }
-
-    /// Lets the field hold the first or the last lines, where the browser then puts the caret.
-    fn jump(self, line: usize) {
-        let Some(area) = self.area.get_untracked() else { return };
-        let count = self.with(|content| content.lines.count());
-        let line = line.min(count);
-        self.update(|content| content.is_whole = false);
-        self.hold(&area, line.saturating_sub(MARGIN)..(line + MARGIN).min(count));
     }
 
     fn scrolled(self) {
@@ -352,10 +279,7 @@ impl Sheet {
         if self.is_wrapped.get_untracked() {
             return;
         }
-        frames::plan(Slot::Scroll, move || {
-            self.follow_window();
-            self.show_rows();
-        });
+        frames::plan(Slot::Scroll, move || self.show_rows());
     }
 
     /// Offers what may stand at the caret.
@@ -429,16 +353,9 @@ impl Sheet {
             let column: usize = content.lines.line(line).chars().take(letters).map(char::len_utf8).sum();
             content.caret = content.lines.start(line) + column;
         });
-        self.bring_caret();
-        let caret = self.with(|content| {
-            let held = content.lines.slice(content.window.clone());
-            content
-                .caret
-                .checked_sub(content.lines.start(content.window.start))
-                .map(|at| units_of_bytes(held, at))
-        });
+        let caret = self.with(|content| units_of_bytes(content.lines.text(), content.caret));
         let _ = area.focus();
-        if let Some(caret) = caret.and_then(|caret| u32::try_from(caret).ok()) {
+        if let Ok(caret) = u32::try_from(caret) {
             let _ = area.set_selection_range(caret, caret);
         }
     }

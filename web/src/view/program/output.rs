@@ -3,6 +3,7 @@
 use leptos::prelude::*;
 
 use crate::commands::sentence;
+use crate::program::DEFAULT_GPU;
 use crate::session::{ProgramStatus, Session};
 use crate::view::kit::{flag, text};
 use crate::view::numbers::grouped_count;
@@ -88,7 +89,7 @@ fn remarks(session: Session) -> AnyView {
         });
         notes.chain(estimates).collect::<Vec<_>>()
     };
-    let is_proved = move || session.shown_program().is_some_and(|result| result.input.gpu == "h200");
+    let is_proved = move || session.shown_program().is_some_and(|result| result.input.gpu == DEFAULT_GPU);
     let derived = flag(move || session.shown_program().is_none() || is_proved());
     view! {
         <p class="estimated" hidden=derived>
@@ -104,7 +105,7 @@ fn comparison(session: Session) -> AnyView {
     let content = move || {
         let result = session.shown_program()?;
         let recorded = session.program.recorded_text.get()?;
-        let is_as_recorded = result.input.gpu == "h200"
+        let is_as_recorded = result.input.gpu == DEFAULT_GPU
             && result.input.capacity.trim().is_empty()
             && result.input.config.trim().is_empty();
         if !is_as_recorded || session.program.status.with(|status| *status != ProgramStatus::Idle) {
