@@ -1,5 +1,5 @@
 //! Writes a long snapshot (`write FILE BYTES OUT`), or opens one and says in JSON what that cost (`open FILE`); a process of its own,
-//! so that its peak of memory is that of one file. `cargo xtask bench snapshots` starts it.
+//! so that its peak of memory is that of one file: `cargo run --release -p blockyard-measure --example snapshots -- open FILE`.
 #![allow(clippy::print_stdout, reason = "the answer goes to the program that started this one")]
 
 use std::error::Error;
