@@ -148,19 +148,12 @@ fn make_operations(run: &mut RecordedRun, inferred: &mut Inferred) -> anyhow::Re
     let requests = inferred.workload.requests().iter().filter(|request| **request != Request::Snapshot);
     inferred.workload = Workload::from_requests(requests.copied().collect());
     for (index, request) in inferred.workload.requests().iter().enumerate() {
-        let kind = match *request {
-            Request::Allocate { tensor, size, stream } => OperationKind::Allocate {
-                id: u64::from(tensor.get()),
-                size,
-                stream: stream.get(),
-                pool: None,
-                result: None,
-            },
-            Request::Free { tensor } => OperationKind::Free { id: u64::from(tensor.get()) },
-            Request::EmptyCache => OperationKind::EmptyCache,
-            _ => bail!(
+        // The wait of a recorded stream has no operation that ends it, so `record_stream` cannot be written either.
+        let is_written = !matches!(request, Request::RecordStream { .. });
+        let Some(kind) = OperationKind::of(request).filter(|_| is_written) else {
+            bail!(
                 "the recording has waits for other streams or private pools, which cannot be written as operations; `verify` replays it"
-            ),
+            );
         };
         inferred.operations.push(run.operations.len());
         run.operations.push(RecordedOperation { line: index + 1, kind, stats: Vec::new() });

@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 
 use blockyard_record::{Bytes, StreamId};
 
-use crate::trace::{OpKind, Trace, stream_handle};
+use crate::trace::{Op, OpKind, Trace, stream_handle};
 
 /// An allocator that is measured. Its caller names blocks by slots, of which there are as many as
 /// [`Contender::make_slots`] made.
@@ -71,7 +71,16 @@ pub trait Contender {
     ///
     /// What the allocator says.
     fn replay(&mut self, trace: &Trace) -> Result<(), Self::Error> {
-        for op in &trace.ops {
+        self.replay_ops(&trace.ops)
+    }
+
+    /// Does some operations of a trace.
+    ///
+    /// # Errors
+    ///
+    /// What the allocator says.
+    fn replay_ops(&mut self, ops: &[Op]) -> Result<(), Self::Error> {
+        for op in ops {
             let (slot, stream) = (op.slot as usize, StreamId::new(stream_handle(op.stream)));
             match op.kind {
                 OpKind::Allocate => self.allocate(slot, Bytes::new(op.size), stream)?,

@@ -121,27 +121,3 @@ impl Trace {
         moved
     }
 }
-
-/// Slots that are used again, the one that was freed last first.
-#[derive(Debug, Default)]
-pub(crate) struct Slots {
-    vacant: Vec<u32>,
-    count: u32,
-}
-
-impl Slots {
-    pub(crate) fn take(&mut self) -> u32 {
-        self.vacant.pop().unwrap_or_else(|| {
-            self.count += 1;
-            self.count - 1
-        })
-    }
-
-    pub(crate) fn give(&mut self, slot: u32) {
-        self.vacant.push(slot);
-    }
-
-    pub(crate) fn count(&self) -> u32 {
-        self.count
-    }
-}

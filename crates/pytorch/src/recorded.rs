@@ -1,4 +1,5 @@
 use blockyard_record::{Backend, Bytes, PoolId, PoolKind, StreamId, TraceEntry};
+use blockyard_workload::Request;
 
 /// A run of PyTorch's own allocator, as it was recorded.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -111,6 +112,31 @@ pub enum OperationKind {
     },
     /// The moment after the last request.
     End,
+}
+
+impl OperationKind {
+    /// The operation of a request, without its result; `None` for a request that a recording has no operation for.
+    #[must_use]
+    pub fn of(request: &Request) -> Option<Self> {
+        Some(match *request {
+            Request::Allocate { tensor, size, stream } => Self::Allocate {
+                id: u64::from(tensor.get()),
+                size,
+                stream: stream.get(),
+                pool: None,
+                result: None,
+            },
+            Request::Free { tensor } => Self::Free { id: u64::from(tensor.get()) },
+            Request::RecordStream { tensor, stream } => {
+                Self::RecordStream { id: u64::from(tensor.get()), stream: stream.get() }
+            }
+            Request::EmptyCache => Self::EmptyCache,
+            Request::ResetPeak => Self::ResetPeak,
+            Request::ResetAccumulated => Self::ResetAccumulated,
+            Request::SetFraction { fraction } => Self::SetFraction { fraction },
+            _ => return None,
+        })
+    }
 }
 
 /// The result of an allocation.

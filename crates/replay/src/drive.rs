@@ -41,7 +41,7 @@ pub fn drive(
     on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Driven, RunError> {
     let mut driver = Driver { allocator, live: Vec::new(), pending: Vec::new() };
-    driver.live.resize_with(workload.places, || None);
+    driver.live.resize_with(workload.slots, || None);
     for (index, request) in workload.requests.iter().enumerate() {
         if index.is_multiple_of(INTERVAL) && on_progress(index).is_break() {
             return Err(RunError::Cancelled);

@@ -38,7 +38,7 @@ impl<'a, D: DeviceMemory + Advance, S: EventSink> Replayer<'a, D, S> {
         device: D,
         sink: S,
     ) -> Result<Self, RunError> {
-        let mut live = Vec::with_capacity(plan.places);
+        let mut live = Vec::with_capacity(plan.slots);
         let mut allocator = if plan.start.segments.is_empty() {
             BackendAllocator::new(device, config.clone(), sink)
         } else {
@@ -48,7 +48,7 @@ impl<'a, D: DeviceMemory + Advance, S: EventSink> Replayer<'a, D, S> {
             allocator
         };
         allocator.place_as_recorded(plan.placements.iter().copied());
-        live.resize_with(plan.places, || None);
+        live.resize_with(plan.slots, || None);
         Ok(Self { plan, dispatcher: Dispatcher::new(allocator, live), next: 0, skipped: 0 })
     }
 

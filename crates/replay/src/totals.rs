@@ -1,12 +1,11 @@
 //! Runs that record nothing and return only the statistics, at the speed of the allocator.
 
-use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use blockyard_allocator::AllocatorConfig;
 use blockyard_device::{Advance, DeviceMemory};
-use blockyard_record::{BlockState, DeviceAddr, EventSink, NullSink, Snapshot, Stats, next_u32};
-use blockyard_workload::{Request, TensorId, Workload};
+use blockyard_record::{BlockState, DeviceAddr, EventSink, NullSink, Snapshot, Stats};
+use blockyard_workload::{Request, TensorId, TensorSlots, Workload};
 
 use crate::{OnProgress, Progress, Replayer, RunError, StepResult, progress};
 
@@ -31,7 +30,7 @@ pub struct Totals {
 pub struct PreparedWorkload {
     // The tensor numbers of these requests are slots; `NOWHERE` for tensors that do not exist.
     pub(crate) requests: Vec<Request>,
-    pub(crate) places: usize,
+    pub(crate) slots: usize,
     settings: Vec<String>,
     pub(crate) start: Snapshot,
     pub(crate) placements: Vec<Option<DeviceAddr>>,
@@ -53,13 +52,13 @@ impl PreparedWorkload {
     pub fn beginning_with(workload: &Workload, start: Snapshot) -> Self {
         let blocks = start.segments.iter().flat_map(|segment| &segment.blocks);
         let held = blocks.filter(|block| block.state == BlockState::Allocated).count();
-        let mut places = Places::default();
+        let mut slots = TensorSlots::default();
         for tensor in (0..).take(held) {
-            places.give(TensorId::new(tensor));
+            slots.allocate(TensorId::new(tensor));
         }
         Self {
-            requests: workload.requests().iter().map(|request| places.placed(request)).collect(),
-            places: places.count as usize,
+            requests: workload.requests().iter().map(|request| in_slots(request, &mut slots)).collect(),
+            slots: slots.count() as usize,
             settings: (0..).map_while(|number| workload.settings(number).map(str::to_owned)).collect(),
             start,
             placements: Vec::new(),
@@ -89,36 +88,18 @@ impl PreparedWorkload {
     }
 }
 
-/// The slot of each tensor.
-#[derive(Default)]
-struct Places {
-    of: HashMap<TensorId, TensorId>,
-    vacant: Vec<TensorId>,
-    count: u32,
-}
-
-impl Places {
-    fn give(&mut self, tensor: TensorId) -> TensorId {
-        let place = self.vacant.pop().unwrap_or_else(|| TensorId::new(next_u32(&mut self.count)));
-        self.of.insert(tensor, place);
-        place
-    }
-
-    fn placed(&mut self, request: &Request) -> Request {
-        match *request {
-            Request::Allocate { tensor, size, stream } => {
-                Request::Allocate { tensor: self.give(tensor), size, stream }
-            }
-            Request::Free { tensor } => {
-                let place = self.of.remove(&tensor);
-                self.vacant.extend(place);
-                Request::Free { tensor: place.unwrap_or(NOWHERE) }
-            }
-            Request::RecordStream { tensor, stream } => {
-                Request::RecordStream { tensor: self.of.get(&tensor).copied().unwrap_or(NOWHERE), stream }
-            }
-            other => other,
+/// The request with a slot in the place of its tensor.
+fn in_slots(request: &Request, slots: &mut TensorSlots) -> Request {
+    let numbered = |slot: Option<u32>| slot.map_or(NOWHERE, TensorId::new);
+    match *request {
+        Request::Allocate { tensor, size, stream } => {
+            Request::Allocate { tensor: TensorId::new(slots.allocate(tensor)), size, stream }
         }
+        Request::Free { tensor } => Request::Free { tensor: numbered(slots.free(tensor)) },
+        Request::RecordStream { tensor, stream } => {
+            Request::RecordStream { tensor: numbered(slots.get(tensor)), stream }
+        }
+        other => other,
     }
 }
 

@@ -120,6 +120,7 @@ pub mod presets;
 mod request;
 mod size;
 mod size_text;
+mod slots;
 mod syntax;
 mod token;
 mod workload;
@@ -131,6 +132,7 @@ pub use error::{ParseError, ParseErrorKind};
 pub use highlight::{Highlight, highlight};
 pub use request::{Request, TensorId};
 pub use size_text::parse_size;
+pub use slots::TensorSlots;
 pub use workload::Workload;
 
 /// The most requests that a text may make.

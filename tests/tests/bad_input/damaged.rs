@@ -8,7 +8,7 @@ use blockyard_device::VirtualDevice;
 use blockyard_pytorch::{Meta, OperationKind, log, memory_summary, stat_values};
 use blockyard_record::Bytes;
 use blockyard_replay::{RunSettings, Runner, job};
-use blockyard_workload::{Request, Workload};
+use blockyard_workload::Workload;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -46,24 +46,7 @@ fn operations(config: &str) -> String {
     ];
     for request in workload.requests() {
         let result = runner.step().unwrap().unwrap();
-        let kind = match *request {
-            Request::Allocate { tensor, size, stream } => OperationKind::Allocate {
-                id: u64::from(tensor.get()),
-                size,
-                stream: stream.get(),
-                pool: None,
-                result: None,
-            },
-            Request::Free { tensor } => OperationKind::Free { id: u64::from(tensor.get()) },
-            Request::RecordStream { tensor, stream } => {
-                OperationKind::RecordStream { id: u64::from(tensor.get()), stream: stream.get() }
-            }
-            Request::EmptyCache => OperationKind::EmptyCache,
-            Request::ResetPeak => OperationKind::ResetPeak,
-            Request::ResetAccumulated => OperationKind::ResetAccumulated,
-            Request::SetFraction { fraction } => OperationKind::SetFraction { fraction },
-            ref other => panic!("{other:?} is no operation of a recording"),
-        };
+        let kind = OperationKind::of(request).unwrap();
         lines.push(log::operation(&kind, result.answer().as_ref(), &all(&stat_values(&runner.stats()))));
     }
     lines.push(log::operation(&OperationKind::End, None, &[]));

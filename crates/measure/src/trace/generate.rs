@@ -1,6 +1,9 @@
 //! Traces that follow a rule.
 
-use super::{Op, OpKind, Slots, Trace};
+use blockyard_record::next_u32;
+use blockyard_workload::{TensorId, TensorSlots};
+
+use super::{Op, OpKind, Trace};
 
 /// What random traces may hold at a moment, in bytes: 16 GB, as in RMM's benchmark.
 const MOST_LIVE_BYTES: u64 = 16 << 30;
@@ -20,28 +23,27 @@ impl Trace {
     #[must_use]
     pub fn random_allocations(name: &str, count: usize, most: u64) -> Self {
         let mut random = Random(0x5eed ^ (count as u64) << 32 ^ most);
-        let mut slots = Slots::default();
+        let mut slots = TensorSlots::default();
         let mut ops = Vec::with_capacity(2 * count);
-        let mut live: Vec<(u32, u64)> = Vec::new();
-        let (mut held, mut made) = (0, 0);
+        let mut live: Vec<(TensorId, u64)> = Vec::new();
+        let (mut held, mut made) = (0, 0_u32);
         for _ in 0..2 * count {
             let size = 1 + random.below(most);
             let allocates = live.is_empty() || random.below(100) < ALLOCATES;
-            if made < count && held + size < MOST_LIVE_BYTES && allocates {
-                let slot = slots.take();
-                ops.push(Op::new(OpKind::Allocate, slot, 0, size));
-                live.push((slot, size));
-                made += 1;
+            if (made as usize) < count && held + size < MOST_LIVE_BYTES && allocates {
+                let tensor = TensorId::new(next_u32(&mut made));
+                ops.push(Op::new(OpKind::Allocate, slots.allocate(tensor), 0, size));
+                live.push((tensor, size));
                 held += size;
             } else if !live.is_empty() {
                 let place = usize::try_from(random.below(live.len() as u64)).unwrap_or(0);
-                let (slot, size) = live.swap_remove(place);
-                ops.push(Op::new(OpKind::Free, slot, 0, 0));
-                slots.give(slot);
+                let (tensor, size) = live.swap_remove(place);
+                ops.extend(slots.free(tensor).map(|slot| Op::new(OpKind::Free, slot, 0, 0)));
                 held -= size;
             }
         }
-        ops.extend(live.iter().map(|(slot, _)| Op::new(OpKind::Free, *slot, 0, 0)));
+        let left = live.iter().filter_map(|(tensor, _)| slots.get(*tensor));
+        ops.extend(left.map(|slot| Op::new(OpKind::Free, slot, 0, 0)));
         Self { name: name.to_owned(), ops, slots: slots.count(), streams: 1 }
     }
 }

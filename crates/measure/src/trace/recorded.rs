@@ -1,12 +1,12 @@
 //! Recorded programs as traces.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use blockyard_pytorch::{ReadError, RecordedRun, requests};
 use blockyard_record::StreamId;
-use blockyard_workload::{Request, TensorId};
+use blockyard_workload::{Request, TensorSlots};
 
-use super::{Op, OpKind, Slots, Trace};
+use super::{Op, OpKind, Trace};
 
 /// Why a recording is no trace.
 #[derive(Debug, thiserror::Error)]
@@ -58,8 +58,7 @@ impl Trace {
 /// A trace in the making.
 struct Flat {
     trace: Trace,
-    slots: Slots,
-    live: BTreeMap<TensorId, u32>,
+    slots: TensorSlots,
     /// The numbers of streams that something is allocated on, and of those that something waits for at the moment.
     streams: HashMap<StreamId, u16>,
     own: BTreeSet<StreamId>,
@@ -78,8 +77,7 @@ impl Flat {
             .collect();
         Self {
             trace: Trace { name: name.to_owned(), ops: Vec::new(), slots: 0, streams: 0 },
-            slots: Slots::default(),
-            live: BTreeMap::new(),
+            slots: TensorSlots::default(),
             streams: HashMap::new(),
             own,
             vacant: Vec::new(),
@@ -114,19 +112,17 @@ impl Flat {
             Request::Snapshot | Request::ResetPeak | Request::ResetAccumulated => {}
             Request::Allocate { size, .. } if size.is_zero() => {}
             Request::Allocate { tensor, size, stream } => {
-                let (slot, stream) = (self.slots.take(), self.stream(stream)?);
-                self.live.insert(tensor, slot);
+                let (slot, stream) = (self.slots.allocate(tensor), self.stream(stream)?);
                 self.push(OpKind::Allocate, slot, stream, size.get());
             }
             Request::Free { tensor } => {
-                if let Some(slot) = self.live.remove(&tensor) {
+                if let Some(slot) = self.slots.free(tensor) {
                     self.push(OpKind::Free, slot, 0, 0);
-                    self.slots.give(slot);
                 }
             }
             Request::RecordStream { tensor, stream } => {
                 let stream = self.stream(stream)?;
-                if let Some(slot) = self.live.get(&tensor).copied() {
+                if let Some(slot) = self.slots.get(tensor) {
                     self.push(OpKind::RecordStream, slot, stream, 0);
                 }
             }
@@ -158,8 +154,7 @@ impl Flat {
 
     /// Gives back what the program had at its end, so that the trace can be replayed again.
     fn finish(mut self) -> Trace {
-        let left: Vec<_> = self.live.values().copied().collect();
-        for slot in left {
+        for slot in self.slots.allocated() {
             self.push(OpKind::Free, slot, 0, 0);
         }
         if self.trace.ops.iter().any(|op| op.kind == OpKind::RecordStream) {

@@ -3,17 +3,19 @@
 use std::time::{Duration, Instant};
 
 use blockyard_allocator::{AllocError, Allocation, AllocatorConfig, CachingAllocator};
-use blockyard_device::VirtualDevice;
+use blockyard_device::{Advance, VirtualDevice};
 use blockyard_record::{Bytes, EventSink, NullSink, Stats, StreamId};
 
-use super::{Op, OpKind, Trace, fold, stream_handle};
+use super::{Op, Trace, fold};
+use crate::Contender;
 
 /// Our allocator on a virtual device, with the allocations in a trace's slots.
 #[derive(Debug)]
 pub struct Replay<S: EventSink = NullSink> {
     allocator: CachingAllocator<VirtualDevice, S>,
     live: Vec<Option<Allocation>>,
-    streams: Vec<StreamId>,
+    /// What the addresses fold into.
+    hash: u64,
 }
 
 impl Replay {
@@ -23,7 +25,7 @@ impl Replay {
         Self {
             allocator: CachingAllocator::new(VirtualDevice::new(capacity), config, NullSink),
             live: (0..trace.slots).map(|_| None).collect(),
-            streams: (0..trace.streams).map(|stream| StreamId::new(stream_handle(stream))).collect(),
+            hash: 0,
         }
     }
 }
@@ -57,39 +59,15 @@ impl<S: EventSink> Replay<S> {
     ///
     /// As the allocator says.
     pub fn run_ops(&mut self, ops: &[Op]) -> Result<u64, AllocError> {
-        let mut hash = 0;
-        for op in ops {
-            let slot = op.slot as usize;
-            match op.kind {
-                OpKind::Allocate => {
-                    let stream = self.streams[usize::from(op.stream)];
-                    let allocation = self.allocator.allocate(Bytes::new(op.size), stream)?;
-                    hash = fold(hash, allocation.addr().get() - VirtualDevice::FIRST_ADDR.get());
-                    self.live[slot] = Some(allocation);
-                }
-                OpKind::Free => {
-                    if let Some(allocation) = self.live[slot].take() {
-                        self.allocator.free(allocation)?;
-                    }
-                }
-                OpKind::RecordStream => {
-                    if let Some(allocation) = &self.live[slot] {
-                        self.allocator.record_stream(allocation, self.streams[usize::from(op.stream)])?;
-                    }
-                }
-                OpKind::Advance => self.allocator.device_mut().advance(self.streams[usize::from(op.stream)]),
-                OpKind::AdvanceAll => self.allocator.device_mut().advance_all(),
-                OpKind::EmptyCache => self.allocator.empty_cache()?,
-            }
-        }
-        Ok(hash)
+        self.hash = 0;
+        self.replay_ops(ops)?;
+        Ok(self.hash)
     }
 
     /// How many bytes the slots take that the caller of an allocator has.
     #[must_use]
     pub fn slot_bytes(&self) -> usize {
         self.live.capacity() * size_of::<Option<Allocation>>()
-            + self.streams.capacity() * size_of::<StreamId>()
     }
 
     /// How many blocks there are: in the caller's hands, and all.
@@ -104,6 +82,47 @@ impl<S: EventSink> Replay<S> {
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.allocator.stats()
+    }
+}
+
+impl<S: EventSink> Contender for Replay<S> {
+    type Error = AllocError;
+
+    fn name(&self) -> &'static str {
+        "blockyard"
+    }
+
+    fn make_slots(&mut self, count: usize) {
+        self.live.resize_with(count.max(self.live.len()), || None);
+    }
+
+    fn allocate(&mut self, slot: usize, size: Bytes, stream: StreamId) -> Result<(), AllocError> {
+        let allocation = self.allocator.allocate(size, stream)?;
+        self.hash = fold(self.hash, allocation.addr().get() - VirtualDevice::FIRST_ADDR.get());
+        self.live[slot] = Some(allocation);
+        Ok(())
+    }
+
+    fn free(&mut self, slot: usize) -> Result<(), AllocError> {
+        match self.live[slot].take() {
+            Some(allocation) => self.allocator.free(allocation),
+            None => Ok(()),
+        }
+    }
+
+    fn record_stream(&mut self, slot: usize, stream: StreamId) -> Result<(), AllocError> {
+        match &self.live[slot] {
+            Some(allocation) => self.allocator.record_stream(allocation, stream),
+            None => Ok(()),
+        }
+    }
+
+    fn advance(&mut self, stream: Option<StreamId>) {
+        self.allocator.device_mut().advance_streams(stream);
+    }
+
+    fn empty_cache(&mut self) -> Result<(), AllocError> {
+        self.allocator.empty_cache()
     }
 }
 
