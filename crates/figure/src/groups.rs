@@ -127,6 +127,7 @@ impl Groups {
     fn ranges(allocations: &Allocations, bounds: &[(u64, &str)], value: impl Fn(usize) -> u64) -> Self {
         let place = |row: usize| {
             let value = value(row);
+            // Tables of bounds have fewer than ten rows.
             u8::try_from(bounds.partition_point(|(bound, _)| *bound < value)).unwrap_or(u8::MAX)
         };
         let places: Vec<u8> = (0..allocations.len()).map(place).collect();
@@ -153,7 +154,7 @@ impl Groups {
                 keys.len() - 1
             });
             if let Some((_, weight)) = keys.get_mut(number) {
-                *weight += u128::from(weight_of(allocations, row));
+                *weight = weight.saturating_add(weight_of(allocations, row).into());
             }
             of_rows.push(number);
         }
@@ -220,5 +221,5 @@ fn weight_of(allocations: &Allocations, row: usize) -> u64 {
     let size = allocations.sizes().get(row).copied().unwrap_or(0);
     let start = allocations.starts().get(row).copied().unwrap_or(0) as usize;
     let end = allocations.ends().get(row).map_or(0, |end| (*end as usize).min(allocations.moments()));
-    size.saturating_mul(u64::try_from(end.saturating_sub(start)).unwrap_or(u64::MAX))
+    size.saturating_mul(end.saturating_sub(start) as u64)
 }

@@ -35,6 +35,13 @@
 //! ```
 
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::arithmetic_side_effects,
+        reason = "numbers of files are added and subtracted checked or saturating"
+    )
+)]
 
 mod allocations;
 mod answers;

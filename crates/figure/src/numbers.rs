@@ -50,14 +50,14 @@ pub(crate) fn share(part: Bytes, whole: Bytes) -> f64 {
     if whole.is_zero() { 0.0 } else { (bytes_f64(part) / bytes_f64(whole)).clamp(0.0, 1.0) }
 }
 
-/// A step index as recordings store it.
+/// A step index as recordings store it. Recordings have fewer than 2^32 steps, so that a larger index stays behind the last step.
 pub(crate) fn step_u32(step: usize) -> u32 {
     u32::try_from(step).unwrap_or(u32::MAX)
 }
 
 /// `grouped` for a length or an index.
 pub(crate) fn grouped_count(count: usize) -> String {
-    grouped(u64::try_from(count).unwrap_or(u64::MAX))
+    grouped(count as u64)
 }
 
 /// `12.3%`; `<0.1%` for a part that would round to zero; `100%` only for the whole.

@@ -168,7 +168,7 @@ pub fn reduce(player: &Player, action: PlayerAction, recording: &Recording) -> P
         PlayerAction::Forward => move_by(player, 1, recording),
         PlayerAction::Back => move_by(player, -1, recording),
         PlayerAction::ForwardMany => move_by(player, MANY.cast_signed(), recording),
-        PlayerAction::BackMany => move_by(player, -MANY.cast_signed(), recording),
+        PlayerAction::BackMany => move_by(player, MANY.cast_signed().saturating_neg(), recording),
         PlayerAction::Start => seek_step(player, 0, recording),
         PlayerAction::End => seek_step(player, usize::MAX, recording),
         PlayerAction::SeekStep(steps) => seek_step(player, steps, recording),
@@ -254,7 +254,7 @@ fn move_by(player: &Player, count: isize, recording: &Recording) -> Player {
         Unit::Step => {
             // From within a step, the first move back goes to the step's beginning.
             let is_partial = player.cursor > end_of(recording, player.steps);
-            let count = if is_partial { count + 1 } else { count };
+            let count = if is_partial { count.saturating_add(1) } else { count };
             seek_step(player, player.steps.saturating_add_signed(count), recording)
         }
         Unit::Event => {

@@ -35,7 +35,7 @@ use self::heap::{Heap, Misfit};
 use crate::pickle::{Input, Machine};
 
 pub use self::container::{FileKind, file_kind};
-pub use self::error::SnapshotError;
+pub use self::error::{ContainerError, FieldError, OtherFile, PickleError, SnapshotError};
 pub use self::layout::Misfits;
 pub use self::record::DeviceRecording;
 pub use self::run::SnapshotRequests;
@@ -200,19 +200,18 @@ impl SnapshotSegment {
     /// Gives each block its address: the one in the file, or else the end of the block before it.
     fn place_blocks(&mut self) -> Result<(), Misfit> {
         let end = self.addr.checked_add(self.size.get());
-        let end =
-            end.ok_or_else(|| Misfit::new(".total_size", "the segment ends behind the last address"))?;
+        let end = end.ok_or_else(|| Misfit::new(".total_size", FieldError::SegmentEnd))?;
         let mut next = self.addr;
         for (index, block) in self.blocks.iter_mut().enumerate() {
             let addr = *block.addr.get_or_insert(next);
-            let wrong = |message: &str| Misfit::new(format!(".blocks[{index}]"), message);
+            let wrong = |error| Misfit::new(format!(".blocks[{index}]"), error);
             if addr < next {
-                return Err(wrong("the block begins before the one in front of it ends"));
+                return Err(wrong(FieldError::BlockOverlap));
             }
             next = addr
                 .checked_add(block.size.get())
                 .filter(|after| *after <= end)
-                .ok_or_else(|| wrong("the block ends behind its segment"))?;
+                .ok_or_else(|| wrong(FieldError::BlockEnd))?;
         }
         Ok(())
     }

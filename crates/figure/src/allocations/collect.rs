@@ -95,6 +95,7 @@ impl Collector {
     pub fn finish(mut self) -> Allocations {
         let recording = self.recording.clone();
         let active = std::iter::once(recording.breakdown_before()).chain(recording.breakdowns_from(0));
+        // 2^32 units are 2 TiB; what is more than that is shown as that much.
         let units = |bytes: Bytes| u32::try_from(bytes.get() / 512).unwrap_or(u32::MAX);
         self.made.active = active.map(|breakdown| units(breakdown.active())).collect();
         self.made.prepare();
@@ -219,11 +220,11 @@ impl Collector {
             // What stays mapped below and above goes on as memory of its own.
             let end = whole.addr.saturating_add(whole.size);
             for (low, high) in [(whole.addr, addr), (to, end)] {
-                if low < high {
+                if let Some(size) = high.checked_sub(low).filter(|size| *size > 0) {
                     self.open.insert(low, self.made.reserved.len());
                     self.made.reserved.push(Reserved {
                         addr: low,
-                        size: high - low,
+                        size,
                         start: moment,
                         end: NEVER,
                     });
@@ -314,6 +315,8 @@ fn place_of<T: PartialEq>(list: &mut Vec<T>, value: T) -> u16 {
         list.push(value);
         list.len() - 1
     });
+    // A file with more streams is refused (`FieldError::StreamCount` of the crate `pytorch`), and there are fewer pools.
+    debug_assert!(place <= usize::from(u16::MAX), "more than 65,536 streams or pools");
     u16::try_from(place).unwrap_or(u16::MAX)
 }
 

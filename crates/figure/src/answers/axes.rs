@@ -1,8 +1,8 @@
-use blockyard_record::Bytes;
+use blockyard_record::{Bytes, grouped};
 
 use crate::geometry::{Point, Rect, Size};
 use crate::labels::baseline;
-use crate::numbers::{bytes_f64, count_f64, grouped_count, px};
+use crate::numbers::{bytes_f64, px};
 use crate::role::Role;
 use crate::scene::{Anchor, Dash, Scene, TextStyle, Weight};
 use crate::text_width::text_width_px;
@@ -36,8 +36,7 @@ impl Axes {
     }
 
     pub(super) fn x_px(&self, request: u64) -> f32 {
-        let share = count_f64(usize::try_from(request).unwrap_or(usize::MAX))
-            / count_f64(usize::try_from(self.requests).unwrap_or(usize::MAX));
+        let share = bytes_f64(Bytes::new(request)) / bytes_f64(Bytes::new(self.requests));
         self.plot.x_px + px(share.min(1.0)) * self.plot.width_px
     }
 
@@ -74,7 +73,7 @@ impl Axes {
         let bottom = self.plot.bottom_px().round() + 0.5;
         let style = TextStyle::new(Role::TextMuted, TEXT_PX);
         scene.text(Point::new(self.plot.x_px, bottom + 14.0), "request 1", style);
-        let last = grouped_count(usize::try_from(self.requests).unwrap_or(usize::MAX));
+        let last = grouped(self.requests);
         scene.text(Point::new(self.plot.right_px(), bottom + 14.0), last, style.anchored(Anchor::End));
     }
 

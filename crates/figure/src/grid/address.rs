@@ -32,8 +32,9 @@ impl AddressMap {
             .into_iter()
             .map(|(addr, end)| {
                 let begin = total;
-                total = total.saturating_add(end - addr);
-                (addr, end - addr, begin)
+                let size = end.saturating_sub(addr);
+                total = total.saturating_add(size);
+                (addr, size, begin)
             })
             .collect();
         Self { bands, total }
@@ -50,7 +51,8 @@ impl AddressMap {
     pub fn offset(&self, addr: u64) -> Option<u64> {
         let after = self.bands.partition_point(|(base, ..)| *base <= addr);
         let (base, size, begin) = self.bands.get(after.checked_sub(1)?)?;
-        (addr - base <= *size).then(|| begin.saturating_add(addr - base))
+        let behind = addr.checked_sub(*base)?;
+        (behind <= *size).then(|| begin.saturating_add(behind))
     }
 
     /// The address at a place of the axis.
@@ -59,7 +61,8 @@ impl AddressMap {
         let offset = round_bytes(offset.max(0.0)).get();
         let after = self.bands.partition_point(|(_, _, begin)| *begin <= offset);
         let (base, size, begin) = self.bands.get(after.checked_sub(1)?)?;
-        (offset - begin < *size).then(|| DeviceAddr::new(base.saturating_add(offset - begin)))
+        let behind = offset.checked_sub(*begin)?;
+        (behind < *size).then(|| DeviceAddr::new(base.saturating_add(behind)))
     }
 
     /// The places on the axis at which addresses are left out.

@@ -94,8 +94,9 @@ impl Grid {
 fn halfway(color: [u8; 4], other: [u8; 4]) -> [u8; 4] {
     let mut mixed = color;
     for (part, other) in mixed.iter_mut().zip(other) {
-        let sum = u16::from(*part) * 3 + u16::from(other) * 2;
-        *part = u8::try_from(sum / 5).unwrap_or(u8::MAX);
+        let mean = (usize::from(*part) * 3 + usize::from(other) * 2) / 5;
+        // The mean of bytes is a byte.
+        *part = u8::try_from(mean).unwrap_or(u8::MAX);
     }
     mixed
 }

@@ -1,4 +1,4 @@
-use blockyard_record::{Bytes, FrameId, Recording, StackId, Stacks};
+use blockyard_record::{Bytes, FrameId, Recording, StackId, Stacks, index_u32};
 
 use crate::allocations::Allocations;
 use crate::fill::Fill;
@@ -242,12 +242,12 @@ fn draw(
         let at = crate::geometry::Point::new(left + 4.0, baseline(top + ROW_PX / 2.0 - 0.5, TEXT_PX));
         scene.text(at, text, TextStyle::new(Role::Text, TEXT_PX));
     }
-    scene.target(rect, TargetId::FlameNode(u32::try_from(place).unwrap_or(u32::MAX)));
+    scene.target(rect, TargetId::FlameNode(index_u32(place)));
     scene.height_px = scene.height_px.max(top + ROW_PX);
 }
 
 fn file_color(name: &str) -> u8 {
     let sum = name.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte)));
     // The last color is for what has no file.
-    u8::try_from(sum % u32::from(Role::GROUPS - 1)).unwrap_or(0)
+    u8::try_from(sum % u32::from(const { Role::GROUPS - 1 })).unwrap_or(0)
 }

@@ -22,7 +22,7 @@ fn stream_place(recording: &Recording, stream: StreamId) -> u8 {
     let place =
         named.unwrap_or_else(|| usize::try_from((stream.get() ^ (stream.get() >> 5)) % 5).unwrap_or(0));
     // Far more streams than have a mark of their own.
-    u8::try_from(place % 250).unwrap_or(0) + 1
+    u8::try_from(place % 250 + 1).unwrap_or(1)
 }
 
 /// The row's head: pool by letter and ground, stream by shape and name, size.
@@ -88,10 +88,11 @@ fn draw_stream(scene: &mut Scene, place: u8, center: Point) {
     const HOURGLASS: &[(f64, f64)] = &[(-4.0, -5.0), (4.0, -5.0), (-4.0, 5.0), (4.0, 5.0)];
     const RIGHT: &[(f64, f64)] = &[(-4.0, -5.0), (5.0, 0.0), (-4.0, 5.0)];
     // Five shapes, and once they are used up the same shapes in other colors.
-    let (turn, shape) = match place.checked_sub(1) {
+    let (turn, shape) = match usize::from(place).checked_sub(1) {
         None => (0, 0),
         Some(place) => (place / 5, place % 5 + 1),
     };
+    // One of six.
     let color = if place == 0 { 0 } else { (shape - 1 + turn) % 5 + 1 };
     let shape = match shape {
         0 => SQUARE,
@@ -102,5 +103,5 @@ fn draw_stream(scene: &mut Scene, place: u8, center: Point) {
         _ => RIGHT,
     };
     let points = shape.iter().map(|(x, y)| Point::new(center.x_px + px(*x), center.y_px + px(*y))).collect();
-    scene.marks.push(Mark::Area { points, fill: Fill::solid(Role::Stream(color)) });
+    scene.marks.push(Mark::Area { points, fill: Fill::solid(Role::Stream(u8::try_from(color).unwrap_or(0))) });
 }

@@ -24,7 +24,7 @@ impl Ruler {
         let least = bytes_f64(self.shown) / f64::from(room);
         let mut step = 512_u64;
         while bytes_f64(Bytes::new(step)) < least && step < 1 << 62 {
-            step *= 2;
+            step <<= 1;
         }
         (0_u64..)
             .map(|index| index.saturating_mul(step))

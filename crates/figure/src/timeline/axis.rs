@@ -35,8 +35,8 @@ impl YScale {
 /// The distance of ticks: a power of two, so that the labels are round in binary units.
 pub(crate) fn tick_step(top: Bytes, most: u64) -> Bytes {
     let mut step = 1_u64;
-    while top.get() / step > most.max(1) && step < 1 << 62 {
-        step *= 2;
+    while top.get().checked_div(step).is_some_and(|ticks| ticks > most.max(1)) && step < 1 << 62 {
+        step <<= 1;
     }
     Bytes::new(step)
 }

@@ -81,16 +81,16 @@ impl Series {
         let to = to.min(self.steps + 1);
         let from = from.min(to.saturating_sub(1));
         let mut extent = moment(recording, from);
-        let (mut at, mut level) = (from + 1, 0);
+        let (mut at, mut level) = (from + 1, 0_u32);
         // Goes to coarser levels while whole entries fit, then back to finer levels.
         while at < to {
             let width = FAN.saturating_pow(level);
             if at.is_multiple_of(width.saturating_mul(FAN))
                 && at.saturating_add(width.saturating_mul(FAN)) <= to
             {
-                level += 1;
+                level = level.saturating_add(1);
             } else if at.saturating_add(width) > to {
-                level -= 1;
+                level = level.saturating_sub(1);
             } else {
                 match level.checked_sub(1) {
                     None => extent.include(&moment(recording, at)),

@@ -64,7 +64,7 @@ fn draw_chapters(scene: &mut Scene, recording: &Recording, scale: &XScale, plot:
     let text_px = text_px(plot.width_px);
     let mut names = LabelRows::new(0.0, plot.width_px, 1);
     let mut index = 0;
-    let mut drawn = 0;
+    let mut drawn = 0_usize;
     while let Some(label) = labels.get(index).filter(|_| drawn < 400) {
         let x = x_of(label.step);
         let ahead = labels.get(index + 1..).unwrap_or_default();

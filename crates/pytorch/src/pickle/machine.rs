@@ -4,8 +4,8 @@ use std::io::Read;
 
 use super::input::{Input, InputError};
 use super::opcode as op;
-use crate::snapshot::SnapshotError;
 use crate::snapshot::heap::{Heap, Misfit, Object, Value};
+use crate::snapshot::{ContainerError, PickleError, SnapshotError};
 
 /// The most marks that may be open: how deep lists and dictionaries may be nested.
 const MOST_MARKS: usize = 256;
@@ -41,8 +41,8 @@ pub(crate) struct Machine<'a, 'h, R> {
 /// Why the machine stopped.
 enum Stop {
     Input(InputError),
-    /// The pickle does not make sense; the text says how.
-    Damaged(String),
+    /// The pickle does not make sense.
+    Damaged(PickleError),
     /// An opcode that names or calls code.
     Code(&'static str, String),
     /// A value that a snapshot cannot have there, of a container or an item of it.
@@ -56,8 +56,8 @@ impl From<InputError> for Stop {
     }
 }
 
-fn damaged<T>(message: impl Into<String>) -> Result<T, Stop> {
-    Err(Stop::Damaged(message.into()))
+fn damaged<T>(error: PickleError) -> Result<T, Stop> {
+    Err(Stop::Damaged(error))
 }
 
 impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
@@ -99,13 +99,15 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
             Stop::Input(InputError::Ended) => {
                 SnapshotError::CutShort { byte: self.input.offset(), path: place }
             }
-            Stop::Input(InputError::Failed(message)) => SnapshotError::Container(message),
+            Stop::Input(InputError::Failed(message)) => {
+                SnapshotError::Container(ContainerError::Read { reason: message })
+            }
             Stop::Input(InputError::Cancelled) => SnapshotError::Cancelled,
             Stop::Input(InputError::TooLarge) => SnapshotError::TooLarge("its content is too long"),
-            Stop::Damaged(message) => SnapshotError::Damaged { byte: at, path: place, message },
+            Stop::Damaged(error) => SnapshotError::Damaged { byte: at, path: place, error },
             Stop::Code(opcode, name) => SnapshotError::Code { byte: at, path: place, opcode, name },
-            Stop::Misfit(Misfit { path, message }, container) => {
-                SnapshotError::Field { byte: Some(at), path: self.path(container) + &path, message }
+            Stop::Misfit(Misfit { path, error }, container) => {
+                SnapshotError::Field { byte: Some(at), path: self.path(container) + &path, error }
             }
             Stop::TooMuch => SnapshotError::TooLarge("what it holds takes too much memory"),
         }
@@ -158,7 +160,7 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
             op::SHORT_BINUNICODE | op::SHORT_BINSTRING => {
                 let length = usize::from(self.input.byte()?);
                 let bytes = self.input.take(length)?;
-                let Ok(text) = std::str::from_utf8(bytes) else { return damaged("a text that is not UTF-8") };
+                let Ok(text) = std::str::from_utf8(bytes) else { return damaged(PickleError::Utf8) };
                 let value = self.heap.text(text).ok_or(Stop::TooMuch)?;
                 self.stack.push(value);
             }
@@ -187,7 +189,7 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
             op::NEWFALSE => self.stack.push(Value::Bool(false)),
             op::MARK => {
                 if self.marks.len() >= MOST_MARKS {
-                    return damaged("lists and dictionaries lie too deep in each other");
+                    return damaged(PickleError::Depth);
                 }
                 self.marks.push(self.stack.len());
             }
@@ -254,7 +256,7 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
             op::PROTO => {
                 let version = self.input.byte()?;
                 if !(2..=5).contains(&version) {
-                    return damaged(format!("pickle protocol {version}; PyTorch writes 2 to 5"));
+                    return damaged(PickleError::Protocol(version));
                 }
             }
             // Frames say how much to read at once, which a buffer does as well.
@@ -262,7 +264,7 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
             op::STOP => {
                 let value = self.pop()?;
                 if !self.stack.is_empty() || !self.marks.is_empty() {
-                    return damaged("the pickle ends with something unfinished");
+                    return damaged(PickleError::Unfinished);
                 }
                 return Ok(Some(value));
             }
@@ -284,8 +286,8 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
             return Err(Stop::Code(name, named));
         }
         match name_in(&op::OTHER) {
-            Some(name) => damaged(format!("the opcode {name}, which no snapshot needs")),
-            None => damaged(format!("{opcode:#04x} is no opcode of a pickle")),
+            Some(name) => damaged(PickleError::UnneededOpcode(name)),
+            None => damaged(PickleError::UnknownOpcode(opcode)),
         }
     }
 
@@ -315,7 +317,7 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
     fn long4(&mut self) -> Result<(), Stop> {
         let length = u32::from_le_bytes(self.input.array()?);
         if length > 1 << 10 {
-            return damaged(format!("a number of {length} bytes"));
+            return damaged(PickleError::LongNumber { bytes: length });
         }
         let value = long(self.input.take(length as usize)?);
         self.stack.push(value);
@@ -325,11 +327,11 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
     fn long_text(&mut self, length: u64) -> Result<(), Stop> {
         let Some(length) = usize::try_from(length).ok().filter(|length| *length as u64 <= LONGEST_TEXT)
         else {
-            return damaged(format!("a text of {length} bytes"));
+            return damaged(PickleError::LongText { bytes: length });
         };
         let mut text = std::mem::take(&mut self.text);
         self.input.text(length, &mut text)?;
-        let Ok(content) = std::str::from_utf8(&text) else { return damaged("a text that is not UTF-8") };
+        let Ok(content) = std::str::from_utf8(&text) else { return damaged(PickleError::Utf8) };
         let value = self.heap.text(content).ok_or(Stop::TooMuch)?;
         self.text = text;
         self.stack.push(value);
@@ -347,7 +349,7 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
         let floor = self.marks.last().copied().unwrap_or(0);
         match self.stack.last() {
             Some(value) if self.stack.len() > floor => Ok(*value),
-            _ => damaged("the stack is empty"),
+            _ => damaged(PickleError::EmptyStack),
         }
     }
 
@@ -360,7 +362,7 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
     fn mark(&mut self) -> Result<usize, Stop> {
         match self.marks.pop() {
             Some(mark) => Ok(mark),
-            None => damaged("a mark is missing"),
+            None => damaged(PickleError::NoMark),
         }
     }
 
@@ -369,7 +371,7 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
         let floor = self.marks.last().copied().unwrap_or(0);
         match place {
             Some(place) if place >= floor => Ok(place),
-            _ => damaged("the stack holds too little"),
+            _ => damaged(PickleError::ShortStack),
         }
     }
 
@@ -378,7 +380,7 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
             Some(Kept::Text(text)) => Value::Text(*text),
             Some(Kept::Object(object)) => Value::Object(*object),
             Some(Kept::Other(other)) => self.others.get(*other as usize).copied().unwrap_or(Value::None),
-            Some(Kept::Nothing) | None => return damaged(format!("the memo has no entry {number}")),
+            Some(Kept::Nothing) | None => return damaged(PickleError::NoMemoEntry(number)),
         };
         self.stack.push(value);
         Ok(())
@@ -395,7 +397,7 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
             }
         };
         if number > self.memo.len().saturating_add(MEMO_LEAP) {
-            return damaged(format!("entry {number} of the memo comes before the ones below it"));
+            return damaged(PickleError::MemoOrder(number));
         }
         while self.memo.len() < number {
             self.memo.push(Kept::Nothing);
@@ -411,7 +413,7 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
         let place = self.above_marks(items.checked_sub(1))?;
         match self.stack.get(place) {
             Some(Value::Object(object)) => Ok((place, *object)),
-            _ => damaged("items without a list or dictionary to put them in"),
+            _ => damaged(PickleError::NoContainer),
         }
     }
 
@@ -419,7 +421,7 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
         let (place, dict) = self.container(items)?;
         let pairs = self.stack.get(items..).unwrap_or_default();
         if !pairs.len().is_multiple_of(2) {
-            return damaged("a key without a value");
+            return damaged(PickleError::NoValue);
         }
         self.heap.set_items(dict, pairs).map_err(|misfit| Stop::Misfit(misfit, place))?;
         self.stack.truncate(items);

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::rc::Rc;
 
-use super::{SnapshotError, html, zip};
+use super::{ContainerError, OtherFile, SnapshotError, html, zip};
 use crate::gzip::GzipReader;
 
 /// The beginning of a file, which shows its kind.
@@ -58,7 +58,7 @@ enum Kind {
     Gzip,
     Zstd,
     Zip,
-    Other(&'static str),
+    Other(OtherFile),
 }
 
 fn kind(head: &[u8]) -> Kind {
@@ -67,9 +67,9 @@ fn kind(head: &[u8]) -> Kind {
         [0x1f, 0x8b, ..] => return Kind::Gzip,
         [0x28, 0xb5, 0x2f, 0xfd, ..] => return Kind::Zstd,
         [b'P', b'K', 3, 4, ..] => return Kind::Zip,
-        [0x89, b'P', b'N', b'G', ..] => return Kind::Other("a PNG image"),
-        [b'%', b'P', b'D', b'F', ..] => return Kind::Other("a PDF document"),
-        [0x80, ..] => return Kind::Other("a pickle of a protocol that PyTorch does not write"),
+        [0x89, b'P', b'N', b'G', ..] => return Kind::Other(OtherFile::Png),
+        [b'%', b'P', b'D', b'F', ..] => return Kind::Other(OtherFile::Pdf),
+        [0x80, ..] => return Kind::Other(OtherFile::NewPickle),
         _ => {}
     }
     let text = head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head).trim_ascii_start();
@@ -82,13 +82,9 @@ fn kind(head: &[u8]) -> Kind {
         {
             Kind::Json
         }
-        [b'(', b'd' | b'l', ..] | [b']' | b'}', ..] => {
-            Kind::Other("a pickle of protocol 0 or 1, which PyTorch does not write")
-        }
-        _ if std::str::from_utf8(head).is_ok_and(|text| !text.contains('\0')) => {
-            Kind::Other("another kind of text")
-        }
-        _ => Kind::Other("another kind of file"),
+        [b'(', b'd' | b'l', ..] | [b']' | b'}', ..] => Kind::Other(OtherFile::OldPickle),
+        _ if std::str::from_utf8(head).is_ok_and(|text| !text.contains('\0')) => Kind::Other(OtherFile::Text),
+        _ => Kind::Other(OtherFile::Unknown),
     }
 }
 
@@ -111,20 +107,18 @@ pub(super) fn open<'r>(reader: Box<dyn Read + 'r>) -> Result<Content<'r>, Snapsh
             Kind::Zstd => {
                 let decoder = ruzstd::decoding::StreamingDecoder::new(whole);
                 Box::new(decoder.map_err(|error| {
-                    SnapshotError::Container(format!("the zstd data is damaged: {error}"))
+                    SnapshotError::Container(ContainerError::Zstd { reason: error.to_string() })
                 })?)
             }
             Kind::Zip => zip::open(BufReader::with_capacity(1 << 16, whole))?,
             Kind::Html => html::open(BufReader::with_capacity(1 << 16, whole))?,
             Kind::Recording => {
-                return Err(SnapshotError::OtherKind(
-                    "a recording of operations (one JSON value a line)".to_owned(),
-                ));
+                return Err(SnapshotError::OtherKind(OtherFile::Recording));
             }
-            Kind::Other(kind) => return Err(SnapshotError::OtherKind(kind.to_owned())),
+            Kind::Other(kind) => return Err(SnapshotError::OtherKind(kind)),
         };
     }
-    Err(SnapshotError::OtherKind("an archive in an archive in an archive in an archive".to_owned()))
+    Err(SnapshotError::OtherKind(OtherFile::NestedArchives))
 }
 
 /// Says of its errors that they are about gzip, as files of recordings do.
@@ -147,7 +141,7 @@ pub(super) fn finish(reader: impl Read) -> Result<(), SnapshotError> {
 }
 
 pub(super) fn container(error: &io::Error) -> SnapshotError {
-    SnapshotError::Container(error.to_string())
+    SnapshotError::Container(ContainerError::Read { reason: error.to_string() })
 }
 
 /// Fills the buffer as far as the reader goes.

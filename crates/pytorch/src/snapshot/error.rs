@@ -1,4 +1,8 @@
+mod parts;
+
 use std::borrow::Cow;
+
+pub use parts::{ContainerError, FieldError, OtherFile, PickleError};
 
 /// Why a file is not a snapshot that can be shown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -9,10 +13,10 @@ pub enum SnapshotError {
     Empty,
     /// A known kind of file that is not a snapshot.
     #[error("this is {0}, not a memory snapshot of PyTorch (torch.cuda.memory._dump_snapshot writes one)")]
-    OtherKind(String),
+    OtherKind(OtherFile),
     /// The gzip, zstd, zip or base64 around the snapshot is damaged, or the reader failed.
-    #[error("{0}")]
-    Container(String),
+    #[error(transparent)]
+    Container(ContainerError),
     /// The file ends too early.
     #[error("the file is cut short: it ends after byte {byte}{}", at(path))]
     CutShort {
@@ -22,14 +26,14 @@ pub enum SnapshotError {
         path: String,
     },
     /// The pickle or the JSON does not make sense.
-    #[error("byte {byte}{}: {message}", at(path))]
+    #[error("byte {byte}{}: {error}", at(path))]
     Damaged {
         /// The byte of the unpacked content.
         byte: u64,
         /// Where in the snapshot.
         path: String,
         /// In what way.
-        message: String,
+        error: PickleError,
     },
     /// The pickle names code, which a snapshot has no need of.
     #[error(
@@ -49,14 +53,14 @@ pub enum SnapshotError {
         name: String,
     },
     /// A part of the snapshot is missing or has the wrong type.
-    #[error("{}{}: {message}", byte_of(*byte), if path.is_empty() { "the snapshot".into() } else { short(path) })]
+    #[error("{}{}: {error}", byte_of(*byte), if path.is_empty() { "the snapshot".into() } else { short(path) })]
     Field {
         /// The byte of the unpacked content, where it is known.
         byte: Option<u64>,
         /// Where in the snapshot: `device_traces[0][17].size`.
         path: String,
         /// What is wrong.
-        message: String,
+        error: FieldError,
     },
     /// More than this program takes on.
     #[error("the file is too large: {0}")]

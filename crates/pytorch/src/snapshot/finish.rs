@@ -7,15 +7,16 @@ use blockyard_record::{StackId, TextId};
 
 use super::heap::{Heap, Misfit, Object, Value};
 use super::keys as key;
-use super::{DeviceSnapshot, DeviceTrace, SnapshotError, SnapshotFile, SnapshotSettings};
+use super::{
+    DeviceSnapshot, DeviceTrace, FieldError, OtherFile, SnapshotError, SnapshotFile, SnapshotSettings,
+};
 
 /// Devices of one machine; a file with more is no snapshot.
 const MOST_DEVICES: usize = 4096;
 
 pub(super) fn finish(mut heap: Heap, root: Value) -> Result<SnapshotFile, SnapshotError> {
     let parts = parts(&heap, root)?;
-    let field =
-        |misfit: Misfit| SnapshotError::Field { byte: None, path: misfit.path, message: misfit.message };
+    let field = |misfit: Misfit| SnapshotError::Field { byte: None, path: misfit.path, error: misfit.error };
     check_rows(&heap, parts.segments, Object::Segments, "segments").map_err(field)?;
     check_rows(&heap, parts.annotations, Object::Annotations, "external_annotations").map_err(field)?;
     let traces = traces(&mut heap, parts.traces).map_err(field)?;
@@ -56,12 +57,11 @@ struct Parts {
 }
 
 fn parts(heap: &Heap, root: Value) -> Result<Parts, SnapshotError> {
-    let other = |kind: String| Err(SnapshotError::OtherKind(kind));
+    let other = |kind| Err(SnapshotError::OtherKind(kind));
     let Value::Object(object) = root else {
         return match root {
-            // Files of torch.save before 1.6 begin with this number as a pickle of its own.
-            Value::Other => other("a file of an old torch.save, or another pickle".to_owned()),
-            root => other(format!("a pickle of {}", heap.describe(root))),
+            Value::Other => other(OtherFile::OldTorchSave),
+            root => other(OtherFile::Pickle { found: heap.describe(root) }),
         };
     };
     let mut parts = Parts { segments: None, traces: None, settings: None, annotations: None };
@@ -81,19 +81,14 @@ fn parts(heap: &Heap, root: Value) -> Result<Parts, SnapshotError> {
             }
             if parts.segments.is_none() && parts.traces.is_none() {
                 let texts = heap.stacks.texts();
-                let names: Vec<String> =
+                let keys =
                     names.iter().take(3).map(|name| texts.get(*name).chars().take(40).collect()).collect();
-                let keys = if names.is_empty() {
-                    String::new()
-                } else {
-                    format!(" with the keys {}", names.join(", "))
-                };
-                return other(format!("a dictionary{keys}"));
+                return other(OtherFile::Dictionary { keys });
             }
         }
         Object::List(slot) if heap.values(slot).is_empty() => {}
-        Object::Trace(_) => return other("the trace of one device without its segments".to_owned()),
-        _ => return other("a list of something else".to_owned()),
+        Object::Trace(_) => return other(OtherFile::Trace),
+        _ => return other(OtherFile::List),
     }
     Ok(parts)
 }
@@ -110,11 +105,11 @@ fn check_rows(heap: &Heap, value: Option<Value>, wanted: Object, path: &str) -> 
                 None => Ok(()),
                 Some(Value::Object(first)) if matches!(heap.object(*first), Object::Dict(_)) => {
                     let missing = if wanted == Object::Segments { "total_size" } else { "stage" };
-                    Err(Misfit::new(format!("{path}[0].{missing}"), "is missing"))
+                    Err(Misfit::new(format!("{path}[0].{missing}"), FieldError::Missing))
                 }
                 Some(first) => Err(heap.wrong(*first, &format!("{path}[0]"), "a dictionary")),
             },
-            _ => Err(Misfit::new(path, "a list of something else")),
+            _ => Err(Misfit::new(path, FieldError::OtherList)),
         },
         other => Err(heap.wrong(other, path, "a list")),
     }
@@ -128,13 +123,13 @@ fn traces(heap: &mut Heap, value: Option<Value>) -> Result<Vec<(u32, DeviceTrace
         Some(Value::Object(object)) => match heap.object(object) {
             Object::List(slot) | Object::Tuple(slot) => slot,
             Object::Stack(StackId::EMPTY) => return Ok(Vec::new()),
-            _ => return Err(Misfit::new(path, "a list of something else than traces")),
+            _ => return Err(Misfit::new(path, FieldError::NoTraces)),
         },
         Some(other) => return Err(heap.wrong(other, path, "a list")),
     };
     let lists = heap.values(slot).to_vec();
     if lists.len() > MOST_DEVICES {
-        return Err(Misfit::new(path, format!("traces of {} devices", lists.len())));
+        return Err(Misfit::new(path, FieldError::DeviceCount(lists.len())));
     }
     let mut traces = Vec::new();
     for (index, list) in lists.into_iter().enumerate() {
@@ -152,7 +147,7 @@ fn traces(heap: &mut Heap, value: Option<Value>) -> Result<Vec<(u32, DeviceTrace
             Object::List(slot) => match heap.values(slot).first().copied() {
                 None => {}
                 Some(Value::Object(first)) if matches!(heap.object(first), Object::Dict(_)) => {
-                    return Err(Misfit::new(format!("{path}[0].action"), "is missing"));
+                    return Err(Misfit::new(format!("{path}[0].action"), FieldError::Missing));
                 }
                 Some(first) => return Err(heap.wrong(first, &format!("{path}[0]"), "a dictionary")),
             },
@@ -167,8 +162,8 @@ fn check_segments(device: &DeviceSnapshot) -> Result<(), Misfit> {
     for pair in pairs {
         let [below, above] = pair else { continue };
         if below.addr.saturating_add(below.size.get()) > above.addr {
-            let message = format!("the segments at {:#x} and {:#x} overlap", below.addr, above.addr);
-            return Err(Misfit::new("segments", message));
+            let error = FieldError::SegmentOverlap { below: below.addr, above: above.addr };
+            return Err(Misfit::new("segments", error));
         }
     }
     Ok(())

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::keys as key;
 use super::trace::{DeviceTrace, EntryContext, SnapshotEntry};
-use super::{Annotation, SnapshotBlock, SnapshotSegment};
+use super::{Annotation, FieldError, SnapshotBlock, SnapshotSegment};
 
 /// Calls of one stack; deeper ones are cut by PyTorch itself.
 const DEEPEST_STACK: usize = 1 << 16;
@@ -56,12 +56,12 @@ pub(crate) struct Misfit {
     /// Where, from the container on: `[17].size`.
     pub(crate) path: String,
     /// In what way.
-    pub(crate) message: String,
+    pub(crate) error: FieldError,
 }
 
 impl Misfit {
-    pub(crate) fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { path: path.into(), message: message.into() }
+    pub(crate) fn new(path: impl Into<String>, error: FieldError) -> Self {
+        Self { path: path.into(), error }
     }
 
     pub(crate) fn inside(mut self, outer: &str) -> Self {
@@ -214,7 +214,7 @@ impl Heap {
     /// Sets keys of a dictionary; keys and values stand in turn.
     pub(crate) fn set_items(&mut self, dict: u32, pairs: &[Value]) -> Result<(), Misfit> {
         let Object::Dict(slot) = self.object(dict) else {
-            return Err(Misfit::new("", "keys for something that is no dictionary"));
+            return Err(Misfit::new("", FieldError::NoDictionary));
         };
         self.fill(slot, pairs);
         Ok(())
@@ -235,16 +235,10 @@ impl Heap {
         while let Some((value, behind)) = rest.split_first() {
             let place = |heap: &Self| format!("[{}]", heap.length(list));
             let Value::Object(item) = *value else {
-                return Err(Misfit::new(
-                    place(self),
-                    format!("{} where a dictionary is expected", self.describe(*value)),
-                ));
+                return Err(self.wrong(*value, &place(self), "a dictionary"));
             };
             let Object::Dict(slot) = self.object(item) else {
-                return Err(Misfit::new(
-                    place(self),
-                    format!("{} where a dictionary is expected", self.describe(*value)),
-                ));
+                return Err(self.wrong(*value, &place(self), "a dictionary"));
             };
             // The values leave the heap for as long as they are read.
             let values = self.slots.get_mut(slot as usize).map(std::mem::take).unwrap_or_default();
@@ -294,7 +288,7 @@ impl Heap {
                 if let Some(entry) = self.entry(row)? {
                     let trace = self.traces.get_mut(trace as usize);
                     if !trace.is_some_and(|trace| trace.push(&entry)) {
-                        return Err(Misfit::new(".stream", "more than 65,536 different streams"));
+                        return Err(Misfit::new(".stream", FieldError::StreamCount));
                     }
                 }
             }
@@ -313,7 +307,7 @@ impl Heap {
                 let annotation = self.annotation(row)?;
                 self.annotations.push(annotation);
             }
-            _ => return Err(Misfit::new("", "an item for something that is no list any more")),
+            _ => return Err(Misfit::new("", FieldError::NoList)),
         }
         Ok(())
     }
@@ -385,7 +379,7 @@ impl Heap {
                 key::DEVICE => {
                     let device = self.unsigned(value, ".device")?;
                     segment.device = u32::try_from(device)
-                        .map_err(|_| Misfit::new(".device", format!("{device} is no index of a device")))?;
+                        .map_err(|_| Misfit::new(".device", FieldError::DeviceIndex(device)))?;
                 }
                 key::ADDRESS => addr = Some(self.addr(value, ".address")?),
                 key::TOTAL_SIZE => size = Some(self.unsigned(value, ".total_size")?),
@@ -422,9 +416,12 @@ impl Heap {
                 }
                 Object::List(slot) if self.values(slot).is_empty() => Ok(Vec::new()),
                 Object::Stack(StackId::EMPTY) => Ok(Vec::new()),
-                Object::List(_) => Err(Misfit::new(".blocks[0].state", "is missing")),
-                Object::Taken => Err(Misfit::new(".blocks", "the same list of blocks as another segment's")),
-                _ => Err(Misfit::new(".blocks", "something else where a list of blocks is expected")),
+                Object::List(_) => Err(missing(".blocks[0].state")),
+                Object::Taken => Err(Misfit::new(".blocks", FieldError::SharedBlocks)),
+                _ => {
+                    let found = "something else".to_owned();
+                    Err(Misfit::new(".blocks", FieldError::OtherType { found, expected: "a list of blocks" }))
+                }
             },
             other => Err(self.wrong(other, ".blocks", "a list of blocks")),
         }
@@ -458,7 +455,7 @@ impl Heap {
             key::INACTIVE => BlockState::Inactive,
             other => {
                 let text: String = self.stacks.texts().get(other).chars().take(40).collect();
-                return Err(Misfit::new(".state", format!("\"{text}\" is no state of a block")));
+                return Err(Misfit::new(".state", FieldError::BlockState(text)));
             }
         };
         block.size = Bytes::new(size.ok_or_else(|| missing(".size"))?);
@@ -507,7 +504,7 @@ impl Heap {
             key::END => true,
             other => {
                 let text: String = self.stacks.texts().get(other).chars().take(40).collect();
-                return Err(Misfit::new(".stage", format!("\"{text}\" is neither START nor END")));
+                return Err(Misfit::new(".stage", FieldError::Stage(text)));
             }
         };
         Ok(annotation)
@@ -527,7 +524,7 @@ impl Heap {
         };
         let count = self.values(slot).len();
         if count > DEEPEST_STACK {
-            return Err(Misfit::new("", format!("a stack of {count} frames")));
+            return Err(Misfit::new("", FieldError::StackDepth(count)));
         }
         let mut frames = std::mem::take(&mut self.frames);
         frames.clear();
@@ -537,7 +534,7 @@ impl Heap {
         }
         let stack = self.stacks.intern_stack(&frames);
         self.frames = frames;
-        let stack = stack.ok_or_else(|| Misfit::new("", "too many different stacks"))?;
+        let stack = stack.ok_or_else(|| Misfit::new("", FieldError::StackCount))?;
         self.release(slot);
         self.set(object, Object::Stack(stack));
         Ok(stack)
@@ -571,7 +568,7 @@ impl Heap {
             *place = row;
         }
         let frame = self.stacks.intern_frame(name, filename, line);
-        let frame = frame.ok_or_else(|| Misfit::new("", "too many different frames"))?.get();
+        let frame = frame.ok_or_else(|| Misfit::new("", FieldError::FrameCount))?.get();
         self.release(slot);
         self.set(object, Object::Frame(frame));
         Ok(frame)
@@ -590,7 +587,7 @@ impl Heap {
     pub(super) fn unsigned(&self, value: Value, path: &str) -> Result<u64, Misfit> {
         match value {
             Value::Int(number) => {
-                u64::try_from(number).map_err(|_| Misfit::new(path, format!("{number} is less than nothing")))
+                u64::try_from(number).map_err(|_| Misfit::new(path, FieldError::Negative(number)))
             }
             Value::Large(number) => Ok(number),
             other => Err(self.wrong(other, path, "a whole number")),
@@ -613,8 +610,8 @@ impl Heap {
         }
     }
 
-    pub(super) fn wrong(&self, value: Value, path: &str, wanted: &str) -> Misfit {
-        Misfit::new(path, format!("{} where {wanted} is expected", self.describe(value)))
+    pub(super) fn wrong(&self, value: Value, path: &str, expected: &'static str) -> Misfit {
+        Misfit::new(path, FieldError::OtherType { found: self.describe(value), expected })
     }
 
     pub(super) fn describe(&self, value: Value) -> String {
@@ -645,7 +642,7 @@ impl Heap {
 }
 
 fn missing(path: &str) -> Misfit {
-    Misfit::new(path, "is missing")
+    Misfit::new(path, FieldError::Missing)
 }
 
 /// Keys and values of a dictionary; keys that are no texts are passed over.

@@ -2,8 +2,8 @@
 
 use std::io::{self, BufRead, Read};
 
-use super::SnapshotError;
 use super::container::container;
+use super::{OtherFile, SnapshotError};
 
 /// The text in front of the pickle.
 const MARK: &[u8] = b"\"base64\": \"";
@@ -16,7 +16,7 @@ pub(super) fn open<'r>(mut reader: impl BufRead + 'r) -> Result<Box<dyn Read + '
     while matched < MARK.len() {
         let buffer = reader.fill_buf().map_err(|error| container(&error))?;
         if buffer.is_empty() || searched > MOST_SEARCHED {
-            return Err(SnapshotError::OtherKind("a web page without a snapshot in it".to_owned()));
+            return Err(SnapshotError::OtherKind(OtherFile::WebPage));
         }
         let mut used = 0;
         for byte in buffer {

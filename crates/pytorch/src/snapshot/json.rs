@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
-use super::SnapshotError;
 use super::heap::{Heap, Misfit, Value};
+use super::{FieldError, SnapshotError};
 
 /// Items between two looks at memory and at whoever may cancel.
 const BETWEEN_CHECKS: usize = 4096;
@@ -28,10 +28,10 @@ pub(super) fn read(
         None => SnapshotError::Field {
             byte: None,
             path: builder.path(),
-            message: if error.is_eof() {
-                format!("the file is cut short ({error})")
+            error: if error.is_eof() {
+                FieldError::JsonCutShort { reason: error.to_string() }
             } else {
-                error.to_string()
+                FieldError::Json { reason: error.to_string() }
             },
         },
     })
@@ -77,7 +77,7 @@ impl Builder<'_> {
         // The path of the item is known to the heap too.
         self.path.pop();
         let path = self.path() + &misfit.path;
-        self.fail(SnapshotError::Field { byte: None, path, message: misfit.message })
+        self.fail(SnapshotError::Field { byte: None, path, error: misfit.error })
     }
 
     fn too_much<E: serde::de::Error>(&mut self) -> E {

@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use super::layout::{Layout, Misfits, NewSegment};
 use super::past::{Past, SMALL_SEGMENT, add_range};
 use super::sizes::{Asked, Rules, Size, UNIT, least, shown_sizes};
-use super::{DeviceSnapshot, SnapshotError, SnapshotFile};
+use super::{DeviceSnapshot, FieldError, SnapshotError, SnapshotFile};
 
 /// Entries between two words on progress.
 const BETWEEN_REPORTS: usize = 8192;
@@ -94,10 +94,9 @@ impl SnapshotFile {
         self.devices.get(place).ok_or_else(|| SnapshotError::Field {
             byte: None,
             path: String::new(),
-            message: if self.devices.is_empty() {
-                "it has neither segments nor traces".to_owned()
-            } else {
-                format!("it has {} devices, not {}", self.devices.len(), place.saturating_add(1))
+            error: match self.devices.len() {
+                0 => FieldError::Empty,
+                count => FieldError::NoDevice { count, wanted: place.saturating_add(1) },
             },
         })
     }

@@ -3,7 +3,7 @@
 use blockyard_record::{BlockState, Bytes, Snapshot, StackId, TraceAction};
 
 use super::record::least_capacity;
-use super::{DeviceSnapshot, SnapshotError, SnapshotFile, SnapshotSegment};
+use super::{DeviceSnapshot, FieldError, SnapshotError, SnapshotFile, SnapshotSegment};
 use crate::infer::{Inferred, requests_after};
 use crate::recorded::{Meta, RecordedBlock, RecordedRun, RecordedSegment};
 
@@ -53,7 +53,7 @@ impl SnapshotFile {
         let inferred = requests_after(&run, beginning).map_err(|error| SnapshotError::Field {
             byte: None,
             path: format!("device_traces[{}]", device.index),
-            message: error.to_string(),
+            error: FieldError::Trace(error),
         })?;
         Ok(SnapshotRequests { stacks: tensor_stacks(device, &inferred.start), inferred })
     }

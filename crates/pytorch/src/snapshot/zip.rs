@@ -4,8 +4,8 @@ use std::io::{BufRead, Read};
 
 use flate2::bufread::DeflateDecoder;
 
-use super::SnapshotError;
 use super::container::container;
+use super::{ContainerError, OtherFile, SnapshotError};
 
 const LOCAL_HEADER: u32 = 0x0403_4b50;
 /// The sizes follow behind the data.
@@ -22,7 +22,7 @@ pub(super) fn open<'r>(mut reader: impl BufRead + 'r) -> Result<Box<dyn Read + '
             |at: usize| header.get(at..at + 2).map_or(0, |bytes| u16::from_le_bytes([bytes[0], bytes[1]]));
         let long = |at: usize| u32::from(word(at)) | u32::from(word(at + 2)) << 16;
         if long(0) != LOCAL_HEADER {
-            return Err(other("a zip archive without a snapshot"));
+            return Err(SnapshotError::OtherKind(OtherFile::Zip));
         }
         let (flags, method, packed, unpacked) = (word(6), word(8), long(18), long(22));
         let mut name = vec![0; usize::from(word(26))];
@@ -31,12 +31,12 @@ pub(super) fn open<'r>(mut reader: impl BufRead + 'r) -> Result<Box<dyn Read + '
         reader.read_exact(&mut extra).map_err(|error| container(&error))?;
         let name = String::from_utf8_lossy(&name).into_owned();
         if name.ends_with("/data.pkl") {
-            return Err(other("a file of torch.save (a model, a checkpoint)"));
+            return Err(SnapshotError::OtherKind(OtherFile::TorchSave));
         }
         let packed = size_of_data(packed, unpacked, &extra);
         let is_known = flags & SIZES_FOLLOW == 0;
         if flags & ENCRYPTED != 0 {
-            return Err(SnapshotError::Container(format!("{name} of the zip archive is encrypted")));
+            return Err(SnapshotError::Container(ContainerError::Encrypted { name }));
         }
         if is_known && !is_candidate(&name) {
             let mut data = (&mut reader).take(packed);
@@ -46,9 +46,7 @@ pub(super) fn open<'r>(mut reader: impl BufRead + 'r) -> Result<Box<dyn Read + '
         return match method {
             STORED if is_known => Ok(Box::new(reader.take(packed))),
             DEFLATED => Ok(Box::new(DeflateDecoder::new(reader))),
-            _ => Err(SnapshotError::Container(format!(
-                "{name} is packed into the zip archive in a way that is not known"
-            ))),
+            _ => Err(SnapshotError::Container(ContainerError::ZipMethod { name })),
         };
     }
 }
@@ -58,14 +56,10 @@ fn is_candidate(name: &str) -> bool {
     ["pickle", "pkl", "gz", "zst", "json", "html"].iter().any(|end| name.ends_with(end))
 }
 
-fn other(kind: &str) -> SnapshotError {
-    SnapshotError::OtherKind(kind.to_owned())
-}
-
 fn array<const N: usize>(reader: &mut impl Read) -> Result<[u8; N], SnapshotError> {
     let mut bytes = [0; N];
     let length = super::container::read_up_to(reader, &mut bytes).map_err(|error| container(&error))?;
-    if length == N { Ok(bytes) } else { Err(other("a zip archive without a snapshot")) }
+    if length == N { Ok(bytes) } else { Err(SnapshotError::OtherKind(OtherFile::Zip)) }
 }
 
 /// How many bytes the data has; from 4 GiB on that stands in an extra field.

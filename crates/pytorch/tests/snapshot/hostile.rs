@@ -1,7 +1,7 @@
 use std::io::Write;
 use std::ops::ControlFlow;
 
-use blockyard_pytorch::snapshot::{Limits, SnapshotError, read_within};
+use blockyard_pytorch::snapshot::{FieldError, Limits, SnapshotError, read_within};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
@@ -68,9 +68,9 @@ fn each_field_may_be_missing_or_is_named() {
             for bytes in [pickle(&value), value.to_string().into_bytes()] {
                 match read(&bytes) {
                     Ok(_) => assert!(!needed.contains(&field.as_str()), "{path}.{field}"),
-                    Err(SnapshotError::Field { path: found, message, .. }) => {
-                        assert!(needed.contains(&field.as_str()), "{path}.{field}: {message}");
-                        assert_eq!((found, message.as_str()), (format!("{path}.{field}"), "is missing"));
+                    Err(SnapshotError::Field { path: found, error, .. }) => {
+                        assert!(needed.contains(&field.as_str()), "{path}.{field}: {error}");
+                        assert_eq!((found, error), (format!("{path}.{field}"), FieldError::Missing));
                     }
                     Err(other) => panic!("{path}.{field}: {other}"),
                 }
