@@ -1,3 +1,5 @@
+//! Values of ranges of addresses.
+
 use std::collections::BTreeMap;
 
 /// Values that hold for ranges of addresses; ranges never overlap.

@@ -1,3 +1,5 @@
+//! What the suites need of a device to check the data of blocks: patterns that are written and read on streams.
+
 use std::fmt;
 
 use blockyard_device::{Advance, DeviceError, DeviceMemory};

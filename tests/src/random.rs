@@ -1,3 +1,5 @@
+//! Random numbers that are the same in every run.
+
 /// A small generator (SplitMix64): the same numbers from the same seed everywhere.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);

@@ -1,3 +1,5 @@
+//! A device without hardware whose memory has contents, for tests of block data.
+
 use std::collections::{BTreeMap, VecDeque};
 
 use blockyard_device::{

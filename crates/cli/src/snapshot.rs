@@ -151,6 +151,7 @@ pub(crate) fn open(path: &Path, bar: &Bar) -> anyhow::Result<SnapshotFile> {
     let shows = std::io::stderr().is_terminal();
     let file = snapshot::read(reader, &mut |read| {
         if shows {
+            // A bar of a file that does not fit an address space of 32 bits stands at its end.
             let count = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
             return bar.report(&Progress::new("reading", count(read), count(total)));
         }

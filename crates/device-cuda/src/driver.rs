@@ -90,6 +90,7 @@ pub(crate) fn device_count() -> DriverResult<u32> {
 
 impl Device {
     pub(crate) fn get(index: u32) -> DriverResult<Self> {
+        // The driver refuses the largest number, since no machine has that many devices.
         let (mut device, index) = (0, c_int::try_from(index).unwrap_or(c_int::MAX));
         // SAFETY: writes one number.
         answer("cuDeviceGet", unsafe { sys::cuDeviceGet(&raw mut device, index) })?;

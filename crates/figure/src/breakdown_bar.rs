@@ -296,7 +296,7 @@ pub(crate) fn shown_bytes(capacity: Bytes, peak: Bytes) -> Bytes {
     // A sum beyond 2^63 is more than an eighth of any device: then the capacity is shown.
     let wanted = peak.get().max(Bytes::mib(20).get()).saturating_add(peak.get() / 16);
     let power = wanted.checked_next_power_of_two().unwrap_or(u64::MAX);
-    let three_quarters = power - power / 4;
+    let three_quarters = power.saturating_sub(power / 4);
     let round = if three_quarters >= wanted { three_quarters } else { power };
     if round <= capacity.get() / 8 { Bytes::new(round) } else { capacity }
 }

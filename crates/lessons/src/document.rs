@@ -1,5 +1,7 @@
 //! A file as front matter and sections, whatever they mean.
 
+use blockyard_record::index_u32;
+
 use crate::error::{LessonError, LessonErrorKind, Position};
 use crate::markdown::{Part, Piece, Prose, foreign_form};
 
@@ -76,7 +78,7 @@ impl Fields {
                 return Err(not_a_key());
             }
             let before = line.chars().count() - value.trim_start().chars().count();
-            let value_at = Position { line: number, column: u32::try_from(before + 1).unwrap_or(u32::MAX) };
+            let value_at = Position { line: number, column: index_u32(before + 1) };
             fields.push(Field {
                 at: here,
                 key: key.to_owned(),
@@ -150,7 +152,7 @@ impl<'t> Reader<'_, 't> {
     }
 
     fn at(&self) -> Position {
-        Position { line: u32::try_from(self.next + 1).unwrap_or(u32::MAX), column: 1 }
+        Position { line: index_u32(self.next + 1), column: 1 }
     }
 
     /// Reads the part that begins at the next line.
@@ -225,7 +227,7 @@ impl<'t> Reader<'_, 't> {
             }
             let text = if is_first { line.strip_prefix(mark).unwrap_or(line) } else { line };
             let cut = line.chars().count() - text.trim_start().chars().count();
-            let column = u32::try_from(cut + 1).unwrap_or(u32::MAX);
+            let column = index_u32(cut + 1);
             prose.push(Position { line: self.at().line, column }, text.trim());
             self.next += 1;
         }

@@ -1,5 +1,7 @@
 //! The few forms of Markdown that lessons have.
 
+use blockyard_record::index_u32;
+
 use crate::error::{LessonError, LessonErrorKind, Position};
 use crate::measure::{Measure, Stretch};
 use crate::text::{Inline, TextBlock};
@@ -58,10 +60,7 @@ impl Prose {
             return Position::default();
         };
         let before = self.text.get(*start..offset).unwrap_or_default().chars().count();
-        Position {
-            line: at.line,
-            column: at.column.saturating_add(u32::try_from(before).unwrap_or(u32::MAX)),
-        }
+        Position { line: at.line, column: at.column.saturating_add(index_u32(before)) }
     }
 
     pub(crate) fn parse(&self) -> Result<Vec<Piece>, LessonError> {

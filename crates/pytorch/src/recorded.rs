@@ -159,7 +159,7 @@ pub struct RecordedSegment {
     pub stream: StreamId,
     /// The memory pool that owns it.
     pub pool_id: PoolId,
-    /// Which half of that pool.
+    /// Which block pool of that pool: small or large.
     pub pool: PoolKind,
     /// Whether its memory is mapped page by page.
     pub is_expandable: bool,

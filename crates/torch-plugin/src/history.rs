@@ -163,5 +163,6 @@ impl History {
 
 fn micros() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    // Enough for half a million years.
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }

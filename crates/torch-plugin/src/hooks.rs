@@ -162,6 +162,7 @@ pub unsafe extern "C" fn blockyard_base_alloc(memory: *mut c_void, size: *mut us
             }
             // SAFETY: as the caller says.
             if let Some(size) = unsafe { size.as_mut() } {
+                // The segment lies in memory of a process of 64 bits.
                 *size = usize::try_from(segment.size.get()).unwrap_or(usize::MAX);
             }
             return Ok(pointer(segment.addr));

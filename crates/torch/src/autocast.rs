@@ -70,7 +70,7 @@ pub fn clear_cache() {
         };
         let count = dropped.iter().filter(|(_, cast)| dies(cast)).count();
         if let Ok(device) = session.device(index) {
-            device.log_unordered(u32::try_from(count).unwrap_or(u32::MAX));
+            device.log_unordered(blockyard_record::index_u32(count));
         }
     }
     drop(dropped);

@@ -5,6 +5,24 @@
 //! each takes and gives back GPU memory in the order in which PyTorch 2.11 does, from our allocator over a virtual device.
 //! What rests on no record of a real GPU leaves an [`Estimate`].
 //!
+//! # Example
+//!
+//! The product of two tensors takes a block of its own, which is freed with the tensor:
+//!
+//! ```
+//! use std::rc::Rc;
+//!
+//! use blockyard_torch::{Device, Session, SessionSettings, Value, call, install, session};
+//!
+//! install(Rc::new(Session::new(SessionSettings::default())));
+//! let shape = Value::from(&[1024, 1024][..]);
+//! let a = call("randn", &[shape], &[("device", Value::Device(Device::Cuda(0)))])?;
+//! let product = call("mul", &[a.clone(), a], &[])?;
+//! assert_eq!(session().device(0)?.stats().allocated_bytes.all.current, 8 << 20);
+//! drop(product);
+//! # Ok::<(), blockyard_torch::TorchError>(())
+//! ```
+//!
 //! # Reading order
 //!
 //! `dtype`, `value` and `profile` (plain data), `memory` (one GPU), `session` (globals), `tensor`, `schema` and `registry`

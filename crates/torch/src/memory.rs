@@ -7,7 +7,7 @@ use blockyard_allocator::{AllocError, AllocatorConfig, BackendAllocation, Backen
 use blockyard_device::VirtualDevice;
 use blockyard_record::{
     AllocationId, Bytes, Event, EventSink, PoolId, Recorder, Recording, RunInfo, Snapshot, Stats,
-    StepOutcome, StreamId,
+    StepOutcome, StreamId, index_u32,
 };
 
 use crate::error::runtime;
@@ -230,7 +230,7 @@ impl SimulatedGpu {
         let allocation = self.step(|allocator| allocator.allocate(requested, self.stream.get()))?;
         self.note_kernels();
         let mut origins = self.origins.borrow_mut();
-        let number = u32::try_from(origins.len()).unwrap_or(u32::MAX);
+        let number = index_u32(origins.len());
         origins.push(Origin {
             allocation: allocation.id(),
             requested,
@@ -396,7 +396,7 @@ impl SimulatedGpu {
     /// How many allocations there were so far.
     #[must_use]
     pub fn origins_count(&self) -> u32 {
-        u32::try_from(self.origins.borrow().len()).unwrap_or(u32::MAX)
+        index_u32(self.origins.borrow().len())
     }
 
     /// The source line of each of the recording's steps.

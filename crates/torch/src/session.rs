@@ -186,6 +186,7 @@ impl Session {
     /// `torch.cuda.device_count()`.
     #[must_use]
     pub fn device_count(&self) -> u8 {
+        // `SessionSettings::devices` has 8 bits too.
         u8::try_from(self.devices.len()).unwrap_or(u8::MAX)
     }
 

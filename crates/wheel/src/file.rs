@@ -286,6 +286,7 @@ fn lifetimes(device: &DeviceSnapshot) -> Vec<Lifetime> {
             stack: block.stack,
         }));
     }
+    // Blocks that are never freed come last.
     before.sort_by_key(|row| (row.address, row.freed_at.unwrap_or(u32::MAX)));
     before.append(&mut rows);
     before

@@ -4,6 +4,17 @@
 //! The functions that PyTorch takes from the plug-in are exported from the same library.
 //! Answers cross the border as JSON texts, which `blockyard/answers.py` turns into dataclasses; events and allocations cross as Arrow
 //! streams. Long work releases Python's lock, and ends when a signal handler raises (Ctrl-C).
+//!
+//! # Example
+//!
+//! The Python half (`python/blockyard`) calls this one:
+//!
+//! ```python
+//! import blockyard
+//!
+//! snapshot = blockyard.open("snapshot.pickle")
+//! print(snapshot.devices)
+//! ```
 
 #![allow(unsafe_code, reason = "Arrow's C interface and Python's border")]
 

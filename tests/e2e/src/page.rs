@@ -1,3 +1,5 @@
+//! The page in a browser: loading, clicking, typing, reading, taking pictures.
+
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};

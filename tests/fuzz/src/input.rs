@@ -1,3 +1,5 @@
+//! Bytes of a fuzzer, read as choices.
+
 use std::fmt::Write as _;
 
 use blockyard_record::{Bytes, PoolId, StreamId};

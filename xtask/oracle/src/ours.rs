@@ -22,7 +22,7 @@ pub struct Inside {
     pub merges: u64,
     /// Requests served inside of a memory pool.
     pub in_pools: u64,
-    /// Requests of the default pool that a pool lent memory for.
+    /// Requests of the default pool that were served by a memory pool (`use_on_oom`).
     pub served_by_pool: u64,
 }
 

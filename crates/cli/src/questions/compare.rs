@@ -16,6 +16,7 @@ pub(crate) fn compare(options: &CompareOptions) -> anyhow::Result<ExitCode> {
 
 pub(super) fn answer(run: &Run, bar: &Bar, options: &CompareOptions) -> anyhow::Result<Answer> {
     let begin = Instant::now();
+    // Enough for 584 years.
     let mut now = || u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let conditions = options.limits.conditions(run);
     let rows = compare_allocators(run, &conditions, &mut now, &mut |progress| bar.report(&progress))?;

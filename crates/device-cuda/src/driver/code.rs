@@ -101,6 +101,7 @@ pub(crate) fn set_words(
     words: u64,
     stream: &Stream,
 ) -> DriverResult<()> {
+    // As in `length`: the driver refuses what does not fit.
     let words = usize::try_from(words).unwrap_or(usize::MAX);
     // SAFETY: device memory only, which the driver or the device checks; the stream is alive.
     answer("cuMemsetD32Async", unsafe { sys::cuMemsetD32Async(addr.get(), value, words, stream.0) })

@@ -222,12 +222,7 @@ impl Collector {
             for (low, high) in [(whole.addr, addr), (to, end)] {
                 if let Some(size) = high.checked_sub(low).filter(|size| *size > 0) {
                     self.open.insert(low, self.made.reserved.len());
-                    self.made.reserved.push(Reserved {
-                        addr: low,
-                        size,
-                        start: moment,
-                        end: NEVER,
-                    });
+                    self.made.reserved.push(Reserved { addr: low, size, start: moment, end: NEVER });
                 }
             }
         }
@@ -316,7 +311,7 @@ fn place_of<T: PartialEq>(list: &mut Vec<T>, value: T) -> u16 {
         list.len() - 1
     });
     // A file with more streams is refused (`FieldError::StreamCount` of the crate `pytorch`), and there are fewer pools.
-    debug_assert!(place <= usize::from(u16::MAX), "more than 65,536 streams or pools");
+    debug_assert!(u16::try_from(place).is_ok(), "more than 65,536 streams or pools");
     u16::try_from(place).unwrap_or(u16::MAX)
 }
 

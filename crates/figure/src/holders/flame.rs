@@ -247,7 +247,8 @@ fn draw(
 }
 
 fn file_color(name: &str) -> u8 {
-    let sum = name.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte)));
     // The last color is for what has no file.
-    u8::try_from(sum % u32::from(const { Role::GROUPS - 1 })).unwrap_or(0)
+    const COLORS: u8 = Role::GROUPS - 1;
+    let sum = name.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte)));
+    u8::try_from(sum.checked_rem(u32::from(COLORS)).unwrap_or(0)).unwrap_or(0)
 }

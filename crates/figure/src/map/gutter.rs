@@ -103,5 +103,7 @@ fn draw_stream(scene: &mut Scene, place: u8, center: Point) {
         _ => RIGHT,
     };
     let points = shape.iter().map(|(x, y)| Point::new(center.x_px + px(*x), center.y_px + px(*y))).collect();
-    scene.marks.push(Mark::Area { points, fill: Fill::solid(Role::Stream(u8::try_from(color).unwrap_or(0))) });
+    scene
+        .marks
+        .push(Mark::Area { points, fill: Fill::solid(Role::Stream(u8::try_from(color).unwrap_or(0))) });
 }

@@ -178,7 +178,10 @@ fn bar(segment: &SegmentSnapshot, recording: &Recording) -> String {
 }
 
 /// The class of most bytes of each character.
-#[expect(clippy::arithmetic_side_effects, reason = "a number of 64 bits times the count of cells fits 128 bits")]
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "a number of 64 bits times the count of cells fits 128 bits"
+)]
 fn dense_bar(segment: &SegmentSnapshot) -> String {
     let mut sums = [[0_u128; 3]; BAR];
     let size = u128::from(segment.size.get()).max(1);

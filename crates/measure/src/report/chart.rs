@@ -113,6 +113,7 @@ impl Panel {
             row.values.iter().zip(&section.contenders).enumerate().filter_map(
                 |(place, (value, contender))| {
                     let value = (*value)?;
+                    // There are six contenders at most.
                     let role = Role::Stream(u8::try_from(place + 1).unwrap_or(u8::MAX));
                     let name = format!("{} · {contender}", row.name);
                     Some(Line { name, value, shown: super::digits(value.median), fill: Fill::solid(role) })
