@@ -68,7 +68,7 @@ pub(crate) fn made_since() -> usize {
 
 /// Collects if enough containers were made since the last time.
 pub(crate) fn maybe_collect(vm: &VirtualMachine) {
-    let threshold = THRESHOLDS.get().0 as usize;
+    let threshold = usize::try_from(THRESHOLDS.get().0).unwrap_or(usize::MAX);
     // CPython looks at all objects only when a quarter of them is new.
     if !IS_ENABLED.get() || threshold == 0 || made_since() < threshold.max(ALIVE.get() / 4) {
         return;

@@ -21,7 +21,7 @@ pub(crate) fn current_line(vm: &VirtualMachine) -> u32 {
         }
         let instruction = usize::try_from(frame.lasti()).unwrap_or(0).saturating_sub(1);
         let location = frame.code.locations.get(instruction);
-        return location.map_or(0, |(start, _end)| blockyard_record::index_u32(start.line.get()));
+        return location.map_or(0, |(start, _end)| u32::try_from(start.line.get()).unwrap_or(u32::MAX));
     }
     0
 }
