@@ -16,10 +16,10 @@
 //!
 //! install(Rc::new(Session::new(SessionSettings::default())));
 //! let shape = Value::from(&[1024, 1024][..]);
-//! let a = call("randn", &[shape], &[("device", Value::Device(Device::Cuda(0)))])?;
-//! let product = call("mul", &[a.clone(), a], &[])?;
+//! let a = call("randn", &[shape], &[("device", Device::Cuda(0).into())])?;
+//! let product = call("mul", &[a.clone(), a.clone()], &[])?;
 //! assert_eq!(session().device(0)?.stats().allocated_bytes.all.current, 8 << 20);
-//! drop(product);
+//! drop((a, product));
 //! # Ok::<(), blockyard_torch::TorchError>(())
 //! ```
 //!
