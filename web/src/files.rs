@@ -1,5 +1,7 @@
 //! Opens recordings and workloads from files and samples. Nothing leaves the page.
 
+use std::rc::Rc;
+
 use blockyard_pytorch::snapshot::{FileKind, file_kind};
 use blockyard_replay::job::JobError;
 use blockyard_workload::Workload;
@@ -8,7 +10,7 @@ use js_sys::Uint8Array;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use wasm_bindgen_futures::JsFuture;
-use web_sys::{Blob, File};
+use web_sys::{Blob, File, FileList};
 
 use crate::browser;
 use crate::commands::sentence;
@@ -16,7 +18,7 @@ use crate::jobs::{self, Compared, JobFailure};
 use crate::lab;
 use crate::ptr_eq::PtrEq;
 use crate::run::Run;
-use crate::session::{OpenLesson, OpenedFile, Place, Session, SettingsTexts, Verdict};
+use crate::session::{OpenLesson, OpenedFile, Place, Rank, Session, SettingsTexts, Verdict};
 use crate::view::Tab;
 
 /// A recording that comes with the page.
@@ -147,7 +149,81 @@ pub(crate) fn open_file(session: Session, file: &File) {
         return session.complain(format!("{name} is too large to open in a browser: more than 4 GB."));
     }
     session.file.set_value(Some(file.clone()));
+    session.ranks.set(Vec::new());
     open_device(session, file, None);
+}
+
+/// Opens several recordings or snapshots, one after the other: the first one is shown, and each is in the strip of ranks.
+pub(crate) fn open_files(session: Session, files: &FileList) {
+    let mut files: Vec<File> = (0..files.length()).filter_map(|place| files.get(place)).collect();
+    if let [file] = files.as_slice() {
+        return open_file(session, file);
+    }
+    files.sort_by_key(|file| natural_key(&file.name()));
+    session.ranks.set(Vec::new());
+    open_rank(session, Rc::new(files), 0);
+}
+
+/// Texts with numbers in the order of the numbers: `rank2` before `rank10`.
+fn natural_key(name: &str) -> Vec<(u64, String)> {
+    let parts = name.split_inclusive(|letter: char| !letter.is_ascii_digit());
+    parts
+        .map(|part| {
+            let digits: String = part.chars().take_while(char::is_ascii_digit).collect();
+            (digits.parse().unwrap_or(0), part.to_owned())
+        })
+        .collect()
+}
+
+fn open_rank(session: Session, files: Rc<Vec<File>>, place: usize) {
+    let Some(file) = files.get(place).cloned() else { return };
+    let name = file.name();
+    session.show_work(&format!("Opening {name} ({} of {})", place + 1, files.len()));
+    let verdict = ArcRwSignal::new(Verdict::Comparing(String::new(), 0));
+    let (said, content) = (verdict.clone(), lab::Content::of(&name, &file));
+    let rest = files.clone();
+    jobs::open(
+        &file.clone(),
+        &name.clone(),
+        None,
+        move |progress| session.progress(&progress),
+        move |result| {
+            session.work.set(None);
+            match result {
+                Ok(product) => {
+                    let opened = PtrEq::new(OpenedFile { name, run: PtrEq::new(Run::new(product)), verdict });
+                    let is_first = session.ranks.with_untracked(Vec::is_empty);
+                    session
+                        .ranks
+                        .update(|ranks| ranks.push(Rank { opened: opened.clone(), file: file.clone() }));
+                    if is_first {
+                        session.place.set(Place::Workbench);
+                        content.keep();
+                        session.file.set_value(Some(file));
+                        session.open(opened);
+                    }
+                }
+                Err(failure) => {
+                    session.complain(format!("{name} was not opened. {}", sentence(&reason(failure))));
+                    open_rank(session, files, place + 1);
+                }
+            }
+        },
+        move |heard| {
+            let is_over = matches!(heard, Compared::Done(_));
+            said.set(verdict_of(heard));
+            if is_over {
+                open_rank(session, rest.clone(), place + 1);
+            }
+        },
+    );
+}
+
+/// Shows another of the files that were opened together.
+pub(crate) fn show_rank(session: Session, rank: &Rank) {
+    session.file.set_value(Some(rank.file.clone()));
+    lab::Content::of(&rank.opened.name, &rank.file).keep();
+    session.open(rank.opened.clone());
 }
 
 /// Opens a file again at another of its devices.
@@ -246,7 +322,11 @@ fn open_recording(session: Session, name: &str, file: &Blob, device: Option<usiz
                 Ok(product) => {
                     session.place.set(Place::Workbench);
                     content.keep();
-                    session.open(OpenedFile { name, run: PtrEq::new(Run::new(product)), verdict });
+                    session.open(PtrEq::new(OpenedFile {
+                        name,
+                        run: PtrEq::new(Run::new(product)),
+                        verdict,
+                    }));
                     session.explain_failure();
                     then();
                 }

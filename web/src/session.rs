@@ -47,6 +47,13 @@ pub(crate) struct OpenedFile {
     pub(crate) verdict: ArcRwSignal<Verdict>,
 }
 
+/// One of several recordings that were opened together.
+#[derive(Clone, Debug)]
+pub(crate) struct Rank {
+    pub(crate) opened: PtrEq<OpenedFile>,
+    pub(crate) file: web_sys::File,
+}
+
 /// Whether our allocator decides as PyTorch did.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Verdict {
@@ -129,6 +136,8 @@ pub(crate) struct Signals {
     pub(crate) source: RwSignal<Source>,
     /// The recording that was opened last, which stays at hand.
     pub(crate) opened: RwSignal<Option<PtrEq<OpenedFile>>>,
+    /// The files that were opened together, one for each rank; empty where one was opened.
+    pub(crate) ranks: RwSignal<Vec<Rank>, LocalStorage>,
     /// The name of the file beside the page that was asked for, which a link may name.
     pub(crate) beside: RwSignal<Option<String>>,
     /// Which part of the page is shown.
@@ -254,6 +263,7 @@ impl Session {
             settings,
             source,
             opened: RwSignal::new(None),
+            ranks: RwSignal::new_local(Vec::new()),
             beside: RwSignal::new(None),
             place: RwSignal::new(Place::Home),
             lesson,

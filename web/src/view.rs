@@ -25,6 +25,7 @@ mod pinch;
 mod player;
 pub(crate) mod program;
 mod prose;
+mod ranks;
 mod scrubber;
 mod settings;
 mod share;
@@ -136,6 +137,7 @@ pub(crate) fn workbench(session: Session, samples: Samples) -> AnyView {
             <h1 class="visually-hidden">"Workbench"</h1>
             <div class="figures">
                 {header::open_bar(session, samples)}
+                {ranks::ranks(session)}
                 <section class="panel stage-panel" aria-labelledby="stage-title">
                     <h2 class="visually-hidden" id="stage-title">"Memory of the device"</h2>
                     {stage::stage(session, true)}

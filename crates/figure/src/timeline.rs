@@ -14,6 +14,8 @@ pub(crate) use axis::draw_x_axis;
 pub(crate) use axis::tick_step;
 pub use draw::{timeline, timeline_cursor, timeline_line};
 pub use series::Series;
-pub use strip::{timeline_strip, timeline_strip_cursor, timeline_strip_step_at, timeline_strip_window};
+pub use strip::{
+    timeline_small, timeline_strip, timeline_strip_cursor, timeline_strip_step_at, timeline_strip_window,
+};
 pub(crate) use view::XScale;
 pub use view::{TimelineView, timeline_plot, timeline_step_at};

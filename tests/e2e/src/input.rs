@@ -140,6 +140,16 @@ impl Page {
         answer(field.send_keys(path.display().to_string()))
     }
 
+    /// Picks several files at once.
+    ///
+    /// # Errors
+    /// Where there is no such field, or a file is missing.
+    pub fn upload_all(&self, css: &str, paths: &[String]) -> Result<()> {
+        self.wait_until(&format!("document.querySelector({})", json!(css)))?;
+        let field = self.find(css)?;
+        answer(field.send_keys(paths.join("\n")))
+    }
+
     /// Drops a file called `name` on `css`.
     ///
     /// # Errors

@@ -92,14 +92,13 @@ impl Session {
     }
 
     /// Takes in another recording: where it last ran out of memory, or else where most is allocated.
-    pub(crate) fn open(self, opened: OpenedFile) {
+    pub(crate) fn open(self, opened: PtrEq<OpenedFile>) {
         let run = opened.run.clone();
         let failures = run.recording.failed_steps().iter().rev();
         let mut ooms = failures.filter(|(_, outcome)| matches!(outcome, StepOutcome::OutOfMemory(_)));
         let peak = || run.series.peak_steps(&run.recording).0;
         let step = ooms.next().map_or_else(peak, |(step, _)| *step as usize + 1);
         self.tab.set(Tab::Holders);
-        let opened = PtrEq::new(opened);
         self.opened.set(Some(opened.clone()));
         self.show(Source::Recording(opened));
         self.player.set(Player { speed: speed_for(&run.recording), ..Player::default() });

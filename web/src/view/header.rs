@@ -6,7 +6,7 @@ use leptos::html;
 use leptos::prelude::*;
 
 use crate::browser;
-use crate::files::{SAMPLES, Samples, open_file};
+use crate::files::{SAMPLES, Samples, open_files};
 use crate::session::{Place, Session};
 use crate::theme::ThemeChoice;
 use crate::view::help::Help;
@@ -171,8 +171,8 @@ fn recordings(session: Session, samples: Samples) -> AnyView {
 pub(crate) fn file_input(session: Session, picker: NodeRef<html::Input>, id: &'static str) -> AnyView {
     let pick = move |_: ev::Event| {
         let Some(input) = picker.get_untracked() else { return };
-        if let Some(file) = input.files().and_then(|files| files.get(0)) {
-            open_file(session, &file);
+        if let Some(files) = input.files() {
+            open_files(session, &files);
         }
         // Else the same file could not be picked again.
         input.set_value("");
@@ -181,6 +181,7 @@ pub(crate) fn file_input(session: Session, picker: NodeRef<html::Input>, id: &'s
         <input
             node_ref=picker
             type="file"
+            multiple
             hidden
             data-testid=id
             aria-label="Snapshot, recording, workload or lesson to open"

@@ -5,7 +5,7 @@ use leptos::html;
 use leptos::prelude::*;
 
 use crate::browser;
-use crate::files::open_file;
+use crate::files::open_files;
 use crate::session::Session;
 use crate::view::icon::Icon;
 use crate::view::kit::{button, click, effect, icon_button, text};
@@ -91,9 +91,8 @@ pub(crate) fn drop_zone(session: Session) -> AnyView {
         browser::listen(&document, "drop", move |event: ev::DragEvent| {
             event.prevent_default();
             is_over.set(false);
-            let file = event.data_transfer().and_then(|data| data.files()).and_then(|files| files.get(0));
-            if let Some(file) = file {
-                open_file(session, &file);
+            if let Some(files) = event.data_transfer().and_then(|data| data.files()) {
+                open_files(session, &files);
             }
         });
     }

@@ -8,6 +8,7 @@ mod memory;
 mod parts;
 mod pytorch;
 mod replay;
+mod snapshots;
 mod threads;
 mod wasm;
 
@@ -46,6 +47,11 @@ pub const SECTIONS: &[SectionEntry] = &[
         replay::replay,
     ),
     entry("lab", "questions of the lab: 64 settings, an autopsy; seconds on all cores", lab::lab),
+    entry(
+        "snapshots",
+        "opening snapshots of 96 MB, 300 MB and 1 GB, beside Python; seconds",
+        snapshots::snapshots,
+    ),
     entry("parts", "small parts of the allocator by themselves, ns a call", parts::parts),
     entry("heap", "the allocator's own memory, bytes a live block", memory::heap),
     entry("recordings", "a recording in memory, bytes an event", memory::recordings),

@@ -1,6 +1,6 @@
 //! The run as a slim strip for seeking, with a tick where each chapter begins.
 
-use blockyard_record::{Recording, StepOutcome};
+use blockyard_record::{Bytes, Recording, StepOutcome};
 
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
@@ -54,6 +54,29 @@ pub fn timeline_strip(series: &Series, recording: &Recording, size: Size) -> Sce
     let scale = XScale::new(view, plot);
     draw_chapters(&mut scene, recording, &scale, &plot);
     draw_failures(&mut scene, recording, &scale, &plot);
+    scene
+}
+
+/// What is in use and what is cached, on a scale that several runs share: `top` bytes are the height, `steps` steps the width.
+#[must_use]
+pub fn timeline_small(series: &Series, recording: &Recording, top: Bytes, steps: usize, size: Size) -> Scene {
+    let size = size.tame();
+    let mut scene = Scene::new(size.width_px, size.height_px);
+    let own = TimelineView::fit(series.step_count());
+    let share = own.span() / TimelineView::fit(steps.max(series.step_count())).span();
+    let plot = Rect::new(0.0, 1.0, size.width_px * px(share), (size.height_px - 2.0).max(4.0));
+    let columns = columns(series, recording, &own, &plot);
+    draw_areas(&mut scene, &columns, &YScale::new(top, plot));
+    for mark in &mut scene.marks {
+        if let Mark::Area { fill, .. } = mark
+            && fill.pattern == Pattern::Dots
+        {
+            fill.pattern = Pattern::Tint;
+        }
+    }
+    let base = plot.bottom_px().floor() + 0.5;
+    scene.hairline(Point::new(0.0, base), Point::new(size.width_px, base), Role::Grid);
+    draw_failures(&mut scene, recording, &XScale::new(own, plot), &plot);
     scene
 }
 

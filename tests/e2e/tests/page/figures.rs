@@ -120,3 +120,22 @@ fn a_mark_is_a_second_cursor() -> Result<()> {
         page.wait_text(&id("holders-summary"), "allocated after step 7,020 and there after step 8,669")
     })
 }
+
+#[test]
+fn files_of_ranks_stand_beside_each_other_on_one_scale() -> Result<()> {
+    drive(|page| {
+        let files = ["rank0", "rank1"].map(|name| {
+            let file = fixture("x").with_file_name("snapshots").join(format!("{name}.pickle.gz"));
+            Ok::<_, anyhow::Error>(file.canonicalize()?.display().to_string())
+        });
+        let files = files.into_iter().collect::<Result<Vec<String>>>()?;
+        page.upload_all(&id("file"), &files)?;
+        page.wait_for(&id("ranks"))?;
+        page.wait_until("document.querySelectorAll('.ranks .rank').length === 2")?;
+        page.wait_text(&id("document-title"), "rank0.pickle.gz")?;
+        page.click(".ranks .rank:nth-child(2)")?;
+        page.wait_text(&id("document-title"), "rank1.pickle.gz")?;
+        page.wait_for(".ranks .rank:nth-child(2)[aria-pressed='true']")?;
+        page.check_accessible()
+    })
+}

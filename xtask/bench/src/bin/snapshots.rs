@@ -1,17 +1,17 @@
 //! Writes a long snapshot (`write FILE BYTES OUT`), or opens one and says in JSON what that cost (`open FILE`); a process of its own,
-//! so that its peak of memory is that of one file: `cargo run --release -p blockyard-measure --example snapshots -- open FILE`.
+//! so that its peak of memory is that of one file.
 #![allow(clippy::print_stdout, reason = "the answer goes to the program that started this one")]
 
-use std::error::Error;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write as _};
 use std::ops::ControlFlow;
 use std::time::Instant;
 
+use anyhow::{Context as _, Result, bail};
 use blockyard_measure::write_long;
 use blockyard_pytorch::snapshot::{SnapshotFile, read};
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
@@ -35,19 +35,19 @@ fn main() -> Result<(), Box<dyn Error>> {
                 peak_bytes()?
             );
         }
-        _ => return Err("write FILE BYTES OUT, or open FILE".into()),
+        _ => bail!("write FILE BYTES OUT, or open FILE"),
     }
     Ok(())
 }
 
-fn open(file: &str) -> Result<SnapshotFile, Box<dyn Error>> {
+fn open(file: &str) -> Result<SnapshotFile> {
     Ok(read(BufReader::new(File::open(file)?), &mut |_| ControlFlow::Continue(()))?)
 }
 
 /// The most memory that this process had, in bytes.
-fn peak_bytes() -> Result<u64, Box<dyn Error>> {
+fn peak_bytes() -> Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib = line.and_then(|line| line.trim().strip_suffix("kB")).ok_or("the system does not say")?;
+    let kib = line.and_then(|line| line.trim().strip_suffix("kB")).context("the system does not say")?;
     Ok(kib.trim().parse::<u64>()? * 1024)
 }
