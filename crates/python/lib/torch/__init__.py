@@ -436,6 +436,12 @@ def where(condition, input=None, other=None):
     if not isinstance(input, Tensor) and not isinstance(other, Tensor):
         # Two numbers become tensors on the condition's device first.
         input, other = (scalar_tensor(value, dtype=_type_of(type(value)), device=condition.device) for value in (input, other))
+    elif not isinstance(input, Tensor) or not isinstance(other, Tensor):
+        # So does one number, of the type that both have together.
+        tensor, value = (input, other) if isinstance(input, Tensor) else (other, input)
+        kind = result_type(tensor, value)
+        made = scalar_tensor(value, dtype=kind, device=tensor.device)
+        input, other = (tensor.to(kind), made) if tensor is input else (made, tensor.to(kind))
     return _operator("where")(condition, input, other)
 
 

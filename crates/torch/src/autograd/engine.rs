@@ -376,10 +376,10 @@ impl GraphTask {
     }
 }
 
-/// With `create_graph` a gradient has a history where what it was computed from has one. Backward functions that are one kernel
+/// With `create_graph` a gradient has a history where what it was computed from has one, saved tensors too. Backward functions that are one kernel
 /// of their own give none here, so that a second derivative would silently stop.
 fn refuse_lost_history(node: &Node, inputs: &Grads, outputs: &Grads) -> Result<()> {
-    let depends = inputs.iter().flatten().any(Tensor::requires_grad);
+    let depends = inputs.iter().flatten().any(Tensor::requires_grad) || node.saves_history();
     let is_lost = |output: &Tensor| output.dtype().is_differentiable() && !output.requires_grad();
     if depends && matches!(node.body, Body::Function { .. }) && outputs.iter().flatten().any(is_lost) {
         return crate::error::not_implemented(format!(

@@ -124,6 +124,14 @@ impl<'a> Context<'a> {
 }
 
 impl Node {
+    /// Whether a saved tensor has a history.
+    pub(crate) fn saves_history(&self) -> bool {
+        match &self.body {
+            Body::Function { saved, .. } => saved.borrow().iter().any(SavedVariable::has_history),
+            Body::Custom(_) | Body::Accumulate(_) => false,
+        }
+    }
+
     pub(crate) fn accumulator(variable: &Tensor) -> Rc<Self> {
         Rc::new(Self {
             name: "AccumulateGrad",

@@ -85,6 +85,15 @@ impl SavedVariable {
         Ok(Self::Kept { tensor: kept, version: tensor.version(), output })
     }
 
+    /// Whether the tensor has a history, or would need a gradient of its own.
+    pub(crate) fn has_history(&self) -> bool {
+        match self {
+            Self::Nothing | Self::Released => false,
+            Self::Kept { tensor, output, .. } => output.is_some() || tensor.requires_grad(),
+            Self::Packed { requires_grad, output, .. } => output.is_some() || *requires_grad,
+        }
+    }
+
     /// The tensor; `None` where there was none to save.
     pub(crate) fn unpack(&self, node: &Rc<Node>) -> Result<Option<Tensor>> {
         match self {

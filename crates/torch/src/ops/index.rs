@@ -472,7 +472,15 @@ fn index_add(args: &Args, in_place: bool) -> Result<Value> {
 
 /// `index_fill_`, `index_copy_`: no history is modeled beyond the gradient of `self`.
 fn take_along(args: &Args) -> Result<Value> {
-    Ok(gather(&args.t(0)?, args.int(2)?, &args.t(1)?)?.into())
+    let (tensor, index, dim) = (args.t(0)?, args.t(1)?, args.int(2)?);
+    let at = wrap(dim, tensor.dim())?;
+    // The index is repeated along the other dimensions, as a copy.
+    let mut shape = tensor.shape().to_vec();
+    if let Some(size) = shape.get_mut(at) {
+        *size = index.size(dim);
+    }
+    let wide = contiguous(&expand(&index, &iterator::broadcast(&[&shape, &index.shape()])?)?)?;
+    Ok(gather(&tensor, dim, &wide)?.into())
 }
 
 /// `repeat_interleave` with one number.

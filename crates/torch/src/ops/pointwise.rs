@@ -211,14 +211,15 @@ fn extremum(ctx: &Context<'_>, grad: &Tensor, loses: &'static Binary) -> Result<
             return Ok(None);
         }
         // at::where(a == b, grad / 2, grad).masked_fill_(a lost to b, 0)
-        let equal = EQ.call(a, b)?;
+        // C++ evaluates the arguments last to first, and all temporaries live until the statement ends.
         let halved = div(grad, &wrapped(Scalar::Int(2)))?;
+        let equal = EQ.call(a, b)?;
         let result = where_(&equal, &halved, grad)?;
-        drop(halved);
-        drop(equal);
         let lost = loses.call(a, b)?;
         change_in_place(&result)?;
         drop(lost);
+        drop(equal);
+        drop(halved);
         Ok(Some(result))
     };
     let to_other = half(ctx.wants(1), &other, &own)?;
@@ -477,9 +478,10 @@ pub(crate) fn where_(condition: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tenso
     record("WhereBackward0", &[a, b], &[&output], &[Save::Input(Some(condition))], |ctx, grads| {
         let grad = first(grads)?;
         let condition = ctx.saved(0)?;
-        let zero = wrapped(Scalar::Int(0));
-        let other = if ctx.wants(1) { Some(where_(&condition, &zero, grad)?) } else { None };
-        let own = if ctx.wants(0) { Some(where_(&condition, grad, &zero)?) } else { None };
+        // The number becomes a tensor on the GPU, for each of the two.
+        let zero = || super::creation::zeros(&[], grad.dtype(), grad.device());
+        let other = if ctx.wants(1) { Some(where_(&condition, &zero()?, grad)?) } else { None };
+        let own = if ctx.wants(0) { Some(where_(&condition, grad, &zero()?)?) } else { None };
         Ok(vec![own, other])
     })?;
     Ok(output)

@@ -87,6 +87,70 @@ fn one_kernel(grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
     elementwise(&[grad, saved], crate::iterator::result_type(&[grad, saved]), None)
 }
 
+/// `threshold_backward`, `leaky_relu_backward`: their own derivative is the same kernel, and zeros for what was saved.
+fn gate_kernel(grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
+    let output = one_kernel(grad, saved)?;
+    record(
+        "ThresholdBackwardBackward0",
+        &[grad, saved],
+        &[&output],
+        &[Save::Input(Some(saved))],
+        |ctx, grads| {
+            let (again, saved) = (first(grads)?, ctx.saved(0)?);
+            let to_grad = if ctx.wants(0) { Some(gate_kernel(again, &saved)?) } else { None };
+            let to_saved = if ctx.wants(1) { Some(zeros_like(again)?) } else { None };
+            Ok(vec![to_grad, to_saved])
+        },
+    )?;
+    Ok(output)
+}
+
+/// `tanh_backward`; the result's derivative is `grad * (-2 * output * grad_output)`.
+fn tanh_kernel(grad: &Tensor, result: &Tensor) -> Result<Tensor> {
+    let output = one_kernel(grad, result)?;
+    let saved = [Save::Input(Some(grad)), Save::Input(Some(result))];
+    record("TanhBackwardBackward0", &[grad, result], &[&output], &saved, |ctx, grads| {
+        let (again, grad, result) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
+        let to_grad = if ctx.wants(0) { Some(tanh_kernel(again, &result)?) } else { None };
+        let to_result = if ctx.wants(1) {
+            let doubled = scale(&result, -2.0)?;
+            let product = mul(&doubled, &grad)?;
+            Some(mul(again, &product)?)
+        } else {
+            None
+        };
+        Ok(vec![to_grad, to_result])
+    })?;
+    Ok(output)
+}
+
+/// `sigmoid_backward`; the result's derivative is `grad * grad_output * (-2 * output + 1)`.
+fn sigmoid_kernel(grad: &Tensor, result: &Tensor) -> Result<Tensor> {
+    let output = one_kernel(grad, result)?;
+    let saved = [Save::Input(Some(grad)), Save::Input(Some(result))];
+    record("SigmoidBackwardBackward0", &[grad, result], &[&output], &saved, |ctx, grads| {
+        let (again, grad, result) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
+        let to_grad = if ctx.wants(0) { Some(sigmoid_kernel(again, &result)?) } else { None };
+        let to_result = if ctx.wants(1) {
+            // C++ evaluates the right factor first.
+            let doubled = scale(&result, -2.0)?;
+            let right = add(&doubled, &number(1.0))?;
+            let left = mul(again, &grad)?;
+            Some(mul(&left, &right)?)
+        } else {
+            None
+        };
+        Ok(vec![to_grad, to_result])
+    })?;
+    Ok(output)
+}
+
+/// `sgn_backward` of real numbers is a tensor of zeros without memory, which is added to other gradients.
+fn no_slope(grad: &Tensor, _: &Tensor) -> Result<Tensor> {
+    crate::session().mark_estimated("SgnBackward0", "zeros without memory were not recorded");
+    zeros_like(grad)
+}
+
 fn zero(grad: &Tensor, _: &Tensor) -> Result<Tensor> {
     zeros_like(grad)
 }
@@ -123,7 +187,7 @@ unary! {
     "negative" NEGATIVE "NegBackward0" Promoted Nothing false Some(exact::neg), |grad, _| neg(grad);
     "abs" ABS "AbsBackward0" Promoted Input false Some(exact::abs), |grad, own| mul(grad, &SGN.call(own)?);
     "absolute" ABSOLUTE "AbsBackward0" Promoted Input false Some(exact::abs), |grad, own| mul(grad, &SGN.call(own)?);
-    "sgn" SGN "SgnBackward0" Promoted NoGradient false None, zero;
+    "sgn" SGN "SgnBackward0" Promoted Input false None, no_slope;
     "sign" SIGN "SignBackward0" Promoted Nothing false None, zero;
     "ceil" CEIL "CeilBackward0" Promoted Nothing false None, zero;
     "floor" FLOOR "FloorBackward0" Promoted Nothing false None, zero;
@@ -170,9 +234,9 @@ unary! {
     "logical_not" LOGICAL_NOT "" Bool NoGradient false None, zero;
     "bitwise_not" BITWISE_NOT "" Promoted NoGradient false None, zero;
     "isnan" ISNAN "" Bool NoGradient false None, zero;
-    "tanh" TANH "TanhBackward0" Float Output false None, one_kernel;
-    "sigmoid" SIGMOID "SigmoidBackward0" Float Output false None, one_kernel;
-    "relu" RELU "ReluBackward0" Promoted Output false None, one_kernel;
+    "tanh" TANH "TanhBackward0" Float Output false None, tanh_kernel;
+    "sigmoid" SIGMOID "SigmoidBackward0" Float Output false None, sigmoid_kernel;
+    "relu" RELU "ReluBackward0" Promoted Output false None, gate_kernel;
     "silu" SILU "SiluBackward0" Promoted Input false None, one_kernel;
     "mish" MISH "MishBackward0" Promoted Input false None, one_kernel;
     "hardswish" HARDSWISH "HardswishBackward0" Promoted Input false None, one_kernel;
@@ -183,7 +247,15 @@ unary! {
 
 macro_rules! parametrized {
     ($($schema:literal $constant:ident $node:literal $in_place:literal;)*) => {
-        $(static $constant: Unary = Unary { node: $node, ..PARAMETRIZED };)*
+        $(static $constant: Unary = Unary {
+            node: $node,
+            backward: if matches!($node.as_bytes(), b"LeakyReluBackward0" | b"LeakyReluBackward1") {
+                gate_kernel
+            } else {
+                one_kernel
+            },
+            ..PARAMETRIZED
+        };)*
 
         pub(crate) const ACTIVATIONS: &[Entry] = &[$(
             op($schema, |a| Ok(if $in_place { $constant.call_in_place(&a.t(0)?)? } else { $constant.call(&a.t(0)?)? }.into())),

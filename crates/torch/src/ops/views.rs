@@ -526,7 +526,11 @@ fn unfold(tensor: &Tensor, dim: i64, size: i64, step: i64) -> Result<Tensor> {
     }
     let from = tensor.shape();
     viewed("UnfoldBackward0", tensor, &shape, &strides, tensor.offset(), move |grad| {
-        creation::zeros(&from, grad.dtype(), grad.device())
+        let result = creation::zeros(&from, grad.dtype(), grad.device())?;
+        // `unfold_backward` counts along the dimension.
+        let count = from.get(at).copied().unwrap_or(0);
+        drop(creation::empty(&[count], crate::Dtype::I64, grad.device())?);
+        Ok(result)
     })
 }
 
