@@ -337,19 +337,18 @@ fn bce_with_logits(args: &Args) -> Result<Value> {
         let logarithm = crate::call("log_sigmoid", &[own.into()], &[])?.tensor()?;
         let one = wrapped(Scalar::Int(1));
         let loss = if let Some(pos_weight) = &pos_weight {
-            // log_weight = (pos_weight - 1).mul(target).add_(1); (1 - target) * input - log_weight * log_sigmoid
+            // log_weight = (pos_weight - 1).mul(target).add_(1); log_sigmoid.mul_(log_weight); (1 - target) * input - log_sigmoid
             let log_weight = {
                 let less = sub(pos_weight, &one)?;
                 let weight = mul(&less, target)?;
                 add_in_place(&weight, &one)?;
                 weight
             };
+            elementwise_in_place(&[&logarithm, &log_weight], logarithm.dtype(), None)?;
+            drop(log_weight);
             let loss = sub(&one, target)?;
             elementwise_in_place(&[&loss, own], loss.dtype(), None)?;
-            let product = mul(&log_weight, &logarithm)?;
-            elementwise_in_place(&[&loss, &product], loss.dtype(), None)?;
-            drop(product);
-            drop(log_weight);
+            elementwise_in_place(&[&loss, &logarithm], loss.dtype(), None)?;
             loss
         } else {
             let loss = sub(&one, target)?;
@@ -374,14 +373,13 @@ fn bce_with_logits(args: &Args) -> Result<Value> {
         let _grad = first(grads)?;
         let own = ctx.saved(1)?;
         if let Some(pos_weight) = ctx.saved_optional(0)? {
+            // t = pos_weight * target; t.add(1).sub_(target).mul_(input.sigmoid()).sub_(t)
             let t = mul(&pos_weight, &ctx.saved(2)?)?;
             let one = wrapped(Scalar::Int(1));
-            let shifted = add(&t, &one)?;
-            drop(shifted);
-            crate::session().mark_estimated(
-                "binary_cross_entropy_with_logits",
-                "gradients with pos_weight were not recorded",
-            );
+            let gradient = add(&t, &one)?;
+            let sigmoid = crate::call("sigmoid", &[(&own).into()], &[])?.tensor()?;
+            elementwise_in_place(&[&gradient, &sigmoid], gradient.dtype(), None)?;
+            return Ok(vec![Some(gradient)]);
         }
         Ok(vec![Some(empty_like(&own)?)])
     })?;
