@@ -175,7 +175,8 @@ fn run(
     let mode = GradModeGuard::new(create_graph);
     if create_graph {
         // Of the programs that an H200 ran, some print other peaks: in second derivatives of `log` and `sqrt`, of a gradient penalty.
-        session.mark_estimated("create_graph", "the temporaries of second derivatives are not all as recorded");
+        session
+            .mark_estimated("create_graph", "the temporaries of second derivatives are not all as recorded");
     }
     let mut task = GraphTask::new(roots, retain_graph || create_graph, captures);
     let result = task.start(roots, grads).and_then(|()| task.work(captures.is_empty()));
