@@ -155,7 +155,39 @@ pub(crate) fn open_file(session: Session, file: &File) {
 
 /// Opens several recordings or snapshots, one after the other: the first one is shown, and each is in the strip of ranks.
 pub(crate) fn open_files(session: Session, files: &FileList) {
-    let mut files: Vec<File> = (0..files.length()).filter_map(|place| files.get(place)).collect();
+    open_all(session, listed(files).collect());
+}
+
+/// How the files of a folder end that are worth opening.
+const OF_A_FOLDER: [&str; 10] = [
+    ".pickle",
+    ".pkl",
+    ".pickle.gz",
+    ".pkl.gz",
+    ".pickle.zst",
+    ".zip",
+    ".json",
+    ".jsonl",
+    ".jsonl.gz",
+    ".html",
+];
+
+/// As [`open_files`], of the files of a folder that may be snapshots or recordings.
+pub(crate) fn open_folder(session: Session, files: &FileList) {
+    let may_open = |file: &File| OF_A_FOLDER.iter().any(|end| file.name().ends_with(end));
+    let files: Vec<File> = listed(files).filter(may_open).collect();
+    if files.is_empty() {
+        return session
+            .complain("The folder has no file that ends like a snapshot or a recording.".to_owned());
+    }
+    open_all(session, files);
+}
+
+fn listed(files: &FileList) -> impl Iterator<Item = File> {
+    (0..files.length()).filter_map(|place| files.get(place))
+}
+
+fn open_all(session: Session, mut files: Vec<File>) {
     if let [file] = files.as_slice() {
         return open_file(session, file);
     }

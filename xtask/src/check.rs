@@ -102,6 +102,7 @@ pub(crate) fn oracle(
     workspace: &Workspace,
     arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
 ) -> Result<()> {
+    setup::pip(workspace).context("PyTorch's library is fetched with pip")?;
     workspace::run(oracle_command(workspace).args(arguments))
 }
 

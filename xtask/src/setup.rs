@@ -142,10 +142,7 @@ fn fetch_axe(workspace: &Workspace, folder: &Path) -> Result<PathBuf> {
             Err(error) => println!("    {error:#}; trying pip"),
         }
     }
-    let has_pip = || workspace::succeeds(workspace.program("python3").args(["-m", "pip", "--version"]));
-    if !has_pip() {
-        apt_install(workspace, &["python3-pip"]).context("axe-core comes through npm or pip")?;
-    }
+    pip(workspace).context("axe-core comes through npm or pip")?;
     let mut pip = workspace.program("python3");
     pip.args(["-m", "pip", "download", "--quiet", "--no-deps", AXE_PIP, "--dest"]).arg(folder);
     workspace::run(&mut pip)?;
@@ -156,6 +153,14 @@ fn fetch_axe(workspace: &Workspace, folder: &Path) -> Result<PathBuf> {
         workspace.program("python3").args(["-m", "zipfile", "-e"]).arg(folder.join(wheel)).arg(folder),
     )?;
     Ok(folder.join("axe_playwright_python/axe.min.js"))
+}
+
+/// Makes sure that Python has pip.
+pub(crate) fn pip(workspace: &Workspace) -> Result<()> {
+    if workspace::succeeds(workspace.program("python3").args(["-m", "pip", "--version"])) {
+        return Ok(());
+    }
+    apt_install(workspace, &["python3", "python3-pip"])
 }
 
 /// Makes sure that Python can make virtual environments, which Debian packs apart from Python.

@@ -6,11 +6,11 @@ use leptos::html;
 use leptos::prelude::*;
 
 use crate::browser;
-use crate::files::{SAMPLES, Samples, open_files};
+use crate::files::{SAMPLES, Samples, open_files, open_folder};
 use crate::session::{Place, Session};
 use crate::theme::ThemeChoice;
 use crate::view::help::Help;
-use crate::view::kit::{button, click, flag, on, select, text};
+use crate::view::kit::{button, click, effect, flag, on, select, text};
 use crate::view::opened;
 use crate::view::share::Share;
 
@@ -121,11 +121,13 @@ fn preset_picker(session: Session) -> AnyView {
 }
 
 fn recordings(session: Session, samples: Samples) -> AnyView {
-    let picker = NodeRef::<html::Input>::new();
-    let open = move || {
-        if let Some(input) = picker.get_untracked() {
-            input.click();
-        }
+    let (picker, folder) = (NodeRef::<html::Input>::new(), NodeRef::<html::Input>::new());
+    let press = |input: NodeRef<html::Input>| {
+        click(move || {
+            if let Some(input) = input.get_untracked() {
+                input.click();
+            }
+        })
     };
     // A page that is one file has no samples with it.
     let samples = SAMPLES
@@ -159,9 +161,11 @@ fn recordings(session: Session, samples: Samples) -> AnyView {
                 "open",
                 "Open file …",
                 "Open a memory snapshot of PyTorch (torch.cuda.memory._dump_snapshot), a recording (.jsonl.gz), a workload or a lesson, or drop it anywhere on the page",
-                click(open),
+                press(picker),
             )}
             {file_input(session, picker, "file")}
+            {button("", "open-folder", "Folder …", "Open a folder of memory snapshots, one for each rank", press(folder))}
+            {folder_input(session, folder)}
         </span>
     }
     .into_any()
@@ -185,6 +189,35 @@ pub(crate) fn file_input(session: Session, picker: NodeRef<html::Input>, id: &'s
             hidden
             data-testid=id
             aria-label="Snapshot, recording, workload or lesson to open"
+            on:change=on(pick)
+        />
+    }
+    .into_any()
+}
+
+/// The input behind the button that opens a folder.
+fn folder_input(session: Session, picker: NodeRef<html::Input>) -> AnyView {
+    let pick = move |_: ev::Event| {
+        let Some(input) = picker.get_untracked() else { return };
+        if let Some(files) = input.files() {
+            open_folder(session, &files);
+        }
+        // Else the same folder could not be picked again.
+        input.set_value("");
+    };
+    effect(move || {
+        if let Some(input) = picker.get() {
+            // Not one of the attributes that views know.
+            let _ = input.set_attribute("webkitdirectory", "");
+        }
+    });
+    view! {
+        <input
+            node_ref=picker
+            type="file"
+            hidden
+            data-testid="folder"
+            aria-label="Folder of snapshots to open"
             on:change=on(pick)
         />
     }
