@@ -275,7 +275,8 @@ def _on_ray(paths: "list[str | os.PathLike[str]]", confs: Sequence[str], verify:
 
     if not ray.is_initialized():
         ray.init()
-    task = ray.remote(max_retries=2)(rank)
+    # Ray types the functions that it makes without their arguments.
+    task: Any = ray.remote(max_retries=2)(rank)
     answers = []
     for path, reference in [(path, task.remote(str(path), tuple(confs), verify)) for path in paths]:
         try:
