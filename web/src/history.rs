@@ -44,7 +44,8 @@ impl History {
         self.push(text, settings);
     }
 
-    /// Other settings, with the text as it is under them: a step of its own, and keystrokes without a pause between them one step.
+    /// Changes the settings, and the text that belongs to them. This is one step of undo; keystrokes without a pause between them share
+    /// one.
     ///
     /// `before` are the settings that are left.
     pub(crate) fn change_settings(&mut self, text: String, now_millis: f64, before: &SettingsTexts) {

@@ -133,7 +133,7 @@ where
     };
     fetch();
     let content = move || match stage.get() {
-        Stage::Loading => view! { <p class="note" role="status">"Loading …"</p> }.into_any(),
+        Stage::Loading => view! { <p class="note part-loading" role="status">"Loading …"</p> }.into_any(),
         Stage::Failed => view! {
             <div class="cluster" role="alert">
                 <p class="note">"This part of the page could not be loaded."</p>

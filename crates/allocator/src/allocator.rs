@@ -128,7 +128,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     ///
     /// # Errors
     ///
-    /// [`AllocError::OutOfMemory`] when the device has not enough memory even after the cache was released,
+    /// [`AllocError::OutOfMemory`] when the device has not enough memory even after all was released that may be released,
     /// [`AllocError::TooLarge`] for 2^60 bytes and more, [`AllocError::Device`] when the device fails for another reason.
     #[expect(
         clippy::inline_always,
@@ -250,7 +250,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         }
     }
 
-    /// Waits for all streams and releases every cached segment to the device (`emptyCache`).
+    /// Waits for all streams and releases every cached segment to the device (`emptyCache`). Private pools in use keep their cached
+    /// segments; while a scope is open, nothing is waited for, and the default pool keeps its cache too.
     ///
     /// # Errors
     ///

@@ -117,12 +117,12 @@ impl SizeBins {
             Some(Bin::Few(few)) if few[FEW - 1].is_none() => {
                 insert_in_few(few, &Key { size, addr, index }, blocks);
             }
-            _ => self.file_among_others(number, index, (size, addr), blocks),
+            _ => self.insert_in_full_bin(number, index, (size, addr), blocks),
         }
     }
 
     #[inline(never)]
-    fn file_among_others(
+    fn insert_in_full_bin(
         &mut self,
         number: usize,
         index: BlockIndex,

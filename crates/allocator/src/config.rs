@@ -160,8 +160,8 @@ impl AllocatorConfig {
         self.roundup_divisions[exponent.saturating_sub(20).min(ROUNDUP_INTERVALS - 1)]
     }
 
-    /// The table behind [`AllocatorConfig::roundup_divisions`]: entry `i` is for requests from 2^`i` MiB on, the first
-    /// for smaller ones too, the last for larger ones too.
+    /// The table behind [`AllocatorConfig::roundup_divisions`]: entry `i` is for requests from 2^`i` MiB up to 2^(`i` + 1) MiB.
+    /// The first entry is also for smaller requests, the last entry for larger ones.
     #[must_use]
     pub fn roundup_table(&self) -> &[u64] {
         &self.roundup_divisions
@@ -173,7 +173,8 @@ impl AllocatorConfig {
         self.pinned
     }
 
-    /// Whether the lock is released during a call of the device. It has no effect here, since the allocator has no lock.
+    /// Whether the lock is released during a call of the device. It has no effect here: the handle that threads share keeps its lock
+    /// during every call of the device.
     #[must_use]
     pub fn release_lock_on_device_malloc(&self) -> bool {
         self.release_lock_on_device_malloc

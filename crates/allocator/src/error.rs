@@ -9,7 +9,7 @@ use blockyard_record::{AllocationId, Backend, Bytes, DeviceAddr, PoolId, Segment
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AllocError {
-    /// The request ran out of memory, after the cache was released.
+    /// The request ran out of memory, after all was released that may be released.
     #[error(transparent)]
     OutOfMemory(Box<OutOfMemory>),
     /// The request ran out of memory under `backend:cudaMallocAsync`.

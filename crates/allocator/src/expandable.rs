@@ -33,8 +33,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// The block that best fit chooses, before the oversize limits are applied.
     ///
-    /// While segments expand, a block that could grow into the unmapped block after it is skipped if a later block in the
-    /// order has a smaller reach. While segments do not expand, blocks of expandable segments are skipped.
+    /// The reach of a block is its size and that of the unmapped block after it, into which it could grow. While segments expand, a block
+    /// that could grow is skipped if the next block in the order has a smaller reach. While segments do not expand, blocks of expandable segments are skipped.
     #[inline]
     pub(crate) fn best_fit(&mut self, search: &Search) -> Option<BlockIndex> {
         let first = self.free_lists[search.list].cached.first_fitting(search.rounded, &self.blocks)?;

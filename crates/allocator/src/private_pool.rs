@@ -131,7 +131,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Directs requests of `stream`, or of all streams, to the pool until [`CachingAllocator::end_allocate_to_pool`]
     /// (`beginAllocateToPool`). The newest scope is asked first. A pool that does not exist is created.
     ///
-    /// While any scope is open, completed stream work is not collected, and the default pool's cache is not released.
+    /// While any scope is open, completed stream work is not collected, and `empty_cache` and failed requests do not release the default
+    /// pool's cache. Garbage collection, and releases for the oversize limit, still do.
     ///
     /// # Errors
     ///

@@ -84,7 +84,10 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     /// As [`CachingAllocator::allocate_fast_path`], for one of the two pools.
-    #[expect(clippy::inline_always, reason = "what is known of either pool leaves much of it out")]
+    #[expect(
+        clippy::inline_always,
+        reason = "the pool is a constant here, so the compiler removes the code for the other pool"
+    )]
     #[inline(always)]
     fn allocate_in_pool(
         &mut self,

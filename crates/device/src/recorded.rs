@@ -183,8 +183,8 @@ impl DeviceMemory for RecordedDevice {
         self.device.total_memory()
     }
 
-    /// What the driver says in the recording when the next request fails: allocators ask only then, and a request above a
-    /// memory fraction fails without a call of the device that would show the moment.
+    /// The free memory that the recording has for its next failed request. Allocators ask only after a failure. The device itself
+    /// cannot see the failure, because a request above the memory fraction makes no call of the device.
     fn memory_info(&self) -> Result<MemoryInfo, DeviceError> {
         let info = self.device.memory_info()?;
         Ok(match self.failures.front() {

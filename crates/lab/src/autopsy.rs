@@ -108,16 +108,17 @@ pub fn autopsy(
     let (changes, in_vain) = changes::changes(&examined, on_progress)?;
     let mut notes = run.notes().to_vec();
     notes.push(limit.sentence());
+    let mut sentence = cause::sentence(cause, &examined);
     if !others.is_empty() {
         let others: Vec<&str> = others.iter().map(|cause| cause.name()).collect();
-        notes.push(format!("depending on the limit it may also be {}", others.join(" or ")));
+        sentence = format!("{sentence}; depending on the limit it may also be {}", others.join(" or "));
     }
     Ok(Some(Autopsy {
         request: failure.request.clone(),
         limit,
         memory: failure.memory,
         cause,
-        sentence: cause::sentence(cause, &examined),
+        sentence,
         pinned_by: pins::pinned(&examined),
         changes,
         in_vain,

@@ -49,7 +49,7 @@ pub struct Choice {
 pub enum AnswerError {
     /// No size of memory.
     #[error("expected a size such as \"20 MiB\", found \"{found}\"")]
-    NotASize {
+    InvalidSize {
         /// The answer as typed.
         found: String,
     },
@@ -117,7 +117,7 @@ struct SizeAnswer {
 
 impl SizeAnswer {
     fn parse(answer: &str) -> Result<Self, AnswerError> {
-        let not_a_size = || AnswerError::NotASize { found: answer.to_owned() };
+        let invalid_size = || AnswerError::InvalidSize { found: answer.to_owned() };
         let digits = answer.trim_end_matches(|character: char| !character.is_ascii_digit());
         let unit = answer.get(digits.len()..).unwrap_or_default().trim().to_ascii_uppercase();
         for (decimal, bytes, unit_meant) in DECIMAL_UNITS {
@@ -130,13 +130,13 @@ impl SizeAnswer {
             "KIB" => 1024.0,
             "" | "MIB" => 1_048_576.0,
             "GIB" => 1_073_741_824.0,
-            _ => return Err(not_a_size()),
+            _ => return Err(invalid_size()),
         };
-        let number: f64 = digits.replace(',', "").parse().map_err(|_| not_a_size())?;
+        let number: f64 = digits.replace(',', "").parse().map_err(|_| invalid_size())?;
         if number.is_finite() && number >= 0.0 {
             Ok(Self { bytes: number * unit, unit })
         } else {
-            Err(not_a_size())
+            Err(invalid_size())
         }
     }
 

@@ -1,4 +1,4 @@
-/// Bytes that encode a part of a recording, and do not fit themselves.
+/// Encoded bytes of a recording that contradict each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EncodingError {
     /// The count of events is not that of their bytes.

@@ -1,4 +1,4 @@
-//! Why a request ran out of memory: decided here alone, for the lab's autopsy, the figure's sentences and PyTorch's exception.
+//! Why a request ran out of memory: decided here (but for rounding by a setting, which only a replay can tell), for the lab's autopsy, the figure's sentences and PyTorch's exception.
 
 use serde::{Deserialize, Serialize};
 
@@ -74,7 +74,7 @@ pub struct MemoryAtFailure {
     pub pending: Bytes,
     /// Cached bytes in the request's own memory pool, on its own stream.
     pub cached_here: Bytes,
-    /// The largest cached block among them that requests of this size are served from: small ones have a block pool of their own.
+    /// The largest of these cached blocks in the block pool (small or large) of the request.
     pub largest_cached_here: Bytes,
     /// Cached bytes on other streams.
     pub cached_other_streams: Bytes,
@@ -131,7 +131,7 @@ impl MemoryAtFailure {
 pub enum OomCause {
     /// The request alone is larger than the limit.
     RequestAboveLimit,
-    /// The request and what is live do not fit together, wherever they lie.
+    /// The request and what is live do not fit together, wherever they lie; or less than a segment is left beside what is live.
     LiveBytesAtLimit,
     /// There are enough free bytes, but live blocks lie between them.
     FragmentationByLiveBlocks,
@@ -150,7 +150,8 @@ pub enum OomCause {
 impl OomCause {
     /// Why a request failed under a limit.
     ///
-    /// What was cached, pending or in the hands of others is the cause if it alone would have been enough; of several the largest.
+    /// A group of bytes (cached here, on other streams or in other pools; pending; used by others) is the cause if that group alone would
+    /// have been enough. If several groups are enough, the largest one is the cause.
     #[must_use]
     pub fn of(request: &OomRequest, memory: &MemoryAtFailure, limit: OomLimit) -> Self {
         let OomLimit { highest: limit, others } = limit;
@@ -177,7 +178,7 @@ impl OomCause {
             (others, missing, Self::MemoryOfOthers),
         ];
         let enough = parts.iter().filter(|(bytes, needed, _)| !bytes.is_zero() && bytes >= needed);
-        // Of equal ones the first. Of none, live blocks fill all but less than a segment.
+        // If two groups are equal, the first one wins. If no group is enough, less than one segment is left beside the live blocks.
         enough.rev().max_by_key(|(bytes, ..)| *bytes).map_or(Self::LiveBytesAtLimit, |(.., cause)| *cause)
     }
 
@@ -199,17 +200,38 @@ impl OomCause {
     /// The cause in a sentence without a full stop.
     #[must_use]
     pub fn sentence(self, request: &OomRequest, memory: &MemoryAtFailure, limit: OomLimit) -> String {
+        self.sentence_between(request, memory, limit.highest, limit)
+    }
+
+    /// As [`Self::sentence`], where the limit is at least `lowest` and at most that of `limit`.
+    #[must_use]
+    pub fn sentence_between(
+        self,
+        request: &OomRequest,
+        memory: &MemoryAtFailure,
+        lowest: Bytes,
+        limit: OomLimit,
+    ) -> String {
         let (size, most) = (request.size, limit.highest);
+        let is_known = lowest >= most;
+        let allowed = if is_known {
+            format!("at most {most} may be reserved")
+        } else {
+            format!("the most that may be reserved is between {lowest} and {most}")
+        };
         match self {
-            Self::RequestAboveLimit => {
+            Self::RequestAboveLimit if is_known => {
                 format!("the request alone, {size}, is larger than the {most} that may be reserved")
             }
+            Self::RequestAboveLimit => {
+                format!("the request alone, {size}, is probably larger than what may be reserved: {allowed}")
+            }
             Self::LiveBytesAtLimit if memory.live.saturating_add(request.least()) > most => format!(
-                "{} are live and {size} more are asked for, and at most {most} may be reserved: no allocator could serve it",
+                "{} are live and {size} more are asked for, and {allowed}: no allocator could serve it",
                 memory.live
             ),
             Self::LiveBytesAtLimit => format!(
-                "{} are live, and {size} more need a segment of {}, and at most {most} may be reserved",
+                "{} are live, and {size} more need a segment of {}, and {allowed}",
                 memory.live, request.segment_size
             ),
             Self::FragmentationByLiveBlocks => fragmentation(request, memory),

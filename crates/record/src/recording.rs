@@ -85,7 +85,7 @@ pub enum StepOutcome {
     Done,
     /// The request ran out of memory; the text is PyTorch's message.
     OutOfMemory(String),
-    /// The request was refused before it changed anything, for the reason given.
+    /// The request was refused for the reason given. Of several settings, those before the wrong one hold.
     Refused(String),
     /// The request was skipped because an earlier step had failed, as the text explains.
     Skipped(String),

@@ -10,9 +10,9 @@ use crate::{Difference, OnProgress, RunError};
 /// What our allocator decided about each allocation of a snapshot's trace, beside what PyTorch did.
 #[derive(Clone, Debug, Default)]
 pub struct Certificate {
-    /// The allocations of the trace.
+    /// The allocations of the trace that our allocator decided: without those at its beginning that belong to a request from before.
     pub placements: u64,
-    /// How many of them our allocator puts at the same address.
+    /// How many of them our allocator puts at the same address, with the same size, on the same stream.
     pub identical: u64,
     /// Whether everything else is the same too: segments, pages, frees, and each block of the end.
     pub is_complete: bool,
@@ -87,19 +87,20 @@ fn without(reason: String) -> Certificate {
     Certificate { reasons: vec![reason], ..Certificate::default() }
 }
 
-/// The allocations of the trace, and how many the replay has at the same address, one by one.
+/// The allocations of the trace that the replay decided, and how many it has at the same address, of the same size and on the same
+/// stream, one by one.
 fn placements(run: &RecordedRun, found: &[TraceEntry]) -> (u64, u64) {
     let allocations = |trace: &[TraceEntry]| -> Vec<TraceEntry> {
         trace.iter().filter(|entry| entry.action == TraceAction::Alloc).copied().collect()
     };
-    let expected = allocations(run.trace.as_deref().unwrap_or_default());
-    let mut found = allocations(found);
+    let mut expected = allocations(run.trace.as_deref().unwrap_or_default());
+    let found = allocations(found);
     // Entries at the beginning may belong to a request from before the trace: the replay has one allocation less then.
     let cut = expected.len().saturating_sub(found.len());
     let shifted = expected.get(cut..).is_some_and(|rest| rest.first() == found.first())
         && expected.first() != found.first();
     if shifted {
-        found.splice(0..0, expected.iter().take(cut).copied());
+        expected.drain(..cut);
     }
     let identical = expected.iter().zip(&found).filter(|(expected, found)| expected == found).count();
     (expected.len() as u64, identical as u64)

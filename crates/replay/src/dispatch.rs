@@ -29,7 +29,7 @@ pub(crate) enum Dispatched {
 #[derive(Debug)]
 pub(crate) enum DispatchError {
     Allocator(AllocError),
-    RunSettings(ConfigError),
+    Config(ConfigError),
 }
 
 impl From<AllocError> for DispatchError {
@@ -107,7 +107,7 @@ impl<D: DeviceMemory + Advance, S: EventSink> Dispatcher<D, S> {
             | Request::DestroyPool { .. } => self.perform_pool_request(request)?,
             Request::Set { settings: number } => {
                 let text = settings(number).unwrap_or_default();
-                self.allocator.apply_settings(text).map_err(DispatchError::RunSettings)?;
+                self.allocator.apply_settings(text).map_err(DispatchError::Config)?;
             }
             Request::ResetPeak => self.allocator.reset_peak_stats(),
             Request::ResetAccumulated => self.allocator.reset_accumulated_stats(),

@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 /// The progress of long work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// The phase: `reading`, `running`, `replaying`.
+    /// The phase, in words for people: `reading`, `running`, `replaying` and others.
     pub phase: String,
-    /// How many requests are done.
+    /// How much is done: requests, or bytes while a file is read.
     pub done: u64,
-    /// How many requests there are; 0 while that is not known.
+    /// How much there is in all, in the same unit; 0 while that is not known.
     pub total: u64,
 }
 

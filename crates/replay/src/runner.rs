@@ -20,7 +20,7 @@ pub enum StepResult {
     Done,
     /// Out of memory; the text is PyTorch's.
     OutOfMemory(String),
-    /// Refused for the reason given. Nothing changed.
+    /// Refused for the reason given. Of several settings, those before the wrong one hold.
     Refused(String),
     /// Skipped, because an earlier request failed.
     Skipped(String),
@@ -258,7 +258,7 @@ fn recorder(settings: &RunSettings, workload: &Workload) -> Recorder {
 // A lack of memory and a bad request are results of a step; a device that fails ends the run.
 pub(crate) fn failure(error: DispatchError) -> Result<StepResult, RunError> {
     let error = match error {
-        DispatchError::RunSettings(error) => return Ok(StepResult::Refused(error.to_string())),
+        DispatchError::Config(error) => return Ok(StepResult::Refused(error.to_string())),
         DispatchError::Allocator(error) => error,
     };
     match error {

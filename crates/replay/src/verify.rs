@@ -398,12 +398,12 @@ fn segment_text(
     )
 }
 
-fn recorded_block_words(block: &RecordedBlock, tells_requested: bool) -> String {
-    block_text(block.addr, block.size, tells_requested.then_some(block.requested), &block.state)
+fn recorded_block_words(block: &RecordedBlock, has_requested: bool) -> String {
+    block_text(block.addr, block.size, has_requested.then_some(block.requested), &block.state)
 }
 
-fn block_words(block: &BlockSnapshot, tells_requested: bool) -> String {
-    let requested = tells_requested.then_some(block.requested);
+fn block_words(block: &BlockSnapshot, has_requested: bool) -> String {
+    let requested = has_requested.then_some(block.requested);
     block_text(block.addr.get(), block.size, requested, block.state.name())
 }
 

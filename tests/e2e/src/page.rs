@@ -96,7 +96,9 @@ impl Page {
     /// Where the page does not load.
     pub fn goto(&self, path: &str) -> Result<()> {
         let url = format!("{}{}", self.url, path.trim_start_matches('/'));
-        answer(self.driver.session()?.goto(url))
+        answer(self.driver.session()?.goto(url))?;
+        // The program starts after the page has loaded, and fetches the part that the address names.
+        self.wait_until("document.querySelector('#app .loading, .part-loading') === null").map(drop)
     }
 
     /// Loads a page from a file, without the server.

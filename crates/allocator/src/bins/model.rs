@@ -31,7 +31,7 @@ enum Act {
     },
     RemoveAbsent(u64),
     Take(Vec<u64>),
-    Settle,
+    PutLatestInBin,
 }
 
 /// Sizes that share a bin, and a few that do not.
@@ -54,7 +54,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
         2 => (20..120_usize, any::<bool>()).prop_map(|(count, is_low)| Act::RemoveEnd { count, is_low }),
         1 => sizes().prop_map(Act::RemoveAbsent),
         5 => vec(sizes(), 1..6).prop_map(Act::Take),
-        2 => Just(Act::Settle),
+        2 => Just(Act::PutLatestInBin),
     ];
     vec(act, 1..if cfg!(miri) { 12 } else { 60 })
 }
@@ -113,7 +113,7 @@ impl Pair {
 
     fn insert(&mut self, size: u64) {
         let (index, size, addr) = self.block(size);
-        // Filed is the one that came before it.
+        // The bin gets the block that was the latest before.
         let binned = self.bins.latest.map_or(size, |_| self.bins.latest_size);
         self.changed(binned, |pair| {
             pair.bins.insert(index, size, addr, &pair.blocks);
@@ -172,7 +172,7 @@ impl Pair {
                 self.blocks.remove(index);
             }
             Act::Take(sizes) => sizes.iter().for_each(|size| self.take(*size)),
-            Act::Settle => {
+            Act::PutLatestInBin => {
                 self.bins.put_latest_in_bin(&self.blocks);
                 assert_eq!(self.bins.latest, None);
             }

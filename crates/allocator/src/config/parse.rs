@@ -191,7 +191,7 @@ impl AllocatorConfig {
         let value = at + 2;
         match tokens.get(at)? {
             "backend" => {}
-            // No lock is modeled.
+            // The lock of the handle that threads share is always kept.
             "release_lock_on_cudamalloc" | "release_lock_on_hipmalloc" => {
                 self.release_lock_on_device_malloc = tokens.boolean(value)?;
             }

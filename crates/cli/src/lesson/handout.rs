@@ -57,7 +57,7 @@ fn write_card(
             out.push_str(&figure(lesson, card, card.steps.start)?);
             write_question(out, question);
         }
-        None => write_told(out, lesson, card)?,
+        None => write_card_text(out, lesson, card)?,
     }
     if let Some(exercise) = &card.exercise {
         let _ = writeln!(
@@ -126,7 +126,7 @@ fn write_block(out: &mut String, block: &TextBlock) {
 }
 
 /// The figure of a card, and its text.
-fn write_told(out: &mut String, lesson: &PlayedLesson, card: &PlayedCard) -> anyhow::Result<()> {
+fn write_card_text(out: &mut String, lesson: &PlayedLesson, card: &PlayedCard) -> anyhow::Result<()> {
     if card.exercise.is_none() {
         out.push_str(&figure(lesson, card, card.steps.end)?);
     }
@@ -146,7 +146,7 @@ fn write_answers(out: &mut String, lesson: &PlayedLesson) -> anyhow::Result<()> 
             escaped(&question.right),
             inlines(&question.because)
         );
-        write_told(out, lesson, card)?;
+        write_card_text(out, lesson, card)?;
         out.push_str("</section>\n");
     }
     let id = escaped(&lesson.id);

@@ -30,8 +30,8 @@ pub struct Recorder {
 
 const FIRST_CHECKPOINT_INTERVAL: usize = 512;
 const MOST_CHECKPOINTS: usize = 256;
-// A state of many blocks is saved less often, at up to four times the interval: one event for each so many bytes of the saved
-// state. Applying one event takes about as long as decoding so many bytes.
+// A state of many blocks is saved less often, at up to four times the interval: between two saved states lies at least one event for
+// so many bytes of a saved state. Applying one event takes about as long as decoding so many bytes.
 const BYTES_AN_EVENT: usize = 10;
 
 impl Recorder {

@@ -133,7 +133,7 @@ impl TryFrom<PackedState> for MemoryState {
         }
         let mut block_slots = FxHashMap::with_capacity_and_hasher(slots.len(), FxBuildHasher);
         block_slots.extend((0..).zip(&slots).map(|(slot, block)| (block.id, slot)));
-        // Blocks that are gone may have had higher numbers: whoever recorded them has looked.
+        // Removed blocks may have had higher ids. The recorder has already checked that no id comes twice.
         let next_block = slots.iter().map(|block| u64::from(block.id.get()) + 1).max().unwrap_or(0);
         let PackedState { capacity, limit, backend, stats, requested, fresh_front, .. } = packed;
         let vacant = Vec::new();
