@@ -196,7 +196,7 @@ def test_long_work_without_the_lock_ends_on_ctrl_c():
     other.join()
 
 
-def test_progress_is_told_while_somebody_looks_on(monkeypatch):
+def test_progress_is_reported_while_somebody_looks_on(monkeypatch):
     bars = []
 
     class Bar:
