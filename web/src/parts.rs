@@ -83,19 +83,6 @@ part!(
     /// The program with its output and its memory.
     program in program: load_program, show_program(session: Session) => view::program::program(session)
 );
-part!(
-    /// The panel of questions.
-    lab in workbench: load_lab, show_lab(session: Session) => view::lab::lab(session)
-);
-part!(
-    /// Allocations over time.
-    lifetimes in workbench: load_lifetimes, show_lifetimes(session: Session) => view::lifetimes::lifetimes(session)
-);
-part!(
-    /// Who holds the bytes.
-    holders in workbench: load_holders, show_holders(session: Session) => view::holders::holders(session)
-);
-
 /// Fetches all parts, so that they need no network later.
 pub(crate) async fn prepare() {
     // Those of one module come together; one that does not come is asked for again when it is shown.

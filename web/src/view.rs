@@ -8,14 +8,14 @@ mod gpu;
 mod hand;
 mod header;
 mod help;
-pub(crate) mod holders;
+mod holders;
 mod home;
 mod icon;
 pub(crate) mod kit;
-pub(crate) mod lab;
+mod lab;
 pub(crate) mod lesson;
 pub(crate) mod lessons;
-pub(crate) mod lifetimes;
+mod lifetimes;
 mod map;
 mod map_actions;
 mod messages;
@@ -152,7 +152,7 @@ pub(crate) fn workbench(session: Session, samples: Samples) -> AnyView {
                     </div>
                 </section>
                 {map::map(session)}
-                {parts::lifetimes(session)}
+                {lifetimes::lifetimes(session)}
             </div>
             <div class="side">
                 {step::step(session)}

@@ -63,7 +63,7 @@ fn each_pixel_has_the_color_of_its_rectangle() {
     assert_eq!(at(5, 3), FIRST);
     assert_eq!(at(13, 9), FIRST);
     assert_eq!(at(14, 10), RESERVED);
-    // The first column and the lowest line are an edge, so that neighbors can be told apart.
+    // The first column and the lowest line are an edge, so that neighbors can be distinguished.
     assert_eq!(at(4, 5), [255, 102, 102, 255]);
     assert_eq!(at(8, 2), [255, 102, 102, 255]);
     // Two pixels high: only the beginning has one.

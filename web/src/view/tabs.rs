@@ -5,10 +5,10 @@ use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 use web_sys::HtmlElement;
 
+use crate::browser;
 use crate::session::Session;
 use crate::view::kit::{choice, choices, click, flag, on, text};
-use crate::view::{editor, hand, numbers, opened, table};
-use crate::{browser, parts};
+use crate::view::{editor, hand, holders, lab, numbers, opened, table};
 
 /// One of the panels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,8 +98,8 @@ pub(crate) fn tabs(session: Session) -> AnyView {
         .into_any()
     };
     // What is not seen is not kept up to date either.
-    let holders = move || (current.get() == Tab::Holders).then(|| parts::holders(session));
-    let lab = move || (current.get() == Tab::Lab).then(|| parts::lab(session));
+    let holders = move || (current.get() == Tab::Holders).then(|| holders::holders(session));
+    let lab = move || (current.get() == Tab::Lab).then(|| lab::lab(session));
     let numbers = move || (current.get() == Tab::Numbers).then(|| numbers::numbers(session));
     let table = move || (current.get() == Tab::Table).then(|| table::table(session));
     view! {

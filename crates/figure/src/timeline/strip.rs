@@ -10,7 +10,7 @@ use crate::role::Role;
 use crate::scene::{Dash, Mark, Scene, TargetId, TextStyle, Weight};
 use crate::text_width::{fitted, text_width_px};
 use crate::timeline::axis::YScale;
-use crate::timeline::draw::{columns, draw_areas};
+use crate::timeline::draw::{Column, columns, draw_areas};
 use crate::timeline::series::Series;
 use crate::timeline::view::{TimelineView, XScale};
 
@@ -40,17 +40,7 @@ pub fn timeline_strip(series: &Series, recording: &Recording, size: Size) -> Sce
     let plot = plot(size);
     let columns = columns(series, recording, &view, &plot);
     let highest = columns.iter().map(|column| column.extent.high[3]).max().unwrap_or_default();
-    draw_areas(&mut scene, &columns, &YScale::new(highest, plot));
-    // Dots are too coarse for so little room.
-    for mark in &mut scene.marks {
-        if let Mark::Area { fill, .. } = mark
-            && fill.pattern == Pattern::Dots
-        {
-            fill.pattern = Pattern::Tint;
-        }
-    }
-    let base = plot.bottom_px().floor() + 0.5;
-    scene.hairline(Point::new(0.0, base), Point::new(size.width_px, base), Role::Grid);
+    draw_on_base(&mut scene, &columns, highest, plot, size);
     let scale = XScale::new(view, plot);
     draw_chapters(&mut scene, recording, &scale, &plot);
     draw_failures(&mut scene, recording, &scale, &plot);
@@ -66,7 +56,15 @@ pub fn timeline_small(series: &Series, recording: &Recording, top: Bytes, steps:
     let share = own.span() / TimelineView::fit(steps.max(series.step_count())).span();
     let plot = Rect::new(0.0, 1.0, size.width_px * px(share), (size.height_px - 2.0).max(4.0));
     let columns = columns(series, recording, &own, &plot);
-    draw_areas(&mut scene, &columns, &YScale::new(top, plot));
+    draw_on_base(&mut scene, &columns, top, plot, size);
+    draw_failures(&mut scene, recording, &XScale::new(own, plot), &plot);
+    scene
+}
+
+/// The areas with a line under them; `top` bytes are the height.
+fn draw_on_base(scene: &mut Scene, columns: &[Column], top: Bytes, plot: Rect, size: Size) {
+    draw_areas(scene, columns, &YScale::new(top, plot));
+    // Dots are too coarse for so little room.
     for mark in &mut scene.marks {
         if let Mark::Area { fill, .. } = mark
             && fill.pattern == Pattern::Dots
@@ -76,8 +74,6 @@ pub fn timeline_small(series: &Series, recording: &Recording, top: Bytes, steps:
     }
     let base = plot.bottom_px().floor() + 0.5;
     scene.hairline(Point::new(0.0, base), Point::new(size.width_px, base), Role::Grid);
-    draw_failures(&mut scene, recording, &XScale::new(own, plot), &plot);
-    scene
 }
 
 /// A tick where each chapter begins, and its name where there is room.
