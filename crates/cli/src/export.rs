@@ -23,6 +23,9 @@ use crate::snapshot::open_bytes;
 /// The size of a figure, in pixels.
 const FIGURE: blockyard_figure::Size = blockyard_figure::Size::new(1280.0, 480.0);
 
+/// How many pixels of a PNG stand for one of the figure's.
+const PIXEL_SCALE: f32 = 2.0;
+
 /// A run that is exported.
 enum Source {
     Snapshot(Box<SnapshotFile>),
@@ -44,7 +47,7 @@ pub(crate) fn export(options: &ExportOptions) -> anyhow::Result<ExitCode> {
 /// What to make of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Export<'a> {
-    /// `pickle`, `jsonl`, `svg`, `csv` or `html`, as the end of a file's name.
+    /// `pickle`, `jsonl`, `svg`, `png`, `csv` or `html`, as the end of a file's name.
     pub format: &'a str,
     /// The device of a snapshot; needed where it has several, except for a pickle or a page of all.
     pub device: Option<u32>,
@@ -72,7 +75,9 @@ fn writer(export: &Export<'_>) -> anyhow::Result<Writer> {
     Ok(match export.format {
         "pickle" | "pkl" => |name, bytes, export, bar| pickle(&read(bytes, name, bar)?, export.device),
         "jsonl" => |name, bytes, export, bar| jsonl(&read(bytes, name, bar)?, export.device, name, bar),
-        "svg" => |name, bytes, export, bar| svg(&read(bytes, name, bar)?, export.device, name, bar),
+        "svg" => |name, bytes, export, bar| {
+            svg(&read(bytes, name, bar)?, export.device, name, bar).map(String::into_bytes)
+        },
         "csv" => |name, bytes, export, bar| csv(&read(bytes, name, bar)?, export.device, name, bar),
         "html" => {
             // Where there is no page, the file need not be read.
@@ -82,10 +87,8 @@ fn writer(export: &Export<'_>) -> anyhow::Result<Writer> {
                 Ok(one_page(&BuiltPage::find(export.page)?, &file, false)?.into_bytes())
             }
         }
-        "png" => bail!(
-            "PNG is not written here, since text needs fonts: export an SVG, or save a PNG from the page"
-        ),
-        other => bail!("\"{other}\" is no format to export: pickle, jsonl, svg, csv and html are"),
+        "png" => |name, bytes, export, bar| png(&svg(&read(bytes, name, bar)?, export.device, name, bar)?),
+        other => bail!("\"{other}\" is no format to export: pickle, jsonl, svg, png, csv and html are"),
     })
 }
 
@@ -181,12 +184,37 @@ fn jsonl(source: &Source, device: Option<u32>, name: &str, bar: &Bar) -> anyhow:
     Ok((lines.join("\n") + "\n").into_bytes())
 }
 
-fn svg(source: &Source, device: Option<u32>, name: &str, bar: &Bar) -> anyhow::Result<Vec<u8>> {
+fn svg(source: &Source, device: Option<u32>, name: &str, bar: &Bar) -> anyhow::Result<String> {
     let recording = source.recording(device, name, bar)?;
     let series = Series::new(&recording);
     let scene = timeline(&series, &recording, &TimelineView::fit(recording.step_count()), FIGURE);
     let text = timeline_text(&series, &recording);
-    Ok(scene.to_svg(Theme::Light, &format!("Memory over time: {name}"), &text).into_bytes())
+    Ok(scene.to_svg(Theme::Light, &format!("Memory over time: {name}"), &text))
+}
+
+/// The figure as pixels, two for each of its own in both directions, as screens of today show them.
+fn png(svg: &str) -> anyhow::Result<Vec<u8>> {
+    let mut options = resvg::usvg::Options::default();
+    options.fontdb_mut().load_system_fonts();
+    if options.fontdb.is_empty() {
+        bail!("a PNG needs a font for its texts, and none is installed: install one, or export an SVG");
+    }
+    // A figure's last resort is any sans-serif font, which the library takes to be Arial.
+    let any = options.fontdb.faces().find_map(|face| Some(face.families.first()?.0.clone()));
+    if let Some(any) = any {
+        options.fontdb_mut().set_sans_serif_family(any);
+    }
+    let tree = resvg::usvg::Tree::from_str(svg, &options)?;
+    let scaled = |side: f32| (side * PIXEL_SCALE).ceil() as u32;
+    let (width, height) = (scaled(tree.size().width()), scaled(tree.size().height()));
+    let mut pixels =
+        resvg::tiny_skia::Pixmap::new(width, height).context("the figure is too large for a PNG")?;
+    resvg::render(
+        &tree,
+        resvg::tiny_skia::Transform::from_scale(PIXEL_SCALE, PIXEL_SCALE),
+        &mut pixels.as_mut(),
+    );
+    Ok(pixels.encode_png()?)
 }
 
 /// A line a step: how many bytes are in each class after it.

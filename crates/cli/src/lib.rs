@@ -31,7 +31,7 @@ pub use export::{Export, export_bytes};
 pub use page::{BuiltPage, PageFile, frame, one_page};
 #[cfg(feature = "python")]
 pub use python::{PlayedProgram, play_program};
-pub use questions::{ask, ask_diff};
+pub use questions::{ask, ask_diff, ask_diff_steps};
 pub use snapshot::describe_device;
 
 use std::ffi::OsString;

@@ -35,7 +35,7 @@ pub(crate) enum Command {
     /// files in them, one a rank. No code in a file is ever run. The exit status is 0 if all files could be opened, else 2.
     Snapshot(SnapshotOptions),
     /// Write a run in another format, by the end of the file's name: `pickle` for `pytorch.org/memory_viz` and `_memory_viz.py`,
-    /// `jsonl` as a recording, `svg` as a figure of memory over time, `csv` as a table, `html` as one page that opens without a
+    /// `jsonl` as a recording, `svg` and `png` as a figure of memory over time, `csv` as a table, `html` as one page that opens without a
     /// network.
     Export(ExportOptions),
     /// Show a snapshot, a recording or a workload in the browser: serves the page on this machine until Ctrl-C.
@@ -269,7 +269,7 @@ pub(crate) struct SnapshotOptions {
 pub(crate) struct ExportOptions {
     /// A snapshot, a recording, or a workload's text.
     pub(crate) file: PathBuf,
-    /// What to write: `OUT.pickle`, `OUT.jsonl`, `OUT.svg`, `OUT.csv` or `OUT.html`.
+    /// What to write: `OUT.pickle`, `OUT.jsonl`, `OUT.svg`, `OUT.png`, `OUT.csv` or `OUT.html`.
     pub(crate) out: PathBuf,
     /// The device of a snapshot; needed where it has several, except for a pickle or a page of all.
     #[arg(long, value_name = "INDEX")]

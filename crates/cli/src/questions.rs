@@ -74,11 +74,7 @@ pub fn ask(
         Command::Leaks(options) => leaks::answer(run, &bar, options),
         _ => Err(anyhow!("{question} is not a question about a run")),
     }?;
-    let mut value = json!({"version": VERSION, "run": run.name});
-    if let (Some(all), Value::Object(own)) = (value.as_object_mut(), answer.json) {
-        all.extend(own);
-    }
-    Ok(value)
+    Ok(versioned(&run.name, answer))
 }
 
 /// What changed from one run to another, as JSON: what `diff` with `--json` says of the second file.
@@ -87,12 +83,29 @@ pub fn ask(
 ///
 /// The command's own.
 pub fn ask_diff(before: &Run, after: &Run, on_progress: OnProgress) -> anyhow::Result<Value> {
-    let answer = diff::answer(before, after, &Bar::to(on_progress))?;
-    let mut value = json!({"version": VERSION, "run": after.name});
+    Ok(versioned(&after.name, diff::answer(before, after, &Bar::to(on_progress))?))
+}
+
+/// What changed from one step of a run to another, as JSON: what `diff` with `--steps` and `--json` says.
+///
+/// # Errors
+///
+/// The command's own.
+pub fn ask_diff_steps(
+    run: &Run,
+    first: usize,
+    second: usize,
+    on_progress: OnProgress,
+) -> anyhow::Result<Value> {
+    Ok(versioned(&run.name, diff::answer_steps(run, first, second, &Bar::to(on_progress))?))
+}
+
+fn versioned(run: &str, answer: Answer) -> Value {
+    let mut value = json!({"version": VERSION, "run": run});
     if let (Some(all), Value::Object(own)) = (value.as_object_mut(), answer.json) {
         all.extend(own);
     }
-    Ok(value)
+    value
 }
 
 /// Asks about each file in turn, and writes each answer as soon as it is there.

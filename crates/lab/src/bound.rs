@@ -8,6 +8,7 @@ use blockyard_replay::{OnProgress, Progress};
 use serde::{Deserialize, Serialize};
 
 use crate::lifetimes::{Lifetime, lifetimes};
+use crate::request_number;
 use crate::{LabError, Run};
 
 mod plan;
@@ -55,8 +56,8 @@ pub fn bound(run: &Run, on_progress: OnProgress) -> Result<Bound, LabError> {
     };
     let (layout_peak, offsets) = planned(&lifetimes, &mut tell)?;
     let layout = lifetimes.iter().zip(&offsets).map(|(lifetime, offset)| Placement {
-        request: lifetime.request as u64 + 1,
-        until: lifetime.done as u64 + 1,
+        request: request_number(lifetime.request),
+        until: request_number(lifetime.done),
         offset: Bytes::new(*offset),
         size: lifetime.size,
     });
@@ -65,7 +66,7 @@ pub fn bound(run: &Run, on_progress: OnProgress) -> Result<Bound, LabError> {
             .to_owned(),
     ];
     notes.extend_from_slice(run.notes());
-    Ok(Bound { lower_bound, request: request as u64 + 1, layout_peak, layout: layout.collect(), notes })
+    Ok(Bound { lower_bound, request: request_number(request), layout_peak, layout: layout.collect(), notes })
 }
 
 /// The most live bytes at a time, and the request at which they are.

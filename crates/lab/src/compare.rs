@@ -8,6 +8,7 @@ use blockyard_rivals::{Allocator, Arena, Bfc, Buddy, NoCache, Stitching, Tlsf, U
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::bytes;
+use crate::request_number;
 use crate::{Conditions, LabError, Run};
 
 /// What a run comes to under an allocator.
@@ -111,7 +112,7 @@ impl Peak {
             external_fragmentation: self.reserved.saturating_sub(self.allocated),
             internal_fragmentation: self.allocated.saturating_sub(self.requested),
             device_calls: calls,
-            failed: failed.map(|request| request as u64 + 1),
+            failed: failed.map(request_number),
             nanos_per_request: nanos,
         }
     }

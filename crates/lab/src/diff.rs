@@ -9,6 +9,7 @@ use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
 use crate::leaks::step_ends;
+use crate::request_number;
 use crate::sites::Sites;
 use crate::{LabError, Run};
 
@@ -225,7 +226,7 @@ fn moment(
     let mut moment = Moment { request, ..Moment::default() };
     let mut add = |site: Vec<String>, size: Bytes| {
         let entry = moment.sites.entry(site).or_default();
-        *entry = (entry.0.saturating_add(size), entry.1 + 1);
+        *entry = (entry.0.saturating_add(size), entry.1.saturating_add(1));
         moment.bytes = moment.bytes.saturating_add(size);
     };
     for block in snapshot.segments.iter().flat_map(|segment| &segment.blocks) {
@@ -255,7 +256,7 @@ impl Moment {
         }
         let terms = all.into_iter().map(|(site, [before, after])| PeakChange {
             site: site.clone(),
-            change: after.0.signed() - before.0.signed(),
+            change: after.0.signed().saturating_sub(before.0.signed()),
             count_before: before.1,
             count_after: after.1,
         });
@@ -266,8 +267,8 @@ impl Moment {
         PeakDiff {
             before: self.bytes,
             after: after.bytes,
-            request_before: self.request as u64 + 1,
-            request_after: after.request as u64 + 1,
+            request_before: request_number(self.request),
+            request_after: request_number(after.request),
             terms,
         }
     }

@@ -7,6 +7,7 @@ use blockyard_record::Event;
 use blockyard_replay::AllocatorConfig;
 use serde::{Deserialize, Serialize};
 
+use crate::request_number;
 use crate::{Conditions, LabError, Run};
 
 const INTERVAL: usize = 8192;
@@ -55,7 +56,7 @@ pub fn first_difference(
                 continue;
             }
             return Ok(Some(FirstDifference {
-                request: request as u64 + 1,
+                request: request_number(request),
                 baseline: sentence(events.get(same..).unwrap_or_default()),
                 other: sentence(others.get(same..).unwrap_or_default()),
             }));

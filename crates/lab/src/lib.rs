@@ -29,7 +29,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+// A sum of bytes that does not fit stays at the largest number, which is more than any device has; a difference that would be
+// negative is zero, since the larger side is the later one where both are right.
+
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::arithmetic_side_effects,
+        reason = "numbers of files are added and subtracted checked or saturating"
+    )
+)]
 
 mod autopsy;
 mod bound;
@@ -67,3 +77,8 @@ pub use run::Run;
 pub use search::{Found, SearchStep, candidates, judge, search};
 pub use source::RunSource;
 pub use what_if::{WhatIf, what_if};
+
+/// The number of a request for people, who count from 1.
+fn request_number(index: usize) -> u64 {
+    (index as u64).saturating_add(1)
+}

@@ -6,6 +6,7 @@ use blockyard_replay::{AllocatorConfig, Replayer, StepResult};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
+use crate::request_number;
 use crate::{Conditions, LabError, Run};
 
 /// How often progress is reported and cancelling is possible: every so many requests.
@@ -204,9 +205,10 @@ impl Replay<'_> {
         outcome.peak_allocated = outcome.peak_allocated.max(sample.allocated);
         outcome.peak_reserved = outcome.peak_reserved.max(sample.reserved);
         let counts = Counts::of(&stats);
-        outcome.device_allocs += counts.device_allocs.saturating_sub(before.device_allocs);
-        outcome.device_frees += counts.device_frees.saturating_sub(before.device_frees);
-        outcome.alloc_retries += counts.alloc_retries.saturating_sub(before.alloc_retries);
+        let add = |count: &mut u64, more: u64| *count = count.saturating_add(more);
+        add(&mut outcome.device_allocs, counts.device_allocs.saturating_sub(before.device_allocs));
+        add(&mut outcome.device_frees, counts.device_frees.saturating_sub(before.device_frees));
+        add(&mut outcome.alloc_retries, counts.alloc_retries.saturating_sub(before.alloc_retries));
         if has_timeline {
             outcome.timeline.push(sample);
             self.replayer.reset_peaks();
@@ -215,7 +217,7 @@ impl Replay<'_> {
     }
 
     fn fail(&mut self, request: usize, message: String) {
-        self.outcome.ooms += 1;
+        self.outcome.ooms = self.outcome.ooms.saturating_add(1);
         self.has_ended = !self.run.goes_on_after_oom();
         if self.outcome.first_oom.is_none() {
             let requests = self.run.requests();
@@ -226,7 +228,7 @@ impl Replay<'_> {
             let before = requests.iter().take(request);
             let allocations = before.filter(|request| matches!(request, Request::Allocate { .. })).count();
             self.outcome.first_oom = Some(FirstOom {
-                request: request as u64 + 1,
+                request: request_number(request),
                 allocations_before: allocations as u64,
                 size,
                 message,

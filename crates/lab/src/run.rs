@@ -259,7 +259,7 @@ impl Run {
             (outcome.device_allocs, outcome.device_frees, outcome.peak_reserved, outcome.requests)
         };
         let is_forced = calls(&called) == calls(&refused)
-            && refused.alloc_retries == called.alloc_retries + places.len() as u64;
+            && refused.alloc_retries == called.alloc_retries.saturating_add(places.len() as u64);
         if !is_forced {
             return Ok(Cow::Borrowed(self));
         }
@@ -295,6 +295,7 @@ impl Run {
             return Ok(Cow::Borrowed(self));
         }
         let done = outcome(self, &self.conditions(), 0, on_progress)?.requests;
+        // On 32 bits, a count for the progress alone.
         let done = usize::try_from(done).unwrap_or(usize::MAX);
         if done >= self.requests().len() {
             return Ok(Cow::Borrowed(self));
@@ -425,7 +426,7 @@ fn blocks(count: usize) -> String {
 /// Tensors keep their numbers, since the live blocks are the first tensors.
 fn with_memory_from_before(workload: &Workload, start: &Snapshot) -> (Workload, usize) {
     let mut before = Vec::new();
-    let mut tensor = 0;
+    let mut tensor = 0_u32;
     for segment in &start.segments {
         let is_private = segment.pool_id != PoolId::DEFAULT;
         let live = segment.blocks.iter().filter(|block| block.state == BlockState::Allocated);
@@ -438,13 +439,15 @@ fn with_memory_from_before(workload: &Workload, start: &Snapshot) -> (Workload, 
             if is_private {
                 before.push(Request::LeavePool { pool: segment.pool_id });
             }
-            tensor += 1;
+            // A file with 2^32 live blocks would take hundreds of gigabytes to read.
+            tensor = tensor.saturating_add(1);
         }
     }
     if before.is_empty() {
         return (workload.clone(), 0);
     }
     let count = before.len();
+    // A label too far on stands behind the last request.
     let moved = |at: u32| at.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
     before.extend_from_slice(workload.requests());
     let mut all = Workload::from_requests(before);
@@ -474,9 +477,7 @@ fn failed_requests(run: &RecordedRun, inferred: &Inferred) -> Vec<usize> {
             (index, matches!(result, Some(Allocated::OutOfMemory(_))))
         })
         .collect();
-    let operation = |index: usize| inferred.operations.get(index).copied().unwrap_or(usize::MAX);
-    allocations
-        .filter(|(index, _)| failed.get(&operation(*index)).copied().unwrap_or(false))
-        .map(|(index, _)| index)
-        .collect()
+    let has_failed =
+        |index: &usize| inferred.operations.get(*index).and_then(|operation| failed.get(operation));
+    allocations.filter(|(index, _)| has_failed(index) == Some(&true)).map(|(index, _)| index).collect()
 }

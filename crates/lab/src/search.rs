@@ -199,7 +199,7 @@ fn calls(outcome: &Outcome, own: &Outcome) -> String {
         std::cmp::Ordering::Greater => {
             format!(
                 "costs {} more device calls ({} instead of {})",
-                grouped(new - old),
+                grouped(new.saturating_sub(old)),
                 grouped(new),
                 grouped(old)
             )
@@ -207,7 +207,7 @@ fn calls(outcome: &Outcome, own: &Outcome) -> String {
         std::cmp::Ordering::Less => {
             format!(
                 "saves {} device calls ({} instead of {})",
-                grouped(old - new),
+                grouped(old.saturating_sub(new)),
                 grouped(new),
                 grouped(old)
             )

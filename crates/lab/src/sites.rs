@@ -39,6 +39,7 @@ impl Sites {
                     }
                     let number = *numbers.entry(name).or_insert_with_key(|name| {
                         names.push(name.clone());
+                        // There are no more sites than requests, and no more tensors than `TensorId` can count.
                         u32::try_from(names.len() - 1).unwrap_or(u32::MAX)
                     });
                     if let Some(stack) = stack {

@@ -111,4 +111,17 @@ impl RunData {
         signals.raised()?;
         found.map_err(BlockyardError::new_err)
     }
+
+    /// What changed from one step of this run to another, as the JSON that the command prints.
+    fn diff_steps(&self, py: Python<'_>, first: usize, second: usize) -> PyResult<String> {
+        let mut signals = Signals::new(py);
+        let found = py.detach(|| {
+            let on_progress = &mut |progress| signals.check(&progress);
+            blockyard_cli::ask_diff_steps(&self.run, first, second, on_progress)
+                .map(|answer| answer.to_string())
+                .map_err(|error| format!("{error:#}"))
+        });
+        signals.raised()?;
+        found.map_err(BlockyardError::new_err)
+    }
 }

@@ -180,6 +180,17 @@ def test_other_questions_are_answered_as_by_the_command():
     assert change.to_dict()["question"] == "diff" and not longer.diff(longer)
 
 
+def test_two_steps_of_a_run_are_compared():
+    steps = "\n".join(f'step "{step}"\nx{step} = alloc {step} MiB' for step in (1, 2, 3, 4))
+    run = blockyard.play(steps)
+    change = run.diff_steps(2, 4)
+    assert change.allocated.change == 7 * MIB and change.to_dict()["steps"] == [2, 4]
+    assert [term.site for term in change.allocated.terms] == [["line 8"], ["line 6"]]
+    with pytest.raises(blockyard.BlockyardError, match="4 steps, counted from 1, and no step 9"):
+        run.diff_steps(1, 9)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_long_work_without_the_lock_ends_on_ctrl_c():
     run = blockyard.open(GNN)
     ticks = []

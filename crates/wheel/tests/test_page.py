@@ -25,7 +25,7 @@ def parts(page):
 
 def test_a_snapshot_is_exported(tmp_path):
     snapshot = blockyard.open(SNAPSHOTS / "rank0.pickle.gz")
-    for end, begin in (("pickle", b"\x80\x04"), ("jsonl", b'{"meta"'), ("svg", b"<svg"), ("csv", b"step,events")):
+    for end, begin in (("pickle", b"\x80\x04"), ("jsonl", b'{"meta"'), ("svg", b"<svg"), ("png", b"\x89PNG"), ("csv", b"step,events")):
         snapshot.export(tmp_path / f"out.{end}")
         assert (tmp_path / f"out.{end}").read_bytes().startswith(begin), end
     again = blockyard.open(tmp_path / "out.pickle")

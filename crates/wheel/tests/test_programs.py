@@ -53,6 +53,7 @@ def test_a_program_that_fails_has_a_traceback(tmp_path):
         blockyard.run(path, gpu="voodoo2")
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_comes_back_at_once(tmp_path):
     path = tmp_path / "endless.py"
     path.write_text("while True:\n    pass\n")

@@ -43,6 +43,19 @@ def test_in_this_process(paths):
     check(blockyard.ranks(paths, confs=CONFS))
 
 
+def test_a_file_that_needs_more_memory_is_a_row(paths):
+    few = blockyard.ranks(paths[:2], confs=CONFS, memory=1 << 20)
+    assert [row["rank"] for row in few.failed] == [0, 1]
+    assert all("more than the 1,048,576 that it may have" in row["error"] for row in few.failed), few.failed
+    enough = blockyard.ranks(paths[:2], confs=CONFS, memory=1 << 36)
+    assert not enough.failed
+
+
+def test_a_limit_ends_with_its_file(paths):
+    blockyard.ranks(paths[:1], memory=1 << 20)
+    assert blockyard.open(paths[0]).verify()
+
+
 def test_a_folder_is_taken_in_the_order_of_its_numbers(tmp_path):
     for number in (10, 9, 2):
         (tmp_path / f"rank{number}.pickle").write_bytes((SNAPSHOTS / "rank0.pickle.gz").read_bytes())
@@ -58,6 +71,8 @@ def test_on_dask_with_a_worker_that_is_killed(paths):
             assert len(workers) == 2
             os.kill(workers[0], signal.SIGKILL)
             check(blockyard.ranks(paths, client, confs=CONFS))
+            few = blockyard.ranks(paths[:2], client, memory=1 << 20)
+            assert [row["rank"] for row in few.failed] == [0, 1]
 
 
 def test_on_ray_with_a_worker_that_is_killed(paths):

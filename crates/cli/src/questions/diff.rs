@@ -17,10 +17,7 @@ pub(crate) fn diff(options: &DiffOptions) -> anyhow::Result<ExitCode> {
     if let [first, second] = *options.steps {
         return each(std::slice::from_ref(&options.before), options.json, |run, bar| {
             let run = run.under(&options.limits.conditions_with(run, options.conf.as_deref()));
-            let found = ask_steps(&run, first, second, &mut |progress| bar.report(&progress))?;
-            let mut answer = written(&format!("step {second} compared with step {first}"), &run, &found);
-            answer.json["steps"] = json!([first, second]);
-            Ok(answer)
+            answer_steps(&run, first, second, bar)
         });
     }
     let name = options.before.display().to_string();
@@ -36,6 +33,13 @@ pub(crate) fn diff(options: &DiffOptions) -> anyhow::Result<ExitCode> {
         let under = |run: &Run| run.under(&options.limits.conditions_with(run, options.conf.as_deref()));
         answer(&under(before), &under(run), bar)
     })
+}
+
+pub(super) fn answer_steps(run: &Run, first: usize, second: usize, bar: &Bar) -> anyhow::Result<Answer> {
+    let found = ask_steps(run, first, second, &mut |progress| bar.report(&progress))?;
+    let mut answer = written(&format!("step {second} compared with step {first}"), run, &found);
+    answer.json["steps"] = json!([first, second]);
+    Ok(answer)
 }
 
 pub(super) fn answer(before: &Run, after: &Run, bar: &Bar) -> anyhow::Result<Answer> {

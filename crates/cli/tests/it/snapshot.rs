@@ -128,6 +128,20 @@ fn snapshots_are_verified_and_played() {
     assert!(called.out.contains("the snapshot has no trace"), "{}", called.out);
 }
 
+/// The picture has the figure's size twice, the color of reserved memory, and dark strokes of letters in its upper left.
+fn has_figure_and_texts(png: &[u8]) {
+    let picture = resvg::tiny_skia::Pixmap::decode_png(png).unwrap();
+    assert_eq!((picture.width(), picture.height()), (2560, 960));
+    let count = |wanted: &dyn Fn(u8, u8, u8) -> bool| {
+        picture.pixels().iter().filter(|pixel| wanted(pixel.red(), pixel.green(), pixel.blue())).count()
+    };
+    assert!(count(&|red, green, blue| red < 90 && green < 90 && blue < 90) > 2_000, "no texts");
+    assert!(
+        count(&|red, green, blue| red.abs_diff(blue) > 60 || green.abs_diff(blue) > 60) > 100_000,
+        "no areas"
+    );
+}
+
 #[test]
 fn exports_are_what_they_say() {
     let source = snapshot("rank0.pickle.gz");
@@ -160,6 +174,14 @@ fn exports_are_what_they_say() {
     let svg = out("rank0.svg");
     assert_eq!(blockyard(["export", &source, &svg]).status, 0);
     assert!(std::fs::read_to_string(&svg).unwrap().starts_with("<svg "));
+    let png = out("rank0.png");
+    let called = blockyard(["export", &source, &png]);
+    // A system without fonts says so.
+    if called.status == 0 {
+        has_figure_and_texts(&std::fs::read(&png).unwrap());
+    } else {
+        assert!(called.err.contains("none is installed"), "{}", called.err);
+    }
     let called = blockyard(["export", &source, &out("rank0.docx")]);
     assert_eq!(called.status, 2);
     assert!(called.err.contains("\"docx\" is no format to export"), "{}", called.err);

@@ -7,8 +7,20 @@ use super::{Examined, Tell};
 use crate::LabError;
 
 /// The cause and, where the limit is not known exactly and decides, the other causes that it may be.
+/// How many limits within the bounds are tried.
+const LIMITS: u64 = 64;
+
+/// The part of `span` for one of the limits: nothing for the first, all for the last.
+fn part(span: Bytes, place: u64) -> Bytes {
+    let share = u128::from(span.get())
+        .saturating_mul(u128::from(place))
+        .checked_div(u128::from(LIMITS - 1))
+        .unwrap_or(0);
+    // No larger than the span, which fits.
+    Bytes::new(u64::try_from(share).unwrap_or(span.get()))
+}
+
 pub(super) fn cause(examined: &Examined<'_>, tell: Tell<'_>) -> Result<(OomCause, Vec<OomCause>), LabError> {
-    const LIMITS: u64 = 64;
     let Examined { limit, failure, conditions, .. } = examined;
     let request = failure.request.for_cause();
     if conditions.conf.contains("roundup_power2_divisions") && request.least() <= limit.highest {
@@ -18,13 +30,13 @@ pub(super) fn cause(examined: &Examined<'_>, tell: Tell<'_>) -> Result<(OomCause
         }
     }
     // Every limit within the bounds is as likely as any other: the cause that most of them have.
-    let span = limit.highest.saturating_sub(limit.lowest).get();
+    let span = limit.highest.saturating_sub(limit.lowest);
     let mut counts: BTreeMap<OomCause, u64> = BTreeMap::new();
     for place in 0..LIMITS {
-        let at = limit.lowest.get()
-            + u64::try_from(u128::from(span) * u128::from(place) / u128::from(LIMITS - 1)).unwrap_or(0);
-        let cause = OomCause::of(&request, &failure.memory, limit.at(Bytes::new(at)));
-        *counts.entry(cause).or_default() += 1;
+        let cause =
+            OomCause::of(&request, &failure.memory, limit.at(limit.lowest.saturating_add(part(span, place))));
+        let count = counts.entry(cause).or_default();
+        *count = count.saturating_add(1);
     }
     let mut causes: Vec<(OomCause, u64)> = counts.into_iter().collect();
     causes.sort_by_key(|(_, count)| std::cmp::Reverse(*count));

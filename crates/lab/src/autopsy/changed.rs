@@ -112,7 +112,8 @@ pub fn try_change(
     let mut tell = |done: usize| -> ControlFlow<()> { on_progress(Progress::new("replaying", done, total)) };
     let run = run.under_limit(conditions, &mut tell)?;
     let baseline = replay_under(&run, conditions, samples, &mut tell)?;
-    let index = usize::try_from(request.saturating_sub(1)).unwrap_or(usize::MAX).min(total);
+    // A request behind the last one stands for the end of the run.
+    let index = usize::try_from(request.saturating_sub(1)).map_or(total, |index| index.min(total));
     let changed = Changed::of(&run, conditions, change, index);
     let row = replay_under(&changed.run, &changed.conditions, samples, &mut tell)?;
     Ok(WhatIf { baseline, rows: vec![row], differences: vec![None], notes: run.notes().to_vec() })

@@ -9,6 +9,7 @@ use super::changed::{Changed, is_about_pools};
 use super::tensors::tensor_sets;
 use super::{Examined, Tell, passes, pins};
 use crate::LabError;
+use crate::request_number;
 use crate::search::{candidates, is_drivers_pool};
 
 /// Something that might let a request pass.
@@ -61,7 +62,7 @@ pub(super) fn changes(
         let sentence =
             if proved { format!("with {name} it passes") } else { format!("with {name} it fails too") };
         sort(Change { kind: ChangeKind::Setting(conf), proved, sentence });
-        done += 1;
+        done = done.saturating_add(1);
     }
     let mut has_set = false;
     for set in sets {
@@ -70,7 +71,7 @@ pub(super) fn changes(
             has_set = change.proved;
             sort(change);
         }
-        done += 1;
+        done = done.saturating_add(1);
     }
     for change in
         [default_pool(examined, &mut |_| tell_all(done))?, one_stream(examined, &mut |_| tell_all(done))?]
@@ -110,7 +111,7 @@ fn free_tensors(examined: &Examined<'_>, set: &[usize], tell: Tell<'_>) -> Resul
         _ => None,
     });
     let bytes: Bytes = sizes.sum();
-    let requests = set.iter().map(|request| *request as u64 + 1).collect();
+    let requests = set.iter().map(|request| request_number(*request)).collect();
     let kind = ChangeKind::FreeTensors { requests, bytes };
     let proved = passes_with(examined, &kind, tell)?;
     let names: Vec<String> = set
@@ -184,22 +185,22 @@ fn limit(examined: &Examined<'_>, tell: Tell<'_>) -> Result<Change, LabError> {
     let (mut low, mut high) = (limit.highest, enough.max(Bytes::new(limit.highest.get().saturating_add(1))));
     let mut proved = try_limit(high)?;
     // More memory may lead to another layout, which may need still more.
-    let mut attempts = 0;
+    let mut attempts = 0_u32;
     while !proved && attempts < 8 {
         low = high;
-        high =
-            high.saturating_add(Bytes::new(failure.request.segment_size.get().max(STEP) << attempts.min(8)));
+        let step = failure.request.segment_size.get().max(STEP);
+        high = high.saturating_add(Bytes::new(step.saturating_mul(1 << attempts.min(8))));
         proved = try_limit(high)?;
-        attempts += 1;
+        attempts = attempts.saturating_add(1);
     }
     while proved && high.saturating_sub(low).get() > STEP && attempts < 40 {
-        let middle = Bytes::new(low.get() + high.saturating_sub(low).get() / 2);
+        let middle = low.saturating_add(Bytes::new(high.saturating_sub(low).get() / 2));
         if try_limit(middle)? {
             high = middle;
         } else {
             low = middle;
         }
-        attempts += 1;
+        attempts = attempts.saturating_add(1);
     }
     let sentence = if proved && limit.lowest == limit.highest {
         let more = high.saturating_sub(limit.highest);

@@ -7,6 +7,7 @@ use blockyard_replay::{AllocatorConfig, size};
 use blockyard_workload::Request;
 
 use super::{FailedAllocation, Tell};
+use crate::request_number;
 use crate::{Conditions, LabError, Run};
 
 const INTERVAL: usize = 8192;
@@ -87,7 +88,7 @@ fn failed_allocation(run: &Run, config: &AllocatorConfig, index: usize) -> Faile
     let before = requests.iter().take(index);
     let allocations = before.filter(|request| matches!(request, Request::Allocate { .. })).count();
     FailedAllocation {
-        request: index as u64 + 1,
+        request: request_number(index),
         allocations_before: allocations as u64,
         size: requested,
         rounded,

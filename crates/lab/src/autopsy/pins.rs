@@ -3,6 +3,7 @@ use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
 use super::Examined;
+use crate::request_number;
 
 const MOST_SEGMENTS: usize = 32;
 const MOST_BLOCKS: usize = 64;
@@ -72,7 +73,7 @@ fn pinned_segment(segment: &SegmentSnapshot, examined: &Examined<'_>) -> PinnedS
         PinningBlock {
             addr: block.addr,
             size: block.size,
-            request: request.map(|request| request as u64 + 1),
+            request: request.map(request_number),
             name: request.and_then(|request| name(examined, request)),
             stack: request.map_or_else(Vec::new, |request| examined.run.stack(request)),
         }

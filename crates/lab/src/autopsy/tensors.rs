@@ -37,11 +37,12 @@ fn windows(examined: &Examined<'_>) -> Vec<(Bytes, Vec<usize>)> {
                 (start, size, live) = (end + 1, Bytes::ZERO, Bytes::ZERO);
                 continue;
             }
-            (size, live) = (size + block.size, live + live_size(block));
+            (size, live) = (size.saturating_add(block.size), live.saturating_add(live_size(block)));
             while let Some(first) =
                 blocks.get(start).filter(|first| size.saturating_sub(first.size) >= needed)
             {
-                (start, size, live) = (start + 1, size - first.size, live - live_size(first));
+                (size, live) = (size.saturating_sub(first.size), live.saturating_sub(live_size(first)));
+                start += 1;
             }
             if size >= needed && best.as_ref().is_none_or(|(least, _)| live < *least) {
                 best = Some((live, start..end + 1));
@@ -76,7 +77,9 @@ fn releases(examined: &Examined<'_>) -> Vec<(Bytes, Vec<usize>)> {
     let alone = segments.iter().filter(|segment| segment.size >= missing).min_by_key(|segment| segment.live);
     sets.extend(alone.map(|segment| (segment.live, segment.requests.clone())));
     segments.sort_by_key(|segment| {
-        let share = u128::from(segment.live.get()) * 1_000_000 / u128::from(segment.size.get().max(1));
+        let share = u128::from(segment.live.get())
+            .saturating_mul(1_000_000)
+            .checked_div(u128::from(segment.size.get()));
         (share, std::cmp::Reverse(segment.size))
     });
     sets.extend(first_enough(&segments, missing));

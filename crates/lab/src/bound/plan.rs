@@ -45,7 +45,7 @@ impl<'a> Placed<'a> {
             if let (Some(other), Some(offset)) = (self.lifetimes.get(place), self.offsets.get(place))
                 && other.done > own.request
             {
-                found.push((*offset, offset + other.size.get()));
+                found.push((*offset, offset.saturating_add(other.size.get())));
             }
         };
         for place in self.lists.get(list).into_iter().flatten() {
@@ -57,7 +57,7 @@ impl<'a> Placed<'a> {
             let mut bits = self.bits.get(word).copied().unwrap_or_default();
             while bits != 0 {
                 let place = word * 64 + bits.trailing_zeros() as usize;
-                bits &= bits - 1;
+                bits &= bits.wrapping_sub(1);
                 if place < end {
                     take(place);
                 }
@@ -75,7 +75,8 @@ impl<'a> Placed<'a> {
         // All lists between its beginning and its end.
         let last = self.first_from(own.done);
         let first = index / STRIDE + 1;
-        let number = u32::try_from(index).unwrap_or(u32::MAX);
+        // No more allocations than `TensorId` can count; one beyond would be in no list's way.
+        let Ok(number) = u32::try_from(index) else { return };
         for list in self.lists.iter_mut().take(last.saturating_sub(1) / STRIDE + 1).skip(first) {
             list.push(number);
         }
@@ -106,7 +107,7 @@ pub(super) fn place(
             }
             offset = offset.max(*end);
         }
-        height = height.max(offset + size);
+        height = height.max(offset.saturating_add(size));
         placed.put(index, offset);
     }
     Some((height, placed.offsets))
@@ -128,15 +129,18 @@ impl<'a> Orders<'a> {
     pub(super) fn new(lifetimes: &'a [Lifetime]) -> Self {
         let mut ends: Vec<usize> = lifetimes.iter().map(|lifetime| lifetime.done).collect();
         ends.sort_unstable();
-        let mut pairs = 0;
+        let mut pairs = 0_u64;
         let mut gone = 0;
         for (index, lifetime) in lifetimes.iter().enumerate() {
             while ends.get(gone).is_some_and(|end| *end < lifetime.request) {
                 gone += 1;
             }
-            pairs += 2 * (index - gone.min(index)) as u64 + 16;
+            let together = index.saturating_sub(gone) as u64;
+            pairs = together.saturating_mul(2).saturating_add(pairs).saturating_add(16);
         }
-        let most = usize::try_from((MOST_PAIRS / pairs.max(1)).clamp(1, MOST_ORDERS)).unwrap_or(1);
+        let most =
+            usize::try_from((MOST_PAIRS.checked_div(pairs).unwrap_or(MOST_ORDERS)).clamp(1, MOST_ORDERS))
+                .unwrap_or(1);
         Self { lifetimes, tried: 0, most, best: None }
     }
 
@@ -155,7 +159,9 @@ impl<'a> Orders<'a> {
         let life = |index: &u32| of(index).map_or(0, |lifetime| (lifetime.done - lifetime.request) as u64);
         match self.tried {
             0 => order.sort_by_key(|index| (Reverse(size(index)), Reverse(life(index)))),
-            1 => order.sort_by_key(|index| Reverse(u128::from(size(index)) * u128::from(life(index)))),
+            1 => order.sort_by_key(|index| {
+                Reverse(u128::from(size(index)).saturating_mul(u128::from(life(index))))
+            }),
             2 => order.sort_by_key(|index| (Reverse(life(index)), Reverse(size(index)))),
             3 => {}
             _ => {
@@ -163,8 +169,8 @@ impl<'a> Orders<'a> {
                 let reaches = |index: &u32| {
                     let offset = best.and_then(|best| best.get(*index as usize)).copied().unwrap_or_default();
                     // Not only what touches the top: what reaches into the highest part, more of it each time.
-                    let part = height / 256 * (self.tried as u64 - 3);
-                    offset + size(index) > height.saturating_sub(part)
+                    let part = (height / 256).saturating_mul(self.tried.saturating_sub(3) as u64);
+                    offset.saturating_add(size(index)) > height.saturating_sub(part)
                 };
                 order.clone_from(last);
                 order.sort_by_key(|index| !reaches(index));

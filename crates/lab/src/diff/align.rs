@@ -6,6 +6,7 @@ use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
 use super::Part;
+use crate::request_number;
 
 /// How the allocations of two runs correspond: in order, by stream, size and call site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,16 +39,17 @@ pub(super) fn aligned(before: &Part<'_>, after: &Part<'_>) -> Alignment {
             right.get(from_right..).unwrap_or_default(),
         );
         let number = |requests: &[usize], at: Option<usize>| {
-            at.and_then(|at| requests.get(at)).map(|at| *at as u64 + 1)
+            at.and_then(|at| requests.get(at)).map(|at| request_number(*at))
         };
         let (first_left, first_right) = (stretch.only_left.first(), stretch.only_right.first());
         let first = number(&left_requests, first_left.map(|at| from_left + at));
         alignment.first_only_before = alignment.first_only_before.or(first);
         let first = number(&right_requests, first_right.map(|at| from_right + at));
         alignment.first_only_after = alignment.first_only_after.or(first);
-        alignment.only_before += stretch.only_left.len() as u64;
-        alignment.only_after += stretch.only_right.len() as u64;
-        alignment.same += (stretch.left - stretch.only_left.len()) as u64;
+        let add = |count: &mut u64, more: usize| *count = count.saturating_add(more as u64);
+        add(&mut alignment.only_before, stretch.only_left.len());
+        add(&mut alignment.only_after, stretch.only_right.len());
+        add(&mut alignment.same, stretch.left - stretch.only_left.len());
         if stretch.left + stretch.right == 0 {
             break;
         }
@@ -64,6 +66,7 @@ fn keys<'a>(part: &Part<'a>, names: &mut HashMap<(&'a [String], u64, u64), u32>)
     for (index, request) in all.take(part.requests.end).skip(part.requests.start) {
         let Request::Allocate { size, stream, .. } = request else { continue };
         let site = sites.names.get(sites.at(index) as usize).map(Vec::as_slice).unwrap_or_default();
+        // No more names than allocations, which `TensorId` can count.
         let next = u32::try_from(names.len()).unwrap_or(u32::MAX);
         // Handles of streams other than the default one differ from process to process.
         let is_default = u64::from(stream.get() == 0);

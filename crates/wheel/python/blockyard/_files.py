@@ -109,6 +109,15 @@ class Questions:
         """
         return Diff.of(json.loads(self._requests().diff(after._requests())))
 
+    def diff_steps(self, first: int, second: int) -> Diff:
+        """What changed from one step of this run to another; steps are counted from 1, as `leaks` finds them.
+
+        >>> text = 'repeat 2 as i {\\n  step "training step {i}"\\n  x[i] = alloc 4 MiB\\n}'
+        >>> play(text).diff_steps(1, 2).allocated.change
+        4194304
+        """
+        return Diff.of(json.loads(self._requests().diff_steps(first, second)))
+
     def autopsy(
         self, *, conf: str | None = None, limit: int | None = None, capacity: int | None = None
     ) -> Autopsy:

@@ -31,8 +31,8 @@ class Shown:
     def export(self, path: "str | os.PathLike[str]") -> None:
         """Writes the run in another format, by the end of the path.
 
-        `.html` is one page that opens without a network, `.pickle` opens on pytorch.org/memory_viz, `.jsonl` is a recording, `.svg` a figure
-        of memory over time, `.csv` a table.
+        `.html` is one page that opens without a network, `.pickle` opens on pytorch.org/memory_viz, `.jsonl` is a recording, `.svg` and
+        `.png` are a figure of memory over time, `.csv` is a table.
 
         >>> import tempfile, pathlib
         >>> from blockyard import play
@@ -62,7 +62,7 @@ class Shown:
 
     def _exported(self, kind: str) -> bytes:
         name, content, device = self._content()
-        if device is None and kind in ("svg", "csv", "jsonl"):
+        if device is None and kind in ("svg", "png", "csv", "jsonl"):
             device = self._one_device()
         return _native.export(content, name, kind, device, folder())
 

@@ -7,7 +7,7 @@ import resource
 from collections.abc import Iterable, Sequence
 from typing import Any, Union
 
-from blockyard import _files, _native
+from blockyard import _files, _native, _progress
 from blockyard._answers import Answer, size
 
 Row = dict[str, Any]
@@ -35,40 +35,54 @@ _COLUMNS = (
 _SITES = 100
 # How many of those that differ most are kept.
 _DIFFERING = 20
+# The part of a Dask worker's memory that a file may take: at 95 percent its nanny ends the worker, which loses more than the file.
+_PART_OF_WORKER = 0.9
 
 
-def rank(path: "str | os.PathLike[str]", confs: Sequence[str] = (), verify: bool = True) -> list[Row]:
+def rank(
+    path: "str | os.PathLike[str]", confs: Sequence[str] = (), verify: bool = True, memory: int | None = None
+) -> list[Row]:
     """The work for one file: a list of dictionaries, one for each device, which any scheduler can send about.
 
     A file that cannot be read gives one dictionary with its `error`. `path` is a path of this machine, or an URL that fsspec opens where
     it is installed. `settings` of a dictionary has the peak reserved and the device calls under each of `confs`, `sites` the call sites that hold
-    most at the peak, `process_memory` the most memory that the process has had so far, in bytes.
+    most at the peak, `process_memory` the most memory that the process has had so far, in bytes. Once the process has more than `memory`
+    bytes, the file is given up, which is an error like any other.
     """
     try:
-        opened = _files.open(_content(path))
-        runs: list[tuple[int | None, _files.Run | _files.Device]]
-        runs = [(None, opened)] if isinstance(opened, _files.Run) else [(d.index, d) for d in opened.devices]
-        return [_row(path, index, run, confs, verify) for index, run in runs]
+        with _progress.memory_limit(memory):
+            opened = _files.open(_content(path))
+            runs: list[tuple[int | None, _files.Run | _files.Device]]
+            runs = [(None, opened)] if isinstance(opened, _files.Run) else [(d.index, d) for d in opened.devices]
+            return [_row(path, index, run, confs, verify) for index, run in runs]
     # Whatever is wrong with one file: the other ranks are not lost with it.
     except Exception as error:  # noqa: BLE001
         said = f"{error}" if isinstance(error, (_native.BlockyardError, OSError)) else f"{type(error).__name__}: {error}"
         return [{"path": str(path), "error": said}]
 
 
-def ranks(paths: Paths, scheduler: Any = None, *, confs: Sequence[str] = (), verify: bool = True) -> "Ranks":
+def ranks(
+    paths: Paths,
+    scheduler: Any = None,
+    *,
+    confs: Sequence[str] = (),
+    verify: bool = True,
+    memory: int | None = None,
+) -> "Ranks":
     """Opens, verifies and asks each file, and gathers the answers.
 
     `paths` is a list of files, or a folder whose files are taken in the order of their names, numbers by value. `scheduler` is None for this
     process, a `dask.distributed.Client`, or "ray" (which is initialized if need be). A lost worker's files are done again by the scheduler; a
-    file that fails is a row with its error, whatever the reason.
+    file that fails is a row with its error, whatever the reason. `memory` is the most memory, in bytes, that a process may have while it
+    works on a file; a file that needs more is given up. If None, that is nine tenths of a Dask worker's own limit, and elsewhere no limit.
     """
     files = _listed(paths)
     if scheduler is None:
-        answers = [rank(path, confs, verify) for path in files]
+        answers = [rank(path, confs, verify, memory) for path in files]
     elif scheduler == "ray":
-        answers = _on_ray(files, confs, verify)
+        answers = _on_ray(files, confs, verify, memory)
     elif hasattr(scheduler, "submit") and hasattr(scheduler, "gather"):
-        answers = _on_dask(scheduler, files, confs, verify)
+        answers = _on_dask(scheduler, files, confs, verify, memory)
     else:
         raise TypeError('scheduler is None, a dask.distributed.Client or "ray"')
     rows = [{"rank": number, **row} for number, answer in enumerate(answers) for row in answer]
@@ -255,9 +269,21 @@ def _content(path: "str | os.PathLike[str]") -> "str | os.PathLike[str] | bytes"
     return path
 
 
-def _on_dask(client: Any, paths: "list[str | os.PathLike[str]]", confs: Sequence[str], verify: bool) -> list[list[Row]]:
+def _on_worker(path: str, confs: Sequence[str], verify: bool, memory: int | None) -> list[Row]:
+    """`rank` on a worker of Dask, within the worker's memory where nothing else is wanted."""
+    if memory is None:
+        import distributed
+
+        limit = distributed.get_worker().memory_manager.memory_limit
+        memory = int(limit * _PART_OF_WORKER) if limit else None
+    return rank(path, confs, verify, memory)
+
+
+def _on_dask(
+    client: Any, paths: "list[str | os.PathLike[str]]", confs: Sequence[str], verify: bool, memory: int | None
+) -> list[list[Row]]:
     futures = [
-        client.submit(rank, str(path), tuple(confs), verify, pure=False, retries=2, key=f"blockyard-{place}-{path}")
+        client.submit(_on_worker, str(path), tuple(confs), verify, memory, pure=False, retries=2, key=f"blockyard-{place}-{path}")
         for place, path in enumerate(paths)
     ]
     answers = []
@@ -270,7 +296,9 @@ def _on_dask(client: Any, paths: "list[str | os.PathLike[str]]", confs: Sequence
     return answers
 
 
-def _on_ray(paths: "list[str | os.PathLike[str]]", confs: Sequence[str], verify: bool) -> list[list[Row]]:
+def _on_ray(
+    paths: "list[str | os.PathLike[str]]", confs: Sequence[str], verify: bool, memory: int | None
+) -> list[list[Row]]:
     import ray
 
     if not ray.is_initialized():
@@ -278,7 +306,7 @@ def _on_ray(paths: "list[str | os.PathLike[str]]", confs: Sequence[str], verify:
     # Ray types the functions that it makes without their arguments.
     task: Any = ray.remote(max_retries=2)(rank)
     answers = []
-    for path, reference in [(path, task.remote(str(path), tuple(confs), verify)) for path in paths]:
+    for path, reference in [(path, task.remote(str(path), tuple(confs), verify, memory)) for path in paths]:
         try:
             answers.append(ray.get(reference))
         except ray.exceptions.RayError as error:
