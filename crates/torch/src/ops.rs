@@ -4,6 +4,7 @@ pub(crate) mod attention;
 pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod creation;
+mod distance;
 mod einsum;
 mod exact;
 pub(crate) mod foreach;
@@ -12,6 +13,7 @@ pub(crate) mod join;
 pub(crate) mod loss;
 pub(crate) mod matmul;
 pub(crate) mod norm;
+mod order;
 pub(crate) mod pointwise;
 pub(crate) mod pool;
 pub(crate) mod reduce;
@@ -34,6 +36,8 @@ pub(crate) const TABLES: &[&[Entry]] = &[
     unary::OTHERS,
     join::TABLE,
     sort::TABLE,
+    order::TABLE,
+    distance::TABLE,
     index::TABLE,
     loss::TABLE,
     norm::TABLE,

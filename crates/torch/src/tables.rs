@@ -90,6 +90,12 @@ pub fn encode(size: u64, operands: &Operands) -> u64 {
 /// Codes that occur often are numbered from 0; this number says that the code itself follows.
 const ESCAPE: u64 = 127;
 
+/// The codes that the crate has now, by the hash of the configuration.
+#[must_use]
+pub fn recorded() -> std::collections::BTreeMap<u32, u64> {
+    read(RECORDED).into_iter().collect()
+}
+
 fn read(bytes: &[u8]) -> FxHashMap<u32, u64> {
     let mut table = FxHashMap::default();
     let mut rest = bytes;

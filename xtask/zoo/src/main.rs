@@ -1,6 +1,7 @@
 //! `cargo xtask zoo FILE`: each line of a zoo file through the crate `torch`, counted by operator.
 #![allow(clippy::print_stdout, reason = "this program talks to a person in a terminal")]
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow};
@@ -17,11 +18,12 @@ cargo xtask zoo FILE [--op NAME] [--show N] [--every N]
 --every N    only every N-th line
 --write-tables OUT    write what cuDNN takes into the file that crates/torch reads (src/tables.bin)
 --leave-out N         with it: without every N-th line, to see how other shapes come out
+--keep                with it: what the file holds now stays, where no line of FILE says otherwise
 ";
 
 fn main() -> Result<()> {
     let (mut path, mut only, mut show, mut every) = (None, None, 0_usize, 1_usize);
-    let (mut tables, mut leave_out) = (None, 0_usize);
+    let (mut tables, mut leave_out, mut keeps) = (None, 0_usize, false);
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
         match argument {
@@ -33,6 +35,7 @@ fn main() -> Result<()> {
             Long("show") => show = parser.value()?.parse()?,
             Long("write-tables") => tables = Some(PathBuf::from(parser.value()?)),
             Long("leave-out") => leave_out = parser.value()?.parse()?,
+            Long("keep") => keeps = true,
             Long("every") => every = parser.value()?.parse()?,
             Value(value) if path.is_none() => path = Some(PathBuf::from(value)),
             other => return Err(other.unexpected().into()),
@@ -42,10 +45,10 @@ fn main() -> Result<()> {
     let bytes = std::fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
     start().map_err(|error| anyhow!("{error}"))?;
     if let Some(out) = tables {
-        return write_tables(&read(&bytes)?, &out, leave_out);
+        return write_tables(&read(&bytes)?, &out, leave_out, keeps);
     }
     let mut report = ZooReport::default();
-    let mut shown = std::collections::BTreeMap::<String, usize>::new();
+    let mut shown = BTreeMap::<String, usize>::new();
     for line in read(&bytes)?.iter().step_by(every.max(1)) {
         if only.as_ref().is_some_and(|only| !line.op.contains(only.as_str())) {
             continue;
@@ -70,15 +73,22 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn write_tables(lines: &[blockyard_zoo::Line], out: &std::path::Path, leave_out: usize) -> Result<()> {
+fn write_tables(
+    lines: &[blockyard_zoo::Line],
+    out: &std::path::Path,
+    leave_out: usize,
+    keeps: bool,
+) -> Result<()> {
     let kept = lines.iter().enumerate().filter(|(index, _)| leave_out == 0 || index % leave_out != 0);
     let is_cudnn = |op: &str| op.starts_with("conv") || matches!(op, "LSTM" | "GRU" | "RNN");
     let learned = blockyard_zoo::learn(kept.map(|(_, line)| line).filter(|line| is_cudnn(&line.op)))
         .map_err(|error| anyhow!("{error}"))?;
-    let bytes = blockyard_torch::tables::write(&learned.entries);
+    let mut entries = if keeps { blockyard_torch::tables::recorded() } else { BTreeMap::new() };
+    entries.extend(&learned.entries);
+    let bytes = blockyard_torch::tables::write(&entries);
     println!(
         "{} sizes, {} left out since they differ, {} bytes",
-        learned.entries.len(),
+        entries.len(),
         learned.conflicts.len(),
         bytes.len()
     );

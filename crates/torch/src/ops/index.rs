@@ -11,7 +11,7 @@ use super::copy::{self, contiguous, to_device};
 use super::creation::{empty, empty_like, zeros};
 use super::pointwise::{change_in_place, maybe_multiply};
 use super::sort::{radix_sort_bytes, scan_bytes, temporary};
-use super::views::{self, expand, first, select, slice, squeeze, unsqueeze, view, wrap};
+use super::views::{self, expand, first, select, slice, squeeze, unsqueeze, wrap};
 
 /// What is left of an index after slices, numbers and new dimensions were applied.
 struct Applied {
@@ -107,7 +107,10 @@ pub(crate) fn get_item(tensor: &Tensor, item: &Value) -> Result<Tensor> {
     if applied.indices.is_empty() {
         // The result is always another tensor than the one that was indexed.
         if applied.tensor.is_same(tensor) {
-            return views::slice(tensor, 0, None, None, 1).or_else(|_| view(tensor, &tensor.shape()));
+            return match item {
+                Value::Slice(start, stop, step) => slice(tensor, 0, *start, *stop, *step),
+                _ => views::alias(tensor),
+            };
         }
         return Ok(applied.tensor);
     }

@@ -292,31 +292,6 @@ fn cumulative_extremum(args: &Args) -> Result<Value> {
     Ok((values, indices).into())
 }
 
-/// `median()` of all elements.
-fn median(args: &Args) -> Result<Value> {
-    let tensor = args.t(0)?;
-    if tensor.requires_grad() || tensor.dim() != 1 {
-        session().mark_estimated("median", "only one dimension without a gradient was recorded");
-    }
-    let flat = views::reshape(&tensor.detach(), &[-1])?;
-    let (values, indices) = sort(&flat, 0)?;
-    drop(indices);
-    let is_nan = empty(&[1], Dtype::Bool, tensor.device())?;
-    let result = empty(&[], tensor.dtype(), tensor.device())?;
-    drop(is_nan);
-    drop(values);
-    Ok(result.into())
-}
-
-fn kthvalue(args: &Args) -> Result<Value> {
-    let (tensor, dim) = (args.t(0)?, args.int(2)?);
-    let mask = reduce::mask_of(Some(&[dim]), tensor.dim())?;
-    let values = reduce::reduced_empty(&tensor, &mask, args.bool(3)?, tensor.dtype())?;
-    let indices = reduce::reduced_empty(&tensor, &mask, args.bool(3)?, Dtype::I64)?;
-    reduce::record_selection("KthvalueBackward0", &tensor, &values, &indices, dim, args.bool(3)?)?;
-    Ok((values, indices).into())
-}
-
 fn sort_call(args: &Args) -> Result<Value> {
     Ok(sort(&args.t(0)?, args.int(1)?)?.into())
 }
@@ -360,7 +335,5 @@ pub(crate) const TABLE: &[Entry] = &[
     op("roll(Tensor self, int[] shifts, int[] dims=[])", |a| {
         Ok(roll(&a.t(0)?, &a.ints(1)?, &a.ints(2)?)?.into())
     }),
-    op("median(Tensor self)", median),
-    op("kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False)", kthvalue),
     op("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0)", histc),
 ];

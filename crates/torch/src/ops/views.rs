@@ -129,6 +129,11 @@ pub(crate) fn view(tensor: &Tensor, shape: &[i64]) -> Result<Tensor> {
     viewed("ViewBackward0", tensor, &shape, &strides, tensor.offset(), move |grad| reshape(grad, &from))
 }
 
+/// `alias`: the same elements as another tensor.
+pub(crate) fn alias(tensor: &Tensor) -> Result<Tensor> {
+    viewed("AliasBackward0", tensor, &tensor.shape(), &tensor.strides(), tensor.offset(), |grad| Ok(grad.clone()))
+}
+
 /// `reshape`: a view where that is possible, else a copy.
 pub(crate) fn reshape(tensor: &Tensor, shape: &[i64]) -> Result<Tensor> {
     let shape = infer(shape, tensor.numel())?;
