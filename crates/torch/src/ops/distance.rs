@@ -82,11 +82,17 @@ fn joined(batch: &[i64], rows: i64, columns: i64) -> Vec<i64> {
 fn cdist(args: &Args) -> Result<Value> {
     let (a, b, p) = (args.t(0)?, args.t(1)?, args.float(2)?);
     if !a.dtype().is_floating() || !b.dtype().is_floating() {
-        return runtime(format!("cdist only supports floating-point dtypes, X1 got: {}", a.dtype().scalar_name()));
+        return runtime(format!(
+            "cdist only supports floating-point dtypes, X1 got: {}",
+            a.dtype().scalar_name()
+        ));
     }
     for (tensor, name) in [(&a, "X1"), (&b, "X2")] {
         if tensor.dim() < 2 {
-            return runtime(format!("cdist only supports at least 2D tensors, {name} got: {}D", tensor.dim()));
+            return runtime(format!(
+                "cdist only supports at least 2D tensors, {name} got: {}D",
+                tensor.dim()
+            ));
         }
     }
     if a.size(-1) != b.size(-1) {

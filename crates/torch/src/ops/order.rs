@@ -109,11 +109,8 @@ fn quantile(args: &Args) -> Result<Value> {
     let below = to_dtype(&ranks, Dtype::I64)?;
     let values = named("gather", &[(&sorted).into(), (-1).into(), (&below).into()])?;
     if is_interpolated {
-        let weights = if &*mode == "midpoint" {
-            super::creation::empty_like(&ranks)?
-        } else {
-            sub(&ranks, &below)?
-        };
+        let weights =
+            if &*mode == "midpoint" { super::creation::empty_like(&ranks)? } else { sub(&ranks, &below)? };
         let above = to_dtype(&ranks, Dtype::I64)?;
         let upper = named("gather", &[(&sorted).into(), (-1).into(), (&above).into()])?;
         named("lerp_", &[(&values).into(), (&upper).into(), (&weights).into()])?;
@@ -172,7 +169,10 @@ fn sorted_rows(tensor: &Tensor, dim: Option<usize>, keeps: bool) -> Result<Tenso
         (Some(at), keeps) => {
             let sizes = tensor.shape();
             let sizes = sizes.iter().enumerate();
-            sizes.filter(|(dim, _)| keeps || *dim != at).map(|(dim, size)| if dim == at { 1 } else { *size }).collect()
+            sizes
+                .filter(|(dim, _)| keeps || *dim != at)
+                .map(|(dim, size)| if dim == at { 1 } else { *size })
+                .collect()
         }
     };
     shape.push(sorted.size(-1));

@@ -131,7 +131,9 @@ pub(crate) fn view(tensor: &Tensor, shape: &[i64]) -> Result<Tensor> {
 
 /// `alias`: the same elements as another tensor.
 pub(crate) fn alias(tensor: &Tensor) -> Result<Tensor> {
-    viewed("AliasBackward0", tensor, &tensor.shape(), &tensor.strides(), tensor.offset(), |grad| Ok(grad.clone()))
+    viewed("AliasBackward0", tensor, &tensor.shape(), &tensor.strides(), tensor.offset(), |grad| {
+        Ok(grad.clone())
+    })
 }
 
 /// `reshape`: a view where that is possible, else a copy.
