@@ -30,7 +30,8 @@ fn file_name(session: Session, ending: &str) -> String {
 /// The stage as an SVG file with a title, a description and the link.
 pub(crate) fn svg(session: Session) {
     let Some(scene) = stage_scene(session, WIDTH_PX, false) else { return };
-    let words = untrack(|| session.with_state(|_, state| breakdown_text(state))).unwrap_or_default();
+    let words = untrack(|| session.with_state(|run, state| breakdown_text(state, &run.recording)))
+        .unwrap_or_default();
     let title = untrack(|| session.heading());
     let text = scene.to_svg(Theme::Light, &title, &format!("{words} {}", link(session)));
     browser::download(&file_name(session, ".svg"), &text, "image/svg+xml");

@@ -112,7 +112,7 @@ fn card_text(lesson: &PlayedLesson, card: &PlayedCard, index: usize) -> anyhow::
     if card.exercise.is_none() {
         let (state, recording) = moment(lesson, card, card.steps.end)?;
         text.push_str(&map_text(&state, recording));
-        text.push_str(&wrapped("", &breakdown_text(&state)));
+        text.push_str(&wrapped("", &breakdown_text(&state, recording)));
         text.push('\n');
     }
     if let Some(question) = &card.question {

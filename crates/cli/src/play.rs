@@ -114,7 +114,7 @@ fn write_steps(recording: Recording, options: &PlayOptions) -> anyhow::Result<()
         output::line(&mut out, "0. before the recording")?;
         let state = cursor.at(0)?;
         output::line(&mut out, &map_text(state, &recording))?;
-        output::line(&mut out, &format!("{}\n", breakdown_text(state)))?;
+        output::line(&mut out, &format!("{}\n", breakdown_text(state, &recording)))?;
     }
     for index in first..count {
         while let Some(label) = labels.next_if(|label| label.step as usize <= index) {
@@ -132,7 +132,7 @@ fn write_steps(recording: Recording, options: &PlayOptions) -> anyhow::Result<()
         output::line(&mut out, &format!("{}. {}", index + 1, words.title))?;
         output::line(&mut out, &format!("   {}", words.sentence))?;
         output::line(&mut out, &map_text(state, &recording))?;
-        output::line(&mut out, &format!("{}\n", breakdown_text(state)))?;
+        output::line(&mut out, &format!("{}\n", breakdown_text(state, &recording)))?;
     }
     out.flush()?;
     Ok(())

@@ -25,6 +25,8 @@ pub use draw::stage_height;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
     capacity: Bytes,
+    /// Whether the device may have more than `capacity`.
+    is_capacity_unknown: bool,
     /// What the ruler's width stands for: the capacity, or a round first part of it.
     shown: Bytes,
     /// In [`BreakdownClass::ALL`]'s order.
@@ -116,6 +118,7 @@ impl Stage {
         let highest = Bytes::new(u64::try_from(max_reserved).unwrap_or(0)).max(breakdown.reserved());
         let mut made = Self {
             capacity: breakdown.capacity(),
+            is_capacity_unknown: recording.known_capacity().is_none(),
             shown: shown_bytes(breakdown.capacity(), highest),
             classes: BreakdownClass::ALL.map(|class| bytes_f64(class.bytes(&breakdown))),
             max_allocated: peak(state.stats().allocated_bytes.all.peak),

@@ -52,6 +52,9 @@ pub struct RunInfo {
     pub config: String,
     /// All bytes of the device.
     pub capacity: Bytes,
+    /// Whether the bytes of the device are not known, so that `capacity` is the least that explains the run.
+    #[serde(default)]
+    pub is_capacity_unknown: bool,
     /// The value of the `max_split_size` statistic, in bytes; -1 for unlimited.
     pub max_split_size: i64,
     /// Which of PyTorch's allocators was used.
@@ -172,10 +175,16 @@ impl Recording {
         &self.info
     }
 
-    /// All bytes of the device.
+    /// All bytes of the device; the least that explains the run where [`Self::known_capacity`] is `None`.
     #[must_use]
     pub fn capacity(&self) -> Bytes {
         self.info.capacity
+    }
+
+    /// All bytes of the device, or `None` where the run does not tell.
+    #[must_use]
+    pub fn known_capacity(&self) -> Option<Bytes> {
+        (!self.info.is_capacity_unknown).then_some(self.info.capacity)
     }
 
     /// How many events there are.

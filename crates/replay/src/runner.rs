@@ -245,6 +245,7 @@ fn recorder(settings: &RunSettings, workload: &Workload) -> Recorder {
         title: settings.title.clone(),
         config: settings.config.text().to_owned(),
         capacity: settings.capacity,
+        is_capacity_unknown: false,
         max_split_size: settings.config.max_split_size_signed(),
         backend: settings.config.backend(),
     };

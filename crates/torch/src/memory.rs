@@ -151,6 +151,7 @@ fn new_allocator(
             title: format!("cuda:{index}"),
             config: config.text().to_owned(),
             capacity: profile.total_memory,
+            is_capacity_unknown: false,
             max_split_size: config.max_split_size_signed(),
             backend: config.backend(),
         })

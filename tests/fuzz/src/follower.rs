@@ -16,6 +16,7 @@ impl Follower {
             title: String::new(),
             config: config.text().to_owned(),
             capacity,
+            is_capacity_unknown: false,
             max_split_size: config.max_split_size_signed(),
             backend: config.backend(),
         };

@@ -279,7 +279,7 @@ pub(crate) fn handout(session: Session, id: &str) -> AnyView {
         let pool_name = |pool| run.workload.pool_name(pool).map(str::to_owned);
         let moment = Stage::new(&state, &run.recording, &changes, steps.checked_sub(1), &pool_name);
         let view = StageView { is_patterned: true, is_compact: true, ..StageView::default() };
-        let words = blockyard_figure::breakdown_text(&state);
+        let words = blockyard_figure::breakdown_text(&state, &run.recording);
         Some(moment.scene(&view, 760.0).to_svg(Theme::Light, "The memory of the device", &words))
     };
     let cards = lesson

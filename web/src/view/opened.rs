@@ -1,6 +1,7 @@
 //! What an opened recording is, and whether the replay equals it.
 
 use blockyard_figure::PlayerAction;
+use blockyard_record::RunInfo;
 use blockyard_replay::Comparison;
 use leptos::prelude::*;
 
@@ -27,7 +28,7 @@ fn described(session: Session, opened: &OpenedFile) -> AnyView {
         ("PyTorch", text_or(said.map_or("", |said| &said.torch), "not recorded")),
         ("GPU", text_or(said.map_or("", |said| &said.device), "not recorded")),
         ("Settings", text_or(&info.config, "defaults")),
-        ("Capacity", format!("{} ({} bytes)", info.capacity, grouped(info.capacity.signed()))),
+        ("Capacity", capacity(info)),
         ("Steps", grouped_count(recording.step_count())),
         ("Events", format!("{}, splits and merges included", grouped_count(recording.event_count()))),
         ("Failed", grouped_count(recording.failed_steps().len())),
@@ -50,6 +51,12 @@ fn described(session: Session, opened: &OpenedFile) -> AnyView {
         </div>
     }
     .into_any()
+}
+
+/// All bytes of the device, as far as the file tells.
+fn capacity(info: &RunInfo) -> String {
+    let bytes = format!("{} ({} bytes)", info.capacity, grouped(info.capacity.signed()));
+    if info.is_capacity_unknown { format!("not in the file; at least {bytes}") } else { bytes }
 }
 
 /// The devices of a snapshot, if there are several.

@@ -95,7 +95,9 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
             screen.move_to(stage);
         }
     });
-    let label = text(move || session.with_state(|_, state| breakdown_text(state)).unwrap_or_default());
+    let label = text(move || {
+        session.with_state(|run, state| breakdown_text(state, &run.recording)).unwrap_or_default()
+    });
     let drag = Drag::new(session);
     let hover = on(move |event: ev::PointerEvent| {
         if drag.moved(&event) {

@@ -29,7 +29,9 @@ pub(crate) fn table(session: Session) -> AnyView {
         rests.track();
         session.with_state_now(|run, state| map_table(state, &run.recording)).unwrap_or_default()
     });
-    let breakdown = text(move || session.with_state(|_, state| breakdown_text(state)).unwrap_or_default());
+    let breakdown = text(move || {
+        session.with_state(|run, state| breakdown_text(state, &run.recording)).unwrap_or_default()
+    });
     let timeline = Memo::new(move |_| {
         let run = session.run.get();
         timeline_text(&run.series, &run.recording)

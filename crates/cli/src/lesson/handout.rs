@@ -109,8 +109,11 @@ fn figure(lesson: &PlayedLesson, card: &PlayedCard, step: usize) -> anyhow::Resu
     let last = step.checked_sub(1).filter(|_| step > card.steps.start);
     let figure = Stage::new(&state, recording, &changes, last, &pool_name);
     let view = StageView { is_patterned: true, is_compact: true, ..StageView::default() };
-    let svg =
-        figure.scene(&view, WIDTH_PX).to_svg(Theme::Light, &plain(&card.title), &breakdown_text(&state));
+    let svg = figure.scene(&view, WIDTH_PX).to_svg(
+        Theme::Light,
+        &plain(&card.title),
+        &breakdown_text(&state, recording),
+    );
     Ok(svg)
 }
 

@@ -144,6 +144,7 @@ impl Painter<'_> {
     fn draw_bracket(&mut self, top: f32, name: &str, bytes: f64, role: Role, term: Option<Term>) {
         let Metrics { text_px, tier_px, width_px, .. } = self.metrics;
         let end = self.ruler.x_px(bytes);
+        let name_width = text_width_px(name, text_px, Weight::Bold) + text_px * 0.4;
         let line_y = (top + tier_px - 7.0).round() + 0.5;
         let width = if term.is_some() && self.view.lit == term { 4.0 } else { 2.0 };
         if end >= 1.0 {
@@ -163,12 +164,18 @@ impl Painter<'_> {
             }
         }
         let mut value = round_bytes(bytes).to_string();
-        if term.is_none() && self.stage.is_enlarged() {
-            value = format!("{value}, of which this is the first {}", self.stage.shown);
-        }
-        let name_width = text_width_px(name, text_px, Weight::Bold) + text_px * 0.4;
-        if name_width + text_width_px(&value, text_px, Weight::Normal) > width_px {
-            value = round_bytes(bytes).to_string();
+        if term.is_none() {
+            let mut longer = value.clone();
+            if self.stage.is_capacity_unknown {
+                value = format!("at least {value}");
+                longer = format!("{value}: the file does not say more");
+            } else if self.stage.is_enlarged() {
+                longer = format!("{value}, of which this is the first {}", self.stage.shown);
+            }
+            let room = width_px - name_width;
+            if text_width_px(&longer, text_px, Weight::Normal) <= room {
+                value = longer;
+            }
         }
         let whole = name_width + text_width_px(&value, text_px, Weight::Normal);
         let left = (end / 2.0 - whole / 2.0).min(width_px - whole).max(0.0).round();
@@ -207,6 +214,7 @@ impl Painter<'_> {
         let is_pure = class == BreakdownClass::Requested && self.stage.classes[1] < 1.0;
         let word = match class {
             BreakdownClass::Requested if is_pure => "allocated",
+            BreakdownClass::Free if self.stage.is_capacity_unknown => "free on the device, at least",
             BreakdownClass::Free if self.stage.is_enlarged() => "free on the device, in all",
             BreakdownClass::Free => "free on the device",
             other => other.name(),

@@ -25,7 +25,7 @@ pub fn timeline(series: &Series, recording: &Recording, view: &TimelineView, siz
     let plot = timeline_plot(size);
     let columns = columns(series, recording, &view, &plot);
     let highest = columns.iter().map(|column| column.extent.high[3]).max().unwrap_or_default();
-    let capacity = recording.capacity();
+    let capacity = recording.known_capacity();
     let last = floor_count((view.last_step.ceil() - 1.0).max(0.0));
     let range = YScale::new(y_top(highest, series.peaks_at(last).1, capacity, plot.height_px), plot);
     let scale = XScale::new(view, plot);
@@ -37,7 +37,7 @@ pub fn timeline(series: &Series, recording: &Recording, view: &TimelineView, siz
     draw_labels(&mut scene, recording, &view, &scale, &plot);
     draw_failures(&mut scene, recording, &view, &scale, &plot);
     if has_legend(size) {
-        draw_legend(&mut scene, (!range.holds(capacity)).then_some(capacity));
+        draw_legend(&mut scene, capacity.filter(|capacity| !range.holds(*capacity)));
     }
     scene
 }
@@ -124,12 +124,13 @@ pub(super) fn columns(
 
 /// The value at the top edge. There is room for the highest curve, for the peak and the capacity if they are not much higher,
 /// and for a line of text above.
-fn y_top(highest: Bytes, peak: Bytes, capacity: Bytes, height_px: f32) -> Bytes {
+fn y_top(highest: Bytes, peak: Bytes, capacity: Option<Bytes>, height_px: f32) -> Bytes {
     if highest.is_zero() {
-        return capacity.max(Bytes::mib(1));
+        return capacity.unwrap_or_default().max(Bytes::mib(1));
     }
     let affordable = bytes_f64(highest) * 1.5;
-    let wanted = [highest, peak, capacity].into_iter().filter(|bytes| bytes_f64(*bytes) <= affordable).max();
+    let wanted =
+        [highest, peak].into_iter().chain(capacity).filter(|bytes| bytes_f64(*bytes) <= affordable).max();
     let text = f64::from((height_px / (height_px - 17.0).max(1.0)).min(1.5));
     round_bytes(bytes_f64(wanted.unwrap_or(highest)) * text.max(1.05))
 }
@@ -197,10 +198,16 @@ fn draw_lines(scene: &mut Scene, series: &Series, columns: &[Column], range: &YS
 }
 
 /// Lines at the capacity and at the memory fraction's limit, with their values where there is room.
-fn draw_bounds(scene: &mut Scene, series: &Series, columns: &[Column], range: &YScale, capacity: Bytes) {
+fn draw_bounds(
+    scene: &mut Scene,
+    series: &Series,
+    columns: &[Column],
+    range: &YScale,
+    capacity: Option<Bytes>,
+) {
     let (Some(first), Some(last)) = (columns.first(), columns.last()) else { return };
     let mut bounds = Bounds { texts: Vec::new(), plot: range.plot };
-    if range.holds(capacity) {
+    if let Some(capacity) = capacity.filter(|capacity| range.holds(*capacity)) {
         let y = range.y_px(capacity).round() + 0.5;
         bounds.draw(scene, (first.left_px, last.right_px), y, Dash::Solid, &format!("capacity {capacity}"));
     }
@@ -209,7 +216,9 @@ fn draw_bounds(scene: &mut Scene, series: &Series, columns: &[Column], range: &Y
         let limit = series.limit_at(column.last_moment);
         let same =
             columns[start..].iter().take_while(|column| series.limit_at(column.last_moment) == limit).count();
-        if let Some(limit) = limit.filter(|limit| range.holds(*limit) && *limit < capacity) {
+        if let Some(limit) =
+            limit.filter(|limit| range.holds(*limit) && capacity.is_none_or(|capacity| *limit < capacity))
+        {
             let y = range.y_px(limit).round() + 0.5;
             let edges = (column.left_px, columns[start + same - 1].right_px);
             bounds.draw(scene, edges, y, Dash::Dashed, &format!("limit {limit}"));

@@ -1,6 +1,7 @@
 use blockyard_record::{Bytes, MemoryState, Recording, SegmentId, StepOutcome, grouped};
 
 use crate::numbers::{grouped_count, percent};
+use crate::role::BreakdownClass;
 use crate::scene::TargetId;
 use crate::words::facts::block_facts;
 use crate::words::names::{block_name, counted, state_word, stream_phrase};
@@ -31,8 +32,12 @@ pub fn describe_target(target: TargetId, state: &MemoryState, recording: &Record
         TargetId::Class(class) => {
             let breakdown = state.breakdown();
             let bytes = class.bytes(&breakdown);
-            let share = percent(bytes, breakdown.capacity());
-            format!("{}: {bytes}, {share} of the device. {}", class.name(), class.meaning())
+            let share = recording
+                .known_capacity()
+                .map(|capacity| format!(", {} of the device", percent(bytes, capacity)))
+                .unwrap_or_default();
+            let least = if share.is_empty() && class == BreakdownClass::Free { "at least " } else { "" };
+            format!("{}: {least}{bytes}{share}. {}", class.name(), class.meaning())
         }
         TargetId::Label(step) => {
             let label = recording.labels().iter().rev().find(|label| label.step == step);

@@ -55,19 +55,26 @@ pub struct BlockRow {
 
 /// The breakdown as two sentences: every class, then the sums and peaks.
 #[must_use]
-pub fn breakdown_text(state: &MemoryState) -> String {
+pub fn breakdown_text(state: &MemoryState, recording: &Recording) -> String {
     let breakdown = state.breakdown();
-    let capacity = breakdown.capacity();
+    let capacity = recording.known_capacity();
     let classes: Vec<_> = BreakdownClass::ALL
         .iter()
+        // Nothing says how much is free on a device of unknown size.
+        .filter(|class| capacity.is_some() || **class != BreakdownClass::Free)
         .map(|class| {
             let bytes = class.bytes(&breakdown);
-            format!("{} {bytes} ({})", class.name(), percent(bytes, capacity))
+            let share = capacity.map(|capacity| format!(" ({})", percent(bytes, capacity)));
+            format!("{} {bytes}{}", class.name(), share.unwrap_or_default())
         })
         .collect();
+    let of = match capacity {
+        Some(capacity) => format!("Of {capacity}"),
+        None => "Of a device whose memory is not known".to_owned(),
+    };
     let peak = |count: i64| Bytes::new(u64::try_from(count).unwrap_or(0));
     let mut text = format!(
-        "Of {capacity}: {}. Allocated {} (peak {}), reserved {} (peak {}).",
+        "{of}: {}. Allocated {} (peak {}), reserved {} (peak {}).",
         classes.join(", "),
         breakdown.allocated(),
         peak(state.stats().allocated_bytes.all.peak),
@@ -223,11 +230,11 @@ pub fn timeline_text(series: &Series, recording: &Recording) -> String {
         return "No steps.".to_owned();
     };
     let mut text = format!(
-        "{}. At the end {} are allocated and {} reserved, of {}.",
+        "{}. At the end {} are allocated and {} reserved{}.",
         counted(steps, "step"),
         last.allocated(),
         last.reserved(),
-        recording.capacity()
+        recording.known_capacity().map(|capacity| format!(", of {capacity}")).unwrap_or_default()
     );
     for (name, border) in [("allocated", 1), ("reserved", 3)] {
         let (bytes, moment) = series.highest(recording, border);

@@ -22,7 +22,16 @@ pub(crate) struct Program {
 
 impl Program {
     pub(crate) fn new(capacity: Bytes) -> Self {
-        let info = RunInfo { title: "test".to_owned(), capacity, max_split_size: -1, ..RunInfo::default() };
+        Self::with(RunInfo { title: "test".to_owned(), capacity, max_split_size: -1, ..RunInfo::default() })
+    }
+
+    /// On a device of which it is only known that it has at least `capacity`.
+    pub(crate) fn on_unknown_device(capacity: Bytes) -> Self {
+        let is_capacity_unknown = true;
+        Self::with(RunInfo { is_capacity_unknown, capacity, max_split_size: -1, ..RunInfo::default() })
+    }
+
+    fn with(info: RunInfo) -> Self {
         let mut recorder = Recorder::new(info);
         recorder.name_stream(SIDE, "side");
         Self {

@@ -1,6 +1,9 @@
 //! The stage: what must hold of it at every width, and how it looks.
 
-use blockyard_figure::{Changes, Mark, Stage, StageView, Term, Theme, stage_height};
+use blockyard_figure::{
+    BreakdownClass, Changes, Mark, Series, Size, Stage, StageView, TargetId, Term, Theme, TimelineView,
+    breakdown_text, describe_target, stage_height, timeline, timeline_text,
+};
 use blockyard_record::{Bytes, Recording};
 use expect_test::expect_file;
 use proptest::prelude::*;
@@ -23,6 +26,33 @@ fn story() -> Recording {
     program.free("b").alloc("d", Bytes::kib(1)).alloc("e", Bytes::mib(20)).free("e");
     program.alloc("f", Bytes::mib(50));
     program.recording()
+}
+
+#[test]
+fn a_device_of_unknown_size_is_said_to_be_one() {
+    let texts = |mut program: Program| {
+        program.alloc("a", Bytes::mib(3)).alloc("b", Bytes::mib(30)).free("b");
+        let state = program.state().clone();
+        let recording = program.recording();
+        let figure = Stage::new(&state, &recording, &Changes::default(), None, &|_| None);
+        let series = Series::new(&recording);
+        let view = TimelineView::fit(recording.step_count());
+        let scenes = [
+            figure.scene(&StageView::default(), 900.0),
+            timeline(&series, &recording, &view, Size::new(900.0, 300.0)),
+        ];
+        let svgs = scenes.map(|scene| scene.to_svg(Theme::Light, "", &timeline_text(&series, &recording)));
+        let target = describe_target(TargetId::Class(BreakdownClass::Free), &state, &recording).unwrap();
+        format!("{svgs:?} {} {target}", breakdown_text(&state, &recording))
+    };
+    let known = texts(Program::new(Bytes::mib(100)));
+    let unknown = texts(Program::on_unknown_device(Bytes::mib(100)));
+    for word in ["capacity", "of 100 MiB", "Of 100 MiB", "%"] {
+        assert!(known.contains(word) && !unknown.contains(word), "{word}");
+    }
+    for word in ["at least 100 MiB: the file does not say more", "a device whose memory is not known"] {
+        assert!(!known.contains(word) && unknown.contains(word), "{word}");
+    }
 }
 
 /// Texts that reach out of the scene or lie over each other.

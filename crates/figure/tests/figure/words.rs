@@ -248,7 +248,7 @@ fn the_figures_as_text() {
     let state = after(&recording, 7);
     let text = format!(
         "{}\n\n{}\n{}\n",
-        breakdown_text(&state),
+        breakdown_text(&state, &recording),
         map_text(&state, &recording),
         timeline_text(&Series::new(&recording), &recording)
     );

@@ -56,6 +56,7 @@ impl SnapshotFile {
             title: title.to_owned(),
             config: self.settings.config.clone(),
             capacity: least_capacity(device, &beginning.snapshot),
+            is_capacity_unknown: true,
             max_split_size: self.settings.max_split_size(),
             backend: Backend::Native,
         };

@@ -4,6 +4,7 @@ import dataclasses
 import os
 import pathlib
 import resource
+import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any, Union
 
@@ -282,8 +283,12 @@ def _on_worker(path: str, confs: Sequence[str], verify: bool, memory: int | None
 def _on_dask(
     client: Any, paths: "list[str | os.PathLike[str]]", confs: Sequence[str], verify: bool, memory: int | None
 ) -> list[list[Row]]:
+    # Dask takes a key that it knows for an answer that it has: each call has keys of its own.
+    call = uuid.uuid4().hex
     futures = [
-        client.submit(_on_worker, str(path), tuple(confs), verify, memory, pure=False, retries=2, key=f"blockyard-{place}-{path}")
+        client.submit(
+            _on_worker, str(path), tuple(confs), verify, memory, pure=False, retries=2, key=f"blockyard-{call}-{place}"
+        )
         for place, path in enumerate(paths)
     ]
     answers = []
