@@ -1,23 +1,28 @@
 //! The operators, by family. Each is one function with ATen's statements in ATen's order.
 
 pub(crate) mod attention;
+mod by_value;
 pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod creation;
 mod distance;
 mod einsum;
+mod embedding;
 mod exact;
 pub(crate) mod foreach;
 pub(crate) mod index;
 pub(crate) mod join;
 pub(crate) mod loss;
+mod margin;
 pub(crate) mod matmul;
 pub(crate) mod norm;
 mod order;
+mod pad;
 pub(crate) mod pointwise;
 pub(crate) mod pool;
 pub(crate) mod reduce;
 pub(crate) mod rnn;
+mod scatter;
 pub(crate) mod sort;
 mod transformer;
 pub(crate) mod unary;
@@ -39,7 +44,12 @@ pub(crate) const TABLES: &[&[Entry]] = &[
     order::TABLE,
     distance::TABLE,
     index::TABLE,
+    scatter::TABLE,
+    embedding::TABLE,
+    by_value::TABLE,
     loss::TABLE,
+    margin::TABLE,
+    pad::TABLE,
     norm::TABLE,
     pool::TABLE,
     attention::TABLE,

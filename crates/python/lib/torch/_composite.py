@@ -100,8 +100,16 @@ def can_cast(from_, to):
     return kind(from_) <= kind(to) and not (kind(from_) == 1 and str(to) == "torch.uint8" and str(from_) != "torch.uint8")
 
 
-var_mean = _Missing("torch.var_mean", "call var() and mean()")
-std_mean = _Missing("torch.std_mean", "call std() and mean()")
+def tensordot(a, b, dims=2, out=None):
+    if isinstance(dims, torch.Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        dims_a, dims_b = list(range(-dims, 0)), list(range(dims))
+    else:
+        dims_a, dims_b = ([d] if isinstance(d, int) else list(d) for d in dims)
+    return torch._tensordot(a, b, dims_a, dims_b)
 
 
 def cartesian_prod(*tensors):

@@ -15,7 +15,6 @@ _ADVICE = {
     "sparse": "sparse tensors are not modeled; use dense ones",
     "quantization": "quantized tensors are not modeled",
     "ao": "quantized tensors are not modeled",
-    "distributions": "write the density out with operators",
     "functional": "use torch.autograd.grad", "forward_ad": "use torch.autograd.grad", "gradcheck": "values are not computed here",
     "futures": "a program here is one process",
     "cond": "use an if", "while_loop": "use a while",
@@ -32,11 +31,11 @@ TENSOR_METHODS = set("""
 addbmm addr align_to allclose angle arccos arccosh arcsin arctan as_strided_scatter asin bincount cauchy_ cholesky
 cholesky_inverse cholesky_solve col_indices conj_physical corrcoef cov cross cummax cummin deg2rad dequantize det diag_embed
 diagonal_scatter diff digamma dist dsplit eigh erfinv exponential_ fix float_power fmax fmin frexp gcd geometric_ geqrf
-heaviside histc histogram hsplit hypot i0 igamma index_fill index_reduce inner inverse isin isclose istft kron kthvalue lcm
-ldexp lgamma log_normal_ logaddexp logcumsumexp logdet logit lu lu_solve masked_scatter matrix_exp matrix_power median mode
-multinomial mvlgamma nanmean nanmedian nanquantile nansum nextafter orgqr ormqr pinverse polygamma put_ qr quantile rad2deg
+heaviside histc histogram hsplit hypot i0 igamma index_fill index_reduce inner inverse isin isclose istft kron lcm
+ldexp lgamma log_normal_ logaddexp logdet logit lu lu_solve masked_scatter matrix_exp matrix_power mode
+multinomial mvlgamma nanmean nanmedian nanquantile nansum nextafter orgqr ormqr pinverse polygamma put_ qr rad2deg
 random_ ravel renorm resolve_conj rot90 scatter_reduce sinc sinh slogdet smm sspaddmm stft svd swapaxes take
-take_along_dim tensor_split to_dense to_mkldnn to_sparse trapz triangular_solve addmm_ clamp_max_ clip_ coalesce fill_diagonal_ imag index_copy_ index_put map_ masked_scatter_ nan_to_num_ real
+take_along_dim tensor_split to_dense to_mkldnn to_sparse trapz triangular_solve addmm_ clamp_max_ clip_ coalesce fill_diagonal_ imag map_ masked_scatter_ nan_to_num_ real
 resize_ resize_as_ scatter_reduce_ set_ tril_ triu_ index_fill_ register_forward_hook unique_consecutive vdot vsplit xlogy
 """.split())
 

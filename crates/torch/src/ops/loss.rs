@@ -61,13 +61,13 @@ fn empty_like_as_contiguous(like: &Tensor, dtype: Dtype) -> Result<Tensor> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reduction {
+pub(crate) enum Reduction {
     None,
     Mean,
     Sum,
 }
 
-fn reduction(args: &Args, at: usize) -> Result<Reduction> {
+pub(crate) fn reduction(args: &Args, at: usize) -> Result<Reduction> {
     match args.value(at)? {
         Value::Str(text) => match &**text {
             "none" => Ok(Reduction::None),
@@ -84,7 +84,7 @@ fn reduction(args: &Args, at: usize) -> Result<Reduction> {
 }
 
 /// `apply_loss_reduction`.
-fn reduced(loss: Tensor, reduction: Reduction) -> Result<Tensor> {
+pub(crate) fn reduced(loss: Tensor, reduction: Reduction) -> Result<Tensor> {
     match reduction {
         Reduction::None => Ok(loss),
         Reduction::Mean => mean(&loss, None, false, None),

@@ -325,6 +325,47 @@ fn dot(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     Ok(output)
 }
 
+/// `tensordot`: both are laid out as matrices, whose product is one of `mm`.
+fn tensordot(a: &Tensor, b: &Tensor, dims_a: &[i64], dims_b: &[i64]) -> Result<Tensor> {
+    if dims_a.len() != dims_b.len() {
+        return runtime("both dimension lists should have same length");
+    }
+    let wrapped = |dims: &[i64], tensor: &Tensor| -> Result<Vec<i64>> {
+        dims.iter().map(|dim| super::views::wrap(*dim, tensor.dim()).map(|dim| dim as i64)).collect()
+    };
+    let (dims_a, dims_b) = (wrapped(dims_a, a)?, wrapped(dims_b, b)?);
+    let (mut a, mut b) = (a.clone(), b.clone());
+    let mut contracted = 1;
+    for (dim_a, dim_b) in dims_a.iter().zip(&dims_b) {
+        let (size_a, size_b) = (a.size(*dim_a), b.size(*dim_b));
+        if size_b == 1 {
+            a = super::reduce::sum(&a, Some(&[*dim_a]), true, None)?;
+        } else if size_a == 1 {
+            b = super::reduce::sum(&b, Some(&[*dim_b]), true, None)?;
+        } else if size_a == size_b {
+            contracted *= size_a;
+        } else {
+            return runtime(format!(
+                "contracted dimensions need to match, but first has size {size_a} in dim {dim_a} and second has size \
+                 {size_b} in dim {dim_b}"
+            ));
+        }
+    }
+    let kept = |tensor: &Tensor, dims: &[i64]| -> Vec<i64> {
+        (0..tensor.dim() as i64).filter(|dim| !dims.contains(dim)).collect()
+    };
+    let (kept_a, kept_b) = (kept(&a, &dims_a), kept(&b, &dims_b));
+    let rows: i64 = kept_a.iter().map(|dim| a.size(*dim)).product();
+    let columns: i64 = kept_b.iter().map(|dim| b.size(*dim)).product();
+    let shape: Vec<i64> =
+        kept_a.iter().map(|dim| a.size(*dim)).chain(kept_b.iter().map(|dim| b.size(*dim))).collect();
+    let left = reshape(&super::views::permute(&a, &[kept_a, dims_a].concat())?, &[rows, contracted])?;
+    drop(a);
+    let right = reshape(&super::views::permute(&b, &[dims_b, kept_b].concat())?, &[contracted, columns])?;
+    drop(b);
+    reshape(&mm(&left, &right)?, &shape)
+}
+
 /// `should_fold`: three dimensions times two are one product of matrices.
 fn should_fold(a: &Tensor, b: &Tensor) -> Result<bool> {
     let is_a_larger = a.dim() >= b.dim();
@@ -476,6 +517,9 @@ fn einsum(equation: &str, operands: &[Tensor]) -> Result<Tensor> {
 }
 
 pub(crate) const TABLE: &[Entry] = &[
+    op("_tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other)", |a| {
+        Ok(tensordot(&a.t(0)?, &a.t(1)?, &a.ints(2)?, &a.ints(3)?)?.into())
+    }),
     op("mm(Tensor self, Tensor mat2)", |a| Ok(mm(&a.t(0)?, &a.t(1)?)?.into())),
     op("bmm(Tensor self, Tensor mat2)", |a| Ok(bmm(&a.t(0)?, &a.t(1)?)?.into())),
     op("mv(Tensor self, Tensor vec)", |a| Ok(mv(&a.t(0)?, &a.t(1)?)?.into())),

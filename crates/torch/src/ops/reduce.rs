@@ -336,18 +336,29 @@ fn variance(
         if !roots {
             return Ok(vec![Some(var_backward(grad, &own, &mask, has_dims, correction, keeps)?)]);
         }
-        let result = ctx.saved(1)?;
-        // (grad / (result * 2)).masked_fill_(result == 0, 0)
-        let grad_var = {
-            let double = mul(&result, &wrapped(Scalar::Int(2)))?;
-            let quotient = div(grad, &double)?;
-            let mask = fill_where_zero(&quotient, &result)?;
-            drop(mask);
-            quotient
-        };
-        Ok(vec![Some(var_backward(&grad_var, &own, &mask, has_dims, correction, keeps)?)])
+        Ok(vec![Some(std_backward(grad, &ctx.saved(1)?, &own, &mask, has_dims, correction, keeps)?)])
     })?;
     Ok(output)
+}
+
+/// `std_backward`: `(grad / (result * 2)).masked_fill_(result == 0, 0)`, then that of the variance.
+fn std_backward(
+    grad: &Tensor,
+    result: &Tensor,
+    own: &Tensor,
+    mask: &[bool],
+    has_dims: bool,
+    correction: f64,
+    keeps: bool,
+) -> Result<Tensor> {
+    let grad_var = {
+        let double = mul(result, &wrapped(Scalar::Int(2)))?;
+        let quotient = div(grad, &double)?;
+        let is_zero = fill_where_zero(&quotient, result)?;
+        drop(is_zero);
+        quotient
+    };
+    var_backward(&grad_var, own, mask, has_dims, correction, keeps)
 }
 
 /// `masked_fill_(zero == 0, 0)`; the mask lasts to the end of the caller's expression.
@@ -379,6 +390,40 @@ fn var_backward(
     let centered = sub(own, &center)?;
     let scaled = scale(&grad, factor)?;
     mul(&scaled, &centered)
+}
+
+/// `var_mean` and `std_mean`: one kernel for both results.
+fn moments(args: &Args, roots: bool) -> Result<Value> {
+    let tensor = args.t(0)?;
+    let (dims, keeps) = (args.ints_opt(1)?, args.bool(3)?);
+    let correction = args.float_opt(2)?.unwrap_or(1.0);
+    let mask = mask_of(dims.as_deref(), tensor.dim())?;
+    let spread_out = reduced_empty(&tensor, &mask, keeps, tensor.dtype())?;
+    let center = reduced_empty(&tensor, &mask, keeps, tensor.dtype())?;
+    run(&tensor, &mask, Kernel::welford())?;
+    let has_dims = dims.is_some_and(|dims| !dims.is_empty());
+    let saved: &[Save<'_>] =
+        if roots { &[Save::Input(Some(&tensor)), Save::Output(0)] } else { &[Save::Input(Some(&tensor))] };
+    let name = if roots { "StdMeanBackward0" } else { "VarMeanBackward0" };
+    record(name, &[&tensor], &[&spread_out, &center], saved, move |ctx, grads| {
+        let own = ctx.saved(0)?;
+        let to_spread = match grads.first().and_then(Option::as_ref) {
+            Some(grad) if roots => {
+                Some(std_backward(grad, &ctx.saved(1)?, &own, &mask, has_dims, correction, keeps)?)
+            }
+            Some(grad) => Some(var_backward(grad, &own, &mask, has_dims, correction, keeps)?),
+            None => None,
+        };
+        let Some(grad) = grads.get(1).and_then(Option::as_ref) else { return Ok(vec![to_spread]) };
+        let count = reduced_count(&own.shape(), &mask);
+        let wide = spread(grad, &own.shape(), &mask, keeps)?;
+        let to_center = div(&wide, &wrapped(Scalar::Int(count)))?;
+        Ok(vec![Some(match to_spread {
+            Some(to_spread) => pointwise::add(&to_spread, &to_center)?,
+            None => to_center,
+        })])
+    })?;
+    Ok((spread_out, center).into())
 }
 
 fn dims_of(mask: &[bool]) -> Vec<i64> {
@@ -668,6 +713,12 @@ pub(crate) const TABLE: &[Entry] = &[
     }),
     op("std(Tensor self, int[]? dim, bool unbiased, bool keepdim=False)", |a| var_unbiased(a, true)),
     op("std(Tensor self, int[]? dim=None, *, bool unbiased, bool keepdim=False)", |a| var_unbiased(a, true)),
+    op("var_mean(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False)", |a| {
+        moments(a, false)
+    }),
+    op("std_mean(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False)", |a| {
+        moments(a, true)
+    }),
     op("max(Tensor self, Any dim=None, bool keepdim=False)", |a| {
         max_call(a, ["MaxBackward0", "MaxBackward1"], |x, y| {
             crate::call("maximum", &[x.into(), y.into()], &[])?.tensor()

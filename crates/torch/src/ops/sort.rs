@@ -11,6 +11,7 @@ use crate::{Device, Dtype, MemoryFormat, Result, Storage, Tensor, Value, session
 
 use super::copy::contiguous;
 use super::creation::{empty, empty_like, empty_like_as};
+use super::pointwise::{add, gt, lt, sub, where_};
 use super::views::{first, wrap};
 use super::{reduce, views};
 
@@ -252,6 +253,54 @@ fn scan(tensor: &Tensor, dim: i64, dtype: Option<Dtype>, node: &'static str) -> 
     Ok(output)
 }
 
+/// `logcumsumexp`.
+fn logcumsumexp(tensor: &Tensor, dim: i64) -> Result<Tensor> {
+    let at = wrap(dim, tensor.dim())? as i64;
+    let output = super::creation::empty_like_as(tensor, tensor.dtype(), MemoryFormat::Contiguous)?;
+    {
+        let _below = GradModeGuard::new(false);
+        let read = contiguous(tensor)?;
+        if tensor.device().is_cuda() && tensor.numel() > 0 && tensor.numel() == tensor.size(at) {
+            drop(temporary(tensor.device(), scan_bytes(tensor.numel().max(0) as u64, tensor.dtype()))?);
+        }
+        drop(read);
+    }
+    let saved = [Save::Input(Some(tensor)), Save::Output(0)];
+    record("LogcumsumexpBackward0", &[tensor], &[&output], &saved, move |ctx, grads| {
+        let (grad, own, result) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
+        if grad.numel() == 0 || grad.dim() == 0 {
+            return Ok(vec![Some(grad.clone())]);
+        }
+        logcumsumexp_backward(grad, &own, &result, at).map(|to_own| vec![Some(to_own)])
+    })?;
+    Ok(output)
+}
+
+/// `logcumsumexp_backward`: positive and negative gradients apart, so that both have a logarithm.
+fn logcumsumexp_backward(grad: &Tensor, own: &Tensor, result: &Tensor, dim: i64) -> Result<Tensor> {
+    let least = empty(&[], grad.dtype(), grad.device())?;
+    let logarithm = {
+        let absolute = super::unary::abs(grad)?;
+        super::unary::log(&absolute)?
+    };
+    let zero = super::creation::wrapped(crate::Scalar::Int(0));
+    let positive = where_(&gt(grad, &zero)?, &logarithm, &least)?;
+    let negative = where_(&lt(grad, &zero)?, &logarithm, &least)?;
+    let part = |signed: &Tensor| -> Result<Tensor> {
+        let difference = sub(signed, result)?;
+        let summed = {
+            let flipped = flip(&difference, &[dim])?;
+            let summed = logcumsumexp(&flipped, dim)?;
+            flip(&summed, &[dim])?
+        };
+        let shifted = add(&summed, own)?;
+        super::unary::exp(&shifted)
+    };
+    let output_positive = part(&positive)?;
+    let output_negative = part(&negative)?;
+    sub(&output_positive, &output_negative)
+}
+
 /// `flip`.
 pub(crate) fn flip(tensor: &Tensor, dims: &[i64]) -> Result<Tensor> {
     let dims: Vec<i64> =
@@ -329,6 +378,7 @@ pub(crate) const TABLE: &[Entry] = &[
     op("cumprod(Tensor self, int dim, *, ScalarType? dtype=None)", |a| {
         Ok(scan(&a.t(0)?, a.int(1)?, a.dtype_opt(2)?, "CumprodBackward0")?.into())
     }),
+    op("logcumsumexp(Tensor self, int dim)", |a| Ok(logcumsumexp(&a.t(0)?, a.int(1)?)?.into())),
     op("cummax(Tensor self, int dim)", cumulative_extremum),
     op("cummin(Tensor self, int dim)", cumulative_extremum),
     op("flip(Tensor self, int[] dims)", |a| Ok(flip(&a.t(0)?, &a.ints(1)?)?.into())),

@@ -196,7 +196,24 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
 
 
 def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
-    raise NotImplementedError("local_response_norm is not modeled here; leave the normalization out or use batch_norm")
+    dim = input.dim()
+    if dim < 3:
+        raise ValueError(f"Expected 3D or higher dimensionality                          input (got {dim} dimensions)")
+    if input.numel() == 0:
+        return input
+    div = input.mul(input)
+    if dim == 3:
+        div = div.unsqueeze(1)
+        div = pad(div, (0, 0, size // 2, (size - 1) // 2))
+        div = avg_pool2d(div, (size, 1), stride=1).squeeze(1)
+    else:
+        sizes = input.size()
+        div = div.view(sizes[0], 1, sizes[1], sizes[2], -1)
+        div = pad(div, (0, 0, 0, 0, size // 2, (size - 1) // 2))
+        div = avg_pool3d(div, (size, 1, 1), stride=1).squeeze(1)
+        div = div.view(sizes)
+    div = div.mul(alpha).add(k).pow(beta)
+    return input / div
 
 
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
@@ -253,7 +270,10 @@ def adaptive_max_pool2d(input, output_size, return_indices=False):
 def pad(input, pad, mode="constant", value=None):
     if mode == "constant":
         return _need("constant_pad_nd")(input, list(pad), 0 if value is None else value)
-    return _need(f"{mode}_pad{len(pad) // 2}d")(input, list(pad))
+    kinds = {"reflect": "reflection_pad", "replicate": "replication_pad"}
+    if mode not in kinds:
+        raise NotImplementedError(f"pad with mode={mode!r} is not modeled here; use 'constant', 'reflect' or 'replicate'")
+    return _need(f"{kinds[mode]}{len(pad) // 2}d")(input, list(pad))
 
 
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
@@ -358,6 +378,67 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
 
 def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None, reduce=None, reduction="mean"):
     return _need("triplet_margin_loss")(anchor, positive, negative, margin, p, eps, swap, _reduction(reduction))
+
+
+def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
+    return _need("hinge_embedding_loss")(input, target, margin, _reduction(reduction))
+
+
+def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    return _need("soft_margin_loss")(input, target, _reduction(reduction))
+
+
+def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    return _need("multi_margin_loss")(input, target, p, margin, weight, _reduction(reduction))
+
+
+def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
+    if weight is not None:
+        loss = loss * weight
+    class_dim = input.dim() - 1
+    C = input.size(class_dim)
+    loss = loss.sum(dim=class_dim) / C
+    if reduction == "none":
+        ret = loss
+    elif reduction == "mean":
+        ret = loss.mean()
+    elif reduction == "sum":
+        ret = loss.sum()
+    else:
+        raise ValueError(reduction + " is not valid")
+    return ret
+
+
+def poisson_nll_loss(input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"):
+    return _need("poisson_nll_loss")(input, target, log_input, full, eps, _reduction(reduction))
+
+
+def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
+    if isinstance(var, float):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        var = var * torch.ones_like(input)
+    else:
+        torch.any(var < 0)  # PyTorch reads the answer; no number of a GPU is known here.
+    if var.size() != input.size():
+        if input.size()[:-1] == var.size():
+            var = torch.unsqueeze(var, -1)
+        elif input.ndim != var.ndim:
+            raise ValueError("var is of incorrect size")
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(reduction + " is not valid")
+    var = var.clone()
+    with torch.no_grad():
+        var.clamp_(min=eps)
+    loss = 0.5 * (torch.log(var) + (input - target) ** 2 / var)
+    if full:
+        loss += 0.5 * math.log(2 * math.pi)
+    if reduction == "mean":
+        return loss.mean()
+    return loss.sum() if reduction == "sum" else loss
 
 
 def ctc_loss(*args, **kwargs):

@@ -636,6 +636,34 @@ BCEWithLogitsLoss = _loss("BCEWithLogitsLoss", lambda self, input, target: F.bin
 KLDivLoss = _loss("KLDivLoss", lambda self, input, target: F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target), "log_target", (False,))
 
 
+SoftMarginLoss = _loss("SoftMarginLoss", lambda self, input, target: F.soft_margin_loss(input, target, reduction=self.reduction))
+MultiLabelSoftMarginLoss = _loss("MultiLabelSoftMarginLoss", lambda self, input, target: F.multilabel_soft_margin_loss(
+    input, target, self.weight, reduction=self.reduction), "weight", (None,))
+HingeEmbeddingLoss = _loss("HingeEmbeddingLoss", lambda self, input, target: F.hinge_embedding_loss(
+    input, target, margin=self.margin, reduction=self.reduction), "margin", (1.0,))
+
+
+class PairwiseDistance(Module):
+    def __init__(self, p=2.0, eps=1e-6, keepdim=False):
+        super().__init__()
+        self.norm, self.eps, self.keepdim = p, eps, keepdim
+
+    def forward(self, x1, x2):
+        return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
+
+
+class LocalResponseNorm(Module):
+    def __init__(self, size, alpha=1e-4, beta=0.75, k=1.0):
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input):
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self):
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
 class CosineEmbeddingLoss(Module):
     def __init__(self, margin=0.0, reduction="mean"):
         super().__init__()

@@ -1,7 +1,8 @@
 """`torch.optim`."""
 
 from torch.optim.optimizer import Optimizer
-from torch.optim.algorithms import SGD, Adam, AdamW, RMSprop, Adagrad, Adadelta, NAdam, RAdam, Adamax
+from torch.optim.algorithms import SGD, Adam, AdamW, RMSprop, Adagrad, Adadelta
+from torch.optim.variants import ASGD, Adafactor, Adamax, NAdam, RAdam, Rprop
 from torch.optim import lr_scheduler, optimizer
 
 
@@ -9,6 +10,6 @@ def __getattr__(name):
     if name.startswith("_"):
         raise AttributeError(name)
     from torch import _names
-    if name in ("LBFGS", "SparseAdam", "Rprop", "ASGD", "Adafactor", "Muon"):
-        raise NotImplementedError(f"torch.optim.{name} is not modeled here; use SGD, Adam, AdamW, RMSprop, Adagrad, Adadelta, NAdam, RAdam or Adamax")
+    if name in ("LBFGS", "SparseAdam", "Muon"):
+        raise NotImplementedError(f"torch.optim.{name} is not modeled here; use SGD, Adam, AdamW, RMSprop, Adagrad, Adadelta, NAdam, RAdam, Adamax, ASGD, Rprop or Adafactor")
     _names.refuse("torch.optim", name)

@@ -1,9 +1,0 @@
-"""`torch.distributions`, which is not here."""
-
-from _refused import Missing as _Missing
-
-
-def __getattr__(name):
-    if name.startswith("__"):
-        raise AttributeError(name)
-    return _Missing(f"torch.distributions.{name}", "write the density out with operators")

@@ -1,0 +1,308 @@
+"""More optimizers: PyTorch's steps in PyTorch's order, over lists of tensors at once."""
+
+import torch
+from torch.optim.algorithms import _add_one, _number, _run_closure, _state_of, _use_foreach
+from torch.optim.optimizer import Optimizer, group_by_device_and_dtype
+
+
+class _Listed(Optimizer):
+    """One whose state is a list of tensors for each parameter, and whose step runs over these lists."""
+
+    _names = ()
+
+    def _start(self, p, group):
+        raise NotImplementedError
+
+    def step(self, closure=None):
+        loss = _run_closure(closure)
+        for group in self.param_groups:
+            params, grads, columns = [], [], [[] for _ in self._names]
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                params.append(p)
+                grads.append(p.grad)
+                state = self.state[p]
+                if len(state) == 0:
+                    self._start(p, group, state)
+                for column, name in zip(columns, self._names):
+                    column.append(state.get(name))
+            if not params:
+                continue
+            if not self._is_listed(params, group):
+                torch._torch_memory.mark_estimated(type(self).__name__, "its steps one by one rest on no recording")
+            if group.get("capturable"):
+                raise NotImplementedError(f"{type(self).__name__}(capturable=True) is not modeled here")
+            for lists in group_by_device_and_dtype([params, grads, *columns]):
+                self._step(group, *lists)
+        return loss
+
+    def _is_listed(self, params, group):
+        return _use_foreach(params, group["foreach"])
+
+
+def _zeros(p):
+    return _state_of(torch.zeros_like(p, memory_format=torch.preserve_format))
+
+
+def _decayed(group, params, grads):
+    """The gradients with the weights' decay, and changed signs for maximize."""
+    if group["maximize"]:
+        grads = torch._foreach_neg(grads)
+    if group["weight_decay"] != 0:
+        if group["maximize"]:
+            torch._foreach_add_(grads, params, alpha=group["weight_decay"])
+        else:
+            grads = torch._foreach_add(grads, params, alpha=group["weight_decay"])
+    return grads
+
+
+class NAdam(_Listed):
+    _names = ("exp_avg", "exp_avg_sq", "mu_product", "step")
+
+    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, momentum_decay=4e-3, decoupled_weight_decay=False, *,
+                 foreach=None, maximize=False, capturable=False, differentiable=False):
+        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, momentum_decay=momentum_decay,
+                                      decoupled_weight_decay=decoupled_weight_decay, maximize=maximize, foreach=foreach, capturable=capturable,
+                                      differentiable=differentiable))
+
+    def _start(self, p, group, state):
+        state["step"] = torch.tensor(0.0, dtype=torch.float32)
+        state["mu_product"] = torch.tensor(1.0, dtype=torch.float32)
+        state["exp_avg"], state["exp_avg_sq"] = _zeros(p), _zeros(p)
+
+    def _step(self, group, params, grads, exp_avgs, exp_avg_sqs, mu_products, steps):
+        beta1, beta2 = group["betas"]
+        lr, decay = group["lr"], group["momentum_decay"]
+        if group["maximize"]:
+            grads = torch._foreach_neg(grads)
+        _add_one(steps)
+        if group["weight_decay"] != 0:
+            if group["decoupled_weight_decay"]:
+                torch._foreach_mul_(params, 1 - lr * group["weight_decay"])
+            elif group["maximize"]:
+                torch._foreach_add_(grads, params, alpha=group["weight_decay"])
+            else:
+                grads = torch._foreach_add(grads, params, alpha=group["weight_decay"])
+        torch._foreach_lerp_(exp_avgs, grads, 1 - beta1)
+        torch._foreach_mul_(exp_avg_sqs, beta2)
+        torch._foreach_addcmul_(exp_avg_sqs, grads, grads, 1 - beta2)
+        exp_avg_sq_sqrt = torch._foreach_sqrt(exp_avg_sqs)
+        bias_correction_sqrt = [(1 - beta2 ** _number(step)) ** 0.5 for step in steps]
+        mus = [beta1 * (1.0 - 0.5 * (0.96 ** (_number(step) * decay))) for step in steps]
+        mu_nexts = [beta1 * (1.0 - 0.5 * (0.96 ** ((_number(step) + 1) * decay))) for step in steps]
+        for mu_product, mu in zip(mu_products, mus):
+            mu_product.mul_(mu)
+        torch._foreach_div_(exp_avg_sq_sqrt, bias_correction_sqrt)
+        torch._foreach_add_(exp_avg_sq_sqrt, group["eps"])
+        step_size_grads = [(lr * (1.0 - mu) / (1.0 - _number(mu_product))) * -1 for mu_product, mu in zip(mu_products, mus)]
+        step_size_expavg = [(lr * mu_next / (1.0 - _number(mu_product) * mu_next)) * -1 for mu_product, mu_next in zip(mu_products, mu_nexts)]
+        torch._foreach_addcdiv_(params, grads, exp_avg_sq_sqrt, step_size_grads)
+        torch._foreach_addcdiv_(params, exp_avgs, exp_avg_sq_sqrt, step_size_expavg)
+
+
+class RAdam(_Listed):
+    _names = ("exp_avg", "exp_avg_sq", "step")
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, decoupled_weight_decay=False, *, foreach=None,
+                 maximize=False, capturable=False, differentiable=False):
+        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, maximize=maximize, foreach=foreach,
+                                      capturable=capturable, decoupled_weight_decay=decoupled_weight_decay, differentiable=differentiable))
+
+    def _start(self, p, group, state):
+        state["step"] = torch.tensor(0.0, dtype=torch.float32)
+        state["exp_avg"], state["exp_avg_sq"] = _zeros(p), _zeros(p)
+
+    def _step(self, group, params, grads, exp_avgs, exp_avg_sqs, steps):
+        beta1, beta2 = group["betas"]
+        lr = group["lr"]
+        _add_one(steps)
+        if group["maximize"]:
+            grads = torch._foreach_neg(grads)
+        rho_inf = 2 / (1 - beta2) - 1
+        rho_t_list = [rho_inf - 2 * _number(step) * (beta2 ** _number(step)) / (1 - beta2 ** _number(step)) for step in steps]
+        if group["weight_decay"] != 0:
+            if group["decoupled_weight_decay"]:
+                torch._foreach_mul_(params, 1 - lr * group["weight_decay"])
+            elif group["maximize"]:
+                torch._foreach_add_(grads, params, alpha=group["weight_decay"])
+            else:
+                grads = torch._foreach_add(grads, params, alpha=group["weight_decay"])
+        torch._foreach_lerp_(exp_avgs, grads, 1 - beta1)
+        torch._foreach_mul_(exp_avg_sqs, beta2)
+        torch._foreach_addcmul_(exp_avg_sqs, grads, grads, 1 - beta2)
+        del grads
+        rect = [((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho)) ** 0.5 if rho > 5 else 0 for rho in rho_t_list]
+        unrectified = [0 if r > 0 else 1.0 for r in rect]
+        corrections = [1 - beta1 ** _number(step) for step in steps]
+        unrect_step_size = [(lr * r / correction) * -1 for r, correction in zip(unrectified, corrections)]
+        scales = [((1 - beta2 ** _number(step)) ** 0.5) * (lr * r / correction) * -1 for step, r, correction in zip(steps, rect, corrections)]
+        buffer = torch._foreach_sqrt(exp_avg_sqs)
+        torch._foreach_add_(buffer, group["eps"])
+        torch._foreach_div_(buffer, scales)
+        torch._foreach_reciprocal_(buffer)
+        torch._foreach_add_(buffer, unrect_step_size)
+        torch._foreach_addcmul_(params, exp_avgs, buffer)
+
+
+class Adamax(_Listed):
+    _names = ("exp_avg", "exp_inf", "step")
+
+    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, foreach=None, *, maximize=False, differentiable=False,
+                 capturable=False):
+        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, foreach=foreach, maximize=maximize,
+                                      differentiable=differentiable, capturable=capturable))
+
+    def _start(self, p, group, state):
+        state["step"] = torch.tensor(0.0, dtype=torch.float32)
+        state["exp_avg"], state["exp_inf"] = _zeros(p), _zeros(p)
+
+    def _step(self, group, params, grads, exp_avgs, exp_infs, steps):
+        beta1, beta2 = group["betas"]
+        if group["maximize"]:
+            grads = torch._foreach_neg(grads)
+        _add_one(steps)
+        if group["weight_decay"] != 0:
+            if group["maximize"]:
+                torch._foreach_add_(grads, params, alpha=group["weight_decay"])
+            else:
+                grads = torch._foreach_add(grads, params, alpha=group["weight_decay"])
+        torch._foreach_lerp_(exp_avgs, grads, 1 - beta1)
+        torch._foreach_mul_(exp_infs, beta2)
+        if not group["maximize"] and group["weight_decay"] == 0:
+            grads = torch._foreach_abs(grads)
+        else:
+            torch._foreach_abs_(grads)
+        torch._foreach_add_(grads, group["eps"])
+        torch._foreach_maximum_(exp_infs, grads)
+        step_size = [(group["lr"] / (1 - beta1 ** _number(step))) * -1 for step in steps]
+        torch._foreach_addcdiv_(params, exp_avgs, exp_infs, step_size)
+
+
+class ASGD(_Listed):
+    _names = ("ax", "mu", "eta", "step")
+
+    def __init__(self, params, lr=1e-2, lambd=1e-4, alpha=0.75, t0=1e6, weight_decay=0, foreach=None, maximize=False, differentiable=False,
+                 capturable=False):
+        super().__init__(params, dict(lr=lr, lambd=lambd, alpha=alpha, t0=t0, weight_decay=weight_decay, foreach=foreach, maximize=maximize,
+                                      differentiable=differentiable, capturable=capturable))
+
+    def _start(self, p, group, state):
+        state["step"] = torch.zeros((), device=p.device, dtype=torch.float32)
+        state["eta"] = torch.as_tensor(group["lr"], device=p.device, dtype=torch.float32).clone().detach()
+        state["mu"] = torch.ones((), device=p.device, dtype=torch.float32)
+        state["ax"] = _zeros(p)
+
+    def _step(self, group, params, grads, axs, mus, etas, steps):
+        lr, lambd, alpha = group["lr"], group["lambd"], group["alpha"]
+        device = params[0].device
+        if group["maximize"]:
+            grads = torch._foreach_neg(grads)
+        _add_one(steps)
+        if group["weight_decay"] != 0:
+            if group["maximize"]:
+                torch._foreach_add_(grads, params, alpha=group["weight_decay"])
+                intermediate = grads
+            else:
+                intermediate = torch._foreach_add(grads, params, alpha=group["weight_decay"])
+            torch._foreach_add_(intermediate, params, alpha=lambd)
+        else:
+            intermediate = torch._foreach_add(grads, params, alpha=lambd)
+        torch._foreach_addcmul_(params, intermediate, etas, value=-1)
+        del intermediate
+        intermediate = torch._foreach_sub(params, axs)
+        torch._foreach_addcmul_(axs, intermediate, mus)
+        del intermediate
+        new_etas = [torch.as_tensor(lr / ((1 + lambd * lr * step) ** alpha), device=device) for step in steps]
+        # The number is 1 / max(1, step - t0), which lies on the GPU.
+        new_mus = [torch.as_tensor(1.0, device=device) for _ in steps]
+        torch._foreach_copy_(etas, new_etas)
+        torch._foreach_copy_(mus, new_mus)
+
+
+class Rprop(_Listed):
+    _names = ("prev", "step_size", "step")
+
+    def __init__(self, params, lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), *, capturable=False, foreach=None, maximize=False,
+                 differentiable=False):
+        super().__init__(params, dict(lr=lr, etas=etas, step_sizes=step_sizes, foreach=foreach, maximize=maximize, differentiable=differentiable,
+                                      capturable=capturable))
+
+    def _start(self, p, group, state):
+        state["step"] = torch.zeros((), dtype=torch.float32)
+        state["prev"] = _zeros(p)
+        state["step_size"] = _state_of(torch.full_like(p.grad, group["lr"]))
+
+    def _step(self, group, params, grads, prevs, step_sizes, steps):
+        etaminus, etaplus = group["etas"]
+        _add_one(steps)
+        signs = torch._foreach_mul(grads, prevs)
+        if group["maximize"]:
+            torch._foreach_neg_(signs)
+        torch._foreach_copy_(prevs, grads)
+        if group["maximize"]:
+            torch._foreach_neg_(prevs)
+        grads = prevs
+        torch._foreach_sign_(signs)
+        for sign in signs:
+            sign[sign.gt(0)] = etaplus
+            sign[sign.lt(0)] = etaminus
+            sign[sign.eq(0)] = 1
+        torch._foreach_mul_(step_sizes, signs)
+        for step_size in step_sizes:
+            step_size.clamp_(*group["step_sizes"])
+        grads = list(grads)
+        for i in range(len(grads)):
+            grads[i].copy_(torch.where(signs[i].eq(etaminus), 0, grads[i]))
+        del signs, sign
+        grad_signs = [grad.sign() for grad in grads]
+        torch._foreach_addcmul_(params, grad_signs, step_sizes, value=-1)
+
+
+class Adafactor(_Listed):
+    _names = ("row_var", "col_var", "variance", "step")
+
+    def __init__(self, params, lr=1e-2, beta2_decay=-0.8, eps=(None, 1e-3), d=1.0, weight_decay=0.0, *, foreach=None, maximize=False):
+        super().__init__(params, dict(lr=lr, beta2_decay=beta2_decay, eps=eps, d=d, weight_decay=weight_decay, foreach=foreach, maximize=maximize))
+
+    def _is_listed(self, params, group):
+        return not group["foreach"]
+
+    def _start(self, p, group, state):
+        state["step"] = torch.tensor(0.0, dtype=torch.float32)
+        if p.grad.dim() > 1:
+            row_shape, col_shape = list(p.grad.shape), list(p.grad.shape)
+            row_shape[-1] = col_shape[-2] = 1
+            state["row_var"], state["col_var"] = _state_of(p.grad.new_zeros(row_shape)), _state_of(p.grad.new_zeros(col_shape))
+        else:
+            state["variance"] = _zeros(p.grad)
+
+    def _step(self, group, params, grads, row_vars, col_vars, variances, steps):
+        lr, eps1 = group["lr"], group["eps"][0]
+        for i, param in enumerate(params):
+            grad = grads[i] if not group["maximize"] else -grads[i]
+            step_t, row_var, col_var, variance = steps[i], row_vars[i], col_vars[i], variances[i]
+            if eps1 is None:
+                eps1 = torch.finfo(param.dtype).eps
+            step_t += 1
+            step_float = _number(step_t)
+            one_minus_beta2_t = step_float ** group["beta2_decay"]
+            # PyTorch reads two norms, which scale the step.
+            param.norm(2).item()
+            if group["weight_decay"] != 0:
+                param.mul_(1 - lr * group["weight_decay"])
+            if grad.dim() > 1:
+                row_mean = torch.norm(grad, dim=-1, keepdim=True).square_().div_(grad.size(-1))
+                row_var.lerp_(row_mean, one_minus_beta2_t)
+                col_mean = torch.norm(grad, dim=-2, keepdim=True).square_().div_(grad.size(-2))
+                col_var.lerp_(col_mean, one_minus_beta2_t)
+                var_estimate = row_var @ col_var
+                var_estimate.div_(row_var.mean(dim=-2, keepdim=True).clamp_(min=eps1))
+            else:
+                grad_squared = grad * grad
+                variance.lerp_(grad_squared, one_minus_beta2_t)
+                var_estimate = variance.clone()
+            update = var_estimate.clamp_(min=eps1 * eps1).rsqrt_()
+            update.mul_(grad)
+            update.norm(2).item()
+            param.add_(update, alpha=-lr)

@@ -1,0 +1,119 @@
+//! Operators whose results are as large as values say.
+
+use crate::autograd::GradModeGuard;
+use crate::iterator;
+use crate::registry::{Entry, op};
+use crate::schema::Args;
+use crate::{Device, Dtype, Result, Scalar, Tensor, Value, session};
+
+use super::copy;
+use super::creation::empty;
+use super::index::index;
+use super::sort::{radix_sort_bytes, temporary};
+use super::views::{self, expand};
+
+/// `nonzero`: the size depends on values, which are not known on a GPU; half of the elements is taken, and marked.
+pub(crate) fn nonzero(tensor: &Tensor) -> Result<Tensor> {
+    // Bytes of the two steps of CUB's, as recorded for 210,000 elements.
+    const COUNT: u64 = 21_503;
+    const SELECT: u64 = 1_279;
+    let _below = GradModeGuard::new(false);
+    session().mark_estimated(
+        session().notes.operator.get(),
+        "how many elements a mask selects depends on values; half of them is taken",
+    );
+    let device = tensor.device();
+    let total = temporary(device, 4)?;
+    drop(temporary(device, COUNT)?);
+    let result = empty(&[tensor.numel() / 2, tensor.dim() as i64], Dtype::I64, device)?;
+    drop(temporary(device, SELECT)?);
+    drop(total);
+    Ok(result)
+}
+
+/// `unique` of all elements: the result keeps the memory of as many as there are, however many differ.
+fn unique(tensor: &Tensor) -> Result<Tensor> {
+    session().mark_estimated("unique", "how many elements differ depends on values; all of them are taken");
+    let device = tensor.device();
+    let _below = GradModeGuard::new(false);
+    let flat = views::reshape(&copy::contiguous(tensor)?, &[-1])?;
+    if !device.is_cuda() {
+        return empty(&flat.shape(), tensor.dtype(), device);
+    }
+    let count = flat.numel().max(0) as u64;
+    let sorted = temporary(device, count * tensor.dtype().size())?;
+    drop(temporary(device, radix_sort_bytes(count, tensor.dtype().size(), 0, 8 * tensor.dtype().size()))?);
+    let output = empty(&flat.shape(), tensor.dtype(), device)?;
+    let length = temporary(device, 8)?;
+    // Recorded for up to 4,000 elements.
+    drop(temporary(device, 1_023)?);
+    drop(length);
+    drop(sorted);
+    Ok(output)
+}
+
+/// `bincount`: the largest element decides the size, which is not known on a GPU.
+fn bincount(args: &Args) -> Result<Value> {
+    let (tensor, weights, least) = (args.t(0)?, args.topt(1)?, args.int(2)?);
+    let device = tensor.device();
+    let dtype = match &weights {
+        Some(weights) if weights.dtype() == Dtype::F32 => Dtype::F32,
+        Some(_) => Dtype::F64,
+        None => Dtype::I64,
+    };
+    let largest =
+        tensor.values().map(|values| values.iter().filter_map(|value| value.to_i64()).max().unwrap_or(-1));
+    if device.is_cuda() {
+        // The smallest and the largest are read.
+        drop(temporary(device, tensor.dtype().size())?);
+        drop(temporary(device, tensor.dtype().size())?);
+    }
+    let bins = match largest {
+        Some(largest) => (largest + 1).max(least),
+        None => {
+            session().mark_estimated(
+                "bincount",
+                "the size depends on the largest value; minlength is taken, or the number of elements",
+            );
+            if least > 0 { least } else { tensor.numel() }
+        }
+    };
+    let output = empty(&[bins], dtype, device)?;
+    if let (Some(values), None) = (tensor.values(), &weights) {
+        let mut counts = vec![0_i64; bins.max(0) as usize];
+        for place in values.iter().filter_map(|value| value.to_i64()) {
+            if let Some(count) = usize::try_from(place).ok().and_then(|place| counts.get_mut(place)) {
+                *count += 1;
+            }
+        }
+        output.set_values(Some(&counts.into_iter().map(Scalar::Int).collect::<Vec<_>>()));
+    }
+    Ok(output.into())
+}
+
+fn known_nonzero(args: &Args) -> Result<Value> {
+    let tensor = args.t(0)?;
+    let Some(values) = tensor.values().filter(|_| tensor.dim() == 1) else {
+        return Ok(nonzero(&tensor)?.into());
+    };
+    let places: Vec<Scalar> = values
+        .iter()
+        .enumerate()
+        .filter(|(_, value)| value.to_f64() != Some(0.0))
+        .map(|(index, _)| Scalar::Int(index as i64))
+        .collect();
+    let result = empty(&[places.len() as i64, 1], Dtype::I64, Device::Cpu)?;
+    result.set_values(Some(&places));
+    Ok(result.into())
+}
+
+pub(crate) const TABLE: &[Entry] = &[
+    op("nonzero(Tensor self)", known_nonzero),
+    op("masked_select(Tensor self, Tensor mask)", |a| {
+        let (tensor, mask) = (a.t(0)?, a.t(1)?);
+        let shape = iterator::broadcast(&[&tensor.shape(), &mask.shape()])?;
+        Ok(index(&expand(&tensor, &shape)?, &[Some(expand(&mask, &shape)?)])?.into())
+    }),
+    op("unique(Tensor self)", |a| Ok(unique(&a.t(0)?)?.into())),
+    op("bincount(Tensor self, Tensor? weights=None, int minlength=0)", bincount),
+];

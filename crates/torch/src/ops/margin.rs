@@ -1,0 +1,243 @@
+//! Losses that ATen composes of other operators, and those with margins.
+
+use crate::autograd::{GradModeGuard, Save, record};
+use crate::error::runtime;
+use crate::registry::{Entry, op};
+use crate::schema::Args;
+use crate::{MemoryFormat, Result, Scalar, Tensor, Value};
+
+use super::copy::contiguous;
+use super::creation::{empty, empty_like, wrapped, zeros_like};
+use super::loss::{Reduction, reduced, reduction};
+use super::pointwise::{add, add_in_place, div, div_in_place, elementwise_in_place, mul, mul_in_place, sub, where_};
+use super::reduce::{self, sum};
+use super::unary;
+use super::views::first;
+
+/// `EPSILON` of ATen's losses.
+const EPSILON: f64 = 1e-12;
+
+fn number(value: f64) -> Tensor {
+    wrapped(Scalar::Float(value))
+}
+
+fn int(value: i64) -> Tensor {
+    wrapped(Scalar::Int(value))
+}
+
+fn clamp_at_zero(tensor: &Tensor) -> Result<()> {
+    crate::call("clamp_min_", &[tensor.into(), 0.into()], &[]).map(drop)
+}
+
+fn distance(a: &Tensor, b: &Tensor, p: f64, eps: f64) -> Result<Tensor> {
+    crate::call("pairwise_distance", &[a.into(), b.into(), p.into(), eps.into()], &[])?.tensor()
+}
+
+fn triplet_margin(args: &Args) -> Result<Value> {
+    let (anchor, positive, negative) = (args.t(0)?, args.t(1)?, args.t(2)?);
+    let (margin, p, eps) = (args.float(3)?, args.float(4)?, args.float(5)?);
+    let to_positive = distance(&anchor, &positive, p, eps)?;
+    let mut to_negative = distance(&anchor, &negative, p, eps)?;
+    if args.bool(6)? {
+        let swapped = distance(&positive, &negative, p, eps)?;
+        to_negative = crate::call("minimum", &[(&to_negative).into(), (&swapped).into()], &[])?.tensor()?;
+    }
+    let output = {
+        let shifted = add(&to_positive, &number(margin))?;
+        let difference = sub(&shifted, &to_negative)?;
+        crate::call("clamp_min", &[(&difference).into(), 0.into()], &[])?.tensor()?
+    };
+    Ok(reduced(output, reduction(args, 7)?)?.into())
+}
+
+fn cosine_embedding(args: &Args) -> Result<Value> {
+    let (a, b, target, margin) = (args.t(0)?, args.t(1)?, args.t(2)?, args.float(3)?);
+    let dim = target.dim() as i64;
+    if dim > 1 || a.dim() as i64 != dim + 1 || b.dim() != a.dim() {
+        return runtime("1D target tensor expects 2D input tensors, 0D target tensor expects 1D input tensors");
+    }
+    let total = |x: &Tensor, y: &Tensor| -> Result<Tensor> {
+        let product = mul(x, y)?;
+        sum(&product, Some(&[dim]), false, None)
+    };
+    let squared = |x: &Tensor| -> Result<Tensor> {
+        let product = mul(x, x)?;
+        let total = sum(&product, Some(&[dim]), false, None)?;
+        add(&total, &number(EPSILON))
+    };
+    let product = total(&a, &b)?;
+    let own = squared(&a)?;
+    let other = squared(&b)?;
+    let denominator = crate::call("sqrt_", &[mul(&own, &other)?.into()], &[])?.tensor()?;
+    let cosine = div(&product, &denominator)?;
+    let zeros = zeros_like(&cosine)?;
+    let positive = crate::call("rsub", &[(&cosine).into(), 1.into()], &[])?.tensor()?;
+    let negative = sub(&cosine, &number(margin))?;
+    clamp_at_zero(&negative)?;
+    let output_positive = where_(&super::pointwise::eq(&target, &int(1))?, &positive, &zeros)?;
+    let output_negative = where_(&super::pointwise::eq(&target, &int(-1))?, &negative, &zeros)?;
+    let output = add(&output_positive, &output_negative)?;
+    let result = reduced(output, reduction(args, 4)?)?;
+    Ok(result.into())
+}
+
+fn margin_ranking(args: &Args) -> Result<Value> {
+    let (a, b, target, margin) = (args.t(0)?, args.t(1)?, args.t(2)?, args.float(3)?);
+    let output = {
+        // Operands are evaluated from the right.
+        let difference = sub(&a, &b)?;
+        let negative = unary::neg(&target)?;
+        let product = mul(&negative, &difference)?;
+        let output = add(&product, &number(margin))?;
+        drop(product);
+        drop(negative);
+        drop(difference);
+        output
+    };
+    clamp_at_zero(&output)?;
+    Ok(reduced(output, reduction(args, 4)?)?.into())
+}
+
+fn hinge_embedding(args: &Args) -> Result<Value> {
+    let (own, target, margin) = (args.t(0)?, args.t(1)?, args.float(2)?);
+    let zeros = zeros_like(&own)?;
+    let difference = crate::call("rsub", &[(&own).into(), margin.into()], &[])?.tensor()?;
+    clamp_at_zero(&difference)?;
+    let output_margin = where_(&super::pointwise::ne(&target, &int(1))?, &difference, &zeros)?;
+    let output_own = where_(&super::pointwise::ne(&target, &int(-1))?, &own, &zeros)?;
+    let output = add(&output_margin, &output_own)?;
+    let result = reduced(output, reduction(args, 3)?)?;
+    Ok(result.into())
+}
+
+/// `poisson_nll_loss`.
+fn poisson_nll(args: &Args) -> Result<Value> {
+    let (input, target, eps) = (args.t(0)?, args.t(1)?, args.float(4)?);
+    let loss = if args.bool(2)? {
+        // Operands are evaluated from the right.
+        let product = mul(&target, &input)?;
+        let power = unary::exp(&input)?;
+        let loss = sub(&power, &product)?;
+        drop(power);
+        drop(product);
+        loss
+    } else {
+        let shifted = add(&input, &number(eps))?;
+        let logarithm = unary::log(&shifted)?;
+        let product = mul(&target, &logarithm)?;
+        let loss = sub(&input, &product)?;
+        drop(product);
+        drop(logarithm);
+        drop(shifted);
+        loss
+    };
+    if args.bool(3)? {
+        crate::session().mark_estimated("poisson_nll_loss", "full=True was not recorded");
+        let stirling = {
+            let scaled = mul(&target, &number(std::f64::consts::TAU))?;
+            let half = mul(&unary::log(&scaled)?, &number(0.5))?;
+            let own = sub(&mul(&target, &unary::log(&target)?)?, &target)?;
+            add(&own, &half)?
+        };
+        let is_small = super::pointwise::le(&target, &int(1))?;
+        let filled = super::pointwise::masked_fill(&stirling, &is_small, &int(0))?;
+        add_in_place(&loss, &filled)?;
+    }
+    Ok(reduced(loss, reduction(args, 5)?)?.into())
+}
+
+/// `soft_margin_loss`: one tensor, changed in place; a reduced result keeps its memory.
+fn soft_margin(args: &Args) -> Result<Value> {
+    let (input, target) = (args.t(0)?, args.t(1)?);
+    let reduction = reduction(args, 2)?;
+    let output = {
+        let _below = GradModeGuard::new(false);
+        let output = empty_like(&input)?;
+        elementwise_in_place(&[&output, &target], output.dtype(), None)?;
+        if reduction != Reduction::None {
+            let total = reduced(output.clone(), reduction)?;
+            output.set_geometry(&[], &[], 0);
+            drop(total);
+        }
+        output
+    };
+    let saved = [Save::Input(Some(&input)), Save::Input(Some(&target))];
+    record("SoftMarginLossBackward0", &[&input], &[&output], &saved, |ctx, grads| {
+        let (grad, input, target) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
+        let result = empty_like(&input)?;
+        let z = {
+            let negative = unary::neg(&target)?;
+            let product = mul(&negative, &input)?;
+            let z = unary::exp(&product)?;
+            drop(product);
+            drop(negative);
+            z
+        };
+        add_in_place(&z, &int(1))?;
+        div_in_place(&result, &z)?;
+        mul_in_place(&result, grad)?;
+        drop(z);
+        Ok(vec![Some(result)])
+    })?;
+    Ok(output.into())
+}
+
+/// `multi_margin_loss`: one kernel; several rows are added up from a tensor of their own.
+fn multi_margin(args: &Args) -> Result<Value> {
+    let (input, target, weight) = (args.t(0)?, args.t(1)?, args.topt(4)?);
+    let reduction = reduction(args, 5)?;
+    let rows = if input.dim() < 2 { 1 } else { input.size(0) };
+    let output = {
+        let _below = GradModeGuard::new(false);
+        let output = if reduction == Reduction::None && target.dim() > 0 {
+            empty(&[rows], input.dtype(), input.device())?
+        } else {
+            empty(&[], input.dtype(), input.device())?
+        };
+        let read = contiguous(&input)?;
+        if input.dim() > 1 && reduction != Reduction::None {
+            let parts = empty(&[rows], input.dtype(), input.device())?;
+            reduce::sum_into(&output, &parts, &[true])?;
+            drop(parts);
+        }
+        drop(read);
+        output
+    };
+    let saved = [Save::Input(Some(&input)), Save::Input(Some(&target)), Save::Input(weight.as_ref())];
+    record("MultiMarginLossBackward0", &[&input], &[&output], &saved, |ctx, grads| {
+        let input = ctx.saved(0)?;
+        let result = super::creation::empty_like_as(&input, input.dtype(), MemoryFormat::Contiguous)?;
+        let read = contiguous(&input)?;
+        let read_grad = contiguous(first(grads)?)?;
+        drop(read_grad);
+        drop(read);
+        Ok(vec![Some(result)])
+    })?;
+    Ok(output.into())
+}
+
+pub(crate) const TABLE: &[Entry] = &[
+    op(
+        "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2, float eps=1e-06, \
+         bool swap=False, Any reduction=1)",
+        triplet_margin,
+    ),
+    op(
+        "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, Any reduction=1)",
+        cosine_embedding,
+    ),
+    op(
+        "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, Any reduction=1)",
+        margin_ranking,
+    ),
+    op("hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, Any reduction=1)", hinge_embedding),
+    op(
+        "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, Any reduction)",
+        poisson_nll,
+    ),
+    op("soft_margin_loss(Tensor self, Tensor target, Any reduction=1)", soft_margin),
+    op(
+        "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, Any reduction=1)",
+        multi_margin,
+    ),
+];

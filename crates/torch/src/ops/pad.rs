@@ -1,0 +1,64 @@
+//! Padding by what lies at the borders.
+
+use crate::autograd::{GradModeGuard, Save, record};
+use crate::error::runtime;
+use crate::registry::{Entry, op};
+use crate::schema::Args;
+use crate::{MemoryFormat, Result, Value};
+
+use super::copy::contiguous;
+use super::creation::{empty, empty_like_as};
+use super::views::first;
+
+/// `reflection_pad` and `replication_pad` of one to three dimensions: one kernel that reads a contiguous input.
+fn border_pad(args: &Args, dims: usize, reflects: bool, node: &'static str) -> Result<Value> {
+    let (input, pad) = (args.t(0)?, args.ints(1)?);
+    if pad.len() != 2 * dims {
+        return runtime(format!("padding size is expected to be {}, but got: {}", 2 * dims, pad.len()));
+    }
+    let mut shape = input.shape().to_vec();
+    let count = shape.len();
+    if count != dims + 1 && count != dims + 2 {
+        return runtime(format!(
+            "Expected {}D or {}D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, \
+             but got: {:?}",
+            dims + 1,
+            dims + 2,
+            input.shape()
+        ));
+    }
+    for (index, pair) in pad.chunks(2).enumerate() {
+        let Some(size) = shape.get_mut(count - 1 - index) else { continue };
+        if reflects && pair.iter().any(|side| side >= size) {
+            return runtime(format!(
+                "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding ({pair:?}) \
+                 at dimension {} of input {:?}",
+                count - 1 - index,
+                input.shape()
+            ));
+        }
+        *size += pair.iter().sum::<i64>();
+    }
+    let output = {
+        let _below = GradModeGuard::new(false);
+        let output = empty(&shape, input.dtype(), input.device())?;
+        drop(contiguous(&input)?);
+        output
+    };
+    record(node, &[&input], &[&output], &[Save::Input(Some(&input))], |ctx, grads| {
+        let own = ctx.saved(0)?;
+        let result = empty_like_as(&own, own.dtype(), MemoryFormat::Contiguous)?;
+        drop(contiguous(first(grads)?)?);
+        Ok(vec![Some(result)])
+    })?;
+    Ok(output.into())
+}
+
+pub(crate) const TABLE: &[Entry] = &[
+    op("reflection_pad1d(Tensor self, int[] padding)", |a| border_pad(a, 1, true, "ReflectionPad1DBackward0")),
+    op("reflection_pad2d(Tensor self, int[] padding)", |a| border_pad(a, 2, true, "ReflectionPad2DBackward0")),
+    op("reflection_pad3d(Tensor self, int[] padding)", |a| border_pad(a, 3, true, "ReflectionPad3DBackward0")),
+    op("replication_pad1d(Tensor self, int[] padding)", |a| border_pad(a, 1, false, "ReplicationPad1DBackward0")),
+    op("replication_pad2d(Tensor self, int[] padding)", |a| border_pad(a, 2, false, "ReplicationPad2DBackward0")),
+    op("replication_pad3d(Tensor self, int[] padding)", |a| border_pad(a, 3, false, "ReplicationPad3DBackward0")),
+];

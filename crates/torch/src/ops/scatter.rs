@@ -1,0 +1,206 @@
+//! Gathering and scattering along a dimension.
+
+use crate::autograd::{GradModeGuard, Save, record};
+use crate::error::runtime;
+use crate::iterator;
+use crate::registry::{Entry, op};
+use crate::schema::Args;
+use crate::{Dtype, MemoryFormat, Result, Tensor, Value};
+
+use super::copy::{self, contiguous};
+use super::creation::{empty, zeros};
+use super::pointwise::{change_in_place, maybe_multiply};
+use super::views::{self, expand, first, unsqueeze, wrap};
+
+/// `index_select`.
+fn index_select(tensor: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
+    let at = wrap(dim, tensor.dim())?;
+    let mut shape = tensor.shape().to_vec();
+    if let Some(size) = shape.get_mut(at) {
+        *size = index.numel();
+    }
+    let output = empty(&shape, tensor.dtype(), tensor.device())?;
+    let from = tensor.shape();
+    record("IndexSelectBackward0", &[tensor], &[&output], &[Save::Input(Some(index))], move |ctx, grads| {
+        let grad = first(grads)?;
+        let _index = ctx.saved(0)?;
+        Ok(vec![Some(zeros(&from, grad.dtype(), grad.device())?)])
+    })?;
+    Ok(output)
+}
+
+/// `gather`.
+fn gather(tensor: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
+    wrap(dim, tensor.dim())?;
+    let output = empty(&index.shape(), tensor.dtype(), tensor.device())?;
+    let saved = [Save::Input(Some(index)), Save::Input(Some(tensor))];
+    let from = tensor.shape();
+    record("GatherBackward0", &[tensor], &[&output], &saved, move |ctx, grads| {
+        let grad = first(grads)?;
+        let _index = ctx.saved(0)?;
+        Ok(vec![Some(zeros(&from, grad.dtype(), grad.device())?)])
+    })?;
+    Ok(output)
+}
+
+/// `scatter` and `scatter_add`, as a new tensor or in place.
+fn scatter(args: &Args, adds: bool, in_place: bool) -> Result<Value> {
+    let (own, dim, index, source) = (args.t(0)?, args.int(1)?, args.t(2)?, args.operand(3)?);
+    let output = if in_place {
+        change_in_place(&own)?;
+        own.set_values(None);
+        own.clone()
+    } else {
+        let _below = GradModeGuard::new(false);
+        copy::clone(&own, MemoryFormat::Preserve)?
+    };
+    let saved = [Save::Input(Some(&index))];
+    let is_number = source.is_wrapped_number();
+    let inputs: Vec<&Tensor> = if is_number { vec![&own] } else { vec![&own, &source] };
+    record("ScatterAddBackward0", &inputs, &[&output], &saved, move |ctx, grads| {
+        let grad = first(grads)?;
+        let index = ctx.saved(0)?;
+        let to_own = match (ctx.wants(0), adds) {
+            (false, _) => None,
+            (true, true) => Some(grad.clone()),
+            (true, false) => Some(copy::clone(grad, MemoryFormat::Preserve)?),
+        };
+        let to_source = if ctx.wants(1) { Some(gather(grad, dim, &index)?) } else { None };
+        Ok(vec![to_own, to_source])
+    })?;
+    Ok(output.into())
+}
+
+/// `index_add`, as a new tensor or in place.
+fn index_add(args: &Args, in_place: bool) -> Result<Value> {
+    let (own, dim, index, source, alpha) =
+        (args.t(0)?, args.int(1)?, args.t(2)?, args.t(3)?, args.scalar(4)?);
+    let output = if in_place {
+        change_in_place(&own)?;
+        own.clone()
+    } else {
+        let _below = GradModeGuard::new(false);
+        copy::clone(&own, MemoryFormat::Preserve)?
+    };
+    let saved = [Save::Input(Some(&index)), Save::Input(Some(&source))];
+    record("IndexAddBackward0", &[&own, &source], &[&output], &saved, move |ctx, grads| {
+        let grad = first(grads)?;
+        let index = ctx.saved(0)?;
+        let source = ctx.saved(1)?;
+        let to_source = if ctx.wants(1) {
+            let chosen = expand(&index_select(grad, dim, &index)?, &source.shape())?;
+            Some(maybe_multiply(&chosen, alpha)?)
+        } else {
+            None
+        };
+        let to_own = ctx.wants(0).then(|| grad.clone());
+        Ok(vec![to_own, to_source])
+    })?;
+    Ok(output.into())
+}
+
+/// `take_along_dim`: the index is repeated along the other dimensions.
+fn take_along(args: &Args) -> Result<Value> {
+    let (tensor, index, dim) = (args.t(0)?, args.t(1)?, args.int(2)?);
+    let at = wrap(dim, tensor.dim())?;
+    // The index is repeated along the other dimensions, as a copy.
+    let mut shape = tensor.shape().to_vec();
+    if let Some(size) = shape.get_mut(at) {
+        *size = index.size(dim);
+    }
+    let wide = contiguous(&expand(&index, &iterator::broadcast(&[&shape, &index.shape()])?)?)?;
+    Ok(gather(&tensor, dim, &wide)?.into())
+}
+
+/// `repeat_interleave` with one number.
+fn repeat_interleave(args: &Args) -> Result<Value> {
+    let (tensor, repeats) = (args.t(0)?, args.int(1)?);
+    let (tensor, dim) = match args.int_opt(2)? {
+        Some(dim) => (tensor, dim),
+        None => (views::flatten(&tensor, 0, -1)?, 0),
+    };
+    let at = wrap(dim, tensor.dim())? as i64;
+    let wide = unsqueeze(&tensor, at + 1)?;
+    let mut shape = wide.shape().to_vec();
+    if let Some(size) = shape.get_mut(at as usize + 1) {
+        *size = repeats;
+    }
+    let copied = copy::clone(&expand(&wide, &shape)?, MemoryFormat::Contiguous)?;
+    Ok(views::flatten(&copied, at, at + 1)?.into())
+}
+
+/// `one_hot`.
+fn one_hot(args: &Args) -> Result<Value> {
+    let (tensor, classes) = (args.t(0)?, args.int(1)?);
+    if tensor.dtype() != Dtype::I64 {
+        return runtime(format!(
+            "one_hot is only applicable to index tensor of type LongTensor, got {}",
+            tensor.dtype()
+        ));
+    }
+    let classes = match (classes, tensor.values()) {
+        (-1, Some(values)) => values.iter().filter_map(|value| value.to_i64()).max().unwrap_or(-1) + 1,
+        (-1, None) => return runtime("one_hot needs num_classes here, since the largest index is not known"),
+        (classes, _) => classes,
+    };
+    let mut shape = tensor.shape().to_vec();
+    shape.push(classes);
+    Ok(zeros(&shape, Dtype::I64, tensor.device())?.into())
+}
+
+/// `index_copy`, as a new tensor or in place.
+fn index_copy(args: &Args, in_place: bool) -> Result<Value> {
+    let (own, dim, index, source) = (args.t(0)?, args.int(1)?, args.t(2)?, args.t(3)?);
+    let at = wrap(dim, own.dim())? as i64;
+    if source.dim() > 0 && index.numel() != source.size(at) {
+        return Err(crate::TorchError::Index(format!(
+            "index_copy_(): Number of indices ({}) should be equal to source.size(dim) ({})",
+            index.numel(),
+            source.size(at)
+        )));
+    }
+    let output = if in_place {
+        change_in_place(&own)?;
+        own.set_values(None);
+        own.clone()
+    } else {
+        let _below = GradModeGuard::new(false);
+        copy::clone(&own, MemoryFormat::Preserve)?
+    };
+    let saved = [Save::Input(Some(&index)), Save::Input(Some(&source))];
+    record("IndexCopyBackward0", &[&own, &source], &[&output], &saved, move |ctx, grads| {
+        let (grad, index, source) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
+        let to_own = if ctx.wants(0) { Some(copy::clone(grad, MemoryFormat::Preserve)?) } else { None };
+        let to_source = if ctx.wants(1) {
+            Some(expand(&index_select(grad, dim, &index)?, &source.shape())?)
+        } else {
+            None
+        };
+        Ok(vec![to_own, to_source])
+    })?;
+    Ok(output.into())
+}
+
+pub(crate) const TABLE: &[Entry] = &[
+    op("index_copy(Tensor self, int dim, Tensor index, Tensor source)", |a| index_copy(a, false)),
+    op("index_copy_(Tensor self, int dim, Tensor index, Tensor source)", |a| index_copy(a, true)),
+    op("index_select(Tensor self, int dim, Tensor index)", |a| {
+        Ok(index_select(&a.t(0)?, a.int(1)?, &a.t(2)?)?.into())
+    }),
+    op("gather(Tensor self, int dim, Tensor index)", |a| Ok(gather(&a.t(0)?, a.int(1)?, &a.t(2)?)?.into())),
+    op("take_along_dim(Tensor self, Tensor indices, int dim)", take_along),
+    op("scatter(Tensor self, int dim, Tensor index, Operand src)", |a| scatter(a, false, false)),
+    op("scatter_(Tensor self, int dim, Tensor index, Operand src)", |a| scatter(a, false, true)),
+    op("scatter(Tensor self, int dim, Tensor index, *, Operand value)", |a| scatter(a, false, false)),
+    op("scatter_(Tensor self, int dim, Tensor index, *, Operand value)", |a| scatter(a, false, true)),
+    op("scatter_add(Tensor self, int dim, Tensor index, Tensor src)", |a| scatter(a, true, false)),
+    op("scatter_add_(Tensor self, int dim, Tensor index, Tensor src)", |a| scatter(a, true, true)),
+    op("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1)", |a| {
+        index_add(a, false)
+    }),
+    op("index_add_(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1)", |a| {
+        index_add(a, true)
+    }),
+    op("repeat_interleave(Tensor self, int repeats, int? dim=None)", repeat_interleave),
+    op("one_hot(Tensor self, int num_classes=-1)", one_hot),
+];
