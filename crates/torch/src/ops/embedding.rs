@@ -91,9 +91,7 @@ fn embedding_backward(grad: &Tensor, indices: &Tensor, vocabulary: i64, width: i
     Ok(result)
 }
 
-pub(crate) const TABLE: &[Entry] = &[
-    op(
-        "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False)",
-        |a| Ok(embedding(&a.t(0)?, &a.t(1)?, a.int(2)?)?.into()),
-    ),
-];
+pub(crate) const TABLE: &[Entry] = &[op(
+    "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False)",
+    |a| Ok(embedding(&a.t(0)?, &a.t(1)?, a.int(2)?)?.into()),
+)];

@@ -9,7 +9,9 @@ use crate::{MemoryFormat, Result, Scalar, Tensor, Value};
 use super::copy::contiguous;
 use super::creation::{empty, empty_like, wrapped, zeros_like};
 use super::loss::{Reduction, reduced, reduction};
-use super::pointwise::{add, add_in_place, div, div_in_place, elementwise_in_place, mul, mul_in_place, sub, where_};
+use super::pointwise::{
+    add, add_in_place, div, div_in_place, elementwise_in_place, mul, mul_in_place, sub, where_,
+};
 use super::reduce::{self, sum};
 use super::unary;
 use super::views::first;
@@ -54,7 +56,9 @@ fn cosine_embedding(args: &Args) -> Result<Value> {
     let (a, b, target, margin) = (args.t(0)?, args.t(1)?, args.t(2)?, args.float(3)?);
     let dim = target.dim() as i64;
     if dim > 1 || a.dim() as i64 != dim + 1 || b.dim() != a.dim() {
-        return runtime("1D target tensor expects 2D input tensors, 0D target tensor expects 1D input tensors");
+        return runtime(
+            "1D target tensor expects 2D input tensors, 0D target tensor expects 1D input tensors",
+        );
     }
     let total = |x: &Tensor, y: &Tensor| -> Result<Tensor> {
         let product = mul(x, y)?;
@@ -230,7 +234,10 @@ pub(crate) const TABLE: &[Entry] = &[
         "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, Any reduction=1)",
         margin_ranking,
     ),
-    op("hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, Any reduction=1)", hinge_embedding),
+    op(
+        "hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, Any reduction=1)",
+        hinge_embedding,
+    ),
     op(
         "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, Any reduction)",
         poisson_nll,

@@ -55,10 +55,22 @@ fn border_pad(args: &Args, dims: usize, reflects: bool, node: &'static str) -> R
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op("reflection_pad1d(Tensor self, int[] padding)", |a| border_pad(a, 1, true, "ReflectionPad1DBackward0")),
-    op("reflection_pad2d(Tensor self, int[] padding)", |a| border_pad(a, 2, true, "ReflectionPad2DBackward0")),
-    op("reflection_pad3d(Tensor self, int[] padding)", |a| border_pad(a, 3, true, "ReflectionPad3DBackward0")),
-    op("replication_pad1d(Tensor self, int[] padding)", |a| border_pad(a, 1, false, "ReplicationPad1DBackward0")),
-    op("replication_pad2d(Tensor self, int[] padding)", |a| border_pad(a, 2, false, "ReplicationPad2DBackward0")),
-    op("replication_pad3d(Tensor self, int[] padding)", |a| border_pad(a, 3, false, "ReplicationPad3DBackward0")),
+    op("reflection_pad1d(Tensor self, int[] padding)", |a| {
+        border_pad(a, 1, true, "ReflectionPad1DBackward0")
+    }),
+    op("reflection_pad2d(Tensor self, int[] padding)", |a| {
+        border_pad(a, 2, true, "ReflectionPad2DBackward0")
+    }),
+    op("reflection_pad3d(Tensor self, int[] padding)", |a| {
+        border_pad(a, 3, true, "ReflectionPad3DBackward0")
+    }),
+    op("replication_pad1d(Tensor self, int[] padding)", |a| {
+        border_pad(a, 1, false, "ReplicationPad1DBackward0")
+    }),
+    op("replication_pad2d(Tensor self, int[] padding)", |a| {
+        border_pad(a, 2, false, "ReplicationPad2DBackward0")
+    }),
+    op("replication_pad3d(Tensor self, int[] padding)", |a| {
+        border_pad(a, 3, false, "ReplicationPad3DBackward0")
+    }),
 ];
