@@ -131,6 +131,18 @@ pub(crate) fn listen<E: JsCast + 'static>(
     listen_to_any(target, name, Box::new(move |event| handler(event.unchecked_into())));
 }
 
+/// As [`listen`], for events of all elements in the target, also those that do not bubble.
+pub(crate) fn listen_within<E: JsCast + 'static>(
+    target: &EventTarget,
+    name: &str,
+    mut handler: impl FnMut(E) + 'static,
+) {
+    let closure = Closure::<dyn FnMut(JsValue)>::new(move |event: JsValue| handler(event.unchecked_into()));
+    let callback = closure.as_ref().unchecked_ref();
+    let _ = target.add_event_listener_with_callback_and_bool(name, callback, true);
+    closure.forget();
+}
+
 fn listen_to_any(target: &EventTarget, name: &str, handler: Box<dyn FnMut(JsValue)>) {
     let closure = Closure::wrap(handler);
     // A listener that cannot be added leaves a control without effect; there is nothing to do about it here.

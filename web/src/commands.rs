@@ -268,7 +268,7 @@ impl Session {
         let is_there = presence == Presence::Present;
         self.gpu.set(presence);
         if is_there {
-            jobs::prepare_gpu().await;
+            let _ = jobs::prepare_gpu().await;
         }
     }
 

@@ -77,6 +77,15 @@ const START: &str = "frame-start";
 /// How many entries the timeline keeps.
 const KEPT: u32 = 1000;
 
+/// A worker has drawn a frame: a `painted` entry of the timeline.
+pub(crate) fn painted() {
+    let Some(performance) = performance() else { return };
+    if performance.get_entries_by_name("painted").length() >= KEPT {
+        performance.clear_marks_with_mark_name("painted");
+    }
+    let _ = performance.mark("painted");
+}
+
 fn measure() {
     let Some(performance) = performance() else { return };
     if performance.get_entries_by_name("frame").length() >= KEPT {

@@ -1,14 +1,50 @@
-//! The reader's own GPU: whether there is one, and what the worker needs to run on it.
+//! The reader's own GPU: whether there is one, and whether figures are drawn on it.
 //!
-//! The device lives in a module of its own (`web/gpu`), which the worker loads for its first run.
+//! What uses the GPU is a module of its own (`web/gpu`).
 
-use js_sys::{Function, Promise, Reflect, Uint8Array};
+use js_sys::{Function, Promise, Reflect};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
 use crate::browser;
 
 pub(crate) use blockyard_worker::Adapter;
+
+/// What software adapters say of themselves where they do not say that they are a fallback.
+const SOFTWARE: [&str; 3] = ["swiftshader", "llvmpipe", "basic render"];
+
+/// Whether figures are drawn on the reader's GPU: one that is no software, which draws slower than the page's own grid. With
+/// `?painter=any` in the address any adapter draws.
+pub(crate) async fn can_paint() -> bool {
+    let Some(adapter) = adapter().await.ok().filter(JsValue::is_object) else { return false };
+    let member = |of: &JsValue, name: &str| Reflect::get(of, &name.into()).unwrap_or_default();
+    let info = member(&adapter, "info");
+    let texts = if info.is_object() {
+        ["vendor", "architecture", "device", "description"].map(|name| member(&info, name).as_string())
+    } else {
+        [const { None }; 4]
+    };
+    let names_software = texts.into_iter().flatten().any(|text| {
+        let text = text.to_lowercase();
+        SOFTWARE.iter().any(|software| text.contains(software))
+    });
+    let is_fallback =
+        [&info, &adapter].into_iter().any(|of| of.is_object() && member(of, "isFallbackAdapter").is_truthy());
+    takes_any() || !(names_software || is_fallback)
+}
+
+/// Whether the address asks for drawing through WebGPU wherever there is an adapter.
+pub(crate) fn takes_any() -> bool {
+    browser::query("painter").is_some_and(|painter| painter == "any")
+}
+
+/// The adapter that the browser prefers, if there is one.
+async fn adapter() -> Result<JsValue, JsValue> {
+    let window = browser::window().ok_or(JsValue::UNDEFINED)?;
+    let gpu = Reflect::get(&window.navigator(), &"gpu".into())?;
+    let ask: Function = Reflect::get(&gpu, &"requestAdapter".into())?.dyn_into()?;
+    JsFuture::from(ask.call0(&gpu)?.dyn_into::<Promise>()?).await
+}
 
 /// What the page knows of the reader's GPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,55 +63,11 @@ pub(crate) enum Presence {
 /// Asks the browser for an adapter, without opening it.
 pub(crate) async fn ask() -> Presence {
     let gpu = browser::window().and_then(|window| Reflect::get(&window.navigator(), &"gpu".into()).ok());
-    let Some(gpu) = gpu.filter(JsValue::is_object) else {
+    if !gpu.is_some_and(|gpu| gpu.is_object()) {
         return Presence::Absent("this browser has no WebGPU".to_owned());
-    };
-    let asked = Reflect::get(&gpu, &"requestAdapter".into()).and_then(|ask| {
-        let ask: Function = ask.dyn_into()?;
-        ask.call0(&gpu)?.dyn_into::<Promise>()
-    });
-    let adapter = match asked {
-        Ok(promise) => JsFuture::from(promise).await,
-        Err(error) => Err(error),
-    };
-    match adapter {
+    }
+    match adapter().await {
         Ok(adapter) if adapter.is_object() => Presence::Present,
         _ => Presence::Absent("this browser has no adapter for WebGPU".to_owned()),
-    }
-}
-
-/// The program of the device, fetched ahead so that it starts without the network.
-#[derive(Clone, Debug)]
-pub(crate) struct Program {
-    script: Option<String>,
-    wasm: JsValue,
-}
-
-impl Program {
-    /// Nothing of it is there yet.
-    pub(crate) const fn new() -> Self {
-        Self { script: None, wasm: JsValue::UNDEFINED }
-    }
-
-    /// Fetches it.
-    pub(crate) async fn fetch() -> Self {
-        let script = browser::blob_url("blockyard-gpu.js").await;
-        let wasm = browser::fetch_bytes("blockyard-gpu_bg.wasm").await;
-        Self { script, wasm: wasm.map_or(JsValue::UNDEFINED, Into::into) }
-    }
-
-    /// A job as a message to the worker, with where to get the device.
-    pub(crate) fn message(&self, job: &Uint8Array) -> JsValue {
-        let message = js_sys::Object::new();
-        let script = self.script.clone().unwrap_or_else(|| browser::page_address("blockyard-gpu.js"));
-        let wasm = if self.wasm.is_undefined() {
-            JsValue::from(browser::page_address("blockyard-gpu_bg.wasm"))
-        } else {
-            self.wasm.clone()
-        };
-        for (name, value) in [("job", job.into()), ("script", script.into()), ("wasm", wasm)] {
-            let _ = Reflect::set(&message, &name.into(), &value);
-        }
-        message.into()
     }
 }

@@ -12,7 +12,7 @@ use js_sys::{Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 use web_sys::{Blob, Worker};
 
-use crate::gpu::{self, Adapter};
+use crate::gpu::Adapter;
 use crate::worker_program::WorkerProgram;
 
 /// Why no product came.
@@ -59,7 +59,8 @@ struct Running {
 
 struct Workshop {
     program: WorkerProgram,
-    gpu: gpu::Program,
+    /// What runs on the reader's GPU.
+    gpu: WorkerProgram,
     worker: Option<Worker>,
     // Which worker it is: what an ended one still says does not count.
     generation: u32,
@@ -73,7 +74,7 @@ thread_local! {
     static WORKSHOP: RefCell<Workshop> = const {
         RefCell::new(Workshop {
             program: WorkerProgram::new("blockyard-worker"),
-            gpu: gpu::Program::new(),
+            gpu: WorkerProgram::new("blockyard-gpu"),
             comparing: None,
             worker: None,
             generation: 0,
@@ -98,10 +99,14 @@ pub(crate) async fn prepare() {
     });
 }
 
-/// Fetches what runs on the GPU need, so that they need no network.
-pub(crate) async fn prepare_gpu() {
-    let program = gpu::Program::fetch().await;
-    WORKSHOP.with_borrow_mut(|workshop| workshop.gpu = program);
+/// Fetches what is needed to use the GPU, so that later uses need no network.
+pub(crate) async fn prepare_gpu() -> WorkerProgram {
+    let mut program = WORKSHOP.with_borrow(|workshop| workshop.gpu.clone());
+    if !program.is_fetched() {
+        program = program.fetch().await;
+        WORKSHOP.with_borrow_mut(|workshop| workshop.gpu = program.clone());
+    }
+    program
 }
 
 /// Does the job in a worker; a job that is still running is dropped without a word.
@@ -164,11 +169,21 @@ fn begin(job: &Job, on_adapter: Option<OnAdapter>, on_progress: OnProgress, on_d
         Err(failure) => return on_done(Err(failure)),
     };
     let message = match on_adapter {
-        Some(_) => WORKSHOP.with_borrow(|workshop| workshop.gpu.message(&bytes)),
+        Some(_) => WORKSHOP.with_borrow(|workshop| gpu_message(&workshop.gpu, &bytes)),
         None => bytes.into(),
     };
     let on_adapter = on_adapter.unwrap_or_else(|| Box::new(|_| ()));
     send(Running { message, on_adapter, on_progress, on_done, on_compared: None });
+}
+
+/// A job with where to get the device.
+fn gpu_message(program: &WorkerProgram, job: &Uint8Array) -> JsValue {
+    let message = js_sys::Object::new();
+    for (name, value) in [("job", job.into()), ("script", program.script().into()), ("wasm", program.code())]
+    {
+        let _ = Reflect::set(&message, &name.into(), &value);
+    }
+    message.into()
 }
 
 fn send(running: Running) {

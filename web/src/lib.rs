@@ -20,6 +20,7 @@ mod keys;
 mod lab;
 mod link;
 mod navigation;
+mod painter;
 mod parts;
 mod program;
 mod ptr_eq;

@@ -188,6 +188,10 @@ fn follow_looks(session: Session) {
             browser::listen(&list, "change", move |_: web_sys::Event| changed());
         }
     }
+    if let Some(document) = browser::document() {
+        // Canvases are empty after the GPU's process ended.
+        browser::listen_within(&document, "contextrestored", move |_: web_sys::Event| changed());
+    }
     if let Some(window) = browser::window() {
         let ratio = StoredValue::new(browser::canvas_ratio());
         browser::listen(&window, "resize", move |_: web_sys::Event| {

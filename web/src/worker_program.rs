@@ -68,6 +68,16 @@ impl WorkerProgram {
         format!("{}.js", self.name)
     }
 
+    /// The address of its script.
+    pub(crate) fn script(&self) -> String {
+        self.script.clone().unwrap_or_else(|| browser::page_address(&self.script_file()))
+    }
+
+    /// Its code, or the address of its code.
+    pub(crate) fn code(&self) -> JsValue {
+        if self.is_fetched() { self.code.clone() } else { browser::page_address(&self.code_file()).into() }
+    }
+
     /// Starts a worker, which takes messages once it has greeted: its first message. `on_end` gets why it broke down. `None` where
     /// the browser starts no workers.
     pub(crate) fn start(
@@ -84,15 +94,9 @@ impl WorkerProgram {
             let why = Reflect::get(&event, &"message".into()).ok().and_then(|text| text.as_string());
             on_end(why.unwrap_or_else(|| "it could not be loaded".to_owned()));
         });
-        let script = self.script.clone().unwrap_or_else(|| browser::page_address(&self.script_file()));
-        let code = if self.is_fetched() {
-            self.code.clone()
-        } else {
-            browser::page_address(&self.code_file()).into()
-        };
         let greeting = Object::new();
-        Reflect::set(&greeting, &"script".into(), &script.into()).ok()?;
-        Reflect::set(&greeting, &"module".into(), &code).ok()?;
+        Reflect::set(&greeting, &"script".into(), &self.script().into()).ok()?;
+        Reflect::set(&greeting, &"module".into(), &self.code()).ok()?;
         worker.post_message(&greeting).ok()?;
         Some(worker)
     }

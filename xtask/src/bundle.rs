@@ -186,7 +186,7 @@ fn link_parts(folder: &Path, bin: &str) -> Result<()> {
     )?;
     replace(
         "(WebAssembly.instantiateStreaming(src, imports))",
-        "WebAssembly.instantiate(await (await src).arrayBuffer(), imports)",
+        "(WebAssembly.instantiate(await (await src).arrayBuffer(), imports))",
     )?;
     for name in files_below(folder)? {
         let name = name.to_string_lossy();

@@ -3,6 +3,8 @@
 //! The rectangles are made once for a recording; a frame only says which part of them is shown. They are ordered by size, the
 //! largest first, so that those which are high enough to be seen at some zoom are a prefix.
 
+use std::ops::Range;
+
 use crate::allocations::{Allocations, NEVER, size_class};
 use crate::grid::AddressMap;
 use crate::groups::Groups;
@@ -15,6 +17,9 @@ pub const RECT_UNIT: u64 = 512;
 /// How many words the geometry of one rectangle has: the moments at which it begins and ends, its lower and its upper edge in
 /// units of [`RECT_UNIT`].
 pub const RECT_WORDS: usize = 4;
+
+/// So many rectangles are drawn although some of them are lower than half a pixel.
+const MOST_RECTS: usize = 1_000_000;
 
 /// The color of reserved memory.
 pub const RESERVED_COLOR: u32 = 30;
@@ -105,9 +110,18 @@ impl Rects {
         reserved.chain(self.rows.iter().map(of_row)).collect()
     }
 
-    /// How many of the rectangles, from the first, are at least half a pixel high where a pixel is so many bytes.
+    /// The rectangles that are drawn where a pixel is so many bytes, one range over the other: reserved memory, allocations lower
+    /// than half a pixel while all together are at most a million, and the ones that can be seen.
     #[must_use]
-    pub fn visible(&self, bytes_per_px: f64) -> usize {
+    pub fn ranges(&self, bytes_per_px: f64) -> [Range<usize>; 3] {
+        let visible = self.visible(bytes_per_px);
+        let ends = self.class_ends.iter().map(|(_, end)| *end);
+        let drawn = ends.take_while(|end| *end <= MOST_RECTS).last().unwrap_or(0).max(visible);
+        [0..self.reserved, visible..drawn, self.reserved..visible]
+    }
+
+    /// How many of the rectangles, from the first, are at least half a pixel high where a pixel is so many bytes.
+    fn visible(&self, bytes_per_px: f64) -> usize {
         let half = Bytes::new(floor_count((bytes_per_px / 2.0).max(0.0)) as u64);
         let least = size_class(half.get());
         let is_visible = |(class, _): &(usize, usize)| *class >= least || bytes_f64(half) < 1.0;
@@ -136,6 +150,8 @@ mod tests {
         assert_eq!(rects.visible(2048.0), 5);
         assert_eq!(rects.visible(4e6), 3);
         assert_eq!(rects.visible(9e6), 2);
+        assert_eq!(rects.ranges(4e6), [0..2, 3..6, 2..3]);
+        assert_eq!(rects.ranges(1.0), [0..2, 6..6, 2..6]);
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! Pictures on a canvas of a page, from a worker or from the page's own thread.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use web_sys::OffscreenCanvas;
 
 use crate::{PALETTE_SIZE, RectRenderer, RectView, RenderError};
@@ -15,12 +18,13 @@ pub struct CanvasPainter {
 }
 
 impl CanvasPainter {
-    /// Opens the adapter that the browser prefers, for this canvas.
+    /// Opens the adapter that the browser prefers, for this canvas. `on_failed` gets why the canvas shows nothing any more, where
+    /// that comes later than the call that caused it: the device is lost, or out of memory.
     ///
     /// # Errors
     ///
     /// Every [`RenderError`] but those of rectangles and frames.
-    pub async fn open(canvas: OffscreenCanvas) -> Result<Self, RenderError> {
+    pub async fn open(canvas: OffscreenCanvas, on_failed: fn(&str)) -> Result<Self, RenderError> {
         let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
         descriptor.backends = wgpu::Backends::BROWSER_WEBGPU;
         let instance = wgpu::Instance::new(descriptor);
@@ -35,6 +39,8 @@ impl CanvasPainter {
         let descriptor =
             wgpu::DeviceDescriptor { required_limits: adapter.limits(), ..wgpu::DeviceDescriptor::default() };
         let (device, queue) = adapter.request_device(&descriptor).await.map_err(RenderError::Refused)?;
+        device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| on_failed(&error.to_string())));
+        device.set_device_lost_callback(move |_, message| on_failed(&message));
         let formats = surface.get_capabilities(&adapter).formats;
         // The page's colors are what a screen shows, so nothing is to be converted.
         let format = formats.iter().copied().find(|format| !format.is_srgb()).ok_or(RenderError::NoFormat)?;
@@ -69,7 +75,7 @@ impl CanvasPainter {
     /// # Errors
     ///
     /// [`RenderError::Frame`] where the canvas cannot take a picture now.
-    pub fn draw(&mut self, view: &RectView, count: u32) -> Result<(), RenderError> {
+    pub fn draw(&mut self, view: &RectView, ranges: &[Range<u32>]) -> Result<(), RenderError> {
         if (self.config.width, self.config.height) != (view.width_px, view.height_px) {
             (self.config.width, self.config.height) = (view.width_px.max(1), view.height_px.max(1));
             self.surface.configure(&self.device, &self.config);
@@ -81,7 +87,7 @@ impl CanvasPainter {
             other => return Err(RenderError::Frame(format!("{other:?}"))),
         };
         let picture = frame.texture.create_view(&wgpu::TextureViewDescriptor::default());
-        self.renderer.draw(&self.device, &self.queue, &picture, view, count);
+        self.renderer.draw(&self.device, &self.queue, &picture, view, ranges);
         self.queue.present(frame);
         Ok(())
     }

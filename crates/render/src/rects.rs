@@ -1,5 +1,7 @@
 //! Rectangles of one color each, drawn as instances of a quad.
 
+use std::ops::Range;
+
 use blockyard_figure::{RECT_UNIT, RECT_WORDS};
 
 use crate::RenderError;
@@ -194,14 +196,14 @@ impl RectRenderer {
         queue.write_buffer(&self.palette, 0, &bytes_of(&words));
     }
 
-    /// Draws the first `count` rectangles on the picture; what was there before is gone.
+    /// Draws these ranges of rectangles on the picture, one over the other; what was there before is gone.
     pub fn draw(
         &self,
         device: &wgpu::Device,
         queue: &wgpu::Queue,
         picture: &wgpu::TextureView,
         view: &RectView,
-        count: u32,
+        ranges: &[Range<u32>],
     ) {
         queue.write_buffer(&self.view, 0, &bytes_of(&view.words()));
         let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
@@ -223,7 +225,9 @@ impl RectRenderer {
                 pass.set_bind_group(0, &self.bindings, &[]);
                 pass.set_vertex_buffer(0, rects.geometry.slice(..));
                 pass.set_vertex_buffer(1, rects.colors.slice(..));
-                pass.draw(0..4, 0..count.min(rects.count));
+                for range in ranges {
+                    pass.draw(0..4, range.start.min(rects.count)..range.end.min(rects.count));
+                }
             }
         }
         queue.submit([encoder.finish()]);

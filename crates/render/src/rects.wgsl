@@ -40,16 +40,25 @@ fn distance_px(at: u32, corner: u32, fraction: f32, scale: f32, size: f32) -> f3
     }
     // Differences of unsigned numbers wrap around; as signed ones they are right up to 2^31.
     let whole = bitcast<i32>(at - corner);
-    let px = floor((f32(whole) - fraction) * scale + 0.5);
-    return clamp(px, -16.0, size + 16.0);
+    return clamp((f32(whole) - fraction) * scale, -16.0, size + 16.0);
+}
+
+fn round_px(px: f32) -> f32 {
+    return floor(px + 0.5);
 }
 
 @vertex
 fn corner(@builtin(vertex_index) vertex: u32, @location(0) rect: vec4<u32>, @location(1) color: u32) -> Corner {
-    let left = distance_px(rect.x, view.corner.x, view.fraction.x, view.scale.x, view.size.x);
-    let right = distance_px(rect.y, view.corner.x, view.fraction.x, view.scale.x, view.size.x);
-    let low = distance_px(rect.z, view.corner.y, view.fraction.y, view.scale.y, view.size.y);
-    let high = distance_px(rect.w, view.corner.y, view.fraction.y, view.scale.y, view.size.y);
+    let left = round_px(distance_px(rect.x, view.corner.x, view.fraction.x, view.scale.x, view.size.x));
+    let right = round_px(distance_px(rect.y, view.corner.x, view.fraction.x, view.scale.x, view.size.x));
+    let bottom = distance_px(rect.z, view.corner.y, view.fraction.y, view.scale.y, view.size.y);
+    var low = round_px(bottom);
+    var high = round_px(distance_px(rect.w, view.corner.y, view.fraction.y, view.scale.y, view.size.y));
+    if high <= low {
+        // Lower than a pixel: the line of pixels in which it is.
+        low = floor(bottom);
+        high = low + 1.0;
+    }
     let corner = vec2<f32>(f32(vertex & 1u), f32(vertex >> 1u));
     let extent = vec2<f32>(right - left, high - low);
     let at = vec2<f32>(left, low) + corner * extent;

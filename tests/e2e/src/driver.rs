@@ -170,6 +170,11 @@ fn readable(error: &WebDriverError) -> anyhow::Error {
 const SOFTWARE_GPU: [&str; 3] =
     ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--enable-unsafe-swiftshader"];
 
+/// What makes Chromium put the page together with Vulkan, in software: without it, its GPU process ends with the first picture that
+/// such an adapter shows on a canvas.
+const SOFTWARE_SCREEN: [&str; 4] =
+    ["--use-gl=angle", "--use-angle=swiftshader", "--enable-features=Vulkan", "--use-vulkan=swiftshader"];
+
 fn capabilities(window: Window, gpu: GpuChoice, profile: &Profile) -> WebDriverResult<ChromeCapabilities> {
     let mut capabilities = DesiredCapabilities::chrome();
     for argument in [
@@ -191,8 +196,11 @@ fn capabilities(window: Window, gpu: GpuChoice, profile: &Profile) -> WebDriverR
     ] {
         capabilities.add_arg(argument)?;
     }
-    if gpu == GpuChoice::Software {
+    if gpu != GpuChoice::None {
         SOFTWARE_GPU.iter().try_for_each(|argument| capabilities.add_arg(argument))?;
+    }
+    if gpu == GpuChoice::SoftwareScreen {
+        SOFTWARE_SCREEN.iter().try_for_each(|argument| capabilities.add_arg(argument))?;
     }
     if let Some(browser) = std::env::var_os("CHROME") {
         capabilities.set_binary(&browser.to_string_lossy())?;

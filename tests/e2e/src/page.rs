@@ -28,8 +28,11 @@ pub enum GpuChoice {
     /// Nothing: WebGPU is there, without an adapter.
     #[default]
     None,
-    /// An adapter in software, the same on every machine.
+    /// An adapter in software, the same on every machine. It computes; a picture that it shows on a canvas ends Chromium's GPU
+    /// process.
     Software,
+    /// As [`GpuChoice::Software`], and its pictures are shown.
+    SoftwareScreen,
 }
 
 impl Default for Window {

@@ -1,8 +1,15 @@
-//! The page's device over WebGPU, as a class of JavaScript.
+//! What the page does with WebGPU: a device, as a class of JavaScript, and figures of many rectangles, as a worker of their own
+//! (`painter`).
 //!
-//! A WebAssembly module of its own: only readers who run something on their GPU need it. It holds the device and nothing else;
-//! the allocator stays in the page's module, which calls this one in the same worker. Addresses, sizes and numbers of
-//! events are `BigInt`s. What goes wrong is thrown as an `Error` whose name is the variant of `DeviceError`.
+//! A WebAssembly module of its own: only readers who have a GPU need it. Of the device it holds nothing else; the allocator stays in
+//! the page's module, which calls this one in the same worker. Addresses, sizes and numbers of events are `BigInt`s. What goes wrong
+//! is thrown as an `Error` whose name is the variant of `DeviceError`.
+
+#[cfg(target_arch = "wasm32")]
+mod painter;
+
+#[cfg(target_arch = "wasm32")]
+pub use painter::worker_main;
 
 use std::error::Error;
 

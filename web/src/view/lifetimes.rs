@@ -1,8 +1,10 @@
 //! All allocations from their allocation to their free: at their addresses, or stacked.
 
+mod painting;
+
 use blockyard_figure::{
     AllocationLifetime, Cell, ColorBy, Fill, Grid, GridCursor, GridKind, GridPaint, GridView, Groups, Point,
-    Rect, Role, Scene, Size, TimelineView, grid_cursor, grid_plot, grid_scene, stack_lines,
+    Rect, Rects, Role, Scene, Size, TimelineView, grid_cursor, grid_plot, grid_scene, stack_lines,
 };
 use leptos::ev;
 use leptos::html;
@@ -13,6 +15,7 @@ use web_sys::{CanvasRenderingContext2d, Element, HtmlCanvasElement, ImageData};
 use crate::browser;
 use crate::export;
 use crate::frames::{self, Slot};
+use crate::painter::Painter;
 use crate::ptr_eq::PtrEq;
 use crate::session::{Columns, Session};
 use crate::surface::{self, pixels};
@@ -23,6 +26,8 @@ use crate::view::tip::Tip;
 
 /// How long the page's thread draws at a time.
 const SLICE_MILLIS: f64 = 4.0;
+/// So long nothing moves before what is under the pointer is worked out anew.
+const REST_MILLIS: i32 = 120;
 /// Columns that are drawn between two looks at the clock.
 const SLICE: usize = 8;
 /// A pointer that moved less has clicked.
@@ -33,7 +38,16 @@ const CLICK_PX: f32 = 4.0;
 struct Lifetimes {
     session: Session,
     size: RwSignal<Size>,
+    base: NodeRef<html::Canvas>,
     grid: StoredValue<Option<Grid>, LocalStorage>,
+    /// Draws the figure at its addresses, where there is a GPU.
+    painter: StoredValue<Option<Painter>, LocalStorage>,
+    is_painter_begun: StoredValue<bool>,
+    /// Whether the painter can draw.
+    is_painted: RwSignal<bool>,
+    rects: Memo<Option<PtrEq<Rects>>>,
+    /// Counts the changes of what is shown.
+    shown: StoredValue<u32>,
     /// Counts what was drawn of the grid.
     drawn: RwSignal<u32>,
     groups: Memo<PtrEq<Groups>>,
@@ -61,6 +75,7 @@ pub(crate) fn lifetimes(session: Session) -> AnyView {
     });
     let area = NodeRef::<html::Div>::new();
     let base = NodeRef::<html::Canvas>::new();
+    let painted = NodeRef::<html::Canvas>::new();
     let overlay = NodeRef::<html::Canvas>::new();
     let groups = Memo::new(move |_| {
         let groups = session
@@ -68,10 +83,22 @@ pub(crate) fn lifetimes(session: Session) -> AnyView {
             .map(|columns| Groups::new(&columns.allocations, &columns.recording, session.color_by()));
         PtrEq::new(groups.unwrap_or_default())
     });
+    let is_painted = RwSignal::new(false);
+    let rects = Memo::new(move |_| {
+        // Without a painter nobody looks at them.
+        let columns = session.columns().filter(|_| is_painted.get())?;
+        Some(PtrEq::new(Rects::new(&columns.allocations, &columns.map)))
+    });
     let it = Lifetimes {
         session,
         size: surface::size_of(area),
+        base,
         grid: StoredValue::new_local(None),
+        painter: StoredValue::new_local(None),
+        is_painter_begun: StoredValue::new(false),
+        is_painted,
+        rects,
+        shown: StoredValue::new(0),
         drawn: RwSignal::new(0),
         groups,
         pointer: RwSignal::new(None),
@@ -79,6 +106,7 @@ pub(crate) fn lifetimes(session: Session) -> AnyView {
         grabbed: StoredValue::new(None),
         tip: Tip::new(),
     };
+    painting::start(it, painted);
     effect(move || it.lay_out());
     effect(move || {
         if let Some(canvas) = base.get() {
@@ -115,6 +143,8 @@ pub(crate) fn lifetimes(session: Session) -> AnyView {
                 on:wheel=on(move |event: ev::WheelEvent| it.wheel(&event))
                 on:dblclick=click(move || it.fit())
             >
+                <canvas node_ref=painted class="painted" aria-hidden="true"
+                    hidden=flag(move || !it.paints())></canvas>
                 <canvas node_ref=base role="img" data-testid="lifetimes" aria-label=label></canvas>
                 <canvas node_ref=overlay class="overlay" aria-hidden="true"></canvas>
             </div>
@@ -247,8 +277,22 @@ impl Lifetimes {
         let view = GridView { steps, low, high };
         let kind = session.figures.kind.get();
         let (width, height) = (cells(plot.width_px * ratio), cells(plot.height_px * ratio));
-        self.grid.set_value(Some(Grid::new(&columns.allocations, kind, view, width, height)));
-        self.go_on(columns);
+        let begin = move || {
+            self.grid.set_value(Some(Grid::new(&columns.allocations, kind, view, width, height)));
+            self.go_on(columns);
+        };
+        let change = self.shown.with_value(|shown| shown.wrapping_add(1));
+        self.shown.set_value(change);
+        if !self.paints() {
+            return begin();
+        }
+        // The GPU draws; the grid says what is under the pointer and what is too small, once the view rests.
+        self.grid.set_value(None);
+        let _ = browser::after_millis(REST_MILLIS, move || {
+            if self.shown.try_with_value(|shown| *shown == change) == Some(true) {
+                begin();
+            }
+        });
     }
 
     fn go_on(self, columns: PtrEq<Columns>) {
@@ -304,9 +348,12 @@ impl Lifetimes {
             ground: opaque(ground),
             of_row: &of_row,
         };
+        if self.paints() {
+            return;
+        }
         self.grid.with_value(|grid| {
             let Some(grid) = grid else { return };
-            let scene = grid_scene(grid, &columns.map, size);
+            let scene = grid_scene(grid.kind(), grid.view(), &columns.map, size);
             surface::fit(canvas, &scene);
             session.draw(canvas, &scene);
             put(canvas, grid, &paint, grid_plot(size));
@@ -571,7 +618,7 @@ impl Lifetimes {
             .drawn(&columns.allocations, &columns.map);
         let filtered = session.figures.filtered.get_untracked();
         let groups = self.groups.get_untracked();
-        let mut scene = grid_scene(&grid, &columns.map, size);
+        let mut scene = grid_scene(kind, grid.view(), &columns.map, size);
         scene.marks.extend(grid.rects(&groups, |place| filtered >> place.min(15) & 1 == 0, plot).marks);
         add_legend(&mut scene, &groups);
         let name = match kind {

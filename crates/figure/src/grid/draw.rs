@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use blockyard_record::Bytes;
 
-use super::{AddressMap, Cell, Grid, GridKind};
+use super::{AddressMap, Cell, Grid, GridKind, GridView};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
 use crate::groups::Groups;
@@ -20,14 +20,14 @@ pub fn grid_plot(size: Size) -> Rect {
     Rect { y_px: 6.0, height_px: (size.height_px - 28.0).max(1.0), ..plot }
 }
 
-/// The axes of a grid of this size: what is drawn around its cells.
+/// The axes of a figure of this size: what is drawn around its cells.
 #[must_use]
-pub fn grid_scene(grid: &Grid, map: &AddressMap, size: Size) -> Scene {
+pub fn grid_scene(kind: GridKind, view: &GridView, map: &AddressMap, size: Size) -> Scene {
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);
     let plot = grid_plot(size);
-    draw_x_axis(&mut scene, &XScale::new(grid.view().steps, plot), &grid.view().steps, &plot);
-    let (low, high) = (grid.view().low, grid.view().high);
+    draw_x_axis(&mut scene, &XScale::new(view.steps, plot), &view.steps, &plot);
+    let (low, high) = (view.low, view.high);
     let y = |bytes: f64| plot.bottom_px() - px((bytes - low) / (high - low).max(1.0)) * plot.height_px;
     let most = (plot.height_px / 28.0).clamp(1.0, 12.0);
     let most = u64::try_from(floor_count(f64::from(most))).unwrap_or(1);
@@ -43,7 +43,7 @@ pub fn grid_scene(grid: &Grid, map: &AddressMap, size: Size) -> Scene {
             None => break,
         }
     }
-    if grid.kind() == GridKind::Address {
+    if kind == GridKind::Address {
         draw_gaps(&mut scene, map, &plot, low..high);
     }
     scene

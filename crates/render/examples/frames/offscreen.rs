@@ -75,7 +75,7 @@ impl Offscreen {
     /// Draws a frame, and waits until the adapter has.
     pub(crate) fn show(&self, view: &RectView, count: u32) {
         let picture = self.texture.create_view(&wgpu::TextureViewDescriptor::default());
-        self.renderer.draw(&self.device, &self.queue, &picture, view, count);
+        self.renderer.draw(&self.device, &self.queue, &picture, view, std::slice::from_ref(&(0..count)));
         let _ = self.device.poll(wgpu::PollType::wait_indefinitely());
     }
 

@@ -9,6 +9,7 @@ mod figures;
 mod gpu;
 mod lab;
 mod one_file;
+mod painted;
 mod play;
 mod programs;
 mod recordings;
