@@ -11,14 +11,14 @@ use std::ops::ControlFlow;
 
 use blockyard_figure::describe_step;
 use blockyard_record::{Breakdown, Bytes, Event, Recording, Stats, StepOutcome};
-use blockyard_replay::job::{Job, Product, perform};
+use blockyard_replay::job::{Job, JobOutput, perform};
 use blockyard_workload::presets::{Preset, presets};
 
 fn preset(id: &str) -> &'static Preset {
     presets().iter().find(|preset| preset.id == id).expect("the preset is there")
 }
 
-fn play(preset: &Preset, text: &str) -> Product {
+fn play(preset: &Preset, text: &str) -> JobOutput {
     let job = Job::Run {
         title: preset.title.to_owned(),
         text: text.to_owned(),

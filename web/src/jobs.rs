@@ -1,11 +1,11 @@
-//! Long work in a worker: a [`Job`] goes over as bytes, progress and a [`Product`] come back. A file is handed over as such, and the
+//! Long work in a worker: a [`Job`] goes over as bytes, progress and a [`JobOutput`] come back. A file is handed over as such, and the
 //! worker reads it in pieces.
 //!
 //! The worker is a program of its own (`web/worker`), fetched once the page rests.
 
 use std::cell::RefCell;
 
-use blockyard_replay::job::{Job, JobError, Product};
+use blockyard_replay::job::{Job, JobError, JobOutput};
 use blockyard_replay::{Comparison, Progress};
 use blockyard_worker::Reply;
 use js_sys::{Reflect, Uint8Array};
@@ -35,7 +35,7 @@ impl std::fmt::Display for JobFailure {
 
 type OnAdapter = Box<dyn FnMut(Adapter)>;
 type OnProgress = Box<dyn FnMut(Progress)>;
-type OnDone = Box<dyn FnOnce(Result<Product, JobFailure>)>;
+type OnDone = Box<dyn FnOnce(Result<JobOutput, JobFailure>)>;
 type OnCompared = Box<dyn FnMut(Compared)>;
 
 /// What is heard of the comparison of an opened file.
@@ -113,7 +113,7 @@ pub(crate) async fn prepare_gpu() -> WorkerProgram {
 pub(crate) fn start(
     job: &Job,
     on_progress: impl FnMut(Progress) + 'static,
-    on_done: impl FnOnce(Result<Product, JobFailure>) + 'static,
+    on_done: impl FnOnce(Result<JobOutput, JobFailure>) + 'static,
 ) {
     begin(job, None, Box::new(on_progress), Box::new(on_done));
 }
@@ -123,7 +123,7 @@ pub(crate) fn start_on_gpu(
     job: &Job,
     on_adapter: impl FnMut(Adapter) + 'static,
     on_progress: impl FnMut(Progress) + 'static,
-    on_done: impl FnOnce(Result<Product, JobFailure>) + 'static,
+    on_done: impl FnOnce(Result<JobOutput, JobFailure>) + 'static,
 ) {
     begin(job, Some(Box::new(on_adapter)), Box::new(on_progress), Box::new(on_done));
 }
@@ -134,7 +134,7 @@ pub(crate) fn open(
     name: &str,
     device: Option<usize>,
     on_progress: impl FnMut(Progress) + 'static,
-    on_done: impl FnOnce(Result<Product, JobFailure>) + 'static,
+    on_done: impl FnOnce(Result<JobOutput, JobFailure>) + 'static,
     on_compared: impl FnMut(Compared) + 'static,
 ) {
     let job = Job::Open { name: name.to_owned(), bytes: Vec::new(), device };
@@ -217,7 +217,7 @@ pub(crate) fn stop() {
     }
 }
 
-fn finish(result: Result<Product, JobFailure>) {
+fn finish(result: Result<JobOutput, JobFailure>) {
     let running = WORKSHOP.with_borrow_mut(|workshop| {
         let mut running = workshop.running.take()?;
         workshop.comparing = running.on_compared.take().filter(|_| result.is_ok());

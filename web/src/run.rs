@@ -6,7 +6,7 @@ use std::sync::Arc;
 use blockyard_figure::Series;
 use blockyard_record::{Bytes, Recorder, Recording, RunInfo};
 use blockyard_replay::StepDataCheck;
-use blockyard_replay::job::{Job, JobError, OpenedRecording, Product, read, run_text};
+use blockyard_replay::job::{Job, JobError, JobOutput, OpenedRecording, read, run_text};
 use blockyard_workload::{Request, Workload, parse_size};
 
 use crate::jobs::JobFailure;
@@ -38,7 +38,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    pub(crate) fn new(product: Product) -> Self {
+    pub(crate) fn new(product: JobOutput) -> Self {
         let series = Series::new(&product.recording);
         let last = product.recording.state_at(product.recording.event_count());
         let most_segments = last.map_or(0, |last| last.stats().segment.all.peak);
@@ -54,7 +54,7 @@ impl Run {
 
     /// A run of a workload that was made elsewhere.
     pub(crate) fn of(workload: Workload, recording: Recording) -> Self {
-        Self::new(Product { workload, recording, opened: None, data_checks: None })
+        Self::new(JobOutput { workload, recording, opened: None, data_checks: None })
     }
 
     /// A run of nothing.

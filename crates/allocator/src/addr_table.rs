@@ -15,7 +15,8 @@ use crate::block::BlockIndex;
 pub(crate) struct AddrTable {
     /// The number of pairs is a power of two, or zero.
     pairs: Vec<[Slot; 2]>,
-    crowd: BTreeMap<DeviceAddr, BlockIndex>,
+    /// The blocks that found no slot.
+    overflow: BTreeMap<DeviceAddr, BlockIndex>,
     /// How many more blocks can be added before the table grows.
     room: usize,
 }
@@ -75,14 +76,14 @@ impl Hash {
     }
 }
 
-/// Stands for the place of a block that is in the tree.
-const CROWD: usize = usize::MAX;
+/// Stands for the place of a block that is in the tree of the overflow.
+const OVERFLOW: usize = usize::MAX;
 const LEAST_PAIRS: usize = 256;
 /// The number of slots for each block in the table.
 const SPARSITY: usize = 8;
 
 /// The pair for blocks whose home is full. It is in the same cache line as the home.
-fn next_door(home: usize) -> usize {
+fn neighbor(home: usize) -> usize {
     home ^ 1
 }
 
@@ -116,10 +117,10 @@ impl AddrTable {
     ) -> Option<(usize, BlockIndex)> {
         let home = Hash::of(addr).home(self.pairs.len());
         let slots = self.pairs.as_flattened();
-        let places = [home, next_door(home)].into_iter().flat_map(|pair| [pair * 2, pair * 2 + 1]);
+        let places = [home, neighbor(home)].into_iter().flat_map(|pair| [pair * 2, pair * 2 + 1]);
         let in_slots = places.filter_map(|place| Some((place, slots.get(place)?.index()?)));
-        let in_crowd = self.crowd.get(&addr).map(|index| (CROWD, *index));
-        in_slots.chain(in_crowd).find(|(_, index)| is_it(*index))
+        let in_overflow = self.overflow.get(&addr).map(|index| (OVERFLOW, *index));
+        in_slots.chain(in_overflow).find(|(_, index)| is_it(*index))
     }
 
     /// Adds a block that is not in the table; `addr_of` returns the address of any block in the table.
@@ -144,14 +145,14 @@ impl AddrTable {
         self.room += 1;
         match self.pairs.as_flattened_mut().get_mut(place) {
             Some(slot) => *slot = Slot::EMPTY,
-            None => self.leave_crowd(addr),
+            None => self.remove_from_overflow(addr),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn leave_crowd(&mut self, addr: DeviceAddr) {
-        self.crowd.remove(&addr);
+    fn remove_from_overflow(&mut self, addr: DeviceAddr) {
+        self.overflow.remove(&addr);
     }
 
     #[inline]
@@ -170,12 +171,12 @@ impl AddrTable {
     #[inline(never)]
     fn put_elsewhere(&mut self, addr: DeviceAddr, index: BlockIndex) {
         let hash = Hash::of(addr);
-        let other = next_door(hash.home(self.pairs.len()));
+        let other = neighbor(hash.home(self.pairs.len()));
         let pair = &mut self.pairs[other];
         match (Slot::new(hash, index), pair.iter_mut().find(|slot| **slot == Slot::EMPTY)) {
             (Some(filled), Some(slot)) => *slot = filled,
             _ => {
-                self.crowd.insert(addr, index);
+                self.overflow.insert(addr, index);
             }
         }
     }
@@ -185,10 +186,10 @@ impl AddrTable {
     fn grow(&mut self, addr_of: impl Fn(BlockIndex) -> DeviceAddr) {
         let pairs = (self.pairs.len() * 2).max(LEAST_PAIRS);
         let old = std::mem::replace(&mut self.pairs, vec![[Slot::EMPTY; 2]; pairs]);
-        let crowd = std::mem::take(&mut self.crowd);
+        let overflow = std::mem::take(&mut self.overflow);
         let in_slots = old.into_iter().flatten().filter_map(Slot::index);
         let mut count = 0;
-        for (addr, index) in in_slots.map(|index| (addr_of(index), index)).chain(crowd) {
+        for (addr, index) in in_slots.map(|index| (addr_of(index), index)).chain(overflow) {
             self.put(addr, index);
             count += 1;
         }

@@ -275,8 +275,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// Adds an event for a snapshot, as PyTorch's trace does.
     pub fn record_snapshot(&mut self) {
-        let active = Bytes::new(u64::try_from(self.counters.active_bytes()).unwrap_or(0));
-        self.sink.record(Event::SnapshotTaken { active });
+        self.sink.record(Event::SnapshotTaken { active: self.counters.active_bytes() });
     }
 
     /// Sets every peak to its current value.

@@ -1,7 +1,9 @@
 //! An allocator that begins with the memory of a snapshot, in the middle of a run.
 
 use blockyard_device::DeviceMemory;
-use blockyard_record::{BlockSnapshot, BlockState, EventSink, PoolId, SegmentSnapshot, Snapshot, Stats};
+use blockyard_record::{
+    BlockSnapshot, BlockState, Bytes, EventSink, PoolId, SegmentSnapshot, Snapshot, Stats,
+};
 
 use crate::block::{Block, BlockIndex};
 use crate::counters::Counters;
@@ -29,12 +31,12 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         snapshot: &Snapshot,
     ) -> Result<(Self, Vec<Allocation>), AllocError> {
         let mut allocator = Self::new(device, config, sink);
-        let stats = Stats::beginning_with(snapshot, allocator.config.max_split_size_signed());
-        allocator.counters = Counters::beginning_with(&stats);
         let mut live = Vec::new();
         for segment in &snapshot.segments {
             allocator.adopt_segment(segment, &mut live)?;
         }
+        let stats = Stats::beginning_with(snapshot, allocator.config.max_split_size_signed());
+        allocator.counters = Counters::beginning_with(&stats);
         allocator.check().map_err(AllocError::Beginning)?;
         Ok((allocator, live))
     }
@@ -50,11 +52,14 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         if end != Some(segment.addr.offset(segment.size)) || segment.blocks.is_empty() {
             return Err(AllocError::Beginning(Corruption::Coverage(segment.id)));
         }
-        let owner = self.owner_of(segment.pool_id);
-        self.reserved += segment.mapped();
-        self.pools[owner].device_allocations += 1;
+        let memory_pool = self.memory_pool_of(segment.pool_id);
+        // Statistics are signed numbers of 64 bits, and no device has more memory than they count.
+        let most = Bytes::new(i64::MAX.unsigned_abs());
+        let reserved = self.reserved.checked_add(segment.mapped()).filter(|reserved| *reserved <= most);
+        self.reserved = reserved.ok_or(AllocError::Beginning(Corruption::Coverage(segment.id)))?;
+        self.pools[memory_pool].device_allocations += 1;
         self.skip_segments(segment.id);
-        let list = self.free_list(owner, segment.pool, segment.stream);
+        let list = self.free_list(memory_pool, segment.pool, segment.stream);
         if segment.is_expandable {
             self.adopt_expandable(segment);
         }
@@ -82,9 +87,10 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Ok(())
     }
 
-    fn owner_of(&mut self, id: PoolId) -> PoolIndex {
-        if let Some(owner) = self.pools.iter().position(|pool| pool.id == id) {
-            return owner;
+    /// The memory pool with this id, which is added if there is none.
+    fn memory_pool_of(&mut self, id: PoolId) -> PoolIndex {
+        if let Some(memory_pool) = self.pools.iter().position(|pool| pool.id == id) {
+            return memory_pool;
         }
         self.pools.push(PrivatePool::new(id, 1));
         self.pools.len() - 1
@@ -116,5 +122,44 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             self.skip_allocations(id);
         }
         index
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blockyard_device::VirtualDevice;
+    use blockyard_record::{BlockId, DeviceAddr, NullSink, PoolKind, SegmentId, StreamId};
+
+    use super::*;
+
+    #[test]
+    fn segments_that_no_device_can_hold_together_are_an_error() {
+        let size = Bytes::new(3 << 61);
+        let segment = |number: u32| SegmentSnapshot {
+            id: SegmentId::new(number),
+            addr: DeviceAddr::new(u64::from(number) << 40),
+            size,
+            stream: StreamId::DEFAULT,
+            pool_id: PoolId::DEFAULT,
+            pool: PoolKind::Large,
+            is_expandable: false,
+            blocks: vec![BlockSnapshot {
+                id: BlockId::new(number),
+                addr: DeviceAddr::new(u64::from(number) << 40),
+                size,
+                requested: Bytes::ZERO,
+                state: BlockState::Inactive,
+                allocation: None,
+                streams: Vec::new(),
+            }],
+        };
+        let begin = |segments| {
+            let device = VirtualDevice::new(Bytes::new(u64::MAX));
+            let snapshot = Snapshot { segments };
+            CachingAllocator::beginning_with(device, AllocatorConfig::default(), NullSink, &snapshot)
+        };
+        assert!(begin(vec![segment(0)]).is_ok());
+        let error = begin((0..4).map(segment).collect()).unwrap_err();
+        assert!(matches!(error, AllocError::Beginning(Corruption::Coverage(id)) if id == SegmentId::new(1)));
     }
 }

@@ -17,6 +17,7 @@ pub use keys::{SETTING_KEYS, SettingKey, setting_values, with_setting};
 
 const ROUNDUP_INTERVALS: usize = 16;
 const DEFAULT_LARGE_SEGMENT_SIZE: Bytes = Bytes::mib(20);
+/// The largest number of MiB whose bytes fit in 64 bits. A larger number counts as this one, as in PyTorch for `max_split_size_mb`.
 const MOST_MIB: u64 = u64::MAX >> 20;
 
 /// The settings of one allocator, as `PYTORCH_CUDA_ALLOC_CONF` gives them.

@@ -50,32 +50,32 @@ struct Tally {
 /// the compiler would load two of them with one wide load, which has to wait for the two narrow stores before it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Level {
-    room: i64,
+    below_peak: i64,
     peak: i64,
 }
 
 impl Level {
     fn beginning_with(current: i64) -> Self {
-        Self { room: 0, peak: current }
+        Self { below_peak: 0, peak: current }
     }
 
     #[inline]
     fn current(self) -> i64 {
-        self.peak.wrapping_sub(self.room)
+        self.peak.wrapping_sub(self.below_peak)
     }
 
     /// Returns the distance to the peak. If it is negative, the caller must call [`Level::raise_peak`].
     #[inline]
     fn change(&mut self, amount: i64) -> i64 {
-        self.room = self.room.wrapping_sub(amount);
-        self.room
+        self.below_peak = self.below_peak.wrapping_sub(amount);
+        self.below_peak
     }
 
     #[inline]
     fn raise_peak(&mut self) {
-        let excess = self.room.min(0);
+        let excess = self.below_peak.min(0);
         self.peak = self.peak.wrapping_sub(excess);
-        self.room -= excess;
+        self.below_peak -= excess;
     }
 
     fn reset_peak(&mut self) {
@@ -120,6 +120,12 @@ fn pool_index(pool: PoolKind) -> usize {
 #[inline]
 fn signed(size: Bytes) -> i64 {
     size.get().cast_signed()
+}
+
+/// A current value as bytes. Sizes of blocks that exist never add up to less than zero.
+fn unsigned(bytes: i64) -> Bytes {
+    debug_assert!(bytes >= 0, "the blocks have {bytes} bytes");
+    Bytes::new(u64::try_from(bytes).unwrap_or(0))
 }
 
 /// The statistics of both pools as PyTorch shows them. The peak of the sum is not the sum of the peaks.
@@ -262,13 +268,13 @@ impl Counters {
     }
 
     /// Bytes of allocated blocks.
-    pub(crate) fn allocated_bytes(&self) -> i64 {
-        self.live_all[BYTES].current()
+    pub(crate) fn allocated_bytes(&self) -> Bytes {
+        unsigned(self.live_all[BYTES].current())
     }
 
     /// Bytes of active blocks.
-    pub(crate) fn active_bytes(&self) -> i64 {
-        self.active(0, BYTES).wrapping_add(self.active(1, BYTES))
+    pub(crate) fn active_bytes(&self) -> Bytes {
+        unsigned(self.active_all(BYTES))
     }
 
     /// Sets every peak to its current value.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use blockyard_device::{DeviceError, ProcessMemory};
-use blockyard_record::{AllocationId, Backend, Bytes, DeviceAddr, PoolId, SegmentId, StreamId};
+use blockyard_record::{Backend, Bytes, DeviceAddr, PoolId, SegmentId, StreamId};
 
 /// Why a call of the allocator failed. The allocator stays usable after each error.
 #[derive(Debug, thiserror::Error)]
@@ -314,9 +314,9 @@ pub enum Corruption {
     /// An inactive block is missing from its free list, or an active block is in one.
     #[error("the free blocks of segment {0} do not match its pool")]
     Pool(SegmentId),
-    /// An allocation does not lead to its block.
-    #[error("allocation {0} does not lead to its block")]
-    Lookup(AllocationId),
+    /// A free block still has streams that used it.
+    #[error("the free block at {0} still has streams that used it")]
+    StreamUses(DeviceAddr),
     /// A block has an invalid size.
     #[error("a block at {0} has a size that no block can have")]
     Size(DeviceAddr),

@@ -10,7 +10,7 @@ use blockyard_record::{
 use rustc_hash::FxHashMap;
 
 use crate::block::{Block, BlockIndex};
-use crate::request::Search;
+use crate::request::AllocParams;
 use crate::{AllocError, CachingAllocator, size};
 
 /// The first address of an expandable segment, and the size of its pages.
@@ -36,16 +36,16 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// The reach of a block is its size and that of the unmapped block after it, into which it could grow. While segments expand, a block
     /// that could grow is skipped if the next block in the order has a smaller reach. While segments do not expand, blocks of expandable segments are skipped.
     #[inline]
-    pub(crate) fn best_fit(&mut self, search: &Search) -> Option<BlockIndex> {
-        let first = self.free_lists[search.list].cached.first_fitting(search.rounded, &self.blocks)?;
-        if self.blocks[first].is_expandable { self.best_fit_behind(search) } else { Some(first) }
+    pub(crate) fn best_fit(&mut self, params: &AllocParams) -> Option<BlockIndex> {
+        let first = self.free_lists[params.list].cached.first_fitting(params.rounded, &self.blocks)?;
+        if self.blocks[first].is_expandable { self.best_fit_behind(params) } else { Some(first) }
     }
 
-    fn best_fit_behind(&mut self, search: &Search) -> Option<BlockIndex> {
-        self.free_lists[search.list].cached.put_latest_in_bin(&self.blocks);
-        let mut fitting = self.free_lists[search.list].fitting(search.rounded, &self.blocks);
+    fn best_fit_behind(&mut self, params: &AllocParams) -> Option<BlockIndex> {
+        self.free_lists[params.list].cached.put_latest_in_bin(&self.blocks);
+        let mut fitting = self.free_lists[params.list].fitting(params.rounded, &self.blocks);
         let mut chosen = fitting.next()?;
-        if !search.expands {
+        if !params.expands {
             while self.blocks[chosen].is_expandable {
                 chosen = fitting.next()?;
             }
@@ -71,11 +71,11 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Maps pages for the request (`try_allocate_expandable_block`); `None` when the device has not enough memory.
     ///
     /// Pages that were mapped before a failure stay mapped and are cached.
-    pub(crate) fn expand(&mut self, search: &Search) -> Result<Option<BlockIndex>, AllocError> {
-        let wanted = search.rounded;
-        let mut candidate = match self.find_addresses(search) {
+    pub(crate) fn expand(&mut self, params: &AllocParams) -> Result<Option<BlockIndex>, AllocError> {
+        let wanted = params.rounded;
+        let mut candidate = match self.find_addresses(params) {
             Some(candidate) => candidate,
-            None => match self.reserve_range(search)? {
+            None => match self.reserve_range(params)? {
                 Some(candidate) => candidate,
                 None => return Ok(None),
             },
@@ -96,14 +96,14 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             }
             candidate = next;
         }
-        self.pools[search.owner].device_allocations += 1;
+        self.pools[params.memory_pool].device_allocations += 1;
         self.take_from_pool(candidate);
         Ok(Some(candidate))
     }
 
     /// The lowest run of inactive and unmapped blocks of the stream that is long enough (`find_expandable_block`).
-    fn find_addresses(&self, search: &Search) -> Option<BlockIndex> {
-        let unmapped = self.free_lists[search.list].unmapped.iter().map(|(_, index)| *index);
+    fn find_addresses(&self, params: &AllocParams) -> Option<BlockIndex> {
+        let unmapped = self.free_lists[params.list].unmapped.iter().map(|(_, index)| *index);
         let is_available = |index: BlockIndex| self.blocks[index].is_available();
         let mut unmapped = unmapped;
         unmapped.find_map(|unmapped| {
@@ -113,7 +113,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             let mut length = Bytes::ZERO;
             for index in row.take_while(|index| is_available(*index)) {
                 length = length.saturating_add(self.blocks[index].size);
-                if length >= search.rounded {
+                if length >= params.rounded {
                     return Some(start);
                 }
             }
@@ -121,13 +121,13 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         })
     }
 
-    fn reserve_range(&mut self, search: &Search) -> Result<Option<BlockIndex>, AllocError> {
-        let page = size::page_size(search.pool, &self.config);
+    fn reserve_range(&mut self, params: &AllocParams) -> Result<Option<BlockIndex>, AllocError> {
+        let page = size::page_size(params.pool, &self.config);
         let size = size::range_size(self.device.total_memory(), page);
         if size.is_zero() {
             // The device has no memory at all, so there are no addresses to reserve.
             self.sink.record(Event::SegmentFailed {
-                size: self.segment_size(search),
+                size: self.segment_size(params),
                 cause: FailureCause::Device,
             });
             return Ok(None);
@@ -142,10 +142,10 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         };
         let segment = self.mint_segment();
         let id = self.blocks.mint();
-        let (stream, owner, pool) = (search.stream, search.owner, search.pool);
-        let pool_id = self.pools[owner].id;
+        let (stream, memory_pool, pool) = (params.stream, params.memory_pool, params.pool);
+        let pool_id = self.pools[memory_pool].id;
         let index =
-            self.blocks.insert(Block::of_segment(id, segment, (addr, size), (search.list, pool), true));
+            self.blocks.insert(Block::of_segment(id, segment, (addr, size), (params.list, pool), true));
         self.expandable_segments.insert(segment, ExpandableSegment { base: addr, page });
         self.note_settings();
         self.put_in_pool(index);
@@ -192,7 +192,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Unmaps the whole pages inside a cached block (`unmap_block`).
     pub(crate) fn unmap(&mut self, index: BlockIndex) -> Result<(), AllocError> {
         let block = &self.blocks[index];
-        let (id, pool, owner) = (block.id, block.pool, self.free_lists[block.list].owner);
+        let (id, pool, memory_pool) = (block.id, block.pool, self.free_lists[block.list].memory_pool);
         let Some(ExpandableSegment { base, page }) = self.expandable_segments.get(&block.segment).copied()
         else {
             return Ok(());
@@ -224,7 +224,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         });
         self.blocks[index].state = BlockState::Unmapped;
         self.reserved -= size;
-        self.pools[owner].device_allocations -= 1;
+        self.pools[memory_pool].device_allocations -= 1;
         self.counters.infrequent.unmapped(pool, size);
         self.sink.record(Event::Unmapped { block: id, before, after });
         self.merge_neighbors(index);

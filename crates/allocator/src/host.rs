@@ -15,7 +15,7 @@ use blockyard_device::{DeviceError, HostMemory, Pinning};
 use blockyard_record::{Bytes, HostAddr, HostStats, StreamId};
 
 use crate::{PinnedConfig, size};
-use stats::Counters;
+use stats::HostCounters;
 
 /// One list of cached blocks for each size, which is a power of two.
 const LISTS: usize = 64;
@@ -33,7 +33,7 @@ pub struct HostAllocator<H: HostMemory> {
     /// The events that freed blocks wait for, the newest in front.
     pending: VecDeque<(H::Event, HostAddr)>,
     reserve: Reserve,
-    counters: Counters,
+    counters: HostCounters,
     minted: u64,
     /// Distinguishes allocations of this allocator from those of other allocators, which may have equal addresses.
     identity: u64,
@@ -118,7 +118,7 @@ impl<H: HostMemory> HostAllocator<H> {
             cached: [const { Vec::new() }; LISTS],
             pending: VecDeque::new(),
             reserve: Reserve::Undecided,
-            counters: Counters::default(),
+            counters: HostCounters::default(),
             minted: 0,
             identity: NEXT_IDENTITY.fetch_add(1, Ordering::Relaxed),
         }
@@ -348,6 +348,7 @@ impl<H: HostMemory> HostAllocator<H> {
         let Some(block) = self.blocks.get_mut(&addr) else {
             return false;
         };
+        debug_assert!(block.outstanding > 0, "each event in the queue is counted here once");
         block.outstanding = block.outstanding.saturating_sub(1);
         let is_last = block.outstanding == 0;
         if is_last {

@@ -7,7 +7,8 @@ use crate::block::Block;
 use crate::{CachingAllocator, Corruption, size};
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
-    /// Tests every invariant of the crate's first page. This is for tests: the time is linear in the number of blocks.
+    /// Tests the invariants of the crate's first page, as far as one moment shows them: of the last one, that all blocks of a
+    /// segment belong to one stream. This is for tests: the time is linear in the number of blocks.
     ///
     /// # Errors
     ///
@@ -41,12 +42,13 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     fn check_pools(&self) -> Result<(), Corruption> {
-        let mut inactive = 0_usize;
+        let (mut inactive, mut unmapped) = (0_usize, 0_usize);
         for (index, block) in self.blocks.iter() {
             let list = &self.free_lists[block.list];
             let is_inactive = block.state == BlockState::Inactive;
             inactive += usize::from(is_inactive);
             let is_unmapped = block.state == BlockState::Unmapped;
+            unmapped += usize::from(is_unmapped);
             if list.cached.pool != block.pool
                 || list.cached.contains(index, block) != is_inactive
                 || list.contains_unmapped(index, block) != is_unmapped
@@ -65,11 +67,14 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
                 return Err(Corruption::Coverage(block.segment));
             }
             if block.has_uses() && block.is_available() {
-                return Err(Corruption::Lookup(block.allocation));
+                return Err(Corruption::StreamUses(block.addr));
             }
         }
         if inactive != self.free_lists.iter().map(|list| list.cached.count(&self.blocks)).sum::<usize>() {
             return Err(Corruption::Statistic("free blocks"));
+        }
+        if unmapped != self.free_lists.iter().map(|list| list.unmapped.len()).sum::<usize>() {
+            return Err(Corruption::Statistic("unmapped blocks"));
         }
         Ok(())
     }

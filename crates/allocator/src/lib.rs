@@ -47,10 +47,12 @@
 //! 3. A block is among the cached blocks of a free list exactly when it is inactive, and among the unmapped blocks of a free
 //!    list exactly when it is unmapped.
 //! 4. Every block size is a multiple of 512 and at least 512.
-//! 5. The current values of the statistics are the sums over the blocks.
-//! 6. Free blocks never move between streams.
+//! 5. The current values of the statistics are the sums over the blocks. (Not so `oversize_allocations` and `oversize_segments`, which
+//!    go by the setting at the time of each request.)
+//! 6. Blocks never move between streams: a block serves the stream that its segment was allocated for.
 //!
-//! [`CachingAllocator::check`] tests all of them.
+//! [`CachingAllocator::check`] tests the first five, and that the blocks of a segment belong to one stream. That no block changes its
+//! stream between two requests is tested on random runs (`tests/tests/properties/follow.rs`).
 //!
 //! # What is modeled
 //!
@@ -58,7 +60,8 @@
 //! `max_non_split_rounding_mb`, `roundup_power2_divisions`, `garbage_collection_threshold`, `large_segment_size_mb`,
 //! `per_process_memory_fraction` and `expandable_segments`; memory pools of programs and captures. `backend:cudaMallocAsync` is
 //! another allocator, [`AsyncAllocator`], and [`BackendAllocator`] is the one that the settings ask for. [`HostAllocator`] caches pinned
-//! host memory. Not yet: checkpoints of pools, pools with an allocator of their own.
+//! host memory. Not modeled: the checkpoints of memory pools that CUDA graph trees take (`getCheckpointState`), and pools with an
+//! allocator of their own.
 //!
 //! # Deviations
 //!

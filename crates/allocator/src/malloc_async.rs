@@ -142,10 +142,10 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
             self.sink.record(Event::SegmentFailed { size: rounded, cause: FailureCause::Device });
             return Err(self.out_of_memory(requested, rounded, stream));
         }
-        let Some(addr) = self.place(rounded, stream, request)? else {
+        let Some(addr) = self.choose_addr(rounded, stream, request)? else {
             return Err(self.out_of_memory(requested, rounded, stream));
         };
-        if !self.back(addr, rounded)? {
+        if !self.make_block(addr, rounded)? {
             return Err(self.out_of_memory(requested, rounded, stream));
         }
         self.free.take(addr, rounded);
@@ -153,7 +153,7 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
     }
 
     /// The address of the block: the recorded address, if it is free, or else the address by the model's rule.
-    fn place(
+    fn choose_addr(
         &mut self,
         size: Bytes,
         stream: StreamId,

@@ -29,7 +29,8 @@ impl FreeListIndex {
 #[repr(align(1024))]
 pub(crate) struct FreeList {
     pub(crate) stream: StreamId,
-    pub(crate) owner: PoolIndex,
+    /// The memory pool that the blocks belong to.
+    pub(crate) memory_pool: PoolIndex,
     /// Cached blocks.
     pub(crate) cached: SizeBins,
     /// A copy of the call count of the block pool (`get_free_blocks_call_count`).
@@ -117,12 +118,12 @@ impl FreeLists {
     pub(crate) fn add(
         &mut self,
         block_pool: &mut BlockPool,
-        (stream, owner, pool): (StreamId, PoolIndex, PoolKind),
+        (stream, memory_pool, pool): (StreamId, PoolIndex, PoolKind),
     ) -> FreeListIndex {
         let list = FreeListIndex(crate::block::table_number(self.lists.len()));
         let (cached, unmapped) = (SizeBins::new(pool), BTreeSet::new());
         let BlockPool { calls, never_splits, .. } = *block_pool;
-        self.lists.push(FreeList { stream, owner, cached, calls, never_splits, unmapped });
+        self.lists.push(FreeList { stream, memory_pool, cached, calls, never_splits, unmapped });
         if let Err(position) = block_pool.position(stream) {
             block_pool.lists.insert(position, (stream, list));
         }

@@ -116,6 +116,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let most = self.pools.iter().map(|pool| pool.id.user).max().unwrap_or(0);
         // A scope may have used the largest number.
         let next = most.checked_add(1).or_else(|| (1..most).find(|user| !taken(*user)));
+        debug_assert!(next.is_some(), "2^32 pools do not fit in memory");
         let user = next.unwrap_or(most);
         let id = PoolId { capture: 0, user };
         let block_pool = BlockPool::new(options.never_splits);
@@ -256,8 +257,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Cached bytes in pools other than the default one; PyTorch's message counts them as allocated.
     pub(crate) fn private_cached(&self) -> Bytes {
         let cached = |(_, block): (BlockIndex, &crate::block::Block)| {
-            let is_private =
-                self.free_lists[block.list].owner != DEFAULT_POOL && block.state == BlockState::Inactive;
+            let is_private = self.free_lists[block.list].memory_pool != DEFAULT_POOL
+                && block.state == BlockState::Inactive;
             if is_private { block.size } else { Bytes::ZERO }
         };
         self.blocks.iter().map(cached).sum()

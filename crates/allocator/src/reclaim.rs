@@ -1,36 +1,36 @@
-//! The retry ladder, for requests that no cached block fits: from a new segment to releasing the whole cache.
+//! What the allocator tries for a request that no cached block fits, from a new segment to a release of the whole cache.
 
 use blockyard_device::DeviceMemory;
 use blockyard_record::{Bytes, Event, EventSink, PoolKind};
 
 use crate::block::BlockIndex;
 use crate::private_pool::{DEFAULT_POOL, PoolIndex};
-use crate::request::Search;
+use crate::request::AllocParams;
 use crate::{AllocError, CachingAllocator};
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Garbage collection, a new segment, a new segment after releasing enough oversize blocks, a new segment after
     /// releasing the whole cache; `None` when all of that fails (`malloc`, steps 6a to 6e).
-    pub(crate) fn find_new_block(&mut self, search: &Search) -> Result<Option<BlockIndex>, AllocError> {
+    pub(crate) fn find_new_block(&mut self, params: &AllocParams) -> Result<Option<BlockIndex>, AllocError> {
         if self.can_collect_garbage() {
             self.collect_garbage()?;
         }
-        if let Some(block) = self.allocate_segment(search, false)? {
+        if let Some(block) = self.allocate_segment(params, false)? {
             return Ok(Some(block));
         }
-        if search.owner == DEFAULT_POOL {
+        if params.memory_pool == DEFAULT_POOL {
             for pool in self.pools_on_oom() {
                 // Only cached blocks of these pools are used: no segment grows, and blocks of expandable segments are
                 // skipped.
-                let list = self.free_list(pool, search.pool, search.stream);
-                let from_other_pool = Search { owner: pool, list, expands: false, ..*search };
+                let list = self.free_list(pool, params.pool, params.stream);
+                let from_other_pool = AllocParams { memory_pool: pool, list, expands: false, ..*params };
                 if let Some(block) = self.find_free_block(&from_other_pool) {
                     return Ok(Some(block));
                 }
             }
         }
-        if self.release_available_cached_blocks(search)?
-            && let Some(block) = self.allocate_segment(search, false)?
+        if self.release_available_cached_blocks(params)?
+            && let Some(block) = self.allocate_segment(params, false)?
         {
             return Ok(Some(block));
         }
@@ -38,7 +38,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             return Ok(None);
         }
         self.release_cached_blocks()?;
-        self.allocate_segment(search, true)
+        self.allocate_segment(params, true)
     }
 
     /// Garbage collection needs both a memory limit and a threshold; PyTorch ignores the threshold alone.
@@ -96,24 +96,24 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// Releases just enough cached oversize blocks for the request (`release_available_cached_blocks`). Returns whether
     /// enough could be released.
-    fn release_available_cached_blocks(&mut self, search: &Search) -> Result<bool, AllocError> {
+    fn release_available_cached_blocks(&mut self, params: &AllocParams) -> Result<bool, AllocError> {
         let limit = self.config.max_split_size();
         if limit == Bytes::new(u64::MAX) {
             return Ok(false);
         }
-        let wanted = search.rounded.max(limit);
+        let wanted = params.rounded.max(limit);
         // If the limit was set while larger blocks existed, some of them may be parts of split segments, which cannot be
         // released.
         let is_whole =
             |index: BlockIndex| !self.blocks[index].is_expandable && !self.blocks[index].is_split();
-        let first = self.free_lists[search.list].cached.first_fitting(wanted, &self.blocks);
+        let first = self.free_lists[params.list].cached.first_fitting(wanted, &self.blocks);
         if let Some(index) = first.filter(|index| is_whole(*index)) {
             self.release_segment(index)?;
             return Ok(true);
         }
         let mut released = Bytes::ZERO;
-        self.free_lists[search.list].cached.put_latest_in_bin(&self.blocks);
-        let smaller = self.free_lists[search.list].smaller_than(wanted, &self.blocks);
+        self.free_lists[params.list].cached.put_latest_in_bin(&self.blocks);
+        let smaller = self.free_lists[params.list].smaller_than(wanted, &self.blocks);
         for index in smaller {
             let size = self.blocks[index].size;
             if released >= wanted || size < limit {
@@ -171,14 +171,14 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Releases a segment that is one cached block to the device (`release_block`).
     fn release_segment(&mut self, index: BlockIndex) -> Result<(), AllocError> {
         let block = &self.blocks[index];
-        let (segment, addr, size, pool, owner) =
-            (block.segment, block.addr, block.size, block.pool, self.free_lists[block.list].owner);
+        let (segment, addr, size, pool, memory_pool) =
+            (block.segment, block.addr, block.size, block.pool, self.free_lists[block.list].memory_pool);
         self.device.release_segment(addr)?;
         let is_oversize = self.is_oversize(size);
         self.take_from_pool(index);
         self.blocks.remove(index);
         self.reserved -= size;
-        self.pools[owner].device_allocations -= 1;
+        self.pools[memory_pool].device_allocations -= 1;
         self.counters.infrequent.segment_released(pool, size, is_oversize);
         self.sink.record(Event::SegmentReleased { segment, is_oversize });
         Ok(())

@@ -12,14 +12,15 @@ use crate::{AllocError, CachingAllocator, OutOfMemory, size};
 
 /// A request in [`CachingAllocator::allocate`] (`AllocParams`).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Search {
+pub(crate) struct AllocParams {
     pub(crate) requested: Bytes,
     pub(crate) rounded: Bytes,
     pub(crate) stream: StreamId,
     /// The memory pool that serves the request.
-    pub(crate) owner: PoolIndex,
+    pub(crate) memory_pool: PoolIndex,
+    /// Which of the two block pools of the memory pool.
     pub(crate) pool: PoolKind,
-    /// The free list that the request searches.
+    /// The free list that is searched: the one of the stream in the block pool.
     pub(crate) list: FreeListIndex,
     /// Whether expandable segments are used: new memory is mapped page by page, and blocks are split as in expandable
     /// segments.
@@ -149,26 +150,26 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         }
         let rounded = size::rounded(requested, &self.config);
         let pool = size::pool_kind(rounded);
-        let owner = if is_in_scope { self.pool_for(stream) } else { DEFAULT_POOL };
-        let search = Search {
+        let memory_pool = if is_in_scope { self.pool_for(stream) } else { DEFAULT_POOL };
+        let params = AllocParams {
             requested,
             rounded,
             stream,
-            owner,
+            memory_pool,
             pool,
-            list: self.free_list(owner, pool, stream),
+            list: self.free_list(memory_pool, pool, stream),
             expands: self.config.expandable_segments(),
         };
-        let found = match self.find_free_block(&search) {
+        let found = match self.find_free_block(&params) {
             Some(index) => Some(index),
-            None => self.find_new_block(&search)?,
+            None => self.find_new_block(&params)?,
         };
         let Some(index) = found else {
-            return Err(self.out_of_memory(&search));
+            return Err(self.out_of_memory(&params));
         };
         let block = &self.blocks[index];
         // A block of another pool (`use_on_oom`) was searched for as if segments did not expand, and is split so too.
-        let expands = search.expands && block.list == search.list;
+        let expands = params.expands && block.list == params.list;
         let splits = size::should_split(block.size, rounded, block.pool, expands, &self.config)
             && !self.free_lists[block.list].never_splits;
         Ok(Found { index, rounded, list: block.list, pool: block.pool, splits })
@@ -176,11 +177,16 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// The free list of the stream in this block pool.
     #[inline]
-    pub(crate) fn free_list(&mut self, owner: PoolIndex, pool: PoolKind, stream: StreamId) -> FreeListIndex {
-        let block_pool = self.pools[owner].block_pool_mut(pool);
+    pub(crate) fn free_list(
+        &mut self,
+        memory_pool: PoolIndex,
+        pool: PoolKind,
+        stream: StreamId,
+    ) -> FreeListIndex {
+        let block_pool = self.pools[memory_pool].block_pool_mut(pool);
         match block_pool.list_of(stream) {
             Some(list) => list,
-            None => self.free_lists.add(block_pool, (stream, owner, pool)),
+            None => self.free_lists.add(block_pool, (stream, memory_pool, pool)),
         }
     }
 
@@ -198,23 +204,23 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     /// The size of the segment that would be allocated for the request.
-    pub(crate) fn segment_size(&self, search: &Search) -> Bytes {
-        size::segment_size(search.rounded, &self.config)
+    pub(crate) fn segment_size(&self, params: &AllocParams) -> Bytes {
+        size::segment_size(params.rounded, &self.config)
     }
 
     /// Best fit among cached blocks of the stream (`get_free_block`).
-    pub(crate) fn find_free_block(&mut self, search: &Search) -> Option<BlockIndex> {
+    pub(crate) fn find_free_block(&mut self, params: &AllocParams) -> Option<BlockIndex> {
         if self.can_collect_garbage() {
-            self.free_lists.count_call(self.pools[search.owner].block_pool_mut(search.pool));
+            self.free_lists.count_call(self.pools[params.memory_pool].block_pool_mut(params.pool));
         }
         let (limit, rounding) = (self.config.max_split_size(), self.config.max_non_split_rounding());
-        let index = self.best_fit(search)?;
+        let index = self.best_fit(params)?;
         let size = self.blocks[index].size;
         // Only the best candidate is considered: PyTorch does not search further if the limits exclude it.
-        if search.rounded < limit && size >= limit {
+        if params.rounded < limit && size >= limit {
             return None;
         }
-        if search.rounded >= limit && size >= search.rounded.saturating_add(rounding) {
+        if params.rounded >= limit && size >= params.rounded.saturating_add(rounding) {
             return None;
         }
         self.take_from_pool(index);
@@ -225,21 +231,21 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// allow it.
     pub(crate) fn allocate_segment(
         &mut self,
-        search: &Search,
+        params: &AllocParams,
         is_retry: bool,
     ) -> Result<Option<BlockIndex>, AllocError> {
         if is_retry {
             self.counters.infrequent.num_alloc_retries += 1;
             self.sink.record(Event::RetryStarted);
         }
-        let size = self.segment_size(search);
+        let size = self.segment_size(params);
         // The limit is compared with a whole segment even if a few pages would suffice, as in PyTorch.
         if self.limit.is_some_and(|limit| self.reserved.saturating_add(size) > limit) {
             self.sink.record(Event::SegmentFailed { size, cause: FailureCause::Fraction });
             return Ok(None);
         }
-        if search.expands {
-            return self.expand(search);
+        if params.expands {
+            return self.expand(params);
         }
         let addr = match self.device.allocate_segment(size) {
             Ok(addr) => addr,
@@ -250,13 +256,13 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             Err(error) => return Err(error.into()),
         };
         let segment = self.mint_segment();
-        let (stream, owner, pool, is_oversize) =
-            (search.stream, search.owner, search.pool, self.is_oversize(size));
-        let pool_id = self.pools[owner].id;
-        self.pools[owner].device_allocations += 1;
+        let (stream, memory_pool, pool, is_oversize) =
+            (params.stream, params.memory_pool, params.pool, self.is_oversize(size));
+        let pool_id = self.pools[memory_pool].id;
+        self.pools[memory_pool].device_allocations += 1;
         let id = self.blocks.mint();
         let index =
-            self.blocks.insert(Block::of_segment(id, segment, (addr, size), (search.list, pool), false));
+            self.blocks.insert(Block::of_segment(id, segment, (addr, size), (params.list, pool), false));
         self.reserved += size;
         self.counters.infrequent.segment_allocated(pool, size, is_oversize);
         self.sink.record(Event::SegmentAllocated {
@@ -380,32 +386,31 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     #[cold]
-    fn out_of_memory(&mut self, search: &Search) -> AllocError {
+    fn out_of_memory(&mut self, params: &AllocParams) -> AllocError {
         let info = match self.device.memory_info() {
             Ok(info) => info,
             Err(error) => return error.into(),
         };
         self.counters.infrequent.num_ooms += 1;
         self.sink.record(Event::OutOfMemory {
-            requested: search.requested,
-            rounded: search.rounded,
-            segment_size: self.segment_size(search),
-            stream: search.stream,
+            requested: params.requested,
+            rounded: params.rounded,
+            segment_size: self.segment_size(params),
+            stream: params.stream,
             device_free: info.free,
         });
-        let current = |bytes: i64| Bytes::new(u64::try_from(bytes).unwrap_or(0));
         AllocError::OutOfMemory(Box::new(OutOfMemory {
-            pool_id: self.pools[search.owner].id,
-            requested: search.requested,
-            rounded: search.rounded,
-            segment_size: self.segment_size(search),
-            stream: search.stream,
+            pool_id: self.pools[params.memory_pool].id,
+            requested: params.requested,
+            rounded: params.rounded,
+            segment_size: self.segment_size(params),
+            stream: params.stream,
             device: info.index,
             device_free: info.free,
             device_total: info.total,
             processes: info.processes,
             limit: self.limit,
-            allocated: current(self.counters.allocated_bytes()),
+            allocated: self.counters.allocated_bytes(),
             reserved: self.reserved,
             private_cached: self.private_cached(),
         }))

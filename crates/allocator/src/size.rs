@@ -110,7 +110,7 @@ pub fn range_size(total: Bytes, page: Bytes) -> Bytes {
     round_up(total.saturating_add(Bytes::new(total.get() / 8)), page)
 }
 
-/// The next multiple of `step`.
+/// The next multiple of `step`. Saturates: sizes that reach the end of 64 bits are larger than any device.
 #[inline]
 pub(crate) fn round_up(size: Bytes, step: Bytes) -> Bytes {
     Bytes::new(size.get().div_ceil(step.get()).saturating_mul(step.get()))

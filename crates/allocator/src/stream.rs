@@ -121,8 +121,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
                 (position, place) = (position + 1, 0);
                 continue;
             };
-            let owner = self.free_lists[self.blocks[*index].list].owner;
-            if only.is_some_and(|only| owner != only) {
+            let memory_pool = self.free_lists[self.blocks[*index].list].memory_pool;
+            if only.is_some_and(|only| memory_pool != only) {
                 place += 1;
                 continue;
             }
@@ -148,6 +148,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             return;
         };
         let uses = self.blocks.uses_mut(index);
+        debug_assert!(uses.outstanding > 0, "each event in a queue is counted here once");
         uses.outstanding = uses.outstanding.saturating_sub(1);
         if uses.outstanding == 0 {
             self.complete_pending_free(index);

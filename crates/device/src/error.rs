@@ -21,6 +21,9 @@ pub enum DeviceError {
         /// The size of the largest segment.
         largest: Bytes,
     },
+    /// The device has no virtual memory, which expandable segments need.
+    #[error("the device has no virtual memory")]
+    NoVirtualMemory,
     /// No pinned memory starts at the address.
     #[error("no pinned memory starts at {0}")]
     UnknownHostMemory(HostAddr),

@@ -58,10 +58,7 @@ impl<D: DeviceMemory> MirroredDevice<D> {
     }
 
     fn real_memory(&mut self) -> Result<&mut dyn VirtualMemory, DeviceError> {
-        self.real.virtual_memory().ok_or_else(|| DeviceError::Driver {
-            operation: "virtual memory",
-            source: "the device has none".into(),
-        })
+        self.real.virtual_memory().ok_or(DeviceError::NoVirtualMemory)
     }
 
     fn real_page(&self, addr: DeviceAddr) -> Result<DeviceAddr, DeviceError> {

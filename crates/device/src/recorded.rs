@@ -88,6 +88,8 @@ impl RecordedDevice {
         let twice = total.saturating_add(total);
         let ends = segments.iter().map(|(base, size)| base.offset(*size));
         let end = ends.chain(ranges.iter().map(|base| base.offset(twice))).max();
+        // Addresses at the end of 64 bits, which only a damaged recording has, leave no room above them. Other segments then have
+        // addresses below, and the recording of the run reports an overlap.
         let alignment = VirtualDevice::ALIGNMENT.get();
         let next = end.and_then(|end| end.get().checked_next_multiple_of(alignment)).map(DeviceAddr::new);
         Self {
@@ -306,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn the_driver_refuses_where_the_recording_says_so() {
+    fn calls_fail_where_the_recording_says_so() {
         let base = |mib: u64| DeviceAddr::new(mib << 20);
         let recorded = [(base(100), Bytes::mib(2)), (base(200), Bytes::mib(4))];
         let device_failures = [

@@ -84,8 +84,9 @@ impl VirtualDevice {
             }
         };
         self.used = self.used.saturating_add(taken);
-        let behind = end.get().checked_next_multiple_of(Self::ALIGNMENT.get()).map(DeviceAddr::new);
-        self.next = self.next.max(behind.unwrap_or(self.next));
+        // Nothing starts above memory that reaches to the end of 64 bits, which only a damaged recording has.
+        let above = end.get().checked_next_multiple_of(Self::ALIGNMENT.get()).map(DeviceAddr::new);
+        self.next = self.next.max(above.unwrap_or(self.next));
     }
 
     /// Whether no segment and no range overlaps the addresses.

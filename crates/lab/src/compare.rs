@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use blockyard_record::{Bytes, Event, EventSink, NullSink};
-use blockyard_replay::{AllocatorConfig, OnProgress, Progress, StepResult, drive};
+use blockyard_replay::{AllocatorConfig, OnProgress, Progress, StepResult, replay_rival};
 use blockyard_rivals::{Allocator, Arena, Bfc, Buddy, NoCache, Stitching, Tlsf, Usage};
 use serde::{Deserialize, Serialize};
 
@@ -132,15 +132,15 @@ fn rival(
 ) -> Result<AllocatorRow, LabError> {
     let mut timed = make();
     let begin = now();
-    let driven = drive(run.plan(), &mut *timed, None, &mut |_| tell())?;
+    let outcome = replay_rival(run.plan(), &mut *timed, None, &mut |_| tell())?;
     let nanos = now().saturating_sub(begin);
     let mut sampled = make();
     let mut peak = Peak::default();
     let mut saw = |usage: Usage| peak.saw(usage.reserved, usage.allocated, usage.requested);
-    drive(run.plan(), &mut *sampled, Some(&mut saw), &mut |_| tell())?;
+    replay_rival(run.plan(), &mut *sampled, Some(&mut saw), &mut |_| tell())?;
     let usage = sampled.usage();
     let calls = usage.device_allocs.saturating_add(usage.device_frees);
-    Ok(peak.row(name, usage.peak_reserved, Some(calls), driven.failed, per_request(nanos, driven.requests)))
+    Ok(peak.row(name, usage.peak_reserved, Some(calls), outcome.failed, per_request(nanos, outcome.requests)))
 }
 
 /// Notes whether more memory came from the device.

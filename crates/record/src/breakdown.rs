@@ -10,7 +10,7 @@ use crate::Bytes;
 pub struct Breakdown {
     /// Requested bytes of allocated blocks: what callers asked for.
     pub requested: Bytes,
-    /// The rest of allocated blocks: rounding makes a block larger than its request.
+    /// The bytes of allocated blocks that nobody requested: rounding makes a block larger than its request.
     pub rounding: Bytes,
     /// Blocks whose free was requested and waits for the work of another stream.
     pub pending: Bytes,

@@ -2,15 +2,15 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EncodingError {
     /// The count of events is not that of their bytes.
-    #[error("events that are not there")]
+    #[error("the count of events is not that of their bytes")]
     Events,
     /// The count of steps is not that of their bytes.
-    #[error("steps that are not there")]
+    #[error("the count of steps is not that of their bytes")]
     Steps,
     /// Stacks end where there are no frames.
-    #[error("stacks that are not there")]
+    #[error("stacks that end where there are no frames")]
     Stacks,
-    /// Texts end where there is no content.
-    #[error("texts that are not there")]
+    /// Texts end where there are no characters.
+    #[error("texts that end where there are no characters")]
     Texts,
 }

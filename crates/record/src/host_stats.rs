@@ -1,6 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Stat;
+use crate::stats::count_one;
 
 /// How long calls of one kind took, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,10 +17,10 @@ pub struct DurationStat {
 }
 
 impl DurationStat {
-    /// Adds a call that took so many microseconds.
+    /// Adds a call that took so many microseconds. The sum wraps around, as PyTorch's does.
     pub fn add(&mut self, micros: i64) {
         self.total = self.total.wrapping_add(micros);
-        self.count = self.count.saturating_add(1);
+        count_one(&mut self.count);
         self.max = self.max.max(micros);
         // PyTorch reads a minimum of zero as "no call yet", so a call of less than a microsecond is not kept as the minimum.
         self.min = if self.min == 0 { micros } else { self.min.min(micros) };

@@ -1,10 +1,11 @@
-//! Why a request ran out of memory: decided here (but for rounding by a setting, which only a replay can tell), for the lab's autopsy, the figure's sentences and PyTorch's exception.
+//! Why a request ran out of memory. The cause is decided here for all: for the lab's autopsy, the figure's sentences and PyTorch's
+//! exception. One cause is not decided here: whether a setting rounds requests up too far is known only after a replay without it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{BlockState, Bytes, PoolId, PoolKind, Snapshot, StreamId};
 
-/// Allocators hand out multiples of this, so a request takes at least its size rounded up to it.
+/// Every allocator rounds up to a multiple of this, so a request takes at least its size rounded up.
 const ROUNDING: u64 = 512;
 
 /// A request that ran out of memory.
@@ -23,7 +24,7 @@ pub struct OomRequest {
 }
 
 impl OomRequest {
-    /// The least that the request takes of any allocator.
+    /// The least that the request takes of any allocator; a size that cannot be rounded up is larger than any limit.
     #[must_use]
     pub fn least(&self) -> Bytes {
         rounded_up(self.size).unwrap_or(Bytes::new(u64::MAX))
@@ -83,7 +84,7 @@ pub struct MemoryAtFailure {
 }
 
 impl MemoryAtFailure {
-    /// What a snapshot that was taken behind the failure says about the request.
+    /// What a snapshot that was taken after the failure says about the request.
     #[must_use]
     pub fn of(snapshot: &Snapshot, request: &OomRequest) -> Self {
         let mut memory = Self::default();
@@ -141,7 +142,7 @@ pub enum OomCause {
     CachedInPrivatePool,
     /// Enough bytes were freed, but wait for another stream that used them.
     WaitingForAnotherStream,
-    /// A setting rounds requests up so far that they do not fit; they would without it. Only a replay can tell.
+    /// A setting rounds requests up so far that they do not fit; they would without it. Only a replay shows that.
     RoundingBySetting,
     /// Others use so much of the device that too little is left.
     MemoryOfOthers,
@@ -319,7 +320,7 @@ mod tests {
         assert_eq!(cause(pending, limit(1000, 0)), OomCause::WaitingForAnotherStream);
         let both = MemoryAtFailure { pending: free, cached_here: Bytes::mib(400), ..memory(300) };
         assert_eq!(cause(both, limit(1000, 0)), OomCause::FragmentationByLiveBlocks);
-        // Nothing is cached: the rest of the reserved bytes is lost to rounding.
+        // Nothing is cached: all other reserved bytes are lost to rounding.
         assert_eq!(cause(memory(700), limit(1000, 0)), OomCause::LiveBytesAtLimit);
     }
 

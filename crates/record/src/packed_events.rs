@@ -70,8 +70,8 @@ impl EventPrediction {
 mod kind {
     pub(super) const WIDE: u8 = 0;
     pub(super) const SEGMENT_RELEASED: u8 = 1;
-    pub(super) const SEGMENT_REFUSED_BY_DEVICE: u8 = 2;
-    pub(super) const SEGMENT_REFUSED_BY_FRACTION: u8 = 3;
+    pub(super) const SEGMENT_FAILED_ON_DEVICE: u8 = 2;
+    pub(super) const SEGMENT_ABOVE_FRACTION: u8 = 3;
     pub(super) const SPLIT: u8 = 4;
     pub(super) const ALLOCATED: u8 = 5;
     pub(super) const STREAM_RECORDED: u8 = 6;
@@ -149,10 +149,10 @@ impl PackedEvents {
                 self.new_block(remainder);
             }
             Event::SegmentFailed { size, cause: FailureCause::Device } => {
-                self.amount(kind::SEGMENT_REFUSED_BY_DEVICE, size.get());
+                self.amount(kind::SEGMENT_FAILED_ON_DEVICE, size.get());
             }
             Event::SegmentFailed { size, cause: FailureCause::Fraction } => {
-                self.amount(kind::SEGMENT_REFUSED_BY_FRACTION, size.get());
+                self.amount(kind::SEGMENT_ABOVE_FRACTION, size.get());
             }
             Event::Split { block, front, size } => {
                 self.about(kind::SPLIT, block, Some(size.get()));
@@ -287,10 +287,10 @@ impl Events<'_> {
                 let (size, block) = (self.amount(tag)?, self.block(tag)?);
                 Event::Mapped { block, size, remainder: Some(self.new_block()?) }
             }
-            kind::SEGMENT_REFUSED_BY_DEVICE => {
+            kind::SEGMENT_FAILED_ON_DEVICE => {
                 Event::SegmentFailed { size: self.amount(tag)?, cause: FailureCause::Device }
             }
-            kind::SEGMENT_REFUSED_BY_FRACTION => {
+            kind::SEGMENT_ABOVE_FRACTION => {
                 Event::SegmentFailed { size: self.amount(tag)?, cause: FailureCause::Fraction }
             }
             kind::SPLIT => {

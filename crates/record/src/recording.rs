@@ -34,7 +34,7 @@ pub struct Recording {
     allocation_names: Vec<(u32, u32)>,
     names: Vec<String>,
     streams: Vec<(StreamId, String)>,
-    checkpoints: Vec<Checkpoint>,
+    saved_states: Vec<SavedState>,
     // The memory before the first event, if the device was not empty then.
     start: Option<Box<MemoryState>>,
     annotations: Annotations,
@@ -132,7 +132,7 @@ pub enum RecordingError {
         event: usize,
     },
     /// More events or steps than an index of 32 bits can count.
-    #[error("the run is too long: more than 2^32 events")]
+    #[error("the run is too long: more than 2^32 events or steps")]
     TooLong,
 }
 
@@ -162,7 +162,7 @@ impl RecordingSize {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Checkpoint {
+struct SavedState {
     events: u32,
     // An encoded `MemoryState`, which takes little memory and is decoded only when a state near it is asked for.
     state: Vec<u8>,
@@ -313,11 +313,11 @@ impl Recording {
     /// [`RecordingError::Damaged`] or [`RecordingError::Encoding`] when the recording is damaged.
     pub fn state_at(&self, events: usize) -> Result<MemoryState, RecordingError> {
         let events = events.min(self.event_count());
-        let after = self.checkpoints.partition_point(|checkpoint| checkpoint.events as usize <= events);
-        let (mut state, start) = match after.checked_sub(1).and_then(|index| self.checkpoints.get(index)) {
-            Some(checkpoint) => {
-                let state = postcard::from_bytes(&checkpoint.state).map_err(RecordingError::Encoding)?;
-                (state, checkpoint.events as usize)
+        let after = self.saved_states.partition_point(|saved| saved.events as usize <= events);
+        let (mut state, start) = match after.checked_sub(1).and_then(|index| self.saved_states.get(index)) {
+            Some(saved) => {
+                let state = postcard::from_bytes(&saved.state).map_err(RecordingError::Encoding)?;
+                (state, saved.events as usize)
             }
             None => (self.initial_state(), 0),
         };
@@ -328,7 +328,7 @@ impl Recording {
     /// The moments, as numbers of events, whose states are saved; ascending. Other states are rebuilt from the saved state
     /// before.
     pub fn saved_moments(&self) -> impl Iterator<Item = usize> + '_ {
-        self.checkpoints.iter().map(|checkpoint| checkpoint.events as usize)
+        self.saved_states.iter().map(|saved| saved.events as usize)
     }
 
     /// Applies events to `state`, which is the memory after `from` events, until it is the memory after `to` events.
@@ -382,14 +382,14 @@ impl Recording {
     #[must_use]
     pub fn size(&self) -> RecordingSize {
         let (steps, breakdowns) = self.steps.sizes();
-        let saved = self.checkpoints.iter().map(|checkpoint| checkpoint.state.capacity());
+        let states = self.saved_states.iter().map(|saved| saved.state.capacity());
         RecordingSize {
             events: self.events.size(),
             steps,
             breakdowns,
             allocations: self.allocation_steps.capacity() * size_of::<u32>()
                 + self.allocation_names.capacity() * size_of::<(u32, u32)>(),
-            saved_states: saved.sum::<usize>() + self.checkpoints.capacity() * size_of::<Checkpoint>(),
+            saved_states: states.sum::<usize>() + self.saved_states.capacity() * size_of::<SavedState>(),
             annotations: self.annotations.size(),
         }
     }

@@ -102,7 +102,7 @@ pub struct BlockSnapshot {
     pub id: BlockId,
     /// The address of the first byte.
     pub addr: DeviceAddr,
-    /// Its size, a multiple of 512.
+    /// The size, a multiple of 512.
     pub size: Bytes,
     /// What the caller asked for. An inactive block keeps the value of its last allocation, or zero, as in PyTorch.
     pub requested: Bytes,

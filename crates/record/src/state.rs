@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
 
+use crate::stats::count_one;
 use crate::{
     AllocationId, Backend, BlockId, BlockSnapshot, BlockState, Breakdown, Bytes, DeviceAddr, Event, PoolId,
     PoolKind, SegmentId, SegmentInfo, SegmentSnapshot, Snapshot, Stats, StreamId, TraceAction, TraceEntry,
@@ -137,6 +138,7 @@ impl MemoryState {
     /// The breakdown: how many bytes of the device are in each class.
     #[must_use]
     pub fn breakdown(&self) -> Breakdown {
+        // Sums of sizes are negative only in a damaged recording, which shows no bytes then.
         let unsigned = |count: i64| Bytes::new(u64::try_from(count).unwrap_or(0));
         let allocated = unsigned(self.stats.allocated_bytes.all.current);
         let active = unsigned(self.stats.active_bytes.all.current);
@@ -314,7 +316,7 @@ impl MemoryState {
             Event::Unmapped { block, before, after } => self.unmap(block, before, after)?,
             Event::Split { block, front, size } => self.split(block, front, size)?,
             Event::Allocated { block, allocation, requested, is_oversize } => {
-                self.hand_out(block, allocation, requested, is_oversize)?;
+                self.allocate(block, allocation, requested, is_oversize)?;
             }
             Event::StreamRecorded { block, stream } => {
                 let streams = &mut self.find_mut(block)?.streams;
@@ -404,9 +406,4 @@ impl BlockEntry {
             streams: self.streams.clone(),
         }
     }
-}
-
-/// Counts can come from a file, where they may be at their end.
-fn count_one(count: &mut i64) {
-    *count = count.saturating_add(1);
 }

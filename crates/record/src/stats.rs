@@ -201,12 +201,12 @@ impl Stats {
         if is_oversize {
             self.oversize_segments.increase(1);
         }
-        self.num_device_alloc = self.num_device_alloc.saturating_add(1);
+        count_one(&mut self.num_device_alloc);
     }
 
     /// A segment of `size` was released to the device.
     pub fn segment_released(&mut self, pool: PoolKind, size: Bytes, is_oversize: bool) {
-        self.num_device_free = self.num_device_free.saturating_add(1);
+        count_one(&mut self.num_device_free);
         self.segment.decrease(pool, 1);
         self.reserved_bytes.decrease(pool, size.signed());
         if is_oversize {
@@ -217,12 +217,12 @@ impl Stats {
     /// Memory was mapped into `size` bytes of an expandable segment. `segment` does not count expandable segments.
     pub fn mapped(&mut self, pool: PoolKind, size: Bytes) {
         self.reserved_bytes.increase(pool, size.signed());
-        self.num_device_alloc = self.num_device_alloc.saturating_add(1);
+        count_one(&mut self.num_device_alloc);
     }
 
     /// `size` bytes of an expandable segment were unmapped.
     pub fn unmapped(&mut self, pool: PoolKind, size: Bytes) {
-        self.num_device_free = self.num_device_free.saturating_add(1);
+        count_one(&mut self.num_device_free);
         self.reserved_bytes.decrease(pool, size.signed());
     }
 
@@ -314,4 +314,9 @@ impl Stats {
         apply(&mut self.oversize_allocations);
         apply(&mut self.oversize_segments);
     }
+}
+
+/// Counts one more. A saved state of a file may have any count, so the largest one stays.
+pub(crate) fn count_one(count: &mut i64) {
+    *count = count.saturating_add(1);
 }

@@ -2,7 +2,8 @@ use std::sync::OnceLock;
 
 use blockyard_pytorch::stat_keys;
 
-/// What the statistics had counted before a recording began, taken from its first checkpoint.
+/// What the statistics had counted before a recording began, taken from its first checkpoint: the first moment at which the
+/// recorded program wrote its statistics.
 ///
 /// Current values need no baseline. Accumulated counts are compared as differences since the first checkpoint. A peak must be
 /// the larger one of its value at the checkpoint before and the largest value in the replay since then.
@@ -26,8 +27,8 @@ impl StatsBaseline {
         Self { has_open_sizes, learned: None }
     }
 
-    /// Which statistics are not compared, if any are compared at all.
-    pub(crate) fn words(&self) -> Option<String> {
+    /// A note that says how statistics were compared; `None` if none were.
+    pub(crate) fn note(&self) -> Option<String> {
         self.learned.as_ref()?;
         let details = if self.has_open_sizes {
             "; peaks of bytes in the large pool and the counts of inactive_split_bytes there depend on the sizes that cannot be \

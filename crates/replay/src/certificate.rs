@@ -123,12 +123,12 @@ fn reasons(file: &SnapshotFile, place: usize, run: &RecordedRun) -> Vec<String> 
     );
     note(
         has(TraceAction::OutOfMemory) || has(TraceAction::SegmentFree),
-        "a snapshot tells neither the memory fraction nor whether cached segments were released by empty_cache, by garbage \
-         collection or by a retry",
+        "a snapshot contains neither the memory fraction nor the reason why cached segments were released: empty_cache, garbage \
+         collection or a retry",
     );
     note(
         file.settings.values.is_empty(),
-        "the snapshot does not tell the allocator's settings; the defaults were taken",
+        "the snapshot does not contain the allocator's settings; the defaults were taken",
     );
     note(
         !run.meta.config.is_empty(),

@@ -17,7 +17,7 @@ pub struct Comparison {
 /// How many facts of a kind are identical.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
-    /// The kind: `events`, `placements`, `statistics`, `checkpoints`, `segments`, `blocks`, `memory_summary`.
+    /// The kind: `events`, `placements`, `statistics`, `checkpoints`, `final statistics`, `segments`, `blocks`, `memory_summary`.
     pub kind: String,
     /// How many are identical.
     pub identical: u64,
@@ -73,8 +73,8 @@ impl Comparison {
         count.identical = count.identical.saturating_add(u64::from(is_identical));
     }
 
-    /// Counts a fact, and stores the first one that differs.
-    pub(crate) fn fact<T: PartialEq>(
+    /// Compares a fact, counts it, and stores the first one that differs.
+    pub(crate) fn compare<T: PartialEq>(
         &mut self,
         kind: &str,
         expected: &T,

@@ -16,7 +16,7 @@ pub trait DataCheck: fmt::Debug {
     /// # Errors
     ///
     /// As the driver reports.
-    fn fill(&mut self, stream: StreamId, range: PatternedBlock) -> Result<(), DeviceError>;
+    fn fill(&mut self, stream: StreamId, block: PatternedBlock) -> Result<(), DeviceError>;
 
     /// Compares a block with its pattern. When the caller reads the results back from the device, each mismatch has the
     /// `step` of its check.
@@ -24,7 +24,7 @@ pub trait DataCheck: fmt::Debug {
     /// # Errors
     ///
     /// As the driver reports.
-    fn check(&mut self, stream: StreamId, range: PatternedBlock, step: u32) -> Result<(), DeviceError>;
+    fn check(&mut self, stream: StreamId, block: PatternedBlock, step: u32) -> Result<(), DeviceError>;
 
     /// Submits the work of streams that wait for nothing.
     ///
@@ -72,44 +72,44 @@ pub struct StepDataCheck {
 #[derive(Debug)]
 pub struct CheckedRun<'a> {
     runner: Runner<'a, AnyDevice>,
-    contents: Box<dyn DataCheck>,
+    data: Box<dyn DataCheck>,
     workload: &'a Workload,
-    held: Vec<Option<LiveBlock>>,
+    live: Vec<Option<LiveBlock>>,
     steps: Vec<StepDataCheck>,
     blocks: u32,
-    sweep_left: Bytes,
+    full_check_left: Bytes,
 }
 
 /// An allocated block.
 #[derive(Debug)]
 struct LiveBlock {
-    range: PatternedBlock,
+    block: PatternedBlock,
     segment: Option<SegmentId>,
     stream: StreamId,
     used_on: Vec<StreamId>,
 }
 
 impl<'a> CheckedRun<'a> {
-    /// A run before the first request. `contents` fills and checks the memory of `device`.
+    /// A run before the first request. `data` fills and checks the memory of `device`.
     ///
-    /// After each step all live blocks are checked, until `most_swept` bytes have been checked in all. From then on only the
+    /// After each step all live blocks are checked, until `full_check_bytes` bytes have been checked in all. From then on only the
     /// blocks in the segment of a new block are checked, which are all that filling the new block could damage. After the
     /// last step all live blocks are checked again.
     pub fn new(
         device: AnyDevice,
-        contents: impl DataCheck + 'static,
-        most_swept: Bytes,
+        data: impl DataCheck + 'static,
+        full_check_bytes: Bytes,
         settings: &RunSettings,
         workload: &'a Workload,
     ) -> Self {
         Self {
             runner: Runner::new(device, settings, workload),
-            contents: Box::new(contents),
+            data: Box::new(data),
             workload,
-            held: Vec::new(),
+            live: Vec::new(),
             steps: Vec::new(),
             blocks: 0,
-            sweep_left: most_swept,
+            full_check_left: full_check_bytes,
         }
     }
 
@@ -120,7 +120,7 @@ impl<'a> CheckedRun<'a> {
     /// [`RunError::Allocator`] when the device fails for another reason than a lack of memory.
     pub fn step(&mut self) -> Result<bool, RunError> {
         let Some(request) = self.workload.requests().get(self.steps.len()).copied() else {
-            self.contents.finish()?;
+            self.data.finish()?;
             return Ok(false);
         };
         self.steps.push(StepDataCheck::default());
@@ -134,14 +134,14 @@ impl<'a> CheckedRun<'a> {
                 touched = self.fill(tensor, stream)?;
             }
             (Request::RecordStream { tensor, stream }, Some(StepResult::Done)) => {
-                if let Some(Some(held)) = self.held.get_mut(tensor.get() as usize) {
-                    held.used_on.push(stream);
+                if let Some(Some(live)) = self.live.get_mut(tensor.get() as usize) {
+                    live.used_on.push(stream);
                 }
             }
             _ => {}
         }
         self.check_live(touched)?;
-        self.contents.submit_work()?;
+        self.data.submit_work()?;
         Ok(true)
     }
 
@@ -171,35 +171,35 @@ impl<'a> CheckedRun<'a> {
     /// Fills the new block and returns its segment.
     fn fill(&mut self, tensor: TensorId, stream: StreamId) -> Result<Option<SegmentId>, DeviceError> {
         // A request of zero bytes has no block.
-        let Some(block) = self.runner.allocated_block() else { return Ok(None) };
-        let segment = self.runner.recorder().state().segment_of(block.id);
+        let Some(allocated) = self.runner.allocated_block() else { return Ok(None) };
+        let segment = self.runner.recorder().state().segment_of(allocated.id);
         self.blocks = self.blocks.wrapping_add(1);
         // Patterns of neighboring numbers differ in many bits.
-        let range = PatternedBlock {
-            addr: block.addr,
-            size: block.size,
+        let block = PatternedBlock {
+            addr: allocated.addr,
+            size: allocated.size,
             pattern: self.blocks.wrapping_mul(0x85eb_ca6b),
         };
-        self.contents.fill(stream, range)?;
+        self.data.fill(stream, block)?;
         let index = tensor.get() as usize;
-        if index >= self.held.len() {
-            self.held.resize_with(index + 1, || None);
+        if index >= self.live.len() {
+            self.live.resize_with(index + 1, || None);
         }
-        self.held[index] = Some(LiveBlock { range, segment, stream, used_on: Vec::new() });
+        self.live[index] = Some(LiveBlock { block, segment, stream, used_on: Vec::new() });
         if let Some(step) = self.steps.last_mut() {
-            step.filled = range.size;
+            step.filled = block.size;
         }
         Ok(segment)
     }
 
     fn check_before_free(&mut self, tensor: TensorId) -> Result<(), DeviceError> {
-        let held = self.held.get_mut(tensor.get() as usize).and_then(Option::take);
-        let Some(held) = held else { return Ok(()) };
+        let live = self.live.get_mut(tensor.get() as usize).and_then(Option::take);
+        let Some(live) = live else { return Ok(()) };
         let step = self.current_step();
-        for stream in std::iter::once(held.stream).chain(held.used_on) {
-            self.contents.check(stream, held.range, step)?;
+        for stream in std::iter::once(live.stream).chain(live.used_on) {
+            self.data.check(stream, live.block, step)?;
         }
-        self.count(1, held.range.size);
+        self.count(1, live.block.size);
         Ok(())
     }
 
@@ -207,18 +207,18 @@ impl<'a> CheckedRun<'a> {
     /// segment.
     fn check_live(&mut self, touched: Option<SegmentId>) -> Result<(), DeviceError> {
         let is_last = self.steps.len() == self.workload.requests().len();
-        let takes_all = is_last || !self.sweep_left.is_zero();
+        let takes_all = is_last || !self.full_check_left.is_zero();
         if !takes_all && touched.is_none() {
             return Ok(());
         }
         let step = self.current_step();
         let (mut blocks, mut bytes) = (0_u32, Bytes::ZERO);
-        for held in self.held.iter().flatten().filter(|held| takes_all || held.segment == touched) {
-            self.contents.check(held.stream, held.range, step)?;
+        for live in self.live.iter().flatten().filter(|live| takes_all || live.segment == touched) {
+            self.data.check(live.stream, live.block, step)?;
             blocks = blocks.saturating_add(1);
-            bytes = bytes.saturating_add(held.range.size);
+            bytes = bytes.saturating_add(live.block.size);
         }
-        self.sweep_left = self.sweep_left.saturating_sub(bytes);
+        self.full_check_left = self.full_check_left.saturating_sub(bytes);
         self.count(blocks, bytes);
         Ok(())
     }

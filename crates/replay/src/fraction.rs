@@ -31,7 +31,7 @@ pub(crate) fn infer_fraction(
         return Ok(());
     }
     let total = run.meta.total_memory;
-    let (mut low, mut high) = (most_held(inferred, expected), total);
+    let (mut low, mut high) = (most_reserved(inferred, expected), total);
     let mut best = attempt(run, settings, inferred, on_progress)?.followed;
     let mut found = None;
     let mut limit = low;
@@ -58,23 +58,28 @@ pub(crate) fn infer_fraction(
         *inferred = with_limit(inferred, limit, total);
         inferred.notes = notes;
         inferred.notes.push(format!(
-            "at most {limit} are taken to be allowed by a memory fraction, since garbage collection acts like that"
+            "at most {limit} are taken to be allowed by a memory fraction, since garbage collection collects as if it were so"
         ));
     }
     Ok(())
 }
 
 /// The largest reserved memory of the program. The limit cannot have been lower.
-fn most_held(inferred: &Inferred, trace: &[TraceEntry]) -> Bytes {
-    let mut held: Bytes = inferred.start.segments.iter().map(blockyard_record::SegmentSnapshot::mapped).sum();
-    let mut most = held;
+fn most_reserved(inferred: &Inferred, trace: &[TraceEntry]) -> Bytes {
+    let mut reserved: Bytes =
+        inferred.start.segments.iter().map(blockyard_record::SegmentSnapshot::mapped).sum();
+    let mut most = reserved;
     for entry in trace {
         match entry.action {
-            TraceAction::SegmentAlloc | TraceAction::SegmentMap => held = held.saturating_add(entry.size),
-            TraceAction::SegmentFree | TraceAction::SegmentUnmap => held = held.saturating_sub(entry.size),
+            TraceAction::SegmentAlloc | TraceAction::SegmentMap => {
+                reserved = reserved.saturating_add(entry.size)
+            }
+            TraceAction::SegmentFree | TraceAction::SegmentUnmap => {
+                reserved = reserved.saturating_sub(entry.size)
+            }
             _ => {}
         }
-        most = most.max(held);
+        most = most.max(reserved);
     }
     most
 }

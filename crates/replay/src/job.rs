@@ -42,7 +42,7 @@ pub enum Job {
 
 /// The result of a job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Product {
+pub struct JobOutput {
     /// The requests.
     pub workload: Workload,
     /// The run of the allocator.
@@ -81,7 +81,10 @@ pub struct OpenedDevice {
     pub has_oom: bool,
 }
 
-/// Why a job failed.
+/// Why a job failed, as a message to another thread.
+///
+/// The causes are texts, because the errors behind them cannot be sent: an error of a driver has a type of the driver's own. There is
+/// a variant for each case in which the receiver shows the text at another place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum JobError {
     /// The workload's text has an error.
@@ -110,6 +113,9 @@ pub enum JobError {
     /// The device failed, which ended the run.
     #[error("{0}")]
     Device(String),
+    /// A file was to be opened on the GPU, which runs only workloads.
+    #[error("only workloads run on the GPU")]
+    OnlyWorkloadsOnGpu,
     /// The job was cancelled.
     #[error("cancelled")]
     Cancelled,
@@ -123,18 +129,19 @@ pub enum JobError {
 /// # Errors
 ///
 /// [`JobError`] names the cause and its place.
-pub fn perform(job: &Job, on_progress: OnProgress) -> Result<Product, JobError> {
+pub fn perform(job: &Job, on_progress: OnProgress) -> Result<JobOutput, JobError> {
     match job {
         Job::Run { title, text, config, capacity } => run_text(title, text, config, *capacity, on_progress),
         Job::Open { name, bytes, device } => {
             let mut found = None;
             let file = OpenFile { name, length: bytes.len() as u64, device: *device };
-            let comparison = open(&file, bytes.as_slice(), on_progress, |product| found = Some(product))?;
-            let Some(mut product) = found else { return Err(JobError::Cancelled) };
-            if let Some(opened) = &mut product.opened {
+            let comparison = open(&file, bytes.as_slice(), on_progress, |output| found = Some(output))?;
+            // `open` compares only after it has handed the run out.
+            let Some(mut output) = found else { return Err(JobError::Cancelled) };
+            if let Some(opened) = &mut output.opened {
                 opened.comparison = Some(comparison);
             }
-            Ok(product)
+            Ok(output)
         }
     }
 }
@@ -150,21 +157,21 @@ pub struct OpenFile<'a> {
     pub device: Option<usize>,
 }
 
-/// So many bytes decide what kind of file it is.
+/// The kind of a file is decided by its first bytes, so many.
 const FIRST_BYTES: u64 = 4096;
 
-/// Opens a snapshot or a recorded run: hands out what the figures show, and then compares it with our allocator.
+/// Opens a snapshot or a recorded run: passes to `on_output` what the figures show, and then compares it with our allocator.
 ///
 /// A snapshot is read in pieces, so that a file is never in memory as a whole.
 ///
 /// # Errors
 ///
-/// [`JobError`] names the cause and its place. An error after `on_product` concerns the comparison alone.
+/// [`JobError`] names the cause and its place. An error after `on_output` concerns the comparison alone.
 pub fn open(
     file: &OpenFile<'_>,
     mut content: impl Read,
     on_progress: OnProgress,
-    on_product: impl FnOnce(Product),
+    on_output: impl FnOnce(JobOutput),
 ) -> Result<Comparison, JobError> {
     if on_progress(Progress::new("reading", 0, 0)).is_break() {
         return Err(JobError::Cancelled);
@@ -176,12 +183,22 @@ pub fn open(
     let mut first = Vec::new();
     content.by_ref().take(FIRST_BYTES).read_to_end(&mut first).map_err(unreadable)?;
     if matches!(snapshot::file_kind(&first), FileKind::Snapshot | FileKind::Packed) {
-        return open_snapshot(file, first.chain(content), on_progress, on_product);
+        return open_snapshot(file, first.chain(content), on_progress, on_output);
     }
     content.read_to_end(&mut first).map_err(unreadable)?;
-    let recorded = RecordedRun::read(&first).map_err(|error| job_error(error.into(), file.name))?;
-    drop(first);
-    let verified = verify(&recorded, on_progress).map_err(|error| job_error(error, file.name))?;
+    open_recorded_run(file.name, first, on_progress, on_output)
+}
+
+/// Opens a recorded run: replays it through our allocator and compares.
+fn open_recorded_run(
+    name: &str,
+    content: Vec<u8>,
+    on_progress: OnProgress,
+    on_output: impl FnOnce(JobOutput),
+) -> Result<Comparison, JobError> {
+    let recorded = RecordedRun::read(&content).map_err(|error| job_error(error.into(), name))?;
+    drop(content);
+    let verified = verify(&recorded, on_progress).map_err(|error| job_error(error, name))?;
     let opened = OpenedRecording {
         torch: recorded.meta.torch,
         config: recorded.meta.config,
@@ -190,7 +207,7 @@ pub fn open(
         devices: Vec::new(),
         shown_device: 0,
     };
-    on_product(Product {
+    on_output(JobOutput {
         workload: verified.workload,
         recording: verified.recording,
         opened: Some(opened),
@@ -210,13 +227,13 @@ pub fn run_text(
     config: &str,
     capacity: Bytes,
     on_progress: OnProgress,
-) -> Result<Product, JobError> {
+) -> Result<JobOutput, JobError> {
     if on_progress(Progress::new("reading", 0, 0)).is_break() {
         return Err(JobError::Cancelled);
     }
     let (workload, settings) = read(title, text, config, capacity)?;
     let recording = run(&workload, &settings, on_progress)?;
-    Ok(Product { workload, recording, opened: None, data_checks: None })
+    Ok(JobOutput { workload, recording, opened: None, data_checks: None })
 }
 
 /// Opens a memory snapshot of PyTorch: what happened as the snapshot says it, and then what our allocator decides.
@@ -226,7 +243,7 @@ fn open_snapshot(
     opening: &OpenFile<'_>,
     content: impl Read,
     on_progress: OnProgress,
-    on_product: impl FnOnce(Product),
+    on_output: impl FnOnce(JobOutput),
 ) -> Result<Comparison, JobError> {
     let name = opening.name;
     let failed = |error: SnapshotError| match error {
@@ -249,7 +266,7 @@ fn open_snapshot(
         shown_device: place,
     };
     let workload = Workload::default();
-    on_product(Product { workload, recording: found.recording, opened: Some(opened), data_checks: None });
+    on_output(JobOutput { workload, recording: found.recording, opened: Some(opened), data_checks: None });
     let certificate = certify(&file, place, on_progress).map_err(|error| job_error(error, name))?;
     let mut notes = Vec::new();
     notes.extend(certificate.reasons);

@@ -3,7 +3,8 @@
 //! [`run`] runs a workload with the allocator on a virtual device and returns the [`Recording`]. [`verify`] replays a
 //! recording of PyTorch's allocator and compares everything that the recording contains. [`Runner`] runs one request at a
 //! time on any device. [`CheckedRun`] shows on a device with real memory that no two blocks share a byte. [`totals`] and
-//! [`sweep`] record nothing, for callers who need only the statistics of a configuration. [`job`] has runs and comparisons as
+//! [`sweep`] record nothing, for callers who need only the statistics of a configuration. [`replay_rival`] sends the requests
+//! to another allocator than PyTorch's. [`job`] has runs and comparisons as
 //! messages to a worker thread.
 //!
 //! # Example
@@ -39,7 +40,6 @@ mod certificate;
 mod compare;
 mod data_check;
 mod dispatch;
-mod drive;
 mod error;
 mod fraction;
 pub mod job;
@@ -48,6 +48,7 @@ mod progress;
 mod replayable;
 mod replayer;
 mod rewind;
+mod rival;
 mod runner;
 mod totals;
 mod verify;
@@ -60,12 +61,12 @@ pub use blockyard_device::Advance;
 pub use certificate::{Certificate, certify};
 pub use compare::{Comparison, Count, Difference};
 pub use data_check::{CheckedRun, DataCheck, PatternedBlock, StepDataCheck};
-pub use drive::{Driven, drive};
 pub use error::RunError;
 pub use progress::{OnProgress, Progress};
 pub use replayable::{Replayable, device_of, open};
 pub use replayer::{FailedRequest, Replayer};
 pub use rewind::{Misfit, RewindError, Rewound, SizeRange, SizeSources, rewind};
+pub use rival::{RivalRun, replay_rival};
 pub use runner::{Runner, StepResult, TraceRecorder};
 pub use totals::{PreparedWorkload, Totals, sweep, totals, totals_into};
 pub use verify::{Verified, verify, verify_on};

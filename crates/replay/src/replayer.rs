@@ -11,7 +11,7 @@ use crate::{PreparedWorkload, RunError, StepResult};
 /// Runs a [`PreparedWorkload`] through an allocator, and stops at any request that the caller names.
 #[derive(Debug)]
 pub struct Replayer<'a, D: DeviceMemory, S: EventSink> {
-    plan: &'a PreparedWorkload,
+    workload: &'a PreparedWorkload,
     dispatcher: Dispatcher<D, S>,
     next: usize,
     skipped: u64,
@@ -33,23 +33,23 @@ impl<'a, D: DeviceMemory + Advance, S: EventSink> Replayer<'a, D, S> {
     ///
     /// [`RunError::Allocator`] when the device cannot have allocated the memory that the workload begins with.
     pub fn new(
-        plan: &'a PreparedWorkload,
+        workload: &'a PreparedWorkload,
         config: &AllocatorConfig,
         device: D,
         sink: S,
     ) -> Result<Self, RunError> {
-        let mut live = Vec::with_capacity(plan.slots);
-        let mut allocator = if plan.start.segments.is_empty() {
+        let mut live = Vec::with_capacity(workload.slots);
+        let mut allocator = if workload.start.segments.is_empty() {
             BackendAllocator::new(device, config.clone(), sink)
         } else {
-            let began = BackendAllocator::beginning_with(device, config.clone(), sink, &plan.start);
+            let began = BackendAllocator::beginning_with(device, config.clone(), sink, &workload.start);
             let (allocator, held) = began.map_err(RunError::Allocator)?;
             live.extend(held.into_iter().map(Some));
             allocator
         };
-        allocator.place_as_recorded(plan.placements.iter().copied());
-        live.resize_with(plan.slots, || None);
-        Ok(Self { plan, dispatcher: Dispatcher::new(allocator, live), next: 0, skipped: 0 })
+        allocator.place_as_recorded(workload.placements.iter().copied());
+        live.resize_with(workload.slots, || None);
+        Ok(Self { workload, dispatcher: Dispatcher::new(allocator, live), next: 0, skipped: 0 })
     }
 
     /// Runs the requests before `end`, and stops after the first request that fails, which is returned.
@@ -60,10 +60,10 @@ impl<'a, D: DeviceMemory + Advance, S: EventSink> Replayer<'a, D, S> {
     ///
     /// [`RunError::Allocator`] when the device fails for another reason than a lack of memory.
     pub fn run_to(&mut self, end: usize) -> Result<Option<FailedRequest>, RunError> {
-        let plan = self.plan;
-        let requests = plan.requests.get(self.next..end.min(plan.requests.len())).unwrap_or_default();
+        let workload = self.workload;
+        let requests = workload.requests.get(self.next..end.min(workload.requests.len())).unwrap_or_default();
         for (index, request) in requests.iter().enumerate() {
-            match self.dispatcher.perform(request, |number| plan.settings(number)) {
+            match self.dispatcher.perform(request, |number| workload.settings(number)) {
                 Ok(Dispatched::Allocated(_) | Dispatched::Done) => {}
                 Ok(Dispatched::Skipped(_)) => self.skipped = self.skipped.saturating_add(1),
                 Err(error) => {

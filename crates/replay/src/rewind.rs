@@ -30,9 +30,9 @@ pub struct Rewound {
 }
 
 impl Rewound {
-    /// The result, in sentences.
+    /// The result, as notes for the comparison.
     #[must_use]
-    pub fn words(&self) -> Vec<String> {
+    pub fn notes(&self) -> Vec<String> {
         let blocks = || self.start.segments.iter().flat_map(|segment| &segment.blocks);
         let count = |state| blocks().filter(|block| block.state == state).count();
         let SizeSources { at_end, by_rule, by_neighbor, by_consequence, open } = self.sizes;
@@ -40,7 +40,7 @@ impl Rewound {
             0 => String::new(),
             count => format!(" and {} whose free waits", counted(count, "block")),
         };
-        let mut words = vec![format!(
+        let mut notes = vec![format!(
             "the recording begins late: going back from the end found what was there before its first entry, {}{pending} in {}",
             counted(count(BlockState::Allocated), "live block"),
             counted(self.start.segments.len(), "segment"),
@@ -56,7 +56,7 @@ impl Rewound {
         .map(|(count, source)| format!("{count} {source}"))
         .collect();
         if !known.is_empty() {
-            words.push(format!("the sizes of these blocks: {}", known.join(", ")));
+            notes.push(format!("the sizes of these blocks: {}", known.join(", ")));
         }
         if open > 0 {
             let undecided = self.open.iter().filter(|open| !open.is_decided).take(3);
@@ -67,14 +67,14 @@ impl Rewound {
                 })
                 .collect();
             let more = if open > shown.len() { ", and so on" } else { "" };
-            words.push(format!(
+            notes.push(format!(
                 "some sizes ({}) cannot be known, since nothing in the trace shows them; the blocks are taken as small as the rest of \
                  the trace allows: {}{more}",
                 counted(open, "block"),
                 shown.join(", ")
             ));
         }
-        words
+        notes
     }
 }
 

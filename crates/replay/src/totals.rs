@@ -110,13 +110,13 @@ fn in_slots(request: &Request, slots: &mut TensorSlots) -> Request {
 /// [`RunError::Cancelled`] when `on_progress` cancels the run, [`RunError::Allocator`] when the device fails for another
 /// reason than a lack of memory, or cannot have allocated the memory that the workload begins with.
 pub fn totals<D: DeviceMemory + Advance>(
-    plan: &PreparedWorkload,
+    workload: &PreparedWorkload,
     config: &AllocatorConfig,
     device: D,
     on_progress: OnProgress,
 ) -> Result<Totals, RunError> {
-    let total = plan.len();
-    totals_into(plan, config, device, NullSink, &mut |done| {
+    let total = workload.len();
+    totals_into(workload, config, device, NullSink, &mut |done| {
         on_progress(Progress::new("running", done, total))
     })
 }
@@ -127,15 +127,15 @@ pub fn totals<D: DeviceMemory + Advance>(
 ///
 /// As [`totals`], of the first run that fails.
 pub fn sweep<D: DeviceMemory + Advance>(
-    plan: &PreparedWorkload,
+    workload: &PreparedWorkload,
     configs: &[AllocatorConfig],
     mut device: impl FnMut() -> D,
     on_progress: OnProgress,
 ) -> Result<Vec<Totals>, RunError> {
-    let total = plan.len() * configs.len();
+    let total = workload.len() * configs.len();
     let run = |(index, config): (usize, &AllocatorConfig)| {
-        totals_into(plan, config, device(), NullSink, &mut |done| {
-            on_progress(Progress::new("running", index * plan.len() + done, total))
+        totals_into(workload, config, device(), NullSink, &mut |done| {
+            on_progress(Progress::new("running", index * workload.len() + done, total))
         })
     };
     configs.iter().enumerate().map(run).collect()
@@ -147,15 +147,15 @@ pub fn sweep<D: DeviceMemory + Advance>(
 ///
 /// As [`totals`].
 pub fn totals_into<D: DeviceMemory + Advance, S: EventSink>(
-    plan: &PreparedWorkload,
+    workload: &PreparedWorkload,
     config: &AllocatorConfig,
     device: D,
     sink: S,
     on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Totals, RunError> {
-    let mut replayer = Replayer::new(plan, config, device, sink)?;
+    let mut replayer = Replayer::new(workload, config, device, sink)?;
     let mut totals = Totals::default();
-    for done in (0..plan.len()).step_by(progress::INTERVAL) {
+    for done in (0..workload.len()).step_by(progress::INTERVAL) {
         if on_progress(done).is_break() {
             return Err(RunError::Cancelled);
         }

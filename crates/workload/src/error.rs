@@ -1,4 +1,4 @@
-use blockyard_record::index_u32;
+use blockyard_record::{grouped, index_u32};
 use thiserror::Error;
 
 use crate::MAX_REQUESTS;
@@ -206,10 +206,10 @@ pub enum ParseErrorKind {
         limit: usize,
     },
     /// The workload would be too long.
-    #[error("this makes more than {} requests, the most a workload may have", thousands(MAX_REQUESTS))]
+    #[error("this makes more than {} requests, the most a workload may have", grouped(MAX_REQUESTS as u64))]
     TooManyRequests,
     /// Loops would go round too often, even though they request little.
-    #[error("this goes round more than {} times, the most that loops may", thousands(MAX_REQUESTS))]
+    #[error("this goes round more than {} times, the most that loops may", grouped(MAX_REQUESTS as u64))]
     TooManyRounds,
     /// The labels would be too many or too long.
     #[error("this makes more than a million labels or more than 64 MiB of them")]
@@ -218,17 +218,4 @@ pub enum ParseErrorKind {
 
 fn known_pools(known: &[String]) -> String {
     if known.is_empty() { String::new() } else { format!(": known are {}", known.join(", ")) }
-}
-
-/// `5,000,000`.
-fn thousands(number: usize) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }

@@ -1,7 +1,7 @@
 //! Recordings whose lines say what cannot be.
 
 use blockyard_record::{Bytes, StepOutcome};
-use blockyard_replay::job::Product;
+use blockyard_replay::job::JobOutput;
 
 use crate::{check_refused, open};
 
@@ -12,7 +12,7 @@ fn lines(lines: &[&str]) -> String {
 }
 
 /// How the steps ended that did not simply work.
-fn failed_steps(product: &Product) -> Vec<String> {
+fn failed_steps(product: &JobOutput) -> Vec<String> {
     let failed_steps = product.recording.failed_steps().iter();
     let texts = failed_steps.map(|(step, outcome)| match outcome {
         StepOutcome::Done => format!("{step}: done"),

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use blockyard_record::Bytes;
 use blockyard_replay::Progress;
-use blockyard_replay::job::{Job, JobError, Product, perform};
+use blockyard_replay::job::{Job, JobError, JobOutput, perform};
 
 use crate::fixture;
 
@@ -19,7 +19,7 @@ fn run(text: &str) -> Job {
 }
 
 /// Performs the job until the `last`th report, which breaks it off; returns the reports too.
-fn perform_until(job: &Job, last: usize) -> (Result<Product, JobError>, Vec<Progress>) {
+fn perform_until(job: &Job, last: usize) -> (Result<JobOutput, JobError>, Vec<Progress>) {
     let mut reports = Vec::new();
     let result = perform(job, &mut |progress| {
         reports.push(progress);

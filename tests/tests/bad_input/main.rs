@@ -17,7 +17,7 @@ use std::io::{Read as _, Write as _};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use blockyard_replay::job::{Job, JobError, Product, perform};
+use blockyard_replay::job::{Job, JobError, JobOutput, perform};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -39,7 +39,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-fn open(bytes: impl Into<Vec<u8>>) -> Result<Product, JobError> {
+fn open(bytes: impl Into<Vec<u8>>) -> Result<JobOutput, JobError> {
     let job = Job::Open { name: "it.jsonl".to_owned(), bytes: bytes.into(), device: None };
     perform(&job, &mut |_| ControlFlow::Continue(()))
 }

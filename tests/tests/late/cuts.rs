@@ -177,7 +177,7 @@ fn what_cannot_be_known_is_said() {
     let block =
         rewound.open.iter().find(|open| open.addr == 0x7f27_6d55_2a00).expect("it is said to be unknown");
     assert!(!block.is_decided && block.size.get() < true_size && block.most.get() >= true_size);
-    let words = rewound.words().join("\n");
+    let words = rewound.notes().join("\n");
     assert!(words.starts_with("the recording begins late: "), "{words}");
     assert!(words.contains("cannot be known"), "{words}");
 }

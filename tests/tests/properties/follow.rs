@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use blockyard_device::VirtualDevice;
 use blockyard_record::{
-    Backend, BlockState, Breakdown, Bytes, DeviceAddr, PoolId, SegmentSnapshot, Snapshot, StreamId,
+    Backend, BlockId, BlockState, Breakdown, Bytes, DeviceAddr, PoolId, SegmentId, SegmentSnapshot, Snapshot,
+    StreamId,
 };
 use blockyard_replay::{Runner, StepResult};
 use blockyard_workload::{Request, TensorId};
@@ -57,13 +58,17 @@ fn with_own_pool(mut case: Case, [never_splits, serves_on_oom]: [bool; 2], ends:
 /// What callers hold, as they know it: address, bytes asked for, stream.
 type LiveAllocations = BTreeMap<TensorId, (DeviceAddr, Bytes, StreamId)>;
 
+/// Where each block was when it was first seen, whatever its state.
+type FirstPlaces = BTreeMap<BlockId, (SegmentId, StreamId)>;
+
 fn follow(case: &Case) {
     let workload = case.workload();
     let mut runner = Runner::new(VirtualDevice::new(case.capacity), &case.settings(), &workload);
-    let mut held = LiveAllocations::new();
+    let (mut held, mut places) = (LiveAllocations::new(), FirstPlaces::new());
     for request in &case.requests {
         let result = runner.step().expect("a virtual device does not fail").expect("a request is left");
         update(&mut held, request, &result);
+        check_streams(&runner.snapshot(), &mut places);
         check(&runner, &held, case.capacity);
     }
     assert_eq!(runner.step().unwrap(), None);
@@ -97,6 +102,17 @@ fn update(held: &mut LiveAllocations, request: &Request, result: &StepResult) {
             assert_eq!(is_refused, !(0.0..=1.0).contains(&fraction), "{fraction}");
         }
         _ => {}
+    }
+}
+
+/// Blocks never move between streams, and a segment keeps its stream.
+fn check_streams(snapshot: &Snapshot, places: &mut FirstPlaces) {
+    for segment in &snapshot.segments {
+        for block in &segment.blocks {
+            let place = (segment.id, segment.stream);
+            let first = places.entry(block.id).or_insert(place);
+            assert_eq!(*first, place, "block {} moved to another segment or stream", block.id);
+        }
     }
 }
 

@@ -67,7 +67,7 @@ proptest! {
 #[test]
 fn any_moment_of_a_long_run_equals_a_fold_from_the_start() {
     let mut runner = TestRunner::deterministic();
-    // Beyond 256 checkpoints of 512 events each, every second one is dropped.
+    // Beyond 256 saved states, 512 events apart, every second one is dropped.
     let case = cases(110_000).new_tree(&mut runner).unwrap().current();
     let recording = record(&case);
     assert!(recording.event_count() > 140_000, "{} events", recording.event_count());

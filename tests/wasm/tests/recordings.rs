@@ -5,7 +5,7 @@
 use std::ops::ControlFlow;
 
 use blockyard_record::{Bytes, Recording};
-use blockyard_replay::job::{Job, Product, perform};
+use blockyard_replay::job::{Job, JobOutput, perform};
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
 
 wasm_bindgen_test_configure!(run_in_browser);
@@ -13,7 +13,7 @@ wasm_bindgen_test_configure!(run_in_browser);
 #[path = "../../../crates/lessons/tests/it/transcript.rs"]
 mod transcript;
 
-fn open(name: &str, bytes: &[u8]) -> Product {
+fn open(name: &str, bytes: &[u8]) -> JobOutput {
     let job = Job::Open { name: name.to_owned(), bytes: bytes.to_vec(), device: None };
     perform(&job, &mut |_| ControlFlow::Continue(())).expect("the recording can be replayed")
 }

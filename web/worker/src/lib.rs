@@ -9,7 +9,7 @@ mod run;
 
 pub use content::{bytes_in, content_in};
 
-use blockyard_replay::job::{Job, JobError, OpenFile, Product, open, perform};
+use blockyard_replay::job::{Job, JobError, JobOutput, OpenFile, open, perform};
 use blockyard_replay::{Comparison, Progress};
 use js_sys::{Array, Function, Reflect, Uint8Array};
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ pub enum Reply {
     /// How far the job is.
     Progress(Progress),
     /// The job is done, or failed. A file that was opened is compared with our allocator after that.
-    Done(Box<Result<Product, JobError>>),
+    Done(Box<Result<JobOutput, JobError>>),
     /// How the file that was opened compares.
     Compared(Box<Result<Comparison, JobError>>),
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use blockyard_device::{AnyDevice, DeviceError};
 use blockyard_record::Bytes;
-use blockyard_replay::job::{Job, JobError, Product, read};
+use blockyard_replay::job::{Job, JobError, JobOutput, read};
 use blockyard_replay::{CheckedRun, Progress, RunError};
 use wasm_bindgen::prelude::*;
 
@@ -14,8 +14,8 @@ use crate::device::{Gpu, PageDevice, adapter, device_error, open_gpu};
 /// The GPU gets so much work before the worker looks up: a moment that nobody notices.
 const TURN_MILLIS: f64 = 30.0;
 
-/// How many bytes of live blocks are checked step by step: some seconds of work at most.
-fn most_swept(adapter: &Adapter) -> Bytes {
+/// How many bytes are checked in steps that check all live blocks: some seconds of work at most.
+fn full_check_bytes(adapter: &Adapter) -> Bytes {
     if adapter.is_software { Bytes::mib(256) } else { Bytes::gib(64) }
 }
 
@@ -45,19 +45,19 @@ pub(crate) async fn run(
     wasm: &JsValue,
     on_adapter: impl FnOnce(Adapter),
     mut on_progress: impl FnMut(Progress),
-) -> Result<Product, JobError> {
+) -> Result<JobOutput, JobError> {
     let Job::Run { title, text, config, capacity } = job else {
-        return Err(JobError::Failed("only workloads run on the GPU".to_owned()));
+        return Err(JobError::OnlyWorkloadsOnGpu);
     };
     let (workload, settings) = read(title, text, config, *capacity)?;
     let result: Result<_, RunError> = async {
         let gpu = open(script, wasm).await?;
         let adapter = adapter(&gpu);
-        let most_swept = most_swept(&adapter);
+        let full_check_bytes = full_check_bytes(&adapter);
         on_adapter(adapter);
         let device = PageDevice::start(&gpu, *capacity);
         let any = AnyDevice::new(device.clone());
-        let mut run = CheckedRun::new(any, device.clone(), most_swept, &settings, &workload);
+        let mut run = CheckedRun::new(any, device.clone(), full_check_bytes, &settings, &workload);
         let total = workload.requests().len() as u64;
         loop {
             let goes_on = turn(&mut run)?;
@@ -77,7 +77,7 @@ pub(crate) async fn run(
     .await;
     match result {
         Ok((recording, contents)) => {
-            Ok(Product { workload, recording, opened: None, data_checks: Some(contents) })
+            Ok(JobOutput { workload, recording, opened: None, data_checks: Some(contents) })
         }
         Err(error) => {
             // An adapter that failed is not asked again.

@@ -102,9 +102,9 @@ impl Pair {
     }
 
     fn check(&self) {
-        let AddrTable { pairs, crowd, room } = &self.table;
+        let AddrTable { pairs, overflow, room } = &self.table;
         let filled = pairs.iter().flatten().filter(|slot| **slot != Slot::EMPTY).count();
-        assert_eq!(filled + crowd.len(), self.model.len());
+        assert_eq!(filled + overflow.len(), self.model.len());
         assert_eq!(room + self.model.len(), pairs.len() * 2 / SPARSITY);
         for (addr, index) in &self.model {
             assert_eq!(self.find(*addr).map(|(_, index)| index), Some(*index), "at {addr:#x}");
@@ -137,7 +137,7 @@ fn four_of_one_home_find_a_slot() {
         pair.insert(unit * 512);
         pair.check();
     }
-    assert_eq!(pair.table.crowd.len(), of_first.len() - 4);
+    assert_eq!(pair.table.overflow.len(), of_first.len() - 4);
     for unit in of_first.iter().step_by(3) {
         pair.remove(unit * 512);
         pair.check();
@@ -149,10 +149,10 @@ fn a_number_that_no_slot_holds_waits_in_the_tree() {
     let mut table = AddrTable::default();
     let (addr, index) = (DeviceAddr::new(512), BlockIndex::from_number(1 << TAG_SHIFT).unwrap());
     table.insert(addr, index, |_| addr);
-    assert_eq!(table.crowd.len(), 1);
+    assert_eq!(table.overflow.len(), 1);
     let (place, found) = table.find(addr, |found| found == index).unwrap();
     assert_eq!(found, index);
     table.remove(addr, place);
-    assert!(table.crowd.is_empty());
+    assert!(table.overflow.is_empty());
     assert_eq!(table.find(addr, |_| true), None);
 }

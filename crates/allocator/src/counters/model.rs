@@ -159,8 +159,8 @@ impl Pair {
 
     fn check(&self) {
         assert_eq!(self.counters.read(), self.stats);
-        assert_eq!(self.counters.allocated_bytes(), self.stats.allocated_bytes.all.current);
-        assert_eq!(self.counters.active_bytes(), self.stats.active_bytes.all.current);
+        assert_eq!(self.counters.allocated_bytes().signed(), self.stats.allocated_bytes.all.current);
+        assert_eq!(self.counters.active_bytes().signed(), self.stats.active_bytes.all.current);
     }
 }
 

@@ -2,9 +2,9 @@ use blockyard_record::{Bytes, DurationStat, HostStats, Stat};
 
 use super::LISTS;
 
-/// The counters. Active blocks are counted for each size, because PyTorch has a lock for each size.
+/// The counters of one allocator of pinned memory. Active blocks are counted for each size, because PyTorch has a lock for each size.
 #[derive(Clone, Debug)]
-pub(super) struct Counters {
+pub(super) struct HostCounters {
     allocations: Stat,
     allocated_bytes: Stat,
     active_requests: [Stat; LISTS],
@@ -13,7 +13,7 @@ pub(super) struct Counters {
     pub(super) host_free_time: DurationStat,
 }
 
-impl Default for Counters {
+impl Default for HostCounters {
     fn default() -> Self {
         Self {
             allocations: Stat::default(),
@@ -26,7 +26,7 @@ impl Default for Counters {
     }
 }
 
-impl Counters {
+impl HostCounters {
     pub(super) fn block_made(&mut self, size: Bytes) {
         self.allocations.increase(1);
         self.allocated_bytes.increase(size.signed());

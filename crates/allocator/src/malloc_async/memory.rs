@@ -66,6 +66,7 @@ impl Memory {
     pub(super) fn leave_granules(&mut self, addr: DeviceAddr, size: Bytes) {
         for granule in self.touched(addr, size) {
             if let Some(users) = self.granules.get_mut(&granule) {
+                debug_assert!(*users > 0, "each live block was counted in its granules once");
                 *users = users.saturating_sub(1);
             }
         }
@@ -144,7 +145,7 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
     ///
     /// Granules without live blocks are mapped at the new addresses before the device allocates more, so that the pool grows
     /// only when the granules with live blocks do.
-    pub(super) fn back(&mut self, addr: DeviceAddr, size: Bytes) -> Result<bool, AllocError> {
+    pub(super) fn make_block(&mut self, addr: DeviceAddr, size: Bytes) -> Result<bool, AllocError> {
         let touched: Vec<DeviceAddr> = self.memory.touched(addr, size).collect();
         let missing: Vec<DeviceAddr> = {
             let granules = &self.memory.granules;

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::annotations::Annotations;
 use super::{
-    Checkpoint, Label, NO_STEP, Note, Recording, RecordingError, RunInfo, StepOutcome, initial_state,
+    Label, NO_STEP, Note, Recording, RecordingError, RunInfo, SavedState, StepOutcome, initial_state,
 };
 use crate::packed_events::PackedEvents;
 use crate::packed_steps::PackedSteps;
@@ -22,14 +22,14 @@ pub struct Recorder {
     pub(super) stack: StackId,
     // The time of the current step.
     pub(super) time: Option<u64>,
-    pub(super) checkpoint_interval: usize,
+    pub(super) save_interval: usize,
     // The streams of segments, in the order in which they appear.
     streams: Vec<StreamId>,
     pub(super) error: Option<RecordingError>,
 }
 
-const FIRST_CHECKPOINT_INTERVAL: usize = 512;
-const MOST_CHECKPOINTS: usize = 256;
+const FIRST_SAVE_INTERVAL: usize = 512;
+const MOST_SAVED_STATES: usize = 256;
 // A state of many blocks is saved less often, at up to four times the interval: between two saved states lies at least one event for
 // so many bytes of a saved state. Applying one event takes about as long as decoding so many bytes.
 const BYTES_AN_EVENT: usize = 10;
@@ -50,7 +50,7 @@ impl Recorder {
             allocation_names: Vec::new(),
             names: Vec::new(),
             streams: Vec::new(),
-            checkpoints: Vec::new(),
+            saved_states: Vec::new(),
             start: None,
             annotations: Annotations::default(),
         };
@@ -61,7 +61,7 @@ impl Recorder {
             next_name: None,
             stack: StackId::EMPTY,
             time: None,
-            checkpoint_interval: FIRST_CHECKPOINT_INTERVAL,
+            save_interval: FIRST_SAVE_INTERVAL,
             streams: Vec::new(),
             error: None,
         }
@@ -83,6 +83,7 @@ impl Recorder {
         self.next_name = name.and_then(|name| self.name_index(name));
     }
 
+    /// The place of the name in the list of names; `None` once there are 2^32.
     fn name_index(&mut self, name: &str) -> Option<u32> {
         if let Some(index) = self.name_indices.get(name) {
             return Some(*index);
@@ -126,11 +127,11 @@ impl Recorder {
         }
         self.next_name = None;
         self.recording.annotations.finish_step(step as usize + 1, self.time.take());
-        let last = self.recording.checkpoints.last();
+        let last = self.recording.saved_states.last();
         let (last, size) = last.map_or((0, 0), |last| (last.events as usize, last.state.len()));
-        let interval = self.checkpoint_interval;
+        let interval = self.save_interval;
         if events >= last + (size / BYTES_AN_EVENT).clamp(interval, 4 * interval) {
-            self.save_checkpoint(end);
+            self.save_state(end);
         }
     }
 
@@ -144,7 +145,7 @@ impl Recorder {
     ///
     /// # Errors
     ///
-    /// [`RecordingError::Damaged`] when an event did not fit, [`RecordingError::TooLong`] beyond 2^32 events.
+    /// [`RecordingError::Damaged`] when an event did not fit, [`RecordingError::TooLong`] beyond 2^32 events or steps.
     pub fn finish(self) -> Result<Recording, RecordingError> {
         if let Some(error) = self.error {
             return Err(error);
@@ -155,30 +156,30 @@ impl Recorder {
         recording.steps.shrink();
         recording.allocation_steps.shrink_to_fit();
         recording.allocation_names.shrink_to_fit();
-        recording.checkpoints.shrink_to_fit();
+        recording.saved_states.shrink_to_fit();
         recording.annotations.shrink();
         Ok(recording)
     }
 
-    // Keeps at most `MOST_CHECKPOINTS` states. When there are more, every second state is dropped and the interval doubles, so
+    // Keeps at most `MOST_SAVED_STATES` states. When there are more, every second state is dropped and the interval doubles, so
     // that memory stays bounded and any moment is at most one interval after a saved state.
-    fn save_checkpoint(&mut self, events: u32) {
+    fn save_state(&mut self, events: u32) {
         match postcard::to_allocvec(&self.state) {
             Ok(mut state) => {
                 state.shrink_to_fit();
-                self.recording.checkpoints.push(Checkpoint { events, state });
+                self.recording.saved_states.push(SavedState { events, state });
             }
             Err(error) => {
                 self.error.get_or_insert(RecordingError::Encoding(error));
             }
         }
-        if self.recording.checkpoints.len() > MOST_CHECKPOINTS {
+        if self.recording.saved_states.len() > MOST_SAVED_STATES {
             let mut is_kept = false;
-            self.recording.checkpoints.retain(|_| {
+            self.recording.saved_states.retain(|_| {
                 is_kept = !is_kept;
                 !is_kept
             });
-            self.checkpoint_interval *= 2;
+            self.save_interval *= 2;
         }
     }
 }

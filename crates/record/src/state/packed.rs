@@ -157,6 +157,7 @@ impl TryFrom<PackedState> for MemoryState {
 impl PreviousBlock {
     fn write(&mut self, block: &BlockEntry, bytes: &mut Vec<u8>) {
         let size = block.size.get();
+        // All states are in the list.
         let state = STATES.iter().position(|state| *state == block.state);
         let mut tag = state.and_then(|state| u8::try_from(state).ok()).unwrap_or(0);
         let mut flag = |is_set: bool, flag: u8| tag |= if is_set { flag } else { 0 };

@@ -177,7 +177,7 @@ impl MemoryState {
         Ok(())
     }
 
-    pub(super) fn hand_out(
+    pub(super) fn allocate(
         &mut self,
         id: BlockId,
         allocation: AllocationId,

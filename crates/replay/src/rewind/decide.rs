@@ -87,8 +87,8 @@ fn attempt(
     let mut runner =
         Runner::beginning_with(device, settings, &inferred.workload, &inferred.start)?.with_trace();
     let until = rewound.open.iter().map(|open| open.freed).max().unwrap_or(0);
-    let mut accounts = Accounts::new(run);
-    if let Some(change) = accounts.check(0, &runner.stats(), rewound) {
+    let mut sums = CheckpointSums::new(run);
+    if let Some(change) = sums.check(0, &runner.stats(), rewound) {
         return Ok(Some(change));
     }
     let (mut compared, mut index, total) = (0, 0, inferred.workload.requests().len());
@@ -110,10 +110,10 @@ fn attempt(
             return Ok(passed_by(rewound, &found[place], place, &snapshot, settings));
         }
         compared = found.len();
-        if let Some(change) = accounts.check(compared, &runner.stats(), rewound) {
+        if let Some(change) = sums.check(compared, &runner.stats(), rewound) {
             return Ok(Some(change));
         }
-        if compared > until && accounts.are_done(until) {
+        if compared > until && sums.is_done(until) {
             break;
         }
     }
@@ -163,15 +163,15 @@ fn passed_by(
     Some(Change { open, by: too_much.saturating_add(size::MIN_BLOCK_SIZE), decides: false, is_guess: false })
 }
 
-/// What the statistics at checkpoints say about sizes: allocated bytes, and bytes freed between two checkpoints.
-struct Accounts<'a> {
+/// What sums of bytes at checkpoints say about sizes: the allocated bytes, and the bytes freed between two checkpoints.
+struct CheckpointSums<'a> {
     run: &'a RecordedRun,
     next: usize,
     before: Option<(usize, i64, i64)>,
     keys: Option<[usize; 2]>,
 }
 
-impl<'a> Accounts<'a> {
+impl<'a> CheckpointSums<'a> {
     fn new(run: &'a RecordedRun) -> Self {
         let current = stat_index("allocated_bytes.large_pool.current");
         let freed = stat_index("allocated_bytes.large_pool.freed");
@@ -179,7 +179,7 @@ impl<'a> Accounts<'a> {
     }
 
     /// Whether no further checkpoint depends on blocks that are freed within so many entries.
-    fn are_done(&self, until: usize) -> bool {
+    fn is_done(&self, until: usize) -> bool {
         self.before.is_some_and(|(at, ..)| at > until) || self.next >= self.run.checkpoints.len()
     }
 

@@ -219,25 +219,22 @@ impl<'t> Parser<'t> {
 
     /// `3 GB`: units of a thousand, as vendors of GPUs write them.
     fn scaled_decimal(&self, number: Span, multiple: u64, span: Span) -> Result<Bytes, ParseError> {
-        decimal_number(number.slice(self.text), multiple).map(Bytes::new).map_err(|problem| {
-            let found = self.quote(span);
-            let kind = match problem {
-                SizeError::TooLarge => ParseErrorKind::SizeTooLarge { found },
-                SizeError::NotWhole => ParseErrorKind::NotWholeBytes { found },
-            };
-            self.error(span, kind)
-        })
+        let bytes = decimal_number(number.slice(self.text), multiple);
+        bytes.map(Bytes::new).map_err(|problem| self.size_error(problem, span))
     }
 
     fn scaled(&self, number: Span, shift: u32, span: Span) -> Result<Bytes, ParseError> {
-        scaled_number(number.slice(self.text), shift).map(Bytes::new).map_err(|problem| {
-            let found = self.quote(span);
-            let kind = match problem {
-                SizeError::TooLarge => ParseErrorKind::SizeTooLarge { found },
-                SizeError::NotWhole => ParseErrorKind::NotWholeBytes { found },
-            };
-            self.error(span, kind)
-        })
+        let bytes = scaled_number(number.slice(self.text), shift);
+        bytes.map(Bytes::new).map_err(|problem| self.size_error(problem, span))
+    }
+
+    fn size_error(&self, problem: SizeError, span: Span) -> ParseError {
+        let found = self.quote(span);
+        let kind = match problem {
+            SizeError::TooLarge => ParseErrorKind::SizeTooLarge { found },
+            SizeError::NotWhole => ParseErrorKind::NotWholeBytes { found },
+        };
+        self.error(span, kind)
     }
 
     /// `10000 x 10000 float32`, of which `first` is used up.
@@ -255,11 +252,18 @@ impl<'t> Parser<'t> {
             dtype_size(self.token.span.slice(self.text)).filter(|_| self.token.kind == TokenKind::Word);
         let element = dtype.ok_or_else(|| self.unexpected(DTYPE))?;
         let span = first.to(self.take());
+        self.shape_size(&sides, element, span)
+    }
+
+    /// The bytes of a tensor with these sides, whose elements have so many bytes each.
+    pub(super) fn shape_size(&self, sides: &[u64], element: u64, span: Span) -> Result<Bytes, ParseError> {
         // A side of zero makes no bytes, whatever the others are.
-        let product =
-            if sides.contains(&0) { Some(0) } else { sides.into_iter().try_fold(element, u64::checked_mul) };
-        let too_large = || self.error(span, ParseErrorKind::SizeTooLarge { found: self.quote(span) });
-        product.map(Bytes::new).ok_or_else(too_large)
+        let product = if sides.contains(&0) {
+            Some(0)
+        } else {
+            sides.iter().try_fold(element, |product: u64, side| product.checked_mul(*side))
+        };
+        product.map(Bytes::new).ok_or_else(|| self.size_error(SizeError::TooLarge, span))
     }
 
     fn side(&self, span: Span) -> Result<u64, ParseError> {

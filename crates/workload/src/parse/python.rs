@@ -4,11 +4,11 @@
 use blockyard_record::Bytes;
 
 use super::Parser;
-use crate::error::{ParseError, ParseErrorKind};
+use crate::error::ParseError;
 use crate::request::Request;
 use crate::size::dtype_size;
 use crate::syntax::StatementKind;
-use crate::token::{Span, TokenKind};
+use crate::token::TokenKind;
 
 /// Functions that make a tensor of the size that their arguments say.
 const MAKERS: [&str; 6] =
@@ -30,7 +30,7 @@ impl Parser<'_> {
         Ok(StatementKind::Plain(request))
     }
 
-    /// `torch.empty(1000, 1000, dtype=torch.float16, device="cuda")`: how many bytes its elements have.
+    /// `torch.empty(1000, 1000, dtype=torch.float16, device="cuda")`: the bytes of all its elements.
     pub(super) fn made_size(&mut self) -> Result<Bytes, ParseError> {
         let first = self.take();
         self.expect_symbol('(', "\"(\"")?;
@@ -52,7 +52,7 @@ impl Parser<'_> {
                 }
                 TokenKind::Symbol(')') => break,
                 TokenKind::Word => self.keyword(&mut element)?,
-                // A side is read from the number in front of it too: `1000 x 1000` is no argument here.
+                // `1000 x 1000` is a shape of the language and not of PyTorch.
                 _ => return Err(self.unexpected(ARGUMENT)),
             }
             if self.is_symbol(',') {
@@ -62,17 +62,7 @@ impl Parser<'_> {
             }
         }
         let span = first.to(self.take());
-        self.product(&sides, element, span)
-    }
-
-    fn product(&self, sides: &[u64], element: u64, span: Span) -> Result<Bytes, ParseError> {
-        let product = if sides.contains(&0) {
-            Some(0)
-        } else {
-            sides.iter().try_fold(element, |product: u64, side| product.checked_mul(*side))
-        };
-        let too_large = || self.error(span, ParseErrorKind::SizeTooLarge { found: self.quote(span) });
-        product.map(Bytes::new).ok_or_else(too_large)
+        self.shape_size(&sides, element, span)
     }
 
     /// `dtype=torch.float16`, `device="cuda"`, `requires_grad=True`; only the first changes the size.

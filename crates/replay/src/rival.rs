@@ -1,4 +1,7 @@
-//! Runs of requests through another allocator than PyTorch's.
+//! Runs of requests through a rival: another allocator than PyTorch's.
+//!
+//! The loop is not that of [`Replayer`](crate::Replayer). PyTorch's allocator keeps pending frees and retries a failed request by
+//! itself, so a replayer only passes requests on. The rivals know neither, so the loop here does both for them.
 
 use std::ops::ControlFlow;
 
@@ -9,9 +12,9 @@ use blockyard_workload::Request;
 use crate::progress::INTERVAL;
 use crate::{PreparedWorkload, RunError};
 
-/// The result of a run through another allocator.
+/// The result of a run through a rival.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Driven {
+pub struct RivalRun {
     /// How many requests were run; fewer than all if one failed.
     pub requests: usize,
     /// The index of the request that failed.
@@ -19,7 +22,7 @@ pub struct Driven {
 }
 
 /// A block that was freed while other streams may still use it.
-struct Pending {
+struct PendingFree {
     allocation: RivalAllocation,
     streams: Vec<StreamId>,
 }
@@ -34,35 +37,37 @@ struct Pending {
 /// # Errors
 ///
 /// [`RunError::Cancelled`] when `on_progress` cancels the run.
-pub fn drive(
+pub fn replay_rival(
     workload: &PreparedWorkload,
     allocator: &mut dyn Allocator,
     mut on_request: Option<&mut dyn FnMut(Usage)>,
     on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
-) -> Result<Driven, RunError> {
-    let mut driver = Driver { allocator, live: Vec::new(), pending: Vec::new() };
-    driver.live.resize_with(workload.slots, || None);
+) -> Result<RivalRun, RunError> {
+    let mut dispatcher = RivalDispatcher { allocator, live: Vec::new(), pending: Vec::new() };
+    dispatcher.live.resize_with(workload.slots, || None);
     for (index, request) in workload.requests.iter().enumerate() {
         if index.is_multiple_of(INTERVAL) && on_progress(index).is_break() {
             return Err(RunError::Cancelled);
         }
-        if !driver.perform(request) {
-            return Ok(Driven { requests: index, failed: Some(index) });
+        if !dispatcher.perform(request) {
+            return Ok(RivalRun { requests: index, failed: Some(index) });
         }
         if let Some(on_request) = &mut on_request {
-            on_request(driver.allocator.usage());
+            on_request(dispatcher.allocator.usage());
         }
     }
-    Ok(Driven { requests: workload.requests.len(), failed: None })
+    Ok(RivalRun { requests: workload.requests.len(), failed: None })
 }
 
-struct Driver<'a> {
+/// Calls the allocator for each request, and keeps its allocations and pending frees.
+struct RivalDispatcher<'a> {
     allocator: &'a mut dyn Allocator,
+    /// The allocation of each tensor, with the other streams that used it.
     live: Vec<Option<(RivalAllocation, Vec<StreamId>)>>,
-    pending: Vec<Pending>,
+    pending: Vec<PendingFree>,
 }
 
-impl Driver<'_> {
+impl RivalDispatcher<'_> {
     /// Runs a request. Returns whether the request was served.
     fn perform(&mut self, request: &Request) -> bool {
         match *request {
@@ -77,7 +82,7 @@ impl Driver<'_> {
                 let place = self.live.get_mut(tensor.get() as usize);
                 match place.and_then(Option::take) {
                     Some((allocation, streams)) if streams.is_empty() => self.allocator.free(allocation),
-                    Some((allocation, streams)) => self.pending.push(Pending { allocation, streams }),
+                    Some((allocation, streams)) => self.pending.push(PendingFree { allocation, streams }),
                     None => {}
                 }
             }
@@ -94,7 +99,16 @@ impl Driver<'_> {
                 self.complete(None);
                 self.allocator.empty_cache();
             }
-            _ => {}
+            // Only PyTorch has these, and statistics and snapshots are not the rivals'.
+            Request::SetFraction { .. }
+            | Request::ResetPeak
+            | Request::ResetAccumulated
+            | Request::CreatePool { .. }
+            | Request::EnterPool { .. }
+            | Request::LeavePool { .. }
+            | Request::DestroyPool { .. }
+            | Request::Set { .. }
+            | Request::Snapshot => {}
         }
         true
     }
