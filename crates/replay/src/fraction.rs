@@ -72,10 +72,10 @@ fn most_reserved(inferred: &Inferred, trace: &[TraceEntry]) -> Bytes {
     for entry in trace {
         match entry.action {
             TraceAction::SegmentAlloc | TraceAction::SegmentMap => {
-                reserved = reserved.saturating_add(entry.size)
+                reserved = reserved.saturating_add(entry.size);
             }
             TraceAction::SegmentFree | TraceAction::SegmentUnmap => {
-                reserved = reserved.saturating_sub(entry.size)
+                reserved = reserved.saturating_sub(entry.size);
             }
             _ => {}
         }
