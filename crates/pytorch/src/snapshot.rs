@@ -6,6 +6,7 @@
 //!
 //! No code of a file ever runs: the pickle machine has no opcode that imports or calls anything.
 
+mod beginning;
 mod container;
 mod error;
 mod finish;
@@ -35,7 +36,7 @@ use self::heap::{Heap, Misfit};
 use crate::pickle::{Input, Machine};
 
 pub use self::container::{FileKind, file_kind};
-pub use self::error::{ContainerError, FieldError, OtherFile, PickleError, SnapshotError};
+pub use self::error::{ContainerError, Excess, FieldError, OtherFile, PickleError, SnapshotError};
 pub use self::layout::Misfits;
 pub use self::record::DeviceRecording;
 pub use self::run::SnapshotRequests;

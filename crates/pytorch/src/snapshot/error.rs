@@ -2,7 +2,7 @@ mod parts;
 
 use std::borrow::Cow;
 
-pub use parts::{ContainerError, FieldError, OtherFile, PickleError};
+pub use parts::{ContainerError, Excess, FieldError, OtherFile, PickleError};
 
 /// Why a file is not a snapshot that can be shown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,7 +64,7 @@ pub enum SnapshotError {
     },
     /// More than this program takes on.
     #[error("the file is too large: {0}")]
-    TooLarge(&'static str),
+    TooLarge(Excess),
     /// The caller cancelled the work.
     #[error("cancelled")]
     Cancelled,

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
 use super::heap::{Heap, Misfit, Value};
-use super::{FieldError, SnapshotError};
+use super::{Excess, FieldError, SnapshotError};
 
 /// Items between two looks at memory and at whoever may cancel.
 const BETWEEN_CHECKS: usize = 4096;
@@ -81,7 +81,7 @@ impl Builder<'_> {
     }
 
     fn too_much<E: serde::de::Error>(&mut self) -> E {
-        self.fail(SnapshotError::TooLarge("what it holds takes too much memory"))
+        self.fail(SnapshotError::TooLarge(Excess::Memory))
     }
 
     fn count<E: serde::de::Error>(&mut self) -> Result<(), E> {

@@ -254,3 +254,15 @@ pub enum FieldError {
     #[error(transparent)]
     Trace(ReadError),
 }
+
+/// In what a file is larger than this program takes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Excess {
+    /// The unpacked content.
+    #[error("its content is too long")]
+    Content,
+    /// The memory of the values that the content describes.
+    #[error("what it holds takes too much memory")]
+    Memory,
+}
