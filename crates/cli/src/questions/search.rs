@@ -51,7 +51,7 @@ fn text(run: &Run, found: &Found, all: bool) -> String {
         grouped(found.rows.len() as u64),
         grouped(run.requests().len() as u64)
     );
-    let mut lines = vec![heading(), cells("as recorded", &found.baseline)];
+    let mut lines = vec![heading(), cells("own settings", &found.baseline)];
     let front = found.front.iter().filter_map(|index| found.rows.get(*index));
     lines.extend(front.map(|row| cells(setting(&row.conditions.conf), row)));
     text.push_str(&table(&lines));

@@ -41,7 +41,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &WhatIfOptions) -> anyhow::R
         "notes": found.notes,
     });
     let mut text = format!("{} requests\n", grouped(run.requests().len() as u64));
-    let mut lines = vec![heading(), cells("as recorded", &found.baseline)];
+    let mut lines = vec![heading(), cells("own settings", &found.baseline)];
     lines.extend(found.rows.iter().map(|row| cells(setting(&row.conditions.conf), row)));
     text.push_str(&table(&lines));
     for (row, difference) in rows {
@@ -133,8 +133,8 @@ fn explain(text: &mut String, row: &Row, difference: Option<&FirstDifference>) {
     match difference {
         Some(difference) => {
             let _ = writeln!(text, "  {name}: first differs at request {}", grouped(difference.request));
-            let _ = writeln!(text, "    as recorded: {}", difference.baseline);
-            let _ = writeln!(text, "    here:        {}", difference.other);
+            let _ = writeln!(text, "    own settings: {}", difference.baseline);
+            let _ = writeln!(text, "    here:         {}", difference.other);
         }
         None if row.outcome.is_ok() => {
             let _ = writeln!(text, "  {name}: every event is the same");

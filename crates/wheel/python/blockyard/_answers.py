@@ -101,7 +101,7 @@ class WhatIf(Answer):
         return cls(raw, Outcome.of(raw["baseline"]), settings, raw["notes"])
 
     def __str__(self) -> str:
-        return "\n".join(["as recorded: " + str(self.baseline), *map(str, self.settings)])
+        return "\n".join(["own settings: " + str(self.baseline), *map(str, self.settings)])
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

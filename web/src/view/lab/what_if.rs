@@ -90,7 +90,7 @@ pub(super) fn answers(session: Session, all: &[PtrEq<WhatIf>]) -> AnyView {
     let Some(latest) = all.first() else { return ().into_any() };
     let Some(row) = latest.rows.first() else { return ().into_any() };
     let mut sheet =
-        Sheet { head: OUTCOME_HEAD.to_vec(), rows: vec![outcome_cells("as recorded", &latest.baseline)] };
+        Sheet { head: OUTCOME_HEAD.to_vec(), rows: vec![outcome_cells("own settings", &latest.baseline)] };
     let mut classes = vec!["is-own"];
     for found in all {
         for row in &found.rows {
