@@ -11,6 +11,7 @@ use web_sys::HtmlCanvasElement;
 use crate::browser;
 use crate::canvas::Paints;
 use crate::lab::Sheet;
+use crate::link::Link;
 use crate::session::Session;
 use crate::view::stage_scene;
 
@@ -112,10 +113,11 @@ pub(crate) fn sheet_json(session: Session, kind: &str, sheet: &Sheet) {
     browser::download(&file_name(session, &format!("-{kind}.json")), &sheet.to_json(), "application/json");
 }
 
-/// The address that shows what is shown now.
+/// The address that shows what is shown now, to others too.
 pub(crate) fn link(session: Session) -> String {
     untrack(|| {
-        let hash = session.link().write();
+        let link = session.link();
+        let hash = Link { target: link.target.clone().for_others(), ..link }.write();
         let address = browser::address();
         if hash.is_empty() { address } else { format!("{address}#{hash}") }
     })

@@ -15,6 +15,7 @@ use web_sys::{Blob, File, FileList};
 use crate::browser;
 use crate::commands::sentence;
 use crate::jobs::{self, Compared, JobFailure};
+use crate::kept;
 use crate::lab;
 use crate::ptr_eq::PtrEq;
 use crate::run::Run;
@@ -148,9 +149,37 @@ pub(crate) fn open_file(session: Session, file: &File) {
     if file.size() > MOST_BYTES {
         return session.complain(format!("{name} is too large to open in a browser: more than 4 GB."));
     }
+    if session.embed.is_none() {
+        kept::keep(vec![file.clone()]);
+    }
+    open_one(session, file, Box::new(|| ()));
+}
+
+fn open_one(session: Session, file: &File, then: Box<dyn FnOnce()>) {
     session.file.set_value(Some(file.clone()));
     session.ranks.set(Vec::new());
-    open_device(session, file, None);
+    spawn_local(open_blob(session, file.name(), Blob::from(file.clone()), None, then));
+}
+
+/// Opens the reader's files that a reload has closed, then does what is to be done once the first one is open.
+pub(crate) fn open_kept(session: Session, then: impl FnOnce() + 'static) {
+    session.show_work("Opening the file of before");
+    spawn_local(async move {
+        if let Some(files) = kept::recall().await {
+            return open_again(session, files, Box::new(then));
+        }
+        session.work.set(None);
+        session.complain(
+            "This address means a file that was open in another tab, or is too large to be kept. Open the file again.",
+        );
+    });
+}
+
+fn open_again(session: Session, files: Vec<File>, then: Box<dyn FnOnce()>) {
+    match files.as_slice() {
+        [file] => open_one(session, file, then),
+        _ => open_ranks(session, files, then),
+    }
 }
 
 /// Opens several recordings or snapshots, one after the other: the first one is shown, and each is in the strip of ranks.
@@ -192,8 +221,15 @@ fn open_all(session: Session, mut files: Vec<File>) {
         return open_file(session, file);
     }
     files.sort_by_key(|file| natural_key(&file.name()));
+    if session.embed.is_none() {
+        kept::keep(files.clone());
+    }
+    open_ranks(session, files, Box::new(|| ()));
+}
+
+fn open_ranks(session: Session, files: Vec<File>, then: Box<dyn FnOnce()>) {
     session.ranks.set(Vec::new());
-    open_rank(session, Rc::new(files), 0);
+    open_rank(session, Rc::new(files), 0, then);
 }
 
 /// Texts with numbers in the order of the numbers: `rank2` before `rank10`.
@@ -207,7 +243,7 @@ fn natural_key(name: &str) -> Vec<(u64, String)> {
         .collect()
 }
 
-fn open_rank(session: Session, files: Rc<Vec<File>>, place: usize) {
+fn open_rank(session: Session, files: Rc<Vec<File>>, place: usize, then: Box<dyn FnOnce()>) {
     let Some(file) = files.get(place).cloned() else { return };
     let name = file.name();
     session.show_work(&format!("Opening {name} ({} of {})", place + 1, files.len()));
@@ -233,11 +269,12 @@ fn open_rank(session: Session, files: Rc<Vec<File>>, place: usize) {
                         content.keep();
                         session.file.set_value(Some(file));
                         session.open(opened);
+                        then();
                     }
                 }
                 Err(failure) => {
                     session.complain(format!("{name} was not opened. {}", sentence(&reason(failure))));
-                    open_rank(session, files, place + 1);
+                    open_rank(session, files, place + 1, then);
                 }
             }
         },
@@ -245,7 +282,7 @@ fn open_rank(session: Session, files: Rc<Vec<File>>, place: usize) {
             let is_over = matches!(heard, Compared::Done(_));
             said.set(verdict_of(heard));
             if is_over {
-                open_rank(session, rest.clone(), place + 1);
+                open_rank(session, rest.clone(), place + 1, Box::new(|| ()));
             }
         },
     );
@@ -309,7 +346,6 @@ fn open_text(session: Session, name: &str, text: &str) -> bool {
         match OpenLesson::read(text) {
             Ok(lesson) => {
                 session.show_lesson(lesson);
-                session.place.set(Place::OwnLesson);
             }
             Err(why) => session.complain(format!("{name} was not opened. {}", sentence(&why))),
         }

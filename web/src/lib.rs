@@ -16,6 +16,7 @@ mod gpu;
 mod history;
 mod interpreter;
 mod jobs;
+mod kept;
 mod keys;
 mod lab;
 mod link;

@@ -44,6 +44,10 @@ pub(crate) enum Target {
     Sample(String),
     /// A file that was put beside the page, by its name.
     Beside(String),
+    /// The reader's own recording, which lies on the reader's machine.
+    OwnFile,
+    /// A card of the reader's own lesson, counted from 1.
+    OwnLesson(usize),
 }
 
 /// All that an address says.
@@ -91,6 +95,15 @@ impl From<Target> for Link {
 }
 
 impl Target {
+    /// The target without what lies on this machine alone.
+    pub(crate) fn for_others(self) -> Self {
+        match self {
+            Self::OwnFile => Self::Workbench,
+            Self::OwnLesson(_) => Self::Lessons,
+            other => other,
+        }
+    }
+
     /// The address of the target alone.
     pub(crate) fn hash(self) -> String {
         Link { target: self, ..Link::default() }.write()
@@ -128,6 +141,8 @@ impl Link {
                 "preset" => link.target = Target::Preset(value),
                 "sample" => link.target = Target::Sample(value),
                 "open" => link.target = Target::Beside(value),
+                "own-file" => link.target = Target::OwnFile,
+                "own-lesson" => link.target = Target::OwnLesson(number("card").unwrap_or(1)),
                 "handout" => link.target = Target::Handout(value),
                 "lesson" => {
                     let card = match link.target {
@@ -188,6 +203,8 @@ impl Link {
             Target::Preset(id) => vec![pair("preset", id)],
             Target::Sample(name) => vec![pair("sample", name)],
             Target::Beside(name) => vec![pair("open", name)],
+            Target::OwnFile => vec!["own-file".to_owned()],
+            Target::OwnLesson(card) => vec![format!("own-lesson={card}")],
             Target::Text { title, text } => {
                 vec![format!("text={VERSION}{}", packed(text)), pair("title", title)]
             }
@@ -306,6 +323,8 @@ mod tests {
         let lesson = Target::Lesson { id: "streams".to_owned(), card: 4 };
         assert_eq!(both_ways(&Link { target: lesson, ..Link::default() }), "lesson=streams&card=4");
         assert_eq!(both_ways(&Link::default()), "");
+        assert_eq!(both_ways(&step(Target::OwnFile)), "own-file&step=5");
+        assert_eq!(both_ways(&Target::OwnLesson(3).into()), "own-lesson=3");
         for target in [Target::Lessons, Target::Quiz, Target::Teachers, Target::Workbench] {
             both_ways(&Link { target, ..Link::default() });
         }

@@ -9,10 +9,13 @@ use crate::browser;
 use crate::files::{self, SAMPLES, Samples};
 use crate::lab::QuestionKind;
 use crate::link::{Link, MOST_CHARS, Target};
-use crate::session::{Place, Session, SettingsTexts, Source};
+use crate::session::{OpenedFile, Place, Session, SettingsTexts, Source};
 use crate::theme::ThemeChoice;
 use crate::view::Tab;
 use crate::view::kit::effect;
+
+/// A longer text has no address: packing it takes longer than a key may, and the address would not travel.
+const MOST_PACKED_BYTES: usize = 200_000;
 
 /// A step is written into the address once the reader rests.
 const PAUSE_MILLIS: i32 = 250;
@@ -60,7 +63,8 @@ impl Session {
     /// What the page's address says of the view of now.
     pub(crate) fn link(self) -> Link {
         match self.place.get() {
-            Place::Home | Place::OwnLesson => Link::default(),
+            Place::Home => Link::default(),
+            Place::OwnLesson => Target::OwnLesson(self.lesson.with(|state| state.card) + 1).into(),
             Place::Workbench => self.with_question(self.workbench_link()),
             Place::Program => self.program_link(),
             Place::Lessons => Target::Lessons.into(),
@@ -116,8 +120,7 @@ impl Session {
             return match sample {
                 _ if is_beside => Link { target: Target::Beside(opened.name.clone()), ..link },
                 Some(sample) => Link { target: Target::Sample(sample.name.to_owned()), ..link },
-                // A file stays where it is.
-                None => Link { target: Target::Workbench, ..Link::default() },
+                None => Link { target: Target::OwnFile, ..link },
             };
         }
         let SettingsTexts { title, config, capacity } = self.settings.get();
@@ -129,6 +132,9 @@ impl Session {
                 capacity: (capacity != preset.capacity.to_string()).then_some(capacity),
                 ..link
             };
+        }
+        if text.len() > MOST_PACKED_BYTES {
+            return Target::Workbench.into();
         }
         let config = (!config.trim().is_empty()).then_some(config);
         let target = Target::Text { title, text };
@@ -203,6 +209,8 @@ impl Session {
             }
             Target::Sample(name) => self.follow_sample(&name, link, samples),
             Target::Beside(name) => self.follow_beside(name, link),
+            Target::OwnFile => self.follow_own_file(link),
+            Target::OwnLesson(card) => self.follow_own_lesson(card.saturating_sub(1)),
         }
     }
 
@@ -252,6 +260,41 @@ impl Session {
             }
         };
         if is_open { place() } else { files::open_beside(self, name, place) }
+    }
+
+    fn follow_own_file(self, link: Link) {
+        let opened = self.opened.get_untracked().filter(|opened| self.is_own(opened));
+        self.go_to(Place::Workbench);
+        let place = move || {
+            if link.step.is_some() {
+                self.follow_moment(&link);
+            }
+            self.follow_question(&link);
+        };
+        match opened {
+            Some(opened) => {
+                self.show(Source::Recording(opened));
+                place();
+            }
+            None => files::open_kept(self, place),
+        }
+    }
+
+    /// Whether the recording is a file of the reader's, and no sample and no file beside the page.
+    fn is_own(self, opened: &OpenedFile) -> bool {
+        !opened.is_sample() && self.beside.with_untracked(|beside| beside.as_ref() != Some(&opened.name))
+    }
+
+    fn follow_own_lesson(self, card: usize) {
+        if let Some(lesson) = self.own_lesson.get_untracked() {
+            return self.show_own_lesson(lesson, card);
+        }
+        self.go_to(Place::Lessons);
+        files::open_kept(self, move || {
+            if let Some(lesson) = self.own_lesson.get_untracked() {
+                self.show_own_lesson(lesson, card);
+            }
+        });
     }
 
     /// Goes to the step or event, and chooses the block, that a link names.
@@ -318,7 +361,10 @@ pub(crate) fn follow(session: Session, samples: Samples) {
         let write = move || {
             let hash = link.write();
             let hash = if hash.len() > MOST_CHARS { Target::Workbench.hash() } else { hash };
-            browser::set_hash(&hash, is_elsewhere(&before.target, &link.target));
+            // What a reload opened again has its address already.
+            if browser::hash().trim_start_matches('#') != hash {
+                browser::set_hash(&hash, is_elsewhere(&before.target, &link.target));
+            }
             written.set_value(link);
         };
         if is_step {

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use blockyard_figure::Series;
-use blockyard_record::{Bytes, Recorder, Recording, RunInfo};
+use blockyard_record::{Bytes, PoolId, Recorder, Recording, RunInfo};
 use blockyard_replay::StepDataCheck;
 use blockyard_replay::job::{Job, JobError, JobOutput, OpenedRecording, read, run_text};
 use blockyard_workload::{Request, Workload, parse_size};
@@ -35,6 +35,8 @@ pub(crate) struct Run {
     pub(crate) series: Series,
     /// The most segments that there ever are, unless the peaks were reset.
     pub(crate) most_segments: usize,
+    /// What the program calls its memory pools, ascending.
+    pub(crate) pool_names: Arc<Vec<(PoolId, String)>>,
 }
 
 impl Run {
@@ -42,7 +44,11 @@ impl Run {
         let series = Series::new(&product.recording);
         let last = product.recording.state_at(product.recording.event_count());
         let most_segments = last.map_or(0, |last| last.stats().segment.all.peak);
+        let pools = (1..).map(|user| PoolId { user, ..PoolId::DEFAULT });
+        let pool_names =
+            pools.map_while(|pool| product.workload.pool_name(pool).map(|name| (pool, name.to_owned())));
         Self {
+            pool_names: Arc::new(pool_names.collect()),
             workload: product.workload,
             recording: Arc::new(product.recording),
             opened: product.opened,

@@ -138,6 +138,8 @@ pub(crate) struct Signals {
     pub(crate) opened: RwSignal<Option<PtrEq<OpenedFile>>>,
     /// The files that were opened together, one for each rank; empty where one was opened.
     pub(crate) ranks: RwSignal<Vec<Rank>, LocalStorage>,
+    /// The reader's own lesson that was opened last, which stays at hand.
+    pub(crate) own_lesson: RwSignal<Option<PtrEq<OpenLesson>>>,
     /// The name of the file beside the page that was asked for, which a link may name.
     pub(crate) beside: RwSignal<Option<String>>,
     /// Which part of the page is shown.
@@ -264,6 +266,7 @@ impl Session {
             source,
             opened: RwSignal::new(None),
             ranks: RwSignal::new_local(Vec::new()),
+            own_lesson: RwSignal::new(None),
             beside: RwSignal::new(None),
             place: RwSignal::new(Place::Home),
             lesson,

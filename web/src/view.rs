@@ -1,5 +1,6 @@
 //! The page's parts.
 
+mod divider;
 mod drag;
 mod editor;
 mod embed;
@@ -38,6 +39,7 @@ mod terms;
 mod timeline;
 mod tip;
 
+use divider::Panel;
 pub(crate) use editor::TEXT_ID;
 pub(crate) use help::Help;
 pub(crate) use holders::SEARCH_ID;
@@ -95,6 +97,7 @@ fn page() -> AnyView {
     if let Some(embed) = session.embed {
         return embed::embedded(session, embed);
     }
+    divider::recall();
     let share = share::Share::new(session);
     // Turning a card is no other part of the page.
     let part = Memo::new(move |_| match session.place.get() {
@@ -154,8 +157,10 @@ pub(crate) fn workbench(session: Session, samples: Samples) -> AnyView {
                 {map::map(session)}
                 {lifetimes::lifetimes(session)}
             </div>
+            {divider::divider(Panel::Side)}
             <div class="side">
                 {step::step(session)}
+                {divider::divider(Panel::Step)}
                 {tabs::tabs(session)}
             </div>
         </main>

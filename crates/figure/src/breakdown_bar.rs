@@ -179,7 +179,7 @@ impl Bar {
             // Only a small part of the class is in this bar.
             [format!("{bytes} in all"), "and more".to_owned()]
         } else {
-            [format!("{bytes} · {}", percent(bytes, self.breakdown.capacity())), bytes.to_string()]
+            [format!("{bytes} · {}", class_share(class, &self.breakdown)), bytes.to_string()]
         };
         if text_width_px(class.name(), TEXT_PX, Weight::Bold) > room {
             return;
@@ -299,6 +299,15 @@ pub(crate) fn shown_bytes(capacity: Bytes, peak: Bytes) -> Bytes {
     let three_quarters = power.saturating_sub(power / 4);
     let round = if three_quarters >= wanted { three_quarters } else { power };
     if round <= capacity.get() / 8 { Bytes::new(round) } else { capacity }
+}
+
+/// The share of a class in what it is a part of: the reserved bytes, or, for free bytes, the device.
+pub(crate) fn class_share(class: BreakdownClass, breakdown: &Breakdown) -> String {
+    let bytes = class.bytes(breakdown);
+    match class {
+        BreakdownClass::Free => format!("{} of the device", percent(bytes, breakdown.capacity())),
+        _ => format!("{} of reserved", percent(bytes, breakdown.reserved())),
+    }
 }
 
 fn class_ends_px(breakdown: &Breakdown, shown: Bytes, width_px: f32) -> [f32; 5] {

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use blockyard_record::{BlockId, Bytes, DeviceAddr, Event, PoolKind, Recording, SegmentId, StreamId};
+use blockyard_record::{BlockId, Bytes, DeviceAddr, Event, PoolId, PoolKind, Recording, SegmentId, StreamId};
 
 /// What a range of events changed, for the segment map to emphasize.
 ///
@@ -38,7 +38,9 @@ pub struct Ghost {
     pub size: Bytes,
     /// The stream that could use it.
     pub stream: StreamId,
-    /// The pool that owned it.
+    /// The memory pool that owned it.
+    pub pool_id: PoolId,
+    /// The block pool that owned it.
     pub pool: PoolKind,
 }
 
@@ -111,8 +113,14 @@ fn ghosts(recording: &Recording, from_event: usize, releases: &[(usize, SegmentI
         }
         at = *index;
         if let Some(segment) = state.segment(*id) {
-            let (addr, size, stream, pool) = (segment.addr, segment.size, segment.stream, segment.pool);
-            ghosts.push(Ghost { segment: *id, addr, size, stream, pool });
+            ghosts.push(Ghost {
+                segment: *id,
+                addr: segment.addr,
+                size: segment.size,
+                stream: segment.stream,
+                pool_id: segment.pool_id,
+                pool: segment.pool,
+            });
         }
     }
     ghosts.sort_by_key(|ghost| (ghost.addr, ghost.segment));

@@ -9,7 +9,7 @@ use blockyard_lessons::{
 };
 use leptos::prelude::*;
 
-use super::{Session, Source};
+use super::{Place, Session, Source};
 use crate::browser;
 use crate::ptr_eq::PtrEq;
 use crate::run::Run;
@@ -125,8 +125,16 @@ impl Session {
 
     /// Opens a lesson of the reader's own.
     pub(crate) fn show_lesson(self, lesson: OpenLesson) {
-        self.show(Source::Lesson(PtrEq::new(lesson)));
-        self.show_card(0);
+        let lesson = PtrEq::new(lesson);
+        self.own_lesson.set(Some(lesson.clone()));
+        self.show_own_lesson(lesson, 0);
+    }
+
+    /// Shows a card of a lesson of the reader's own, counted from 0.
+    pub(crate) fn show_own_lesson(self, lesson: PtrEq<OpenLesson>, card: usize) {
+        self.show(Source::Lesson(lesson));
+        self.show_card(card);
+        self.place.set(Place::OwnLesson);
     }
 
     /// Goes to a card: to its beginning where it asks a question, else its steps play.

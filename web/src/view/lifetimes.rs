@@ -19,6 +19,7 @@ use crate::painter::Painter;
 use crate::ptr_eq::PtrEq;
 use crate::session::{Columns, Session};
 use crate::surface::{self, pixels};
+use crate::view::divider::{Panel, divider};
 use crate::view::kit::{button, choice, choices, click, effect, flag, on, select, text};
 use crate::view::numbers::grouped_count;
 use crate::view::timeline::zoom_factor;
@@ -148,6 +149,7 @@ pub(crate) fn lifetimes(session: Session) -> AnyView {
                 <canvas node_ref=base role="img" data-testid="lifetimes" aria-label=label></canvas>
                 <canvas node_ref=overlay class="overlay" aria-hidden="true"></canvas>
             </div>
+            {divider(Panel::Lifetimes)}
             {legend(it)}
             <p class="hint quiet" data-testid="too-small">{hidden}</p>
             {it.tip.view()}

@@ -1,9 +1,11 @@
 //! The segment map: every segment a row, in a box that scrolls.
 
+use std::collections::BTreeSet;
+
 use blockyard_figure::{
     MapOrder, MapScale, Scene, TargetId, describe_target, segment_map, segment_map_height,
 };
-use blockyard_record::BlockId;
+use blockyard_record::{BlockId, PoolId};
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
@@ -11,6 +13,7 @@ use leptos::prelude::*;
 use crate::frames::{self, Slot};
 use crate::session::Session;
 use crate::surface::{self, Drawn};
+use crate::view::divider::{Panel, divider};
 use crate::view::kit::{button, check, click, effect, flag, on, text};
 use crate::view::map_actions::MapActions;
 use crate::view::tip::Tip;
@@ -54,9 +57,14 @@ pub(crate) fn map(session: Session) -> AnyView {
         });
     });
     let label = text(move || {
-        let count = session.with_state(|_, state| state.segments().count()).unwrap_or(0);
+        let pools = session.with_state(|_, state| {
+            let pools: BTreeSet<PoolId> = state.segments().map(|segment| segment.pool_id).collect();
+            (state.segments().count(), pools.len())
+        });
+        let (count, pools) = pools.unwrap_or_default();
+        let pools = if pools > 1 { format!(" in {pools} memory pools") } else { String::new() };
         format!(
-            "Segment map, {count} {}. Arrow keys move from block to block, Enter chooses, F frees.",
+            "Segment map, {count} {}{pools}. Arrow keys move from block to block, Enter chooses, F frees.",
             if count == 1 { "segment" } else { "segments" }
         )
     });
@@ -81,6 +89,7 @@ pub(crate) fn map(session: Session) -> AnyView {
                 <canvas node_ref=canvas aria-hidden="true"></canvas>
                 <div class="extent" style=text(move || format!("height:{}px", surface::on_page(height.get())))></div>
             </div>
+            {divider(Panel::Map)}
             <p class="hint quiet">"Click a block to choose it, F frees it. Double click or Ctrl + wheel zooms into a segment."</p>
             {tip.view()}
         </section>

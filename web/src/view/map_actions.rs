@@ -31,9 +31,9 @@ fn place(event: &web_sys::MouseEvent) -> (f32, f32) {
 impl MapActions {
     /// What is shown of the map, following.
     pub(crate) fn view(self) -> MapView {
-        let most = self.session.run.get().most_segments;
-        let rows = RowHeight::fitting(most, self.size.get().height_px);
-        MapView { rows, ..self.session.map_view.get() }
+        let run = self.session.run.get();
+        let rows = RowHeight::fitting(run.most_segments, self.size.get().height_px);
+        MapView { rows, pool_names: run.pool_names.clone(), ..self.session.map_view.get() }
     }
 
     fn set_hovered(self, target: Option<TargetId>) {
@@ -46,7 +46,10 @@ impl MapActions {
     pub(crate) fn hover(self, event: &ev::PointerEvent) {
         let (x, y) = place(event);
         let target = self.drawn.look(|scene| scene.hit(x, y).map(|target| target.what));
-        let text = target.and_then(|target| words(self.session, target));
+        // The panel beside the map says all of the chosen block: a note would only cover its neighbors.
+        let is_chosen =
+            matches!(target, Some(TargetId::Block(block)) if self.session.selected_now() == Some(block));
+        let text = target.filter(|_| !is_chosen).and_then(|target| words(self.session, target));
         self.tip.show(text, event);
         frames::plan(Slot::Hover, move || self.set_hovered(target));
     }

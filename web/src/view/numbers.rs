@@ -43,7 +43,10 @@ pub(crate) fn numbers(session: Session) -> AnyView {
     let bytes = TERMS.iter().filter(|term| term.is_bytes).map(|term| row(term, shown));
     let counts = TERMS.iter().filter(|term| !term.is_bytes).map(|term| row(term, shown));
     let counters = COUNTERS.iter().map(|counter| {
-        let value = text(move || grouped(shown.stats.with(counter.get)));
+        let value = text(move || match shown.stats.with(counter.get) {
+            value if value < 0 && !shown.is_exact.get() => "no limit".to_owned(),
+            value => grouped(value),
+        });
         explained(counter.title, counter.key, counter.meaning, vec![value])
     });
     view! {

@@ -25,14 +25,16 @@ fn described(session: Session, opened: &OpenedFile) -> AnyView {
     let text_or = |text: &str, other: &str| if text.is_empty() { other.to_owned() } else { text.to_owned() };
     let rows = [
         ("File", opened.name.clone()),
-        ("PyTorch", text_or(said.map_or("", |said| &said.torch), "not recorded")),
-        ("GPU", text_or(said.map_or("", |said| &said.device), "not recorded")),
+        ("PyTorch", said.map_or(String::new(), |said| said.torch.clone())),
+        ("GPU", said.map_or(String::new(), |said| said.device.clone())),
         ("Settings", text_or(&info.config, "defaults")),
         ("Capacity", capacity(info)),
         ("Steps", grouped_count(recording.step_count())),
         ("Events", format!("{}, splits and merges included", grouped_count(recording.event_count()))),
         ("Failed", grouped_count(recording.failed_steps().len())),
     ];
+    // Snapshots of PyTorch name no version and no GPU.
+    let rows = rows.into_iter().filter(|(_, value)| !value.is_empty());
     let rows = rows.map(|(label, value)| (label.to_owned(), value));
     let verdict = opened.verdict.clone();
     let comparison = move || match verdict.get() {

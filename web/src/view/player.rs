@@ -11,7 +11,7 @@ use crate::frames::{self, Slot};
 use crate::session::Session;
 use crate::view::icon::Icon;
 use crate::view::kit::{choice, choices, click, effect, flag, icon_button, on, select, text};
-use crate::view::numbers::grouped_count;
+use crate::view::numbers::{grouped, grouped_count};
 
 /// More labels than this do not fit a list that anyone reads.
 const MOST_LABELS: usize = 2000;
@@ -43,6 +43,7 @@ pub(crate) fn player(session: Session) -> AnyView {
                 {button(Icon::End, "end", "To the end (End)", PlayerAction::End)}
             </span>
             <span class="position" data-testid="position">{text(move || position(session))}</span>
+            {device_calls(session)}
             {peaks(session)}
             {label_picker(session)}
             <span class="cluster" hidden=flag(move || !has_failures.get())>
@@ -51,6 +52,31 @@ pub(crate) fn player(session: Session) -> AnyView {
             </span>
             {pace(session)}
         </section>
+    }
+    .into_any()
+}
+
+/// How often the allocator asked the device so far: what caching saves.
+fn device_calls(session: Session) -> AnyView {
+    let words = text(move || {
+        let calls = session.with_state(|_, state| {
+            let stats = state.stats();
+            format!(
+                "cudaMalloc {} · cudaFree {}",
+                grouped(stats.num_device_alloc),
+                grouped(stats.num_device_free)
+            )
+        });
+        calls.unwrap_or_default()
+    });
+    view! {
+        <span
+            class="quiet"
+            data-testid="device-calls"
+            title="How often the allocator took a segment from the device so far, and released one"
+        >
+            {words}
+        </span>
     }
     .into_any()
 }

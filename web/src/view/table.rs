@@ -1,6 +1,7 @@
 //! The segment map as a table, for those who do not see it or want to copy it.
 
 use blockyard_figure::{SegmentRow, breakdown_text, map_table, timeline_text};
+use blockyard_record::PoolId;
 use leptos::prelude::*;
 
 use crate::browser;
@@ -84,8 +85,12 @@ fn segments(rows: &[SegmentRow]) -> AnyView {
 }
 
 fn segment(row: &SegmentRow, room: usize) -> AnyView {
+    let private = match row.pool_id {
+        PoolId::DEFAULT => String::new(),
+        pool => format!(", memory pool {pool}"),
+    };
     let title = format!(
-        "Segment {} at {}: {}, {} pool, {}",
+        "Segment {} at {}: {}, {} pool, {}{private}",
         row.segment, row.addr, row.size, row.pool, row.stream_name
     );
     let blocks = row

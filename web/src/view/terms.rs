@@ -134,7 +134,7 @@ pub(crate) static COUNTERS: [Counter; 8] = [
     Counter {
         key: "max_split_size",
         title: "max_split_size",
-        meaning: "Blocks above this many bytes are never divided; -1 stands for no limit.",
+        meaning: "Blocks above this many bytes are never divided; memory_stats() has -1 for no limit.",
         get: |stats| stats.max_split_size,
     },
 ];

@@ -14,6 +14,7 @@ use crate::export;
 use crate::frames::{self, Slot};
 use crate::session::Session;
 use crate::surface::{self, Drawn, offset_px};
+use crate::view::divider::{Panel, divider};
 use crate::view::kit::{button, click, effect, on, text};
 use crate::view::numbers::grouped_count;
 use crate::view::pinch::{Pinch, Pinched};
@@ -155,6 +156,7 @@ pub(crate) fn timeline(session: Session) -> AnyView {
                 <canvas node_ref=base role="img" data-testid="timeline" aria-label=text(move || label.get())></canvas>
                 <canvas node_ref=overlay class="overlay" aria-hidden="true"></canvas>
             </div>
+            {divider(Panel::Timeline)}
             {tip.view()}
         </section>
     }

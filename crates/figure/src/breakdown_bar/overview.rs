@@ -3,7 +3,8 @@
 use blockyard_record::Breakdown;
 
 use crate::breakdown_bar::{
-    Bar, LEGEND_ROW_PX, SMALL_TEXT_PX, TEXT_PX, class_ends_px, legend_columns, legend_y_px, overview_y_px,
+    Bar, LEGEND_ROW_PX, SMALL_TEXT_PX, TEXT_PX, class_ends_px, class_share, legend_columns, legend_y_px,
+    overview_y_px,
 };
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect};
@@ -87,7 +88,9 @@ pub(super) fn draw_legend(scene: &mut Scene, breakdown: &Breakdown) {
         let name = TextStyle::new(Role::Text, TEXT_PX).bold().clipped(clip);
         scene.text(Point::new(x + 20.0, y + 12.0), class.name(), name);
         let bytes = class.bytes(breakdown);
-        let text = format!("{bytes} · {}", percent(bytes, breakdown.capacity()));
+        let texts = [format!("{bytes} · {}", class_share(class, breakdown)), bytes.to_string()];
+        let room = column_px - 24.0;
+        let text = first_fitting(&texts, TEXT_PX, Weight::Normal, room).unwrap_or(&texts[1]);
         let value = TextStyle::new(Role::TextMuted, TEXT_PX).clipped(clip);
         scene.text(Point::new(x + 20.0, y + 27.0), text, value);
         scene.target(clip, TargetId::Class(class));

@@ -6,7 +6,7 @@ use crate::geometry::{Point, Rect, Size};
 use crate::labels::baseline;
 use crate::map::blocks::{Hidden, draw_blocks, draw_run};
 use crate::map::emphasis::{draw_changes, draw_new_segment, draw_picked, draw_ring};
-use crate::map::gutter::{TEXT_PX, draw_row_head};
+use crate::map::gutter::{TEXT_PX, draw_pool_heading, draw_row_head};
 use crate::map::pieces::{BarScale, Piece, pieces};
 use crate::map::rows::{OVERVIEW_PX, Row, Rows, bars_px};
 use crate::map::view::{MapScale, MapView};
@@ -39,8 +39,12 @@ pub fn segment_map(
     for index in visible.0..visible.1 {
         let Some(row) = rows.list.get(index) else { continue };
         let top = rows.top_px(index) - scroll;
-        draw_row_head(&mut scene, names, row, top, (map.bars.0, rows.row_px));
         match row {
+            Row::Heading(heading) => draw_pool_heading(&mut scene, heading, view, top, map.bars.1),
+            _ => draw_row_head(&mut scene, names, row, top, (map.bars.0, rows.row_px)),
+        }
+        match row {
+            Row::Heading(_) => {}
             Row::Segment(info) => {
                 let found = map.draw_segment(&mut scene, info, top, rows.is_zoomed(index));
                 hidden.count += found.count;
@@ -223,7 +227,8 @@ impl Map<'_> {
 
 /// Texts about rows and blocks that are not visible, the longest wording first.
 fn notes(rows: &Rows, visible: (usize, usize), hidden: Hidden) -> Vec<String> {
-    let total = rows.list.len();
+    let segments = |end: usize| rows.list.iter().take(end).filter(|row| row.is_segment()).count();
+    let (total, visible) = (segments(rows.list.len()), (segments(visible.0), segments(visible.1)));
     let shown = match total {
         0 => "no segments".to_owned(),
         1 => "1 segment".to_owned(),

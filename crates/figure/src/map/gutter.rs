@@ -1,13 +1,15 @@
-use blockyard_record::{PoolId, PoolKind, Recording, StreamId};
+use blockyard_record::{PoolId, PoolKind, Recording, StreamId, counted};
 
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect};
 use crate::labels::baseline;
-use crate::map::rows::Row;
+use crate::map::rows::{PoolHeading, Row};
+use crate::map::view::MapView;
 use crate::numbers::px;
 use crate::role::Role;
 use crate::scene::{Anchor, Dash, Mark, Scene, TextStyle, Weight};
-use crate::text_width::{fitted, text_width_px};
+use crate::text_width::{first_fitting, fitted, text_width_px};
+use crate::words::pool_heading;
 
 pub(super) const TEXT_PX: f32 = 11.0;
 
@@ -37,7 +39,10 @@ pub(super) fn draw_row_head(
         Row::Segment(info) => {
             (info.pool, info.stream, (info.pool_id != PoolId::DEFAULT).then_some(info.pool_id))
         }
-        Row::Ghost(ghost) => (ghost.pool, ghost.stream, None),
+        Row::Ghost(ghost) => {
+            (ghost.pool, ghost.stream, (ghost.pool_id != PoolId::DEFAULT).then_some(ghost.pool_id))
+        }
+        Row::Heading(_) => return,
     };
     let (letter, ground, pattern) = match pool {
         PoolKind::Small => ("S", Role::PoolSmall, Pattern::Solid),
@@ -62,13 +67,47 @@ pub(super) fn draw_row_head(
     let right = width_px - 12.0;
     scene.text(Point::new(right, text_y), size, TextStyle::new(Role::Text, TEXT_PX).anchored(Anchor::End));
     let room = right - size_width - 6.0 - 44.0;
-    let mut name = recording.stream_name(stream);
-    if let Some(pool) = private {
-        name = format!("pool {pool}, {name}");
-    }
+    let name = recording.stream_name(stream);
     if let Some(name) = fitted(&name, TEXT_PX, Weight::Normal, room) {
         scene.text(Point::new(44.0, text_y), name, TextStyle::new(Role::TextMuted, TEXT_PX));
     }
+}
+
+/// The line over the segments of a memory pool: its mark, its name and number, how many segments it has and their bytes.
+pub(super) fn draw_pool_heading(
+    scene: &mut Scene,
+    heading: &PoolHeading,
+    view: &MapView,
+    top_px: f32,
+    right_px: f32,
+) {
+    let PoolHeading { pool, place, segments, reserved } = *heading;
+    let ground = Rect::new(0.0, top_px + 2.0, right_px, 20.0);
+    scene.rect(ground, Fill { role: Role::PoolLarge, pattern: Pattern::Solid }, None);
+    let middle = top_px + 12.0;
+    draw_pool_mark(scene, pool, place, Point::new(14.0, middle));
+    let what = pool_heading(pool, view.pool_name(pool));
+    let count = counted(segments, "segment");
+    let texts = [
+        format!("{what}: {count}, {reserved} reserved"),
+        format!("pool {pool}: {count}, {reserved}"),
+        format!("pool {pool}"),
+    ];
+    let room = right_px - 32.0;
+    if let Some(text) = first_fitting(&texts, TEXT_PX, Weight::Bold, room) {
+        let at = Point::new(28.0, baseline(middle, TEXT_PX));
+        scene.text(at, text, TextStyle::new(Role::Text, TEXT_PX).bold());
+    }
+}
+
+/// A square for the default pool; a number in a ring of its own color for each other one.
+fn draw_pool_mark(scene: &mut Scene, pool: PoolId, place: usize, center: Point) {
+    let square = Rect::new(center.x_px - 8.0, center.y_px - 8.0, 16.0, 16.0);
+    let color =
+        if pool == PoolId::DEFAULT { 0 } else { u8::try_from(place % 5).unwrap_or(0).saturating_add(1) };
+    scene.frame(square, Role::Stream(color), Dash::Solid, 2.0);
+    let style = TextStyle::new(Role::Text, TEXT_PX).bold().anchored(Anchor::Middle);
+    scene.text(Point::new(center.x_px, baseline(center.y_px, TEXT_PX)), place.to_string(), style);
 }
 
 /// A box around the letter: dashed for the small pool, whole for the large one.

@@ -1,11 +1,10 @@
 use std::cmp::Reverse;
 
-use blockyard_record::{BlockId, Bytes, DeviceAddr, MemoryState, SegmentId, SegmentInfo};
+use blockyard_record::{BlockId, Bytes, DeviceAddr, MemoryState, PoolId, SegmentId, SegmentInfo};
 
 use crate::changes::{Changes, Ghost};
 use crate::geometry::Size;
 use crate::map::view::{MapOrder, MapScale, MapView};
-use crate::numbers::{count_px, floor_count};
 
 /// The additional height of a zoomed segment's row, for the strip that shows the whole segment.
 pub(super) const OVERVIEW_PX: f32 = 30.0;
@@ -16,20 +15,49 @@ pub(super) enum Row {
     Segment(SegmentInfo),
     /// A segment that the current step released.
     Ghost(Ghost),
+    /// What stands over the segments of a memory pool, where there are several pools.
+    Heading(PoolHeading),
 }
 
+/// A memory pool whose segments follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PoolHeading {
+    pub(super) pool: PoolId,
+    /// Which pool of the map it is: the default pool is the first, 0.
+    pub(super) place: usize,
+    pub(super) segments: usize,
+    pub(super) reserved: Bytes,
+}
+
+/// The height of a heading.
+const HEADING_PX: f32 = 24.0;
+
 impl Row {
-    pub(super) fn id(&self) -> SegmentId {
+    fn id(&self) -> Option<SegmentId> {
         match self {
-            Self::Segment(info) => info.id,
-            Self::Ghost(ghost) => ghost.segment,
+            Self::Segment(info) => Some(info.id),
+            Self::Ghost(ghost) => Some(ghost.segment),
+            Self::Heading(_) => None,
         }
+    }
+
+    pub(super) fn is_segment(&self) -> bool {
+        !matches!(self, Self::Heading(_))
     }
 
     pub(super) fn size(&self) -> Bytes {
         match self {
             Self::Segment(info) => info.size,
             Self::Ghost(ghost) => ghost.size,
+            Self::Heading(_) => Bytes::ZERO,
+        }
+    }
+
+    fn pool_id(&self) -> PoolId {
+        match self {
+            Self::Segment(info) => info.pool_id,
+            Self::Ghost(ghost) => ghost.pool_id,
+            Self::Heading(heading) => heading.pool,
         }
     }
 
@@ -37,6 +65,7 @@ impl Row {
         match self {
             Self::Segment(info) => info.addr,
             Self::Ghost(ghost) => ghost.addr,
+            Self::Heading(_) => DeviceAddr::new(0),
         }
     }
 }
@@ -46,6 +75,8 @@ pub(super) struct Rows {
     pub(super) list: Vec<Row>,
     pub(super) header_px: f32,
     pub(super) row_px: f32,
+    /// Where each row begins, and where the last one ends.
+    tops_px: Vec<f32>,
     zoomed: Option<usize>,
 }
 
@@ -58,16 +89,27 @@ impl Rows {
             MapOrder::Address => rows.sort_by_key(|row| (row.addr(), row.id())),
             MapOrder::Size => rows.sort_by_key(|row| (Reverse(row.size()), row.addr(), row.id())),
         }
+        let rows = in_pools(rows);
         let zoomed = view.zoom.and_then(|zoom| {
             rows.iter().position(|row| matches!(row, Row::Segment(info) if info.id == zoom.segment))
         });
-        Self { list: rows, header_px: header_px(view), row_px: view.rows.row_px(), zoomed }
+        let (header_px, row_px) = (header_px(view), view.rows.row_px());
+        let mut end_px = header_px;
+        let mut tops_px = vec![end_px];
+        for (index, row) in rows.iter().enumerate() {
+            end_px += match row {
+                Row::Heading(_) => HEADING_PX,
+                _ if zoomed == Some(index) => row_px + OVERVIEW_PX,
+                _ => row_px,
+            };
+            tops_px.push(end_px);
+        }
+        Self { list: rows, header_px, row_px, tops_px, zoomed }
     }
 
     /// Where the row begins, from the top of all rows with the header above them.
     pub(super) fn top_px(&self, index: usize) -> f32 {
-        let extra = if self.zoomed.is_some_and(|zoomed| index > zoomed) { OVERVIEW_PX } else { 0.0 };
-        self.header_px + count_px(index) * self.row_px + extra
+        self.tops_px.get(index).or_else(|| self.tops_px.last()).copied().unwrap_or(self.header_px)
     }
 
     pub(super) fn is_zoomed(&self, index: usize) -> bool {
@@ -86,15 +128,34 @@ impl Rows {
 
     /// The first row in sight and the one after the last.
     pub(super) fn visible(&self, scroll_px: f32, height_px: f32) -> (usize, usize) {
-        // The range is computed with the smallest height of rows, so that a zoomed row makes the range longer by at most two.
-        let first = floor_count(f64::from((scroll_px - OVERVIEW_PX) / self.row_px));
-        let last = floor_count(f64::from((scroll_px + height_px - self.header_px) / self.row_px)) + 1;
-        let last = last.min(self.list.len());
-        let first = first.min(last);
-        let is_above = |index: &usize| self.top_px(*index + 1) - scroll_px <= self.header_px;
-        let hidden = (first..last).take_while(is_above).count();
-        (first + hidden, last)
+        let ends = self.tops_px.get(1..).unwrap_or_default();
+        let first = ends.partition_point(|end| end - scroll_px <= self.header_px);
+        let last = self.tops_px.partition_point(|top| top - scroll_px < height_px).min(self.list.len());
+        (first.min(last), last)
     }
+}
+
+/// The rows by memory pool, each pool under its heading; as they are where there is only the default pool.
+fn in_pools(mut rows: Vec<Row>) -> Vec<Row> {
+    if rows.iter().all(|row| row.pool_id() == PoolId::DEFAULT) {
+        return rows;
+    }
+    // Within a pool the order stays.
+    rows.sort_by_key(Row::pool_id);
+    let mut grouped = Vec::with_capacity(rows.len() + 4);
+    for (place, rows) in rows.chunk_by(|one, other| one.pool_id() == other.pool_id()).enumerate() {
+        let segments = rows.iter().filter(|row| matches!(row, Row::Segment(_)));
+        grouped.extend(rows.first().map(|row| {
+            Row::Heading(PoolHeading {
+                pool: row.pool_id(),
+                place,
+                segments: segments.clone().count(),
+                reserved: segments.map(Row::size).sum(),
+            })
+        }));
+        grouped.extend_from_slice(rows);
+    }
+    grouped
 }
 
 pub(super) fn header_px(view: &MapView) -> f32 {

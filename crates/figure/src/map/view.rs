@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use blockyard_record::{AllocationId, BlockId, Bytes, MemoryState, SegmentId};
+use blockyard_record::{AllocationId, BlockId, Bytes, MemoryState, PoolId, SegmentId};
 
 use crate::geometry::Size;
 use crate::map::rows::bars_px;
@@ -26,6 +26,8 @@ pub struct MapView {
     pub order: MapOrder,
     /// The height of the rows.
     pub rows: RowHeight,
+    /// What the program calls its memory pools, ascending.
+    pub pool_names: Arc<Vec<(PoolId, String)>>,
 }
 
 /// A part of a segment.
@@ -173,6 +175,12 @@ fn shown(view: &MapView, segment: SegmentId, size: Bytes) -> (f64, f64) {
 }
 
 impl MapView {
+    /// What the program calls the memory pool.
+    pub(super) fn pool_name(&self, pool: PoolId) -> Option<&str> {
+        let place = self.pool_names.binary_search_by_key(&pool, |(id, _)| *id).ok()?;
+        self.pool_names.get(place).map(|(_, name)| name.as_str())
+    }
+
     /// The bytes that are shown of a segment: the zoomed part where that is sound, else all.
     pub(super) fn window(&self, segment: SegmentId, size: Bytes) -> (Bytes, Bytes) {
         match self.zoom {

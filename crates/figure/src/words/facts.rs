@@ -1,7 +1,7 @@
 use blockyard_record::{BlockId, BlockState, MemoryState, PoolId, Recording};
 
 use crate::numbers::grouped_count;
-use crate::words::names::{block_name, exact, state_word};
+use crate::words::names::{block_name, exact, numbered, state_word};
 
 /// All facts about a block, as labels and values in the order to show them; `None` if the block does not exist.
 ///
@@ -15,8 +15,11 @@ pub fn block_facts(
     let found = state.block(block)?;
     let segment_id = state.segment_of(block)?;
     let segment = state.segments().find(|info| info.id == segment_id)?;
-    let mut facts =
-        vec![("name", block_name(recording, &found)), ("state", state_word(found.state).to_owned())];
+    let mut facts = vec![("state", state_word(found.state).to_owned())];
+    let name = block_name(recording, &found);
+    if name != numbered(block) {
+        facts.insert(0, ("name", name));
+    }
     if found.state.is_active() {
         facts.push(("requested", exact(found.requested)));
     }
@@ -46,7 +49,6 @@ pub fn block_facts(
             None => ("allocated", "before the recording".to_owned()),
         });
     }
-    facts.push(("block", format!("#{block} of segment #{segment_id}")));
     Some(facts)
 }
 

@@ -1,6 +1,6 @@
 pub(super) use blockyard_record::counted;
 use blockyard_record::{
-    BlockId, BlockSnapshot, BlockState, Bytes, MemoryState, Recording, StreamId, grouped,
+    BlockId, BlockSnapshot, BlockState, Bytes, MemoryState, PoolId, Recording, StreamId, grouped,
 };
 
 /// The program's name for the block, or else `block #17`. A cached block serves no tensor and has no name.
@@ -39,6 +39,16 @@ pub(super) fn stream_phrase(recording: &Recording, stream: StreamId) -> String {
 /// `stream side and stream copy`.
 pub(super) fn streams_phrase(recording: &Recording, streams: &[StreamId]) -> String {
     joined(&streams.iter().map(|stream| stream_phrase(recording, *stream)).collect::<Vec<_>>())
+}
+
+/// What stands over the segments of a memory pool.
+pub(crate) fn pool_heading(pool: PoolId, name: Option<&str>) -> String {
+    match (name, pool) {
+        (Some(name), _) => format!("memory pool {name} {pool}"),
+        (None, PoolId::DEFAULT) => "default pool".to_owned(),
+        (None, PoolId { user: 0, .. }) => format!("private pool {pool} of a graph capture"),
+        (None, _) => format!("memory pool {pool}"),
+    }
 }
 
 /// `a`, `a and b`, `a, b and c`.

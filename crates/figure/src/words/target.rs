@@ -1,13 +1,14 @@
 use blockyard_record::{Bytes, MemoryState, Recording, SegmentId, StepOutcome, grouped};
 
-use crate::numbers::{grouped_count, percent};
+use crate::breakdown_bar::class_share;
+use crate::numbers::grouped_count;
 use crate::role::BreakdownClass;
 use crate::scene::TargetId;
 use crate::words::facts::block_facts;
 use crate::words::names::{block_name, counted, state_word, stream_phrase};
 
-/// The text of a target, for a tooltip or a screen reader. A block has a line for each fact. `None` if the target does not
-/// exist.
+/// The text of a target, for a tooltip or a screen reader; [`block_facts`] says more of a block. `None` if the target does
+/// not exist.
 #[must_use]
 pub fn describe_target(target: TargetId, state: &MemoryState, recording: &Recording) -> Option<String> {
     let peak = |count: i64| Bytes::new(u64::try_from(count).unwrap_or(0));
@@ -17,8 +18,7 @@ pub fn describe_target(target: TargetId, state: &MemoryState, recording: &Record
             let title =
                 format!("{}, {}: {}", block_name(recording, &block), state_word(block.state), block.size);
             let facts = block_facts(recording, state, id)?;
-            let facts =
-                facts.iter().filter(|(label, _)| !matches!(*label, "name" | "state" | "size" | "block"));
+            let facts = facts.iter().filter(|(label, _)| IN_SHORT.contains(label));
             let lines: Vec<_> = facts.map(|(label, value)| format!("{label}: {value}")).collect();
             [&[title], &lines[..]].concat().join("\n")
         }
@@ -32,12 +32,13 @@ pub fn describe_target(target: TargetId, state: &MemoryState, recording: &Record
         TargetId::Class(class) => {
             let breakdown = state.breakdown();
             let bytes = class.bytes(&breakdown);
-            let share = recording
-                .known_capacity()
-                .map(|capacity| format!(", {} of the device", percent(bytes, capacity)))
-                .unwrap_or_default();
-            let least = if share.is_empty() && class == BreakdownClass::Free { "at least " } else { "" };
-            format!("{}: {least}{bytes}{share}. {}", class.name(), class.meaning())
+            // Of a device of unknown size, nobody knows what is free.
+            if class == BreakdownClass::Free && recording.known_capacity().is_none() {
+                format!("{}: at least {bytes}. {}", class.name(), class.meaning())
+            } else {
+                let share = class_share(class, &breakdown);
+                format!("{}: {bytes}, {share}. {}", class.name(), class.meaning())
+            }
         }
         TargetId::Label(step) => {
             let label = recording.labels().iter().rev().find(|label| label.step == step);
@@ -67,6 +68,10 @@ pub fn describe_target(target: TargetId, state: &MemoryState, recording: &Record
         TargetId::Limit => format!("limit: at most {} may be reserved", state.limit()?),
     })
 }
+
+/// The facts of a block that a note beside the pointer has room for.
+const IN_SHORT: [&str; 6] =
+    ["requested", "memory pool", "stream", "waits for", "also used on", "allocated at step"];
 
 /// The markers that begin at the step, joined.
 fn marker_text(recording: &Recording, step: u32) -> Option<String> {

@@ -3,15 +3,15 @@
 use std::fmt::Write as _;
 
 use blockyard_record::{
-    BlockId, BlockSnapshot, BlockState, Bytes, DeviceAddr, MemoryState, PoolKind, Recording, SegmentId,
-    SegmentSnapshot, StepOutcome, StreamId,
+    BlockId, BlockSnapshot, BlockState, Bytes, DeviceAddr, MemoryState, PoolId, PoolKind, Recording,
+    SegmentId, SegmentSnapshot, StepOutcome, StreamId,
 };
 
 use crate::apportion::apportion;
 use crate::numbers::{grouped_count, percent};
 use crate::role::BreakdownClass;
 use crate::timeline::Series;
-use crate::words::names::{block_name, counted, state_word};
+use crate::words::names::{block_name, counted, pool_heading, state_word};
 
 /// A segment as a row of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,9 @@ pub struct SegmentRow {
     pub addr: DeviceAddr,
     /// Its size.
     pub size: Bytes,
-    /// Its pool.
+    /// The memory pool that it belongs to.
+    pub pool_id: PoolId,
+    /// The block pool that it belongs to.
     pub pool: PoolKind,
     /// The stream that may use it.
     pub stream: StreamId,
@@ -87,15 +89,19 @@ pub fn breakdown_text(state: &MemoryState, recording: &Recording) -> String {
     text
 }
 
-/// The map as a table, by ascending address.
+/// The map as a table: the default pool first, then each other memory pool, by ascending address.
 #[must_use]
 pub fn map_table(state: &MemoryState, recording: &Recording) -> Vec<SegmentRow> {
     mapped_segments(state).iter().map(|segment| segment_row(segment, recording)).collect()
 }
 
-/// The segments as PyTorch's snapshot shows them: each mapped run of an expandable segment is one.
+/// The segments as PyTorch's snapshot shows them: each mapped run of an expandable segment is one. Those of a memory pool
+/// stand together.
 fn mapped_segments(state: &MemoryState) -> Vec<SegmentSnapshot> {
-    state.snapshot().segments.iter().flat_map(SegmentSnapshot::mapped_runs).collect()
+    let segments = state.snapshot().segments;
+    let mut segments: Vec<_> = segments.iter().flat_map(SegmentSnapshot::mapped_runs).collect();
+    segments.sort_by_key(|segment| segment.pool_id);
+    segments
 }
 
 fn segment_row(segment: &SegmentSnapshot, recording: &Recording) -> SegmentRow {
@@ -111,6 +117,7 @@ fn segment_row(segment: &SegmentSnapshot, recording: &Recording) -> SegmentRow {
         segment: segment.id,
         addr: segment.addr,
         size: segment.size,
+        pool_id: segment.pool_id,
         pool: segment.pool,
         stream: segment.stream,
         stream_name: recording.stream_name(segment.stream),
@@ -124,7 +131,7 @@ fn segment_row(segment: &SegmentSnapshot, recording: &Recording) -> SegmentRow {
 const BAR: usize = 60;
 
 /// The map as text with a line for each segment: pool, stream, size and a bar of its blocks, `#` for allocated, `~` for
-/// pending and `.` for cached bytes.
+/// pending and `.` for cached bytes. Where there are several memory pools, each has a line over its segments.
 ///
 /// Names are written in their blocks if there is room. If a bar has more blocks than characters, each character shows what
 /// most of its bytes are, and the number of blocks follows the bar.
@@ -137,7 +144,16 @@ pub fn map_text(state: &MemoryState, recording: &Recording) -> String {
     let names: Vec<_> = segments.iter().map(|segment| recording.stream_name(segment.stream)).collect();
     let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
     let mut text = String::new();
+    let has_pools = segments.iter().any(|segment| segment.pool_id != PoolId::DEFAULT);
+    let mut pool_before = None;
     for (segment, name) in segments.iter().zip(names) {
+        if has_pools && pool_before != Some(segment.pool_id) {
+            pool_before = Some(segment.pool_id);
+            let same = segments.iter().filter(|other| other.pool_id == segment.pool_id);
+            let reserved: Bytes = same.clone().map(|other| other.size).sum();
+            let heading = pool_heading(segment.pool_id, None);
+            let _ = writeln!(text, "{heading}: {}, {reserved} reserved", counted(same.count(), "segment"));
+        }
         let pool = if segment.pool == PoolKind::Small { 'S' } else { 'L' };
         let bar = bar(segment, recording);
         let size = segment.size.to_string();

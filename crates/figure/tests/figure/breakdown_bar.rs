@@ -80,28 +80,28 @@ fn the_bar_brackets_and_peaks_of_a_busy_moment() {
         area 506.5,125 510.5,131 502.5,131 PeakReserved
         text "peak reserved 54 MiB" 450,142 11px PeakReserved
         text "requested" 70.5,78 12px TextOnRequested middle bold
-        text "15 MiB · 16%" 70.5,94 12px TextOnRequested middle
+        text "15 MiB" 70.5,94 12px TextOnRequested middle
         rect 335,67 50x16 Background
         text "cached" 360,78 12px Text middle bold
-        rect 310,83 100x16 Background
-        text "33.99 MiB · 35%" 360,94 12px Text middle
+        rect 277,83 166x16 Background
+        text "33.99 MiB · 63% of reserved" 360,94 12px Text middle
         text "free" 703.5,78 12px Text middle bold
-        text "42 MiB · 44%" 703.5,94 12px Text middle
+        text "42 MiB · 44% of the device" 703.5,94 12px Text middle
         rect 0,171 14x14 Requested outline Requested
         text "requested" 20,182 12px Text bold clip 0,170 176x34
-        text "15 MiB · 16%" 20,197 12px TextMuted clip 0,170 176x34
+        text "15 MiB · 28% of reserved" 20,197 12px TextMuted clip 0,170 176x34
         rect 180,171 14x14 Rounding back-hatch outline Rounding
         text "rounding" 200,182 12px Text bold clip 180,170 176x34
-        text "96 B · <0.1%" 200,197 12px TextMuted clip 180,170 176x34
+        text "96 B · <0.1% of reserved" 200,197 12px TextMuted clip 180,170 176x34
         rect 360,171 14x14 Pending hatch outline Pending
         text "pending" 380,182 12px Text bold clip 360,170 176x34
-        text "5 MiB · 5.2%" 380,197 12px TextMuted clip 360,170 176x34
+        text "5 MiB · 9.3% of reserved" 380,197 12px TextMuted clip 360,170 176x34
         rect 540,171 14x14 Cached dots outline Cached
         text "cached" 560,182 12px Text bold clip 540,170 176x34
-        text "33.99 MiB · 35%" 560,197 12px TextMuted clip 540,170 176x34
+        text "33.99 MiB" 560,197 12px TextMuted clip 540,170 176x34
         rect 720,171 14x14 Free faint outline Free
         text "free" 740,182 12px Text bold clip 720,170 176x34
-        text "42 MiB · 44%" 740,197 12px TextMuted clip 720,170 176x34
+        text "42 MiB · 44% of the device" 740,197 12px TextMuted clip 720,170 176x34
         target 0,40 141x84 Class(Requested)
         target 141,40 1x84 Class(Rounding)
         target 142,40 47x84 Class(Pending)

@@ -1,10 +1,11 @@
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use blockyard_figure::{
     Changes, Direction, MapOrder, MapScale, MapView, Mark, Role, Scene, SegmentZoom, Size, TargetId, Theme,
-    next_block, pan_segment, scroll_to, segment_map, segment_map_height, zoom_segment,
+    map_text, next_block, pan_segment, scroll_to, segment_map, segment_map_height, zoom_segment,
 };
-use blockyard_record::{BlockId, Bytes, MemoryState, Recording};
+use blockyard_record::{BlockId, Bytes, MemoryState, PoolId, Recording};
 use expect_test::{expect, expect_file};
 use proptest::prelude::*;
 
@@ -309,4 +310,56 @@ proptest! {
         prop_assert_eq!(head.map(|target| target.rect.height_px), Some(26.0));
         prop_assert_eq!(scroll_to(&state, &Changes::default(), &view, block, size), scroll_px);
     }
+}
+
+/// Two segments outside of memory pools, one of a graph capture, two of a pool that the program made; by address they mix.
+fn pooled() -> Program {
+    let mut program = Program::new(Bytes::mib(256));
+    let (capture, user) = (PoolId { capture: 1, user: 0 }, PoolId { capture: 0, user: 1 });
+    program.alloc("a", Bytes::mib(12));
+    program.in_pool(user).alloc("b", Bytes::mib(30)).alloc("c", Bytes::mib(3));
+    program.in_pool(capture).alloc("d", Bytes::mib(14));
+    program.in_pool(PoolId::DEFAULT).alloc("e", Bytes::mib(16));
+    program
+}
+
+#[test]
+fn segments_of_a_memory_pool_stand_under_its_name() {
+    let recording = pooled().recording();
+    let names = vec![(PoolId { capture: 0, user: 1 }, "scratch".to_owned())];
+    let view = MapView { pool_names: Arc::new(names), ..MapView::default() };
+    let scene = draw(&recording, 4, &view);
+    let texts: Vec<&str> = scene
+        .marks
+        .iter()
+        .filter_map(|mark| match mark {
+            Mark::Text { text, .. } => Some(text.as_str()),
+            _ => None,
+        })
+        .filter(|text| text.contains("reserved") || ["a", "b", "c", "d", "e"].contains(text))
+        .collect();
+    let default = "default pool: 2 segments, 28 MiB reserved";
+    let user = "memory pool scratch (0, 1): 2 segments, 50 MiB reserved";
+    let capture = "private pool (1, 0) of a graph capture: 1 segment, 14 MiB reserved";
+    assert_eq!(texts, [default, "a", "e", user, "b", "c", capture, "d"]);
+    assert!(scene.to_string().contains("5 segments"), "headings are no segments");
+    // The keys go from row to row and never stop at a heading.
+    let (state, _) = after(&recording, 4);
+    let mut block = None;
+    let mut seen = BTreeSet::new();
+    while let Some(next) =
+        next_block(&state, &view, block, Direction::Right).filter(|next| seen.insert(*next))
+    {
+        block = Some(next);
+    }
+    assert_eq!(seen.len(), blocks(&state).len());
+    // Each block's row is reached by scrolling in a low window.
+    let low = Size { height_px: 90.0, ..SIZE };
+    for block in blocks(&state) {
+        let scroll_px = scroll_to(&state, &Changes::default(), &view, block, low);
+        let scene =
+            segment_map(&state, &Changes::default(), &recording, &MapView { scroll_px, ..view.clone() }, low);
+        assert!(scene.targets.iter().any(|target| target.what == TargetId::Block(block)), "{block:?}");
+    }
+    assert!(map_text(&state, &recording).contains("memory pool (0, 1): 2 segments, 50 MiB reserved\n"));
 }

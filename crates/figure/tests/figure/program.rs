@@ -3,7 +3,8 @@
 
 use blockyard_record::{
     AllocationId, BlockId, BlockSnapshot, BlockState, Bytes, DeviceAddr, Event, EventSink, FailureCause,
-    MemoryState, PoolKind, Recorder, Recording, RunInfo, SegmentId, SegmentSnapshot, StepOutcome, StreamId,
+    MemoryState, PoolId, PoolKind, Recorder, Recording, RunInfo, SegmentId, SegmentSnapshot, StepOutcome,
+    StreamId,
 };
 use proptest::prelude::*;
 
@@ -18,6 +19,7 @@ pub(crate) struct Program {
     blocks: u32,
     allocations: u32,
     next_addr: u64,
+    pool_id: PoolId,
 }
 
 impl Program {
@@ -41,7 +43,14 @@ impl Program {
             blocks: 0,
             allocations: 0,
             next_addr: 0x7f00_0000_0000,
+            pool_id: PoolId::DEFAULT,
         }
+    }
+
+    /// What follows is allocated in this memory pool.
+    pub(crate) fn in_pool(&mut self, pool: PoolId) -> &mut Self {
+        self.pool_id = pool;
+        self
     }
 
     pub(crate) fn state(&self) -> &MemoryState {
@@ -175,7 +184,9 @@ impl Program {
 
     fn best_fit(&self, size: Bytes, pool: PoolKind, stream: StreamId) -> Option<BlockSnapshot> {
         let segments = self.segments();
-        let usable = segments.into_iter().filter(|segment| segment.pool == pool && segment.stream == stream);
+        let usable = segments.into_iter().filter(|segment| {
+            segment.pool == pool && segment.stream == stream && segment.pool_id == self.pool_id
+        });
         usable
             .flat_map(|segment| segment.blocks)
             .filter(|block| block.state == BlockState::Inactive && block.size >= size)
@@ -200,7 +211,7 @@ impl Program {
             addr,
             size,
             stream,
-            pool_id: blockyard_record::PoolId::DEFAULT,
+            pool_id: self.pool_id,
             pool,
             is_oversize: false,
         });

@@ -186,7 +186,6 @@ fn all_facts_of_a_pending_block() {
         stream: default
         waits for: side
         allocated at step: 4
-        block: #5 of segment #2
     "#]]
     .assert_eq(&text);
     assert_eq!(block_age_steps(&recording, &state, block, 8), Some(4));
@@ -217,21 +216,14 @@ fn targets_are_reported_in_a_sentence() {
     }
     expect![[r#"
         block #4, cached: 2.86 MiB
-        address: 0x7f0000e00000
-        offset in segment: 0 B
-        segment: 20 MiB (20,971,520 bytes) at 0x7f0000e00000, large pool
         stream: default
         hidden, pending: 5 MiB
         requested: 5 MiB (5,242,880 bytes)
-        rounding: 0 B
-        address: 0x7f00010dc800
-        offset in segment: 2.86 MiB (3,000,320 bytes)
-        segment: 20 MiB (20,971,520 bytes) at 0x7f0000e00000, large pool
         stream: default
         waits for: side
         allocated at step: 4
         segment of 20 MiB at 0x7f0000e00000, large pool, the default stream: 0 B allocated in 3 blocks
-        pending: 5 MiB, 5.2% of the device. Bytes given back by the program that wait until another stream is done with them.
+        pending: 5 MiB, 9.3% of reserved. Bytes given back by the program that wait until another stream is done with them.
         forward: from step 3 on
         peak allocated: at most 22.86 MiB were in use at once since the peaks were last reset
         peak reserved: at most 54 MiB were held at once since the peaks were last reset

@@ -157,3 +157,47 @@ fn a_folder_opens_as_the_ranks_in_it() -> Result<()> {
         opened
     })
 }
+
+#[test]
+fn panels_resize_by_pointer_and_keys_and_stay_so() -> Result<()> {
+    drive(|page| {
+        let width = |page: &Page| Ok::<_, anyhow::Error>(page.rect(".side")?.width);
+        let height = |page: &Page| Ok::<_, anyhow::Error>(page.rect(".timeline .canvas-box")?.height);
+        let (wide, high) = (width(page)?, height(page)?);
+        page.execute("document.querySelector(arguments[0]).focus()", &[json!(id("divide-side"))])?;
+        page.press(Key::Left)?;
+        page.press(Key::Left)?;
+        ensure!((width(page)? - wide - 48.0).abs() < 2.0, "{} of {wide}", width(page)?);
+        let now = page.attribute(&id("divide-side"), "aria-valuenow")?.unwrap_or_default();
+        ensure!(now.parse::<f64>().is_ok_and(|now| (now - wide - 48.0).abs() < 2.0), "{now}");
+        page.drag(&id("divide-timeline"), (60.0, 4.0), (60.0, -36.0))?;
+        ensure!((height(page)? - high + 40.0).abs() < 6.0, "{} of {high}", height(page)?);
+        page.check_accessible()?;
+        page.execute("location.reload()", &[])?;
+        page.wait_for(&id("divide-side"))?;
+        ensure!((width(page)? - wide - 48.0).abs() < 2.0 && (height(page)? - high + 40.0).abs() < 6.0);
+        page.execute("document.querySelector(arguments[0]).focus()", &[json!(id("divide-side"))])?;
+        page.press(Key::Enter)?;
+        ensure!((width(page)? - wide).abs() < 2.0, "{} of {wide}", width(page)?);
+        Ok(())
+    })
+}
+
+#[test]
+fn memory_pools_stand_as_groups_in_workloads_and_snapshots() -> Result<()> {
+    drive(|page| {
+        choose(page, "preset", "pools")?;
+        page.click(&id("end"))?;
+        page.wait_until(
+            "document.querySelector(\"[data-testid='map']\").ariaLabel.includes('memory pools')",
+        )?;
+        page.upload(&id("file"), &fixture("programs/cudagraph_mlp"))?;
+        page.wait_text(&id("document-title"), "cudagraph_mlp")?;
+        page.click(&id("end"))?;
+        page.wait_until(
+            "document.querySelector(\"[data-testid='map']\").ariaLabel.includes('memory pools')",
+        )?;
+        page.click("#tab-table")?;
+        page.wait_text(&id("table"), "memory pool (1, 0)")
+    })
+}

@@ -1,7 +1,7 @@
 //! Recordings of real runs.
 
 use anyhow::{Context, Result, ensure};
-use blockyard_e2e::drive;
+use blockyard_e2e::{Key, drive};
 use serde_json::json;
 
 use crate::{fixture, id, write_workload};
@@ -65,6 +65,40 @@ fn memory_snapshots_of_pytorch_open_as_they_are() -> Result<()> {
         page.wait_text(&id("headline"), "placements identical")?;
         page.wait_text(&id("position"), "step ")?;
         page.wait_for(&id("stage"))
+    })
+}
+
+#[test]
+fn a_reload_opens_the_readers_own_file_again() -> Result<()> {
+    drive(|page| {
+        let folder = fixture("x").with_file_name("snapshots");
+        page.upload(&id("file"), &folder.join("checkerboard_default_100.pickle.gz"))?;
+        page.wait_text(&id("position"), "step 81 of 81")?;
+        page.press(Key::Left)?;
+        page.wait_text(&id("position"), "step 80 of 81")?;
+        page.wait_until("location.hash.startsWith('#own-file&step=80')")?;
+        page.wait_until("sessionStorage.getItem('blockyard.opened')")?;
+        page.execute("location.reload()", &[])?;
+        page.wait_text(&id("document-title"), "checkerboard_default_100.pickle.gz")?;
+        page.wait_text(&id("position"), "step 80 of 81")?;
+        // Another tab has no such file, and says so.
+        page.execute("sessionStorage.clear(); location.reload()", &[])?;
+        page.wait_text(&id("message"), "Open the file again")
+    })
+}
+
+#[test]
+fn a_reload_opens_the_readers_own_lesson_at_its_card() -> Result<()> {
+    drive(|page| {
+        let lesson = "---\nid: mine\ntitle: My lesson\nsummary: Mine.\ncapacity: 64 MiB\nminutes: 1\n---\n\n## One\n\nFirst.\n\n```workload\na = alloc 3 MiB\n```\n\n## Two\n\nSecond.\n\n```workload\nfree a\n```\n";
+        page.drop_file("body", "mine.md", lesson.as_bytes())?;
+        page.wait_text(&id("card-position"), "Card 1 of 2")?;
+        page.click(&id("card-next"))?;
+        page.wait_text(&id("card-position"), "Card 2 of 2")?;
+        page.wait_until("location.hash === '#own-lesson=2' && sessionStorage.getItem('blockyard.opened')")?;
+        page.execute("location.reload()", &[])?;
+        page.wait_text(&id("card-position"), "Card 2 of 2")?;
+        page.wait_text("main", "My lesson")
     })
 }
 
