@@ -1,28 +1,25 @@
-//! Modules of Python's standard library and of `NumPy`. `modules.txt` is what CPython printed for `modules.py`.
+//! Modules of Python's standard library and of `NumPy`. `modules.txt` is what CPython printed for `modules.py`,
+//! `random.txt` what PyTorch 2.11 printed for `random.py`.
 
 #![allow(clippy::expect_used, reason = "helpers of tests")]
 
-use std::sync::{Arc, Mutex};
+#[path = "support/run.rs"]
+mod support;
 
-use blockyard_python::{Finished, Program, ProgramSettings, run_on_thread};
-
-fn run(source: &str) -> (String, Finished) {
-    let printed = Arc::new(Mutex::new(String::new()));
-    let sink = Arc::clone(&printed);
-    let program = Program { file: "x.py".to_owned(), source: source.to_owned(), arguments: Vec::new() };
-    let finished = run_on_thread(program, ProgramSettings::default(), move |text: &str| {
-        sink.lock().expect("no printing failed").push_str(text);
-    })
-    .expect("the interpreter answers");
-    let printed = printed.lock().expect("no printing failed").clone();
-    (printed, finished)
-}
+use support::run;
 
 #[test]
 fn the_standard_library_prints_what_cpythons_does() {
     let (printed, finished) = run(include_str!("modules.py"));
     assert_eq!(finished.traceback, None);
     assert_eq!(printed, include_str!("modules.txt"));
+}
+
+#[test]
+fn seeded_random_numbers_of_the_host_are_pytorchs() {
+    let (printed, finished) = run(include_str!("random.py"));
+    assert_eq!(finished.traceback, None);
+    assert_eq!(printed, include_str!("random.txt"));
 }
 
 #[test]

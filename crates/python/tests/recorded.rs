@@ -9,12 +9,16 @@
 use std::fmt::Write as _;
 use std::io::Read as _;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
 
-use blockyard_python::{DeviceRun, Program, ProgramSettings, run_on_thread};
+use blockyard_python::{DeviceRun, ProgramSettings};
 use blockyard_torch::memory::LogEntry;
 use flate2::read::GzDecoder;
 use serde_json::Value;
+
+#[path = "support/run.rs"]
+mod support;
+
+use support::{run, run_with};
 
 /// One row of the table.
 #[derive(Debug, PartialEq)]
@@ -108,19 +112,11 @@ fn print_differences(name: &str, printed: &str, wanted: &str, devices: &[DeviceR
 
 fn score(program: &Value) -> Score {
     let text = |key: &str| program[key].as_str().unwrap_or_default().to_owned();
-    let printed = Arc::new(Mutex::new(String::new()));
-    let sink = Arc::clone(&printed);
     let settings = ProgramSettings {
         devices: u8::try_from(program["devices"].as_u64().unwrap_or(1)).unwrap_or(1),
         ..ProgramSettings::default()
     };
-    let file = format!("{}.py", text("name"));
-    let run = Program { file, source: text("source"), arguments: Vec::new() };
-    let finished = run_on_thread(run, settings, move |text: &str| {
-        sink.lock().expect("no printing failed").push_str(text);
-    })
-    .expect("the interpreter answers");
-    let printed = printed.lock().expect("no printing failed").clone();
+    let (printed, finished) = run_with(&text("source"), &format!("{}.py", text("name")), settings);
     let wanted = text("stdout");
     let recorded: Vec<Vec<i64>> =
         serde_json::from_value(program["events"].clone()).expect("events are numbers");
@@ -184,9 +180,7 @@ fn recorded_programs_print_and_allocate_what_they_did_on_an_h200() {
 #[test]
 fn an_uncaught_exception_is_printed_as_cpython_prints_it() {
     let source = "def f(x):\n    return x[\"a\"] + 1\n\nf({})\n".to_owned();
-    let run = Program { file: "x.py".to_owned(), source, arguments: Vec::new() };
-    let finished =
-        run_on_thread(run, ProgramSettings::default(), |_: &str| {}).expect("the interpreter answers");
+    let (_, finished) = run(&source);
     assert_eq!(finished.status, 1);
     let expected = "Traceback (most recent call last):\n  File \"x.py\", line 4, in <module>\n    f({})\n    ~^^^^\n  File \"x.py\", line 2, \
                     in f\n    return x[\"a\"] + 1\n           ~^^^^^\nKeyError: 'a'\n";
@@ -196,14 +190,7 @@ fn an_uncaught_exception_is_printed_as_cpython_prints_it() {
 #[test]
 fn out_of_memory_is_caught_and_a_loop_without_end_is_stopped() {
     let run = |source: &str, settings: ProgramSettings| {
-        let printed = Arc::new(Mutex::new(String::new()));
-        let sink = Arc::clone(&printed);
-        let program = Program { file: "x.py".to_owned(), source: source.to_owned(), arguments: Vec::new() };
-        let finished = run_on_thread(program, settings, move |text: &str| {
-            sink.lock().expect("no printing failed").push_str(text);
-        })
-        .expect("the interpreter answers");
-        let printed = printed.lock().expect("no printing failed").clone();
+        let (printed, finished) = run_with(source, "x.py", settings);
         (finished, printed)
     };
     let source = "import torch\ntry:\n    torch.empty(10**12, device='cuda')\nexcept torch.OutOfMemoryError as e:\n    print(str(e)[:56])\n";
@@ -225,13 +212,7 @@ fn out_of_memory_is_caught_and_a_loop_without_end_is_stopped() {
 
 #[test]
 fn a_name_that_is_not_there_is_refused_with_what_to_use_instead() {
-    let run = Program {
-        file: "x.py".to_owned(),
-        source: "import torch\ntorch.fft.rfft(torch.zeros(4))\n".to_owned(),
-        arguments: Vec::new(),
-    };
-    let finished =
-        run_on_thread(run, ProgramSettings::default(), |_: &str| {}).expect("the interpreter answers");
+    let (_, finished) = run("import torch\ntorch.fft.rfft(torch.zeros(4))\n");
     assert!(finished.traceback.is_some_and(|text| text.contains("line 2") && text.contains("not modeled")));
 }
 
@@ -239,12 +220,6 @@ fn a_name_that_is_not_there_is_refused_with_what_to_use_instead() {
 fn a_number_that_nobody_knows_stays_one_in_functions_of_math() {
     let source = "import math, torch\nx = torch.ones(2, device='cuda').sum().item()\n\
                   print(x, math.sqrt(x), math.exp(2 * x), math.log(x, 2), math.pow(2, x), math.sqrt(4))\n";
-    let printed = Arc::new(Mutex::new(String::new()));
-    let sink = Arc::clone(&printed);
-    let program = Program { file: "x.py".to_owned(), source: source.to_owned(), arguments: Vec::new() };
-    run_on_thread(program, ProgramSettings::default(), move |text: &str| {
-        sink.lock().expect("no printing failed").push_str(text);
-    })
-    .expect("the interpreter answers");
-    assert_eq!(printed.lock().expect("no printing failed").as_str(), "? ? ? ? ? 2.0\n");
+    let (printed, _) = run(source);
+    assert_eq!(printed, "? ? ? ? ? 2.0\n");
 }

@@ -2,21 +2,10 @@
 
 #![allow(clippy::expect_used, reason = "helpers of tests")]
 
-use std::sync::{Arc, Mutex};
+#[path = "support/run.rs"]
+mod support;
 
-use blockyard_python::{Finished, Program, ProgramSettings, run_on_thread};
-
-fn run(source: &str) -> (String, Finished) {
-    let printed = Arc::new(Mutex::new(String::new()));
-    let sink = Arc::clone(&printed);
-    let program = Program { file: "x.py".to_owned(), source: source.to_owned(), arguments: Vec::new() };
-    let finished = run_on_thread(program, ProgramSettings::default(), move |text: &str| {
-        sink.lock().expect("no printing failed").push_str(text);
-    })
-    .expect("the interpreter answers");
-    let printed = printed.lock().expect("no printing failed").clone();
-    (printed, finished)
-}
+use support::run;
 
 #[test]
 fn a_number_that_nobody_knows_prints_as_a_question_mark_however_it_is_formatted() {

@@ -53,6 +53,7 @@ pub mod autocast;
 pub mod autograd;
 mod dtype;
 mod error;
+mod generator;
 mod iterator;
 pub mod memory;
 mod ops;

@@ -111,6 +111,7 @@ pub struct Session {
     dropout_states: RefCell<Vec<(u8, Option<OwnedBlock>)>>,
     default_dtype: Cell<Dtype>,
     default_device: Cell<Device>,
+    pub(crate) generators: crate::generator::Generators,
 }
 
 thread_local! {
@@ -168,6 +169,7 @@ impl Session {
             dropout_states: RefCell::default(),
             default_dtype: Cell::new(Dtype::F32),
             default_device: Cell::new(Device::Cpu),
+            generators: crate::generator::Generators::default(),
         }
     }
 

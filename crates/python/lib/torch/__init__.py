@@ -143,30 +143,57 @@ def numel(input):
     return input.numel()
 
 
-# --- random numbers: the host's are known where a sequence is small, so a generator only has to be there
+# --- random numbers of the host: PyTorch's own, once a seed was set
+
+_new_generator, _seed_generator, _seed_of, _choose_generator, _forget_generator = map(
+    _operator, ("_generator", "_generator_seed", "_generator_initial_seed", "_generator_choose", "_generator_forget"))
+
+
+def _signed(seed):
+    if not -0x8000_0000_0000_0000 <= seed <= 0xffff_ffff_ffff_ffff:
+        raise RuntimeError("Overflow when unpacking long long")
+    return seed - (1 << 64) if seed > 0x7fff_ffff_ffff_ffff else seed
+
 
 class Generator:
     def __init__(self, device="cpu"):
         self.device = globals()["device"](device)
-        self._seed = 0
+        self._number = _new_generator()
 
     def manual_seed(self, seed):
-        self._seed = seed
+        _seed_generator(self._number, _signed(_builtins.int(seed)))
         return self
 
     def initial_seed(self):
-        return self._seed
+        return _seed_of(self._number) & 0xffff_ffff_ffff_ffff
 
-    seed = initial_seed
+    def seed(self):
+        # PyTorch takes a number of the system's, which nobody knows.
+        with _drawing_from(self):
+            _forget_generator()
+        return self.initial_seed()
 
     def get_state(self):
         return empty(5056, dtype=uint8)
 
     def set_state(self, state):
-        pass
+        with _drawing_from(self):
+            _forget_generator()
 
 
-default_generator = Generator()
+class _drawing_from:
+    def __init__(self, generator):
+        self.generator = generator
+
+    def __enter__(self):
+        self.before = _choose_generator(self.generator._number)
+
+    def __exit__(self, *exception):
+        _choose_generator(self.before)
+
+
+default_generator = object.__new__(Generator)
+default_generator.device, default_generator._number = device("cpu"), 0
 
 
 def manual_seed(seed):
@@ -186,7 +213,25 @@ def get_rng_state():
 
 
 def set_rng_state(state):
-    pass
+    default_generator.set_state(state)
+
+
+def _drawn(name):
+    """An operator that takes `generator=`."""
+    plain = _operator(name)
+
+    def function(*args, generator=None, **kwargs):
+        if generator is None:
+            return plain(*args, **kwargs)
+        with _drawing_from(generator):
+            return plain(*args, **kwargs)
+    function.__name__ = name
+    return function
+
+
+rand, randn, randperm, bernoulli, multinomial = map(_drawn, ("rand", "randn", "randperm", "bernoulli", "multinomial"))
+for _name in ("uniform_", "normal_", "random_", "bernoulli_", "exponential_", "multinomial", "bernoulli"):
+    setattr(Tensor, _name, _drawn(_name))
 
 
 # --- making tensors
@@ -389,13 +434,14 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
 
 
 _placeholders = None
+_drawn_integers = _drawn("randint")
 
 
 def randint(*args, **kwargs):
     global _placeholders
-    made = _operator("randint")(*args, **kwargs)
-    if made.is_cpu and made.numel() <= 4096:
-        # Numbers of the range, so that they can stand in slices; whoever reads one is told that it is not PyTorch's.
+    made = _drawn_integers(*args, **kwargs)
+    if made.is_cpu and made.numel() <= 4096 and made._values() is None:
+        # Without a seed: numbers of the range, so that they can stand in slices; whoever reads one is told that it is not PyTorch's.
         if _placeholders is None:
             from random import Random
             _placeholders = Random(0)
@@ -442,6 +488,10 @@ def where(condition, input=None, other=None):
         kind = result_type(tensor, value)
         made = scalar_tensor(value, dtype=kind, device=tensor.device)
         input, other = (tensor.to(kind), made) if tensor is input else (made, tensor.to(kind))
+        # The caller's condition outlives that number.
+        result = _operator("where")(condition, input, other)
+        del input, other, made, tensor
+        return result
     return _operator("where")(condition, input, other)
 
 

@@ -159,7 +159,17 @@ impl Call<'_> {
                     if is_readable { grad.clone() } else { laid_out_like(&ctx.saved(5)?, &grad.shape())? };
                 drop(below);
                 let rows = sizes.all_heads() * sizes.queries.max(0) as u64;
-                drop(temporary(q.device(), rows * sizes.width.max(0) as u64 * 4 + rows * 4 + 256)?);
+                let mut workspace = rows * sizes.width.max(0) as u64 * 4 + rows * 4 + 256;
+                if k.size(1) != q.size(1) || v.size(1) != q.size(1) {
+                    // The keys' and values' gradients for each head of the queries, before they are added up.
+                    let columns = (sizes.width + sizes.value_width).max(0) as u64;
+                    workspace += sizes.all_heads() * sizes.keys.max(0) as u64 * columns * q.dtype().size();
+                    session().mark_estimated(
+                        "scaled_dot_product_attention",
+                        "the gradient with fewer heads of keys than of queries was recorded for one shape",
+                    );
+                }
+                drop(temporary(q.device(), workspace)?);
                 drop(read);
                 Ok(wanted(ctx.wanted, gradients))
             },
@@ -327,7 +337,44 @@ fn attention(args: &Args) -> Result<Value> {
             "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True",
         );
     }
+    if args.bool(7)? {
+        let heads = [&q, &k, &v].map(|tensor| if tensor.dim() < 3 { 1 } else { tensor.size(-3) });
+        let [of_q, of_k, of_v] = heads;
+        if of_k < 1 || of_v < 1 || of_q % of_k != 0 || of_q % of_v != 0 {
+            return runtime("Number of heads in key and value must divide the number of heads in ");
+        }
+        return Ok(grouped(&q, &k, &v, mask.as_ref(), dropout, is_causal)?.into());
+    }
     Ok(scaled_dot_product_attention(&q, &k, &v, mask.as_ref(), dropout, is_causal)?.into())
+}
+
+/// `enable_gqa`: no kernel for `float32` takes fewer heads of keys than of queries.
+fn grouped(
+    q: &Tensor,
+    k: &Tensor,
+    v: &Tensor,
+    mask: Option<&Tensor>,
+    dropout: f64,
+    is_causal: bool,
+) -> Result<Tensor> {
+    let is_same = q.dim() < 3 || (q.size(-3) == k.size(-3) && q.size(-3) == v.size(-3));
+    if is_same || !q.device().is_cuda() {
+        return scaled_dot_product_attention(q, &repeated_heads(k, q)?, &repeated_heads(v, q)?, mask, dropout, is_causal);
+    }
+    let cast = Cast::lower(q.device());
+    let mask = cast.apply_optional(mask)?;
+    let (v, k, q) = (cast.apply(v)?, cast.apply(k)?, cast.apply(q)?);
+    if q.dtype().is_reduced_float() && q.dim() == 4 && k.dim() == 4 && v.dim() == 4 {
+        if mask.is_some() || dropout > 0.0 || is_causal {
+            session().mark_estimated(
+                "scaled_dot_product_attention",
+                "fewer heads of keys than of queries were recorded without a mask and dropout",
+            );
+        }
+        return by_kernel(&q, &k, &v, mask.as_ref(), dropout, is_causal);
+    }
+    let mask = mask.as_ref().map(|mask| float_mask(mask, q.dtype())).transpose()?;
+    by_products(&q, &k, &v, mask.as_ref(), dropout, is_causal)
 }
 
 /// `scaled_dot_product_attention`.
@@ -367,6 +414,11 @@ pub(crate) fn scaled_dot_product_attention(
         let shape = [&q.shape()[..q.dim() - 1], &[v.size(-1)]].concat();
         return empty(&shape, q.dtype(), q.device());
     }
+    by_kernel(&q, &k, &v, mask.as_ref(), dropout, is_causal)
+}
+
+/// One of the kernels, where there is one for the layout.
+fn by_kernel(q: &Tensor, k: &Tensor, v: &Tensor, mask: Option<&Tensor>, dropout: f64, is_causal: bool) -> Result<Tensor> {
     let sizes = Sizes {
         batch: q.size(0),
         heads: q.size(1),
@@ -375,21 +427,21 @@ pub(crate) fn scaled_dot_product_attention(
         width: q.size(3),
         value_width: v.size(3),
     };
-    let call = Call { q: &q, k: &k, v: &v, sizes, dropout };
+    let call = Call { q, k, v, sizes, dropout };
     if !q.device().is_cuda() {
         return empty(&call.output_shape(), q.dtype(), q.device());
     }
-    if mask.as_ref().is_some_and(Tensor::requires_grad) {
+    if mask.is_some_and(Tensor::requires_grad) {
         return not_implemented("scaled_dot_product_attention with a mask that requires a gradient");
     }
-    let mask = mask.as_ref().map(|mask| float_mask(mask, q.dtype())).transpose()?;
+    let mask = mask.map(|mask| float_mask(mask, q.dtype())).transpose()?;
     let mask = match mask {
         Some(mask) if mask.dtype() != q.dtype() => Some(to_dtype(&mask, q.dtype())?),
         other => other,
     };
     let is_readable = |tensor: &Tensor| tensor.size(3) == 1 || tensor.strides().last() == Some(&1);
-    if ![&q, &k, &v].into_iter().all(is_readable) {
-        return by_products(&q, &k, &v, mask.as_ref(), dropout, is_causal);
+    if ![q, k, v].into_iter().all(is_readable) {
+        return by_products(q, k, v, mask.as_ref(), dropout, is_causal);
     }
     let output = match choose(sizes, q.dtype(), mask.is_some(), dropout) {
         Kernel::Cudnn => call.cudnn(mask)?,
@@ -402,7 +454,8 @@ pub(crate) fn scaled_dot_product_attention(
     Ok(output)
 }
 
-/// `_scaled_dot_product_attention_math`, for what no kernel reads: rows with gaps, other than four dimensions.
+/// `_scaled_dot_product_attention_math`, for what no kernel reads: rows with gaps, other than four dimensions, fewer heads of
+/// keys in `float32`.
 fn by_products(
     q: &Tensor,
     k: &Tensor,
@@ -411,37 +464,58 @@ fn by_products(
     dropout: f64,
     is_causal: bool,
 ) -> Result<Tensor> {
-    if mask.is_some() || is_causal || dropout > 0.0 || q.dtype() != Dtype::F32 || q.dim() != 4 {
-        session().mark_estimated(
-            "scaled_dot_product_attention",
-            "products of matrices were recorded in float32 with four dimensions, without a mask and dropout",
-        );
-    }
+    let from = q.dtype();
+    let to_full = |tensor: &Tensor| {
+        if from.is_reduced_float() { to_dtype(tensor, Dtype::F32) } else { Ok(tensor.clone()) }
+    };
+    let (full_q, full_k, full_v) = (to_full(q)?, to_full(k)?, to_full(v)?);
+    let factor = (q.size(-1).max(1) as f64).powf(-0.25);
+    let query = super::pointwise::scale(&full_q, factor)?;
     let causal = if is_causal {
-        let all = super::creation::full(
-            &[q.size(-2), k.size(-2)],
-            crate::Scalar::Bool(true),
-            Dtype::Bool,
-            q.device(),
-        )?;
-        let mask = crate::call("tril", &[all.into()], &[])?.tensor()?;
-        Some(float_mask(&mask, q.dtype())?)
+        let shape = [q.size(-2), k.size(-2)];
+        let all = super::creation::full(&shape, crate::Scalar::Bool(true), Dtype::Bool, q.device())?;
+        let lower = crate::call("tril", &[(&all).into()], &[])?.tensor()?;
+        drop(all);
+        Some(float_mask(&lower, query.dtype())?)
     } else {
         None
     };
-    let factor = (q.size(-1).max(1) as f64).powf(-0.25);
-    let query = super::pointwise::scale(q, factor)?;
-    let key = super::pointwise::scale(&transpose(k, -2, -1)?, factor)?;
-    let mut weights = super::matmul::matmul(&query, &key)?;
-    drop(key);
+    let key = repeated_heads(&full_k, &full_q)?;
+    let value = repeated_heads(&full_v, &full_q)?;
+    let mut weights = {
+        let scaled = super::pointwise::scale(&transpose(&key, -2, -1)?, factor)?;
+        super::matmul::matmul(&query, &scaled)?
+    };
     if let Some(mask) = mask.or(causal.as_ref()) {
-        weights = super::pointwise::add_in_place(&weights, mask)?;
+        super::pointwise::add_in_place(&weights, mask)?;
     }
     weights = safe_softmax(&weights)?;
     if dropout > 0.0 {
-        weights = crate::call("dropout", &[weights.into(), dropout.into(), true.into()], &[])?.tensor()?;
+        weights = super::loss::dropout(&weights, dropout, true)?;
     }
-    super::matmul::matmul(&weights, v)
+    // The weights are a result too, and are thrown away by the caller.
+    let kept = to_dtype(&weights, from)?;
+    let output = {
+        let product = super::matmul::matmul(&weights, &value)?;
+        to_dtype(&product, from)?
+    };
+    drop(weights);
+    drop(value);
+    drop(key);
+    drop(query);
+    drop(causal);
+    drop((full_v, full_k, full_q));
+    drop(kept);
+    Ok(output)
+}
+
+/// `pre_process_group_query_attention_input`: each head of keys and values serves several heads of queries.
+fn repeated_heads(tensor: &Tensor, query: &Tensor) -> Result<Tensor> {
+    if tensor.dim() < 3 || tensor.size(-3) == query.size(-3) {
+        return Ok(tensor.clone());
+    }
+    let times = query.size(-3) / tensor.size(-3).max(1);
+    crate::call("repeat_interleave", &[tensor.into(), times.into(), (-3).into()], &[])?.tensor()
 }
 
 /// `_safe_softmax`: rows that a mask leaves nothing of become zeros.

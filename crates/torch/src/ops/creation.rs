@@ -2,6 +2,7 @@
 
 use crate::autograd::GradMode;
 use crate::error::runtime;
+use crate::generator::Draw;
 use crate::memory::Category;
 use crate::registry::{Entry, op};
 use crate::schema::Args;
@@ -285,12 +286,69 @@ fn flatten(data: &Value, depth: usize, shape: &mut Vec<i64>, values: &mut Vec<Sc
     }
 }
 
+/// A new tensor of random numbers: known where it is small and on the host.
+fn drawn(shape: &[i64], options: &Options, draw: Draw) -> Result<Value> {
+    let made = made(shape, options, None)?;
+    if let Value::Tensor(tensor) = &made {
+        fill_drawn(tensor, draw, true);
+    }
+    Ok(made)
+}
+
+fn drawn_like(args: &Args, at: usize, draw: Draw) -> Result<Value> {
+    let made = made_like(args, at, None)?;
+    if let Value::Tensor(tensor) = &made {
+        fill_drawn(tensor, draw, true);
+    }
+    Ok(made)
+}
+
+/// The host's generator moves on by what the tensor takes, and the tensor gets its values if they are kept.
+pub(crate) fn fill_drawn(tensor: &Tensor, draw: Draw, keeps: bool) {
+    if tensor.device() != Device::Cpu {
+        return;
+    }
+    let dtype = tensor.dtype();
+    // Types of 16 bits round the numbers of the kernel.
+    let keeps = keeps && !dtype.is_reduced_float();
+    let values = crate::session().generators.draw(draw, tensor.numel(), dtype, keeps);
+    let values: Option<Vec<Scalar>> =
+        values.map(|values| values.into_iter().map(|value| exact::cast(value, dtype)).collect());
+    tensor.set_values(values.as_deref());
+}
+
+/// An operator in place that draws: weights' values are not kept.
+fn draw_(args: &Args, draw: Draw) -> Result<Value> {
+    let filled = fill_(args, None)?;
+    if let Value::Tensor(tensor) = &filled {
+        fill_drawn(tensor, draw, tensor.dtype() == Dtype::I64);
+    }
+    Ok(filled)
+}
+
+/// `bernoulli_`, `exponential_`, ...: how many numbers PyTorch draws for these was not looked up.
+fn forget_(args: &Args) -> Result<Value> {
+    let filled = fill_(args, None)?;
+    if matches!(&filled, Value::Tensor(tensor) if tensor.device() == Device::Cpu) {
+        crate::session().generators.forget();
+    }
+    Ok(filled)
+}
+
+const fn integers(low: i64, high: i64) -> Draw {
+    Draw::Integer { low, high }
+}
+
 /// `randperm` on a GPU sorts random keys; small ones do it in one kernel.
 fn randperm(args: &Args) -> Result<Value> {
     let count = args.int(0)?;
     let options = options(args, 1, Dtype::I64)?;
     if !options.device.is_cuda() {
-        return made(&[count], &options, None);
+        let made = made(&[count], &options, None)?;
+        if let Value::Tensor(tensor) = &made {
+            tensor.set_values(crate::session().generators.permutation(count).as_deref());
+        }
+        return Ok(made);
     }
     finish(super::sort::randperm(count, options.dtype, options.device)?, &options)
 }
@@ -322,6 +380,8 @@ fn fill_(args: &Args, value: Option<Scalar>) -> Result<Value> {
     Ok(tensor.into())
 }
 
+const NORMAL: Draw = Draw::Normal { mean: 0.0, std: 1.0 };
+
 macro_rules! with_options {
     ($text:literal) => {
         concat!($text, ", *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False, bool pin_memory=False)")
@@ -351,8 +411,10 @@ pub(crate) const TABLE: &[Entry] = &[
     op(with_options!("ones(int[] size"), |a| {
         made(&a.ints(0)?, &options(a, 1, default_dtype())?, Some(Scalar::Int(1)))
     }),
-    op(with_options!("rand(int[] size"), |a| made(&a.ints(0)?, &options(a, 1, default_dtype())?, None)),
-    op(with_options!("randn(int[] size"), |a| made(&a.ints(0)?, &options(a, 1, default_dtype())?, None)),
+    op(with_options!("rand(int[] size"), |a| {
+        drawn(&a.ints(0)?, &options(a, 1, default_dtype())?, Draw::Uniform)
+    }),
+    op(with_options!("randn(int[] size"), |a| drawn(&a.ints(0)?, &options(a, 1, default_dtype())?, NORMAL)),
     op("complex(Tensor real, Tensor imag)", |a| {
         let (real, imag) = (a.t(0)?, a.t(1)?);
         let dtype = match real.dtype() {
@@ -380,13 +442,17 @@ pub(crate) const TABLE: &[Entry] = &[
         made(&a.ints(0)?, &options(a, 2, default)?, Some(value))
     }),
     op(with_options!("randint(int low, int high, int[] size"), |a| {
-        made(&a.ints(2)?, &options(a, 3, Dtype::I64)?, None)
+        drawn(&a.ints(2)?, &options(a, 3, Dtype::I64)?, integers(a.int(0)?, a.int(1)?))
     }),
     op(with_options!("randint(int high, int[] size"), |a| {
-        made(&a.ints(1)?, &options(a, 2, Dtype::I64)?, None)
+        drawn(&a.ints(1)?, &options(a, 2, Dtype::I64)?, integers(0, a.int(0)?))
     }),
     op(with_options!("normal(float mean, float std, int[] size"), |a| {
-        made(&a.ints(2)?, &options(a, 3, default_dtype())?, None)
+        drawn(
+            &a.ints(2)?,
+            &options(a, 3, default_dtype())?,
+            Draw::Normal { mean: a.float(0)?, std: a.float(1)? },
+        )
     }),
     op(with_options!("arange(Scalar start, Scalar end, Scalar step"), |a| {
         arange(a, a.scalar(0)?, a.scalar(1)?, a.scalar(2)?, 3)
@@ -403,11 +469,13 @@ pub(crate) const TABLE: &[Entry] = &[
     op(with_like!("empty_like(Tensor self"), |a| made_like(a, 1, None)),
     op(with_like!("zeros_like(Tensor self"), |a| made_like(a, 1, Some(Scalar::Int(0)))),
     op(with_like!("ones_like(Tensor self"), |a| made_like(a, 1, Some(Scalar::Int(1)))),
-    op(with_like!("rand_like(Tensor self"), |a| made_like(a, 1, None)),
-    op(with_like!("randn_like(Tensor self"), |a| made_like(a, 1, None)),
+    op(with_like!("rand_like(Tensor self"), |a| drawn_like(a, 1, Draw::Uniform)),
+    op(with_like!("randn_like(Tensor self"), |a| drawn_like(a, 1, NORMAL)),
     op(with_like!("full_like(Tensor self, Scalar fill_value"), |a| made_like(a, 2, Some(a.scalar(1)?))),
-    op(with_like!("randint_like(Tensor self, int low, int high"), |a| made_like(a, 3, None)),
-    op(with_like!("randint_like(Tensor self, int high"), |a| made_like(a, 2, None)),
+    op(with_like!("randint_like(Tensor self, int low, int high"), |a| {
+        drawn_like(a, 3, integers(a.int(1)?, a.int(2)?))
+    }),
+    op(with_like!("randint_like(Tensor self, int high"), |a| drawn_like(a, 2, integers(0, a.int(1)?))),
     op(with_new!("new_empty(Tensor self, int[] size"), |a| new_like(a, 2, None)),
     op(with_new!("new_zeros(Tensor self, int[] size"), |a| new_like(a, 2, Some(Scalar::Int(0)))),
     op(with_new!("new_ones(Tensor self, int[] size"), |a| new_like(a, 2, Some(Scalar::Int(1)))),
@@ -416,9 +484,31 @@ pub(crate) const TABLE: &[Entry] = &[
     }),
     op("zero_(Tensor self)", |a| fill_(a, Some(Scalar::Int(0)))),
     op("fill_(Tensor self, Scalar value)", |a| fill_(a, Some(a.scalar(1)?))),
-    op("uniform_(Tensor self, float from=0, float to=1)", |a| fill_(a, None)),
-    op("normal_(Tensor self, float mean=0, float std=1)", |a| fill_(a, None)),
-    op("random_(Tensor self, int? from=None, int? to=None)", |a| fill_(a, None)),
-    op("bernoulli_(Tensor self, float p=0.5)", |a| fill_(a, None)),
-    op("exponential_(Tensor self, float lambd=1)", |a| fill_(a, None)),
+    op("uniform_(Tensor self, float from=0, float to=1)", |a| draw_(a, Draw::Uniform)),
+    op("normal_(Tensor self, float mean=0, float std=1)", |a| draw_(a, NORMAL)),
+    op("random_(Tensor self, int? from=None, int? to=None)", |a| {
+        match (a.int_opt(1)?, a.int_opt(2)?) {
+            (Some(low), Some(high)) => draw_(a, integers(low, high)),
+            (Some(high), None) => draw_(a, integers(0, high)),
+            _ if a.t(0)?.dtype() == Dtype::I64 => draw_(a, Draw::Any),
+            _ => forget_(a),
+        }
+    }),
+    op("bernoulli_(Tensor self, float p=0.5)", forget_),
+    op("exponential_(Tensor self, float lambd=1)", forget_),
+    op("_generator()", |_| Ok(Value::from(crate::session().generators.make() as i64))),
+    op("_generator_seed(int number, int seed)", |a| {
+        crate::session().generators.seed(a.int(0)?.max(0) as usize, a.int(1)? as u64);
+        Ok(Value::None)
+    }),
+    op("_generator_initial_seed(int number)", |a| {
+        Ok(Value::from(crate::session().generators.initial_seed(a.int(0)?.max(0) as usize) as i64))
+    }),
+    op("_generator_choose(int number)", |a| {
+        Ok(Value::from(crate::session().generators.choose(a.int(0)?.max(0) as usize) as i64))
+    }),
+    op("_generator_forget()", |_| {
+        crate::session().generators.forget();
+        Ok(Value::None)
+    }),
 ];

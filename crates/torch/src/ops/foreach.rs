@@ -182,6 +182,10 @@ pub(crate) const TABLE: &[Entry] = &[
         below(|| fresh(&tensors, None))
     }),
     op("_foreach_add_(Tensor[] self, Any other, *, Scalar alpha=1)", |a| add_known(&a.tensors(0)?, a)),
+    op("_foreach_pow(Scalar self, Tensor[] exponent)", |a| {
+        let exponents = a.tensors(1)?;
+        below(|| fresh(&exponents, None))
+    }),
     op("_foreach_norm(Tensor[] self, Scalar ord=2, ScalarType? dtype=None)", norm),
     op("_foreach_max(Tensor[] self)", max),
     op("_foreach_copy_(Tensor[] self, Tensor[] src, bool non_blocking=False)", copy_lists),

@@ -455,6 +455,7 @@ pub(crate) fn dropout(input: &Tensor, p: f64, is_training: bool) -> Result<Tenso
     if p >= 1.0 {
         return mul(input, &empty(&[], input.dtype(), input.device())?);
     }
+    crate::session().generators.forget_on(input.device());
     let mask = {
         let shape = input.shape();
         let strides = iterator::output_strides(&[input], &shape);
@@ -479,17 +480,20 @@ fn feature_dropout(input: &Tensor, p: f64, is_training: bool) -> Result<Tensor> 
     for (slot, size) in shape.iter_mut().zip(input.shape().iter().take(2)) {
         *slot = *size;
     }
+    crate::session().generators.forget_on(input.device());
     let noise = empty(&shape, input.dtype(), input.device())?;
     mul(input, &noise)
 }
 
 fn bernoulli(args: &Args) -> Result<Value> {
+    crate::session().generators.forget_on(args.t(0)?.device());
     Ok(empty_like(&args.t(0)?)?.into())
 }
 
 /// `multinomial` of one sample: checks, then exponential noise and an argmax; of several without replacement a top-k.
 fn multinomial(args: &Args) -> Result<Value> {
     let (own, samples, replacement) = (args.t(0)?, args.int(1)?, args.bool(2)?);
+    crate::session().generators.forget_on(own.device());
     if samples > 1 && replacement {
         crate::session().mark_estimated("multinomial", "several samples with replacement were not recorded");
     }

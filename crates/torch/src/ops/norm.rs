@@ -142,7 +142,7 @@ fn group_norm(input: &Tensor, groups: i64, weight: Option<&Tensor>, bias: Option
     let output = empty_like_as(input, input.dtype(), MemoryFormat::Contiguous)?;
     let mean = empty(&[batch, groups], input.dtype(), input.device())?;
     let rstd = empty(&[batch, groups], input.dtype(), input.device())?;
-    if area > 1 && (weight.is_some() || bias.is_some() || area != 1) {
+    if area != 1 && (weight.is_some() || bias.is_some()) {
         let a = scratch(input, batch * channels)?;
         let b = scratch(input, batch * channels)?;
         drop(b);
@@ -177,7 +177,7 @@ fn group_norm(input: &Tensor, groups: i64, weight: Option<&Tensor>, bias: Option
         if to_own.is_some() {
             let c2 = scratch(&own, batch * groups)?;
             let c3 = scratch(&own, batch * groups)?;
-            let c1 = if area > 1 { Some(scratch(&own, batch * channels)?) } else { None };
+            let c1 = if area > 1 && weight.is_some() { Some(scratch(&own, batch * channels)?) } else { None };
             drop(c3);
             drop(c2);
             drop(c1);
@@ -258,6 +258,8 @@ impl BatchNorm<'_> {
         let wants = if self.input.dtype() == Dtype::F64 { Dtype::F64 } else { Dtype::F32 };
         self.input.device().is_cuda()
             && self.bias.is_some()
+            // Recorded: ATen's own kernels evaluate bfloat16.
+            && (self.is_training || self.input.dtype() != Dtype::BF16)
             && weight.dtype() == wants
             && self.running.map_or(self.is_training, |(mean, _)| mean.dtype() == wants)
             && self.input.dim() >= 3

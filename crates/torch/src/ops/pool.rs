@@ -128,7 +128,8 @@ fn avg_pool(args: &Args, dims: usize) -> Result<Value> {
         ceils: args.bool(4)?,
     };
     let shape = window.shape(&input, dims)?;
-    Ok(kernel_of(&input, &shape, "AvgPool2DBackward0", true)?.into())
+    let node = if dims == 3 { "AvgPool3DBackward0" } else { "AvgPool2DBackward0" };
+    Ok(kernel_of(&input, &shape, node, true)?.into())
 }
 
 /// A kernel whose gradient is one kernel of the input's shape.
@@ -259,6 +260,8 @@ const MAX1: &str = "max_pool1d(Tensor self, int[] kernel_size, int[] stride=[], 
                     ceil_mode=False)";
 const AVG2: &str = "avg_pool2d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, bool ceil_mode=False, bool \
                     count_include_pad=True, int? divisor_override=None)";
+const AVG3: &str = "avg_pool3d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, bool ceil_mode=False, bool \
+                    count_include_pad=True, int? divisor_override=None)";
 const AVG1: &str = "avg_pool1d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, bool ceil_mode=False, bool \
                     count_include_pad=True)";
 
@@ -267,6 +270,7 @@ pub(crate) const TABLE: &[Entry] = &[
     op(MAX2_INDICES, |a| Ok(max_pool(a, 2)?.into())),
     op(MAX1, |a| Ok(max_pool(a, 1)?.0.into())),
     op(AVG2, |a| avg_pool(a, 2)),
+    op(AVG3, |a| avg_pool(a, 3)),
     op(AVG1, |a| avg_pool(a, 1)),
     op("adaptive_avg_pool2d(Tensor self, int[] output_size)", |a| adaptive_avg_pool(a, 2)),
     op("adaptive_avg_pool1d(Tensor self, int[] output_size)", |a| adaptive_avg_pool(a, 1)),

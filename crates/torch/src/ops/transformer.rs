@@ -9,7 +9,7 @@ use super::attention::scaled_dot_product_attention;
 use super::matmul::linear;
 use super::norm::layer_norm;
 use super::pointwise::add_in_place;
-use super::views::{chunk, reshape, transpose, view};
+use super::views::{chunk, reshape, select, transpose, view};
 
 /// `native_multi_head_attention` of one tensor with itself.
 fn attention(input: &Tensor, heads: i64, project: [&Tensor; 2], out: [&Tensor; 2]) -> Result<Tensor> {
@@ -24,6 +24,42 @@ fn attention(input: &Tensor, heads: i64, project: [&Tensor; 2], out: [&Tensor; 2
     let output = linear(&past, out[0], Some(out[1]))?;
     drop(past);
     Ok(output)
+}
+
+/// `native_multi_head_attention` of one tensor with itself, without a mask: `nn.MultiheadAttention` in evaluation.
+fn native_attention(args: &Args) -> Result<Value> {
+    let _below = GradModeGuard::new(false);
+    let (input, width, heads) = (args.t(0)?, args.int(1)?, args.int(2)?.max(1));
+    let (weights, needs_weights) = ((args.t(3)?, args.t(4)?, args.t(5)?, args.t(6)?), args.bool(7)?);
+    let (project, project_bias, out, out_bias) = weights;
+    let head = width / heads;
+    if !needs_weights && head % 8 == 0 {
+        let result = attention(&input, heads, [&project, &project_bias], [&out, &out_bias])?;
+        return Ok(Value::List(vec![result.into(), Value::None]));
+    }
+    let (batch, length) = (input.size(0), input.size(1));
+    let all = linear(&input, &project, None)?;
+    // _transform_bias_rescale_qkv: queries, keys and values in one tensor, of which the context takes the queries' part.
+    let packed = super::creation::empty(&[3, batch, heads, length, head], input.dtype(), input.device())?;
+    drop(all);
+    let part = |index: i64| select(&packed, 0, index);
+    let (q, k, v) = (part(0)?, part(1)?, part(2)?);
+    let products = super::matmul::matmul(&q, &transpose(&k, -2, -1)?)?;
+    let context = reshape(&transpose(&q, 1, 2)?, &[batch * length, width])?;
+    let result = view(&linear(&context, &out, Some(&out_bias))?, &[batch, length, width])?;
+    drop(context);
+    let averaged = if needs_weights && args.bool(8)? {
+        let sum = super::reduce::sum(&products, Some(&[1]), false, None)?;
+        drop(products);
+        sum.into()
+    } else if needs_weights {
+        products.into()
+    } else {
+        Value::None
+    };
+    drop((v, k, q));
+    drop(packed);
+    Ok(Value::List(vec![result.into(), averaged]))
 }
 
 /// `_transformer_encoder_layer_fwd`.
@@ -65,4 +101,7 @@ const SCHEMA: &str = "_transformer_encoder_layer_fwd(Tensor src, int embed_dim, 
                       norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, Tensor ffn_weight_1, \
                       Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2)";
 
-pub(crate) const TABLE: &[Entry] = &[op(SCHEMA, encoder_layer)];
+const ATTENTION: &str = "_native_multi_head_attention(Tensor query, int embed_dim, int num_head, Tensor qkv_weight, Tensor \
+                         qkv_bias, Tensor proj_weight, Tensor proj_bias, bool need_weights, bool average_attn_weights)";
+
+pub(crate) const TABLE: &[Entry] = &[op(SCHEMA, encoder_layer), op(ATTENTION, native_attention)];

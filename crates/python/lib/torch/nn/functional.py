@@ -447,6 +447,8 @@ def ctc_loss(*args, **kwargs):
 
 # --- attention
 
+_native_multi_head_attention = _need("_native_multi_head_attention")
+
 def _in_projection_packed(q, k, v, w, b):
     E = q.size(-1)
     if k is v:

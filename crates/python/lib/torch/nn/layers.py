@@ -731,6 +731,13 @@ class MultiheadAttention(Module):
 
     def forward(self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None, average_attn_weights=True, is_causal=False):
         is_batched = query.dim() == 3
+        key_padding_mask = F._canonical_mask(key_padding_mask, query.dtype)
+        attn_mask = F._canonical_mask(attn_mask, query.dtype)
+        if self._takes_fast_path(query, key, value):
+            if key_padding_mask is None and attn_mask is None:
+                return F._native_multi_head_attention(query, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias,
+                                                      self.out_proj.weight, self.out_proj.bias, need_weights, average_attn_weights)
+            torch._torch_memory.mark_estimated("MultiheadAttention", "evaluation with a mask takes a path of its own, which was not modeled")
         if self.batch_first and is_batched:
             if key is value:
                 if query is key:
@@ -749,6 +756,14 @@ class MultiheadAttention(Module):
         if self.batch_first and is_batched:
             return attn_output.transpose(1, 0), attn_output_weights
         return attn_output, attn_output_weights
+
+    def _takes_fast_path(self, query, key, value):
+        if self.training or query.dim() != 3 or query is not key or key is not value or not query.is_cuda or not self.batch_first:
+            return False
+        if self.in_proj_weight is None or self.in_proj_bias is None or query.dtype != self.in_proj_weight.dtype or self.num_heads % 2 != 0:
+            return False
+        tensors = (query, self.in_proj_weight, self.in_proj_bias, self.out_proj.weight, self.out_proj.bias)
+        return not torch.is_autocast_enabled() and not (torch.is_grad_enabled() and any(t.requires_grad for t in tensors))
 
 
 def _activation_of(activation):

@@ -3,7 +3,12 @@
 import math
 
 import torch
+from _torch import operator as _operator
 from torch.optim.optimizer import Optimizer, group_by_device_and_dtype, required
+
+
+# `torch.maximum` with `out=` the first of both.
+_maximum_ = _operator("maximum_")
 
 
 def _check(condition, text):
@@ -212,7 +217,7 @@ def _single_tensor_adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, s
         step_size = lr / bias_correction1
         bias_correction2_sqrt = bias_correction2 ** 0.5
         if group["amsgrad"]:
-            torch.maximum(max_exp_avg_sqs[i], exp_avg_sq, out=max_exp_avg_sqs[i])
+            _maximum_(max_exp_avg_sqs[i], exp_avg_sq)
             denom = (max_exp_avg_sqs[i].sqrt() / bias_correction2_sqrt).add_(eps)
         else:
             denom = (exp_avg_sq.sqrt() / bias_correction2_sqrt).add_(eps)

@@ -236,7 +236,7 @@ class Rprop(_Listed):
     def _step(self, group, params, grads, prevs, step_sizes, steps):
         etaminus, etaplus = group["etas"]
         _add_one(steps)
-        signs = torch._foreach_mul(grads, prevs)
+        signs = list(torch._foreach_mul(grads, prevs))
         if group["maximize"]:
             torch._foreach_neg_(signs)
         torch._foreach_copy_(prevs, grads)
@@ -254,7 +254,7 @@ class Rprop(_Listed):
         grads = list(grads)
         for i in range(len(grads)):
             grads[i].copy_(torch.where(signs[i].eq(etaminus), 0, grads[i]))
-        del signs, sign
+        del signs
         grad_signs = [grad.sign() for grad in grads]
         torch._foreach_addcmul_(params, grad_signs, step_sizes, value=-1)
 

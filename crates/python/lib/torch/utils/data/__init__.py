@@ -80,7 +80,9 @@ def random_split(dataset, lengths, generator=None):
         lengths = sizes
     if sum(lengths) != total:
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
-    order, start, parts = list(range(total)), 0, []
+    order, start, parts = torch.randperm(sum(lengths), generator=generator).tolist(), 0, []
+    if order and type(order[0]) is not int:
+        order = list(range(total))
     for length in lengths:
         parts.append(Subset(dataset, order[start:start + length]))
         start += length
@@ -106,14 +108,43 @@ class SequentialSampler(Sampler):
         return len(self.data_source)
 
 
-class RandomSampler(Sampler):
-    """The order is one of the host's random numbers, which decide no size: it is kept as it is."""
+def _known(numbers, otherwise):
+    """Random numbers as PyTorch draws them; where no seed was set nobody knows them, and they decide no size."""
+    return numbers if not numbers or type(numbers[0]) is int else otherwise
 
+
+class RandomSampler(Sampler):
     def __init__(self, data_source, replacement=False, num_samples=None, generator=None):
-        self.data_source, self.num_samples = data_source, num_samples or len(data_source)
+        self.data_source, self.replacement, self._num_samples, self.generator = data_source, replacement, num_samples, generator
+        if not isinstance(self.num_samples, int) or self.num_samples <= 0:
+            raise ValueError(f"num_samples should be a positive integer value, but got num_samples={self.num_samples}")
+
+    @property
+    def num_samples(self):
+        return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self):
-        return iter([i % len(self.data_source) for i in range(self.num_samples)])
+        n = len(self.data_source)
+        if self.generator is None:
+            seed = torch.empty((), dtype=torch.int64).random_().tolist()
+            generator = torch.Generator()
+            if type(seed) is int:
+                generator.manual_seed(seed)
+            else:
+                generator.seed()
+        else:
+            generator = self.generator
+        if self.replacement:
+            for _ in range(self.num_samples // 32):
+                drawn = torch.randint(high=n, size=(32,), dtype=torch.int64, generator=generator).tolist()
+                yield from _known(drawn, [i % n for i in range(32)])
+            rest = self.num_samples % 32
+            drawn = torch.randint(high=n, size=(32,), dtype=torch.int64, generator=generator).tolist()
+            yield from _known(drawn, [i % n for i in range(32)])[:rest]
+        else:
+            for _ in range(self.num_samples // n):
+                yield from _known(torch.randperm(n, generator=generator).tolist(), list(range(n)))
+            yield from _known(torch.randperm(n, generator=generator).tolist(), list(range(n)))[:self.num_samples % n]
 
     def __len__(self):
         return self.num_samples
@@ -121,10 +152,12 @@ class RandomSampler(Sampler):
 
 class SubsetRandomSampler(Sampler):
     def __init__(self, indices, generator=None):
-        self.indices = indices
+        self.indices, self.generator = indices, generator
 
     def __iter__(self):
-        return iter(self.indices)
+        order = _known(torch.randperm(len(self.indices), generator=self.generator).tolist(), list(range(len(self.indices))))
+        for i in order:
+            yield self.indices[i]
 
     def __len__(self):
         return len(self.indices)
@@ -163,6 +196,7 @@ class BatchSampler(Sampler):
 class _SingleProcessDataLoaderIter:
     def __init__(self, loader):
         self._loader = loader
+        torch.empty((), dtype=torch.int64).random_(generator=loader.generator)
         self._batches = None if loader._is_iterable else iter(loader._index_sampler)
         self._items = iter(loader.dataset) if loader._is_iterable else None
 
@@ -212,7 +246,7 @@ class DataLoader:
         elif self._is_iterable:
             self.sampler = None
         else:
-            self.sampler = sampler if sampler is not None else RandomSampler(dataset) if shuffle else SequentialSampler(dataset)
+            self.sampler = sampler if sampler is not None else RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
             if batch_size is not None:
                 batch_sampler = BatchSampler(self.sampler, batch_size, drop_last)
         self.batch_size, self.batch_sampler = batch_size, batch_sampler

@@ -1,0 +1,23 @@
+//! Runs a program and gives what it printed.
+
+use std::sync::{Arc, Mutex};
+
+use blockyard_python::{Finished, Program, ProgramSettings, run_on_thread};
+
+/// Runs `source` as the file x.py.
+pub(crate) fn run(source: &str) -> (String, Finished) {
+    run_with(source, "x.py", ProgramSettings::default())
+}
+
+/// Runs `source` as `file`.
+pub(crate) fn run_with(source: &str, file: &str, settings: ProgramSettings) -> (String, Finished) {
+    let printed = Arc::new(Mutex::new(String::new()));
+    let sink = Arc::clone(&printed);
+    let program = Program { file: file.to_owned(), source: source.to_owned(), arguments: Vec::new() };
+    let finished = run_on_thread(program, settings, move |text: &str| {
+        sink.lock().expect("no printing failed").push_str(text);
+    })
+    .expect("the interpreter answers");
+    let printed = printed.lock().expect("no printing failed").clone();
+    (printed, finished)
+}
