@@ -131,8 +131,14 @@ impl Default for Generators {
 pub(crate) enum Draw {
     /// From 0 to 1.
     Uniform,
-    Normal { mean: f64, std: f64 },
-    Integer { low: i64, high: i64 },
+    Normal {
+        mean: f64,
+        std: f64,
+    },
+    Integer {
+        low: i64,
+        high: i64,
+    },
     /// `random_()`: any number of 63 bits.
     Any,
 }

@@ -359,7 +359,14 @@ fn grouped(
 ) -> Result<Tensor> {
     let is_same = q.dim() < 3 || (q.size(-3) == k.size(-3) && q.size(-3) == v.size(-3));
     if is_same || !q.device().is_cuda() {
-        return scaled_dot_product_attention(q, &repeated_heads(k, q)?, &repeated_heads(v, q)?, mask, dropout, is_causal);
+        return scaled_dot_product_attention(
+            q,
+            &repeated_heads(k, q)?,
+            &repeated_heads(v, q)?,
+            mask,
+            dropout,
+            is_causal,
+        );
     }
     let cast = Cast::lower(q.device());
     let mask = cast.apply_optional(mask)?;
@@ -418,7 +425,14 @@ pub(crate) fn scaled_dot_product_attention(
 }
 
 /// One of the kernels, where there is one for the layout.
-fn by_kernel(q: &Tensor, k: &Tensor, v: &Tensor, mask: Option<&Tensor>, dropout: f64, is_causal: bool) -> Result<Tensor> {
+fn by_kernel(
+    q: &Tensor,
+    k: &Tensor,
+    v: &Tensor,
+    mask: Option<&Tensor>,
+    dropout: f64,
+    is_causal: bool,
+) -> Result<Tensor> {
     let sizes = Sizes {
         batch: q.size(0),
         heads: q.size(1),

@@ -486,13 +486,11 @@ pub(crate) const TABLE: &[Entry] = &[
     op("fill_(Tensor self, Scalar value)", |a| fill_(a, Some(a.scalar(1)?))),
     op("uniform_(Tensor self, float from=0, float to=1)", |a| draw_(a, Draw::Uniform)),
     op("normal_(Tensor self, float mean=0, float std=1)", |a| draw_(a, NORMAL)),
-    op("random_(Tensor self, int? from=None, int? to=None)", |a| {
-        match (a.int_opt(1)?, a.int_opt(2)?) {
-            (Some(low), Some(high)) => draw_(a, integers(low, high)),
-            (Some(high), None) => draw_(a, integers(0, high)),
-            _ if a.t(0)?.dtype() == Dtype::I64 => draw_(a, Draw::Any),
-            _ => forget_(a),
-        }
+    op("random_(Tensor self, int? from=None, int? to=None)", |a| match (a.int_opt(1)?, a.int_opt(2)?) {
+        (Some(low), Some(high)) => draw_(a, integers(low, high)),
+        (Some(high), None) => draw_(a, integers(0, high)),
+        _ if a.t(0)?.dtype() == Dtype::I64 => draw_(a, Draw::Any),
+        _ => forget_(a),
     }),
     op("bernoulli_(Tensor self, float p=0.5)", forget_),
     op("exponential_(Tensor self, float lambd=1)", forget_),
