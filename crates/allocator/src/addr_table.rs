@@ -67,7 +67,7 @@ impl Hash {
         (self.0 >> 57) as u32 | 1 << 7
     }
 
-    /// The index of the home among so many pairs, a power of two.
+    /// The index of the home in a table with this number of pairs, a power of two.
     #[inline]
     fn home(self, pairs: usize) -> usize {
         let bits = self.0 >> 32;

@@ -13,7 +13,7 @@ pub(crate) struct BlockIndex(NonZeroU32);
 
 /// The number of a place in one of the allocator's tables, the largest of which is that of blocks.
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "said by the assertion")]
+#[expect(clippy::cast_possible_truncation, reason = "the assertion checks it")]
 pub(crate) fn table_number(place: usize) -> u32 {
     debug_assert!(
         u32::try_from(place).is_ok(),

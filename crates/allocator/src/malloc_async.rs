@@ -385,6 +385,7 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         self.sink
     }
 
+    /// Requested bytes in use, which are never less than zero.
     fn used(&self) -> Bytes {
         Bytes::new(u64::try_from(self.stats.requested_bytes.all.current).unwrap_or(0))
     }

@@ -10,7 +10,7 @@ use crate::{AllocError, CachingAllocator};
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Garbage collection, a new segment, a new segment after releasing enough oversize blocks, a new segment after
-    /// releasing the whole cache; `None` when all of that fails (`malloc`, steps 6a to 6e).
+    /// releasing the whole cache; `None` when all of that fails (`malloc`, after `get_free_block`).
     pub(crate) fn find_new_block(&mut self, params: &AllocParams) -> Result<Option<BlockIndex>, AllocError> {
         if self.can_collect_garbage() {
             self.collect_garbage()?;

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_have_the_sizes_of_the_three_windows() {
+    fn the_size_of_a_request_decides_the_size_of_its_segment() {
         let cases = [
             (512, Bytes::mib(2)),
             (1 << 20, Bytes::mib(2)),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_block_is_cut_only_when_more_than_a_mebibyte_stays() {
+    fn a_large_block_is_split_only_when_more_than_a_mebibyte_remains() {
         let whole = Bytes::mib(20);
         let config = config("");
         assert!(!should_split(whole, Bytes::mib(19), PoolKind::Large, false, &config));

@@ -105,7 +105,7 @@ impl VirtualHostMemory {
         self.taken.get(&addr).map(|(_, pinning)| *pinning)
     }
 
-    /// Makes every later call take so many microseconds.
+    /// Makes every later call take this number of microseconds.
     pub fn set_call_time(&mut self, micros: i64) {
         self.call_micros = micros;
     }

@@ -78,7 +78,7 @@ pub trait DeviceMemory {
     /// All bytes of the device.
     fn total_memory(&self) -> Bytes;
 
-    /// How much memory is free, and which processes use the rest. The call has no effect on the device.
+    /// How much memory is free, and how much each process uses, if the driver reports it. The call has no effect on the device.
     ///
     /// # Errors
     ///

@@ -7,12 +7,12 @@ use std::sync::atomic::Ordering;
 use crate::sync::{AtomicU8, AtomicUsize, Condvar, Mutex, MutexGuard, UnsafeCell, yield_now};
 use crate::{barrier, thread};
 
-/// So many turns in a row make a thread the owner.
+/// How many turns in a row make a thread the owner.
 const TURNS_TO_OWN: u32 = 64;
 /// The same after many changes of owner: a heavy barrier costs about as much as a hundred exchanges.
 const TURNS_TO_OWN_AT_MOST: u32 = 8192;
 const NOBODY: usize = 0;
-/// So many threads may become owners in the life of a lock. Numbers of threads are multiples of this.
+/// How many threads may become owners in the life of a lock. Numbers of threads are multiples of this.
 const PLACES: usize = 8;
 
 /// What the flag `inside` of an owner says.
@@ -42,13 +42,14 @@ pub struct BiasedMutex<T> {
     value: UnsafeCell<T>,
 }
 
-/// What is known of the threads that took the ordinary mutex.
+/// What the lock keeps about the threads that took the ordinary mutex.
 #[derive(Debug)]
 struct Others {
+    /// The thread that took the ordinary mutex last.
     last: usize,
     /// How many turns in a row the last thread took.
     turns: u32,
-    /// So many make it the owner.
+    /// How many turns in a row make a thread the owner.
     turns_to_own: u32,
     /// The most that `turns_to_own` grows to.
     turns_to_own_at_most: u32,
@@ -247,262 +248,7 @@ impl<T> fmt::Debug for BiasedMutex<T> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    /// Two numbers that are equal whenever nobody is inside.
-    #[derive(Debug, Default)]
-    struct Pair {
-        first: u64,
-        second: u64,
-    }
-
-    fn step(mutex: &BiasedMutex<Pair>) {
-        let act = |pair: &mut Pair| {
-            assert_eq!(pair.first, pair.second, "somebody else is inside");
-            pair.first += 1;
-            std::hint::black_box(&mut *pair);
-            pair.second += 1;
-        };
-        if mutex.with_as_owner(act).is_none() {
-            mutex.with(act);
-        }
-    }
-
-    fn is_owned(mutex: &BiasedMutex<Pair>) -> bool {
-        mutex.owner.load(Ordering::Relaxed) & !(PLACES - 1) == thread::current()
-    }
-
-    #[test]
-    fn a_thread_that_takes_the_lock_again_and_again_owns_it_until_another_comes() {
-        let mutex = BiasedMutex::new(Pair::default());
-        for _ in 0..=TURNS_TO_OWN + 1 {
-            step(&mutex);
-        }
-        assert_eq!(is_owned(&mutex), barrier::is_available());
-        assert_eq!(mutex.with_as_owner(|_| ()).is_some(), barrier::is_available());
-        step(&mutex);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                assert_eq!(mutex.with_as_owner(|_| ()), None);
-                step(&mutex);
-            });
-        });
-        assert!(!is_owned(&mutex));
-        assert_eq!(mutex.with_as_owner(|_| ()), None);
-        step(&mutex);
-        assert_eq!(mutex.with(|pair| pair.second), u64::from(TURNS_TO_OWN) + 5);
-    }
-
-    /// As [`step`], and long inside: another thread that came in would be seen.
-    fn long_step(mutex: &BiasedMutex<Pair>, turns: u64) {
-        mutex.with(|pair| {
-            assert_eq!(pair.first, pair.second, "somebody else is inside");
-            pair.first += 1;
-            for turn in 0..turns {
-                std::hint::black_box(turn);
-            }
-            pair.second += 1;
-        });
-        step(mutex);
-    }
-
-    #[test]
-    fn one_thread_at_a_time_are_inside_however_often_the_owner_changes() {
-        let (threads, rounds) = if cfg!(miri) { (2, 30) } else { (3, 150_000) };
-        // Two turns in a row make the owner.
-        let mutex = BiasedMutex::with_turns_to_own(Pair::default(), 1, 1);
-        std::thread::scope(|scope| {
-            for thread in 0..threads {
-                let mutex = &mutex;
-                scope.spawn(move || {
-                    for round in 0..rounds {
-                        long_step(mutex, if cfg!(miri) { 0 } else { (round + thread) % 64 });
-                        for turn in 0..round % 7 * 8 {
-                            std::hint::black_box(turn);
-                        }
-                    }
-                });
-            }
-        });
-        assert_eq!(mutex.with(|pair| pair.second), 2 * threads * rounds);
-    }
-
-    #[test]
-    fn each_owner_has_a_place_of_its_own() {
-        let mutex = BiasedMutex::with_turns_to_own(Pair::default(), 1, 1);
-        let are_inside = || {
-            mutex.inside.iter().map(|place| place.load(Ordering::Relaxed) != inside::NO).collect::<Vec<_>>()
-        };
-        let own = |place: usize| {
-            (0..3).for_each(|_| step(&mutex));
-            if barrier::is_available() {
-                assert!(is_owned(&mutex));
-                let inside = mutex.with(|_| are_inside());
-                assert_eq!(inside, (0..PLACES).map(|other| other == place).collect::<Vec<_>>());
-            }
-            assert_eq!(are_inside(), [false; PLACES]);
-        };
-        own(0);
-        std::thread::scope(|scope| {
-            scope.spawn(|| own(1));
-        });
-        own(0);
-    }
-
-    #[test]
-    fn each_change_of_owner_doubles_the_turns_that_the_next_one_takes() {
-        let mutex = BiasedMutex::with_turns_to_own(Pair::default(), 1, 4);
-        for turns in [1, 2, 4, 4] {
-            assert_eq!(mutex.others.lock().unwrap().turns_to_own, turns);
-            for _ in 0..=turns + 1 {
-                step(&mutex);
-            }
-            assert_eq!(is_owned(&mutex), barrier::is_available());
-            std::thread::scope(|scope| {
-                scope.spawn(|| step(&mutex));
-            });
-        }
-    }
-
-    #[test]
-    fn a_panic_inside_gives_the_lock_back() {
-        let mutex = BiasedMutex::new(Pair::default());
-        for _ in 0..2 {
-            for _ in 0..=TURNS_TO_OWN + 1 {
-                step(&mutex);
-            }
-            let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                mutex.with(|_| std::panic::resume_unwind(Box::new("for the test")));
-            }));
-            assert!(panicked.is_err());
-        }
-        step(&mutex);
-    }
-
-    #[test]
-    fn a_thread_that_waits_for_a_long_turn_of_the_owner_sleeps_and_is_woken() {
-        let mutex = BiasedMutex::with_turns_to_own(Pair::default(), 1, 1);
-        (0..3).for_each(|_| step(&mutex));
-        assert_eq!(is_owned(&mutex), barrier::is_available());
-        std::thread::scope(|scope| {
-            let waiter = mutex.with(|_| {
-                let waiter = scope.spawn(|| step(&mutex));
-                // Until the waiter has ended the ownership: from then on it waits for this turn.
-                while barrier::is_available() && mutex.owner.load(Ordering::Relaxed) != NOBODY {
-                    std::thread::yield_now();
-                }
-                for _ in 0..100 {
-                    std::thread::yield_now();
-                }
-                waiter
-            });
-            assert!(waiter.join().is_ok());
-        });
-        assert_eq!(mutex.with(|pair| pair.second), 4);
-    }
-}
-
-/// Every order of the steps of two or three threads, in loom: `cargo xtask model`.
 #[cfg(all(test, loom))]
-mod model {
-    use loom::sync::Arc;
-    use loom::sync::atomic::AtomicBool;
-    use loom::thread::{JoinHandle, spawn};
-
-    use super::*;
-
-    /// A count behind the lock. Loom's cell sees two threads inside at once where their steps touch; the flag, which loom
-    /// switches threads at, sees them wherever they meet, and that what one thread did inside comes before the next.
-    struct Counter {
-        lock: BiasedMutex<u32>,
-        is_busy: AtomicBool,
-    }
-
-    impl Counter {
-        fn step(&self, count: &mut u32) {
-            assert!(!self.is_busy.load(Ordering::Relaxed), "two threads are inside");
-            self.is_busy.store(true, Ordering::Relaxed);
-            *count += 1;
-            self.is_busy.store(false, Ordering::Relaxed);
-        }
-
-        fn add(&self) {
-            self.lock.with(|count| self.step(count));
-        }
-
-        fn add_briefly(&self) {
-            if self.lock.with_as_owner(|count| self.step(count)).is_none() {
-                self.add();
-            }
-        }
-
-        fn own(&self) {
-            self.add();
-            self.add();
-            assert_ne!(self.lock.owner.load(Ordering::Relaxed), NOBODY);
-        }
-    }
-
-    /// Runs `act` in every order; two turns in a row make the owner. Loom itself sees where all threads sleep.
-    fn model(act: impl Fn(&Arc<Counter>) + Send + Sync + 'static) {
-        loom::model(move || {
-            let lock = BiasedMutex::with_turns_to_own(0, 1, 1);
-            act(&Arc::new(Counter { lock, is_busy: AtomicBool::new(false) }));
-        });
-    }
-
-    fn another(counter: &Arc<Counter>, act: impl FnOnce(&Counter) + 'static) -> JoinHandle<()> {
-        let counter = Arc::clone(counter);
-        spawn(move || act(&counter))
-    }
-
-    #[test]
-    fn another_thread_comes_while_the_owner_has_a_long_turn() {
-        model(|counter| {
-            counter.own();
-            let other = another(counter, Counter::add);
-            counter.add();
-            other.join().unwrap();
-            assert_eq!(counter.lock.with(|count| *count), 4);
-        });
-    }
-
-    #[test]
-    fn another_thread_comes_while_the_owner_has_a_brief_turn() {
-        model(|counter| {
-            counter.own();
-            let other = another(counter, Counter::add);
-            counter.add_briefly();
-            other.join().unwrap();
-            assert_eq!(counter.lock.with(|count| *count), 4);
-        });
-    }
-
-    #[test]
-    fn the_owner_changes_while_the_last_one_goes_in() {
-        model(|counter| {
-            counter.own();
-            let other = another(counter, |counter| {
-                counter.add();
-                counter.add();
-                counter.add_briefly();
-            });
-            counter.add_briefly();
-            other.join().unwrap();
-            assert_eq!(counter.lock.with(|count| *count), 6);
-        });
-    }
-
-    #[test]
-    fn two_threads_come_while_the_owner_is_inside() {
-        model(|counter| {
-            counter.own();
-            let others = [(), ()].map(|()| another(counter, Counter::add));
-            counter.add();
-            others.into_iter().for_each(|other| other.join().unwrap());
-            assert_eq!(counter.lock.with(|count| *count), 5);
-        });
-    }
-}
+mod model;
+#[cfg(all(test, not(loom)))]
+mod tests;

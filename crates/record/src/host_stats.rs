@@ -17,7 +17,7 @@ pub struct DurationStat {
 }
 
 impl DurationStat {
-    /// Adds a call that took so many microseconds. The sum wraps around, as PyTorch's does.
+    /// Adds a call that took this number of microseconds. The sum wraps around, as PyTorch's does.
     pub fn add(&mut self, micros: i64) {
         self.total = self.total.wrapping_add(micros);
         count_one(&mut self.count);

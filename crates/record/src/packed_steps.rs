@@ -66,6 +66,7 @@ impl StepEnd {
     fn new(end: u32, breakdown: &Breakdown) -> Self {
         let Breakdown { requested, rounding, pending, cached, free: _ } = *breakdown;
         let parts = [requested, rounding, pending].map(Bytes::get);
+        // Sums of a damaged recording may wrap around here. They wrap back when the breakdown is made.
         let reserved = parts.iter().fold(cached.get(), |sum, part| sum.wrapping_add(*part));
         Self { end, bytes: [parts[0], parts[1], parts[2], reserved] }
     }

@@ -351,6 +351,7 @@ impl MemoryState {
         self.slots.get_mut(slot as usize).ok_or(StateError::UnknownBlock(id))
     }
 
+    /// The block pool of the block. Only a damaged recording has a block without its segment.
     fn pool_of(&self, block: &BlockEntry) -> PoolKind {
         self.segments.get(&block.segment).map_or(PoolKind::Large, |segment| segment.pool)
     }

@@ -151,7 +151,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// `count / divisor` in hundredths, further decimals cut off.
+/// `count / divisor` in hundredths, further decimals cut off. The product fits: it is below 2^71.
 fn hundredths(count: u64, divisor: u128) -> u128 {
     u128::from(count).saturating_mul(100).checked_div(divisor).unwrap_or(0)
 }

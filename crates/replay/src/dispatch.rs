@@ -106,6 +106,7 @@ impl<D: DeviceMemory + Advance, S: EventSink> Dispatcher<D, S> {
             | Request::LeavePool { .. }
             | Request::DestroyPool { .. } => self.perform_pool_request(request)?,
             Request::Set { settings: number } => {
+                // A workload has a text for each of its numbers; without one, no setting changes.
                 let text = settings(number).unwrap_or_default();
                 self.allocator.apply_settings(text).map_err(DispatchError::Config)?;
             }

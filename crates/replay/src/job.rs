@@ -1,19 +1,23 @@
 //! Runs and comparisons as messages to a worker thread.
 
-use std::error::Error;
+mod error;
+
 use std::io::Read;
 
-use blockyard_allocator::AllocError;
 use blockyard_pytorch::RecordedRun;
 use blockyard_pytorch::snapshot::{self, DeviceSnapshot, FileKind, SnapshotError, SnapshotFile};
 use blockyard_record::{Bytes, Recording, TraceAction};
-use blockyard_workload::{ParseError, Workload};
+use blockyard_workload::Workload;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     AllocatorConfig, Comparison, Count, OnProgress, Progress, RunError, RunSettings, StepDataCheck, certify,
     run, verify,
 };
+
+use self::error::{job_error, text_error};
+
+pub use self::error::JobError;
 
 /// The work of one message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,49 +83,6 @@ pub struct OpenedDevice {
     pub events: usize,
     /// Whether its trace has a request that ran out of memory.
     pub has_oom: bool,
-}
-
-/// Why a job failed, as a message to another thread.
-///
-/// The causes are texts, because the errors behind them cannot be sent: an error of a driver has a type of the driver's own. There is
-/// a variant for each case in which the receiver shows the text at another place.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-pub enum JobError {
-    /// The workload's text has an error.
-    #[error("line {line}, column {column}: {message}")]
-    Text {
-        /// The line, counted from 1.
-        line: u32,
-        /// The column in characters, counted from 1.
-        column: u32,
-        /// How many characters to underline.
-        length: u32,
-        /// The message.
-        message: String,
-    },
-    /// The settings have an error.
-    #[error("PYTORCH_CUDA_ALLOC_CONF: {0}")]
-    Config(String),
-    /// The file cannot be opened.
-    #[error("{name}: {message}")]
-    File {
-        /// The name of the file.
-        name: String,
-        /// The message.
-        message: String,
-    },
-    /// The device failed, which ended the run.
-    #[error("{0}")]
-    Device(String),
-    /// A file was to be opened on the GPU, which runs only workloads.
-    #[error("only workloads run on the GPU")]
-    OnlyWorkloadsOnGpu,
-    /// The job was cancelled.
-    #[error("cancelled")]
-    Cancelled,
-    /// The job failed for another reason.
-    #[error("{0}")]
-    Failed(String),
 }
 
 /// Runs the job, and calls `on_progress` every few thousand requests.
@@ -319,40 +280,4 @@ pub fn read(
     let config: AllocatorConfig = workload.config().unwrap_or(config).parse().map_err(RunError::Config)?;
     let capacity = workload.capacity().unwrap_or(capacity);
     Ok((workload, RunSettings { title: title.to_owned(), config, capacity }))
-}
-
-impl From<RunError> for JobError {
-    fn from(error: RunError) -> Self {
-        job_error(error, "")
-    }
-}
-
-fn text_error(error: &ParseError) -> JobError {
-    let (line, column, length) = error.position();
-    JobError::Text { line, column, length, message: error.kind().to_string() }
-}
-
-fn job_error(error: RunError, name: &str) -> JobError {
-    match error {
-        RunError::Cancelled => JobError::Cancelled,
-        RunError::Config(error) if name.is_empty() => JobError::Config(error.to_string()),
-        RunError::Config(error) => {
-            JobError::File { name: name.to_owned(), message: format!("its settings: {error}") }
-        }
-        RunError::Allocator(AllocError::Device(error)) if name.is_empty() => {
-            JobError::Device(with_causes(&error))
-        }
-        RunError::Read(error) => JobError::File { name: name.to_owned(), message: error.to_string() },
-        error if name.is_empty() => JobError::Failed(with_causes(&error)),
-        error => JobError::File { name: name.to_owned(), message: with_causes(&error) },
-    }
-}
-
-fn with_causes(error: &dyn Error) -> String {
-    let causes = std::iter::successors(error.source(), |&cause| cause.source());
-    // A transparent error has the text of its source, which must not appear twice.
-    let mut texts = vec![error.to_string()];
-    texts.extend(causes.map(ToString::to_string));
-    texts.dedup();
-    texts.join(": ")
 }

@@ -17,7 +17,7 @@ pub struct Progress {
 pub type OnProgress<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
 
 impl Progress {
-    /// So much of a phase is done.
+    /// The progress of a phase: how much is done, and how much there is in all.
     #[must_use]
     pub fn new(phase: &str, done: usize, total: usize) -> Self {
         Self { phase: phase.to_owned(), done: done as u64, total: total as u64 }

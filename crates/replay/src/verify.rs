@@ -91,13 +91,15 @@ pub fn verify_on<D: DeviceMemory + Advance>(
     comparison.notes.extend(comparer.baseline_note());
     comparison.notes.extend(pool_note(runner.allocator()));
     let (recording, trace) = runner.finish()?;
-    if let Some(expected) = run.trace.as_ref().filter(|_| is_native) {
-        compare_traces(expected, &trace, &trace_ends, &mut comparison);
-    }
-    if let Some(expected) = run.segments.as_ref().filter(|_| is_native) {
-        let found: Vec<SegmentSnapshot> =
-            snapshot.segments.iter().flat_map(SegmentSnapshot::mapped_runs).collect();
-        compare_segments(expected, &found, first_new_block(&inferred.start), &mut comparison);
+    if is_native {
+        if let Some(expected) = &run.trace {
+            compare_traces(expected, &trace, &trace_ends, &mut comparison);
+        }
+        if let Some(expected) = &run.segments {
+            let found: Vec<SegmentSnapshot> =
+                snapshot.segments.iter().flat_map(SegmentSnapshot::mapped_runs).collect();
+            compare_segments(expected, &found, first_new_block(&inferred.start), &mut comparison);
+        }
     }
     compare_summary(run, rewound.is_some(), &stats, &mut comparison);
     Ok(Verified { workload: inferred.workload, recording, comparison })

@@ -23,7 +23,7 @@ pub struct Completion {
     pub detail: &'static str,
 }
 
-/// So much text before the place is searched for names: more would be felt at each key.
+/// How many bytes of text before the place are searched for names: a search of more would delay each key.
 const SEARCHED_BYTES: usize = 256 << 10;
 /// More than this is no help.
 const MOST_ITEMS: usize = 12;
@@ -93,7 +93,7 @@ const SETTINGS: [(&str, &str); 8] = [
     ("backend:cudaMallocAsync", "the driver's pool"),
 ];
 
-/// What may be typed at a place of the text, in bytes. Nothing in a comment, in quotes, or where the place is no place.
+/// What may be typed at a place of the text, in bytes. There are none in a comment, in quotes, or where the place is not between two characters of the text.
 ///
 /// What is typed already of a word restricts the completions, whatever its case; a finished word has none.
 ///

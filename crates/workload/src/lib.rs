@@ -2,7 +2,7 @@
 //!
 //! A [`Workload`] is a list of [`Request`]s with step labels. It comes from a text ([`Workload::parse`]), request by request from a
 //! [`WorkloadBuilder`], or from a list ([`Workload::from_requests`]). [`edit`] turns actions by hand into statements of a text;
-//! [`presets`] has stories to start from. This crate knows nothing of allocators: whether a request succeeds is not its concern.
+//! [`presets`] has workloads to start from. This crate knows nothing of allocators: it does not know whether a request succeeds.
 //!
 //! # The language
 //!

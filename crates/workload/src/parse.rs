@@ -57,7 +57,7 @@ struct Scope<'t> {
 #[derive(Clone, Copy, Debug)]
 enum ScopeKind {
     Count,
-    /// The names have at most so many indices.
+    /// `indices` is the most indices that one of the names has.
     Names {
         indices: usize,
     },

@@ -41,12 +41,12 @@ pub enum Request {
         /// The stream on which the tensor lives.
         stream: StreamId,
     },
-    /// Gives a tensor's bytes back.
+    /// Frees a tensor's bytes.
     Free {
         /// The tensor.
         tensor: TensorId,
     },
-    /// Says that a tensor is used on a further stream, so that its bytes must wait for that stream after their free.
+    /// Records that a tensor is used on a further stream, so that its free must wait for the work of that stream.
     RecordStream {
         /// The tensor.
         tensor: TensorId,
@@ -83,7 +83,7 @@ pub enum Request {
         /// The pool.
         pool: PoolId,
     },
-    /// Ends that.
+    /// Ends what [`Request::EnterPool`] began.
     LeavePool {
         /// The pool.
         pool: PoolId,

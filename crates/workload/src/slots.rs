@@ -9,7 +9,7 @@ use crate::request::TensorId;
 /// The slot that was freed last is used first, so that a replay touches little memory.
 #[derive(Clone, Debug, Default)]
 pub struct TensorSlots {
-    of: HashMap<TensorId, u32>,
+    slot_of: HashMap<TensorId, u32>,
     vacant: Vec<u32>,
     count: u32,
 }
@@ -18,13 +18,13 @@ impl TensorSlots {
     /// Gives the tensor a slot.
     pub fn allocate(&mut self, tensor: TensorId) -> u32 {
         let slot = self.vacant.pop().unwrap_or_else(|| next_u32(&mut self.count));
-        self.of.insert(tensor, slot);
+        self.slot_of.insert(tensor, slot);
         slot
     }
 
     /// Takes the slot away from the tensor; `None` if it has none.
     pub fn free(&mut self, tensor: TensorId) -> Option<u32> {
-        let slot = self.of.remove(&tensor);
+        let slot = self.slot_of.remove(&tensor);
         self.vacant.extend(slot);
         slot
     }
@@ -32,7 +32,7 @@ impl TensorSlots {
     /// The slot of the tensor; `None` if it has none.
     #[must_use]
     pub fn get(&self, tensor: TensorId) -> Option<u32> {
-        self.of.get(&tensor).copied()
+        self.slot_of.get(&tensor).copied()
     }
 
     /// How many slots there are, vacant ones too.
@@ -44,7 +44,7 @@ impl TensorSlots {
     /// The slots of all tensors that are allocated, by ascending tensor.
     #[must_use]
     pub fn allocated(&self) -> Vec<u32> {
-        let mut all: Vec<_> = self.of.iter().map(|(tensor, slot)| (*tensor, *slot)).collect();
+        let mut all: Vec<_> = self.slot_of.iter().map(|(tensor, slot)| (*tensor, *slot)).collect();
         all.sort_unstable();
         all.into_iter().map(|(_, slot)| slot).collect()
     }

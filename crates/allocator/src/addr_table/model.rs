@@ -14,10 +14,10 @@ use crate::block::BlockIndex;
 #[derive(Clone, Debug)]
 enum Act {
     Insert(u64),
-    /// So many neighbors, as the blocks of a segment are.
+    /// The first address, and how many neighbors: the blocks of a segment.
     InsertRow(u64, u64),
     Remove(Index),
-    /// So many, the ones that came last first.
+    /// How many, the latest first.
     RemoveLast(usize),
     Find(u64),
 }

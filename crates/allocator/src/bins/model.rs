@@ -20,11 +20,11 @@ const FAR_AWAY: u64 = 1536;
 
 #[derive(Clone, Debug)]
 enum Act {
-    /// So many blocks of sizes from the list, one after the other.
+    /// A block of each of these sizes, one after the other.
     Insert(Vec<u64>),
-    /// So many blocks, each wherever it stands in the order.
+    /// A block for each place in the order.
     Remove(Vec<Index>),
-    /// So many of the lowest or the highest.
+    /// The lowest or the highest blocks.
     RemoveEnd {
         count: usize,
         is_low: bool,

@@ -14,11 +14,11 @@ enum Act {
     Free(Index),
     RequestFree(Index),
     Complete(Index),
-    RestTaken(PoolKind),
-    RestCut(PoolKind, u64),
-    RestLeft(PoolKind, u64),
-    RestGrown(PoolKind, u8, u64),
-    RestsLost(PoolKind, u8),
+    RemainderTaken(PoolKind),
+    RemainderSplit(PoolKind, u64),
+    RemainderLeft(PoolKind, u64),
+    RemainderGrown(PoolKind, u8, u64),
+    RemaindersLost(PoolKind, u8),
     Segment(PoolKind, u64, bool),
     ResetPeak,
     ResetAccumulated,
@@ -33,11 +33,11 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
         4 => any::<Index>().prop_map(Act::Free),
         3 => any::<Index>().prop_map(Act::RequestFree),
         2 => any::<Index>().prop_map(Act::Complete),
-        1 => pool().prop_map(Act::RestTaken),
-        1 => (pool(), size()).prop_map(|(pool, size)| Act::RestCut(pool, size)),
-        2 => (pool(), size()).prop_map(|(pool, size)| Act::RestLeft(pool, size)),
-        2 => (pool(), 0..=2_u8, size()).prop_map(|(pool, absorbed, size)| Act::RestGrown(pool, absorbed, size)),
-        1 => (pool(), 1..=2_u8).prop_map(|(pool, blocks)| Act::RestsLost(pool, blocks)),
+        1 => pool().prop_map(Act::RemainderTaken),
+        1 => (pool(), size()).prop_map(|(pool, size)| Act::RemainderSplit(pool, size)),
+        2 => (pool(), size()).prop_map(|(pool, size)| Act::RemainderLeft(pool, size)),
+        2 => (pool(), 0..=2_u8, size()).prop_map(|(pool, absorbed, size)| Act::RemainderGrown(pool, absorbed, size)),
+        1 => (pool(), 1..=2_u8).prop_map(|(pool, blocks)| Act::RemaindersLost(pool, blocks)),
         1 => (pool(), size(), any::<bool>()).prop_map(|(pool, size, comes)| Act::Segment(pool, size, comes)),
         1 => Just(Act::ResetPeak),
         1 => Just(Act::ResetAccumulated),
@@ -116,13 +116,13 @@ impl Pair {
     fn change_inactive_splits(&mut self, act: Act) {
         let (counters, stats) = (&mut self.counters, &mut self.stats);
         match act {
-            Act::RestTaken(pool) => {
+            Act::RemainderTaken(pool) => {
                 if let Some(size) = self.inactive_splits[pool as usize].pop() {
                     counters.splits_changed(pool, -1, -size.cast_signed());
                     stats.inactive_split_changed(pool, -1, -size.cast_signed());
                 }
             }
-            Act::RestCut(pool, size) => {
+            Act::RemainderSplit(pool, size) => {
                 if let Some(remainder) =
                     self.inactive_splits[pool as usize].last_mut().filter(|remainder| **remainder > size)
                 {
@@ -131,12 +131,12 @@ impl Pair {
                     stats.inactive_split_changed(pool, 0, -size.cast_signed());
                 }
             }
-            Act::RestLeft(pool, size) => {
+            Act::RemainderLeft(pool, size) => {
                 self.inactive_splits[pool as usize].push(size);
                 counters.splits_changed(pool, 1, size.cast_signed());
                 stats.inactive_split_changed(pool, 1, size.cast_signed());
             }
-            Act::RestGrown(pool, absorbed, size) => {
+            Act::RemainderGrown(pool, absorbed, size) => {
                 let inactive_splits = &mut self.inactive_splits[pool as usize];
                 if let Some(kept) = inactive_splits.len().checked_sub(usize::from(absorbed)) {
                     let whole = inactive_splits.drain(kept..).sum::<u64>() + size;
@@ -145,7 +145,7 @@ impl Pair {
                     stats.inactive_split_changed(pool, 1 - i64::from(absorbed), size.cast_signed());
                 }
             }
-            Act::RestsLost(pool, blocks) => {
+            Act::RemaindersLost(pool, blocks) => {
                 let inactive_splits = &mut self.inactive_splits[pool as usize];
                 if let Some(kept) = inactive_splits.len().checked_sub(usize::from(blocks)) {
                     let size = inactive_splits.drain(kept..).sum::<u64>();

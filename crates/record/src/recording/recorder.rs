@@ -30,8 +30,8 @@ pub struct Recorder {
 
 const FIRST_SAVE_INTERVAL: usize = 512;
 const MOST_SAVED_STATES: usize = 256;
-// A state of many blocks is saved less often, at up to four times the interval: between two saved states lies at least one event for
-// so many bytes of a saved state. Applying one event takes about as long as decoding so many bytes.
+// A large state is saved less often, at up to four times the interval: a saved state of 10,000 bytes is followed by at least 1,000
+// events. Applying one event takes about as long as decoding this number of bytes.
 const BYTES_AN_EVENT: usize = 10;
 
 impl Recorder {

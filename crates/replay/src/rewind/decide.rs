@@ -67,7 +67,7 @@ impl Rewound {
         true
     }
 
-    /// The open blocks that are still allocated after so many entries.
+    /// The open blocks that are still allocated after this number of entries.
     fn open_at(&self, entries: usize) -> impl Iterator<Item = usize> {
         let live = self.open.iter().enumerate().filter(move |(_, open)| open.freed >= entries);
         live.map(|(index, _)| index)
@@ -178,7 +178,7 @@ impl<'a> CheckpointSums<'a> {
         Self { run, next: 0, before: None, keys: current.zip(freed).map(|(current, freed)| [current, freed]) }
     }
 
-    /// Whether no further checkpoint depends on blocks that are freed within so many entries.
+    /// Whether no further checkpoint depends on blocks that are freed within this number of entries.
     fn is_done(&self, until: usize) -> bool {
         self.before.is_some_and(|(at, ..)| at > until) || self.next >= self.run.checkpoints.len()
     }

@@ -46,69 +46,91 @@ enum FoundSize {
     Open { least: Bytes, most: Bytes },
 }
 
+/// The sizes of the blocks, as far as they are found.
+#[derive(Default)]
+struct Sizes {
+    /// The size of each block by its address; the smallest possible one if the size is open.
+    sizes: BTreeMap<u64, Bytes>,
+    /// The blocks with several possible sizes, by address.
+    open: BTreeMap<u64, SizeRange>,
+    sources: SizeSources,
+}
+
+/// Finds the sizes, and makes the memory before the first entry.
 pub(super) fn resolve(
     at_start: &MemoryAtStart,
     regions: &[Region],
     trace: &[TraceEntry],
     config: &AllocatorConfig,
 ) -> Result<Rewound, RewindError> {
-    let mut sources = SizeSources::default();
-    let mut sizes: BTreeMap<u64, Bytes> = BTreeMap::new();
-    let mut open: BTreeMap<u64, SizeRange> = BTreeMap::new();
-    for region in regions {
-        for (addr, old, room) in blocks_in(at_start, region)? {
-            let size = match size_of(addr, old, room, region, config) {
-                Some(FoundSize::AtEnd(size)) => {
-                    sources.at_end += 1;
-                    size
-                }
-                Some(FoundSize::ByRule(size)) => {
-                    sources.by_rule += 1;
-                    size
-                }
-                Some(FoundSize::Open { least, most }) => {
-                    let (freed, gone) = (if old.is_pending { 0 } else { trace.len() }, trace.len());
-                    open.insert(
-                        addr,
-                        SizeRange {
-                            addr,
-                            size: least,
-                            least,
-                            most,
-                            freed,
-                            gone,
-                            is_decided: false,
-                            is_guess: false,
-                        },
-                    );
-                    least
-                }
-                None => return Err(RewindError::Block { addr }),
-            };
-            sizes.insert(addr, size);
-        }
-    }
+    let Sizes { mut sizes, mut open, mut sources } = find_sizes(at_start, regions, trace.len(), config)?;
     decide_by_allocations(at_start, trace, &mut open);
     for found in open.values() {
         sizes.insert(found.addr, found.size);
         sources.by_neighbor += usize::from(found.is_decided);
     }
     open.retain(|_, found| !found.is_decided);
-    let mut start = Snapshot::default();
+    let start = snapshot(at_start, regions, &sizes)?;
+    Ok(Rewound { start, sizes: sources, open: open.into_values().collect() })
+}
+
+fn find_sizes(
+    at_start: &MemoryAtStart,
+    regions: &[Region],
+    trace_length: usize,
+    config: &AllocatorConfig,
+) -> Result<Sizes, RewindError> {
+    let mut found = Sizes::default();
+    for region in regions {
+        for (addr, old, room) in blocks_in(at_start, region)? {
+            let size = match size_of(addr, old, room, region, config) {
+                Some(FoundSize::AtEnd(size)) => {
+                    found.sources.at_end += 1;
+                    size
+                }
+                Some(FoundSize::ByRule(size)) => {
+                    found.sources.by_rule += 1;
+                    size
+                }
+                Some(FoundSize::Open { least, most }) => {
+                    let open = SizeRange {
+                        addr,
+                        size: least,
+                        least,
+                        most,
+                        freed: if old.is_pending { 0 } else { trace_length },
+                        gone: trace_length,
+                        is_decided: false,
+                        is_guess: false,
+                    };
+                    found.open.insert(addr, open);
+                    least
+                }
+                None => return Err(RewindError::Block { addr }),
+            };
+            found.sizes.insert(addr, size);
+        }
+    }
+    Ok(found)
+}
+
+/// The segments with blocks of these sizes. All blocks must be in a segment.
+fn snapshot(
+    at_start: &MemoryAtStart,
+    regions: &[Region],
+    sizes: &BTreeMap<u64, Bytes>,
+) -> Result<Snapshot, RewindError> {
+    let mut snapshot = Snapshot::default();
     let mut ids = (0, 0);
     for (index, region) in (0..).zip(regions) {
-        start.segments.push(segment(SegmentId::new(index), region, at_start, &sizes, &mut ids)?);
+        snapshot.segments.push(segment(SegmentId::new(index), region, at_start, sizes, &mut ids)?);
     }
-    let placed: usize = start
-        .segments
-        .iter()
-        .flat_map(|segment| &segment.blocks)
-        .filter(|block| block.state.is_active())
-        .count();
-    if let Some(addr) = (placed < at_start.blocks.len()).then(|| block_outside(at_start, &sizes)).flatten() {
-        return Err(RewindError::Block { addr });
+    let blocks = snapshot.segments.iter().flat_map(|segment| &segment.blocks);
+    let placed = blocks.filter(|block| block.state.is_active()).count();
+    match (placed < at_start.blocks.len()).then(|| block_outside(at_start, sizes)).flatten() {
+        Some(addr) => Err(RewindError::Block { addr }),
+        None => Ok(snapshot),
     }
-    Ok(Rewound { start, sizes: sources, open: open.into_values().collect() })
 }
 
 fn block_outside(at_start: &MemoryAtStart, sizes: &BTreeMap<u64, Bytes>) -> Option<u64> {

@@ -79,7 +79,7 @@ impl<'a> StepComparer<'a> {
         self.compare_checkpoints(runner.trace().len(), &runner.stats(), Some(request), comparison);
     }
 
-    /// Compares the checkpoints up to so many trace entries.
+    /// Compares the checkpoints up to this number of trace entries.
     fn compare_checkpoints(
         &mut self,
         entries: usize,

@@ -255,7 +255,7 @@ impl<'t> Parser<'t> {
         self.shape_size(&sides, element, span)
     }
 
-    /// The bytes of a tensor with these sides, whose elements have so many bytes each.
+    /// The bytes of a tensor with these sides; `element` is the bytes of one element.
     pub(super) fn shape_size(&self, sides: &[u64], element: u64, span: Span) -> Result<Bytes, ParseError> {
         // A side of zero makes no bytes, whatever the others are.
         let product = if sides.contains(&0) {

@@ -5,7 +5,7 @@ use blockyard_workload::presets::presets;
 use blockyard_workload::{Request, Workload};
 
 #[test]
-fn every_preset_parses_and_is_a_story_in_steps() {
+fn every_preset_parses_and_has_steps() {
     let mut ids = HashSet::new();
     for preset in presets() {
         let workload = Workload::parse(preset.text).unwrap_or_else(|error| panic!("{}: {error}", preset.id));
