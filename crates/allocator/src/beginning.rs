@@ -56,7 +56,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         // Statistics are signed numbers of 64 bits, and no device has more memory than they count.
         let most = Bytes::new(i64::MAX.unsigned_abs());
         let reserved = self.reserved.checked_add(segment.mapped()).filter(|reserved| *reserved <= most);
-        self.reserved = reserved.ok_or(AllocError::Beginning(Corruption::Coverage(segment.id)))?;
+        self.reserved = reserved.ok_or(AllocError::Beginning(Corruption::TooLarge(segment.id)))?;
         self.pools[memory_pool].device_allocations += 1;
         self.skip_segments(segment.id);
         let list = self.free_list(memory_pool, segment.pool, segment.stream);
@@ -69,14 +69,13 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             previous = Some(index);
             match block.state {
                 BlockState::Allocated => {
-                    let id =
-                        block.allocation.ok_or(AllocError::Beginning(Corruption::Coverage(segment.id)))?;
+                    let id = block.allocation;
+                    let id = id.ok_or(AllocError::Beginning(Corruption::NoAllocation(block.addr)))?;
                     live.push(self.handle(block.addr, index, id));
                 }
                 BlockState::PendingFree => {
                     if block.streams.is_empty() {
-                        // Without a stream to wait for, the free would never complete.
-                        return Err(AllocError::Beginning(Corruption::Coverage(segment.id)));
+                        return Err(AllocError::Beginning(Corruption::NoStreams(block.addr)));
                     }
                     self.record_events(index, false)?;
                     self.await_events(index);
@@ -160,6 +159,6 @@ mod tests {
         };
         assert!(begin(vec![segment(0)]).is_ok());
         let error = begin((0..4).map(segment).collect()).unwrap_err();
-        assert!(matches!(error, AllocError::Beginning(Corruption::Coverage(id)) if id == SegmentId::new(1)));
+        assert!(matches!(error, AllocError::Beginning(Corruption::TooLarge(id)) if id == SegmentId::new(1)));
     }
 }

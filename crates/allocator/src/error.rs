@@ -301,7 +301,7 @@ impl ConfigError {
     }
 }
 
-/// An invariant of the allocator is broken, which is a defect of this crate.
+/// An invariant is broken: of the allocator, which is a defect of this crate, or of a snapshot that an allocator should begin with.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Corruption {
@@ -320,6 +320,15 @@ pub enum Corruption {
     /// A block has an invalid size.
     #[error("a block at {0} has a size that no block can have")]
     Size(DeviceAddr),
+    /// An allocated block has no allocation that it serves.
+    #[error("the allocated block at {0} serves no allocation")]
+    NoAllocation(DeviceAddr),
+    /// A pending block has no stream that it waits for, so that its free would never complete.
+    #[error("the pending block at {0} waits for no stream")]
+    NoStreams(DeviceAddr),
+    /// The segments up to this one have more bytes than the statistics can count.
+    #[error("the segments up to segment {0} have more than 2^63-1 bytes")]
+    TooLarge(SegmentId),
     /// A counter differs from what the blocks add up to.
     #[error("the statistic {0} differs from the blocks")]
     Statistic(&'static str),

@@ -1,7 +1,7 @@
 //! Snapshots of the allocator.
 
 use blockyard_device::DeviceMemory;
-use blockyard_record::{BlockSnapshot, EventSink, PoolId, SegmentSnapshot, Snapshot};
+use blockyard_record::{BlockSnapshot, EventSink, SegmentSnapshot, Snapshot};
 
 use crate::CachingAllocator;
 use crate::block::Block;
@@ -22,7 +22,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
                     addr: head.addr,
                     size: blocks.iter().map(|block| block.size).sum(),
                     stream: list.stream,
-                    pool_id: self.pools.get(list.memory_pool).map_or(PoolId::DEFAULT, |pool| pool.id),
+                    pool_id: self.pools[list.memory_pool].id,
                     pool: head.pool,
                     is_expandable: head.is_expandable,
                     blocks,

@@ -157,9 +157,9 @@ fn open_recorded_run(
     on_progress: OnProgress,
     on_output: impl FnOnce(JobOutput),
 ) -> Result<Comparison, JobError> {
-    let recorded = RecordedRun::read(&content).map_err(|error| job_error(error.into(), name))?;
+    let recorded = RecordedRun::read(&content).map_err(|error| job_error(error.into(), Some(name)))?;
     drop(content);
-    let verified = verify(&recorded, on_progress).map_err(|error| job_error(error, name))?;
+    let verified = verify(&recorded, on_progress).map_err(|error| job_error(error, Some(name)))?;
     let opened = OpenedRecording {
         torch: recorded.meta.torch,
         config: recorded.meta.config,
@@ -228,7 +228,7 @@ fn open_snapshot(
     };
     let workload = Workload::default();
     on_output(JobOutput { workload, recording: found.recording, opened: Some(opened), data_checks: None });
-    let certificate = certify(&file, place, on_progress).map_err(|error| job_error(error, name))?;
+    let certificate = certify(&file, place, on_progress).map_err(|error| job_error(error, Some(name)))?;
     let mut notes = Vec::new();
     notes.extend(certificate.reasons);
     notes.extend(certificate.notes);

@@ -31,8 +31,8 @@ struct PendingFree {
 /// each request with the usage of the allocator.
 ///
 /// A block that other streams used is freed when their work is done, as in PyTorch's allocator. A request that fails is
-/// retried after a wait for all streams and a release of the cache. Requests about memory pools and settings are skipped,
-/// because only PyTorch has them.
+/// retried after a wait for all streams and a release of the cache. Requests about memory pools, settings, the memory fraction,
+/// statistics and snapshots are skipped, because only PyTorch's allocator has these.
 ///
 /// # Errors
 ///
@@ -99,7 +99,7 @@ impl RivalDispatcher<'_> {
                 self.complete(None);
                 self.allocator.empty_cache();
             }
-            // Only PyTorch has these, and statistics and snapshots are not the rivals'.
+            // Only PyTorch's allocator has these.
             Request::SetFraction { .. }
             | Request::ResetPeak
             | Request::ResetAccumulated

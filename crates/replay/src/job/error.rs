@@ -51,7 +51,7 @@ pub enum JobError {
 
 impl From<RunError> for JobError {
     fn from(error: RunError) -> Self {
-        job_error(error, "")
+        job_error(error, None)
     }
 }
 
@@ -60,20 +60,24 @@ pub(super) fn text_error(error: &ParseError) -> JobError {
     JobError::Text { line, column, length, message: error.kind().to_string() }
 }
 
-/// The message about an error. Without a name of a file the job ran a text.
-pub(super) fn job_error(error: RunError, name: &str) -> JobError {
+/// The message about an error of a job, which opened the file with this name or ran a text.
+pub(super) fn job_error(error: RunError, file: Option<&str>) -> JobError {
+    let Some(name) = file else { return text_job_error(error) };
+    let message = match error {
+        RunError::Cancelled => return JobError::Cancelled,
+        RunError::Config(error) => format!("its settings: {error}"),
+        RunError::Read(error) => error.to_string(),
+        error => with_causes(&error),
+    };
+    JobError::File { name: name.to_owned(), message }
+}
+
+fn text_job_error(error: RunError) -> JobError {
     match error {
         RunError::Cancelled => JobError::Cancelled,
-        RunError::Config(error) if name.is_empty() => JobError::Config(error.to_string()),
-        RunError::Config(error) => {
-            JobError::File { name: name.to_owned(), message: format!("its settings: {error}") }
-        }
-        RunError::Allocator(AllocError::Device(error)) if name.is_empty() => {
-            JobError::Device(with_causes(&error))
-        }
-        RunError::Read(error) => JobError::File { name: name.to_owned(), message: error.to_string() },
-        error if name.is_empty() => JobError::Failed(with_causes(&error)),
-        error => JobError::File { name: name.to_owned(), message: with_causes(&error) },
+        RunError::Config(error) => JobError::Config(error.to_string()),
+        RunError::Allocator(AllocError::Device(error)) => JobError::Device(with_causes(&error)),
+        error => JobError::Failed(with_causes(&error)),
     }
 }
 

@@ -50,7 +50,7 @@ enum FoundSize {
 #[derive(Default)]
 struct Sizes {
     /// The size of each block by its address; the smallest possible one if the size is open.
-    sizes: BTreeMap<u64, Bytes>,
+    by_addr: BTreeMap<u64, Bytes>,
     /// The blocks with several possible sizes, by address.
     open: BTreeMap<u64, SizeRange>,
     sources: SizeSources,
@@ -63,7 +63,8 @@ pub(super) fn resolve(
     trace: &[TraceEntry],
     config: &AllocatorConfig,
 ) -> Result<Rewound, RewindError> {
-    let Sizes { mut sizes, mut open, mut sources } = find_sizes(at_start, regions, trace.len(), config)?;
+    let Sizes { by_addr: mut sizes, mut open, mut sources } =
+        find_sizes(at_start, regions, trace.len(), config)?;
     decide_by_allocations(at_start, trace, &mut open);
     for found in open.values() {
         sizes.insert(found.addr, found.size);
@@ -108,7 +109,7 @@ fn find_sizes(
                 }
                 None => return Err(RewindError::Block { addr }),
             };
-            found.sizes.insert(addr, size);
+            found.by_addr.insert(addr, size);
         }
     }
     Ok(found)
