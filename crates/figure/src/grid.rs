@@ -145,6 +145,12 @@ impl Grid {
         self.turn(self.next).is_none()
     }
 
+    /// Whether every column shows something, if only what a column near it shows.
+    #[must_use]
+    pub fn is_covered(&self) -> bool {
+        self.next >= self.width.div_ceil(COARSEST)
+    }
+
     /// The column whose turn it is, and how many columns it stands for until those have their turn.
     fn turn(&self, place: usize) -> Option<(usize, usize)> {
         let coarse = self.width.div_ceil(COARSEST);

@@ -1,17 +1,19 @@
 //! All allocations from their allocation to their free: at their addresses, or stacked.
 
 mod painting;
+mod picture;
 
 use blockyard_figure::{
-    AllocationLifetime, Cell, ColorBy, Fill, Grid, GridCursor, GridKind, GridPaint, GridView, Groups, Point,
-    Rect, Rects, Role, Scene, Size, TimelineView, grid_cursor, grid_plot, grid_scene, stack_lines,
+    AllocationLifetime, Cell, ColorBy, Fill, Grid, GridCursor, GridKind, GridView, Groups, Point, Rect,
+    Rects, Role, Scene, Size, TimelineView, grid_cursor, grid_plot, grid_scene, stack_lines,
 };
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
 use wasm_bindgen::prelude::*;
-use web_sys::{CanvasRenderingContext2d, Element, HtmlCanvasElement, ImageData};
+use web_sys::{Element, HtmlCanvasElement};
 
+use self::picture::{Look, Picture, Shown};
 use crate::browser;
 use crate::export;
 use crate::frames::{self, Slot};
@@ -26,11 +28,9 @@ use crate::view::timeline::zoom_factor;
 use crate::view::tip::Tip;
 
 /// How long the page's thread draws at a time.
-const SLICE_MILLIS: f64 = 4.0;
+const SLICE_MILLIS: f64 = 1.5;
 /// So long nothing moves before what is under the pointer is worked out anew.
 const REST_MILLIS: i32 = 120;
-/// Columns that are drawn between two looks at the clock.
-const SLICE: usize = 8;
 /// A pointer that moved less has clicked.
 const CLICK_PX: f32 = 4.0;
 
@@ -40,7 +40,9 @@ struct Lifetimes {
     session: Session,
     size: RwSignal<Size>,
     base: NodeRef<html::Canvas>,
-    grid: StoredValue<Option<Grid>, LocalStorage>,
+    picture: StoredValue<Picture, LocalStorage>,
+    /// The colors of the picture.
+    look: StoredValue<Option<Look>, LocalStorage>,
     /// Draws the figure at its addresses, where there is a GPU.
     painter: StoredValue<Option<Painter>, LocalStorage>,
     is_painter_begun: StoredValue<bool>,
@@ -48,8 +50,8 @@ struct Lifetimes {
     is_painted: RwSignal<bool>,
     rects: Memo<Option<PtrEq<Rects>>>,
     /// Counts the changes of what is shown.
-    shown: StoredValue<u32>,
-    /// Counts what was drawn of the grid.
+    changes: StoredValue<u32>,
+    /// Counts the pictures.
     drawn: RwSignal<u32>,
     groups: Memo<PtrEq<Groups>>,
     pointer: RwSignal<Option<Point>>,
@@ -94,12 +96,13 @@ pub(crate) fn lifetimes(session: Session) -> AnyView {
         session,
         size: surface::size_of(area),
         base,
-        grid: StoredValue::new_local(None),
+        picture: StoredValue::new_local(Picture::new()),
+        look: StoredValue::new_local(None),
         painter: StoredValue::new_local(None),
         is_painter_begun: StoredValue::new(false),
         is_painted,
         rects,
-        shown: StoredValue::new(0),
+        changes: StoredValue::new(0),
         drawn: RwSignal::new(0),
         groups,
         pointer: RwSignal::new(None),
@@ -109,9 +112,10 @@ pub(crate) fn lifetimes(session: Session) -> AnyView {
     };
     painting::start(it, painted);
     effect(move || it.lay_out());
+    effect(move || it.choose_colors());
     effect(move || {
         if let Some(canvas) = base.get() {
-            it.paint(&canvas);
+            it.show(&canvas);
         }
     });
     let steps = Memo::new(move |_| session.player.with(|player| player.steps));
@@ -263,35 +267,42 @@ impl Session {
 }
 
 impl Lifetimes {
-    /// Begins a grid for what is shown now; it is drawn in slices.
+    /// The part that is shown, following.
+    fn shown_now(self, columns: &Columns) -> Shown {
+        let session = self.session;
+        let steps = session.timeline_view_or_fit();
+        let (low, high) = session.byte_range(columns, &steps);
+        let plot = grid_plot(self.size.get());
+        let ratio = pixels(browser::canvas_ratio());
+        let (width, height) = (cells(plot.width_px * ratio), cells(plot.height_px * ratio));
+        Shown { kind: session.figures.kind.get(), view: GridView { steps, low, high }, width, height }
+    }
+
+    /// Begins a picture of what is shown now.
     fn lay_out(self) {
         let session = self.session;
         let (columns, size) = (session.columns(), self.size.get());
         session.looks.track();
-        let steps = session.timeline_view_or_fit();
         let Some(columns) = columns.filter(|_| size.width_px >= 1.0) else {
-            self.grid.set_value(None);
+            self.picture.update_value(Picture::clear);
             return;
         };
-        let (low, high) = session.byte_range(&columns, &steps);
-        let plot = grid_plot(size);
-        let ratio = pixels(browser::canvas_ratio());
-        let view = GridView { steps, low, high };
-        let kind = session.figures.kind.get();
-        let (width, height) = (cells(plot.width_px * ratio), cells(plot.height_px * ratio));
+        let shown = self.shown_now(&columns);
         let begin = move || {
-            self.grid.set_value(Some(Grid::new(&columns.allocations, kind, view, width, height)));
+            self.picture.update_value(|picture| {
+                picture.want(Some(shown), &columns.recording, &columns.allocations);
+            });
             self.go_on(columns);
         };
-        let change = self.shown.with_value(|shown| shown.wrapping_add(1));
-        self.shown.set_value(change);
+        let change = self.changes.with_value(|changes| changes.wrapping_add(1));
+        self.changes.set_value(change);
         if !self.paints() {
             return begin();
         }
         // The GPU draws; the grid says what is under the pointer and what is too small, once the view rests.
-        self.grid.set_value(None);
+        self.picture.update_value(Picture::clear);
         let _ = browser::after_millis(REST_MILLIS, move || {
-            if self.shown.try_with_value(|shown| *shown == change) == Some(true) {
+            if self.changes.try_with_value(|changes| *changes == change) == Some(true) {
                 begin();
             }
         });
@@ -300,31 +311,28 @@ impl Lifetimes {
     fn go_on(self, columns: PtrEq<Columns>) {
         frames::plan(Slot::Grid, move || {
             let begun = browser::now_millis();
-            let has_more = self.grid.try_update_value(|grid| {
-                let Some(grid) = grid else { return false };
-                while grid.draw(&columns.allocations, &columns.map, SLICE) {
-                    if browser::now_millis() - begun > SLICE_MILLIS {
-                        return true;
-                    }
-                }
-                false
+            let is_over = || browser::now_millis() - begun > SLICE_MILLIS;
+            let paints = untrack(|| self.paints());
+            let progress = self.picture.try_update_value(|picture| {
+                self.look.with_value(|look| {
+                    let look = look.as_ref().filter(|_| !paints);
+                    picture.advance(&columns.allocations, &columns.map, look, is_over)
+                })
             });
-            let _ = self.drawn.try_update(|drawn| *drawn = drawn.wrapping_add(1));
-            if has_more == Some(true) {
+            let Some(progress) = progress else { return };
+            if progress.is_new {
+                let _ = self.drawn.try_update(|drawn| *drawn = drawn.wrapping_add(1));
+            }
+            if progress.has_more {
                 self.go_on(columns);
             }
         });
     }
 
-    /// Puts what is drawn of the grid on the canvas, in the colors of now.
-    fn paint(self, canvas: &HtmlCanvasElement) {
-        self.drawn.track();
-        let (session, size) = (self.session, self.size.get());
-        let Some(columns) = session.columns().filter(|_| size.width_px >= 1.0) else {
-            // The run before must not stand there for the one that is read now.
-            canvas.set_width(0);
-            return;
-        };
+    /// Finds the colors of now, and gives them to the picture.
+    fn choose_colors(self) {
+        let session = self.session;
+        let Some(columns) = session.columns() else { return };
         let groups = self.groups.get();
         let filtered = session.figures.filtered.get();
         let marked = self.marked(&columns);
@@ -333,32 +341,44 @@ impl Lifetimes {
         let colors = session.rgb(&roles);
         let ground = colors.first().copied().unwrap_or([255; 3]);
         let color = |place: usize| colors.get(place).copied().unwrap_or([128; 3]);
-        let of_row = |row: usize| {
-            let place = groups.place(row);
+        let reserved = opaque(mixed(color(1), ground, 22));
+        let of_place = |place: usize| {
             if filtered >> place.min(15) & 1 == 1 {
-                return opaque(mixed(color(1), ground, 22));
+                return [reserved; 2];
             }
             let own = color(place + 3);
-            match &marked {
-                Some(marked) if !marked.get(row).copied().unwrap_or(false) => opaque(mixed(own, ground, 22)),
-                _ => opaque(own),
-            }
+            [opaque(own), opaque(mixed(own, ground, 22))]
         };
-        let paint = GridPaint {
-            reserved: opaque(mixed(color(1), ground, 22)),
+        self.look.set_value(Some(Look {
+            colors: (0..groups.legend().len()).map(of_place).collect(),
+            groups,
+            marked,
+            reserved,
             small: opaque(mixed(color(2), ground, 55)),
             ground: opaque(ground),
-            of_row: &of_row,
+        }));
+        self.picture.update_value(Picture::recolor);
+        self.go_on(columns);
+    }
+
+    /// Shows the picture of now on the canvas, with its axes.
+    fn show(self, canvas: &HtmlCanvasElement) {
+        self.drawn.track();
+        let (session, size) = (self.session, self.size.get());
+        let Some(columns) = session.columns().filter(|_| size.width_px >= 1.0) else {
+            // The run before must not stand there for the one that is read now.
+            canvas.set_width(0);
+            return;
         };
+        let shown = self.shown_now(&columns);
         if self.paints() {
             return;
         }
-        self.grid.with_value(|grid| {
-            let Some(grid) = grid else { return };
-            let scene = grid_scene(grid.kind(), grid.view(), &columns.map, size);
-            surface::fit(canvas, &scene);
-            session.draw(canvas, &scene);
-            put(canvas, grid, &paint, grid_plot(size));
+        let scene = grid_scene(shown.kind, &shown.view, &columns.map, size);
+        surface::fit(canvas, &scene);
+        session.draw(canvas, &scene);
+        self.picture.with_value(|picture| {
+            picture.show(canvas, &shown, grid_plot(size));
         });
     }
 
@@ -390,8 +410,8 @@ impl Lifetimes {
         if !plot.contains(at.x_px, at.y_px) {
             return None;
         }
-        self.grid.with_value(|grid| {
-            let grid = grid.as_ref()?;
+        self.picture.with_value(|picture| {
+            let grid = picture.grid()?;
             let (width, height) = grid.size();
             let column = cells((at.x_px - plot.x_px) / plot.width_px * frames_px(width));
             let row = cells((plot.bottom_px() - at.y_px) / plot.height_px * frames_px(height));
@@ -417,8 +437,8 @@ impl Lifetimes {
     fn tip_words(self, at: Point) -> Option<String> {
         let columns = untrack(|| self.session.columns())?;
         let (column, cell) = self.cell_at(at)?;
-        let (moment, hidden) = self.grid.with_value(|grid| {
-            let grid = grid.as_ref()?;
+        let (moment, hidden) = self.picture.with_value(|picture| {
+            let grid = picture.grid()?;
             Some((grid.moment(column)?, grid.hidden(column)))
         })?;
         let when = format!(
@@ -511,7 +531,7 @@ impl Lifetimes {
     fn choose(self, at: Point) {
         let session = self.session;
         let Some((column, cell)) = self.cell_at(at) else { return };
-        let moment = self.grid.with_value(|grid| grid.as_ref()?.moment(column));
+        let moment = self.picture.with_value(|picture| picture.grid()?.moment(column));
         let Some(columns) = untrack(|| session.columns()) else { return };
         let Cell::Row(row) = cell else {
             if !session.unpick()
@@ -567,8 +587,8 @@ impl Lifetimes {
         if self.session.columns().is_none() {
             return "Finding all allocations of the recording …".to_owned();
         }
-        let found = self.grid.with_value(|grid| {
-            let grid = grid.as_ref()?;
+        let found = self.picture.with_value(|picture| {
+            let grid = picture.grid()?;
             Some((grid.most_hidden(), grid.is_done()))
         });
         let help = "Ctrl + wheel zooms (with Shift: bytes), drag moves, Shift + drag zooms to a part, click chooses.";
@@ -690,23 +710,6 @@ fn mixed(color: [u8; 3], ground: [u8; 3], percent: u32) -> [u8; 3] {
         *part = u8::try_from(sum / 100).unwrap_or(u8::MAX);
     }
     mixed
-}
-
-fn put(canvas: &HtmlCanvasElement, grid: &Grid, paint: &GridPaint<'_>, plot: Rect) {
-    let ratio = browser::canvas_ratio();
-    let context = canvas.get_context("2d").ok().flatten();
-    let Some(context) = context.and_then(|context| context.dyn_into::<CanvasRenderingContext2d>().ok())
-    else {
-        return;
-    };
-    let image = grid.pixels(paint);
-    let width = u32::try_from(grid.size().0).unwrap_or(0);
-    let Ok(image) = ImageData::new_with_u8_clamped_array(wasm_bindgen::Clamped(&image), width) else {
-        return;
-    };
-    let left = (f64::from(plot.x_px) * ratio).round();
-    let top = (f64::from(plot.y_px) * ratio).round();
-    let _ = context.put_image_data(&image, left, top);
 }
 
 /// An allocation in words, a line a fact, without its stack.

@@ -1,3 +1,5 @@
+use std::ops::Range;
+
 use super::{Cell, Grid};
 
 /// The colors of a grid's cells, as red, green, blue and opacity.
@@ -25,10 +27,11 @@ const DIVIDED: usize = 5;
 const BAND: usize = 16;
 
 impl Grid {
-    /// The cells as an image: four bytes a pixel, line by line from the top.
+    /// The cells of some columns as an image: four bytes a pixel, line by line from the top.
     #[must_use]
-    pub fn pixels(&self, paint: &GridPaint<'_>) -> Vec<u8> {
-        let (width, height) = self.size();
+    pub fn pixels(&self, paint: &GridPaint<'_>, columns: Range<usize>) -> Vec<u8> {
+        let height = self.size().1;
+        let (first, width) = (columns.start, columns.len());
         let mut image = vec![0; width * height * 4];
         // Some columns at a time: whole columns of a wide image are far apart in memory.
         let mut colors: Vec<[u8; 4]> = Vec::with_capacity(BAND * height);
@@ -37,7 +40,7 @@ impl Grid {
             let count = band.len();
             colors.clear();
             for column in band {
-                self.color_column(column, paint, &mut colors);
+                self.color_column(first + column, paint, &mut colors);
             }
             for (line, row) in image.chunks_exact_mut(width * 4).zip((0..height).rev()) {
                 let Some(line) = line.get_mut(from * 4..(from + count) * 4) else { continue };
@@ -117,7 +120,8 @@ mod tests {
             (0..width).flat_map(|column| [u32::try_from(column).unwrap(), RESERVED, NOTHING]).collect();
         let of_row = |row: usize| [u8::try_from(row).unwrap(), 0, 0, 255];
         let paint = GridPaint { reserved: [1; 4], small: [2; 4], ground: [255; 4], of_row: &of_row };
-        let image = grid.pixels(&paint);
+        let image = grid.pixels(&paint, 0..width);
+        assert_eq!(grid.pixels(&paint, 20..22)[..8], image[80..88]);
         let pixel = |column: usize, line: usize| &image[(line * width + column) * 4..][..4];
         for column in 0..width {
             assert_eq!(pixel(column, 0), [0; 4]);

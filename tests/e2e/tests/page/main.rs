@@ -8,6 +8,7 @@ mod elsewhere;
 mod figures;
 mod gpu;
 mod lab;
+mod large;
 mod one_file;
 mod painted;
 mod play;

@@ -1,0 +1,69 @@
+//! A snapshot of 300 MB, made for the test: a real trace, repeated where its memory returns.
+
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use blockyard_e2e::drive;
+use blockyard_measure::write_long;
+use blockyard_pytorch::snapshot::read;
+
+use crate::{fixture, id};
+
+const BYTES: u64 = 300_000_000;
+
+/// A file that is removed when the test is over.
+struct Large(PathBuf);
+
+impl Large {
+    fn new() -> Result<Self> {
+        let short = fixture("x").with_file_name("snapshots").join("resnet50_amp.pickle.gz");
+        let short = read(File::open(short)?, &mut |_| ControlFlow::Continue(()))?;
+        let path = std::env::temp_dir().join(format!("blockyard-large-{}.pickle", std::process::id()));
+        let made = Self(path);
+        let mut out = BufWriter::new(File::create(&made.0)?);
+        write_long(&short, &mut out, BYTES)?;
+        out.flush()?;
+        Ok(made)
+    }
+
+    fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Large {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn a_file_of_300_mb_opens_in_pieces_and_can_be_cancelled() -> Result<()> {
+    let large = Large::new()?;
+    ensure!(std::fs::metadata(large.path())?.len() >= BYTES);
+    let name = large.path().file_name().context("a name")?.to_string_lossy().into_owned();
+    drive(|page| {
+        let before = page.text(&id("document-title"))?;
+        page.upload(&id("file"), large.path())?;
+        page.wait_text(&id("progress"), "reading")?;
+        page.click(&id("cancel"))?;
+        page.wait_gone(&id("progress"))?;
+        ensure!(page.text(&id("document-title"))? == before, "what was open is gone");
+        let begun = Instant::now();
+        page.upload(&id("file"), large.path())?;
+        // Reading that many events takes longer than a test waits for one thing.
+        while page.text(&id("document-title"))? != name {
+            ensure!(begun.elapsed().as_secs() < 120, "the file does not open");
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        println!("300 MB: first figure after {:.1} s", begun.elapsed().as_secs_f64());
+        // The page's memory has the recording, and nothing of the file.
+        let heap = page.execute("return performance.memory.usedJSHeapSize", &[])?;
+        ensure!(heap.as_f64().context("bytes")? < 100e6, "{heap} bytes in the page's heap");
+        page.wait_for(&id("timeline"))
+    })
+}
