@@ -49,15 +49,6 @@ impl LabelRows {
         }
         None
     }
-
-    /// Whether a vertical line at `x_px` down to `row` runs through a text of a row above.
-    pub(crate) fn is_crossed(&self, x_px: f32, row: usize) -> bool {
-        self.taken
-            .iter()
-            .take(row)
-            .flatten()
-            .any(|(left, right)| (*left - 1.0..=*right + 1.0).contains(&x_px))
-    }
 }
 
 /// A text on a rectangle in the background color, so that the text can be read on a pattern.

@@ -3,8 +3,7 @@
 //! A [`Scene`] is a list of marks in CSS pixels, with the targets that a pointer or the keyboard can reach. A renderer (SVG,
 //! canvas, GPU) needs no knowledge of memory, and the layout needs no knowledge of a screen.
 //!
-//! * [`breakdown_bar`]: the capacity as one bar in which every byte is in exactly one class.
-//! * [`timeline`]: the same over all steps of a recording, from a [`Series`], so that the cost depends on pixels and not on
+//! * [`timeline`]: how many bytes are in each class over all steps of a recording, from a [`Series`], so that the cost depends on pixels and not on
 //!   steps.
 //! * [`Stage`]: the device as one bar with nested brackets, the segments below it on the same ruler, and the moments between
 //!   two.
@@ -22,15 +21,16 @@
 //! # Example
 //!
 //! ```
-//! use blockyard_figure::{Size, Theme, breakdown_bar};
-//! use blockyard_record::{Bytes, MemoryState};
+//! use blockyard_figure::{Series, Size, Theme, TimelineView, timeline, timeline_text};
+//! use blockyard_record::{Bytes, Recorder, RunInfo};
 //!
-//! let state = MemoryState::new(Bytes::gib(80));
-//!
-//! let scene = breakdown_bar(&state, Size::new(900.0, 120.0));
-//! assert!(!scene.marks.is_empty());
-//! let svg = scene.to_svg(Theme::Light, "Memory", "The breakdown of an empty device.");
+//! let recorder = Recorder::new(RunInfo { capacity: Bytes::gib(80), ..RunInfo::default() });
+//! let recording = recorder.finish()?;
+//! let series = Series::new(&recording);
+//! let scene = timeline(&series, &recording, &TimelineView::fit(recording.step_count()), Size::new(900.0, 300.0));
+//! let svg = scene.to_svg(Theme::Light, "Memory over time", &timeline_text(&series, &recording));
 //! assert!(svg.starts_with("<svg"));
+//! # Ok::<(), blockyard_record::RecordingError>(())
 //! ```
 
 #![forbid(unsafe_code)]
@@ -45,7 +45,6 @@
 mod allocations;
 mod answers;
 mod apportion;
-mod breakdown_bar;
 mod changes;
 mod fill;
 mod geometry;
@@ -74,7 +73,6 @@ pub use answers::{
     ComparedCurve, ComparedTimelines, CurvePart, PinnedBlock, PinnedRow, PlacedBlock, PlannedLayout,
     compared_timelines, pinned_segments, pinned_segments_height, planned_layout,
 };
-pub use breakdown_bar::{breakdown_bar, breakdown_bar_height};
 pub use changes::{Changes, Ghost};
 pub use fill::{Fill, Pattern, Tile};
 pub use geometry::{Point, Rect, Size};

@@ -11,7 +11,6 @@ use blockyard_record::{
     PoolKind, Recording, SegmentId, SegmentSnapshot, StepOutcome, StreamId,
 };
 
-use crate::breakdown_bar::shown_bytes;
 use crate::changes::Changes;
 use crate::numbers::bytes_f64;
 use crate::role::BreakdownClass;
@@ -284,6 +283,18 @@ impl Stage {
     pub fn has_failures(&self) -> bool {
         self.has_failures
     }
+}
+
+/// The capacity; or, if less than an eighth of it was ever reserved, a round part that contains every byte ever reserved.
+///
+/// The part depends on the peak and not on the moment, so that the scale does not change during playback.
+fn shown_bytes(capacity: Bytes, peak: Bytes) -> Bytes {
+    // A sum beyond 2^63 is more than an eighth of any device: then the capacity is shown.
+    let wanted = peak.get().max(Bytes::mib(20).get()).saturating_add(peak.get() / 16);
+    let power = wanted.checked_next_power_of_two().unwrap_or(u64::MAX);
+    let three_quarters = power.saturating_sub(power / 4);
+    let round = if three_quarters >= wanted { three_quarters } else { power };
+    if round <= capacity.get() / 8 { Bytes::new(round) } else { capacity }
 }
 
 /// Slow at both ends.

@@ -1,7 +1,6 @@
-use blockyard_record::{Bytes, MemoryState, Recording, SegmentId, StepOutcome, grouped};
+use blockyard_record::{Breakdown, Bytes, MemoryState, Recording, SegmentId, StepOutcome, grouped};
 
-use crate::breakdown_bar::class_share;
-use crate::numbers::grouped_count;
+use crate::numbers::{grouped_count, percent};
 use crate::role::BreakdownClass;
 use crate::scene::TargetId;
 use crate::words::facts::block_facts;
@@ -96,4 +95,13 @@ fn segment(id: SegmentId, state: &MemoryState, recording: &Recording) -> Option<
         segment.allocated(),
         counted(segment.blocks.len(), "block")
     ))
+}
+
+/// The share of a class in what it is a part of: the reserved bytes, or, for free bytes, the device.
+fn class_share(class: BreakdownClass, breakdown: &Breakdown) -> String {
+    let bytes = class.bytes(breakdown);
+    match class {
+        BreakdownClass::Free => format!("{} of the device", percent(bytes, breakdown.capacity())),
+        _ => format!("{} of reserved", percent(bytes, breakdown.reserved())),
+    }
 }

@@ -17,7 +17,7 @@
 )]
 #![allow(clippy::float_cmp, reason = "edges on whole pixels are equal or wrong")]
 
-mod breakdown_bar;
+mod apart;
 mod map;
 mod player;
 mod program;

@@ -9,7 +9,7 @@ use blockyard_record::{BlockId, Bytes, MemoryState, PoolId, Recording};
 use expect_test::{expect, expect_file};
 use proptest::prelude::*;
 
-use crate::breakdown_bar::assert_texts_are_apart;
+use crate::apart::assert_texts_are_apart;
 use crate::program::{Program, ops, random, story};
 
 const SIZE: Size = Size::new(900.0, 400.0);

@@ -6,7 +6,7 @@ use blockyard_record::{Bytes, Recording};
 use expect_test::expect_file;
 use proptest::prelude::*;
 
-use crate::breakdown_bar::assert_texts_are_apart;
+use crate::apart::assert_texts_are_apart;
 use crate::program::{Program, ops, random, story};
 
 const SIZE: Size = Size::new(900.0, 260.0);

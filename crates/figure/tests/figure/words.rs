@@ -310,3 +310,16 @@ proptest! {
         prop_assert_eq!(map_text(&state, &recording).lines().count(), table.len().max(1));
     }
 }
+
+proptest! {
+    #[test]
+    fn every_byte_of_the_device_is_in_one_class(ops in ops(60)) {
+        let recording = random(&ops).recording();
+        for step in 0..recording.step_count() {
+            let breakdown = after(&recording, step).breakdown();
+            let sum: Bytes = BreakdownClass::ALL.iter().map(|class| class.bytes(&breakdown)).sum();
+            prop_assert_eq!(sum, recording.capacity());
+            prop_assert_eq!(Some(breakdown), recording.breakdown_after(step));
+        }
+    }
+}
