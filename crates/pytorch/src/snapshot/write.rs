@@ -14,16 +14,18 @@ pub type Entries<'a> = Box<dyn Iterator<Item = SnapshotEntry> + 'a>;
 impl SnapshotFile {
     /// Writes the snapshot as a pickle of protocol 4 with PyTorch's own keys in PyTorch's order.
     ///
-    /// Equal texts, frames and stacks are written once, so the file is about as large as PyTorch's.
+    /// Equal texts, frames and stacks are written once, so the file is smaller than PyTorch's.
     ///
     /// # Errors
     ///
     /// Those of `out`, and [`io::ErrorKind::InvalidInput`] for a text of more than 4 GiB.
     pub fn write_pickle(&self, out: impl Write) -> io::Result<()> {
-        self.write_pickle_with(out, |device| Box::new(device.trace.iter()))
+        self.write(out, false, &|device| Box::new(device.trace.iter()))
     }
 
-    /// As [`SnapshotFile::write_pickle`], with other entries than those of the devices' traces, which are written as they come.
+    /// As [`SnapshotFile::write_pickle`], with other entries than those of the devices' traces, which are written as they come, and as
+    /// PyTorch writes them: each allocation has a list of frames and a `compile_context` of its own, so the file is as large as
+    /// PyTorch's.
     ///
     /// # Errors
     ///
@@ -33,15 +35,25 @@ impl SnapshotFile {
         out: impl Write,
         entries: impl Fn(&'a DeviceSnapshot) -> Entries<'a>,
     ) -> io::Result<()> {
+        self.write(out, true, &entries)
+    }
+
+    fn write<'a>(
+        &'a self,
+        out: impl Write,
+        has_own_lists: bool,
+        entries: &dyn Fn(&'a DeviceSnapshot) -> Entries<'a>,
+    ) -> io::Result<()> {
         let mut writer = Writer {
             pickle: PickleWriter::new(out)?,
             file: self,
+            has_own_lists,
             keys: FxHashMap::default(),
             texts: FxHashMap::default(),
             frames: FxHashMap::default(),
             stacks: FxHashMap::default(),
         };
-        writer.snapshot(&entries)?;
+        writer.snapshot(entries)?;
         writer.pickle.finish()
     }
 }
@@ -49,6 +61,8 @@ impl SnapshotFile {
 struct Writer<'a, W: Write> {
     pickle: PickleWriter<W>,
     file: &'a SnapshotFile,
+    /// Whether allocations share no lists of frames, as in PyTorch's files.
+    has_own_lists: bool,
     // The place in the memo of each value that was written.
     keys: FxHashMap<String, u32>,
     texts: FxHashMap<TextId, u32>,
@@ -224,6 +238,9 @@ impl<'a, W: Write> Writer<'a, W> {
             writer.key("compile_context")?;
             match context.compile_context {
                 Some(text) => writer.text(text)?,
+                None if writer.has_own_lists => {
+                    writer.pickle.text("N/A")?;
+                }
                 None => writer.key("N/A")?,
             }
             writer.key("user_metadata")?;
@@ -239,6 +256,10 @@ impl<'a, W: Write> Writer<'a, W> {
                 return Ok(());
             }
             writer.key("frames")?;
+            let is_new = matches!(entry.action, TraceAction::Alloc | TraceAction::SegmentAlloc);
+            if writer.has_own_lists && is_new && stack != StackId::EMPTY {
+                writer.stacks.remove(&stack);
+            }
             writer.stack(stack)
         })
     }
