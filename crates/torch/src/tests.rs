@@ -1,5 +1,7 @@
 //! The first steps: what a few statements allocate and free.
 
+mod saved;
+
 use std::rc::Rc;
 
 use crate::memory::LogEntry;

@@ -132,6 +132,17 @@ impl Node {
         }
     }
 
+    /// How many tensors it keeps.
+    #[cfg(test)]
+    pub(crate) fn saved_count(&self) -> usize {
+        match &self.body {
+            Body::Function { saved, .. } => {
+                saved.borrow().iter().filter(|saved| !matches!(saved, SavedVariable::Nothing)).count()
+            }
+            Body::Custom(_) | Body::Accumulate(_) => 0,
+        }
+    }
+
     pub(crate) fn accumulator(variable: &Tensor) -> Rc<Self> {
         Rc::new(Self {
             name: "AccumulateGrad",

@@ -168,7 +168,6 @@ fn soft_margin(args: &Args) -> Result<Value> {
     let saved = [Save::Input(Some(&input)), Save::Input(Some(&target))];
     record("SoftMarginLossBackward0", &[&input], &[&output], &saved, |ctx, grads| {
         let (grad, input, target) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
-        let result = empty_like(&input)?;
         let z = {
             let negative = unary::neg(&target)?;
             let product = mul(&negative, &input)?;
@@ -177,6 +176,7 @@ fn soft_margin(args: &Args) -> Result<Value> {
             drop(negative);
             z
         };
+        let result = empty_like(&input)?;
         add_in_place(&z, &int(1))?;
         div_in_place(&result, &z)?;
         mul_in_place(&result, grad)?;

@@ -786,6 +786,8 @@ class TransformerEncoderLayer(Module):
         self.activation = _activation_of(activation)
 
     def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
+        src_key_padding_mask = F._canonical_mask(src_key_padding_mask, src.dtype)
+        src_mask = F._canonical_mask(src_mask, src.dtype)
         if self._can_be_fused(src, src_mask, src_key_padding_mask):
             attention = self.self_attn
             fused = torch._torch.operator("_transformer_encoder_layer_fwd")
@@ -882,6 +884,8 @@ class TransformerEncoder(Module):
         self.layers, self.num_layers, self.norm = _clones(encoder_layer, num_layers), num_layers, norm
 
     def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
+        src_key_padding_mask = F._canonical_mask(src_key_padding_mask, src.dtype)
+        mask = F._canonical_mask(mask, src.dtype)
         output = src
         first = self.layers[0].self_attn if len(self.layers) else None
         length = src.size(1 if first is not None and first.batch_first else 0)
@@ -899,9 +903,11 @@ class TransformerDecoder(Module):
     def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None, tgt_is_causal=None,
                 memory_is_causal=False):
         output = tgt
+        length = tgt.size(1 if len(self.layers) and self.layers[0].self_attn.batch_first else 0)
+        tgt_is_causal = _detect_is_causal_mask(tgt_mask, tgt_is_causal, length)
         for mod in self.layers:
             output = mod(output, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
-                         memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=bool(tgt_is_causal), memory_is_causal=memory_is_causal)
+                         memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal, memory_is_causal=memory_is_causal)
         return self.norm(output) if self.norm is not None else output
 
 
