@@ -180,6 +180,8 @@ pub enum TargetId {
     Class(BreakdownClass),
     /// A step label, by its step.
     Label(u32),
+    /// A time span that the program named, by its place among the markers of the recording.
+    Marker(u32),
     /// A step that failed, by its index.
     FailedStep(u32),
     /// The mark of the most bytes allocated.

@@ -4,14 +4,15 @@
 //! cost of a drawing grows with its width and never with the length of the recording.
 
 mod axis;
+mod bands;
 mod draw;
 mod marks;
 mod series;
 mod strip;
 mod view;
 
-pub(crate) use axis::draw_x_axis;
 pub(crate) use axis::tick_step;
+pub(crate) use axis::{draw_x_axis, duration};
 pub use draw::{timeline, timeline_cursor, timeline_line};
 pub use series::Series;
 pub use strip::{

@@ -26,7 +26,7 @@ pub fn grid_scene(kind: GridKind, view: &GridView, map: &AddressMap, size: Size)
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);
     let plot = grid_plot(size);
-    draw_x_axis(&mut scene, &XScale::new(view.steps, plot), &view.steps, &plot);
+    draw_x_axis(&mut scene, &XScale::new(view.steps, plot), &view.steps, &plot, None);
     let (low, high) = (view.low, view.high);
     let y = |bytes: f64| plot.bottom_px() - px((bytes - low) / (high - low).max(1.0)) * plot.height_px;
     let most = (plot.height_px / 28.0).clamp(1.0, 12.0);

@@ -1,4 +1,4 @@
-use blockyard_record::Bytes;
+use blockyard_record::{Bytes, Recording};
 
 use crate::geometry::{Point, Rect};
 use crate::numbers::{bytes_f64, count_f64, floor_count, grouped_count, px};
@@ -71,10 +71,45 @@ fn step_distance(least: f64) -> usize {
     }
 }
 
-pub(crate) fn draw_x_axis(scene: &mut Scene, scale: &XScale, view: &TimelineView, plot: &Rect) {
+/// How long after the first step the `steps`th step happened, for people: `12.3 ms`; nothing where times are not known.
+pub(crate) fn elapsed(recording: &Recording, steps: usize) -> Option<String> {
+    let first = recording.time_us(0)?;
+    let now = recording.time_us(steps.saturating_sub(1))?;
+    Some(duration(now.saturating_sub(first)))
+}
+
+/// A time span for people.
+pub(crate) fn duration(micros: u64) -> String {
+    let (millis, seconds) = (count_of(micros) / 1e3, count_of(micros) / 1e6);
+    match micros {
+        0..1_000 => format!("{micros} µs"),
+        1_000..1_000_000 => format!("{millis:.1} ms"),
+        1_000_000..120_000_000 => format!("{seconds:.2} s"),
+        _ => format!("{:.1} min", seconds / 60.0),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a time is shown with three digits")]
+fn count_of(micros: u64) -> f64 {
+    micros as f64
+}
+
+/// The axis of steps; with the time since the first step beside each, where `recording` knows times.
+pub(crate) fn draw_x_axis(
+    scene: &mut Scene,
+    scale: &XScale,
+    view: &TimelineView,
+    plot: &Rect,
+    recording: Option<&Recording>,
+) {
+    let label = |tick: usize| match recording.and_then(|recording| elapsed(recording, tick)) {
+        Some(time) => format!("{} · {time}", grouped_count(tick)),
+        None => grouped_count(tick),
+    };
     let bottom = plot.bottom_px().round() + 0.5;
     scene.hairline(Point::new(plot.x_px, bottom), Point::new(plot.right_px(), bottom), Role::TextMuted);
-    let widest = text_width_px(&grouped_count(floor_count(view.last_step)), TEXT_PX, Weight::Normal);
+    let last = floor_count(view.last_step).min(recording.map_or(usize::MAX, Recording::step_count));
+    let widest = text_width_px(&label(last), TEXT_PX, Weight::Normal);
     let step = step_distance(f64::from(widest + 28.0) / scale.step_px());
     let caption = "steps";
     let style = TextStyle::new(Role::TextMuted, TEXT_PX);
@@ -84,9 +119,11 @@ pub(crate) fn draw_x_axis(scene: &mut Scene, scale: &XScale, view: &TimelineView
     let mut tick = floor_count((view.first_step - 1.0).max(0.0)).div_ceil(step).saturating_mul(step);
     while count_f64(tick) + 1.0 <= view.last_step {
         let x = scale.x_px(count_f64(tick) + 1.0);
-        let text = grouped_count(tick);
-        let half = text_width_px(&text, TEXT_PX, Weight::Normal) / 2.0;
-        if x >= plot.x_px - 0.5 && x + half <= plot.right_px() + 8.0 {
+        // At the right edge there may be room for the number alone.
+        let half = |text: &String| text_width_px(text, TEXT_PX, Weight::Normal) / 2.0;
+        let texts = [label(tick), grouped_count(tick)];
+        let text = texts.into_iter().find(|text| x + half(text) <= plot.right_px() + 8.0);
+        if let Some(text) = text.filter(|_| x >= plot.x_px - 0.5) {
             let x_line = x.floor() + 0.5;
             scene.hairline(Point::new(x_line, bottom), Point::new(x_line, bottom + 4.0), Role::TextMuted);
             scene.text(Point::new(x, bottom + 15.0), text, style.anchored(Anchor::Middle));
@@ -111,6 +148,12 @@ mod tests {
         ] {
             assert_eq!(tick_step(top, 4), step, "{top}");
         }
+    }
+
+    #[test]
+    fn times_have_three_digits_and_a_unit() {
+        let texts = [7, 12_340, 2_743_318, 7_200_000_000].map(duration);
+        assert_eq!(texts, ["7 µs", "12.3 ms", "2.74 s", "120.0 min"]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::role::{BreakdownClass, Role};
 use crate::scene::{Anchor, Dash, Mark, Scene, TextStyle, Weight};
 use crate::text_width::text_width_px;
 use crate::timeline::axis::{TEXT_PX, YScale, draw_x_axis, draw_y_axis};
+use crate::timeline::bands::draw_bands;
 use crate::timeline::marks::{column, draw_failures, draw_labels};
 use crate::timeline::series::{Extent, Series};
 use crate::timeline::view::{TimelineView, XScale, has_legend, timeline_plot};
@@ -33,7 +34,8 @@ pub fn timeline(series: &Series, recording: &Recording, view: &TimelineView, siz
     draw_areas(&mut scene, &columns, &range);
     draw_lines(&mut scene, series, &columns, &range);
     draw_bounds(&mut scene, series, &columns, &range, capacity);
-    draw_x_axis(&mut scene, &scale, &view, &plot);
+    draw_x_axis(&mut scene, &scale, &view, &plot, Some(recording));
+    draw_bands(&mut scene, recording, &scale, &plot);
     draw_labels(&mut scene, recording, &view, &scale, &plot);
     draw_failures(&mut scene, recording, &view, &scale, &plot);
     if has_legend(size) {

@@ -3,6 +3,7 @@ use blockyard_record::{Breakdown, Bytes, MemoryState, Recording, SegmentId, Step
 use crate::numbers::{grouped_count, percent};
 use crate::role::BreakdownClass;
 use crate::scene::TargetId;
+use crate::timeline::duration;
 use crate::words::facts::block_facts;
 use crate::words::names::{block_name, counted, state_word, stream_phrase};
 
@@ -44,6 +45,19 @@ pub fn describe_target(target: TargetId, state: &MemoryState, recording: &Record
             let text =
                 label.map_or_else(|| marker_text(recording, step), |label| Some(label.text.clone()))?;
             format!("{text}: from step {} on", grouped_count(step as usize + 1))
+        }
+        TargetId::Marker(index) => {
+            let marker = recording.markers().get(usize::try_from(index).ok()?)?;
+            let from = grouped_count(marker.start_step as usize + 1);
+            match (marker.end_step, marker.end_us) {
+                (Some(end), Some(end_us)) => format!(
+                    "{}: steps {from} to {}, {}",
+                    marker.text,
+                    grouped_count(end as usize),
+                    duration(end_us.saturating_sub(marker.start_us))
+                ),
+                _ => format!("{}: from step {from} on", marker.text),
+            }
         }
         TargetId::FailedStep(step) => {
             let text = match recording.outcome(step as usize) {

@@ -66,6 +66,16 @@ impl Program {
         self
     }
 
+    pub(crate) fn time_us(&mut self, time: u64) -> &mut Self {
+        self.recorder.set_time_us(time);
+        self
+    }
+
+    pub(crate) fn markers(&mut self, markers: Vec<blockyard_record::Marker>) -> &mut Self {
+        self.recorder.set_markers(markers);
+        self
+    }
+
     pub(crate) fn event(&mut self, event: Event) -> &mut Self {
         self.recorder.record(event);
         self

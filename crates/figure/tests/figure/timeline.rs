@@ -1,8 +1,8 @@
 use blockyard_figure::{
-    Dash, Mark, Point, Role, Scene, Series, Size, TargetId, Theme, TimelineView, timeline, timeline_cursor,
-    timeline_plot, timeline_step_at,
+    Dash, Mark, Point, Role, Scene, Series, Size, TargetId, Theme, TimelineView, describe_target, timeline,
+    timeline_cursor, timeline_plot, timeline_step_at,
 };
-use blockyard_record::{Bytes, Recording};
+use blockyard_record::{Bytes, Marker, Recording};
 use expect_test::expect_file;
 use proptest::prelude::*;
 
@@ -91,6 +91,36 @@ fn an_empty_recording_and_broken_sizes_are_drawn() {
         assert!(timeline(&series, &recording, &view, size).marks.len() < 1000);
         let _ = (timeline_cursor(&view, 3, size), timeline_step_at(&view, size, f32::NAN));
     }
+}
+
+#[test]
+fn times_stand_beside_the_steps_and_named_time_spans_are_bands() {
+    let mut program = Program::new(Bytes::gib(1));
+    for (step, name) in ["a", "b", "c", "d", "e", "f", "g", "h"].into_iter().enumerate() {
+        program.time_us(1_000_000 + step as u64 * 250_000).alloc(name, Bytes::mib(20));
+    }
+    let marker = |text: &str, from: u32, to: u32| Marker {
+        text: text.to_owned(),
+        start_step: from,
+        end_step: Some(to),
+        start_us: 1_000_000 + u64::from(from) * 250_000,
+        end_us: Some(1_000_000 + u64::from(to) * 250_000),
+    };
+    program.markers(vec![marker("step 0", 1, 6), marker("forward", 2, 5), marker("step 1", 6, 8)]);
+    let recording = program.recording();
+    let scene = whole(&recording);
+    let text = scene.to_string();
+    assert!(text.contains("\"4 · 750.0 ms\"") && text.contains("\"7 · 1.50 s\""), "{text}");
+    let bands: Vec<_> = scene.targets.iter().filter(|it| matches!(it.what, TargetId::Marker(_))).collect();
+    assert_eq!(bands.len(), 3, "{text}");
+    assert!(bands[1].rect.bottom_px() <= bands[0].rect.y_px + 1.0, "one within another stands above it");
+    let state = recording.state_at(0).unwrap();
+    assert_eq!(
+        describe_target(TargetId::Marker(1), &state, &recording).as_deref(),
+        Some("forward: steps 3 to 5, 750.0 ms")
+    );
+    // Without times there is the axis of steps alone.
+    assert!(!whole(&quiet_but_for(8, 3)).to_string().contains('·'));
 }
 
 proptest! {

@@ -296,6 +296,45 @@ fn what_would_take_all_memory_is_refused() {
     assert!(matches!(result, Err(SnapshotError::TooLarge(_))));
 }
 
+/// Ten million entries, each with a stack of its own, made as they are read.
+struct Stacks {
+    number: u32,
+    ready: Vec<u8>,
+}
+
+impl std::io::Read for Stacks {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        while self.ready.len() < buffer.len() && self.number < 10_000_000 {
+            let ready = &mut self.ready;
+            ready
+                .extend(b"}(\x8c\x06action\x8c\x05alloc\x8c\x04addrK\x01\x8c\x04sizeK\x01\x8c\x06frames](}(");
+            ready.extend(b"\x8c\x04name\x8c\x01f\x8c\x08filename\x8c\x04a.py\x8c\x04lineJ");
+            ready.extend(self.number.to_le_bytes());
+            ready.extend(b"ueu");
+            self.number += 1;
+        }
+        let length = self.ready.len().min(buffer.len());
+        buffer[..length].copy_from_slice(&self.ready[..length]);
+        self.ready.drain(..length);
+        Ok(length)
+    }
+}
+
+#[test]
+fn stacks_without_end_are_refused_before_they_fill_the_memory() {
+    let head = b"\x80\x04}\x94(\x8c\x08segments\x94]\x94\x8c\x0ddevice_traces\x94]\x94](".to_vec();
+    let limits = Limits { content: 2 << 30, memory: 64 << 20 };
+    let mut seen = 0;
+    let result = read_within(Stacks { number: 0, ready: head }, limits, &mut |bytes| {
+        seen = bytes;
+        ControlFlow::Continue(())
+    });
+    let error = result.expect_err("more stacks than the memory has room for");
+    assert!(matches!(error, SnapshotError::TooLarge(_)), "{error}");
+    assert!(error.to_string().contains("memory"), "{error}");
+    assert!(seen < 900 << 20, "it was refused only after {seen} bytes");
+}
+
 #[test]
 fn lists_that_hold_themselves_come_to_an_end() {
     // `a = []; a.append(a)`, and the same as a list of segments, of blocks and of frames.

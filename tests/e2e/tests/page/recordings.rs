@@ -126,6 +126,18 @@ fn bad_files_are_reported_and_lose_nothing() -> Result<()> {
             ("empty.jsonl.gz", &b""[..], "empty"),
             ("cut.jsonl.gz", &real[..real.len() / 2], "cut off"),
             ("snapshot.pickle", b"\x80\x04\x95rest", "pickle"),
+            (
+                "shell.pickle",
+                b"\x80\x04\x8c\x05posix\x94\x8c\x06system\x94\x93\x94\x8c\x02ls\x94\x85\x94R\x94.",
+                "would run code, which this program never does",
+            ),
+            ("number.pickle", b"\x80\x04K\x07.", "a pickle of the number 7"),
+            (
+                "model.pt",
+                b"PK\x03\x04\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x04\0\0\0\x04\0\0\0\x10\0\0\0archive/data.pkl\x80\x02N.",
+                "a file of torch.save (a model, a checkpoint)",
+            ),
+            ("cut.pickle", b"\x80\x04}\x94(\x8c\x08segments", "cut short"),
             ("picture.png", b"\x89PNG\r\n\x1a\n", "PNG"),
             ("notes.txt", b"hello", "not a recording"),
             ("draft.workload", b"a = alloc 3 MiB\nfree b", "Line 2"),

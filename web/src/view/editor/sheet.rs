@@ -1,6 +1,9 @@
 //! The text field over its colored lines.
 //!
-//! Long lines wrap in a text of up to [`MOST_WRAPPED`] lines. Of a longer text only the lines in sight have colors.
+//! Long lines wrap in a text of up to [`MOST_WRAPPED`] lines. Of a longer text only the lines in sight have colors, and the field
+//! holds only the lines around the caret: a browser lays out all of a field at each key, which takes a quarter of a second for
+//! a hundred thousand lines. Which lines these are depends on the caret alone and never on the scroll position, and they change
+//! before a key or behind a click, never between the two; so a key always meets the text that the caret stands in.
 
 use std::ops::Range;
 
@@ -24,6 +27,13 @@ use crate::view::kit::{effect, on, text};
 const MOST_WRAPPED: usize = 2_000;
 /// So many lines before and behind what is seen have colors.
 const COLORED_MARGIN: usize = 30;
+/// Of a longer text, the field holds so many lines before and behind the caret or the selection.
+const HELD_MARGIN: usize = 600;
+/// The field holds other lines before the caret comes nearer than this to the first or the last one; a page of the largest screen
+/// is shorter.
+const LEAST_MARGIN: usize = 200;
+/// What may be typed is looked for in so many bytes before the caret.
+const COMPLETED_BYTES: usize = 60_000;
 /// A longer text runs once the typing pauses.
 const MOST_BYTES_AT_ONCE: usize = 60_000;
 const PAUSE_MILLIS: i32 = 250;
@@ -31,13 +41,34 @@ const PAUSE_MILLIS: i32 = 250;
 #[derive(Default)]
 struct Content {
     lines: Lines,
-    /// The lines that the field holds: all of them, or none yet. With a part of the lines in the field, a scroll between two keys
-    /// would put the caret into another line.
+    /// The lines that the field holds: none yet, all of a text that wraps, else those around the caret.
     window: Range<usize>,
     /// The caret's byte in the text.
     caret: usize,
+    /// The byte at the other end of the selection; the caret's where nothing is selected.
+    anchor: usize,
+    /// Whether all of a long text is selected: in the field, that is all of what it holds.
+    is_all: bool,
     rows: Rows,
     marks: Marks,
+}
+
+impl Content {
+    /// The lines that the field holds of a long text: those it holds already while they are enough and not far too many, else those
+    /// around the selection.
+    fn window_for_caret(&self) -> Range<usize> {
+        let count = self.lines.count();
+        let from = self.lines.line_at(self.caret.min(self.anchor));
+        let to = self.lines.line_at(self.caret.max(self.anchor));
+        let around = |margin: usize| from.saturating_sub(margin)..(to + margin + 1).min(count);
+        let least = around(LEAST_MARGIN);
+        let is_enough = self.window.start <= least.start && self.window.end >= least.end;
+        if is_enough && self.window.end <= count && self.window.len() <= 4 * HELD_MARGIN + to - from {
+            self.window.clone()
+        } else {
+            around(HELD_MARGIN)
+        }
+    }
 }
 
 /// The text field; a handle that is copied freely.
@@ -105,10 +136,11 @@ impl Sheet {
         self.update(|content| {
             content.lines = Lines::new(text.to_owned());
             content.caret = content.caret.min(text.len());
+            content.anchor = content.caret;
             content.window = 0..0;
         });
         self.measure();
-        self.hold_all();
+        self.hold();
         self.show_rows();
     }
 
@@ -127,24 +159,34 @@ impl Sheet {
         }
     }
 
-    /// Lets the field hold the whole text.
-    fn hold_all(self) {
+    /// Lets the field hold the lines that the caret needs around it.
+    fn hold(self) {
+        let is_wrapped = self.is_wrapped.get_untracked();
+        let window = self
+            .with(|content| if is_wrapped { 0..content.lines.count() } else { content.window_for_caret() });
+        self.hold_lines(window);
+    }
+
+    /// Lets the field hold these lines, with the caret and the selection where they are in the text.
+    fn hold_lines(self, window: Range<usize>) {
         let Some(area) = self.area.get_untracked() else { return };
         let changed = self.update(|content| {
-            let lines = 0..content.lines.count();
-            if content.window == lines {
+            if content.window == window {
                 return None;
             }
-            content.window = lines;
-            let held = content.lines.text().to_owned();
-            let caret = units_of_bytes(&held, content.caret.min(held.len()));
-            Some((held, caret))
+            content.window = window;
+            let at = content.lines.start(content.window.start);
+            let held = content.lines.slice(content.window.clone()).to_owned();
+            let place =
+                |byte: usize| u32::try_from(units_of_bytes(&held, byte.saturating_sub(at).min(held.len())));
+            let (caret, anchor) = (place(content.caret).ok()?, place(content.anchor).ok()?);
+            Some((held, caret, anchor))
         });
-        if let Some((held, caret)) = changed {
+        if let Some((held, caret, anchor)) = changed {
             area.set_value(&held);
-            if let Ok(caret) = u32::try_from(caret) {
-                let _ = area.set_selection_range(caret, caret);
-            }
+            let direction = if caret < anchor { "backward" } else { "forward" };
+            let (start, end) = (caret.min(anchor), caret.max(anchor));
+            let _ = area.set_selection_range_with_direction(start, end, direction);
         }
         self.place();
     }
@@ -194,12 +236,16 @@ impl Sheet {
         let held = area.value();
         let units = area.selection_end().ok().flatten().unwrap_or(0) as usize;
         let length = self.update(|content| {
+            if std::mem::take(&mut content.is_all) {
+                content.window = 0..content.lines.count();
+            }
             let window = content.window.clone();
             let before = content.lines.count();
             content.lines.replace(window.clone(), &held);
             let grown = content.lines.count() + window.len() - before;
             content.window = window.start..window.start + grown;
             content.caret = content.lines.start(window.start) + bytes_of_units(&held, units);
+            content.anchor = content.caret;
             content.lines.text().len()
         });
         let was_wrapped = self.is_wrapped.get_untracked();
@@ -207,7 +253,7 @@ impl Sheet {
         if was_wrapped != self.is_wrapped.get_untracked() {
             self.update(|content| content.window = 0..0);
         }
-        self.hold_all();
+        self.hold();
         self.show_rows();
         self.look_at_caret();
         browser::cancel(self.timer.get_value());
@@ -242,11 +288,15 @@ impl Sheet {
     /// Follows the caret: where it is, and what its line says.
     fn look_at_caret(self) {
         let Some(area) = self.area.get_untracked() else { return };
-        let units = area.selection_end().ok().flatten().unwrap_or(0) as usize;
+        let units = |place: Result<Option<u32>, _>| place.ok().flatten().unwrap_or(0) as usize;
+        let (start, end) = (units(area.selection_start()), units(area.selection_end()));
+        let is_backward = area.selection_direction().ok().flatten().is_some_and(|way| way == "backward");
         let line = self.update(|content| {
             let window = content.window.clone();
             let at = content.lines.start(window.start);
-            content.caret = at + bytes_of_units(content.lines.slice(window), units);
+            let held = content.lines.slice(window);
+            let (start, end) = (at + bytes_of_units(held, start), at + bytes_of_units(held, end));
+            (content.anchor, content.caret) = if is_backward { (end, start) } else { (start, end) };
             content.lines.line(content.lines.line_at(content.caret)).to_owned()
         });
         if self.caret_line.with_untracked(|before| *before != line) {
@@ -272,6 +322,108 @@ impl Sheet {
         if is_command && matches!(event.key().as_str(), "z" | "Z" | "y" | "Y") {
             self.flush();
         }
+        if !self.is_wrapped.get_untracked() {
+            self.key_of_part(event, is_command);
+        }
+    }
+
+    /// Gives the field the lines that a key needs, before the browser does what the key means.
+    fn key_of_part(self, event: &ev::KeyboardEvent, is_command: bool) {
+        self.look_at_caret();
+        let is_all = self.with(|content| content.is_all);
+        let end = match (event.key().as_str(), is_command) {
+            ("a" | "A", true) => {
+                event.prevent_default();
+                if let Some(area) = self.area.get_untracked() {
+                    area.select();
+                }
+                return self.update(|content| content.is_all = true);
+            }
+            // Of all that is selected, the caret leaves at one end.
+            ("ArrowLeft" | "ArrowUp" | "Home" | "PageUp", false) if is_all => Some(0),
+            ("ArrowRight" | "ArrowDown" | "End" | "PageDown", false) if is_all => {
+                Some(self.with(|content| content.lines.text().len()))
+            }
+            // What is typed, cut or copied is of all.
+            _ if is_all => return,
+            ("Home" | "ArrowUp", true) => Some(0),
+            ("End" | "ArrowDown", true) => Some(self.with(|content| content.lines.text().len())),
+            _ => None,
+        };
+        let Some(end) = end else { return self.hold() };
+        event.prevent_default();
+        self.update(|content| {
+            content.is_all = false;
+            content.caret = end;
+            if !event.shift_key() {
+                content.anchor = end;
+            }
+            // The selection is set anew.
+            content.window = 0..0;
+        });
+        self.hold();
+        self.reveal(self.with(|content| content.lines.line_at(content.caret)));
+    }
+
+    /// Copies all of a long text, where all is selected; returns whether that was so.
+    fn copy_all(self, event: &web_sys::ClipboardEvent) -> bool {
+        let data = event.clipboard_data();
+        let is_copied = self.with(|content| {
+            content.is_all
+                && data.is_some_and(|data| data.set_data("text/plain", content.lines.text()).is_ok())
+        });
+        if is_copied {
+            event.prevent_default();
+        }
+        is_copied
+    }
+
+    /// As [`Sheet::copy_all`], and nothing is left of the text.
+    fn cut_all(self, event: &web_sys::ClipboardEvent) {
+        if let (true, Some(area)) = (self.copy_all(event), self.area.get_untracked()) {
+            area.set_value("");
+            self.typed(false);
+        }
+    }
+
+    /// Behind a click: beside the lines that the field holds, the caret goes to where the pointer is; else it is where the browser
+    /// put it.
+    fn clicked(self, event: &ev::MouseEvent) {
+        self.suggestions.close();
+        let target = event.target().and_then(|target| target.dyn_into::<Element>().ok());
+        self.update(|content| content.is_all = false);
+        if target.as_ref().is_some_and(|element| element.id() == TEXT_ID) {
+            self.look_at_caret();
+            return self.hold();
+        }
+        let Some(area) = self.area.get_untracked() else { return };
+        let row = target.and_then(|element| element.closest(".row").ok().flatten());
+        if let Some(byte) = row.and_then(|row| self.byte_at(&row, f64::from(event.client_x()))) {
+            self.update(|content| {
+                (content.caret, content.anchor) = (byte, byte);
+                content.window = 0..0;
+            });
+            self.hold();
+        }
+        let options = web_sys::FocusOptions::new();
+        options.set_prevent_scroll(true);
+        let _ = area.focus_with_options(&options);
+        self.look_at_caret();
+    }
+
+    /// The byte of the text in a row at a place of the window; lines of a long text do not wrap, and their letters are equally wide.
+    fn byte_at(self, row: &Element, x: f64) -> Option<usize> {
+        self.with(|content| {
+            let line = content.rows.line_of(row)?;
+            let words = content.lines.line(line);
+            let letters = words.chars().count();
+            let (left, _) = place_in(row, words, 0)?;
+            let (right, _) = place_in(row, words, letters)?;
+            let letter_px = (right - left) / frames::count(letters.max(1));
+            let column = if letter_px > 0.0 { whole(((x - left) / letter_px).round()) } else { 0 };
+            let bytes: usize = words.chars().take(column).map(char::len_utf8).sum();
+            Some(content.lines.start(line) + bytes)
+        })
     }
 
     fn scrolled(self) {
@@ -290,8 +442,17 @@ impl Sheet {
             return self.suggestions.close();
         }
         let found = self.with(|content| {
-            let found = blockyard_workload::complete(content.lines.text(), content.caret);
             let line = content.lines.line_at(content.caret);
+            // Of a long text, the names nearby: reading all of it takes longer than a key may.
+            let from =
+                content.lines.start(content.lines.line_at(content.caret.saturating_sub(COMPLETED_BYTES)));
+            let to = content.lines.bytes(line..line + 1).end;
+            let near = if to > MOST_BYTES_AT_ONCE { from..to } else { 0..content.lines.text().len() };
+            let mut found = blockyard_workload::complete(
+                content.lines.text().get(near.clone())?,
+                content.caret - near.start,
+            );
+            found.start += near.start;
             let letters = content.lines.text().get(content.lines.start(line)..found.start)?.chars().count();
             let place = place_in(content.rows.element(line)?, content.lines.line(line), letters)?;
             Some((found, content.caret, place))
@@ -352,12 +513,12 @@ impl Sheet {
         self.update(|content| {
             let column: usize = content.lines.line(line).chars().take(letters).map(char::len_utf8).sum();
             content.caret = content.lines.start(line) + column;
+            content.anchor = content.caret;
+            // The selection is set anew.
+            content.window = 0..0;
         });
-        let caret = self.with(|content| units_of_bytes(content.lines.text(), content.caret));
+        self.hold();
         let _ = area.focus();
-        if let Ok(caret) = u32::try_from(caret) {
-            let _ = area.set_selection_range(caret, caret);
-        }
     }
 
     /// Keeps the lines in step with the run.
@@ -425,7 +586,7 @@ impl Sheet {
         });
         view! {
             <div class=class style=style node_ref=self.scroller on:scroll=on(move |_: ev::Event| self.scrolled())>
-                <div class="text">
+                <div class="text" on:click=on(move |event: ev::MouseEvent| self.clicked(&event))>
                     <div class="rows" node_ref=self.rows aria-hidden="true"></div>
                     <textarea
                         id=TEXT_ID
@@ -442,10 +603,10 @@ impl Sheet {
                         on:input=on(move |_: ev::Event| self.typed(false))
                         on:keydown=on(move |event: ev::KeyboardEvent| self.key(&event))
                         on:keyup=on(move |_: ev::KeyboardEvent| self.look_at_caret())
-                        on:click=on(move |_: ev::MouseEvent| {
-                            self.suggestions.close();
-                            self.look_at_caret();
+                        on:copy=on(move |event: web_sys::ClipboardEvent| {
+                            self.copy_all(&event);
                         })
+                        on:cut=on(move |event: web_sys::ClipboardEvent| self.cut_all(&event))
                         on:blur=on(move |_: ev::FocusEvent| {
                             self.flush();
                             self.suggestions.close();

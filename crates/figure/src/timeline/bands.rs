@@ -1,0 +1,49 @@
+use blockyard_record::{Marker, Recording};
+
+use crate::fill::Fill;
+use crate::geometry::{Point, Rect};
+use crate::labels::baseline;
+use crate::numbers::step_u32;
+use crate::role::Role;
+use crate::scene::{Dash, Scene, TargetId, TextStyle, Weight};
+use crate::text_width::fitted;
+use crate::timeline::axis::TEXT_PX;
+use crate::timeline::view::XScale;
+
+/// The height of a band.
+const BAND_PX: f32 = 14.0;
+/// A narrower band is left out: its beginning is among the marks above the figure.
+const NARROW_PX: f32 = 3.0;
+/// Of more time spans than these, the others are left out.
+const MOST_MARKERS: usize = 50_000;
+
+/// The time spans that the program named, as bands at the foot of the figure; one within another stands above it.
+pub(super) fn draw_bands(scene: &mut Scene, recording: &Recording, scale: &XScale, plot: &Rect) {
+    let most_rows = if plot.height_px < 90.0 { 1 } else { 2 };
+    let mut open: Vec<u32> = Vec::new();
+    // Where the last band of each row ends.
+    let mut rows_px = vec![plot.x_px; most_rows];
+    for (index, marker) in recording.markers().iter().enumerate().take(MOST_MARKERS) {
+        let Marker { start_step, end_step: Some(end), ref text, .. } = *marker else { continue };
+        open.retain(|end| *end > start_step);
+        let row = open.len();
+        open.push(end);
+        let Some(end_px) = rows_px.get_mut(row) else { continue };
+        // Ticks stand where the last step before them ends.
+        let left = scale.x_px(f64::from(start_step) + 1.0).max(plot.x_px).max(*end_px);
+        let right = scale.x_px(f64::from(end) + 1.0).min(plot.right_px());
+        if right - left < NARROW_PX {
+            continue;
+        }
+        *end_px = right;
+        let top = plot.bottom_px() - BAND_PX - if row == 0 { 0.0 } else { BAND_PX };
+        let band = Rect::new(left, top, right - left, BAND_PX);
+        scene.rect(band, Fill::solid(Role::Background), None);
+        scene.frame(band, Role::TextMuted, Dash::Solid, 1.0);
+        if let Some(words) = fitted(text, TEXT_PX, Weight::Normal, band.width_px - 6.0) {
+            let at = Point::new(left + 3.0, baseline(band.center().y_px, TEXT_PX));
+            scene.text(at, words, TextStyle::new(Role::Text, TEXT_PX));
+        }
+        scene.target(band, TargetId::Marker(step_u32(index)));
+    }
+}
