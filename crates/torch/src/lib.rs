@@ -29,7 +29,6 @@
 //! (calls by name), `iterator` (shapes and strides of results), `ops` (the operators, by family), `autograd`, `autocast`.
 
 #![forbid(unsafe_code)]
-#![allow(dead_code, reason = "operators that call these are added family by family")]
 #![allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

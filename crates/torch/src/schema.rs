@@ -353,22 +353,6 @@ impl Args {
         }
     }
 
-    pub(crate) fn floats_opt(&self, index: usize) -> Result<Option<Vec<f64>>> {
-        match self.value(index)? {
-            Value::None => Ok(None),
-            Value::List(items) => Ok(Some(
-                items
-                    .iter()
-                    .map(|item| match item {
-                        Value::Scalar(scalar) => scalar.to_f64().unwrap_or(f64::NAN),
-                        _ => f64::NAN,
-                    })
-                    .collect(),
-            )),
-            other => wrong(index, other),
-        }
-    }
-
     pub(crate) fn tensors(&self, index: usize) -> Result<Vec<Tensor>> {
         match self.value(index)? {
             Value::List(items) => items.iter().map(|item| item.clone().tensor()).collect(),

@@ -457,10 +457,6 @@ impl Tensor {
         version.set(version.get().wrapping_add(1));
     }
 
-    pub(crate) fn share_version_with(&self, other: &Self) {
-        *self.0.version.borrow_mut() = Rc::clone(&other.0.version.borrow());
-    }
-
     /// Whether elements follow each other in order without gaps.
     #[must_use]
     pub fn is_contiguous(&self) -> bool {

@@ -3,7 +3,7 @@ use std::fmt;
 use std::rc::{Rc, Weak};
 
 use super::node::{Edge, Node};
-use super::{GradMode, GradModeGuard};
+use super::{GradMode};
 use crate::error::runtime;
 use crate::memory::Category;
 use crate::{MemoryFormat, Result, Tensor};
@@ -259,9 +259,4 @@ impl Tensor {
         }
         Ok(())
     }
-}
-
-pub(crate) fn without_grad<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    let _guard = GradModeGuard::new(false);
-    work()
 }

@@ -309,16 +309,8 @@ pub(crate) fn sgn(tensor: &Tensor) -> Result<Tensor> {
     SGN.call(tensor)
 }
 
-pub(crate) fn sqrt(tensor: &Tensor) -> Result<Tensor> {
-    SQRT.call(tensor)
-}
-
 pub(crate) fn reciprocal(tensor: &Tensor) -> Result<Tensor> {
     RECIPROCAL.call(tensor)
-}
-
-pub(crate) fn sigmoid(tensor: &Tensor) -> Result<Tensor> {
-    SIGMOID.call(tensor)
 }
 
 pub(crate) fn tanh(tensor: &Tensor) -> Result<Tensor> {
@@ -327,10 +319,6 @@ pub(crate) fn tanh(tensor: &Tensor) -> Result<Tensor> {
 
 pub(crate) fn relu(tensor: &Tensor) -> Result<Tensor> {
     RELU.call(tensor)
-}
-
-pub(crate) fn gelu(tensor: &Tensor) -> Result<Tensor> {
-    GELU.call(tensor)
 }
 
 pub(crate) fn logical_not(tensor: &Tensor) -> Result<Tensor> {
