@@ -2,8 +2,8 @@ use std::cell::Cell;
 use std::fmt;
 use std::rc::{Rc, Weak};
 
+use super::GradMode;
 use super::node::{Edge, Node};
-use super::{GradMode};
 use crate::error::runtime;
 use crate::memory::Category;
 use crate::{MemoryFormat, Result, Tensor};
