@@ -36,6 +36,7 @@ const KEYS: [(&str, &[(&str, &str)]); 3] = [
             ("+  -  0", "zoom in, out, show everything"),
             ("Ctrl or Cmd + wheel", "zoom at the pointer"),
             ("Double click", "show everything"),
+            ("Arrows  Enter", "on the border of a panel: move it, put it back"),
         ],
     ),
     (

@@ -102,10 +102,12 @@ pub(crate) fn draw_x_axis(
     plot: &Rect,
     recording: Option<&Recording>,
 ) {
-    let label = |tick: usize| match recording.and_then(|recording| elapsed(recording, tick)) {
-        Some(time) => format!("{} · {time}", grouped_count(tick)),
-        None => grouped_count(tick),
-    };
+    // The word for the axis stands left of the first tick, which is the beginning anyway.
+    let label =
+        |tick: usize| match recording.filter(|_| tick > 0).and_then(|recording| elapsed(recording, tick)) {
+            Some(time) => format!("{} · {time}", grouped_count(tick)),
+            None => grouped_count(tick),
+        };
     let bottom = plot.bottom_px().round() + 0.5;
     scene.hairline(Point::new(plot.x_px, bottom), Point::new(plot.right_px(), bottom), Role::TextMuted);
     let last = floor_count(view.last_step).min(recording.map_or(usize::MAX, Recording::step_count));

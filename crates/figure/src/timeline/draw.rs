@@ -35,8 +35,9 @@ pub fn timeline(series: &Series, recording: &Recording, view: &TimelineView, siz
     draw_lines(&mut scene, series, &columns, &range);
     draw_bounds(&mut scene, series, &columns, &range, capacity);
     draw_x_axis(&mut scene, &scale, &view, &plot, Some(recording));
-    draw_bands(&mut scene, recording, &scale, &plot);
     draw_labels(&mut scene, recording, &view, &scale, &plot);
+    // Over the lines of their names.
+    draw_bands(&mut scene, recording, &scale, &plot);
     draw_failures(&mut scene, recording, &view, &scale, &plot);
     if has_legend(size) {
         draw_legend(&mut scene, capacity.filter(|capacity| !range.holds(*capacity)));
