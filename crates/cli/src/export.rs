@@ -205,10 +205,10 @@ fn png(svg: &str) -> anyhow::Result<Vec<u8>> {
         options.fontdb_mut().set_sans_serif_family(any);
     }
     let tree = resvg::usvg::Tree::from_str(svg, &options)?;
-    let scaled = |side: f32| (side * PIXEL_SCALE).ceil() as u32;
-    let (width, height) = (scaled(tree.size().width()), scaled(tree.size().height()));
-    let mut pixels =
-        resvg::tiny_skia::Pixmap::new(width, height).context("the figure is too large for a PNG")?;
+    let size = tree.size().to_int_size();
+    let scaled = size.scale_by(PIXEL_SCALE).context("the figure has no size")?;
+    let mut pixels = resvg::tiny_skia::Pixmap::new(scaled.width(), scaled.height())
+        .context("the figure is too large for a PNG")?;
     resvg::render(
         &tree,
         resvg::tiny_skia::Transform::from_scale(PIXEL_SCALE, PIXEL_SCALE),

@@ -61,7 +61,7 @@ fn change(entry: &SnapshotEntry) -> u64 {
 /// Writes the snapshot as a pickle of at least so many bytes: the loop of each trace is repeated as often as that takes.
 ///
 /// Entries are written as they are made, so that memory does not grow with the file. They are as long as PyTorch's but for what
-/// differs between traces: a repeated llama_generate has 97 bytes an entry here, 114 where Python repeats and writes the same.
+/// differs between traces: a repeated `llama_generate` has 97 bytes an entry here, 114 where Python repeats and writes the same.
 ///
 /// # Errors
 ///
