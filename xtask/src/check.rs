@@ -58,6 +58,7 @@ pub(crate) fn ci(workspace: &Workspace, may_skip: Option<Vec<String>>) -> Result
     test_stages(workspace, &mut stages);
     stages.run("model of the lock", || model::run(workspace));
     stages.run("size of the page", || size::check(workspace));
+    stages.run_or_skip("page in Firefox", || firefox(workspace));
     stages.run_or_skip("page by Trunk", || bundle::build_with_trunk(workspace));
     stages.run_or_skip("oracle", || short_oracle(workspace));
     stages.run_or_skip("fuzz", || fuzz::run_if_possible(workspace, 20));
@@ -79,6 +80,26 @@ fn advisories(workspace: &Workspace) -> Result<StageOutcome> {
         ));
     }
     workspace::run(&mut workspace.cargo(["deny", "--offline", "check"]))?;
+    Ok(StageOutcome::Passed)
+}
+
+/// The page in Firefox, which not every system has with its driver.
+fn firefox(workspace: &Workspace) -> Result<StageOutcome> {
+    for (name, program) in [("GECKODRIVER", "geckodriver"), ("FIREFOX", "firefox")] {
+        let program = std::env::var(name).unwrap_or_else(|_| program.to_owned());
+        if !workspace::succeeds(workspace.program(&program).arg("--version")) {
+            return Ok(StageOutcome::Skipped(format!("there is no {program}; {name} names one elsewhere")));
+        }
+    }
+    workspace::run(&mut workspace.cargo([
+        "test",
+        "--package",
+        "blockyard-e2e",
+        "--test",
+        "firefox",
+        "--",
+        "--ignored",
+    ]))?;
     Ok(StageOutcome::Passed)
 }
 

@@ -12,8 +12,8 @@ use anyhow::{Context, Result, bail};
 use thirtyfour::error::{WebDriverError, WebDriverResult};
 use thirtyfour::support::block_on;
 use thirtyfour::{
-    ChromeCapabilities, ChromiumLikeCapabilities as _, DesiredCapabilities, LoggingPrefsLogLevel,
-    TimeoutConfiguration, WebDriver,
+    Capabilities, ChromeCapabilities, ChromiumLikeCapabilities as _, DesiredCapabilities,
+    FirefoxCapabilities, LoggingPrefsLogLevel, TimeoutConfiguration, WebDriver,
 };
 
 use crate::page::{GpuChoice, Window};
@@ -64,7 +64,30 @@ impl Drop for Profile {
     }
 }
 
-/// A running chromedriver; killed on drop.
+/// A browser, and the program that drives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Browser {
+    Chromium,
+    Firefox,
+}
+
+impl Browser {
+    /// The name of its driver.
+    fn driver(self) -> &'static str {
+        match self {
+            Self::Chromium => "chromedriver",
+            Self::Firefox => "geckodriver",
+        }
+    }
+
+    /// The driver: another one may be named in the environment.
+    fn program(self) -> OsString {
+        let name = self.driver();
+        std::env::var_os(name.to_uppercase()).unwrap_or_else(|| OsString::from(name))
+    }
+}
+
+/// A running driver; killed on drop.
 struct Process {
     child: Child,
     /// Kept open: the driver would die of writing to a closed pipe.
@@ -73,8 +96,8 @@ struct Process {
 }
 
 impl Process {
-    fn start() -> Result<Self> {
-        let program = std::env::var_os("CHROMEDRIVER").unwrap_or_else(|| OsString::from("chromedriver"));
+    fn start(browser: Browser) -> Result<Self> {
+        let program = browser.program();
         let mut child = Command::new(&program)
             .arg("--port=0")
             .stdin(Stdio::null())
@@ -82,14 +105,14 @@ impl Process {
             .stderr(Stdio::null())
             .spawn()
             .with_context(|| format!("cannot start {}; `cargo xtask test` installs it", program.display()))?;
-        let mut stdout = BufReader::new(child.stdout.take().context("chromedriver has no output")?);
+        let mut stdout = BufReader::new(child.stdout.take().context("the driver has no output")?);
         let mut line = String::new();
         loop {
             line.clear();
             if stdout.read_line(&mut line)? == 0 {
                 let _ = child.kill();
                 let _ = child.wait();
-                bail!("chromedriver ended before it named its port");
+                bail!("{} ended before it named its port", browser.driver());
             }
             if let Some(port) = port_named(&line) {
                 return Ok(Self { child, _stdout: stdout, port });
@@ -105,9 +128,12 @@ impl Drop for Process {
     }
 }
 
-/// The port in `ChromeDriver was started successfully on port 34567.`
+/// The port in `ChromeDriver was started successfully on port 34567.` or geckodriver's `Listening on 127.0.0.1:34567`.
 fn port_named(line: &str) -> Option<u16> {
-    line.split_once("started successfully on port ")?.1.trim_end().trim_end_matches('.').parse().ok()
+    let (_, port) = line
+        .split_once("started successfully on port ")
+        .or_else(|| line.split_once("Listening on 127.0.0.1:"))?;
+    port.trim_end().trim_end_matches('.').parse().ok()
 }
 
 /// A session of WebDriver with a browser of its own.
@@ -122,10 +148,22 @@ pub(crate) struct Driver {
 
 impl Driver {
     pub(crate) fn start(window: Window, gpu: GpuChoice) -> Result<Self> {
-        let permit = Permit::wait();
         let profile = Profile::new()?;
-        let process = Process::start()?;
         let capabilities = capabilities(window, gpu, &profile).map_err(|error| readable(&error))?;
+        Self::open(Browser::Chromium, capabilities, profile)
+    }
+
+    /// Firefox, without adapters; geckodriver makes a profile below the folder for profiles.
+    pub(crate) fn start_firefox(window: Window) -> Result<Self> {
+        let profile = Profile::new()?;
+        let capabilities = firefox(window).map_err(|error| readable(&error))?;
+        Self::open(Browser::Firefox, capabilities, profile)
+    }
+
+    fn open(browser: Browser, capabilities: impl Into<Capabilities>, profile: Profile) -> Result<Self> {
+        let permit = Permit::wait();
+        let process = Process::start(browser)?;
+        let capabilities = capabilities.into();
         let url = format!("http://127.0.0.1:{}", process.port);
         let session = answer(async {
             // Longer than the driver's own patience, whose error says more.
@@ -134,7 +172,7 @@ impl Driver {
             session.update_timeouts(TimeoutConfiguration::new(Some(PATIENCE), Some(PATIENCE), None)).await?;
             Ok(session)
         });
-        let session = Some(session.context("chromedriver opened no session")?);
+        let session = Some(session.with_context(|| format!("{} opened no session", browser.driver()))?);
         Ok(Self { session, _process: process, _profile: profile, _permit: permit })
     }
 
@@ -211,6 +249,19 @@ fn capabilities(window: Window, gpu: GpuChoice, profile: &Profile) -> WebDriverR
     Ok(capabilities)
 }
 
+fn firefox(window: Window) -> WebDriverResult<FirefoxCapabilities> {
+    let mut capabilities = DesiredCapabilities::firefox();
+    for argument in
+        ["-headless", &format!("--width={}", window.width), &format!("--height={}", window.height)]
+    {
+        capabilities.add_arg(argument)?;
+    }
+    if let Some(browser) = std::env::var_os("FIREFOX") {
+        capabilities.set_firefox_binary(&browser.to_string_lossy())?;
+    }
+    Ok(capabilities)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -218,6 +269,8 @@ mod tests {
     #[test]
     fn the_port_is_read_from_the_words_of_the_driver() {
         assert_eq!(port_named("ChromeDriver was started successfully on port 34567.\n"), Some(34567));
+        let line = "1700000000000\tgeckodriver\tINFO\tListening on 127.0.0.1:34567\n";
+        assert_eq!(port_named(line), Some(34567));
         assert_eq!(port_named("Starting ChromeDriver 156.0 on port 0\n"), None);
     }
 }

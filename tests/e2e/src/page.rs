@@ -1,7 +1,7 @@
 //! The page in a browser: loading, clicking, typing, reading, taking pictures.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -71,15 +71,20 @@ impl std::fmt::Debug for Page {
     }
 }
 
+/// The folder of the built page.
+fn built() -> Result<PathBuf> {
+    let dist = root().join("dist");
+    ensure!(dist.join("index.html").is_file(), "there is no page: run `cargo xtask build`");
+    Ok(dist)
+}
+
 impl Page {
     /// A browser that has not loaded the page yet: for settings that must come first.
     ///
     /// # Errors
     /// Where the page was not built, or the browser does not start.
     pub fn blank(window: Window, gpu: GpuChoice) -> Result<Self> {
-        let dist = root().join("dist");
-        ensure!(dist.join("index.html").is_file(), "there is no page: run `cargo xtask build`");
-        Self::of(&dist, window, gpu)
+        Self::of(&built()?, window, gpu)
     }
 
     /// A browser before the files below another folder, which need not be the page.
@@ -90,6 +95,18 @@ impl Page {
         let server = Server::start(folder, Port::take(0)?)?;
         let url = server.url();
         let driver = Driver::start(window, gpu)?;
+        Ok(Self { driver, server: Some(server), url, media: Vec::new() })
+    }
+
+    /// As [`Page::blank`], in Firefox, driven through geckodriver (from the path, or `GECKODRIVER`; `FIREFOX` names another browser).
+    /// What asks the browser's own log or its developer tools fails there.
+    ///
+    /// # Errors
+    /// Where the page was not built, or the browser does not start.
+    pub fn firefox(window: Window) -> Result<Self> {
+        let server = Server::start(&built()?, Port::take(0)?)?;
+        let url = server.url();
+        let driver = Driver::start_firefox(window)?;
         Ok(Self { driver, server: Some(server), url, media: Vec::new() })
     }
 
