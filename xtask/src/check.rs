@@ -190,7 +190,9 @@ fn test_stages(workspace: &Workspace, stages: &mut Stages) {
             WASM,
         ]);
         // A browser that starts beside a compiler needs more than the usual 20 seconds.
-        workspace::run(cargo.env("CHROMEDRIVER", driver).env("WASM_BINDGEN_TEST_TIMEOUT", "120"))
+        // The test runner would take Firefox where its driver is named too.
+        cargo.env("CHROMEDRIVER", driver).env_remove("GECKODRIVER");
+        workspace::run(cargo.env("WASM_BINDGEN_TEST_TIMEOUT", "120"))
     });
     stages.run("page", || {
         bundle::build(workspace)?;
