@@ -111,8 +111,13 @@ pub(super) fn figure(
             session.draw(&canvas, &scene);
         }
     });
+    // A figure's pixel is larger where the page's letters are, which change with the window.
+    let height = text(move || {
+        size.track();
+        format!("height:{}px", surface::on_page(height_px))
+    });
     view! {
-        <div class="lab-figure" node_ref=area style=format!("height:{height_px}px")>
+        <div class="lab-figure" node_ref=area style=height>
             <canvas node_ref=canvas role="img" data-testid=id aria-label=label></canvas>
         </div>
     }
