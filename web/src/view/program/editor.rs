@@ -9,13 +9,15 @@ use leptos::prelude::*;
 
 use crate::frames::{self, Slot};
 use crate::session::{AliveBytes, Session};
+use crate::surface;
 use crate::view::kit::{effect, flag, on, text};
 
 /// The name of the text's element.
 pub(crate) const PROGRAM_ID: &str = "program-text";
 
-/// The height of a line and the space above the first one; the style sheet says the same.
-const LINE_PX: i32 = 20;
+/// The height of a line where the page's letters are smallest.
+const LEAST_LINE_PX: f32 = 20.0;
+/// The space above the first line; the style sheet says the same.
 const PADDING_PX: i32 = 6;
 
 /// Letters of a number of bytes, such as `1023.99 MiB`.
@@ -24,6 +26,13 @@ const BYTES_WIDTH: usize = 11;
 pub(crate) fn editor(session: Session, alive: Memo<AliveBytes>) -> AnyView {
     let input = session.program.input;
     let area = NodeRef::<html::Textarea>::new();
+    let sheet = NodeRef::<html::Div>::new();
+    let size = surface::size_of(sheet);
+    // Whole pixels, so that the lines of the text and of the columns beside it stay level.
+    let line_px = Memo::new(move |_| {
+        size.track();
+        whole_px(surface::on_page(LEAST_LINE_PX))
+    });
     let scroll = RwSignal::new((0, 0));
     let content = Memo::new(move |_| input.with(|input| input.text.clone()));
     // Lines of another text would be the wrong ones.
@@ -35,39 +44,22 @@ pub(crate) fn editor(session: Session, alive: Memo<AliveBytes>) -> AnyView {
         let run = session.run.get();
         session.player.with(|player| player.current_step(&run.recording)).and_then(|step| result.line(step))
     });
-    let top_of = |line: u32| {
+    let top_of = move |line: u32| {
         i32::try_from(line)
             .unwrap_or(i32::MAX)
             .saturating_sub(1)
-            .saturating_mul(LINE_PX)
+            .saturating_mul(line_px.get())
             .saturating_add(PADDING_PX)
     };
     effect(move || {
         let (Some(area), Some(line)) = (area.get(), line.get()) else { return };
         frames::plan(Slot::Text, move || {
-            let (top, height, seen) = (top_of(line), area.client_height(), area.scroll_top());
-            if top < seen || top + LINE_PX > seen + height {
+            let (top, height, seen) = (untrack(|| top_of(line)), area.client_height(), area.scroll_top());
+            if top < seen || top + line_px.get_untracked() > seen + height {
                 area.set_scroll_top(top - height / 2);
             }
         });
     });
-    let line_count = Memo::new(move |_| content.with(|text| text.matches('\n').count() + 1));
-    let numbers = text(move || column(line_count.get(), |line| line.to_string()));
-    let alive_column = text(move || {
-        if !fits.get() {
-            return String::new();
-        }
-        alive.with(|alive| column(line_count.get(), |line| of_line(alive.lines.get(&line).copied())))
-    });
-    let peak_column = text(move || {
-        let Some(result) = session.shown_program().filter(|_| fits.get()) else { return String::new() };
-        let lines = &result.details.lines;
-        column(line_count.get(), |line| {
-            let found = lines.binary_search_by_key(&line, |memory| memory.line).ok();
-            of_line(found.and_then(|index| lines.get(index)).map(|memory| memory.peak))
-        })
-    });
-    let shift = text(move || format!("transform:translateY({}px)", -scroll.get().1));
     let scrolled = move |_: ev::Event| {
         if let Some(area) = area.get_untracked() {
             scroll.set((area.scroll_left(), area.scroll_top()));
@@ -82,7 +74,7 @@ pub(crate) fn editor(session: Session, alive: Memo<AliveBytes>) -> AnyView {
     // A click beside the text goes to the line's next step.
     let pick = move |event: ev::MouseEvent| {
         let y = event.offset_y() + if is_column(&event) { 0 } else { scroll.get_untracked().1 };
-        let line = (y - PADDING_PX).div_euclid(LINE_PX).saturating_add(1);
+        let line = (y - PADDING_PX).div_euclid(line_px.get_untracked().max(1)).saturating_add(1);
         if let Ok(line) = u32::try_from(line) {
             session.go_to_line(line);
         }
@@ -97,11 +89,14 @@ pub(crate) fn editor(session: Session, alive: Memo<AliveBytes>) -> AnyView {
         <div class="heads" aria-hidden="true" hidden=flag(move || !fits.get())>
             <span>"line"</span><span>"alive now"</span><span class="peak">"peak"</span>
         </div>
-        <div class="sheet" class:is-run=move || fits.get()>
+        <div
+            class="sheet"
+            class:is-run=move || fits.get()
+            node_ref=sheet
+            style=text(move || format!("--line:{}px", line_px.get()))
+        >
             <div class="margin" data-testid="program-margin" title="Click a line for its next step" on:click=on(pick)>
-                <div style=shift class="numbers">{numbers}</div>
-                <div style=shift data-testid="alive-column">{alive_column}</div>
-                <div style=shift class="peak" data-testid="peak-column">{peak_column}</div>
+                {columns(session, content, alive, fits, scroll)}
             </div>
             <div class="page">
                 {current}
@@ -123,6 +118,44 @@ pub(crate) fn editor(session: Session, alive: Memo<AliveBytes>) -> AnyView {
         </div>
     }
     .into_any()
+}
+
+/// The lines' numbers, and what is alive and the most that was, beside the lines that they are of.
+fn columns(
+    session: Session,
+    content: Memo<String>,
+    alive: Memo<AliveBytes>,
+    fits: Memo<bool>,
+    scroll: RwSignal<(i32, i32)>,
+) -> AnyView {
+    let line_count = Memo::new(move |_| content.with(|text| text.matches('\n').count() + 1));
+    let numbers = text(move || column(line_count.get(), |line| line.to_string()));
+    let alive_column = text(move || {
+        if !fits.get() {
+            return String::new();
+        }
+        alive.with(|alive| column(line_count.get(), |line| of_line(alive.lines.get(&line).copied())))
+    });
+    let peak_column = text(move || {
+        let Some(result) = session.shown_program().filter(|_| fits.get()) else { return String::new() };
+        let lines = &result.details.lines;
+        column(line_count.get(), |line| {
+            let found = lines.binary_search_by_key(&line, |memory| memory.line).ok();
+            of_line(found.and_then(|index| lines.get(index)).map(|memory| memory.peak))
+        })
+    });
+    let shift = text(move || format!("transform:translateY({}px)", -scroll.get().1));
+    view! {
+        <div style=shift class="numbers">{numbers}</div>
+        <div style=shift data-testid="alive-column">{alive_column}</div>
+        <div style=shift class="peak" data-testid="peak-column">{peak_column}</div>
+    }
+    .into_any()
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a line is some twenty pixels high")]
+fn whole_px(length: f64) -> i32 {
+    length.round() as i32
 }
 
 /// Whether the event came from a column, whose offsets move with it, and not from the space around.
