@@ -43,18 +43,18 @@ impl Painter {
         let waiting = Rc::new(RefCell::new(Some(Vec::new())));
         let speaker = Rc::new(RefCell::new(None::<Worker>));
         let heard = Rc::new(on_heard);
-        let (told, on_message, own) = (waiting.clone(), heard.clone(), speaker.clone());
+        let (unsent, on_message, own) = (waiting.clone(), heard.clone(), speaker.clone());
         let on_message = move |data: JsValue| {
             if let Some(is_frame) = data.as_bool() {
                 on_message(if is_frame { Painted::Frame } else { Painted::Ready });
-            } else if told.borrow().is_some() {
+            } else if unsent.borrow().is_some() {
                 // Its greeting.
                 let worker = own.borrow().clone();
                 let Some(worker) = worker else { return };
                 let message = Object::new();
                 let _ = Reflect::set(&message, &"canvas".into(), &offscreen);
                 let _ = worker.post_message_with_transfer(&message, &Array::of1(&offscreen));
-                for message in told.take().unwrap_or_default() {
+                for message in unsent.take().unwrap_or_default() {
                     let _ = worker.post_message(&message);
                 }
             } else {

@@ -47,7 +47,7 @@ fn colors(page: &Page, canvas: &str) -> Result<Vec<Value>> {
 }
 
 /// Waits until the canvas shows something that stays the same for a while.
-fn settle(page: &Page, canvas: &str) -> Result<()> {
+fn wait_for_same_picture(page: &Page, canvas: &str) -> Result<()> {
     page.wait_until(&format!(
         "(() => {{
             const canvas = document.querySelector(\"{canvas}\");
@@ -79,23 +79,23 @@ fn the_gpu_draws_the_page_s_picture_and_the_page_goes_on_where_it_fails() -> Res
     drive_at(ADDRESS, Window::default(), GpuChoice::SoftwareScreen, |page| {
         open(page)?;
         page.wait_until(IS_PAINTED)?;
-        settle(page, PAINTED)?;
+        wait_for_same_picture(page, PAINTED)?;
         let whole = colors(page, PAINTED)?;
         // Until a step is wider than a pixel: a column of the page's picture shows one moment.
         for _ in 0..8 {
             page.press("w")?;
         }
         page.wait_for(&id("fit"))?;
-        settle(page, PAINTED)?;
+        wait_for_same_picture(page, PAINTED)?;
         let near = colors(page, PAINTED)?;
         ensure!(near != whole, "nothing was zoomed");
         page.devtools("Browser.crashGpuProcess", &json!({})).context("the GPU's process ends")?;
         page.wait_until("document.querySelector('canvas.painted').hidden")?;
-        settle(page, &id("lifetimes"))?;
+        wait_for_same_picture(page, &id("lifetimes"))?;
         let near_after = colors(page, &id("lifetimes"))?;
         page.press("0")?;
         page.wait_gone(&id("fit"))?;
-        settle(page, &id("lifetimes"))?;
+        wait_for_same_picture(page, &id("lifetimes"))?;
         let whole_after = colors(page, &id("lifetimes"))?;
         let (near, whole) = (same(&near, &near_after)?, same(&whole, &whole_after)?);
         println!("the same color at {:.1} % of the points, {:.1} % from afar", near * 100.0, whole * 100.0);
@@ -114,8 +114,8 @@ fn a_gpu_that_cannot_show_its_picture_leaves_the_figure_to_the_page() -> Result<
         // Chromium's GPU process ends with the first picture of this adapter, and all canvases are empty then.
         page.wait_until("performance.getEntriesByName('painted').length > 0")?;
         page.wait_until("document.querySelector('canvas.painted').hidden")?;
-        settle(page, &id("lifetimes"))?;
-        settle(page, &id("timeline"))?;
+        wait_for_same_picture(page, &id("lifetimes"))?;
+        wait_for_same_picture(page, &id("timeline"))?;
         Ok(())
     })
 }

@@ -46,15 +46,32 @@ def _zeros(p):
 
 
 def _decayed(group, params, grads):
-    """The gradients with the weights' decay, and changed signs for maximize."""
+    """The gradients with the weights' decay, and changed signs for maximize; decay apart from them is taken off the weights."""
+    decay = group["weight_decay"]
     if group["maximize"]:
         grads = torch._foreach_neg(grads)
-    if group["weight_decay"] != 0:
-        if group["maximize"]:
-            torch._foreach_add_(grads, params, alpha=group["weight_decay"])
-        else:
-            grads = torch._foreach_add(grads, params, alpha=group["weight_decay"])
-    return grads
+    if decay == 0:
+        return grads
+    if group.get("decoupled_weight_decay"):
+        torch._foreach_mul_(params, 1 - group["lr"] * decay)
+        return grads
+    if group["maximize"]:
+        torch._foreach_add_(grads, params, alpha=decay)
+        return grads
+    return torch._foreach_add(grads, params, alpha=decay)
+
+
+def _follow(group, grads, means, squares):
+    """The running means of the gradients and of their squares go on by one step."""
+    first, second = group["betas"]
+    torch._foreach_lerp_(means, grads, 1 - first)
+    torch._foreach_mul_(squares, second)
+    torch._foreach_addcmul_(squares, grads, grads, 1 - second)
+
+
+def _scales(steps):
+    """A number for each tensor. The weights' values are not known, so that no factor of them is either."""
+    return [1.0 for _ in steps]
 
 
 class NAdam(_Listed):
@@ -71,34 +88,18 @@ class NAdam(_Listed):
         state["mu_product"] = torch.tensor(1.0, dtype=torch.float32)
         state["exp_avg"], state["exp_avg_sq"] = _zeros(p), _zeros(p)
 
-    def _step(self, group, params, grads, exp_avgs, exp_avg_sqs, mu_products, steps):
-        beta1, beta2 = group["betas"]
-        lr, decay = group["lr"], group["momentum_decay"]
-        if group["maximize"]:
-            grads = torch._foreach_neg(grads)
+    def _step(self, group, params, grads, means, squares, products, steps):
         _add_one(steps)
-        if group["weight_decay"] != 0:
-            if group["decoupled_weight_decay"]:
-                torch._foreach_mul_(params, 1 - lr * group["weight_decay"])
-            elif group["maximize"]:
-                torch._foreach_add_(grads, params, alpha=group["weight_decay"])
-            else:
-                grads = torch._foreach_add(grads, params, alpha=group["weight_decay"])
-        torch._foreach_lerp_(exp_avgs, grads, 1 - beta1)
-        torch._foreach_mul_(exp_avg_sqs, beta2)
-        torch._foreach_addcmul_(exp_avg_sqs, grads, grads, 1 - beta2)
-        exp_avg_sq_sqrt = torch._foreach_sqrt(exp_avg_sqs)
-        bias_correction_sqrt = [(1 - beta2 ** _number(step)) ** 0.5 for step in steps]
-        mus = [beta1 * (1.0 - 0.5 * (0.96 ** (_number(step) * decay))) for step in steps]
-        mu_nexts = [beta1 * (1.0 - 0.5 * (0.96 ** ((_number(step) + 1) * decay))) for step in steps]
-        for mu_product, mu in zip(mu_products, mus):
-            mu_product.mul_(mu)
-        torch._foreach_div_(exp_avg_sq_sqrt, bias_correction_sqrt)
-        torch._foreach_add_(exp_avg_sq_sqrt, group["eps"])
-        step_size_grads = [(lr * (1.0 - mu) / (1.0 - _number(mu_product))) * -1 for mu_product, mu in zip(mu_products, mus)]
-        step_size_expavg = [(lr * mu_next / (1.0 - _number(mu_product) * mu_next)) * -1 for mu_product, mu_next in zip(mu_products, mu_nexts)]
-        torch._foreach_addcdiv_(params, grads, exp_avg_sq_sqrt, step_size_grads)
-        torch._foreach_addcdiv_(params, exp_avgs, exp_avg_sq_sqrt, step_size_expavg)
+        grads = _decayed(group, params, grads)
+        _follow(group, grads, means, squares)
+        roots = torch._foreach_sqrt(squares)
+        for product, step in zip(products, steps):
+            # The momentum of this step, which grows towards the first beta.
+            product.mul_(group["betas"][0] * (1 - 0.96 ** (_number(step) * group["momentum_decay"]) / 2))
+        torch._foreach_div_(roots, _scales(steps))
+        torch._foreach_add_(roots, group["eps"])
+        torch._foreach_addcdiv_(params, grads, roots, _scales(steps))
+        torch._foreach_addcdiv_(params, means, roots, _scales(steps))
 
 
 class RAdam(_Listed):
@@ -113,36 +114,17 @@ class RAdam(_Listed):
         state["step"] = torch.tensor(0.0, dtype=torch.float32)
         state["exp_avg"], state["exp_avg_sq"] = _zeros(p), _zeros(p)
 
-    def _step(self, group, params, grads, exp_avgs, exp_avg_sqs, steps):
-        beta1, beta2 = group["betas"]
-        lr = group["lr"]
+    def _step(self, group, params, grads, means, squares, steps):
         _add_one(steps)
-        if group["maximize"]:
-            grads = torch._foreach_neg(grads)
-        rho_inf = 2 / (1 - beta2) - 1
-        rho_t_list = [rho_inf - 2 * _number(step) * (beta2 ** _number(step)) / (1 - beta2 ** _number(step)) for step in steps]
-        if group["weight_decay"] != 0:
-            if group["decoupled_weight_decay"]:
-                torch._foreach_mul_(params, 1 - lr * group["weight_decay"])
-            elif group["maximize"]:
-                torch._foreach_add_(grads, params, alpha=group["weight_decay"])
-            else:
-                grads = torch._foreach_add(grads, params, alpha=group["weight_decay"])
-        torch._foreach_lerp_(exp_avgs, grads, 1 - beta1)
-        torch._foreach_mul_(exp_avg_sqs, beta2)
-        torch._foreach_addcmul_(exp_avg_sqs, grads, grads, 1 - beta2)
+        grads = _decayed(group, params, grads)
+        _follow(group, grads, means, squares)
         del grads
-        rect = [((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho)) ** 0.5 if rho > 5 else 0 for rho in rho_t_list]
-        unrectified = [0 if r > 0 else 1.0 for r in rect]
-        corrections = [1 - beta1 ** _number(step) for step in steps]
-        unrect_step_size = [(lr * r / correction) * -1 for r, correction in zip(unrectified, corrections)]
-        scales = [((1 - beta2 ** _number(step)) ** 0.5) * (lr * r / correction) * -1 for step, r, correction in zip(steps, rect, corrections)]
-        buffer = torch._foreach_sqrt(exp_avg_sqs)
-        torch._foreach_add_(buffer, group["eps"])
-        torch._foreach_div_(buffer, scales)
-        torch._foreach_reciprocal_(buffer)
-        torch._foreach_add_(buffer, unrect_step_size)
-        torch._foreach_addcmul_(params, exp_avgs, buffer)
+        rates = torch._foreach_sqrt(squares)
+        torch._foreach_add_(rates, group["eps"])
+        torch._foreach_div_(rates, _scales(steps))
+        torch._foreach_reciprocal_(rates)
+        torch._foreach_add_(rates, _scales(steps))
+        torch._foreach_addcmul_(params, means, rates)
 
 
 class Adamax(_Listed):
@@ -157,26 +139,21 @@ class Adamax(_Listed):
         state["step"] = torch.tensor(0.0, dtype=torch.float32)
         state["exp_avg"], state["exp_inf"] = _zeros(p), _zeros(p)
 
-    def _step(self, group, params, grads, exp_avgs, exp_infs, steps):
-        beta1, beta2 = group["betas"]
-        if group["maximize"]:
-            grads = torch._foreach_neg(grads)
+    def _step(self, group, params, grads, means, largest, steps):
+        first, second = group["betas"]
+        is_plain = not group["maximize"] and group["weight_decay"] == 0
         _add_one(steps)
-        if group["weight_decay"] != 0:
-            if group["maximize"]:
-                torch._foreach_add_(grads, params, alpha=group["weight_decay"])
-            else:
-                grads = torch._foreach_add(grads, params, alpha=group["weight_decay"])
-        torch._foreach_lerp_(exp_avgs, grads, 1 - beta1)
-        torch._foreach_mul_(exp_infs, beta2)
-        if not group["maximize"] and group["weight_decay"] == 0:
+        grads = _decayed(group, params, grads)
+        torch._foreach_lerp_(means, grads, 1 - first)
+        torch._foreach_mul_(largest, second)
+        # The program's own gradients stay as they are.
+        if is_plain:
             grads = torch._foreach_abs(grads)
         else:
             torch._foreach_abs_(grads)
         torch._foreach_add_(grads, group["eps"])
-        torch._foreach_maximum_(exp_infs, grads)
-        step_size = [(group["lr"] / (1 - beta1 ** _number(step))) * -1 for step in steps]
-        torch._foreach_addcdiv_(params, exp_avgs, exp_infs, step_size)
+        torch._foreach_maximum_(largest, grads)
+        torch._foreach_addcdiv_(params, means, largest, _scales(steps))
 
 
 class ASGD(_Listed):
@@ -202,22 +179,22 @@ class ASGD(_Listed):
         if group["weight_decay"] != 0:
             if group["maximize"]:
                 torch._foreach_add_(grads, params, alpha=group["weight_decay"])
-                intermediate = grads
+                pulled = grads
             else:
-                intermediate = torch._foreach_add(grads, params, alpha=group["weight_decay"])
-            torch._foreach_add_(intermediate, params, alpha=lambd)
+                pulled = torch._foreach_add(grads, params, alpha=group["weight_decay"])
+            torch._foreach_add_(pulled, params, alpha=lambd)
         else:
-            intermediate = torch._foreach_add(grads, params, alpha=lambd)
-        torch._foreach_addcmul_(params, intermediate, etas, value=-1)
-        del intermediate
-        intermediate = torch._foreach_sub(params, axs)
-        torch._foreach_addcmul_(axs, intermediate, mus)
-        del intermediate
-        new_etas = [torch.as_tensor(lr / ((1 + lambd * lr * step) ** alpha), device=device) for step in steps]
+            pulled = torch._foreach_add(grads, params, alpha=lambd)
+        torch._foreach_addcmul_(params, pulled, etas, value=-1)
+        del pulled
+        pulled = torch._foreach_sub(params, axs)
+        torch._foreach_addcmul_(axs, pulled, mus)
+        del pulled
+        next_etas = [torch.as_tensor(lr / ((1 + lambd * lr * step) ** alpha), device=device) for step in steps]
         # The number is 1 / max(1, step - t0), which lies on the GPU.
-        new_mus = [torch.as_tensor(1.0, device=device) for _ in steps]
-        torch._foreach_copy_(etas, new_etas)
-        torch._foreach_copy_(mus, new_mus)
+        next_mus = [torch.as_tensor(1.0, device=device) for _ in steps]
+        torch._foreach_copy_(etas, next_etas)
+        torch._foreach_copy_(mus, next_mus)
 
 
 class Rprop(_Listed):
@@ -234,7 +211,7 @@ class Rprop(_Listed):
         state["step_size"] = _state_of(torch.full_like(p.grad, group["lr"]))
 
     def _step(self, group, params, grads, prevs, step_sizes, steps):
-        etaminus, etaplus = group["etas"]
+        shrink, grow = group["etas"]
         _add_one(steps)
         signs = list(torch._foreach_mul(grads, prevs))
         if group["maximize"]:
@@ -245,18 +222,18 @@ class Rprop(_Listed):
         grads = prevs
         torch._foreach_sign_(signs)
         for sign in signs:
-            sign[sign.gt(0)] = etaplus
-            sign[sign.lt(0)] = etaminus
+            sign[sign.gt(0)] = grow
+            sign[sign.lt(0)] = shrink
             sign[sign.eq(0)] = 1
         torch._foreach_mul_(step_sizes, signs)
         for step_size in step_sizes:
             step_size.clamp_(*group["step_sizes"])
         grads = list(grads)
         for i in range(len(grads)):
-            grads[i].copy_(torch.where(signs[i].eq(etaminus), 0, grads[i]))
+            grads[i].copy_(torch.where(signs[i].eq(shrink), 0, grads[i]))
         del signs
-        grad_signs = [grad.sign() for grad in grads]
-        torch._foreach_addcmul_(params, grad_signs, step_sizes, value=-1)
+        directions = [grad.sign() for grad in grads]
+        torch._foreach_addcmul_(params, directions, step_sizes, value=-1)
 
 
 class Adafactor(_Listed):
@@ -278,31 +255,31 @@ class Adafactor(_Listed):
             state["variance"] = _zeros(p.grad)
 
     def _step(self, group, params, grads, row_vars, col_vars, variances, steps):
-        lr, eps1 = group["lr"], group["eps"][0]
+        lr, least = group["lr"], group["eps"][0]
         for i, param in enumerate(params):
             grad = grads[i] if not group["maximize"] else -grads[i]
-            step_t, row_var, col_var, variance = steps[i], row_vars[i], col_vars[i], variances[i]
-            if eps1 is None:
-                eps1 = torch.finfo(param.dtype).eps
-            step_t += 1
-            step_float = _number(step_t)
-            one_minus_beta2_t = step_float ** group["beta2_decay"]
+            step, row_var, col_var, variance = steps[i], row_vars[i], col_vars[i], variances[i]
+            if least is None:
+                least = torch.finfo(param.dtype).eps
+            step += 1
+            count = _number(step)
+            rate = count ** group["beta2_decay"]
             # PyTorch reads two norms, which scale the step.
             param.norm(2).item()
             if group["weight_decay"] != 0:
                 param.mul_(1 - lr * group["weight_decay"])
             if grad.dim() > 1:
-                row_mean = torch.norm(grad, dim=-1, keepdim=True).square_().div_(grad.size(-1))
-                row_var.lerp_(row_mean, one_minus_beta2_t)
-                col_mean = torch.norm(grad, dim=-2, keepdim=True).square_().div_(grad.size(-2))
-                col_var.lerp_(col_mean, one_minus_beta2_t)
-                var_estimate = row_var @ col_var
-                var_estimate.div_(row_var.mean(dim=-2, keepdim=True).clamp_(min=eps1))
+                rows = torch.norm(grad, dim=-1, keepdim=True).square_().div_(grad.size(-1))
+                row_var.lerp_(rows, rate)
+                columns = torch.norm(grad, dim=-2, keepdim=True).square_().div_(grad.size(-2))
+                col_var.lerp_(columns, rate)
+                estimate = row_var @ col_var
+                estimate.div_(row_var.mean(dim=-2, keepdim=True).clamp_(min=least))
             else:
-                grad_squared = grad * grad
-                variance.lerp_(grad_squared, one_minus_beta2_t)
-                var_estimate = variance.clone()
-            update = var_estimate.clamp_(min=eps1 * eps1).rsqrt_()
+                square = grad * grad
+                variance.lerp_(square, rate)
+                estimate = variance.clone()
+            update = estimate.clamp_(min=least * least).rsqrt_()
             update.mul_(grad)
             update.norm(2).item()
             param.add_(update, alpha=-lr)
