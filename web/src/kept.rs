@@ -46,6 +46,10 @@ pub(crate) fn keep(files: Vec<File>) {
     let is_kept = files.iter().map(|file| file.size()).sum::<f64>() <= MOST_BYTES
         && !files.iter().any(|file| file.name().contains('\n'));
     spawn_local(async move {
+        // What was kept before is no longer wanted, also where the new files are too large to be kept.
+        if let Some(caches) = caches() {
+            let _ = JsFuture::from(caches.delete(NAME)).await;
+        }
         let mark = format!("{:.0}", js_sys::Date::now());
         // Without the room on the disk or the right to it, a reload asks for the file again.
         if is_kept && put(&mark, &files).await.is_some() {
@@ -58,9 +62,7 @@ pub(crate) fn keep(files: Vec<File>) {
 }
 
 async fn put(mark: &str, files: &[File]) -> Option<()> {
-    let caches = caches()?;
-    JsFuture::from(caches.delete(NAME)).await.ok()?;
-    let cache: Cache = JsFuture::from(caches.open(NAME)).await.ok()?.dyn_into().ok()?;
+    let cache: Cache = JsFuture::from(caches()?.open(NAME)).await.ok()?.dyn_into().ok()?;
     for (place, file) in files.iter().enumerate() {
         let response = Response::new_with_opt_blob(Some(file)).ok()?;
         JsFuture::from(cache.put_with_str(&address(mark, place), &response)).await.ok()?;

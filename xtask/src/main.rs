@@ -42,7 +42,7 @@ cargo xtask build [--out DIR] [--profile NAME]
 cargo xtask test             run every test: native, WebAssembly in a browser, end to end
 cargo xtask ci [--may-skip STAGE,...]
                              test, and format, lints, docs, dependency rules, licenses, the size of the page; oracle,
-                             fuzz, advisories and Trunk's build of the page where these have been set up, and
+                             fuzz, advisories, Firefox and Trunk's build of the page where these have been set up, and
                              `skipped` where not; with the option only the stages that it names may be skipped
 cargo xtask wheel [--out DIR] [--target TRIPLE] [--profile PROFILE] [--sdist] [--test]
                              build the Python package into target/wheels/, or DIR; the source package too; or build it
