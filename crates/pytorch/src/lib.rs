@@ -30,6 +30,7 @@
     )
 )]
 
+mod before;
 mod compact;
 mod error;
 mod gzip;
@@ -43,6 +44,7 @@ pub mod snapshot;
 mod stats;
 mod summary;
 
+pub use before::{BlockBefore, MemoryBefore, Region, SMALL_SEGMENT, SegmentBefore, UndoError};
 pub use compact::{CompactError, CompactTrace};
 pub use error::{GzipError, LineError, ReadError};
 pub use host_stats::host_memory_stats;

@@ -15,7 +15,6 @@ mod html;
 mod json;
 mod keys;
 mod layout;
-mod past;
 mod record;
 mod run;
 mod sizes;

@@ -65,7 +65,7 @@ pub use error::RunError;
 pub use progress::{OnProgress, Progress};
 pub use replayable::{Replayable, device_of, open};
 pub use replayer::{FailedRequest, Replayer};
-pub use rewind::{Misfit, RewindError, Rewound, SizeRange, SizeSources, rewind};
+pub use rewind::{RewindError, Rewound, SizeRange, SizeSources, rewind};
 pub use rival::{RivalRun, replay_rival};
 pub use runner::{Runner, StepResult, TraceRecorder};
 pub use totals::{PreparedWorkload, Totals, sweep, totals, totals_into};

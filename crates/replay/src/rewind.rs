@@ -1,18 +1,16 @@
 //! The memory of a program when its trace begins, found by going back from the final segments.
 //!
-//! Going back, an allocation removes a block, a completed free adds a pending block, and a requested free makes the block
-//! allocated. Segments and pages are added and removed in the same reversed way. The memory that is left at the first entry
-//! is the memory before the trace. Free blocks need no rewinding: free neighbors always merge, so that free blocks are the
-//! gaps between the others. The sizes of blocks are found in the module `sizes`.
+//! [`MemoryBefore`] goes back entry by entry. A replay needs more than a drawing: the addresses that expandable segments have
+//! without memory (the module `ranges`) and one size for each block (the module `sizes`), and what neither can know is decided by
+//! replays (the module `decide`).
 
 mod decide;
-mod geometry;
 mod ranges;
 mod sizes;
 
 use blockyard_allocator::AllocatorConfig;
-use blockyard_pytorch::RecordedRun;
-use blockyard_record::{BlockState, Bytes, Snapshot, TraceEntry, counted};
+use blockyard_pytorch::{BlockBefore, MemoryBefore, RecordedRun, RecordedSegment, SegmentBefore, UndoError};
+use blockyard_record::{BlockState, Snapshot, StackId, TraceEntry, counted};
 
 pub(crate) use decide::decide;
 pub use sizes::SizeRange;
@@ -105,7 +103,7 @@ pub enum RewindError {
         /// The entry as text.
         what: String,
         /// Why it does not fit.
-        why: Misfit,
+        why: UndoError,
     },
     /// The final segments are not consistent.
     #[error("the block at {addr:#x} does not fit its segment")]
@@ -113,42 +111,6 @@ pub enum RewindError {
         /// The address of the block.
         addr: u64,
     },
-}
-
-/// Why an entry of a trace does not fit the memory after it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Misfit {
-    /// An allocation of another size, or with a pending free, follows.
-    #[error("the block there was allocated for something else")]
-    OtherRequest,
-    /// A block was allocated that does not exist afterwards.
-    #[error("no block in use is there")]
-    NoBlock,
-    /// A free completes while the block is in use afterwards.
-    #[error("a block in use is there")]
-    BlockInUse,
-    /// A free is requested that is not pending afterwards.
-    #[error("no pending block is there")]
-    NotPending,
-    /// A segment was made that is not there afterwards.
-    #[error("no segment of this size is there")]
-    NoSegment,
-    /// A segment was made under blocks that were in use before.
-    #[error("blocks in use are older than their segment")]
-    OlderThanSegment,
-    /// Memory was released that is there afterwards.
-    #[error("there is a segment or a block already")]
-    MemoryInUse,
-    /// Pages were mapped that are not there afterwards.
-    #[error("not all of these pages have memory")]
-    NoPages,
-    /// Pages were mapped under blocks that were in use before.
-    #[error("blocks in use are older than their pages")]
-    OlderThanPages,
-    /// Pages were unmapped under a block that is in use afterwards.
-    #[error("a block is there")]
-    PagesInUse,
 }
 
 /// Finds the memory before the trace; an empty snapshot for a trace that begins with the program.
@@ -159,26 +121,45 @@ pub enum Misfit {
 pub fn rewind(run: &RecordedRun, config: &AllocatorConfig) -> Result<Rewound, RewindError> {
     let trace = run.trace.as_deref().unwrap_or_default();
     let segments = run.segments.as_deref().unwrap_or_default();
-    let at_start = geometry::rewind(trace, segments)?;
-    if at_start.is_empty() {
+    let mut before = memory_at_end(segments)?;
+    for (index, entry) in trace.iter().enumerate().rev() {
+        before.undo(entry).map_err(|why| does_not_fit(index, entry, why))?;
+    }
+    if before.is_empty() {
         return Ok(Rewound::default());
     }
-    let layout = ranges::layout(&at_start, trace, segments, run.meta.total_memory, config);
-    sizes::resolve(&at_start, &layout, trace, config)
+    let regions = ranges::regions(&before, trace, segments, run.meta.total_memory, config);
+    sizes::resolve(&before, &regions, trace, config)
 }
 
-fn misfit(trace: &[TraceEntry], entry: usize, why: Misfit) -> RewindError {
-    let what = trace
-        .get(entry)
-        .map_or_else(String::new, |entry| format!("{} of {} at {:#x}", entry.action, entry.size, entry.addr));
-    RewindError::Entry { entry, what, why }
+fn does_not_fit(index: usize, entry: &TraceEntry, why: UndoError) -> RewindError {
+    let what = format!("{} of {} at {:#x}", entry.action, entry.size, entry.addr);
+    RewindError::Entry { entry: index, what, why }
 }
 
-/// An active block before the trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct BlockAtStart {
-    requested: Bytes,
-    /// The size, if the final segments show it.
-    size: Option<Bytes>,
-    is_pending: bool,
+/// The memory after the last entry.
+fn memory_at_end(segments: &[RecordedSegment]) -> Result<MemoryBefore, RewindError> {
+    let mut memory = MemoryBefore::default();
+    let stack = StackId::EMPTY;
+    for segment in segments {
+        let RecordedSegment { addr, size, stream, pool, pool_id, is_expandable, .. } = *segment;
+        if is_expandable {
+            memory.add_pages(addr, size, stream);
+        } else {
+            memory.segments.insert(addr, SegmentBefore { size, stream, pool, pool_id, stack });
+        }
+        for block in &segment.blocks {
+            let is_pending = block.state == BlockState::PendingFree.name();
+            let is_inside = block.addr >= addr
+                && block.addr.saturating_add(block.size.get()) <= addr.saturating_add(size.get());
+            if !is_inside {
+                return Err(RewindError::Block { addr: block.addr });
+            }
+            if is_pending || block.state == BlockState::Allocated.name() {
+                let (requested, size) = (block.requested, Some(block.size));
+                memory.blocks.insert(block.addr, BlockBefore { requested, size, is_pending, stack });
+            }
+        }
+    }
+    Ok(memory)
 }

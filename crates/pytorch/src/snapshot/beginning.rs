@@ -3,21 +3,19 @@
 use std::collections::BTreeMap;
 
 use blockyard_record::{
-    AllocationId, BlockId, BlockSnapshot, BlockState, Bytes, DeviceAddr, PoolId, PoolKind, Recorder,
-    SegmentId, SegmentSnapshot, Snapshot, StackId, StreamId, TraceAction, TraceEntry, index_u32,
+    AllocationId, BlockSnapshot, BlockState, Bytes, PoolId, PoolKind, Recorder, SegmentId, Snapshot, StackId,
+    StreamId, TraceAction, TraceEntry, index_u32,
 };
 use rustc_hash::FxHashMap;
 
-use super::layout::NewSegment;
-use super::past::{Past, add_range};
 use super::sizes::{Asked, Rules, Size, shown_sizes};
-use super::{DeviceSnapshot, SnapshotError, SnapshotFile};
+use super::{DeviceSnapshot, SnapshotError, SnapshotFile, SnapshotSegment};
+use crate::before::{BlockBefore, MemoryBefore, Region, SegmentBefore, add_range};
 
 /// The memory before the first entry, and the sizes that are known.
 pub(super) struct Beginning {
     pub(super) snapshot: Snapshot,
-    /// How many blocks it has.
-    blocks: u32,
+    /// Of each allocation of the snapshot.
     stacks: Vec<StackId>,
     segment_stacks: Vec<StackId>,
     /// Blocks of the snapshot that may be larger.
@@ -25,29 +23,27 @@ pub(super) struct Beginning {
     /// The addresses that expandable segments have at some time: where each range ends and its stream.
     pub(super) ranges: BTreeMap<u64, (u64, StreamId)>,
     pub(super) rules: Rules,
-    /// By entry, ascending.
+    /// The entry and the size of the block of each allocation that lives to the end of the trace, by ascending entry.
     pub(super) sizes_at_end: Vec<(u32, Bytes)>,
     pub(super) shown: FxHashMap<Asked, u64>,
 }
 
 impl Beginning {
     pub(super) fn of(file: &SnapshotFile, device: &DeviceSnapshot) -> Self {
-        let mut past = Past::of(device);
-        let mut sizes_at_end = std::mem::take(&mut past.sizes_at_end);
+        let (before, mut sizes_at_end) = memory_before(device);
         sizes_at_end.reverse();
-        let ranges = ranges(device, &past);
+        let ranges = ranges(device, &before);
         let max_split = u64::try_from(file.settings.max_split_size()).ok();
         let rules = Rules::of(&file.settings.config, max_split);
-        let sizes = past_sizes(&past, &rules);
+        let sizes = sizes_before(&before, &rules);
         let has_open = sizes.values().any(|size| size.extra > 0);
         let shown = if has_open || rules.has_divisions {
-            shown_sizes(&device.trace, &sizes, past.blocks.keys().copied(), rules.has_divisions)
+            shown_sizes(&device.trace, &sizes, before.blocks.keys().copied(), rules.has_divisions)
         } else {
             FxHashMap::default()
         };
         let mut beginning = Self {
             snapshot: Snapshot::default(),
-            blocks: 0,
             stacks: Vec::new(),
             segment_stacks: Vec::new(),
             open: Vec::new(),
@@ -56,141 +52,63 @@ impl Beginning {
             sizes_at_end,
             shown,
         };
-        beginning.lay_out(&past, &sizes);
+        beginning.lay_out(&before, &sizes);
         beginning
     }
 
-    fn lay_out(&mut self, past: &Past, sizes: &BTreeMap<u64, Size>) {
-        let whole = past.segments.iter().map(|(addr, segment)| {
-            let new = NewSegment {
-                addr: *addr,
-                size: segment.size,
-                stream: segment.stream,
-                pool_id: segment.pool_id,
-                pool: segment.pool,
-            };
-            (new, None, segment.stack)
-        });
-        let expandable = self.ranges.iter().filter_map(|(addr, (end, stream))| {
-            let pieces: Vec<(u64, u64)> =
-                past.pages.range(addr..end).map(|(start, (above, _))| (*start, *above)).collect();
-            let new = NewSegment {
-                addr: *addr,
-                size: Bytes::new(end.saturating_sub(*addr)),
-                stream: *stream,
-                pool_id: PoolId::DEFAULT,
-                pool: PoolKind::Large,
-            };
-            (!pieces.is_empty()).then_some((new, Some(pieces), StackId::EMPTY))
-        });
-        let mut all: Vec<_> = whole.chain(expandable).collect();
-        all.sort_by_key(|(segment, ..)| segment.addr);
-        let mut end = 0;
-        for (segment, pieces, stack) in all {
-            // A released segment whose place another one took without a word.
-            if segment.addr < end {
-                continue;
-            }
-            end = segment.addr.saturating_add(segment.size.get());
-            self.segment_stacks.push(stack);
-            self.add_segment(segment, pieces.as_deref(), past, sizes);
-        }
-    }
-
-    fn add_segment(
-        &mut self,
-        segment: NewSegment,
-        pieces: Option<&[(u64, u64)]>,
-        past: &Past,
-        sizes: &BTreeMap<u64, Size>,
-    ) {
-        let end = segment.addr.saturating_add(segment.size.get());
-        let whole = [(segment.addr, end)];
-        let mut blocks = Vec::new();
-        let mut at = segment.addr;
-        for (start, above) in pieces.unwrap_or(&whole).iter().copied() {
-            let (start, above) = (start.max(at), above.min(end));
-            if start >= above {
-                continue;
-            }
-            self.add_block(&mut blocks, at, start, BlockState::Unmapped, None);
-            self.add_piece(&mut blocks, start, above, past, sizes);
-            at = above;
-        }
-        self.add_block(&mut blocks, at, end, BlockState::Unmapped, None);
-        let id = SegmentId::new(index_u32(self.snapshot.segments.len()));
-        let is_expandable = pieces.is_some();
-        let pool = if is_expandable { pool_of_pages(&blocks) } else { segment.pool };
-        let NewSegment { addr, size, stream, pool_id, .. } = segment;
-        let addr = DeviceAddr::new(addr);
-        self.snapshot.segments.push(SegmentSnapshot {
-            id,
-            addr,
-            size,
-            stream,
-            pool_id,
-            pool,
-            is_expandable,
-            blocks,
-        });
-    }
-
-    /// Memory from `start` to `above`: blocks in use, and free blocks between them.
-    fn add_piece(
-        &mut self,
-        blocks: &mut Vec<BlockSnapshot>,
-        start: u64,
-        above: u64,
-        past: &Past,
-        sizes: &BTreeMap<u64, Size>,
-    ) {
-        let mut at = start;
-        let mut old = past.blocks.range(start..above).peekable();
-        while let Some((addr, block)) = old.next() {
-            let room = old.peek().map_or(above, |(next, _)| **next).saturating_sub(*addr);
-            let known = sizes.get(addr).copied().unwrap_or_default();
-            let shown = self.shown.get(&Asked::Past(*addr)).copied();
+    fn lay_out(&mut self, before: &MemoryBefore, sizes: &BTreeMap<u64, Size>) {
+        let regions = self.regions(before);
+        let stack =
+            |region: &Region| before.segments.get(&region.addr).map_or(StackId::EMPTY, |found| found.stack);
+        self.segment_stacks = regions.iter().map(stack).collect();
+        let Self { stacks, open, shown, .. } = self;
+        let mut snapshot = before.snapshot(&regions, |addr, block, room| {
+            let known = sizes.get(&addr).copied().unwrap_or_default();
+            let shown = shown.get(&Asked::Before(addr)).copied();
             // If segments overlap, there is less room than was assumed.
-            let taken = shown.unwrap_or(known.size).min(room);
-            if taken == 0 || *addr < at {
-                continue;
+            let size = Bytes::new(shown.unwrap_or(known.size)).min(room);
+            if size.is_zero() {
+                return None;
             }
-            self.add_block(blocks, at, *addr, BlockState::Inactive, None);
-            let state = if block.is_pending { BlockState::PendingFree } else { BlockState::Allocated };
-            let allocation = AllocationId::new(index_u32(self.stacks.len()));
             if shown.is_none() && known.extra > 0 {
-                self.open.push((allocation, known.extra));
+                open.push((AllocationId::new(index_u32(stacks.len())), known.extra));
             }
-            self.stacks.push(block.stack);
-            let requested = block.requested.min(Bytes::new(taken));
-            at = addr.saturating_add(taken);
-            self.add_block(blocks, *addr, at, state, Some((allocation, requested)));
+            stacks.push(block.stack);
+            Some(size)
+        });
+        for segment in snapshot.segments.iter_mut().filter(|segment| segment.is_expandable) {
+            segment.pool = pool_of_pages(&segment.blocks);
         }
-        self.add_block(blocks, at, above, BlockState::Inactive, None);
+        self.snapshot = snapshot;
     }
 
-    fn add_block(
-        &mut self,
-        blocks: &mut Vec<BlockSnapshot>,
-        start: u64,
-        end: u64,
-        state: BlockState,
-        served: Option<(AllocationId, Bytes)>,
-    ) {
-        if start >= end {
-            return;
-        }
-        let id = BlockId::new(self.blocks);
-        self.blocks = self.blocks.saturating_add(1);
-        blocks.push(BlockSnapshot {
-            id,
-            addr: DeviceAddr::new(start),
-            size: Bytes::new(end.saturating_sub(start)),
-            requested: served.map_or(Bytes::ZERO, |(_, requested)| requested),
-            state,
-            allocation: served.map(|(allocation, _)| allocation),
-            streams: Vec::new(),
+    /// The segments at the beginning, by ascending address.
+    fn regions(&self, before: &MemoryBefore) -> Vec<Region> {
+        let whole = before.segments.iter().map(|(addr, segment)| {
+            let SegmentBefore { size, stream, pool, pool_id, .. } = *segment;
+            Region { addr: *addr, size, stream, pool, pool_id, is_expandable: false }
         });
+        let expandable = self.ranges.iter().map(|(addr, (end, stream))| Region {
+            addr: *addr,
+            size: Bytes::new(end.saturating_sub(*addr)),
+            stream: *stream,
+            pool: PoolKind::Large,
+            pool_id: PoolId::DEFAULT,
+            is_expandable: true,
+        });
+        let expandable = expandable.filter(|region| !before.pieces(region).is_empty());
+        let mut regions: Vec<_> = whole.chain(expandable).collect();
+        regions.sort_by_key(|region| region.addr);
+        // A released segment whose place another one took without a word is left out.
+        let mut end = 0;
+        regions.retain(|region| {
+            let is_free = region.addr >= end;
+            if is_free {
+                end = region.end();
+            }
+            is_free
+        });
+        regions
     }
 
     pub(super) fn give_to(&self, recorder: &mut Recorder) -> Result<(), SnapshotError> {
@@ -217,22 +135,62 @@ fn pool_of_pages(blocks: &[BlockSnapshot]) -> PoolKind {
     if blocks.iter().any(is_small) { PoolKind::Small } else { PoolKind::Large }
 }
 
+/// The memory before the first entry, and for each allocation of the trace that lives to its end, in reverse order: its entry and the
+/// size of its block.
+fn memory_before(device: &DeviceSnapshot) -> (MemoryBefore, Vec<(u32, Bytes)>) {
+    let mut before = MemoryBefore::default();
+    for segment in &device.segments {
+        add_final(&mut before, segment);
+    }
+    let mut sizes_at_end = Vec::new();
+    for index in (0..device.trace.len()).rev() {
+        let Some(entry) = device.trace.entry(index) else { continue };
+        let at_end = before.blocks.get(&entry.addr).and_then(|block| block.size);
+        if entry.action == TraceAction::Alloc
+            && let (Some(size), Ok(index)) = (at_end, u32::try_from(index))
+        {
+            sizes_at_end.push((index, size));
+        }
+        // Entries that do not fit are counted on the way forward.
+        let _ = before.undo(&entry);
+    }
+    (before, sizes_at_end)
+}
+
+fn add_final(before: &mut MemoryBefore, segment: &SnapshotSegment) {
+    let SnapshotSegment { addr, size, stream, pool, pool_id, stack, .. } = *segment;
+    if size.is_zero() {
+        return;
+    }
+    if segment.is_expandable {
+        before.add_pages(addr, size, stream);
+    } else {
+        before.segments.insert(addr, SegmentBefore { size, stream, pool, pool_id, stack });
+    }
+    for block in segment.blocks.iter().filter(|block| block.state.is_active() && !block.size.is_zero()) {
+        let requested = block.requested.unwrap_or(block.size).min(block.size);
+        let is_pending = block.state == BlockState::PendingFree;
+        let found = BlockBefore { requested, size: Some(block.size), is_pending, stack: block.stack };
+        before.blocks.insert(block.addr(), found);
+    }
+}
+
 /// The sizes of blocks from before: from the end of the trace, or else as large as the room allows.
-fn past_sizes(past: &Past, rules: &Rules) -> BTreeMap<u64, Size> {
+fn sizes_before(before: &MemoryBefore, rules: &Rules) -> BTreeMap<u64, Size> {
     let mut sizes = BTreeMap::new();
-    let whole = past
+    let whole = before
         .segments
         .iter()
         .map(|(addr, segment)| (*addr, addr.saturating_add(segment.size.get()), segment.pool, false));
-    let pages = past.pages.iter().map(|(addr, (end, _))| (*addr, *end, PoolKind::Large, true));
+    let pages = before.pages.iter().map(|(addr, (end, _))| (*addr, *end, PoolKind::Large, true));
     for (start, end, pool, is_expandable) in whole.chain(pages) {
-        let mut blocks = past.blocks.range(start..end).peekable();
+        let mut blocks = before.blocks.range(start..end).peekable();
         while let Some((addr, old)) = blocks.next() {
             let next = blocks.peek().map_or(end, |(next, _)| **next);
             let room = next.saturating_sub(*addr);
             let size = match old.size {
                 Some(size) => Size { size: size.get().min(room), extra: 0 },
-                None => rules.past_size(old.requested, room, pool, is_expandable),
+                None => rules.size_before(old.requested, room, pool, is_expandable),
             };
             sizes.insert(*addr, size);
         }
@@ -242,12 +200,12 @@ fn past_sizes(past: &Past, rules: &Rules) -> BTreeMap<u64, Size> {
 
 /// How many addresses each expandable segment has, as far as that shows.
 pub(super) fn extents(device: &DeviceSnapshot) -> impl Iterator<Item = u64> {
-    ranges(device, &Past::of(device)).into_iter().map(|(start, (end, _))| end.saturating_sub(start))
+    ranges(device, &memory_before(device).0).into_iter().map(|(start, (end, _))| end.saturating_sub(start))
 }
 
 /// All addresses that expandable segments have at some time; ranges that touch on one stream are one.
-fn ranges(device: &DeviceSnapshot, past: &Past) -> BTreeMap<u64, (u64, StreamId)> {
-    let mut ranges = past.pages.clone();
+fn ranges(device: &DeviceSnapshot, before: &MemoryBefore) -> BTreeMap<u64, (u64, StreamId)> {
+    let mut ranges = before.pages.clone();
     for index in 0..device.trace.len() {
         let Some(TraceEntry { action: TraceAction::SegmentMap, addr, size, stream }) =
             device.trace.entry(index)

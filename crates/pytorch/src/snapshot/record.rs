@@ -12,9 +12,9 @@ use rustc_hash::FxHashMap;
 
 use super::beginning::Beginning;
 use super::layout::{Layout, Misfits, NewSegment};
-use super::past::SMALL_SEGMENT;
 use super::sizes::{Asked, Rules, Size, UNIT, least};
 use super::{DeviceSnapshot, FieldError, SnapshotError, SnapshotFile};
+use crate::before::SMALL_SEGMENT;
 
 /// Entries between two words on progress.
 const BETWEEN_REPORTS: usize = 8192;

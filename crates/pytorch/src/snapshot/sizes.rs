@@ -62,7 +62,13 @@ impl Rules {
     }
 
     /// The size of a block that was there before, with `room` bytes up to its neighbor by now: it may have had less.
-    pub(super) fn past_size(&self, requested: Bytes, room: u64, pool: PoolKind, is_expandable: bool) -> Size {
+    pub(super) fn size_before(
+        &self,
+        requested: Bytes,
+        room: u64,
+        pool: PoolKind,
+        is_expandable: bool,
+    ) -> Size {
         let least = least(requested, room);
         let left = room.saturating_sub(least);
         if is_expandable || pool == PoolKind::Small {
@@ -83,23 +89,23 @@ impl Rules {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Asked {
     /// It was there before the first entry.
-    Past(u64),
+    Before(u64),
     /// The entry allocated it.
     Entry(u32),
 }
 
-/// Sizes that follow from the next allocation after a block. `past` has the blocks from before and what their sizes may be; with
+/// Sizes that follow from the next allocation after a block. `before` has the blocks from before and what their sizes may be; with
 /// `asks_entries` those of the trace are watched too.
 pub(super) fn shown_sizes(
     trace: &DeviceTrace,
-    past: &BTreeMap<u64, Size>,
+    before: &BTreeMap<u64, Size>,
     active: impl Iterator<Item = u64>,
     asks_entries: bool,
 ) -> FxHashMap<Asked, u64> {
     let mut shown = FxHashMap::default();
-    let open = past.iter().filter(|(_, size)| size.extra > 0);
+    let open = before.iter().filter(|(_, size)| size.extra > 0);
     let mut watched: BTreeMap<u64, (Asked, Size)> =
-        open.map(|(addr, size)| (*addr, (Asked::Past(*addr), *size))).collect();
+        open.map(|(addr, size)| (*addr, (Asked::Before(*addr), *size))).collect();
     let mut active: BTreeSet<u64> = active.collect();
     for index in 0..trace.len() {
         if watched.is_empty() && !asks_entries {
@@ -159,7 +165,7 @@ mod tests {
     #[test]
     fn blocks_from_before_may_be_larger() {
         let rules = Rules::default();
-        let size = |room| rules.past_size(Bytes::new(3 * MIB), room, PoolKind::Large, false);
+        let size = |room| rules.size_before(Bytes::new(3 * MIB), room, PoolKind::Large, false);
         assert_eq!(size(4 * MIB), Size { size: 4 * MIB, extra: 0 });
         assert_eq!(size(10 * MIB), Size { size: 3 * MIB, extra: MIB });
         assert_eq!(size(4 * MIB + MIB / 2), Size { size: 3 * MIB, extra: MIB / 2 - 512 });

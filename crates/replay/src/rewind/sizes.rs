@@ -9,14 +9,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use blockyard_allocator::{AllocatorConfig, size};
-use blockyard_record::{
-    AllocationId, BlockId, BlockSnapshot, BlockState, Bytes, DeviceAddr, PoolKind, SegmentId,
-    SegmentSnapshot, Snapshot, TraceAction, TraceEntry, next_u32,
-};
+use blockyard_pytorch::{BlockBefore, MemoryBefore, Region};
+use blockyard_record::{Bytes, PoolKind, TraceAction, TraceEntry};
 
-use super::geometry::MemoryAtStart;
-use super::ranges::{Region, pieces};
-use super::{BlockAtStart, RewindError, Rewound, SizeSources};
+use super::{RewindError, Rewound, SizeSources};
 
 /// A block that existed before the first entry, and that may have several sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,32 +54,35 @@ struct Sizes {
 
 /// Finds the sizes, and makes the memory before the first entry.
 pub(super) fn resolve(
-    at_start: &MemoryAtStart,
+    before: &MemoryBefore,
     regions: &[Region],
     trace: &[TraceEntry],
     config: &AllocatorConfig,
 ) -> Result<Rewound, RewindError> {
     let Sizes { by_addr: mut sizes, mut open, mut sources } =
-        find_sizes(at_start, regions, trace.len(), config)?;
-    decide_by_allocations(at_start, trace, &mut open);
+        find_sizes(before, regions, trace.len(), config)?;
+    decide_by_allocations(before, trace, &mut open);
     for found in open.values() {
         sizes.insert(found.addr, found.size);
         sources.by_neighbor += usize::from(found.is_decided);
     }
     open.retain(|_, found| !found.is_decided);
-    let start = snapshot(at_start, regions, &sizes)?;
+    if let Some(addr) = before.blocks.keys().find(|addr| !sizes.contains_key(*addr)) {
+        return Err(RewindError::Block { addr: *addr });
+    }
+    let start = before.snapshot(regions, |addr, _, _| sizes.get(&addr).copied());
     Ok(Rewound { start, sizes: sources, open: open.into_values().collect() })
 }
 
 fn find_sizes(
-    at_start: &MemoryAtStart,
+    before: &MemoryBefore,
     regions: &[Region],
     trace_length: usize,
     config: &AllocatorConfig,
 ) -> Result<Sizes, RewindError> {
     let mut found = Sizes::default();
     for region in regions {
-        for (addr, old, room) in blocks_in(at_start, region)? {
+        for (addr, old, room) in blocks_in(before, region)? {
             let size = match size_of(addr, old, room, region, config) {
                 Some(FoundSize::AtEnd(size)) => {
                     found.sources.at_end += 1;
@@ -115,38 +114,11 @@ fn find_sizes(
     Ok(found)
 }
 
-/// The segments with blocks of these sizes. All blocks must be in a segment.
-fn snapshot(
-    at_start: &MemoryAtStart,
-    regions: &[Region],
-    sizes: &BTreeMap<u64, Bytes>,
-) -> Result<Snapshot, RewindError> {
-    let mut snapshot = Snapshot::default();
-    let mut ids = (0, 0);
-    for (index, region) in (0..).zip(regions) {
-        snapshot.segments.push(segment(SegmentId::new(index), region, at_start, sizes, &mut ids)?);
-    }
-    let blocks = snapshot.segments.iter().flat_map(|segment| &segment.blocks);
-    let placed = blocks.filter(|block| block.state.is_active()).count();
-    match (placed < at_start.blocks.len()).then(|| block_outside(at_start, sizes)).flatten() {
-        Some(addr) => Err(RewindError::Block { addr }),
-        None => Ok(snapshot),
-    }
-}
-
-fn block_outside(at_start: &MemoryAtStart, sizes: &BTreeMap<u64, Bytes>) -> Option<u64> {
-    at_start.blocks.keys().find(|addr| !sizes.contains_key(*addr)).copied()
-}
-
 /// The active blocks of a region, each with the space up to the next active block or the end of the mapped run.
-fn blocks_in(
-    at_start: &MemoryAtStart,
-    region: &Region,
-) -> Result<Vec<(u64, BlockAtStart, Bytes)>, RewindError> {
+fn blocks_in(before: &MemoryBefore, region: &Region) -> Result<Vec<(u64, BlockBefore, Bytes)>, RewindError> {
     let mut blocks = Vec::new();
-    for (start, size) in &region.runs {
-        let end = start.saturating_add(size.get());
-        let mut starts = at_start.blocks.range(start..&end).peekable();
+    for (start, end) in before.pieces(region) {
+        let mut starts = before.blocks.range(start..end).peekable();
         while let Some((addr, old)) = starts.next() {
             let next = starts.peek().map_or(end, |(next, _)| **next);
             let room = Bytes::new(next.saturating_sub(*addr));
@@ -161,7 +133,7 @@ fn blocks_in(
 
 fn size_of(
     addr: u64,
-    old: BlockAtStart,
+    old: BlockBefore,
     room: Bytes,
     region: &Region,
     config: &AllocatorConfig,
@@ -194,13 +166,9 @@ fn size_of(
 }
 
 /// The first allocation in the free space after a block begins at the end of the block.
-fn decide_by_allocations(
-    at_start: &MemoryAtStart,
-    trace: &[TraceEntry],
-    open: &mut BTreeMap<u64, SizeRange>,
-) {
+fn decide_by_allocations(before: &MemoryBefore, trace: &[TraceEntry], open: &mut BTreeMap<u64, SizeRange>) {
     let mut watched: BTreeSet<u64> = open.keys().copied().collect();
-    let mut active: BTreeSet<u64> = at_start.blocks.keys().copied().collect();
+    let mut active: BTreeSet<u64> = before.blocks.keys().copied().collect();
     for (index, entry) in trace.iter().enumerate() {
         if watched.is_empty() {
             break;
@@ -234,57 +202,4 @@ fn decide_by_allocations(
             _ => {}
         }
     }
-}
-
-/// The segment with its blocks. Each gap is one free block.
-fn segment(
-    id: SegmentId,
-    region: &Region,
-    at_start: &MemoryAtStart,
-    sizes: &BTreeMap<u64, Bytes>,
-    (blocks_made, allocations_made): &mut (u32, u32),
-) -> Result<SegmentSnapshot, RewindError> {
-    let mut blocks: Vec<BlockSnapshot> = Vec::new();
-    let mut push = |addr: u64, size: Bytes, requested: Bytes, state: BlockState| {
-        let allocation = state.is_active().then(|| AllocationId::new(next_u32(allocations_made)));
-        blocks.push(BlockSnapshot {
-            id: BlockId::new(next_u32(blocks_made)),
-            addr: DeviceAddr::new(addr),
-            size,
-            requested,
-            state,
-            allocation,
-            streams: Vec::new(),
-        });
-    };
-    for (addr, size, has_memory) in pieces(region) {
-        if !has_memory {
-            push(addr, size, Bytes::ZERO, BlockState::Unmapped);
-            continue;
-        }
-        let end = addr.saturating_add(size.get());
-        let mut free = addr;
-        for (addr, old) in at_start.blocks.range(addr..end) {
-            let size = *sizes.get(addr).ok_or(RewindError::Block { addr: *addr })?;
-            if *addr > free {
-                push(free, Bytes::new(addr.saturating_sub(free)), Bytes::ZERO, BlockState::Inactive);
-            }
-            let state = if old.is_pending { BlockState::PendingFree } else { BlockState::Allocated };
-            push(*addr, size, old.requested, state);
-            free = addr.saturating_add(size.get());
-        }
-        if end > free {
-            push(free, Bytes::new(end.saturating_sub(free)), Bytes::ZERO, BlockState::Inactive);
-        }
-    }
-    Ok(SegmentSnapshot {
-        id,
-        addr: DeviceAddr::new(region.addr),
-        size: region.size,
-        stream: region.stream,
-        pool_id: region.pool_id,
-        pool: region.pool,
-        is_expandable: region.is_expandable,
-        blocks,
-    })
 }

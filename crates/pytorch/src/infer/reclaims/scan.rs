@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use blockyard_record::{BlockState, Bytes, PoolId, SegmentSnapshot, Snapshot, TraceAction, TraceEntry};
 
 use super::{Burst, DeviceFailure};
+use crate::before::SMALL_SEGMENT;
 
-/// The size of every segment for small requests, and of no other.
-const SMALL_SEGMENT: Bytes = Bytes::mib(2);
 /// The largest small request.
 const SMALL: Bytes = Bytes::mib(1);
 

@@ -96,7 +96,7 @@ impl Heap {
         segment.addr = addr.ok_or_else(|| missing(".address"))?;
         segment.size = Bytes::new(size.ok_or_else(|| missing(".total_size"))?);
         // Segments of the small pool have one size, and no others have it.
-        let is_small = is_small.unwrap_or(segment.size == Bytes::mib(2));
+        let is_small = is_small.unwrap_or(segment.size == crate::before::SMALL_SEGMENT);
         segment.pool = if is_small { PoolKind::Small } else { PoolKind::Large };
         segment.place_blocks()?;
         Ok(segment)

@@ -1,0 +1,310 @@
+//! The memory before an entry of a trace, found by going back from the final segments.
+//!
+//! Going back, an allocation removes a block, a completed free adds a pending block, and a requested free makes the block
+//! allocated. Segments and pages are added and removed in the same reversed way. The memory that is left at the first entry
+//! is the memory before the trace. Free blocks need no rewinding: free neighbors always merge, so that free blocks are the
+//! gaps between the others.
+//!
+//! A drawing takes what fits and counts the rest: where a trace and the segments contradict each other, the segments are right.
+//! A replay stops at the first entry that does not fit. Both go back through [`MemoryBefore::undo`].
+
+mod regions;
+
+use std::collections::BTreeMap;
+
+use blockyard_record::{Bytes, PoolId, PoolKind, StackId, StreamId, TraceAction, TraceEntry};
+
+pub use regions::Region;
+
+/// The only size of segments of the small pool, which no segment of the large pool has (PyTorch's `kSmallBuffer`).
+pub const SMALL_SEGMENT: Bytes = Bytes::mib(2);
+
+/// The memory before an entry of a trace.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryBefore {
+    /// Segments that the driver gave whole, by address.
+    pub segments: BTreeMap<u64, SegmentBefore>,
+    /// Mapped memory of expandable segments by address: where each piece ends and its stream. Pieces of one stream do not touch.
+    pub pages: BTreeMap<u64, (u64, StreamId)>,
+    /// Active blocks, by address.
+    pub blocks: BTreeMap<u64, BlockBefore>,
+}
+
+/// A segment that the driver gave whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentBefore {
+    /// Its size.
+    pub size: Bytes,
+    /// The stream that may use it.
+    pub stream: StreamId,
+    /// Whether it belongs to the small or to the large pool.
+    pub pool: PoolKind,
+    /// The memory pool that owns it; only the final segments show a private one.
+    pub pool_id: PoolId,
+    /// The stack that it was made from, where the final segments show it.
+    pub stack: StackId,
+}
+
+/// An active block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockBefore {
+    /// The requested bytes.
+    pub requested: Bytes,
+    /// The size of the block, where the final segments show it.
+    pub size: Option<Bytes>,
+    /// Whether its free was requested and has not completed.
+    pub is_pending: bool,
+    /// The stack of its allocation, where the final segments show it.
+    pub stack: StackId,
+}
+
+impl BlockBefore {
+    fn freed(requested: Bytes, is_pending: bool) -> Self {
+        Self { requested, size: None, is_pending, stack: StackId::EMPTY }
+    }
+}
+
+/// Why an entry of a trace does not fit the memory after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UndoError {
+    /// An allocation of another size, or with a pending free, follows.
+    #[error("the block there was allocated for something else")]
+    OtherRequest,
+    /// A block was allocated that does not exist afterwards.
+    #[error("no block in use is there")]
+    NoBlock,
+    /// A free completes while the block is in use afterwards.
+    #[error("a block in use is there")]
+    BlockInUse,
+    /// A free is requested that is not pending afterwards.
+    #[error("no pending block is there")]
+    NotPending,
+    /// A segment was made that is not there afterwards.
+    #[error("no segment of this size is there")]
+    NoSegment,
+    /// A segment was made under blocks that were in use before.
+    #[error("blocks in use are older than their segment")]
+    OlderThanSegment,
+    /// Memory was released that is there afterwards.
+    #[error("there is a segment or a block already")]
+    MemoryInUse,
+    /// Pages were mapped that are not there afterwards.
+    #[error("not all of these pages have memory")]
+    NoPages,
+    /// Pages were mapped under blocks that were in use before.
+    #[error("blocks in use are older than their pages")]
+    OlderThanPages,
+    /// Pages were unmapped under a block that is in use afterwards.
+    #[error("a block is there")]
+    PagesInUse,
+}
+
+impl MemoryBefore {
+    /// Whether there is no memory.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.segments.is_empty() && self.pages.is_empty()
+    }
+
+    /// Goes back behind an entry: afterwards this is the memory before the entry. Returns the block that the entry allocated.
+    ///
+    /// # Errors
+    ///
+    /// [`UndoError`] when the entry does not fit the memory after it. The memory is then what the entry says as far as the final
+    /// segments allow, so that going back can go on.
+    pub fn undo(&mut self, entry: &TraceEntry) -> Result<Option<BlockBefore>, UndoError> {
+        let TraceEntry { action, addr, size, stream } = *entry;
+        let fits = match action {
+            TraceAction::Alloc => {
+                let block = self.blocks.remove(&addr).ok_or(UndoError::NoBlock)?;
+                let is_this = block.requested == size && !block.is_pending;
+                return if is_this { Ok(Some(block)) } else { Err(UndoError::OtherRequest) };
+            }
+            TraceAction::FreeCompleted => {
+                let other = self.blocks.insert(addr, BlockBefore::freed(size, true));
+                other.is_none().then_some(()).ok_or(UndoError::BlockInUse)
+            }
+            TraceAction::FreeRequested => self.undo_request(addr, size),
+            TraceAction::SegmentAlloc => {
+                let segment = self.segments.remove(&addr);
+                let has_blocks = self.remove_blocks(addr, size);
+                match segment {
+                    Some(segment) if segment.size == size && !has_blocks => Ok(()),
+                    Some(segment) if segment.size == size => Err(UndoError::OlderThanSegment),
+                    _ => Err(UndoError::NoSegment),
+                }
+            }
+            TraceAction::SegmentFree => self.undo_release(addr, size, stream),
+            TraceAction::SegmentMap => {
+                let is_mapped = self.remove_pages(addr, size);
+                let has_blocks = self.remove_blocks(addr, size);
+                match (is_mapped, has_blocks) {
+                    (false, _) => Err(UndoError::NoPages),
+                    (true, true) => Err(UndoError::OlderThanPages),
+                    (true, false) => Ok(()),
+                }
+            }
+            TraceAction::SegmentUnmap => {
+                let has_blocks = self.has_blocks_in(addr, size);
+                self.add_pages(addr, size, stream);
+                if has_blocks { Err(UndoError::PagesInUse) } else { Ok(()) }
+            }
+            TraceAction::Snapshot | TraceAction::OutOfMemory => Ok(()),
+        };
+        fits.map(|()| None)
+    }
+
+    fn undo_request(&mut self, addr: u64, size: Bytes) -> Result<(), UndoError> {
+        let block = self.blocks.entry(addr).or_insert(BlockBefore::freed(size, false));
+        let was_pending = std::mem::take(&mut block.is_pending);
+        if was_pending && block.requested == size { Ok(()) } else { Err(UndoError::NotPending) }
+    }
+
+    fn undo_release(&mut self, addr: u64, size: Bytes, stream: StreamId) -> Result<(), UndoError> {
+        // A segment that is there afterwards was not released, and no segment ends behind the last address.
+        let end = addr.checked_add(size.get()).filter(|end| *end > addr).ok_or(UndoError::MemoryInUse)?;
+        let below = self.segments.range(..end).next_back();
+        if below.is_some_and(|(base, other)| base.saturating_add(other.size.get()) > addr) {
+            return Err(UndoError::MemoryInUse);
+        }
+        let pool = if size == SMALL_SEGMENT { PoolKind::Small } else { PoolKind::Large };
+        let (pool_id, stack) = (PoolId::DEFAULT, StackId::EMPTY);
+        self.segments.insert(addr, SegmentBefore { size, stream, pool, pool_id, stack });
+        if self.has_blocks_in(addr, size) { Err(UndoError::MemoryInUse) } else { Ok(()) }
+    }
+
+    fn has_blocks_in(&self, addr: u64, size: Bytes) -> bool {
+        self.blocks.range(addr..addr.saturating_add(size.get())).next().is_some()
+    }
+
+    /// Removes the blocks of memory that was not there yet, whose allocations are missing in the trace. Returns whether there
+    /// were any.
+    fn remove_blocks(&mut self, addr: u64, size: Bytes) -> bool {
+        let end = addr.saturating_add(size.get());
+        let mut any = false;
+        while let Some((block, _)) = self.blocks.range(addr..end).next() {
+            let block = *block;
+            self.blocks.remove(&block);
+            any = true;
+        }
+        any
+    }
+
+    /// Adds mapped memory, and joins it with adjacent memory of the same stream.
+    pub fn add_pages(&mut self, addr: u64, size: Bytes, stream: StreamId) {
+        add_range(&mut self.pages, addr, addr.saturating_add(size.get()), stream);
+    }
+
+    /// Removes mapped memory, also from the middle of a piece. Returns whether one piece had all of it.
+    fn remove_pages(&mut self, addr: u64, size: Bytes) -> bool {
+        let end = addr.saturating_add(size.get());
+        let piece = self.pages.range(..=addr).next_back();
+        let is_mapped = piece.is_some_and(|(_, (above, _))| *above >= end);
+        while let Some((start, (above, stream))) =
+            self.pages.range(..end).next_back().map(|(start, piece)| (*start, *piece))
+        {
+            if above <= addr {
+                break;
+            }
+            self.pages.remove(&start);
+            if above > end {
+                self.pages.insert(end, (above, stream));
+            }
+            if start < addr {
+                self.pages.insert(start, (addr, stream));
+            }
+        }
+        is_mapped
+    }
+}
+
+/// Adds a range to ranges that do not overlap. Ranges of one stream that touch become one range.
+pub(crate) fn add_range(ranges: &mut BTreeMap<u64, (u64, StreamId)>, addr: u64, end: u64, stream: StreamId) {
+    let (mut start, mut end) = (addr, end);
+    if start >= end {
+        return;
+    }
+    while let Some((below, (above, of))) =
+        ranges.range(..=end).next_back().map(|(below, piece)| (*below, *piece))
+    {
+        let touches = above >= start;
+        let overlaps = above > start && below < end;
+        if !touches || (of != stream && !overlaps) {
+            // One of another stream may hide one of this stream that touches at the other side.
+            if of != stream && below == end {
+                let next = ranges.range(..end).next_back().map(|(below, piece)| (*below, *piece));
+                if let Some((below, (above, of))) = next
+                    && above >= start
+                    && (of == stream || above > start)
+                {
+                    ranges.remove(&below);
+                    start = start.min(below);
+                    end = end.max(above);
+                    continue;
+                }
+            }
+            break;
+        }
+        ranges.remove(&below);
+        start = start.min(below);
+        end = end.max(above);
+    }
+    ranges.insert(start, (end, stream));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn undone(memory: &mut MemoryBefore, text: &str) -> Result<Option<BlockBefore>, UndoError> {
+        let mut words = text.split(' ');
+        let action = words.next().and_then(TraceAction::from_name).expect("an action");
+        let mut number = || words.next().and_then(|word| word.parse().ok()).expect("a number");
+        let (addr, size) = (number(), Bytes::new(number()));
+        memory.undo(&TraceEntry { action, addr, size, stream: StreamId::DEFAULT })
+    }
+
+    #[test]
+    fn going_back_ends_with_the_memory_before() {
+        let mut memory = MemoryBefore::default();
+        memory.add_pages(100, Bytes::new(40), StreamId::DEFAULT);
+        for entry in
+            ["segment_map 120 20", "free_completed 100 7", "free_requested 100 7", "segment_free 900 50"]
+        {
+            assert_eq!(undone(&mut memory, entry), Ok(None), "{entry}");
+        }
+        assert_eq!(memory.pages.into_iter().collect::<Vec<_>>(), [(100, (120, StreamId::DEFAULT))]);
+        assert_eq!(memory.blocks.keys().collect::<Vec<_>>(), [&100]);
+        assert_eq!(memory.segments.keys().collect::<Vec<_>>(), [&900]);
+    }
+
+    #[test]
+    fn entries_that_do_not_fit_say_why_and_going_back_goes_on() {
+        let mut memory = MemoryBefore::default();
+        assert_eq!(undone(&mut memory, "alloc 5 7"), Err(UndoError::NoBlock));
+        assert_eq!(undone(&mut memory, "free_requested 5 7"), Err(UndoError::NotPending));
+        assert_eq!(undone(&mut memory, "alloc 5 8"), Err(UndoError::OtherRequest));
+        assert_eq!(undone(&mut memory, "free_completed 5 7"), Ok(None));
+        assert_eq!(undone(&mut memory, "free_completed 5 7"), Err(UndoError::BlockInUse));
+        assert_eq!(undone(&mut memory, "segment_unmap 0 10"), Err(UndoError::PagesInUse));
+        assert_eq!(undone(&mut memory, "segment_map 0 10"), Err(UndoError::OlderThanPages));
+        assert_eq!(undone(&mut memory, "segment_map 0 10"), Err(UndoError::NoPages));
+        assert_eq!(undone(&mut memory, "segment_free 0 10"), Ok(None));
+        assert_eq!(undone(&mut memory, "segment_free 5 10"), Err(UndoError::MemoryInUse));
+        assert_eq!(undone(&mut memory, "segment_alloc 0 11"), Err(UndoError::NoSegment));
+        assert!(memory.is_empty());
+    }
+
+    #[test]
+    fn ranges_that_touch_become_one() {
+        let stream = StreamId::new;
+        let mut ranges = BTreeMap::new();
+        for (start, end, of) in [(10, 20, 0), (30, 40, 0), (40, 50, 7), (20, 30, 0), (60, 70, 0), (65, 80, 0)]
+        {
+            add_range(&mut ranges, start, end, stream(of));
+        }
+        let found: Vec<_> = ranges.into_iter().collect();
+        assert_eq!(found, [(10, (40, stream(0))), (40, (50, stream(7))), (60, (80, stream(0)))]);
+    }
+}
