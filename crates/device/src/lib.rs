@@ -46,7 +46,7 @@ pub use host::{HostMemory, PinnedAllocation, Pinning, VirtualHostMemory};
 pub use mirrored::{MirroredDevice, MirroredEvent};
 pub use recorded::{InitialMemory, RecordedDevice, RecordedDeviceFailure, RecordedOom};
 pub use streams::StreamEvent;
-pub use virtual_device::VirtualDevice;
+pub use virtual_device::{AddressOrder, VirtualDevice};
 
 /// How much memory a device has at this moment, as the driver reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

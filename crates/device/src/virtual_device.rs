@@ -6,16 +6,35 @@ use crate::mapped::Mapped;
 use crate::streams::Streams;
 use crate::{Advance, DeviceError, DeviceMemory, InitialMemory, MemoryInfo, StreamEvent, VirtualMemory};
 
+/// Where a [`VirtualDevice`] puts the next segment.
+///
+/// A driver puts a segment into a gap between what the process has mapped, which nobody can know beforehand. Best fit breaks ties
+/// by address, so what depends on ties differs between orders.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AddressOrder {
+    /// Above all segments before.
+    #[default]
+    Growing,
+    /// Below all segments before.
+    Falling,
+    /// Anywhere, by a fixed rule; each number is a rule of its own.
+    Scattered(u64),
+}
+
 /// A device without hardware: a model of a device with a given number of bytes.
 ///
-/// Addresses grow and are never reused. The first segment starts at [`VirtualDevice::FIRST_ADDR`], each later segment at the
-/// next multiple of 2 MiB after the one before. Best fit breaks ties by address, so that a tie goes to the older segment. Work
-/// on a stream is done after [`VirtualDevice::advance`], or when somebody waits for it.
+/// Addresses grow unless [`VirtualDevice::with_order`] was called, and are never reused then: the first segment starts at
+/// [`VirtualDevice::FIRST_ADDR`], each later segment at the next multiple of 2 MiB after the one before. Best fit breaks ties by
+/// address, so that a tie goes to the older segment. Work on a stream is done after [`VirtualDevice::advance`], or when somebody
+/// waits for it.
 #[derive(Clone, Debug)]
 pub struct VirtualDevice {
     total: Bytes,
     used: Bytes,
     next: DeviceAddr,
+    order: AddressOrder,
+    /// How many slots were taken by [`AddressOrder::Scattered`].
+    slots_taken: u64,
     segments: BTreeMap<DeviceAddr, Bytes>,
     ranges: BTreeMap<DeviceAddr, Reservation>,
     streams: Streams,
@@ -31,6 +50,8 @@ struct Reservation {
 impl VirtualDevice {
     /// The address of the first segment.
     pub const FIRST_ADDR: DeviceAddr = DeviceAddr::new(0x7f00_0000_0000);
+    /// No address of an order that does not grow lies above.
+    const END_OF_ADDRESSES: DeviceAddr = DeviceAddr::new(1 << 62);
     /// Every segment starts at a multiple of this, as segments of `cudaMalloc` of 2 MiB and more do.
     pub const ALIGNMENT: Bytes = Bytes::mib(2);
 
@@ -45,13 +66,25 @@ impl VirtualDevice {
             total,
             used: Bytes::ZERO,
             next,
+            order: AddressOrder::Growing,
+            slots_taken: 0,
             segments: BTreeMap::new(),
             ranges: BTreeMap::new(),
             streams: Streams::default(),
         }
     }
 
-    /// Lets the next segment start there, at a multiple of [`VirtualDevice::ALIGNMENT`]; later ones follow.
+    /// The same device with addresses in another order. Call this before the first segment is taken.
+    #[must_use]
+    pub fn with_order(mut self, order: AddressOrder) -> Self {
+        self.order = order;
+        if order == AddressOrder::Falling {
+            self.next = Self::END_OF_ADDRESSES;
+        }
+        self
+    }
+
+    /// Lets the next segment start there, at a multiple of [`VirtualDevice::ALIGNMENT`]; later ones follow, if addresses grow.
     ///
     /// Nothing may be there: addresses are never reused.
     pub fn continue_at(&mut self, next: DeviceAddr) {
@@ -105,6 +138,38 @@ impl VirtualDevice {
 
     /// Takes the next `size` bytes of addresses and returns the first one.
     fn take_addresses(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
+        match self.order {
+            AddressOrder::Growing => self.take_above(size),
+            AddressOrder::Falling => {
+                let base = self.next.get().checked_sub(size.get());
+                let base = base.ok_or(DeviceError::OutOfMemory { requested: size })?;
+                self.next = DeviceAddr::new(base - base % Self::ALIGNMENT.get());
+                Ok(self.next)
+            }
+            AddressOrder::Scattered(rule) => self.take_slot(rule, size),
+        }
+    }
+
+    /// Takes a slot: a part of all addresses in which any segment of the device has room.
+    fn take_slot(&mut self, rule: u64, size: Bytes) -> Result<DeviceAddr, DeviceError> {
+        /// In a device whose slots are nearly all taken no search goes on for longer.
+        const MOST_TRIES: u64 = 1 << 16;
+        let full = DeviceError::OutOfMemory { requested: size };
+        let room = self.total.max(size).get().checked_mul(2).and_then(u64::checked_next_power_of_two);
+        let slots = room.and_then(|room| Self::END_OF_ADDRESSES.get().checked_div(room));
+        let (Some(room), Some(slots)) = (room, slots.filter(|slots| *slots > 1)) else { return Err(full) };
+        for _ in 0..MOST_TRIES {
+            self.slots_taken = self.slots_taken.wrapping_add(1);
+            let slot = mix(rule, self.slots_taken) % slots;
+            let base = DeviceAddr::new(slot * room);
+            if slot != 0 && self.is_free(base, size) {
+                return Ok(base);
+            }
+        }
+        Err(full)
+    }
+
+    fn take_above(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
         let base = self.next;
         let end = base.get().checked_add(size.get());
         let end = end.and_then(|end| end.checked_next_multiple_of(Self::ALIGNMENT.get()));
@@ -137,6 +202,14 @@ impl VirtualDevice {
         let used = self.used.checked_add(size).filter(|used| *used <= most);
         used.ok_or(DeviceError::OutOfMemory { requested: size })
     }
+}
+
+/// The number of that place in a sequence of numbers that look random: `SplitMix64`, whose seed is the rule.
+fn mix(rule: u64, place: u64) -> u64 {
+    let state = rule.wrapping_shl(32).wrapping_add(place).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    state ^ (state >> 31)
 }
 
 impl Advance for VirtualDevice {
@@ -250,6 +323,23 @@ mod tests {
         assert_eq!(first, VirtualDevice::FIRST_ADDR);
         assert_eq!(second, first.offset(Bytes::mib(20)));
         assert_eq!(third, second.offset(Bytes::mib(2)));
+    }
+
+    #[test]
+    fn other_orders_put_segments_elsewhere_and_never_twice() {
+        let bases = |order| {
+            let mut device = VirtualDevice::new(Bytes::gib(1)).with_order(order);
+            let take = |_| device.allocate_segment(Bytes::mib(2)).unwrap();
+            (0..64).map(take).collect::<Vec<_>>()
+        };
+        assert!(bases(AddressOrder::Growing).is_sorted());
+        assert!(bases(AddressOrder::Falling).iter().rev().is_sorted());
+        let scattered = bases(AddressOrder::Scattered(1));
+        let rises = scattered.windows(2).filter(|pair| pair[0] < pair[1]).count();
+        assert!((16..48).contains(&rises), "{rises} of 63 are above the one before");
+        assert_ne!(scattered, bases(AddressOrder::Scattered(2)));
+        let distinct: std::collections::BTreeSet<_> = scattered.iter().collect();
+        assert_eq!(distinct.len(), 64);
     }
 
     #[test]

@@ -10,6 +10,10 @@ use blockyard_record::{
     StepOutcome, StreamId, index_u32,
 };
 
+mod addresses;
+
+use addresses::{OtherAddresses, OtherBlocks};
+
 use crate::error::runtime;
 use crate::session::Notes;
 use crate::{GpuProfile, Result, TorchError};
@@ -94,6 +98,7 @@ type Allocator = BackendAllocator<VirtualDevice, Sink>;
 pub struct SimulatedGpu {
     index: u8,
     allocator: RefCell<Option<Allocator>>,
+    others: RefCell<OtherAddresses>,
     stream: Cell<StreamId>,
     notes: Rc<Notes>,
     origins: RefCell<Vec<Origin>>,
@@ -137,6 +142,7 @@ const BELOW_FIRST_SEGMENTS: Bytes = Bytes::gib(1024);
 pub struct OwnedBlock {
     device: Rc<SimulatedGpu>,
     allocation: RefCell<Option<BackendAllocation>>,
+    others: OtherBlocks,
     number: u32,
 }
 
@@ -172,6 +178,7 @@ impl SimulatedGpu {
         Self {
             index,
             allocator: RefCell::new(Some(new_allocator(index, profile, config, is_recorded))),
+            others: RefCell::new(OtherAddresses::new(profile.total_memory, config)),
             stream: Cell::new(StreamId::DEFAULT),
             notes,
             origins: RefCell::default(),
@@ -199,6 +206,7 @@ impl SimulatedGpu {
         };
         let is_recorded = before.sink().recorder.is_some();
         *allocator = Some(new_allocator(self.index, profile, config, is_recorded));
+        self.others.replace(OtherAddresses::new(profile.total_memory, config));
         true
     }
 
@@ -228,7 +236,9 @@ impl SimulatedGpu {
         if requested.is_zero() {
             return Ok(None);
         }
-        let allocation = self.step(|allocator| allocator.allocate(requested, self.stream.get()))?;
+        let result = self.step(|allocator| allocator.allocate(requested, self.stream.get()));
+        let others = self.others.borrow_mut().allocate(requested, self.stream.get(), &result);
+        let allocation = result?;
         self.note_kernels();
         let mut origins = self.origins.borrow_mut();
         let number = index_u32(origins.len());
@@ -243,7 +253,12 @@ impl SimulatedGpu {
         if let Some(log) = self.log.borrow_mut().as_mut() {
             log.push(LogEntry::Allocate(number, requested.get()));
         }
-        Ok(Some(OwnedBlock { device: Rc::clone(self), allocation: RefCell::new(Some(allocation)), number }))
+        Ok(Some(OwnedBlock {
+            device: Rc::clone(self),
+            allocation: RefCell::new(Some(allocation)),
+            others,
+            number,
+        }))
     }
 
     /// Does one request and ends the recording's step.
@@ -278,13 +293,25 @@ impl SimulatedGpu {
         result
     }
 
+    /// [`SimulatedGpu::step`], under every order of addresses.
+    fn step_everywhere<T>(
+        &self,
+        request: impl Fn(&mut Allocator) -> std::result::Result<T, AllocError>,
+    ) -> Result<T> {
+        self.others.borrow_mut().each(|other| {
+            // What an allocator refuses is refused by this device's own allocator, too, and reported from there.
+            let _same = request(other);
+        });
+        self.step(request)
+    }
+
     /// `torch.cuda.empty_cache` for this device.
     ///
     /// # Errors
     ///
     /// [`TorchError::Runtime`] when the device fails.
     pub fn empty_cache(&self) -> Result<()> {
-        self.step(Allocator::empty_cache)
+        self.step_everywhere(Allocator::empty_cache)
     }
 
     /// `torch.cuda.synchronize`: all work of all streams is done.
@@ -292,6 +319,7 @@ impl SimulatedGpu {
         if let Some(allocator) = self.allocator.borrow_mut().as_mut() {
             allocator.device_mut().advance_all();
         }
+        self.others.borrow_mut().each(|other| other.device_mut().advance_all());
     }
 
     /// All work of one stream is done.
@@ -299,6 +327,7 @@ impl SimulatedGpu {
         if let Some(allocator) = self.allocator.borrow_mut().as_mut() {
             allocator.device_mut().advance(stream);
         }
+        self.others.borrow_mut().each(|other| other.device_mut().advance(stream));
     }
 
     /// `torch.cuda.set_per_process_memory_fraction`.
@@ -307,7 +336,7 @@ impl SimulatedGpu {
     ///
     /// [`TorchError::Runtime`] for a fraction outside of 0 to 1.
     pub fn set_memory_fraction(&self, fraction: f64) -> Result<()> {
-        self.step(|allocator| allocator.set_memory_fraction(fraction))
+        self.step_everywhere(|allocator| allocator.set_memory_fraction(fraction))
     }
 
     /// `torch.cuda.reset_peak_memory_stats`.
@@ -326,15 +355,23 @@ impl SimulatedGpu {
         });
     }
 
-    fn quietly(&self, request: impl FnOnce(&mut Allocator) -> std::result::Result<(), AllocError>) {
+    fn quietly(&self, request: impl Fn(&mut Allocator) -> std::result::Result<(), AllocError>) {
         // After the recording was finished there is nothing to do it to.
-        let _finished = self.step(request);
+        let _finished = self.step_everywhere(request);
     }
 
     /// The counters that `torch.cuda.memory_stats` shows.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.allocator.borrow().as_ref().map(BackendAllocator::stats).unwrap_or_default()
+    }
+
+    /// Whether something that is read from the statistics would be another if the driver handed out other addresses: best fit breaks
+    /// ties by address.
+    #[must_use]
+    pub fn depends_on_addresses<T: PartialEq>(&self, read: impl Fn(&Stats) -> T) -> bool {
+        let value = read(&self.stats());
+        self.others.borrow().stats().any(|stats| read(&stats) != value)
     }
 
     /// All segments and blocks at this moment.
@@ -355,7 +392,7 @@ impl SimulatedGpu {
     ///
     /// [`TorchError::Runtime`] where the backend has none.
     pub fn create_pool(&self) -> Result<PoolId> {
-        self.step(|allocator| allocator.create_pool(blockyard_allocator::PoolOptions::default()))
+        self.step_everywhere(|allocator| allocator.create_pool(blockyard_allocator::PoolOptions::default()))
     }
 
     /// `torch.cuda.use_mem_pool` begins.
@@ -364,7 +401,7 @@ impl SimulatedGpu {
     ///
     /// [`TorchError::Runtime`] with PyTorch's reason.
     pub fn begin_pool(&self, pool: PoolId) -> Result<()> {
-        self.step(|allocator| allocator.begin_allocate_to_pool(pool, None))
+        self.step_everywhere(|allocator| allocator.begin_allocate_to_pool(pool, None))
     }
 
     /// `torch.cuda.use_mem_pool` ends.
@@ -373,7 +410,7 @@ impl SimulatedGpu {
     ///
     /// [`TorchError::Runtime`] with PyTorch's reason.
     pub fn end_pool(&self, pool: PoolId) -> Result<()> {
-        self.step(|allocator| {
+        self.step_everywhere(|allocator| {
             allocator.end_allocate_to_pool(pool)?;
             allocator.release_pool(pool)
         })
@@ -385,7 +422,7 @@ impl SimulatedGpu {
     ///
     /// [`TorchError::Runtime`] with PyTorch's reason.
     pub fn destroy_pool(&self, pool: PoolId) -> Result<()> {
-        self.step(|allocator| allocator.destroy_pool(pool))
+        self.step_everywhere(|allocator| allocator.destroy_pool(pool))
     }
 
     /// Where each allocation so far came from, by its number.
@@ -483,6 +520,7 @@ impl OwnedBlock {
     pub fn record_stream(&self, stream: StreamId) -> Result<()> {
         let allocation = self.allocation.borrow();
         let Some(allocation) = allocation.as_ref() else { return Ok(()) };
+        self.device.others.borrow_mut().record_stream(&self.others, stream);
         self.device.step(|allocator| allocator.record_stream(allocation, stream))
     }
 
@@ -512,5 +550,6 @@ impl Drop for OwnedBlock {
         }
         // After the recording was finished nothing is left to give the block back to.
         let _finished = self.device.step(|allocator| allocator.free(allocation));
+        self.device.others.borrow_mut().free(&mut self.others);
     }
 }

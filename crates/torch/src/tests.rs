@@ -57,3 +57,28 @@ fn shapes_that_do_not_broadcast_are_refused_with_pytorchs_text() {
         "The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1"
     );
 }
+
+#[test]
+fn what_depends_on_the_addresses_of_segments_is_known_to_do_so() {
+    start();
+    let session = crate::session();
+    let device = session.device(0).unwrap();
+    let mib =
+        |count: i64| call("empty", &[(&[count << 18][..]).into()], &[("device", Device::Cuda(0).into())]);
+    let reserved = |stats: &blockyard_record::Stats| stats.reserved_bytes.all.current;
+    let (whole, split) = (mib(20).unwrap(), mib(22).unwrap());
+    drop(split);
+    let before = mib(2).unwrap();
+    drop(whole);
+    assert!(!device.depends_on_addresses(reserved));
+    // Each segment has a free block of 20 MiB: the one that lies lower is taken.
+    let between = mib(2).unwrap();
+    drop(before);
+    // Without `between` the larger segment is free as a whole.
+    let large = mib(21).unwrap();
+    assert!(device.depends_on_addresses(reserved));
+    assert!(!device.depends_on_addresses(|stats| stats.allocated_bytes.all.peak));
+    drop((between, large));
+    device.empty_cache().unwrap();
+    assert!(!device.depends_on_addresses(reserved));
+}

@@ -26,19 +26,19 @@ def memory_stats_as_nested_dict(device=None):
 
 
 def memory_allocated(device=None):
-    return _native.stats(device)["allocated_bytes.all.current"]
+    return _native.stat("allocated_bytes.all.current", device)
 
 
 def max_memory_allocated(device=None):
-    return _native.stats(device)["allocated_bytes.all.peak"]
+    return _native.stat("allocated_bytes.all.peak", device)
 
 
 def memory_reserved(device=None):
-    return _native.stats(device)["reserved_bytes.all.current"]
+    return _native.stat("reserved_bytes.all.current", device)
 
 
 def max_memory_reserved(device=None):
-    return _native.stats(device)["reserved_bytes.all.peak"]
+    return _native.stat("reserved_bytes.all.peak", device)
 
 
 memory_cached, max_memory_cached = memory_reserved, max_memory_reserved

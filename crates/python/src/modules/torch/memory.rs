@@ -6,7 +6,7 @@ pub(crate) use _torch_memory::module_def;
 mod _torch_memory {
     use std::rc::Rc;
 
-    use blockyard_record::{PoolId, StreamId};
+    use blockyard_record::{PoolId, Stats, StreamId};
     use blockyard_torch::memory::{Phase, SimulatedGpu};
     use blockyard_torch::{TorchError, Value, session};
     use rustpython_vm::builtins::{PyDictRef, PyStrRef};
@@ -46,9 +46,34 @@ mod _torch_memory {
         number(vm, &argument)
     }
 
+    /// What a program reads is marked if it would be another under other addresses.
+    fn mark_chance<T: PartialEq>(device: &SimulatedGpu, name: &str, read: impl Fn(&Stats) -> T) {
+        if device.depends_on_addresses(read) {
+            session().mark_estimated(
+                name,
+                "which of several equally large free blocks is taken depends on addresses that the driver chooses",
+            );
+        }
+    }
+
+    /// One number of `memory_stats`.
+    #[pyfunction]
+    fn stat(name: PyStrRef, argument: PyObjectRef, vm: &VirtualMachine) -> PyResult<i64> {
+        let device = device(vm, &argument)?;
+        let name = name.to_string_lossy();
+        let read = |stats: &Stats| {
+            let values = blockyard_pytorch::memory_stats(stats);
+            values.into_iter().find_map(|(key, value)| (key == name).then_some(value))
+        };
+        mark_chance(&device, &name, read);
+        read(&device.stats()).ok_or_else(|| vm.new_value_error(format!("no statistic is called {name}")))
+    }
+
     #[pyfunction]
     fn stats(argument: PyObjectRef, vm: &VirtualMachine) -> PyResult<PyDictRef> {
-        let stats = device(vm, &argument)?.stats();
+        let device = device(vm, &argument)?;
+        mark_chance(&device, "memory_stats", blockyard_pytorch::memory_stats);
+        let stats = device.stats();
         let dict = vm.ctx.new_dict();
         for (name, value) in blockyard_pytorch::memory_stats(&stats) {
             dict.set_item(name, vm.ctx.new_int(value).into(), vm)?;
@@ -68,6 +93,7 @@ mod _torch_memory {
     #[pyfunction]
     fn summary(argument: PyObjectRef, abbreviated: bool, vm: &VirtualMachine) -> PyResult<String> {
         let device = device(vm, &argument)?;
+        mark_chance(&device, "memory_summary", blockyard_pytorch::memory_stats);
         Ok(blockyard_pytorch::memory_summary(&device.stats(), u32::from(device.index()), abbreviated))
     }
 

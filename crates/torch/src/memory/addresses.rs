@@ -1,0 +1,94 @@
+//! The same requests under other addresses of segments.
+//!
+//! Best fit takes the smallest free block that is large enough, and of several that are equally large the one with the lowest
+//! address. Which segment lies lower is the driver's choice: a new segment is put into a gap between the libraries that the process
+//! has loaded. Recordings show no rule, so a number that depends on such a tie cannot be known. The allocators here get every
+//! request of a program, on devices whose addresses come in other orders; a number that all of them agree on depends on no tie that
+//! they decide differently.
+
+use blockyard_allocator::{AllocatorConfig, BackendAllocation};
+use blockyard_device::{AddressOrder, VirtualDevice};
+use blockyard_record::{Bytes, Stats, StreamId};
+
+use super::{Allocator, Sink};
+use crate::{Result, TorchError, session};
+
+/// Falling addresses decide each tie of two segments in the other way; the scattered ones tell more than two segments apart.
+const ORDERS: [AddressOrder; 3] =
+    [AddressOrder::Falling, AddressOrder::Scattered(1), AddressOrder::Scattered(2)];
+
+/// An allocation under each of the other orders; `None` where the memory ran out.
+#[derive(Debug, Default)]
+pub(super) struct OtherBlocks([Option<BackendAllocation>; ORDERS.len()]);
+
+/// An allocator for each of the other orders.
+#[derive(Debug)]
+pub(super) struct OtherAddresses([Allocator; ORDERS.len()]);
+
+impl OtherAddresses {
+    pub(super) fn new(total: Bytes, config: &AllocatorConfig) -> Self {
+        Self(ORDERS.map(|order| {
+            let device = VirtualDevice::new(total).with_order(order);
+            Allocator::new(device, config.clone(), Sink { recorder: None })
+        }))
+    }
+
+    /// Does the same under each order.
+    pub(super) fn each(&mut self, request: impl FnMut(&mut Allocator)) {
+        self.0.iter_mut().for_each(request);
+    }
+
+    /// Takes the same bytes under each order. Marks a failure, or its text, that depends on the order.
+    pub(super) fn allocate(
+        &mut self,
+        requested: Bytes,
+        stream: StreamId,
+        actual: &Result<BackendAllocation>,
+    ) -> OtherBlocks {
+        let mut is_same = true;
+        let mut blocks = OtherBlocks::default();
+        for (allocator, block) in self.0.iter_mut().zip(&mut blocks.0) {
+            match (allocator.allocate(requested, stream), actual) {
+                (Ok(allocation), Ok(_)) => *block = Some(allocation),
+                (Err(error), Err(TorchError::OutOfMemory(text))) => is_same &= error.to_string() == *text,
+                (Ok(allocation), Err(_)) => {
+                    is_same = false;
+                    // The program gets no memory, so nothing may stay allocated here.
+                    let _freed = allocator.free(allocation);
+                }
+                (Err(_), _) => is_same = false,
+            }
+        }
+        if !is_same {
+            let operator = session().notes.operator.get();
+            session().mark_estimated(
+                operator,
+                "whether memory runs out depends on addresses that the driver chooses",
+            );
+        }
+        blocks
+    }
+
+    pub(super) fn free(&mut self, blocks: &mut OtherBlocks) {
+        for (allocator, block) in self.0.iter_mut().zip(&mut blocks.0) {
+            if let Some(allocation) = block.take() {
+                // The block came from this allocator, which knows it until it is freed here.
+                let _freed = allocator.free(allocation);
+            }
+        }
+    }
+
+    pub(super) fn record_stream(&mut self, blocks: &OtherBlocks, stream: StreamId) {
+        for (allocator, block) in self.0.iter_mut().zip(&blocks.0) {
+            if let Some(allocation) = block {
+                // What is wrong with the request is reported by the device's own allocator.
+                let _same = allocator.record_stream(allocation, stream);
+            }
+        }
+    }
+
+    /// The statistics under each order.
+    pub(super) fn stats(&self) -> impl Iterator<Item = Stats> {
+        self.0.iter().map(Allocator::stats)
+    }
+}
