@@ -149,10 +149,29 @@ pub(crate) fn open_file(session: Session, file: &File) {
     if file.size() > MOST_BYTES {
         return session.complain(format!("{name} is too large to open in a browser: more than 4 GB."));
     }
-    if session.embed.is_none() {
-        kept::keep(vec![file.clone()]);
-    }
+    keep(session, vec![file.clone()]);
     open_one(session, file, Box::new(|| ()));
+}
+
+/// Lets the browser keep the files for a reload, except where the page stands in another one.
+fn keep(session: Session, files: Vec<File>) {
+    if session.embed.is_none() {
+        kept::keep(files, move |is_kept| session.has_kept_file.set(is_kept));
+    }
+}
+
+/// Finds out whether the browser keeps a file, of this visit or of an earlier one.
+pub(crate) async fn look_for_kept(session: Session) {
+    session.has_kept_file.set(kept::is_any().await);
+}
+
+/// Deletes the copy that the browser keeps; what is open stays open.
+pub(crate) fn forget_kept(session: Session) {
+    spawn_local(async move {
+        kept::forget().await;
+        session.has_kept_file.set(false);
+        session.tell("The browser's copy of the file is deleted. What is open stays open until you leave the page.");
+    });
 }
 
 fn open_one(session: Session, file: &File, then: Box<dyn FnOnce()>) {
@@ -221,9 +240,7 @@ fn open_all(session: Session, mut files: Vec<File>) {
         return open_file(session, file);
     }
     files.sort_by_key(|file| natural_key(&file.name()));
-    if session.embed.is_none() {
-        kept::keep(files.clone());
-    }
+    keep(session, files.clone());
     open_ranks(session, files, Box::new(|| ()));
 }
 

@@ -1,7 +1,7 @@
 //! The reader's own files, kept by the browser on this machine so that a reload loses nothing.
 //!
-//! Their bytes lie in the browser's cache, outside of the page's memory. A note that lives as long as the tab says whose they
-//! are: another tab, and another day, begin without them, and the next file takes their place.
+//! Their bytes lie in the browser's cache, outside of the page's memory, until the reader opens another file or presses
+//! "Forget". A note that lives as long as the tab says which tab opened them: another tab, and another day, begin without them.
 
 use js_sys::Array;
 use leptos::task::spawn_local;
@@ -38,26 +38,37 @@ fn address(mark: &str, place: usize) -> String {
     browser::page_address(&format!("opened/{mark}/{place}"))
 }
 
-/// Keeps the files in place of those before.
-pub(crate) fn keep(files: Vec<File>) {
+/// Whether the browser keeps files of this page, which another tab may have opened.
+pub(crate) async fn is_any() -> bool {
+    let Some(caches) = caches() else { return false };
+    JsFuture::from(caches.has(NAME)).await.is_ok_and(|has| has.is_truthy())
+}
+
+/// Deletes what is kept.
+pub(crate) async fn forget() {
     if let Some(notes) = notes() {
         let _ = notes.remove_item(NAME);
     }
-    let is_kept = files.iter().map(|file| file.size()).sum::<f64>() <= MOST_BYTES
+    if let Some(caches) = caches() {
+        let _ = JsFuture::from(caches.delete(NAME)).await;
+    }
+}
+
+/// Keeps the files in place of those before; then says whether they are kept.
+pub(crate) fn keep(files: Vec<File>, then: impl FnOnce(bool) + 'static) {
+    let fits = files.iter().map(|file| file.size()).sum::<f64>() <= MOST_BYTES
         && !files.iter().any(|file| file.name().contains('\n'));
     spawn_local(async move {
         // What was kept before is no longer wanted, also where the new files are too large to be kept.
-        if let Some(caches) = caches() {
-            let _ = JsFuture::from(caches.delete(NAME)).await;
-        }
+        forget().await;
         let mark = format!("{:.0}", js_sys::Date::now());
         // Without the room on the disk or the right to it, a reload asks for the file again.
-        if is_kept && put(&mark, &files).await.is_some() {
+        let is_kept = fits && put(&mark, &files).await.is_some();
+        if is_kept && let Some(notes) = notes() {
             let names: Vec<String> = files.iter().map(File::name).collect();
-            if let Some(notes) = notes() {
-                let _ = notes.set_item(NAME, &format!("{mark}\n{}", names.join("\n")));
-            }
+            let _ = notes.set_item(NAME, &format!("{mark}\n{}", names.join("\n")));
         }
+        then(is_kept);
     });
 }
 

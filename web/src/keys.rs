@@ -7,8 +7,8 @@ use wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlElement};
 
 use crate::browser;
-use crate::session::Session;
-use crate::view::{Help, SEARCH_ID, TEXT_ID, Tab};
+use crate::session::{Place, Session, WorkbenchPanel};
+use crate::view::{Help, SEARCH_ID, TEXT_ID, Tab, panel_key};
 
 /// How far one key press zooms and moves the timeline.
 const ZOOM: f64 = 1.6;
@@ -19,7 +19,8 @@ pub(crate) fn listen(session: Session, help: Help) {
     browser::listen(&document, "keydown", move |event: ev::KeyboardEvent| {
         let target = event.target().and_then(|target| target.dyn_into::<Element>().ok());
         let is_taken = target.as_ref().is_some_and(|element| takes(element, &event.key()));
-        if event.default_prevented() || event.alt_key() || is_dialog_open() {
+        let is_of_menu = event.key() == "Escape" && is_there("[popover]:popover-open");
+        if event.default_prevented() || event.alt_key() || is_of_menu || is_there("dialog[open]") {
             return;
         }
         let is_done = if event.ctrl_key() || event.meta_key() {
@@ -37,8 +38,9 @@ pub(crate) fn listen(session: Session, help: Help) {
     });
 }
 
-fn is_dialog_open() -> bool {
-    browser::document().and_then(|document| document.query_selector("dialog[open]").ok()?).is_some()
+/// Whether the page has an element like this; not where the browser does not know the selector.
+fn is_there(css: &str) -> bool {
+    browser::document().and_then(|document| document.query_selector(css).ok()?).is_some()
 }
 
 /// Whether the key means something to the element that has the focus.
@@ -65,6 +67,9 @@ fn edit_key(session: Session, event: &ev::KeyboardEvent) -> bool {
 }
 
 fn plain_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
+    if untrack(|| session.place.get()) == Place::Workbench && panel_key(session, event) {
+        return true;
+    }
     let is_far = event.shift_key();
     let of_block = |action: fn(blockyard_record::BlockId) -> PlayerAction| session.selected_now().map(action);
     let action = match event.key().as_str() {
@@ -117,7 +122,10 @@ fn other_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
         "Escape" => escape(session),
         "?" => help.open(),
         "/" if session.shows_recording_now() => session.search_holders(),
-        "/" => focus(TEXT_ID),
+        "/" => {
+            session.reveal_panel(WorkbenchPanel::Side);
+            focus(TEXT_ID);
+        }
         _ => return false,
     }
     true
@@ -134,6 +142,8 @@ fn escape(session: Session) {
         session.select(None);
     } else if view.zoom.is_some() || view.hovered.is_some() {
         session.map_view.update(|view| (view.zoom, view.hovered) = (None, None));
+    } else if let Some(panel) = session.panels.get_untracked().alone {
+        session.toggle_alone(panel);
     } else if let Some(element) = browser::document().and_then(|document| document.active_element()) {
         let _ = element.dyn_into::<HtmlElement>().map(|element| element.blur());
     }
@@ -146,6 +156,7 @@ impl Session {
 
     /// Goes to the search for allocations, whose panel may be hidden.
     fn search_holders(self) {
+        self.reveal_panel(WorkbenchPanel::Side);
         self.tab.set(Tab::Holders);
         // Once the panel is there.
         let _ = browser::after_millis(0, || focus(SEARCH_ID));

@@ -2,12 +2,14 @@
 
 mod figures;
 mod lesson;
+mod panels;
 mod place;
 mod program;
 mod source;
 
 pub(crate) use figures::{Columns, Figures, Wanted};
 pub(crate) use lesson::{LessonState, Mark, OpenLesson, region};
+pub(crate) use panels::{PanelLayout, WorkbenchPanel};
 pub(crate) use place::{Embed, Place};
 pub(crate) use program::{
     AliveBytes, CATEGORIES, ProgramInput, ProgramResult, ProgramSignals, ProgramStatus,
@@ -138,6 +140,8 @@ pub(crate) struct Signals {
     pub(crate) opened: RwSignal<Option<PtrEq<OpenedFile>>>,
     /// The files that were opened together, one for each rank; empty where one was opened.
     pub(crate) ranks: RwSignal<Vec<Rank>, LocalStorage>,
+    /// Whether the browser keeps a copy of the reader's file, so that a reload opens it again.
+    pub(crate) has_kept_file: RwSignal<bool>,
     /// The reader's own lesson that was opened last, which stays at hand.
     pub(crate) own_lesson: RwSignal<Option<PtrEq<OpenLesson>>>,
     /// The name of the file beside the page that was asked for, which a link may name.
@@ -165,6 +169,8 @@ pub(crate) struct Signals {
     /// The stretch shown, or `None` for all of it.
     pub(crate) timeline_view: RwSignal<Option<TimelineView>>,
     pub(crate) map_view: RwSignal<MapView>,
+    /// Which panels of the workbench are shown.
+    pub(crate) panels: RwSignal<PanelLayout>,
     /// Whether the map scrolls to what a step changed.
     pub(crate) follows: RwSignal<bool>,
     /// The figures of allocations, and who holds them.
@@ -266,6 +272,7 @@ impl Session {
             source,
             opened: RwSignal::new(None),
             ranks: RwSignal::new_local(Vec::new()),
+            has_kept_file: RwSignal::new(false),
             own_lesson: RwSignal::new(None),
             beside: RwSignal::new(None),
             place: RwSignal::new(Place::Home),
@@ -281,6 +288,7 @@ impl Session {
             player,
             timeline_view: RwSignal::new(None),
             map_view: RwSignal::new(MapView::default()),
+            panels: RwSignal::new(PanelLayout::recall()),
             follows: RwSignal::new(false),
             figures: Figures::new(),
             spoken: RwSignal::new(String::new()),

@@ -19,9 +19,12 @@ pub(crate) mod lessons;
 mod lifetimes;
 mod map;
 mod map_actions;
+mod map_overview;
+mod map_scroll;
 mod messages;
 pub(crate) mod numbers;
 mod opened;
+mod panels;
 mod pinch;
 mod player;
 pub(crate) mod program;
@@ -44,6 +47,7 @@ pub(crate) use editor::TEXT_ID;
 pub(crate) use help::Help;
 pub(crate) use holders::SEARCH_ID;
 use kit::effect;
+pub(crate) use panels::panel_key;
 pub(crate) use stage::scene_now as stage_scene;
 pub(crate) use tabs::Tab;
 
@@ -52,7 +56,7 @@ use leptos::task::spawn_local;
 use wasm_bindgen::JsCast;
 use web_sys::HtmlElement;
 
-use crate::files::Samples;
+use crate::files::{self, Samples};
 use crate::session::{Place, Session};
 use crate::theme::ThemeChoice;
 use crate::{browser, draft, frames, jobs, keys, navigation, parts};
@@ -90,6 +94,7 @@ fn page() -> AnyView {
             parts::prepare().await;
             jobs::prepare().await;
             crate::lab::prepare().await;
+            files::look_for_kept(session).await;
             samples.prefetch().await;
             session.ask_for_gpu().await;
         });
@@ -125,7 +130,7 @@ fn page() -> AnyView {
             {messages::messages(session)}
             {content}
         </div>
-        {help.dialog()}
+        {help.dialog(session)}
         {share.dialog()}
         {messages::drop_zone(session)}
         {messages::live_region(session)}
@@ -135,8 +140,15 @@ fn page() -> AnyView {
 
 /// The figures beside the text and the numbers.
 pub(crate) fn workbench(session: Session, samples: Samples) -> AnyView {
+    let hidden = kit::text(move || session.panels.get().hidden_names());
+    let alone = move || session.panels.get().alone.map(crate::session::WorkbenchPanel::name);
     view! {
-        <main class="workbench" class:shows-recording=kit::flag(move || session.shows_recording())>
+        <main
+            class="workbench"
+            class:shows-recording=kit::flag(move || session.shows_recording())
+            data-hidden=hidden
+            data-alone=alone
+        >
             <h1 class="visually-hidden">"Workbench"</h1>
             <div class="figures">
                 {header::open_bar(session, samples)}

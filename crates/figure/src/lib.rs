@@ -86,8 +86,8 @@ pub use holders::{
     frame_text, group_key, group_text, holders, rows_in, stack_lines,
 };
 pub use map::{
-    Direction, MapOrder, MapScale, MapView, RowHeight, SegmentZoom, next_block, pan_segment, scroll_to,
-    segment_map, segment_map_height, zoom_segment,
+    Direction, MapAnchor, MapOrder, MapOverview, MapScale, MapView, RowHeight, SegmentZoom, next_block,
+    pan_segment, scroll_to, segment_map, segment_map_height, zoom_segment,
 };
 pub use player::{MANY, Player, PlayerAction, SPEEDS, Unit, reduce};
 pub use rects::{PICKED_BIT, RECT_OPEN_END, RECT_UNIT, RECT_WORDS, RESERVED_COLOR, Rects};

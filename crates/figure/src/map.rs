@@ -7,11 +7,13 @@ mod draw;
 mod emphasis;
 mod gutter;
 mod keyboard;
+mod overview;
 mod pieces;
 mod rows;
 mod view;
 
 pub use draw::segment_map;
 pub use keyboard::next_block;
-pub use rows::{scroll_to, segment_map_height};
+pub use overview::MapOverview;
+pub use rows::{MapAnchor, scroll_to, segment_map_height};
 pub use view::{Direction, MapOrder, MapScale, MapView, RowHeight, SegmentZoom, pan_segment, zoom_segment};

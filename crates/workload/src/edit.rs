@@ -187,9 +187,14 @@ pub fn insert(text: &str, workload: &Workload, done: usize, action: EditAction) 
 fn declare_stream(text: &str, outline: &Outline, done: usize) -> Result<Edit, EditError> {
     let place = outline.declaration_place();
     let mut statement = declaration(text);
-    if matches!(place, splice::Place::Before(_)) {
-        // Apart from the comment or the step that follows.
-        statement.push('\n');
+    if let splice::Place::Before(next) = place {
+        let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
+        // Apart from the step that follows, and from a comment that ends right above it.
+        statement.push_str(newline);
+        let before = text.get(..next.line_start).unwrap_or_default();
+        if before.lines().next_back().is_some_and(|line| !line.trim().is_empty()) {
+            statement.insert_str(0, newline);
+        }
     }
     let (text, line) = splice::insert_line(text, place, &statement);
     let after = Workload::parse(&text).map_err(EditError::Rejected)?;

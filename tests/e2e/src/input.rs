@@ -67,6 +67,25 @@ impl Page {
         })
     }
 
+    /// Presses the main button over `css` and moves on; the button stays down.
+    ///
+    /// # Errors
+    /// As [`Page::click_at`].
+    pub fn begin_drag(&self, css: &str, from: (f64, f64), to: (f64, f64)) -> Result<()> {
+        let start = self.viewport_point(css, from.0, from.1)?;
+        let end = self.viewport_point(css, to.0, to.1)?;
+        self.act(|hand| hand.move_to(start.0, start.1).click_and_hold().move_to(end.0, end.1))
+    }
+
+    /// Ends what [`Page::begin_drag`] began.
+    ///
+    /// # Errors
+    /// As [`Page::click_at`].
+    pub fn end_drag(&self, css: &str, to: (f64, f64)) -> Result<()> {
+        let end = self.viewport_point(css, to.0, to.1)?;
+        self.act(|hand| hand.move_to(end.0, end.1).release())
+    }
+
     /// Turns the wheel over `css` at a point from its top left corner; `down` in pixels, negative is up.
     ///
     /// # Errors
@@ -116,6 +135,17 @@ impl Page {
     /// What the browser says.
     pub fn press_with(&self, held: &Key, keys: impl Into<TypingData>) -> Result<()> {
         self.act(|hand| hand.key_down(held.clone()).send_keys(keys).key_up(held.clone()))
+    }
+
+    /// As [`Page::press`], while two keys are down.
+    ///
+    /// # Errors
+    /// What the browser says.
+    pub fn press_with_both(&self, one: &Key, other: &Key, keys: impl Into<TypingData>) -> Result<()> {
+        self.act(|hand| {
+            let hand = hand.key_down(one.clone()).key_down(other.clone()).send_keys(keys);
+            hand.key_up(other.clone()).key_up(one.clone())
+        })
     }
 
     /// A selector-like word for what has the focus: `button#play`, `body` where nothing has it.

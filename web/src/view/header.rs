@@ -11,7 +11,7 @@ use crate::session::{Place, Session};
 use crate::theme::ThemeChoice;
 use crate::view::help::Help;
 use crate::view::kit::{button, click, effect, flag, on, select, text};
-use crate::view::opened;
+use crate::view::{opened, panels};
 use crate::view::share::Share;
 
 pub(crate) fn header(session: Session, help: Help, share: Share) -> AnyView {
@@ -83,6 +83,7 @@ pub(crate) fn open_bar(session: Session, samples: Samples) -> AnyView {
             </span>
             {recordings(session, samples)}
             {opened::headline(session)}
+            {panels::panels_menu(session)}
         </div>
     }
     .into_any()
@@ -160,7 +161,7 @@ fn recordings(session: Session, samples: Samples) -> AnyView {
                 "",
                 "open",
                 "Open file …",
-                "Open a memory snapshot of PyTorch (torch.cuda.memory._dump_snapshot), a recording (.jsonl.gz), a workload or a lesson, or drop it anywhere on the page",
+                "Open a memory snapshot of PyTorch (torch.cuda.memory._dump_snapshot), a recording (.jsonl.gz), a workload or a lesson, or drop it anywhere on the page. Nothing is uploaded; this browser keeps a copy on this machine until you open another file or press Forget",
                 press(picker),
             )}
             {file_input(session, picker, "file")}

@@ -3,8 +3,10 @@
 use leptos::html;
 use leptos::prelude::*;
 
+use crate::session::Session;
 use crate::view::icon::Icon;
 use crate::view::kit::{click, icon_button};
+use crate::view::messages;
 
 /// The dialog; a handle that is copied freely.
 #[derive(Clone, Copy)]
@@ -37,6 +39,8 @@ const KEYS: [(&str, &[(&str, &str)]); 3] = [
             ("Ctrl or Cmd + wheel", "zoom at the pointer"),
             ("Double click", "show everything"),
             ("Arrows  Enter", "on the border of a panel: move it, put it back"),
+            ("1 to 5", "in the workbench: hide or show device, timeline, segments, allocations, side"),
+            ("Shift + 1 to 4", "show one figure alone; the same keys or Esc for all"),
         ],
     ),
     (
@@ -45,6 +49,7 @@ const KEYS: [(&str, &[(&str, &str)]); 3] = [
             ("Arrows", "move from block to block, when the map has the focus"),
             ("+ -", "zoom into the segment of the block that the arrows are on, and out again"),
             ("Enter", "choose the block"),
+            ("Arrows  Page", "scroll the map, when the strip of all segments has the focus"),
             ("F  Delete", "free the chosen block"),
             ("Esc", "release the block, leave a zoomed segment"),
             ("/", "go to the workload's text"),
@@ -57,7 +62,7 @@ const KEYS: [(&str, &[(&str, &str)]); 3] = [
 ];
 
 /// How the figures are read.
-const FIGURES: [(&str, &str); 6] = [
+const FIGURES: [(&str, &str); 7] = [
     (
         "The bar",
         "every byte of the device, in one class each; brackets over it: allocated in reserved in device",
@@ -65,6 +70,7 @@ const FIGURES: [(&str, &str); 6] = [
     ("The segments", "below the bar on the same ruler, so that reserved is what they add up to"),
     ("Over time", "the same classes after each step; click or drag to go to a step"),
     ("The segment map", "one row a segment, its blocks by address; L is the large pool, S the small pool"),
+    ("The strip over the map", "all segments by size; the frame is around the rows in sight, click or drag scrolls there"),
     ("Amber", "what this step changed"),
     ("Red", "out of memory, and nothing else"),
 ];
@@ -102,7 +108,7 @@ impl Help {
         }
     }
 
-    pub(crate) fn dialog(self) -> AnyView {
+    pub(crate) fn dialog(self, session: Session) -> AnyView {
         let shut = move || {
             if let Some(dialog) = self.0.get_untracked() {
                 dialog.close();
@@ -145,11 +151,16 @@ impl Help {
                     <h3>"The language of workloads"</h3>
                     <ul class="language">{statements}</ul>
                 </section>
-                <p class="quiet">
-                    "Everything runs in this page: recordings and workloads stay on this computer, and the page works
-                    without the network once it is loaded. Drop a recording or a
-                    workload anywhere to open it. This browser remembers the workload for the next visit."
-                </p>
+                <section>
+                    <h3>"Your files"</h3>
+                    <p>
+                        "Everything runs in this page: nothing is uploaded, and the page works without the network once it is
+                        loaded. Drop a file anywhere to open it. So that a reload opens it again, a copy of the last file (up to
+                        500 MB) stays in this browser's cache, on this machine only, until you open another file or press
+                        Forget. This browser also remembers the text of your workload for the next visit."
+                    </p>
+                    {messages::kept_file(session, "forget-help")}
+                </section>
                 <p class="quiet" data-testid="about" on:click=click(shut)>
                     "Blockyard "{env!("CARGO_PKG_VERSION")}", PyTorch's caching allocator as of PyTorch 2.11; MIT or Apache-2.0. "
                     <a href="#glossary">"The words"</a>", "<a href="#lessons">"the lessons"</a>", "<a href="#teachers">"for teachers"</a>"."

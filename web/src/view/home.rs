@@ -7,7 +7,7 @@ use leptos::prelude::*;
 use crate::commands::sentence;
 use crate::files::{SAMPLES, Samples};
 use crate::session::{Place, Session};
-use crate::view::header;
+use crate::view::{header, messages};
 use crate::view::icon::Icon;
 use crate::view::kit::{button, click, text};
 use crate::view::scrubber::scrubber;
@@ -131,11 +131,12 @@ fn files(session: Session, samples: Samples) -> AnyView {
     view! {
         <section class="door">
             <h2>"Open a file"</h2>
-            <p>"A memory snapshot or a recording of PyTorch, a workload, a lesson. Drop it anywhere; nothing is uploaded. Or a sample: "<span class="samples">{entries}</span></p>
+            <p>"A memory snapshot or a recording of PyTorch, a workload, a lesson. Drop it anywhere; nothing is uploaded, and a copy stays in this browser's cache until the next file or until you press Forget. Or a sample: "<span class="samples">{entries}</span></p>
             <p class="go">
                 {button("large", "door-open", "Choose a file …", "", open)}
                 {header::file_input(session, picker, "door-file")}
             </p>
+            {messages::kept_file(session, "forget-home")}
         </section>
     }
     .into_any()

@@ -16,6 +16,7 @@ use crate::surface::{self, Drawn};
 use crate::view::divider::{Panel, divider};
 use crate::view::kit::{button, check, click, effect, flag, on, text};
 use crate::view::map_actions::MapActions;
+use crate::view::map_overview::map_overview;
 use crate::view::tip::Tip;
 
 pub(crate) fn map(session: Session) -> AnyView {
@@ -24,7 +25,7 @@ pub(crate) fn map(session: Session) -> AnyView {
     let size = surface::size_of(area);
     let drawn = Drawn::new();
     let tip = Tip::new();
-    let actions = MapActions { session, area, size, drawn, tip };
+    let actions = MapActions { session, area, size, drawn, tip, drawn_rows: StoredValue::new(None) };
     let height = Memo::new(move |_| {
         let changes = session.changes.get();
         let view = actions.view();
@@ -36,7 +37,8 @@ pub(crate) fn map(session: Session) -> AnyView {
             return;
         }
         let changes = session.changes.get();
-        let view = actions.view();
+        let mut view = actions.view();
+        view.scroll_px = actions.steady_scroll(&changes, &view, size);
         let scene =
             session.with_state(|run, state| segment_map(state, &changes, &run.recording, &view, size));
         if let Some(scene) = scene {
@@ -70,7 +72,10 @@ pub(crate) fn map(session: Session) -> AnyView {
     });
     view! {
         <section class="panel map" aria-label="Segments">
-            {toolbar(session)}
+            <div class="map-top">
+                {toolbar(session)}
+                {map_overview(actions)}
+            </div>
             <div
                 class="scroller"
                 node_ref=area

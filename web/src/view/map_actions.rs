@@ -11,6 +11,7 @@ use crate::frames::{self, Slot};
 use crate::session::Session;
 use crate::surface::{self, Drawn};
 use crate::view::map::{block_at, words};
+use crate::view::map_scroll::DrawnRows;
 use crate::view::timeline::zoom_factor;
 use crate::view::tip::Tip;
 
@@ -22,6 +23,7 @@ pub(crate) struct MapActions {
     pub(crate) size: RwSignal<Size>,
     pub(crate) drawn: Drawn,
     pub(crate) tip: Tip,
+    pub(crate) drawn_rows: StoredValue<Option<DrawnRows>>,
 }
 
 fn place(event: &web_sys::MouseEvent) -> (f32, f32) {
@@ -200,6 +202,6 @@ impl MapActions {
 const KEY_ZOOM: f64 = 2.0;
 
 #[expect(clippy::cast_possible_truncation, reason = "a scroll position is far below 2^31")]
-fn whole(length_px: f64) -> i32 {
+pub(crate) fn whole(length_px: f64) -> i32 {
     length_px.round() as i32
 }

@@ -5,7 +5,7 @@ use leptos::html;
 use leptos::prelude::*;
 
 use crate::browser;
-use crate::files::open_files;
+use crate::files::{forget_kept, open_files};
 use crate::session::Session;
 use crate::view::icon::Icon;
 use crate::view::kit::{button, click, effect, icon_button, text};
@@ -31,6 +31,22 @@ pub(crate) fn messages(session: Session) -> AnyView {
         </div>
     }
     .into_any()
+}
+
+/// That the browser keeps a copy of the reader's file, and the button that deletes the copy.
+pub(crate) fn kept_file(session: Session, id: &'static str) -> AnyView {
+    let content = move || {
+        session.has_kept_file.get().then(|| {
+            view! {
+                <p class="quiet kept-file">
+                    "A copy of the last file is in this browser's cache, on this machine only. "
+                    {button("link", id, "Forget", "Delete the copy from this browser's cache", click(move || forget_kept(session)))}
+                </p>
+            }
+            .into_any()
+        })
+    };
+    view! { {content} }.into_any()
 }
 
 fn progress(session: Session) -> AnyView {

@@ -8,6 +8,7 @@ use leptos::prelude::*;
 use crate::files::reopen;
 use crate::session::{OpenedFile, Session, Verdict};
 use crate::view::kit::{button, click, facts, select};
+use crate::view::messages;
 use crate::view::numbers::{grouped, grouped_count};
 
 pub(crate) fn card(session: Session) -> AnyView {
@@ -50,6 +51,7 @@ fn described(session: Session, opened: &OpenedFile) -> AnyView {
                 "A recording cannot be changed. "
                 {button("link", "back-to-workload", "Back to the workload", "", click(move || session.show_opened(false)))}
             </p>
+            {messages::kept_file(session, "forget")}
         </div>
     }
     .into_any()

@@ -193,3 +193,36 @@ pub fn scroll_to(state: &MemoryState, changed: &Changes, view: &MapView, block: 
     let lowest = rows.top_px(index + 1) - height;
     rows.scroll_px(view.scroll_px.max(lowest).min(highest), height)
 }
+
+/// The segments in sight and where their rows are, so that they stay there when a step adds or takes away rows above them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MapAnchor(Vec<(SegmentId, f32)>);
+
+impl MapAnchor {
+    /// The rows that are in sight now.
+    #[must_use]
+    pub fn of(state: &MemoryState, changed: &Changes, view: &MapView, size: Size) -> Self {
+        let rows = Rows::new(state, changed, view);
+        let height = size.tame().height_px;
+        let scroll = rows.scroll_px(view.scroll_px, height);
+        // At the top the reader looks at the beginning, and not at a segment.
+        if scroll < 1.0 {
+            return Self::default();
+        }
+        let (first, last) = rows.visible(scroll, height);
+        let seen = rows.list.iter().enumerate().take(last).skip(first);
+        Self(seen.filter_map(|(index, row)| Some((row.id()?, rows.top_px(index) - scroll))).collect())
+    }
+
+    /// The scroll position at which the first of these rows that is still there is where it was; the present one where none is.
+    #[must_use]
+    pub fn scroll_px(&self, state: &MemoryState, changed: &Changes, view: &MapView, size: Size) -> f32 {
+        let rows = Rows::new(state, changed, view);
+        let height = size.tame().height_px;
+        let found = self.0.iter().find_map(|(segment, y_px)| {
+            let index = rows.list.iter().position(|row| row.id() == Some(*segment))?;
+            Some(rows.top_px(index) - y_px)
+        });
+        rows.scroll_px(found.unwrap_or(view.scroll_px), height)
+    }
+}

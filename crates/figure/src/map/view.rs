@@ -76,7 +76,9 @@ impl RowHeight {
         [Self::Highest, Self::High, Self::Middle].into_iter().find(fits).unwrap_or_default()
     }
 
-    pub(super) fn row_px(self) -> f32 {
+    /// The height of a segment's row.
+    #[must_use]
+    pub fn row_px(self) -> f32 {
         match self {
             Self::Low => 26.0,
             Self::Middle => 36.0,

@@ -19,6 +19,7 @@
 
 mod apart;
 mod map;
+mod overview;
 mod player;
 mod program;
 mod stage;

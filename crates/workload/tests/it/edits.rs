@@ -230,7 +230,13 @@ fn streams_are_declared_behind_each_other_and_keep_their_handles() {
         "# title\na = alloc 1\nfree a\n",
         2,
         EditAction::DeclareStream,
-        "# title\n>stream side\n\na = alloc 1\nfree a\n",
+        "# title\n\n>stream side\n\na = alloc 1\nfree a\n",
+    );
+    check(
+        "# title\r\n\r\na = alloc 1\r\n",
+        1,
+        EditAction::DeclareStream,
+        "# title\r\n\r\n>stream side\r\n\r\na = alloc 1\r\n",
     );
     check(
         "stream side # one\nadvance\nstream t, side2\nadvance side",

@@ -164,3 +164,58 @@ fn a_hundred_thousand_lines_type_smoothly() -> Result<()> {
         page.wait_text(&id("verdict"), "100,001 steps")
     })
 }
+
+/// The first and the last line that are selected in the field, and how many there are.
+const SELECTED: &str = "
+    const area = document.querySelector('.editor textarea');
+    const lines = area.value.slice(area.selectionStart, area.selectionEnd).split('\\n');
+    return [lines[0], lines.at(-1), lines.length];";
+
+#[test]
+fn a_selection_goes_beyond_what_the_field_holds() -> Result<()> {
+    drive(|page| {
+        let lines: Vec<_> = (0..6_000).map(|index| format!("a{index} = alloc 512")).collect();
+        page.drop_file("main", "long.txt", lines.join("\n").as_bytes())?;
+        page.wait_until("document.querySelector('.editor .sheet.is-long') !== null")?;
+        let scroll = "
+            const sheet = document.querySelector('.editor .sheet');
+            sheet.scrollTop = arguments[0] * parseFloat(getComputedStyle(sheet).lineHeight);
+            await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));";
+        let selected = |page: &blockyard_e2e::Page| page.execute(SELECTED, &[]);
+        page.execute_async(scroll, &[json!(3_000)])?;
+        page.click_at(".editor .sheet", 120.0, 60.0)?;
+        page.press(Key::Home)?;
+        let middle = selected(page)?[0].clone();
+        ensure!(middle == json!(""), "nothing is selected yet: {middle}");
+        // By keys to both ends of the text.
+        page.press_with_both(&Key::Control, &Key::Shift, Key::End)?;
+        let found = selected(page)?;
+        ensure!(found[0].as_str().is_some_and(|line| line.starts_with("a300")), "{found}");
+        ensure!(found[1] == json!("a5999 = alloc 512"), "{found}");
+        page.press_with_both(&Key::Control, &Key::Shift, Key::Home)?;
+        let found = selected(page)?;
+        ensure!(found[0] == json!("a0 = alloc 512") && found[1] == json!(""), "{found}");
+        // A page at a time, over the border of what the field held.
+        page.execute_async(scroll, &[json!(3_000)])?;
+        page.click_at(".editor .sheet", 120.0, 60.0)?;
+        page.press(Key::Home)?;
+        for _ in 0..80 {
+            page.press_with(&Key::Shift, Key::PageDown)?;
+        }
+        let found = selected(page)?;
+        ensure!(found[2].as_u64().is_some_and(|count| count > 640), "{found}");
+        // A stroke that goes on while the text scrolls.
+        page.execute_async(scroll, &[json!(1_000)])?;
+        page.begin_drag(".editor .sheet", (120.0, 60.0), (140.0, 80.0))?;
+        page.execute_async(scroll, &[json!(4_000)])?;
+        page.end_drag(".editor .sheet", (150.0, 70.0))?;
+        let found = selected(page)?;
+        ensure!(found[0].as_str().is_some_and(|line| found[2].as_u64() > Some(2_900) && !line.is_empty()), "{found}");
+        // What is typed takes the place of all of it.
+        page.press("#")?;
+        page.wait_text(&id("verdict"), "steps")?;
+        let left = page.execute("return document.querySelector('.editor .sheet').scrollHeight / parseFloat(getComputedStyle(document.querySelector('.editor .sheet')).lineHeight)", &[])?;
+        ensure!(left.as_f64().is_some_and(|lines| lines < 3_110.0), "{left} lines are left");
+        Ok(())
+    })
+}

@@ -201,3 +201,105 @@ fn memory_pools_stand_as_groups_in_workloads_and_snapshots() -> Result<()> {
         page.wait_text(&id("table"), "memory pool (1, 0)")
     })
 }
+
+#[test]
+fn all_segments_stand_over_the_map_with_a_lens() -> Result<()> {
+    drive(|page| {
+        page.goto("#sample=gpt2_varlen")?;
+        page.wait_text(&id("segments-summary"), "160 segments")?;
+        let overview = id("map-overview");
+        let seen = || -> Result<String> {
+            Ok(page.attribute(&overview, "aria-valuetext")?.unwrap_or_default())
+        };
+        let lens = |page: &Page| {
+            page.execute("return document.querySelector('.map-overview .lens').getBoundingClientRect().left", &[])
+        };
+        page.execute("document.querySelector('.map-overview').scrollIntoView({ block: 'center' })", &[])?;
+        ensure!(seen()?.starts_with("segments 1 to "), "{}", seen()?);
+        let left = lens(page)?.as_f64().context("a place")?;
+        // A place of the strip is a place of the rows.
+        let strip = page.rect(&overview)?;
+        page.click_at(&overview, strip.width - 8.0, 12.0)?;
+        page.wait_until("document.querySelector('.map-overview').ariaValueNow === '100'")?;
+        ensure!(seen()?.contains(" to 160 of 160, "), "{}", seen()?);
+        ensure!(lens(page)?.as_f64().is_some_and(|now| now > left + 100.0), "the lens has not moved");
+        // By keys.
+        page.press(Key::Home)?;
+        page.wait_until("document.querySelector('.map-overview').ariaValueNow === '0'")?;
+        page.press(Key::PageDown)?;
+        page.wait_until("Number(document.querySelector('.map-overview').ariaValueNow) > 2")?;
+        page.check_accessible()
+    })
+}
+
+#[test]
+fn the_map_does_not_jump_when_segments_come_and_go_above_its_rows() -> Result<()> {
+    drive(|page| {
+        // Segments of growing addresses, of which the first ones are released at the end.
+        let mut text = String::new();
+        for index in 0..40 {
+            text += &format!("a{index} = alloc 12 MiB\n");
+        }
+        text += "free a1, a2, a3, a4\nempty_cache\n";
+        crate::write_workload(page, &text)?;
+        page.wait_text(&id("position"), "of 45")?;
+        page.press(Key::Escape)?;
+        page.execute("document.activeElement.blur()", &[])?;
+        page.press(Key::Left)?;
+        page.wait_text(&id("position"), "step 44 of 45")?;
+        let scroll = "document.querySelector(\"[data-testid='map']\").scrollTop";
+        page.execute(&format!("{scroll} = 520"), &[])?;
+        page.wait_until("Number(document.querySelector('.map-overview').ariaValueNow) > 20")?;
+        let row = "return document.querySelector(\"[data-testid='map']\").scrollTop";
+        page.press(Key::Right)?;
+        // In the step that releases them, the four rows are still drawn.
+        page.wait_text(&id("position"), "step 45 of 45")?;
+        ensure!(page.execute(row, &[])? == json!(520), "{}", page.execute(row, &[])?);
+        page.fill(&id("workload-text"), &format!("{text}b = alloc 512\n"))?;
+        page.click(&id("end"))?;
+        page.wait_text(&id("position"), "step 46 of 46")?;
+        // Four rows are gone above those in sight, which stay where they were.
+        page.wait_until(&format!("Math.abs({scroll} - (520 - 4 * 26)) < 2"))?;
+        Ok(())
+    })
+}
+
+#[test]
+fn panels_are_hidden_shown_alone_and_remembered() -> Result<()> {
+    drive(|page| {
+        page.goto("#preset=terms&step=5")?;
+        page.wait_for(".stage-panel")?;
+        page.click(&id("panels"))?;
+        page.wait_for(&id("panel-map"))?;
+        page.check_accessible()?;
+        page.click(&id("panel-map"))?;
+        page.wait_gone(".map")?;
+        page.press(Key::Escape)?;
+        page.wait_gone(&id("panel-map"))?;
+        page.execute("document.activeElement.blur()", &[])?;
+        page.press("3")?;
+        page.wait_for(".map")?;
+        page.press("5")?;
+        page.wait_gone(".side")?;
+        page.press_with(&Key::Shift, "1")?;
+        page.wait_gone(".map")?;
+        page.wait_for(".stage-panel")?;
+        ensure!(page.rect(".stage-panel")?.width > 900.0, "the figure has not grown");
+        page.execute("location.reload()", &[])?;
+        page.wait_for(".stage-panel")?;
+        ensure!(page.count(".map")? == 1);
+        page.wait_gone(".map")?;
+        page.press(Key::Escape)?;
+        page.wait_for(".map")?;
+        page.wait_gone(".side")?;
+        // What is asked for is shown.
+        page.press("/")?;
+        page.wait_for(".side")?;
+        page.wait_until("document.activeElement.id === 'workload-text'")?;
+        page.execute("document.activeElement.blur()", &[])?;
+        page.press("2")?;
+        page.wait_gone(".over-time")?;
+        page.click(&id("all-panels"))?;
+        page.wait_for(".over-time")
+    })
+}

@@ -245,3 +245,29 @@ fn keys_go_from_label_to_label() -> Result<()> {
         Ok(())
     })
 }
+
+#[test]
+fn a_new_stream_is_written_chosen_and_said() -> Result<()> {
+    drive(|page| {
+        choose(page, "preset", "terms")?;
+        let before = workload(page)?;
+        page.click(&id("new-stream"))?;
+        page.wait_text(&id("message"), "The text has a stream side now")?;
+        let after = workload(page)?;
+        ensure!(after.contains("\n\nstream side\n\n"), "{after}");
+        ensure!(after.replace("stream side\n\n", "") == before, "{after}");
+        let chosen = "const select = document.querySelector('#stream'); return select.selectedOptions[0].textContent";
+        ensure!(page.execute(chosen, &[])? == json!("on side"), "{}", page.execute(chosen, &[])?);
+        // Where it stands is in sight.
+        page.wait_until(
+            "(() => {
+                const sheet = document.querySelector('.editor .sheet').getBoundingClientRect();
+                const row = [...document.querySelectorAll('.editor .row')].find((it) => it.textContent === 'stream side');
+                const { top, bottom } = row.getBoundingClientRect();
+                return top >= sheet.top && bottom <= sheet.bottom;
+            })()",
+        )?;
+        page.click(&id("size-3-MiB"))?;
+        page.wait_text(&id("step-title"), "on side")
+    })
+}

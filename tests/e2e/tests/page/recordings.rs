@@ -88,6 +88,28 @@ fn a_reload_opens_the_readers_own_file_again() -> Result<()> {
 }
 
 #[test]
+fn the_readers_file_is_forgotten_when_asked() -> Result<()> {
+    drive(|page| {
+        let folder = fixture("x").with_file_name("snapshots");
+        page.wait_gone(&id("forget-home"))?;
+        page.upload(&id("file"), &folder.join("checkerboard_default_100.pickle.gz"))?;
+        page.wait_text(&id("position"), "step 81 of 81")?;
+        page.click("#tab-source")?;
+        page.wait_text(&id("recording-card"), "in this browser's cache, on this machine only")?;
+        let is_kept = "return caches.has('blockyard.opened')";
+        ensure!(page.execute(is_kept, &[])? == json!(true), "nothing is kept");
+        page.check_accessible()?;
+        page.click(&id("forget"))?;
+        page.wait_text(&id("message"), "What is open stays open")?;
+        page.wait_gone(&id("forget"))?;
+        ensure!(page.execute(is_kept, &[])? == json!(false), "the copy is still there");
+        page.wait_text(&id("position"), "step 81 of 81")?;
+        page.execute("location.reload()", &[])?;
+        page.wait_text(&id("message"), "Open the file again")
+    })
+}
+
+#[test]
 fn a_reload_opens_the_readers_own_lesson_at_its_card() -> Result<()> {
     drive(|page| {
         let lesson = "---\nid: mine\ntitle: My lesson\nsummary: Mine.\ncapacity: 64 MiB\nminutes: 1\n---\n\n## One\n\nFirst.\n\n```workload\na = alloc 3 MiB\n```\n\n## Two\n\nSecond.\n\n```workload\nfree a\n```\n";

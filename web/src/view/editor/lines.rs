@@ -72,6 +72,20 @@ impl Lines {
     }
 }
 
+/// The line where a text has changed, if that is one place of few lines.
+pub(super) fn changed_line(before: &Lines, after: &Lines) -> Option<usize> {
+    let shared = before.count().min(after.count());
+    let is_same = |one: usize, other: usize| before.line(one) == after.line(other);
+    let front = (0..shared).take_while(|line| is_same(*line, *line)).count();
+    let from_end = |line: usize| is_same(before.count() - 1 - line, after.count() - 1 - line);
+    let back = (0..shared - front).take_while(|line| from_end(*line)).count();
+    let changed = before.count().max(after.count()) - front - back;
+    (1..=MOST_CHANGED).contains(&changed).then(|| front.min(after.count() - 1))
+}
+
+/// A change of more lines is another text.
+const MOST_CHANGED: usize = 4;
+
 /// How many bytes the first `units` units of UTF-16 are: a text field counts so.
 pub(super) fn bytes_of_units(text: &str, units: usize) -> usize {
     let mut left = units;
@@ -111,6 +125,18 @@ mod tests {
         let lines = Lines::new("a\n".to_owned());
         assert_eq!((lines.count(), lines.line(0), lines.line(1)), (2, "a", ""));
         assert_eq!((lines.slice(0..1), lines.slice(0..2)), ("a", "a\n"));
+    }
+
+    #[test]
+    fn a_change_of_few_lines_has_a_place() {
+        let change = |before: &str, after: &str| {
+            changed_line(&Lines::new(before.to_owned()), &Lines::new(after.to_owned()))
+        };
+        assert_eq!(change("# a\n\nb\nc", "# a\n\nstream side\n\nb\nc"), Some(2));
+        assert_eq!(change("a\nb\nc", "a\nc"), Some(1));
+        assert_eq!(change("a\nb", "a\nb\nc"), Some(2));
+        assert_eq!(change("a", "a"), None);
+        assert_eq!(change("a\nb\nc\nd\ne", "v\nw\nx\ny\nz"), None);
     }
 
     #[test]

@@ -3,7 +3,13 @@
 //! Long lines wrap in a text of up to [`MOST_WRAPPED`] lines. Of a longer text only the lines in sight have colors, and the field
 //! holds only the lines around the caret: a browser lays out all of a field at each key, which takes a quarter of a second for
 //! a hundred thousand lines. Which lines these are depends on the caret alone and never on the scroll position, and they change
-//! before a key or behind a click, never between the two; so a key always meets the text that the caret stands in.
+//! before a key or behind a click, never between the two; so a key always meets the text that the caret stands in. While a stroke
+//! of the pointer selects, the field takes on more lines before the selection reaches its border.
+
+mod completion;
+mod content;
+mod keys;
+mod pointer;
 
 use std::ops::Range;
 
@@ -13,10 +19,13 @@ use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlElement};
 
+use content::Content;
+use pointer::Stroke;
+
 use super::TEXT_ID;
-use super::lines::{Lines, bytes_of_units, units_of_bytes};
-use super::rows::{Marks, Rows, place_in};
-use super::suggestions::{KeyMeaning, Suggestions};
+use super::lines::{Lines, bytes_of_units, changed_line, units_of_bytes};
+use super::rows::Marks;
+use super::suggestions::Suggestions;
 use crate::browser;
 use crate::frames::{self, Slot};
 use crate::run::{Attempt, InputError};
@@ -38,39 +47,6 @@ const COMPLETED_BYTES: usize = 60_000;
 const MOST_BYTES_AT_ONCE: usize = 60_000;
 const PAUSE_MILLIS: i32 = 250;
 
-#[derive(Default)]
-struct Content {
-    lines: Lines,
-    /// The lines that the field holds: none yet, all of a text that wraps, else those around the caret.
-    window: Range<usize>,
-    /// The caret's byte in the text.
-    caret: usize,
-    /// The byte at the other end of the selection; the caret's where nothing is selected.
-    anchor: usize,
-    /// Whether all of a long text is selected: in the field, that is all of what it holds.
-    is_all: bool,
-    rows: Rows,
-    marks: Marks,
-}
-
-impl Content {
-    /// The lines that the field holds of a long text: those it holds already while they are enough and not far too many, else those
-    /// around the selection.
-    fn window_for_caret(&self) -> Range<usize> {
-        let count = self.lines.count();
-        let from = self.lines.line_at(self.caret.min(self.anchor));
-        let to = self.lines.line_at(self.caret.max(self.anchor));
-        let around = |margin: usize| from.saturating_sub(margin)..(to + margin + 1).min(count);
-        let least = around(LEAST_MARGIN);
-        let is_enough = self.window.start <= least.start && self.window.end >= least.end;
-        if is_enough && self.window.end <= count && self.window.len() <= 4 * HELD_MARGIN + to - from {
-            self.window.clone()
-        } else {
-            around(HELD_MARGIN)
-        }
-    }
-}
-
 /// The text field; a handle that is copied freely.
 #[derive(Clone, Copy)]
 pub(super) struct Sheet {
@@ -82,6 +58,8 @@ pub(super) struct Sheet {
     /// Runs what was typed last.
     timer: StoredValue<Option<i32>>,
     suggestions: Suggestions,
+    /// The stroke of the pointer that selects, while the button is down.
+    stroke: StoredValue<Option<Stroke>>,
     /// The caret's line, as often as it changes.
     pub(super) caret_line: RwSignal<String>,
     /// Whether lines wrap.
@@ -100,6 +78,7 @@ impl Sheet {
             content: StoredValue::new_local(Content::default()),
             timer: StoredValue::new(None),
             suggestions: Suggestions::new(),
+            stroke: StoredValue::new(None),
             caret_line: RwSignal::new(String::new()),
             is_wrapped: RwSignal::new(true),
             widths: RwSignal::new((2, 0)),
@@ -134,7 +113,9 @@ impl Sheet {
         }
         self.suggestions.close();
         self.update(|content| {
-            content.lines = Lines::new(text.to_owned());
+            let lines = Lines::new(text.to_owned());
+            content.changed = changed_line(&content.lines, &lines);
+            content.lines = lines;
             content.caret = content.caret.min(text.len());
             content.anchor = content.caret;
             content.window = 0..0;
@@ -142,6 +123,19 @@ impl Sheet {
         self.measure();
         self.hold();
         self.show_rows();
+        self.reveal_change(None);
+    }
+
+    /// Brings the line into sight that was changed from elsewhere, or else the line of the step, unless the reader is at work in
+    /// the text.
+    fn reveal_change(self, step_line: Option<usize>) {
+        // Once the box is laid out.
+        frames::plan(Slot::Text, move || {
+            let changed = self.update(|content| content.changed.take());
+            if let Some(line) = changed.or(step_line).filter(|_| !is_edited()) {
+                self.reveal(line);
+            }
+        });
     }
 
     fn measure(self) {
@@ -170,25 +164,49 @@ impl Sheet {
     /// Lets the field hold these lines, with the caret and the selection where they are in the text.
     fn hold_lines(self, window: Range<usize>) {
         let Some(area) = self.area.get_untracked() else { return };
-        let changed = self.update(|content| {
+        let held = self.update(|content| {
             if content.window == window {
                 return None;
             }
             content.window = window;
-            let at = content.lines.start(content.window.start);
-            let held = content.lines.slice(content.window.clone()).to_owned();
-            let place =
-                |byte: usize| u32::try_from(units_of_bytes(&held, byte.saturating_sub(at).min(held.len())));
-            let (caret, anchor) = (place(content.caret).ok()?, place(content.anchor).ok()?);
-            Some((held, caret, anchor))
+            Some(content.lines.slice(content.window.clone()).to_owned())
         });
-        if let Some((held, caret, anchor)) = changed {
+        if let Some(held) = held {
             area.set_value(&held);
+            self.show_selection();
+        }
+        self.place();
+    }
+
+    /// Selects in the field what is selected in the text.
+    fn show_selection(self) {
+        let Some(area) = self.area.get_untracked() else { return };
+        let places = self.with(|content| {
+            let at = content.lines.start(content.window.start);
+            let held = content.lines.slice(content.window.clone());
+            // A place before the lines that the field holds is at their beginning.
+            let place = |byte: usize| {
+                u32::try_from(units_of_bytes(held, byte.checked_sub(at).unwrap_or(0).min(held.len())))
+            };
+            Some((place(content.caret).ok()?, place(content.anchor).ok()?))
+        });
+        if let Some((caret, anchor)) = places {
             let direction = if caret < anchor { "backward" } else { "forward" };
             let (start, end) = (caret.min(anchor), caret.max(anchor));
             let _ = area.set_selection_range_with_direction(start, end, direction);
         }
-        self.place();
+    }
+
+    /// Puts the caret to a byte of the text; the other end of the selection stays where it was if `is_extended`.
+    fn move_caret(self, byte: usize, is_extended: bool) {
+        self.update(|content| {
+            content.caret = byte;
+            if !is_extended {
+                content.anchor = byte;
+            }
+        });
+        self.hold();
+        self.show_selection();
     }
 
     /// Puts the field where its lines are.
@@ -304,190 +322,15 @@ impl Sheet {
         }
     }
 
-    fn key(self, event: &ev::KeyboardEvent) {
-        let is_command = event.ctrl_key() || event.meta_key();
-        if is_command && event.key() == " " {
-            event.prevent_default();
-            return self.suggest(true);
-        }
-        let meaning = self.suggestions.key(event);
-        if meaning != KeyMeaning::Nothing {
-            event.prevent_default();
-            event.stop_propagation();
-            if let KeyMeaning::Entry(item) = meaning {
-                self.put(&item);
-            }
-            return;
-        }
-        if is_command && matches!(event.key().as_str(), "z" | "Z" | "y" | "Y") {
-            self.flush();
-        }
-        if !self.is_wrapped.get_untracked() {
-            self.key_of_part(event, is_command);
-        }
-    }
-
-    /// Gives the field the lines that a key needs, before the browser does what the key means.
-    fn key_of_part(self, event: &ev::KeyboardEvent, is_command: bool) {
-        self.look_at_caret();
-        let is_all = self.with(|content| content.is_all);
-        let end = match (event.key().as_str(), is_command) {
-            ("a" | "A", true) => {
-                event.prevent_default();
-                if let Some(area) = self.area.get_untracked() {
-                    area.select();
-                }
-                return self.update(|content| content.is_all = true);
-            }
-            // Of all that is selected, the caret leaves at one end.
-            ("ArrowLeft" | "ArrowUp" | "Home" | "PageUp", false) if is_all => Some(0),
-            ("ArrowRight" | "ArrowDown" | "End" | "PageDown", false) if is_all => {
-                Some(self.with(|content| content.lines.text().len()))
-            }
-            // What is typed, cut or copied is of all.
-            _ if is_all => return,
-            ("Home" | "ArrowUp", true) => Some(0),
-            ("End" | "ArrowDown", true) => Some(self.with(|content| content.lines.text().len())),
-            _ => None,
-        };
-        let Some(end) = end else { return self.hold() };
-        event.prevent_default();
-        self.update(|content| {
-            content.is_all = false;
-            content.caret = end;
-            if !event.shift_key() {
-                content.anchor = end;
-            }
-            // The selection is set anew.
-            content.window = 0..0;
-        });
-        self.hold();
-        self.reveal(self.with(|content| content.lines.line_at(content.caret)));
-    }
-
-    /// Copies all of a long text, where all is selected; returns whether that was so.
-    fn copy_all(self, event: &web_sys::ClipboardEvent) -> bool {
-        let data = event.clipboard_data();
-        let is_copied = self.with(|content| {
-            content.is_all
-                && data.is_some_and(|data| data.set_data("text/plain", content.lines.text()).is_ok())
-        });
-        if is_copied {
-            event.prevent_default();
-        }
-        is_copied
-    }
-
-    /// As [`Sheet::copy_all`], and nothing is left of the text.
-    fn cut_all(self, event: &web_sys::ClipboardEvent) {
-        if let (true, Some(area)) = (self.copy_all(event), self.area.get_untracked()) {
-            area.set_value("");
-            self.typed(false);
-        }
-    }
-
-    /// Behind a click: beside the lines that the field holds, the caret goes to where the pointer is; else it is where the browser
-    /// put it.
-    fn clicked(self, event: &ev::MouseEvent) {
-        self.suggestions.close();
-        let target = event.target().and_then(|target| target.dyn_into::<Element>().ok());
-        self.update(|content| content.is_all = false);
-        if target.as_ref().is_some_and(|element| element.id() == TEXT_ID) {
-            self.look_at_caret();
-            return self.hold();
-        }
-        let Some(area) = self.area.get_untracked() else { return };
-        let row = target.and_then(|element| element.closest(".row").ok().flatten());
-        if let Some(byte) = row.and_then(|row| self.byte_at(&row, f64::from(event.client_x()))) {
-            self.update(|content| {
-                (content.caret, content.anchor) = (byte, byte);
-                content.window = 0..0;
-            });
-            self.hold();
-        }
-        let options = web_sys::FocusOptions::new();
-        options.set_prevent_scroll(true);
-        let _ = area.focus_with_options(&options);
-        self.look_at_caret();
-    }
-
-    /// The byte of the text in a row at a place of the window; lines of a long text do not wrap, and their letters are equally wide.
-    fn byte_at(self, row: &Element, x: f64) -> Option<usize> {
-        self.with(|content| {
-            let line = content.rows.line_of(row)?;
-            let words = content.lines.line(line);
-            let letters = words.chars().count();
-            let (left, _) = place_in(row, words, 0)?;
-            let (right, _) = place_in(row, words, letters)?;
-            let letter_px = (right - left) / frames::count(letters.max(1));
-            let column = if letter_px > 0.0 { whole(((x - left) / letter_px).round()) } else { 0 };
-            let bytes: usize = words.chars().take(column).map(char::len_utf8).sum();
-            Some(content.lines.start(line) + bytes)
-        })
-    }
-
     fn scrolled(self) {
         self.suggestions.close();
         if self.is_wrapped.get_untracked() {
             return;
         }
-        frames::plan(Slot::Scroll, move || self.show_rows());
-    }
-
-    /// Offers what may stand at the caret.
-    fn suggest(self, is_asked: bool) {
-        let Some(area) = self.area.get_untracked() else { return };
-        let (start, end) = (area.selection_start(), area.selection_end());
-        if start.ok().flatten() != end.ok().flatten() {
-            return self.suggestions.close();
-        }
-        let found = self.with(|content| {
-            let line = content.lines.line_at(content.caret);
-            // Of a long text, the names nearby: reading all of it takes longer than a key may.
-            let from =
-                content.lines.start(content.lines.line_at(content.caret.saturating_sub(COMPLETED_BYTES)));
-            let to = content.lines.bytes(line..line + 1).end;
-            let near = if to > MOST_BYTES_AT_ONCE { from..to } else { 0..content.lines.text().len() };
-            let mut found = blockyard_workload::complete(
-                content.lines.text().get(near.clone())?,
-                content.caret - near.start,
-            );
-            found.start += near.start;
-            let letters = content.lines.text().get(content.lines.start(line)..found.start)?.chars().count();
-            let place = place_in(content.rows.element(line)?, content.lines.line(line), letters)?;
-            Some((found, content.caret, place))
+        frames::plan(Slot::Scroll, move || {
+            self.show_rows();
+            self.hold_while_selecting();
         });
-        match found {
-            Some((found, caret, place)) if is_asked || (!found.is_whole_word && found.start < caret) => {
-                self.suggestions.open(found, place);
-            }
-            _ => self.suggestions.close(),
-        }
-    }
-
-    /// Writes a completion in the place of the word before the caret.
-    fn put(self, item: &str) {
-        let Some(area) = self.area.get_untracked() else { return };
-        let Some(start) = self.suggestions.start() else { return };
-        let units = self.with(|content| {
-            let held = content.lines.slice(content.window.clone());
-            let at = content.lines.start(content.window.start);
-            Some((
-                units_of_bytes(held, start.checked_sub(at)?),
-                units_of_bytes(held, content.caret.checked_sub(at)?),
-            ))
-        });
-        let Some((from, to)) = units else { return };
-        let (Ok(from), Ok(to)) = (u32::try_from(from), u32::try_from(to)) else { return };
-        let _ = area.set_selection_range(from, to);
-        let _ = area.set_range_text(item);
-        // Between the quotes of a label.
-        let back = usize::from(item.ends_with("\"\""));
-        let caret = from + u32::try_from(item.encode_utf16().count() - back).unwrap_or(0);
-        let _ = area.set_selection_range(caret, caret);
-        self.suggestions.close();
-        self.typed(false);
-        self.suggestions.close();
     }
 
     /// Brings a line into sight, from 0.
@@ -510,14 +353,11 @@ impl Sheet {
     pub(super) fn go_to(self, line: usize, letters: usize) {
         self.reveal(line);
         let Some(area) = self.area.get_untracked() else { return };
-        self.update(|content| {
+        let byte = self.with(|content| {
             let column: usize = content.lines.line(line).chars().take(letters).map(char::len_utf8).sum();
-            content.caret = content.lines.start(line) + column;
-            content.anchor = content.caret;
-            // The selection is set anew.
-            content.window = 0..0;
+            content.lines.start(line) + column
         });
-        self.hold();
+        self.move_caret(byte, false);
         let _ = area.focus();
     }
 
@@ -558,15 +398,10 @@ impl Sheet {
                 self.show_rows();
             }
         });
-        // The line of the step comes into sight, unless the reader is at work in the text.
         effect(move || {
-            let (Some(_), Some(line)) = (self.area.get(), step_line.get()) else { return };
-            // Once the box is laid out.
-            frames::plan(Slot::Text, move || {
-                if !is_edited() {
-                    self.reveal(line);
-                }
-            });
+            if let (Some(_), Some(line)) = (self.area.get(), step_line.get()) {
+                self.reveal_change(Some(line));
+            }
         });
     }
 
@@ -586,7 +421,13 @@ impl Sheet {
         });
         view! {
             <div class=class style=style node_ref=self.scroller on:scroll=on(move |_: ev::Event| self.scrolled())>
-                <div class="text" on:click=on(move |event: ev::MouseEvent| self.clicked(&event))>
+                <div
+                    class="text"
+                    on:click=on(move |event: ev::MouseEvent| self.clicked(&event))
+                    on:pointerdown=on(move |event: ev::PointerEvent| self.pressed(&event))
+                    on:pointermove=on(move |event: ev::PointerEvent| self.stroked(&event))
+                    on:pointerup=on(move |_: ev::PointerEvent| self.released())
+                >
                     <div class="rows" node_ref=self.rows aria-hidden="true"></div>
                     <textarea
                         id=TEXT_ID

@@ -1,0 +1,304 @@
+//! All reserved memory as one strip, over the rows of the map: each segment is as wide as its bytes.
+
+use blockyard_record::{BlockId, BlockSnapshot, BlockState, Bytes, MemoryState, SegmentId};
+
+use crate::changes::Changes;
+use crate::fill::Fill;
+use crate::geometry::{Point, Rect, Size};
+use crate::labels::baseline;
+use crate::map::gutter::TEXT_PX;
+use crate::map::rows::{Row, Rows, bars_px};
+use crate::map::view::MapView;
+use crate::numbers::{bytes_f64, count_f64, count_px, floor_count, grouped_count, px, round_bytes};
+use crate::role::{BreakdownClass, Role};
+use crate::scene::{Anchor, Dash, Scene, TextStyle, Weight};
+use crate::text_width::first_fitting;
+
+/// The height of the strip with what stands above and below it.
+const HEIGHT_PX: f32 = 26.0;
+/// Where the strip itself is.
+const STRIP_Y_PX: f32 = 4.0;
+const STRIP_PX: f32 = 15.0;
+/// The height of the mark under what the step changed.
+const CHANGED_PX: f32 = 3.0;
+/// A narrower segment has no line to its neighbor.
+const LEAST_BORDERED_PX: f32 = 5.0;
+
+/// All segments in the order of the map's rows, side by side to one scale, so that a place of the strip is a place of the
+/// rows.
+///
+/// The whole strip is the most that the run ever reserves: a step changes no segment's width.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MapOverview {
+    spans: Vec<Span>,
+    /// The height of all rows with the header above them.
+    end_px: f32,
+    header_px: f32,
+    reserved: Bytes,
+    whole: Bytes,
+    /// Where the strip begins and ends: above the bars of the rows.
+    bars_px: (f32, f32),
+    map: Size,
+}
+
+/// A row of the map that is a segment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Span {
+    segment: SegmentId,
+    /// The bytes of the segments before.
+    from: Bytes,
+    size: Bytes,
+    top_px: f32,
+    bottom_px: f32,
+}
+
+/// The bytes of one column of pixels, by class.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Column {
+    allocated: f64,
+    pending: f64,
+    cached: f64,
+}
+
+impl MapOverview {
+    /// The strip of a map of `map` pixels; `most_reserved` is the most that the run ever reserves.
+    #[must_use]
+    pub fn new(
+        state: &MemoryState,
+        changed: &Changes,
+        view: &MapView,
+        most_reserved: Bytes,
+        map: Size,
+    ) -> Self {
+        let rows = Rows::new(state, changed, view);
+        let mut spans = Vec::new();
+        let mut reserved = Bytes::ZERO;
+        for (index, row) in rows.list.iter().enumerate() {
+            let Row::Segment(info) = row else { continue };
+            let (top_px, bottom_px) = (rows.top_px(index), rows.top_px(index + 1));
+            spans.push(Span { segment: info.id, from: reserved, size: info.size, top_px, bottom_px });
+            // Sums of the bytes of real segments are far below 2^64.
+            reserved = reserved.saturating_add(info.size);
+        }
+        Self {
+            spans,
+            end_px: rows.height_px(),
+            header_px: rows.header_px,
+            reserved,
+            whole: most_reserved.max(reserved),
+            bars_px: bars_px(map),
+            map: map.tame(),
+        }
+    }
+
+    /// The height of [`MapOverview::scene`].
+    #[must_use]
+    pub const fn height_px() -> f32 {
+        HEIGHT_PX
+    }
+
+    /// The strip: what is allocated, pending and cached in each column of pixels, with amber under what the step changed.
+    #[must_use]
+    pub fn scene(&self, state: &MemoryState, changed: &Changes, selected: Option<BlockId>) -> Scene {
+        let mut scene = Scene::new(self.map.width_px, HEIGHT_PX);
+        self.draw_title(&mut scene);
+        let right_px = self.x_px(self.reserved);
+        if right_px < self.bars_px.1 {
+            let rest = strip_rect(right_px, self.bars_px.1);
+            scene.rect(rest, Fill::of(BreakdownClass::Free), None);
+        }
+        let columns = self.columns(state);
+        let mut left = 0;
+        for run in columns.chunk_by(|one, other| one.heights_px() == other.heights_px()) {
+            self.draw_run(&mut scene, left, run);
+            left += run.len();
+        }
+        for span in self.spans.iter().skip(1) {
+            let left = self.x_px(span.from);
+            if self.x_px(span.from.saturating_add(span.size)) - left >= LEAST_BORDERED_PX {
+                let end = Point::new(left + 0.5, STRIP_Y_PX + STRIP_PX);
+                scene.hairline(Point::new(left + 0.5, STRIP_Y_PX), end, Role::Background);
+            }
+        }
+        self.draw_changes(&mut scene, state, changed);
+        if let Some((left, right)) = selected.and_then(|block| self.block_px(state, block)) {
+            let around = strip_rect(left, right.max(left + 3.0)).grown(1.0);
+            scene.frame(around, Role::Selection, Dash::Solid, 2.0);
+        }
+        scene
+    }
+
+    /// Where the rows in sight begin and end on the strip: the lens.
+    #[must_use]
+    pub fn lens_px(&self, scroll_px: f32) -> (f32, f32) {
+        let left = self.x_px(self.byte_at(scroll_px + self.header_px));
+        let right = self.x_px(self.byte_at(scroll_px + self.map.height_px));
+        (left, right.max(left))
+    }
+
+    /// How far the rows are scrolled when the place `x_px` of the strip is in the middle of the map.
+    #[must_use]
+    pub fn scroll_px_at(&self, x_px: f32) -> f32 {
+        let (left, right) = self.bars_px;
+        let x_px = if x_px.is_finite() { x_px } else { left };
+        let share = f64::from((x_px - left) / (right - left).max(1.0)).clamp(0.0, 1.0);
+        let byte = share * bytes_f64(self.whole);
+        let found = self.spans.partition_point(|span| bytes_f64(span.from) + bytes_f64(span.size) <= byte);
+        let y_px = match self.spans.get(found) {
+            Some(span) => {
+                let inside = (byte - bytes_f64(span.from)) / bytes_f64(span.size).max(1.0);
+                span.top_px + px(inside) * (span.bottom_px - span.top_px)
+            }
+            None => self.end_px,
+        };
+        let middle = f32::midpoint(self.header_px, self.map.height_px);
+        (y_px - middle).clamp(0.0, self.most_scroll_px())
+    }
+
+    /// How far the rows are scrolled, from 0 to 1.
+    #[must_use]
+    pub fn scrolled_share(&self, scroll_px: f32) -> f32 {
+        (scroll_px / self.most_scroll_px().max(1.0)).clamp(0.0, 1.0)
+    }
+
+    fn most_scroll_px(&self) -> f32 {
+        (self.end_px - self.map.height_px).max(0.0)
+    }
+
+    /// Which segments are in sight, in words.
+    #[must_use]
+    pub fn text(&self, scroll_px: f32) -> String {
+        let (top, bottom) = (scroll_px + self.header_px, scroll_px + self.map.height_px);
+        let first = self.spans.partition_point(|span| span.bottom_px <= top);
+        let last = self.spans.partition_point(|span| span.top_px < bottom);
+        let (Some(one), Some(other)) = (self.spans.get(first), last.checked_sub(1).and_then(|last| self.spans.get(last)))
+        else {
+            return "no segments".to_owned();
+        };
+        let count = grouped_count(self.spans.len());
+        let seen = other.from.saturating_add(other.size).saturating_sub(one.from);
+        let which = if last <= first + 1 {
+            format!("segment {} of {count}", grouped_count(first + 1))
+        } else {
+            format!("segments {} to {} of {count}", grouped_count(first + 1), grouped_count(last))
+        };
+        format!("{which}, {seen} of {} reserved", self.reserved)
+    }
+
+    fn draw_title(&self, scene: &mut Scene) {
+        let room = self.bars_px.0 - 18.0;
+        let titles = ["all segments by size", "all segments", "all"];
+        if let Some(title) = first_fitting(&titles, TEXT_PX, Weight::Normal, room) {
+            let at = Point::new(self.bars_px.0 - 12.0, baseline(STRIP_Y_PX + STRIP_PX / 2.0, TEXT_PX));
+            scene.text(at, title, TextStyle::new(Role::TextMuted, TEXT_PX).anchored(Anchor::End));
+        }
+    }
+
+    fn draw_run(&self, scene: &mut Scene, left: usize, run: &[Column]) {
+        let Some(heights) = run.first().map(Column::heights_px) else { return };
+        let left_px = self.bars_px.0 + count_px(left);
+        let right_px = left_px + count_px(run.len());
+        let mut bottom = STRIP_Y_PX + STRIP_PX;
+        let classes = [BreakdownClass::Requested, BreakdownClass::Pending, BreakdownClass::Cached];
+        for (class, height) in classes.into_iter().zip(heights).filter(|(_, height)| *height > 0) {
+            let height = count_px(height);
+            bottom -= height;
+            scene.rect(Rect::new(left_px, bottom, right_px - left_px, height), Fill::of(class), None);
+        }
+    }
+
+    fn draw_changes(&self, scene: &mut Scene, state: &MemoryState, changed: &Changes) {
+        let blocks = changed.allocated.iter().chain(&changed.pending).chain(&changed.freed).chain(&changed.merged);
+        let of_blocks = blocks.filter_map(|block| self.block_px(state, *block));
+        let new = self.spans.iter().filter(|span| changed.new_segments.contains(&span.segment));
+        let of_segments = new.map(|span| (self.x_px(span.from), self.x_px(span.from.saturating_add(span.size))));
+        let mut marks: Vec<(f32, f32)> =
+            of_blocks.chain(of_segments).map(|(left, right)| (left, right.max(left + 3.0))).collect();
+        marks.sort_by(|one, other| one.0.total_cmp(&other.0));
+        marks.dedup();
+        for (left, right) in marks {
+            let mark = Rect::new(left, STRIP_Y_PX + STRIP_PX + 1.0, right - left, CHANGED_PX);
+            scene.rect(mark, Fill::solid(Role::Changed), None);
+        }
+    }
+
+    /// What each column of pixels holds, from the left edge of the strip to the last reserved byte.
+    fn columns(&self, state: &MemoryState) -> Vec<Column> {
+        let width = (self.x_px(self.reserved) - self.bars_px.0).max(0.0);
+        let mut columns = vec![Column::default(); floor_count(f64::from(width))];
+        for span in &self.spans {
+            let Some(segment) = state.segment(span.segment) else { continue };
+            for block in &segment.blocks {
+                let from = span.from.saturating_add(block.addr.offset_from(segment.addr));
+                self.add_block(&mut columns, block, from);
+            }
+        }
+        columns
+    }
+
+    fn add_block(&self, columns: &mut [Column], block: &BlockSnapshot, from: Bytes) {
+        let column_bytes = bytes_f64(self.whole) / f64::from(self.bars_px.1 - self.bars_px.0);
+        let (start, end) = (bytes_f64(from), bytes_f64(from.saturating_add(block.size)));
+        let first = floor_count(start / column_bytes);
+        for (index, column) in columns.iter_mut().enumerate().skip(first) {
+            let left = count_f64(index) * column_bytes;
+            let bytes = end.min(left + column_bytes) - start.max(left);
+            if bytes <= 0.0 {
+                break;
+            }
+            match block.state {
+                BlockState::Allocated => column.allocated += bytes,
+                BlockState::PendingFree => column.pending += bytes,
+                BlockState::Inactive => column.cached += bytes,
+                BlockState::Unmapped => {}
+            }
+        }
+    }
+
+    /// Where a block is on the strip; `None` where the block is gone.
+    fn block_px(&self, state: &MemoryState, block: BlockId) -> Option<(f32, f32)> {
+        let segment = state.segment_of(block)?;
+        let block = state.block(block)?;
+        let span = self.spans.iter().find(|span| span.segment == segment)?;
+        let base = state.segments().find(|info| info.id == segment)?.addr;
+        let from = span.from.saturating_add(block.addr.offset_from(base));
+        Some((self.x_px(from), self.x_px(from.saturating_add(block.size))))
+    }
+
+    /// The byte of the strip at a height of the rows.
+    fn byte_at(&self, y_px: f32) -> Bytes {
+        let found = self.spans.partition_point(|span| span.bottom_px <= y_px);
+        let Some(span) = self.spans.get(found) else { return self.reserved };
+        let inside = ((y_px - span.top_px) / (span.bottom_px - span.top_px).max(1.0)).clamp(0.0, 1.0);
+        let offset = round_bytes(f64::from(inside) * bytes_f64(span.size));
+        span.from.saturating_add(offset)
+    }
+
+    fn x_px(&self, bytes: Bytes) -> f32 {
+        let (left, right) = self.bars_px;
+        let share = bytes_f64(bytes) / bytes_f64(self.whole).max(1.0);
+        left + (px(share.clamp(0.0, 1.0)) * (right - left)).round()
+    }
+
+}
+
+fn strip_rect(left_px: f32, right_px: f32) -> Rect {
+    Rect::new(left_px, STRIP_Y_PX, right_px - left_px, STRIP_PX)
+}
+
+impl Column {
+    /// The heights of what is allocated, pending and cached, in pixels that add up to the strip's height.
+    fn heights_px(&self) -> [usize; 3] {
+        let whole = floor_count(f64::from(STRIP_PX));
+        let sum = (self.allocated + self.pending + self.cached).max(1.0);
+        // What is there is seen, so that each class has a pixel of its own.
+        let least = |bytes: f64| usize::from(bytes > 0.0);
+        let height = |bytes: f64, most: usize| {
+            floor_count((bytes / sum * f64::from(STRIP_PX)).round()).clamp(least(bytes), most)
+        };
+        let allocated = height(self.allocated, whole - least(self.pending) - least(self.cached));
+        let pending = height(self.pending, whole - allocated - least(self.cached));
+        let cached = if self.cached > 0.0 { whole - allocated - pending } else { 0 };
+        [allocated, pending, cached]
+    }
+}

@@ -1,0 +1,178 @@
+//! Which panels of the workbench are shown, remembered on this machine.
+
+use leptos::prelude::*;
+
+use crate::browser;
+use crate::session::Session;
+
+/// A panel of the workbench that the reader may hide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WorkbenchPanel {
+    Stage,
+    Timeline,
+    Map,
+    Lifetimes,
+    Side,
+}
+
+impl WorkbenchPanel {
+    pub(crate) const ALL: [Self; 5] = [Self::Stage, Self::Timeline, Self::Map, Self::Lifetimes, Self::Side];
+
+    /// The name in the style and in what is remembered.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Stage => "stage",
+            Self::Timeline => "timeline",
+            Self::Map => "map",
+            Self::Lifetimes => "lifetimes",
+            Self::Side => "side",
+        }
+    }
+
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Stage => "Memory of the device",
+            Self::Timeline => "Memory over time",
+            Self::Map => "Segments",
+            Self::Lifetimes => "Allocations over time",
+            Self::Side => "Step and tabs",
+        }
+    }
+
+    /// Whether the panel can be shown alone: the figures can, and the words beside them belong to a figure.
+    pub(crate) fn is_figure(self) -> bool {
+        !matches!(self, Self::Side)
+    }
+
+    fn bit(self) -> u8 {
+        match self {
+            Self::Stage => 1,
+            Self::Timeline => 2,
+            Self::Map => 4,
+            Self::Lifetimes => 8,
+            Self::Side => 16,
+        }
+    }
+}
+
+/// What the reader hid, and which figure is shown alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PanelLayout {
+    /// The hidden panels, as bits.
+    hidden: u8,
+    /// The figure that fills the workbench.
+    pub(crate) alone: Option<WorkbenchPanel>,
+}
+
+impl PanelLayout {
+    pub(crate) fn is_hidden(self, panel: WorkbenchPanel) -> bool {
+        self.hidden & panel.bit() != 0
+    }
+
+    /// Whether anything is not where the page has it at first.
+    pub(crate) fn is_changed(self) -> bool {
+        self != Self::default()
+    }
+
+    /// With the panel hidden, or shown again; a figure that was shown alone has the others beside it again.
+    fn with_toggled(self, panel: WorkbenchPanel) -> Self {
+        Self { hidden: self.hidden ^ panel.bit(), alone: None }
+    }
+
+    /// With the figure alone, or with the others again.
+    fn with_alone(self, panel: WorkbenchPanel) -> Self {
+        let alone = (self.alone != Some(panel) && panel.is_figure()).then_some(panel);
+        Self { alone, ..self }
+    }
+
+    /// The names of the hidden panels.
+    pub(crate) fn hidden_names(self) -> String {
+        let hidden = WorkbenchPanel::ALL.into_iter().filter(|panel| self.is_hidden(*panel));
+        hidden.map(WorkbenchPanel::name).collect::<Vec<_>>().join(" ")
+    }
+
+    fn written(self) -> String {
+        format!("{}|{}", self.hidden_names(), self.alone.map_or("", WorkbenchPanel::name))
+    }
+
+    /// What [`PanelLayout::written`] gave; names that are unknown are passed over.
+    fn read(text: &str) -> Self {
+        let (hidden, alone) = text.split_once('|').unwrap_or_default();
+        let named = |name: &str| WorkbenchPanel::ALL.into_iter().find(|panel| panel.name() == name);
+        let hidden = hidden.split(' ').filter_map(named).fold(0, |bits, panel| bits | panel.bit());
+        Self { hidden, alone: named(alone).filter(|panel| panel.is_figure()) }
+    }
+
+    /// What was left on an earlier visit.
+    pub(super) fn recall() -> Self {
+        browser::recall(KEY).map_or_else(Self::default, |text| Self::read(&text))
+    }
+}
+
+const KEY: &str = "blockyard.panels";
+
+impl Session {
+    /// Hides the panel, or shows it again.
+    pub(crate) fn toggle_panel(self, panel: WorkbenchPanel) {
+        self.lay_out(self.panels.get_untracked().with_toggled(panel));
+        let is_hidden = self.panels.get_untracked().is_hidden(panel);
+        self.say(format!("{} {}.", panel.title(), if is_hidden { "hidden" } else { "shown" }));
+    }
+
+    /// Lets the figure fill the workbench, or shows the others again.
+    pub(crate) fn toggle_alone(self, panel: WorkbenchPanel) {
+        self.lay_out(self.panels.get_untracked().with_alone(panel));
+        let is_alone = self.panels.get_untracked().alone.is_some();
+        self.say(if is_alone { format!("{} alone.", panel.title()) } else { "All figures.".to_owned() });
+    }
+
+    /// Shows every panel where the page has it at first.
+    pub(crate) fn show_all_panels(self) {
+        self.lay_out(PanelLayout::default());
+        self.say("All panels shown.".to_owned());
+    }
+
+    /// Shows the panel, for what the reader asked for is in it.
+    pub(crate) fn reveal_panel(self, panel: WorkbenchPanel) {
+        let layout = self.panels.get_untracked();
+        let shown = if layout.is_hidden(panel) { layout.with_toggled(panel) } else { layout };
+        let alone = shown.alone.filter(|alone| *alone == panel);
+        self.lay_out(PanelLayout { alone, ..shown });
+    }
+
+    fn lay_out(self, layout: PanelLayout) {
+        if self.panels.get_untracked() == layout {
+            return;
+        }
+        self.panels.set(layout);
+        if layout.is_changed() {
+            browser::remember(KEY, &layout.written());
+        } else {
+            browser::forget(KEY);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_hidden_is_read_again() {
+        let layout = PanelLayout::default()
+            .with_toggled(WorkbenchPanel::Map)
+            .with_toggled(WorkbenchPanel::Side)
+            .with_alone(WorkbenchPanel::Stage);
+        assert_eq!(layout.written(), "map side|stage");
+        assert_eq!(PanelLayout::read(&layout.written()), layout);
+        assert_eq!(layout.with_toggled(WorkbenchPanel::Map).written(), "side|");
+        assert_eq!(layout.with_alone(WorkbenchPanel::Stage).written(), "map side|");
+    }
+
+    #[test]
+    fn what_is_damaged_hides_nothing() {
+        for text in ["", "|", "river|ledger", "map", "|side"] {
+            assert_eq!(PanelLayout::read(text), PanelLayout::default(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What may be typed at the caret, and writing what was chosen.
+
+use leptos::prelude::*;
+
+use super::{COMPLETED_BYTES, MOST_BYTES_AT_ONCE, Sheet};
+use crate::view::editor::lines::units_of_bytes;
+use crate::view::editor::rows::place_in;
+
+impl Sheet {
+    /// Offers what may stand at the caret.
+    pub(super) fn suggest(self, is_asked: bool) {
+        let Some(area) = self.area.get_untracked() else { return };
+        let (start, end) = (area.selection_start(), area.selection_end());
+        if start.ok().flatten() != end.ok().flatten() {
+            return self.suggestions.close();
+        }
+        let found = self.with(|content| {
+            let line = content.lines.line_at(content.caret);
+            // Of a long text, the names nearby: reading all of it takes longer than a key may.
+            let from =
+                content.lines.start(content.lines.line_at(content.caret.saturating_sub(COMPLETED_BYTES)));
+            let to = content.lines.bytes(line..line + 1).end;
+            let near = if to > MOST_BYTES_AT_ONCE { from..to } else { 0..content.lines.text().len() };
+            let mut found = blockyard_workload::complete(
+                content.lines.text().get(near.clone())?,
+                content.caret - near.start,
+            );
+            found.start += near.start;
+            let letters = content.lines.text().get(content.lines.start(line)..found.start)?.chars().count();
+            let place = place_in(content.rows.element(line)?, content.lines.line(line), letters)?;
+            Some((found, content.caret, place))
+        });
+        match found {
+            Some((found, caret, place)) if is_asked || (!found.is_whole_word && found.start < caret) => {
+                self.suggestions.open(found, place);
+            }
+            _ => self.suggestions.close(),
+        }
+    }
+
+    /// Writes a completion in the place of the word before the caret.
+    pub(super) fn put(self, item: &str) {
+        let Some(area) = self.area.get_untracked() else { return };
+        let Some(start) = self.suggestions.start() else { return };
+        let units = self.with(|content| {
+            let held = content.lines.slice(content.window.clone());
+            let at = content.lines.start(content.window.start);
+            Some((
+                units_of_bytes(held, start.checked_sub(at)?),
+                units_of_bytes(held, content.caret.checked_sub(at)?),
+            ))
+        });
+        let Some((from, to)) = units else { return };
+        let (Ok(from), Ok(to)) = (u32::try_from(from), u32::try_from(to)) else { return };
+        let _ = area.set_selection_range(from, to);
+        let _ = area.set_range_text(item);
+        // Between the quotes of a label.
+        let back = usize::from(item.ends_with("\"\""));
+        let caret = from + u32::try_from(item.encode_utf16().count() - back).unwrap_or(0);
+        let _ = area.set_selection_range(caret, caret);
+        self.suggestions.close();
+        self.typed(false);
+        self.suggestions.close();
+    }
+}

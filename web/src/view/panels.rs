@@ -1,0 +1,81 @@
+//! The menu that hides and shows the panels of the workbench, or shows one figure alone.
+
+use leptos::ev;
+use leptos::prelude::*;
+
+use crate::session::{Session, WorkbenchPanel};
+use crate::view::kit::{button, check, click, flag, text};
+
+/// The menu's element, which the button opens.
+const MENU_ID: &str = "panels-menu";
+
+pub(crate) fn panels_menu(session: Session) -> AnyView {
+    let rows = WorkbenchPanel::ALL.map(|panel| row(session, panel)).into_iter().collect::<Vec<_>>();
+    let is_changed = flag(move || session.panels.get().is_changed());
+    view! {
+        <span class="panels">
+            <span hidden=flag(move || !is_changed.get())>
+                {button("", "all-panels", "All panels", "Show every panel again", click(move || session.show_all_panels()))}
+            </span>
+            <button
+                type="button"
+                popovertarget=MENU_ID
+                data-testid="panels"
+                title="Hide panels, or show one figure alone (keys 1 to 5, with Shift alone)"
+            >
+                "Panels …"
+            </button>
+            <div id=MENU_ID popover="auto" class="panels-menu" role="group" aria-label="Panels of the workbench">
+                {rows}
+                <p class="quiet">"Keys 1 to 5 hide and show, Shift + 1 to 4 show one alone. This browser remembers it."</p>
+            </div>
+        </span>
+    }
+    .into_any()
+}
+
+fn row(session: Session, panel: WorkbenchPanel) -> AnyView {
+    let (shown_id, alone_id) = match panel {
+        WorkbenchPanel::Stage => ("panel-stage", "alone-stage"),
+        WorkbenchPanel::Timeline => ("panel-timeline", "alone-timeline"),
+        WorkbenchPanel::Map => ("panel-map", "alone-map"),
+        WorkbenchPanel::Lifetimes => ("panel-lifetimes", "alone-lifetimes"),
+        WorkbenchPanel::Side => ("panel-side", ""),
+    };
+    let is_shown = flag(move || !session.panels.get().is_hidden(panel));
+    let is_alone = text(move || (session.panels.get().alone == Some(panel)).to_string());
+    let alone = panel.is_figure().then(|| {
+        view! {
+            <button
+                type="button"
+                data-testid=alone_id
+                aria-pressed=is_alone
+                aria-label=format!("{} alone", panel.title())
+                on:click=click(move || session.toggle_alone(panel))
+            >
+                "Alone"
+            </button>
+        }
+    });
+    view! {
+        <p class="panels-row">
+            {check(shown_id, panel.title(), "Shown in the workbench", is_shown, move |_| session.toggle_panel(panel))}
+            {alone}
+        </p>
+    }
+    .into_any()
+}
+
+/// Hides, shows or singles out the panel of a digit; returns whether the key was one.
+pub(crate) fn panel_key(session: Session, event: &ev::KeyboardEvent) -> bool {
+    // With Shift, what a digit types is another letter on each keyboard.
+    let digit = event.code().strip_prefix("Digit").and_then(|digit| digit.parse::<usize>().ok());
+    let place = digit.and_then(|digit| digit.checked_sub(1));
+    let Some(panel) = place.and_then(|place| WorkbenchPanel::ALL.get(place).copied()) else { return false };
+    match event.shift_key() {
+        true if panel.is_figure() => session.toggle_alone(panel),
+        true => return false,
+        false => session.toggle_panel(panel),
+    }
+    true
+}
