@@ -170,7 +170,9 @@ pub(crate) fn forget_kept(session: Session) {
     spawn_local(async move {
         kept::forget().await;
         session.has_kept_file.set(false);
-        session.tell("The browser's copy of the file is deleted. What is open stays open until you leave the page.");
+        session.tell(
+            "The browser's copy of the file is deleted. What is open stays open until you leave the page.",
+        );
     });
 }
 

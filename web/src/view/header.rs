@@ -11,8 +11,8 @@ use crate::session::{Place, Session};
 use crate::theme::ThemeChoice;
 use crate::view::help::Help;
 use crate::view::kit::{button, click, effect, flag, on, select, text};
-use crate::view::{opened, panels};
 use crate::view::share::Share;
+use crate::view::{opened, panels};
 
 pub(crate) fn header(session: Session, help: Help, share: Share) -> AnyView {
     let is_home = Memo::new(move |_| session.place.get() == Place::Home);

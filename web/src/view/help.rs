@@ -70,7 +70,10 @@ const FIGURES: [(&str, &str); 7] = [
     ("The segments", "below the bar on the same ruler, so that reserved is what they add up to"),
     ("Over time", "the same classes after each step; click or drag to go to a step"),
     ("The segment map", "one row a segment, its blocks by address; L is the large pool, S the small pool"),
-    ("The strip over the map", "all segments by size; the frame is around the rows in sight, click or drag scrolls there"),
+    (
+        "The strip over the map",
+        "all segments by size; the frame is around the rows in sight, click or drag scrolls there",
+    ),
     ("Amber", "what this step changed"),
     ("Red", "out of memory, and nothing else"),
 ];

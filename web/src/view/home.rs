@@ -7,12 +7,12 @@ use leptos::prelude::*;
 use crate::commands::sentence;
 use crate::files::{SAMPLES, Samples};
 use crate::session::{Place, Session};
-use crate::view::{header, messages};
 use crate::view::icon::Icon;
 use crate::view::kit::{button, click, text};
 use crate::view::scrubber::scrubber;
 use crate::view::stage::stage;
 use crate::view::step::step_words;
+use crate::view::{header, messages};
 
 pub(crate) fn home(session: Session, samples: Samples) -> AnyView {
     view! {

@@ -74,17 +74,21 @@ pub(crate) fn map_overview(actions: MapActions) -> AnyView {
     });
     let scroll_px = Memo::new(move |_| session.map_view.with(|view| view.scroll_px));
     let lens = text(move || {
-        let Some((left, right)) = overview.with(|overview| Some(overview.as_ref()?.lens_px(scroll_px.get()))) else {
+        let Some((left, right)) = overview.with(|overview| Some(overview.as_ref()?.lens_px(scroll_px.get())))
+        else {
             return String::new();
         };
         let width = (right - left).max(LEAST_LENS_PX);
         format!("left:{}px;width:{}px", surface::on_page(left), surface::on_page(width))
     });
     let words = text(move || {
-        overview.with(|overview| overview.as_ref().map(|overview| overview.text(scroll_px.get()))).unwrap_or_default()
+        overview
+            .with(|overview| overview.as_ref().map(|overview| overview.text(scroll_px.get())))
+            .unwrap_or_default()
     });
     let percent = text(move || {
-        let share = overview.with(|overview| overview.as_ref().map(|overview| overview.scrolled_share(scroll_px.get())));
+        let share = overview
+            .with(|overview| overview.as_ref().map(|overview| overview.scrolled_share(scroll_px.get())));
         format!("{:.0}", share.unwrap_or(0.0) * 100.0)
     });
     let go = move |event: &ev::PointerEvent| {

@@ -171,7 +171,8 @@ impl MapOverview {
         let (top, bottom) = (scroll_px + self.header_px, scroll_px + self.map.height_px);
         let first = self.spans.partition_point(|span| span.bottom_px <= top);
         let last = self.spans.partition_point(|span| span.top_px < bottom);
-        let (Some(one), Some(other)) = (self.spans.get(first), last.checked_sub(1).and_then(|last| self.spans.get(last)))
+        let (Some(one), Some(other)) =
+            (self.spans.get(first), last.checked_sub(1).and_then(|last| self.spans.get(last)))
         else {
             return "no segments".to_owned();
         };
@@ -208,10 +209,12 @@ impl MapOverview {
     }
 
     fn draw_changes(&self, scene: &mut Scene, state: &MemoryState, changed: &Changes) {
-        let blocks = changed.allocated.iter().chain(&changed.pending).chain(&changed.freed).chain(&changed.merged);
+        let blocks =
+            changed.allocated.iter().chain(&changed.pending).chain(&changed.freed).chain(&changed.merged);
         let of_blocks = blocks.filter_map(|block| self.block_px(state, *block));
         let new = self.spans.iter().filter(|span| changed.new_segments.contains(&span.segment));
-        let of_segments = new.map(|span| (self.x_px(span.from), self.x_px(span.from.saturating_add(span.size))));
+        let of_segments =
+            new.map(|span| (self.x_px(span.from), self.x_px(span.from.saturating_add(span.size))));
         let mut marks: Vec<(f32, f32)> =
             of_blocks.chain(of_segments).map(|(left, right)| (left, right.max(left + 3.0))).collect();
         marks.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -279,7 +282,6 @@ impl MapOverview {
         let share = bytes_f64(bytes) / bytes_f64(self.whole).max(1.0);
         left + (px(share.clamp(0.0, 1.0)) * (right - left)).round()
     }
-
 }
 
 fn strip_rect(left_px: f32, right_px: f32) -> Rect {

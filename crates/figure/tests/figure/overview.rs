@@ -1,4 +1,6 @@
-use blockyard_figure::{Changes, MapAnchor, MapOrder, MapOverview, MapView, Mark, Role, Size, segment_map_height};
+use blockyard_figure::{
+    Changes, MapAnchor, MapOrder, MapOverview, MapView, Mark, Role, Size, segment_map_height,
+};
 use blockyard_record::{Bytes, MemoryState, Recording};
 
 use crate::program::Program;
@@ -70,7 +72,8 @@ fn the_strip_says_which_segments_are_in_sight() {
     let strip = overview(&state, &MapView::default());
     assert_eq!(strip.text(0.0), "segments 1 to 7 of 30, 1.01 GiB of 2.05 GiB reserved");
     assert_eq!(
-        overview(&Program::new(Bytes::gib(1)).recording().state_at(0).unwrap(), &MapView::default()).text(0.0),
+        overview(&Program::new(Bytes::gib(1)).recording().state_at(0).unwrap(), &MapView::default())
+            .text(0.0),
         "no segments"
     );
 }

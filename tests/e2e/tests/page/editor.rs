@@ -210,7 +210,10 @@ fn a_selection_goes_beyond_what_the_field_holds() -> Result<()> {
         page.execute_async(scroll, &[json!(4_000)])?;
         page.end_drag(".editor .sheet", (150.0, 70.0))?;
         let found = selected(page)?;
-        ensure!(found[0].as_str().is_some_and(|line| found[2].as_u64() > Some(2_900) && !line.is_empty()), "{found}");
+        ensure!(
+            found[0].as_str().is_some_and(|line| found[2].as_u64() > Some(2_900) && !line.is_empty()),
+            "{found}"
+        );
         // What is typed takes the place of all of it.
         page.press("#")?;
         page.wait_text(&id("verdict"), "steps")?;

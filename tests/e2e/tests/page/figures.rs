@@ -208,11 +208,13 @@ fn all_segments_stand_over_the_map_with_a_lens() -> Result<()> {
         page.goto("#sample=gpt2_varlen")?;
         page.wait_text(&id("segments-summary"), "160 segments")?;
         let overview = id("map-overview");
-        let seen = || -> Result<String> {
-            Ok(page.attribute(&overview, "aria-valuetext")?.unwrap_or_default())
-        };
+        let seen =
+            || -> Result<String> { Ok(page.attribute(&overview, "aria-valuetext")?.unwrap_or_default()) };
         let lens = |page: &Page| {
-            page.execute("return document.querySelector('.map-overview .lens').getBoundingClientRect().left", &[])
+            page.execute(
+                "return document.querySelector('.map-overview .lens').getBoundingClientRect().left",
+                &[],
+            )
         };
         page.execute("document.querySelector('.map-overview').scrollIntoView({ block: 'center' })", &[])?;
         ensure!(seen()?.starts_with("segments 1 to "), "{}", seen()?);
@@ -236,11 +238,9 @@ fn all_segments_stand_over_the_map_with_a_lens() -> Result<()> {
 fn the_map_does_not_jump_when_segments_come_and_go_above_its_rows() -> Result<()> {
     drive(|page| {
         // Segments of growing addresses, of which the first ones are released at the end.
-        let mut text = String::new();
-        for index in 0..40 {
-            text += &format!("a{index} = alloc 12 MiB\n");
-        }
-        text += "free a1, a2, a3, a4\nempty_cache\n";
+        let mut lines: Vec<_> = (0..40).map(|index| format!("a{index} = alloc 12 MiB")).collect();
+        lines.extend(["free a1, a2, a3, a4".to_owned(), "empty_cache".to_owned()]);
+        let text = lines.join("\n") + "\n";
         crate::write_workload(page, &text)?;
         page.wait_text(&id("position"), "of 45")?;
         page.press(Key::Escape)?;

@@ -256,7 +256,8 @@ fn a_new_stream_is_written_chosen_and_said() -> Result<()> {
         let after = workload(page)?;
         ensure!(after.contains("\n\nstream side\n\n"), "{after}");
         ensure!(after.replace("stream side\n\n", "") == before, "{after}");
-        let chosen = "const select = document.querySelector('#stream'); return select.selectedOptions[0].textContent";
+        let chosen =
+            "const select = document.querySelector('#stream'); return select.selectedOptions[0].textContent";
         ensure!(page.execute(chosen, &[])? == json!("on side"), "{}", page.execute(chosen, &[])?);
         // Where it stands is in sight.
         page.wait_until(

@@ -185,9 +185,8 @@ impl Sheet {
             let at = content.lines.start(content.window.start);
             let held = content.lines.slice(content.window.clone());
             // A place before the lines that the field holds is at their beginning.
-            let place = |byte: usize| {
-                u32::try_from(units_of_bytes(held, byte.checked_sub(at).unwrap_or(0).min(held.len())))
-            };
+            let place =
+                |byte: usize| u32::try_from(units_of_bytes(held, byte.saturating_sub(at).min(held.len())));
             Some((place(content.caret).ok()?, place(content.anchor).ok()?))
         });
         if let Some((caret, anchor)) = places {
