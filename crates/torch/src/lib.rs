@@ -54,6 +54,7 @@ mod dtype;
 mod error;
 mod generator;
 mod iterator;
+mod limits;
 pub mod memory;
 mod ops;
 mod profile;
@@ -74,5 +75,7 @@ pub use tensor::{
 };
 pub use value::{MemoryFormat, Scalar, Value};
 
+#[cfg(test)]
+mod extremes;
 #[cfg(test)]
 mod tests;

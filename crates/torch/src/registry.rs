@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
+use crate::limits::check_result;
 use crate::schema::{Args, Schema};
 use crate::{Result, TorchError, Value, ops, session};
 
@@ -120,7 +121,7 @@ impl Operator {
                     let result = call(&bound);
                     drop(bound);
                     session.notes.operator.set(before);
-                    return result;
+                    return result.and_then(|value| check_result(&value).map(|()| value));
                 }
                 Err(error) => {
                     failure.get_or_insert(error);
@@ -129,4 +130,11 @@ impl Operator {
         }
         Err(failure.unwrap_or_else(|| TorchError::Type(format!("{} cannot be called", self.name))))
     }
+}
+
+/// Of each overload: what its arguments have to be.
+#[cfg(test)]
+pub(crate) fn argument_kinds(operator: &Operator) -> Vec<Vec<crate::schema::ArgumentKind>> {
+    let kinds = |schema: &Schema| schema.parameters.iter().map(|parameter| parameter.kind).collect();
+    operator.overloads.iter().map(|(schema, _)| kinds(schema)).collect()
 }

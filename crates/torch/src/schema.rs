@@ -27,7 +27,7 @@ pub(crate) enum ArgumentKind {
 #[derive(Clone, Debug)]
 pub(crate) struct Parameter {
     pub(crate) name: &'static str,
-    kind: ArgumentKind,
+    pub(crate) kind: ArgumentKind,
     is_optional: bool,
     default: Option<Value>,
     is_keyword_only: bool,

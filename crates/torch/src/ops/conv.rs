@@ -62,15 +62,39 @@ struct Convolution {
     device: Device,
 }
 
+impl Settings {
+    /// `ConvParams::check_shape_forward`, the part without shapes.
+    fn check(&self) -> Result<()> {
+        let below = |numbers: &[i64], least: i64| numbers.iter().any(|number| *number < least);
+        if self.groups < 1 {
+            return runtime("non-positive groups is not supported");
+        }
+        if below(&self.padding, 0) {
+            return runtime("negative padding is not supported");
+        }
+        if below(&self.output_padding, 0) {
+            return runtime("negative output_padding is not supported");
+        }
+        if below(&self.stride, 1) {
+            return runtime("non-positive stride is not supported");
+        }
+        if below(&self.dilation, 1) {
+            return runtime("dilation should be greater than zero");
+        }
+        Ok(())
+    }
+}
+
 impl Convolution {
     fn new(input: &Tensor, weight: &Tensor, settings: Settings) -> Result<Self> {
         let dims = input.dim().saturating_sub(2);
         let (in_shape, weight_shape) = (input.shape(), weight.shape());
         let channels = at(&in_shape, 1);
+        settings.check()?;
         let expected = if settings.is_transposed {
             at(&weight_shape, 0)
         } else {
-            at(&weight_shape, 1) * settings.groups
+            at(&weight_shape, 1).saturating_mul(settings.groups)
         };
         if channels != expected {
             return runtime(format!(
@@ -91,7 +115,7 @@ impl Convolution {
         let mut output = vec![
             at(&in_shape, 0),
             if settings.is_transposed {
-                at(&weight_shape, 1) * settings.groups
+                at(&weight_shape, 1).saturating_mul(settings.groups)
             } else {
                 at(&weight_shape, 0)
             },
@@ -100,11 +124,14 @@ impl Convolution {
             let (size, kernel) = (at(&in_shape, dim + 2), at(&weight_shape, dim + 2));
             let (stride, padding, dilation) =
                 (at(&settings.stride, dim), at(&settings.padding, dim), at(&settings.dilation, dim));
-            let reach = dilation * (kernel - 1);
+            let covered = dilation.saturating_mul(kernel.saturating_sub(1)).saturating_add(1);
+            let both_sides = padding.saturating_mul(2);
             output.push(if settings.is_transposed {
-                (size - 1) * stride - 2 * padding + reach + at(&settings.output_padding, dim) + 1
+                let spread = size.saturating_sub(1).saturating_mul(stride).saturating_sub(both_sides);
+                spread.saturating_add(covered).saturating_add(at(&settings.output_padding, dim))
             } else {
-                (size + 2 * padding - reach - 1).div_euclid(stride.max(1)) + 1
+                let reach = size.saturating_add(both_sides).saturating_sub(covered);
+                reach.div_euclid(stride.max(1)).saturating_add(1)
             });
         }
         if output.iter().skip(2).any(|size| *size < 1) {
@@ -115,7 +142,7 @@ impl Convolution {
                     .iter()
                     .skip(2)
                     .zip(&settings.padding)
-                    .map(|(size, padding)| size + 2 * padding)
+                    .map(|(size, padding)| size.saturating_add(padding.saturating_mul(2)))
                     .collect::<Vec<_>>(),
                 weight_shape.iter().skip(2).collect::<Vec<_>>()
             ));

@@ -14,14 +14,7 @@ use super::views::expand;
 
 /// `at::empty_strided`.
 pub(crate) fn empty_strided(shape: &[i64], strides: &[i64], dtype: Dtype, device: Device) -> Result<Tensor> {
-    let mut last = 0_i64;
-    let mut is_empty = false;
-    for (size, stride) in shape.iter().zip(strides) {
-        is_empty |= *size == 0;
-        last = last.saturating_add((size - 1).saturating_mul(*stride));
-    }
-    let elements = if is_empty { 0 } else { last.saturating_add(1) };
-    let bytes = (elements.max(0) as u64).saturating_mul(dtype.size());
+    let bytes = crate::limits::storage_bytes(shape, strides, dtype, device)?;
     Ok(Tensor::over(Storage::new(device, bytes, Category::Temporary)?, shape, strides, 0, dtype))
 }
 

@@ -112,7 +112,8 @@ struct Options {
 fn made(shape: &[i64], options: &Options, value: Option<Scalar>) -> Result<Value> {
     check_sizes(shape)?;
     let tensor = if options.is_pinned {
-        let bytes = crate::numel(shape).max(0) as u64 * options.dtype.size();
+        let bytes =
+            crate::limits::storage_bytes(shape, &contiguous_strides(shape), options.dtype, Device::Cpu)?;
         Tensor::over(Storage::pinned(bytes)?, shape, &contiguous_strides(shape), 0, options.dtype)
     } else {
         empty(shape, options.dtype, options.device)?
@@ -198,13 +199,16 @@ fn arange(args: &Args, start: Scalar, end: Scalar, step: Scalar, at: usize) -> R
     if count < 0.0 {
         return runtime("upper bound and lower bound inconsistent with step sign");
     }
+    // Saturates: a tensor of so many elements is refused.
     let count = count as i64;
     let tensor = empty(&[count], options.dtype, options.device)?;
     if options.device == Device::Cpu && count <= 4096 {
         let values: Vec<Scalar> = (0..count)
             .map(|index| {
                 let value = match (start, step) {
-                    (Scalar::Int(first), Scalar::Int(by)) => Scalar::Int(first + index * by),
+                    (Scalar::Int(first), Scalar::Int(by)) => {
+                        Scalar::Int(first.wrapping_add(index.wrapping_mul(by)))
+                    }
                     _ => Scalar::Float(first + index as f64 * by),
                 };
                 exact::cast(value, options.dtype)

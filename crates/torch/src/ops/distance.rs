@@ -119,7 +119,7 @@ fn cdist(args: &Args) -> Result<Value> {
 /// `cdist_impl` with a matrix product.
 fn by_product(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let batch = batch_of(a, b)?;
-    let count: i64 = batch.iter().product();
+    let count = crate::numel(&batch);
     let spread = |rows: &Tensor| -> Result<Tensor> {
         let (height, width) = (rows.size(-2), rows.size(-1));
         view(&contiguous(&expand(rows, &joined(&batch, height, width))?)?, &[count, height, width])
@@ -176,7 +176,7 @@ fn kernel_backward(grad: &Tensor, a: &Tensor, b: &Tensor, p: f64) -> Result<Tens
     };
     let a = spread(a)?;
     let b = spread(b)?;
-    let count: i64 = batch.iter().product();
+    let count = crate::numel(&batch);
     let (rows, columns) = (a.size(-2), a.size(-1));
     let result = empty(&[count, rows, columns], a.dtype(), a.device())?;
     if p != 0.0 && grad.numel() > 0 {

@@ -257,7 +257,7 @@ fn pair(left: Tensor, right: Tensor, summed: &[i64]) -> Result<Tensor> {
     }
     let sizes =
         |tensor: &Tensor, dims: &[i64]| dims.iter().map(|dim| tensor.size(*dim)).collect::<Vec<i64>>();
-    let count = |tensor: &Tensor, dims: &[i64]| sizes(tensor, dims).iter().product::<i64>();
+    let count = |tensor: &Tensor, dims: &[i64]| crate::numel(&sizes(tensor, dims));
     let (batch, rows, columns) = (count(&left, &both), count(&left, &of_left), count(&right, &of_right));
     let mut output_sizes = sizes(&left, &both);
     output_sizes.extend(sizes(&left, &of_left));

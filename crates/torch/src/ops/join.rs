@@ -139,7 +139,8 @@ fn repeat(tensor: &Tensor, repeats: &[i64]) -> Result<Tensor> {
     }
     let missing = repeats.len() - tensor.dim();
     let padded: Vec<i64> = std::iter::repeat_n(1, missing).chain(tensor.shape().iter().copied()).collect();
-    let target: Vec<i64> = padded.iter().zip(repeats).map(|(size, count)| size * count).collect();
+    let target: Vec<i64> =
+        padded.iter().zip(repeats).map(|(size, count)| size.saturating_mul(*count)).collect();
     let output = empty(&target, tensor.dtype(), tensor.device())?;
     let (from, repeats) = (tensor.shape(), repeats.to_vec());
     record("RepeatBackward0", &[tensor], &[&output], &[], move |_, grads| {

@@ -451,7 +451,7 @@ fn broadcast(a: &Tensor, b: &Tensor) -> Result<Tensor> {
         }
     }
     let mut output_shape = iterator::broadcast(&[&batch_a, &batch_b])?;
-    let count: i64 = output_shape.iter().product();
+    let count = crate::numel(&output_shape);
     let sized = |tail: &[i64]| -> Vec<i64> { output_shape.iter().chain(tail).copied().collect() };
     let left = reshape(&expand(a, &sized(&[n, m1]))?, &[count, n, m1])?;
     let is_vector = b.dim() == 1;

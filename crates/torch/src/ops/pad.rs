@@ -37,7 +37,7 @@ fn border_pad(args: &Args, dims: usize, reflects: bool, node: &'static str) -> R
                 input.shape()
             ));
         }
-        *size += pair.iter().sum::<i64>();
+        *size = pair.iter().fold(*size, |size, side| size.saturating_add(*side));
     }
     let output = {
         let _below = GradModeGuard::new(false);

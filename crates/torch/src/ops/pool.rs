@@ -25,15 +25,14 @@ fn at(list: &[i64], index: usize) -> i64 {
 
 /// `pooling_output_shape`.
 fn output_size(input: i64, kernel: i64, padding: i64, stride: i64, dilation: i64, ceils: bool) -> i64 {
-    let reach = input + 2 * padding - dilation * (kernel - 1) - 1;
-    let mut size = reach.div_euclid(stride) + 1;
-    if ceils {
-        size = (reach + stride - 1).div_euclid(stride) + 1;
-        if (size - 1) * stride >= input + padding {
-            size -= 1;
-        }
+    let covered = dilation.saturating_mul(kernel.saturating_sub(1)).saturating_add(1);
+    let reach = input.saturating_add(padding.saturating_mul(2)).saturating_sub(covered);
+    if !ceils {
+        return reach.div_euclid(stride).saturating_add(1);
     }
-    size
+    let last = reach.saturating_add(stride.saturating_sub(1)).div_euclid(stride);
+    let begins_in_padding = last.saturating_mul(stride) >= input.saturating_add(padding);
+    if begins_in_padding { last } else { last.saturating_add(1) }
 }
 
 struct Window {
@@ -53,15 +52,13 @@ impl Window {
         for (index, size) in shape.iter_mut().skip(leading).enumerate() {
             let kernel = at(&self.kernel, index);
             let stride = if self.stride.is_empty() { kernel } else { at(&self.stride, index) };
+            let dilation = at(&self.dilation, index);
+            let least = [("kernel size", kernel), ("stride", stride), ("dilation", dilation)];
+            if let Some((name, found)) = least.into_iter().find(|(_, number)| *number < 1) {
+                return runtime(format!("{name} should be greater than zero, but got {found}"));
+            }
             let old = *size;
-            *size = output_size(
-                old,
-                kernel,
-                at(&self.padding, index),
-                stride,
-                at(&self.dilation, index),
-                self.ceils,
-            );
+            *size = output_size(old, kernel, at(&self.padding, index), stride, dilation, self.ceils);
             if *size < 1 {
                 return runtime(format!(
                     "Given input size: {:?}. Calculated output size: {size}. Output size is too small",
@@ -211,14 +208,14 @@ fn constant_pad(tensor: &Tensor, pad: &[i64]) -> Result<Tensor> {
     }
     for (index, pair) in pad.chunks(2).enumerate() {
         if let Some(size) = shape.get_mut(count - 1 - index) {
-            *size += pair.iter().sum::<i64>();
+            *size = pair.iter().fold(*size, |size, side| size.saturating_add(*side));
             if *size < 0 {
                 return runtime("the padding makes a dimension negative");
             }
         }
     }
     let output = in_order_of(tensor, &shape, tensor.dtype())?;
-    let back: Vec<i64> = pad.iter().map(|size| -size).collect();
+    let back: Vec<i64> = pad.iter().map(|size| size.saturating_neg()).collect();
     record("ConstantPadNdBackward0", &[tensor], &[&output], &[], move |_, grads| {
         let grad = first(grads)?;
         if back.iter().all(|size| *size <= 0) {
@@ -246,10 +243,14 @@ fn pixel_shuffle(args: &Args) -> Result<Value> {
     let (input, factor) = (args.t(0)?, args.int(1)?);
     let shape = input.shape();
     let [n, c, h, w] = *shape else { return runtime("pixel_shuffle expects 4 dimensions here") };
-    let channels = c / (factor * factor).max(1);
+    if factor < 1 {
+        return runtime(format!("pixel_shuffle expects a positive upscale_factor, but got {factor}"));
+    }
+    let channels = c / factor.saturating_mul(factor);
     let split = super::views::reshape(&input, &[n, channels, factor, factor, h, w])?;
     let moved = super::views::permute(&split, &[0, 1, 4, 2, 5, 3])?;
-    Ok(super::views::reshape(&moved, &[n, channels, h * factor, w * factor])?.into())
+    Ok(super::views::reshape(&moved, &[n, channels, h.saturating_mul(factor), w.saturating_mul(factor)])?
+        .into())
 }
 
 const MAX2: &str = "max_pool2d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool \

@@ -131,9 +131,9 @@ fn cudnn(
     let time_first = if batch_first { transpose(input, 0, 1)? } else { input.clone() };
     let read = contiguous(&time_first)?;
     drop(time_first);
-    let width = layer.hidden * layer.directions;
+    let width = layer.hidden.saturating_mul(layer.directions);
     let output = empty(&[layer.time, layer.batch, width], input.dtype(), device)?;
-    let state_shape = [layer.layers * layer.directions, layer.batch, layer.hidden];
+    let state_shape = [layer.layers.saturating_mul(layer.directions), layer.batch, layer.hidden];
     let mut results = vec![];
     for _ in states {
         results.push(empty(&state_shape, input.dtype(), device)?);
@@ -190,7 +190,7 @@ fn backward(
     let device = input.device();
     let output = ctx.saved(3)?;
     let below = GradModeGuard::new(false);
-    let state_shape = [layer.layers * layer.directions, layer.batch, layer.hidden];
+    let state_shape = [layer.layers.saturating_mul(layer.directions), layer.batch, layer.hidden];
     let grad = match first(grads) {
         Ok(grad) => grad.clone(),
         Err(_) => zeros(&output.shape(), output.dtype(), device)?,

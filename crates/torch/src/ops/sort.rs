@@ -326,7 +326,7 @@ fn roll(tensor: &Tensor, shifts: &[i64], dims: &[i64]) -> Result<Tensor> {
         };
         let (shift, dim) = (*shift, *dim);
         record("RollBackward0", &[&result], &[&rolled], &[], move |_, grads| {
-            Ok(vec![Some(roll(first(grads)?, &[-shift], &[dim])?)])
+            Ok(vec![Some(roll(first(grads)?, &[shift.saturating_neg()], &[dim])?)])
         })?;
         result = rolled;
     }

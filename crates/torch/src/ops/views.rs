@@ -55,7 +55,7 @@ fn viewed(
 
 /// Sizes with the one -1 filled in.
 fn infer(shape: &[i64], count: i64) -> Result<Vec<i64>> {
-    let known: i64 = shape.iter().filter(|size| **size >= 0).product();
+    let known = numel(&shape.iter().copied().filter(|size| *size >= 0).collect::<Vec<_>>());
     let unknown = shape.iter().filter(|size| **size == -1).count();
     let invalid = || TorchError::Runtime(format!("shape '{shape:?}' is invalid for input of size {count}"));
     if unknown > 1 {
@@ -90,18 +90,19 @@ fn strides_for(old_shape: &[i64], old_strides: &[i64], shape: &[i64]) -> Option<
     let mut chunk_base = *old_strides.last()?;
     let (mut tensor_numel, mut view_numel) = (1_i64, 1_i64);
     for dim in (0..old_shape.len()).rev() {
-        tensor_numel *= old_shape.get(dim)?;
+        tensor_numel = tensor_numel.saturating_mul(*old_shape.get(dim)?);
         let is_chunk_end = match dim.checked_sub(1) {
             None => true,
             Some(before) => {
-                *old_shape.get(before)? != 1 && *old_strides.get(before)? != tensor_numel * chunk_base
+                *old_shape.get(before)? != 1
+                    && *old_strides.get(before)? != tensor_numel.saturating_mul(chunk_base)
             }
         };
         if is_chunk_end {
             while view_dim > 0 && (view_numel < tensor_numel || shape.get(view_dim - 1) == Some(&1)) {
                 view_dim -= 1;
-                *strides.get_mut(view_dim)? = view_numel * chunk_base;
-                view_numel *= shape.get(view_dim)?;
+                *strides.get_mut(view_dim)? = view_numel.saturating_mul(chunk_base);
+                view_numel = view_numel.saturating_mul(*shape.get(view_dim)?);
             }
             if view_numel != tensor_numel {
                 return None;
@@ -316,11 +317,18 @@ pub(crate) fn select(tensor: &Tensor, dim: i64, index: i64) -> Result<Tensor> {
     shape.remove(at);
     let stride = strides.remove(at);
     let from = tensor.shape();
-    viewed("SelectBackward0", tensor, &shape, &strides, tensor.offset() + index * stride, move |grad| {
-        let full = creation::zeros(&from, grad.dtype(), grad.device())?;
-        copy::copy_below(&select(&full, dim, index)?, grad, false)?;
-        Ok(full)
-    })
+    viewed(
+        "SelectBackward0",
+        tensor,
+        &shape,
+        &strides,
+        tensor.offset() + index.saturating_mul(stride),
+        move |grad| {
+            let full = creation::zeros(&from, grad.dtype(), grad.device())?;
+            copy::copy_below(&select(&full, dim, index)?, grad, false)?;
+            Ok(full)
+        },
+    )
 }
 
 pub(crate) fn slice(
@@ -341,9 +349,11 @@ pub(crate) fn slice(
     let (mut shape, mut strides) = (tensor.shape().to_vec(), tensor.strides().to_vec());
     let mut offset = tensor.offset();
     if let (Some(size), Some(stride)) = (shape.get_mut(at), strides.get_mut(at)) {
-        *size = (end - start + step - 1) / step;
-        offset += start * *stride;
-        *stride *= step;
+        let length = end - start;
+        *size = length / step + i64::from(length % step > 0);
+        // Saturating: of a dimension of size 1 and of one that is expanded, the stride may be anything.
+        offset = offset.saturating_add(start.saturating_mul(*stride));
+        *stride = stride.saturating_mul(step);
     }
     let from = tensor.shape();
     viewed("SliceBackward0", tensor, &shape, &strides, offset, move |grad| {
@@ -356,7 +366,7 @@ pub(crate) fn slice(
 pub(crate) fn narrow(tensor: &Tensor, dim: i64, start: i64, length: i64) -> Result<Tensor> {
     let size = tensor.size(dim);
     let start = if start < 0 { start + size } else { start };
-    if length < 0 || start < 0 || start + length > size {
+    if length < 0 || start < 0 || start.saturating_add(length) > size {
         return runtime(format!("start ({start}) + length ({length}) exceeds dimension size ({size})."));
     }
     slice(tensor, dim, Some(start), Some(start + length), 1)
@@ -369,7 +379,13 @@ pub(crate) fn split_with_sizes(tensor: &Tensor, sizes: &[i64], dim: i64) -> Resu
 
 fn split_named(name: &'static str, tensor: &Tensor, sizes: &[i64], dim: i64) -> Result<Vec<Tensor>> {
     let at = wrap(dim, tensor.dim())?;
-    let total: i64 = sizes.iter().sum();
+    crate::limits::check_parts(sizes.len() as i64)?;
+    let total = sizes.iter().fold(0_i64, |total, size| total.saturating_add(*size));
+    if sizes.iter().any(|size| *size < 0) {
+        return runtime(format!(
+            "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={sizes:?}"
+        ));
+    }
     if total != tensor.size(at as i64) {
         return runtime(format!(
             "split_with_sizes expects split_sizes to sum exactly to {} (input tensor's size at dimension {at}), but got \
@@ -420,7 +436,8 @@ pub(crate) fn split(tensor: &Tensor, size: i64, dim: i64) -> Result<Vec<Tensor>>
     if size < 0 {
         return runtime(format!("split expects split_size be non-negative, but got split_size={size}"));
     }
-    let count = if size == 0 { 1 } else { ((total + size - 1) / size).max(1) };
+    let count = if size == 0 { 1 } else { (total / size + i64::from(total % size > 0)).max(1) };
+    crate::limits::check_parts(count)?;
     let sizes: Vec<i64> = (0..count).map(|index| size.min(total - index * size).max(0)).collect();
     split_named("SplitBackward0", tensor, &sizes, dim)
 }
@@ -430,7 +447,7 @@ pub(crate) fn chunk(tensor: &Tensor, chunks: i64, dim: i64) -> Result<Vec<Tensor
         return runtime(format!("chunk expects `chunks` to be greater than 0, got: {chunks}"));
     }
     let total = tensor.size(wrap(dim, tensor.dim())? as i64);
-    split(tensor, ((total + chunks - 1) / chunks).max(1), dim)
+    split(tensor, (total / chunks + i64::from(total % chunks > 0)).max(1), dim)
 }
 
 pub(crate) fn unbind(tensor: &Tensor, dim: i64) -> Result<Vec<Tensor>> {
@@ -440,6 +457,7 @@ pub(crate) fn unbind(tensor: &Tensor, dim: i64) -> Result<Vec<Tensor>> {
         return runtime("Dimension specified as 0 but tensor has no dimensions");
     }
     let count = shape.remove(at);
+    crate::limits::check_parts(count)?;
     let stride = strides.remove(at);
     let parts: Vec<Tensor> =
         (0..count).map(|index| view_of(tensor, &shape, &strides, tensor.offset() + index * stride)).collect();
@@ -469,7 +487,7 @@ pub(crate) fn flatten(tensor: &Tensor, start: i64, end: i64) -> Result<Tensor> {
         return runtime("flatten() has invalid args: start_dim cannot come after end_dim");
     }
     let shape = tensor.shape();
-    let joined: i64 = shape.get(start..=end).unwrap_or_default().iter().product();
+    let joined = numel(shape.get(start..=end).unwrap_or_default());
     let mut new: Vec<i64> = shape.iter().take(start).copied().collect();
     new.push(joined);
     new.extend(shape.iter().skip(end + 1));
@@ -521,13 +539,19 @@ fn unfold(tensor: &Tensor, dim: i64, size: i64, step: i64) -> Result<Tensor> {
     let (mut shape, mut strides) = (tensor.shape().to_vec(), tensor.strides().to_vec());
     if let (Some(length), Some(stride)) = (shape.get_mut(at), strides.get_mut(at)) {
         let own = *stride;
-        if size > *length || step <= 0 {
+        if size < 0 {
+            return runtime(format!("size is {size} but must be >= 0"));
+        }
+        if size > *length {
             return runtime(format!(
                 "maximum size for tensor at dimension {at} is {length} but size is {size}"
             ));
         }
+        if step <= 0 {
+            return runtime(format!("step is {step} but must be > 0"));
+        }
         *length = (*length - size) / step + 1;
-        *stride *= step;
+        *stride = stride.saturating_mul(step);
         shape.push(size);
         strides.push(own);
     }
