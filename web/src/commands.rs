@@ -9,7 +9,7 @@ use blockyard_workload::{Request, TensorId, Workload, parse_size};
 use leptos::prelude::*;
 
 use crate::browser;
-use crate::gpu::{self, Presence};
+use crate::gpu::{self, GpuState};
 use crate::history::History;
 use crate::jobs::{self, JobFailure};
 use crate::ptr_eq::PtrEq;
@@ -236,7 +236,7 @@ impl Session {
         };
         if on_gpu {
             self.show_work("Running the workload on the GPU");
-            let on_adapter = move |adapter| self.gpu.set(Presence::Open(adapter));
+            let on_adapter = move |adapter| self.gpu.set(GpuState::Open(adapter));
             jobs::start_on_gpu(&job, on_adapter, on_progress, on_done);
         } else {
             self.show_work("Running the workload");
@@ -265,7 +265,7 @@ impl Session {
     /// Finds out whether the reader's GPU can be used, and fetches what that needs.
     pub(crate) async fn ask_for_gpu(self) {
         let presence = gpu::ask().await;
-        let is_there = presence == Presence::Present;
+        let is_there = presence == GpuState::Present;
         self.gpu.set(presence);
         if is_there {
             let _ = jobs::prepare_gpu().await;

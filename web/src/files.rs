@@ -14,12 +14,12 @@ use web_sys::{Blob, File, FileList};
 
 use crate::browser;
 use crate::commands::sentence;
-use crate::jobs::{self, Compared, JobFailure};
+use crate::jobs::{self, ComparisonReply, JobFailure};
 use crate::kept;
 use crate::lab;
 use crate::ptr_eq::PtrEq;
 use crate::run::Run;
-use crate::session::{OpenLesson, OpenedFile, Place, Rank, Session, SettingsTexts, Verdict};
+use crate::session::{ComparisonState, OpenLesson, OpenedFile, Place, Rank, Session, SettingsTexts};
 use crate::view::Tab;
 
 /// A recording that comes with the page.
@@ -266,8 +266,8 @@ fn open_rank(session: Session, files: Rc<Vec<File>>, place: usize, then: Box<dyn
     let Some(file) = files.get(place).cloned() else { return };
     let name = file.name();
     session.show_work(&format!("Opening {name} ({} of {})", place + 1, files.len()));
-    let verdict = ArcRwSignal::new(Verdict::Comparing(String::new(), 0));
-    let (said, content) = (verdict.clone(), lab::Content::of(&name, &file));
+    let comparison = ArcRwSignal::new(ComparisonState::Running(String::new(), 0));
+    let (state, content) = (comparison.clone(), lab::FileContent::of(&name, &file));
     let rest = files.clone();
     jobs::open(
         &file.clone(),
@@ -278,7 +278,8 @@ fn open_rank(session: Session, files: Rc<Vec<File>>, place: usize, then: Box<dyn
             session.work.set(None);
             match result {
                 Ok(product) => {
-                    let opened = PtrEq::new(OpenedFile { name, run: PtrEq::new(Run::new(product)), verdict });
+                    let opened =
+                        PtrEq::new(OpenedFile { name, run: PtrEq::new(Run::new(product)), comparison });
                     let is_first = session.ranks.with_untracked(Vec::is_empty);
                     session
                         .ranks
@@ -297,9 +298,9 @@ fn open_rank(session: Session, files: Rc<Vec<File>>, place: usize, then: Box<dyn
                 }
             }
         },
-        move |heard| {
-            let is_over = matches!(heard, Compared::Done(_));
-            said.set(verdict_of(heard));
+        move |reply| {
+            let is_over = matches!(reply, ComparisonReply::Done(_));
+            state.set(comparison_state(reply));
             if is_over {
                 open_rank(session, rest.clone(), place + 1, Box::new(|| ()));
             }
@@ -310,7 +311,7 @@ fn open_rank(session: Session, files: Rc<Vec<File>>, place: usize, then: Box<dyn
 /// Shows another of the files that were opened together.
 pub(crate) fn show_rank(session: Session, rank: &Rank) {
     session.file.set_value(Some(rank.file.clone()));
-    lab::Content::of(&rank.opened.name, &rank.file).keep();
+    lab::FileContent::of(&rank.opened.name, &rank.file).keep();
     session.open(rank.opened.clone());
 }
 
@@ -366,7 +367,7 @@ fn open_text(session: Session, name: &str, text: &str) -> bool {
             Ok(lesson) => {
                 session.show_lesson(lesson);
             }
-            Err(why) => session.complain(format!("{name} was not opened. {}", sentence(&why))),
+            Err(why) => session.complain(format!("{name} was not opened. {}", sentence(&why.to_string()))),
         }
         return true;
     }
@@ -393,9 +394,9 @@ fn open_text(session: Session, name: &str, text: &str) -> bool {
 /// Opens a recording or a snapshot in the worker.
 fn open_recording(session: Session, name: &str, file: &Blob, device: Option<usize>, then: Box<dyn FnOnce()>) {
     session.show_work(&format!("Opening {name}"));
-    let content = lab::Content::of(name, file);
-    let verdict = ArcRwSignal::new(Verdict::Comparing(String::new(), 0));
-    let said = verdict.clone();
+    let content = lab::FileContent::of(name, file);
+    let comparison = ArcRwSignal::new(ComparisonState::Running(String::new(), 0));
+    let state = comparison.clone();
     let opened_name = name.to_owned();
     jobs::open(
         file,
@@ -412,7 +413,7 @@ fn open_recording(session: Session, name: &str, file: &Blob, device: Option<usiz
                     session.open(PtrEq::new(OpenedFile {
                         name,
                         run: PtrEq::new(Run::new(product)),
-                        verdict,
+                        comparison,
                     }));
                     session.explain_failure();
                     then();
@@ -422,10 +423,11 @@ fn open_recording(session: Session, name: &str, file: &Blob, device: Option<usiz
                 }
             }
         },
-        move |heard| {
-            let verdict = verdict_of(heard);
-            let differs = matches!(&verdict, Verdict::Compared(found) if found.first_difference.is_some());
-            said.set(verdict);
+        move |reply| {
+            let comparison = comparison_state(reply);
+            let differs =
+                matches!(&comparison, ComparisonState::Done(found) if found.first_difference.is_some());
+            state.set(comparison);
             // What differs stands beside the recording's own facts.
             if differs && session.tab.get_untracked() == Tab::Holders {
                 session.tab.set(Tab::Source);
@@ -441,16 +443,16 @@ fn reason(failure: JobFailure) -> String {
     }
 }
 
-fn verdict_of(heard: Compared) -> Verdict {
-    match heard {
-        Compared::Progress(progress) => {
+fn comparison_state(reply: ComparisonReply) -> ComparisonState {
+    match reply {
+        ComparisonReply::Progress(progress) => {
             let percent = progress.done.saturating_mul(100).checked_div(progress.total).unwrap_or(0);
-            Verdict::Comparing(progress.phase, percent)
+            ComparisonState::Running(progress.phase, percent)
         }
-        Compared::Done(Ok(comparison)) => Verdict::Compared(comparison),
-        Compared::Done(Err(failure)) => Verdict::Missing(reason(failure)),
-        Compared::Stopped => {
-            Verdict::Missing("other work ended the comparison; open the file again for it".to_owned())
+        ComparisonReply::Done(Ok(comparison)) => ComparisonState::Done(comparison),
+        ComparisonReply::Done(Err(failure)) => ComparisonState::Missing(reason(failure)),
+        ComparisonReply::Stopped => {
+            ComparisonState::Missing("other work ended the comparison; open the file again for it".to_owned())
         }
     }
 }

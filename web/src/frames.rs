@@ -21,11 +21,11 @@ pub(crate) enum Slot {
     Cross,
 }
 
-type EditAction = Box<dyn FnOnce()>;
+type FrameAction = Box<dyn FnOnce()>;
 
 #[derive(Default)]
 struct FrameActions {
-    actions: Vec<(Slot, EditAction)>,
+    actions: Vec<(Slot, FrameAction)>,
     is_requested: bool,
 }
 

@@ -48,7 +48,7 @@ async fn adapter() -> Result<JsValue, JsValue> {
 
 /// What the page knows of the reader's GPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Presence {
+pub(crate) enum GpuState {
     /// Not asked yet.
     #[default]
     Unknown,
@@ -61,13 +61,13 @@ pub(crate) enum Presence {
 }
 
 /// Asks the browser for an adapter, without opening it.
-pub(crate) async fn ask() -> Presence {
+pub(crate) async fn ask() -> GpuState {
     let gpu = browser::window().and_then(|window| Reflect::get(&window.navigator(), &"gpu".into()).ok());
     if !gpu.is_some_and(|gpu| gpu.is_object()) {
-        return Presence::Absent("this browser has no WebGPU".to_owned());
+        return GpuState::Absent("this browser has no WebGPU".to_owned());
     }
     match adapter().await {
-        Ok(adapter) if adapter.is_object() => Presence::Present,
-        _ => Presence::Absent("this browser has no adapter for WebGPU".to_owned()),
+        Ok(adapter) if adapter.is_object() => GpuState::Present,
+        _ => GpuState::Absent("this browser has no adapter for WebGPU".to_owned()),
     }
 }

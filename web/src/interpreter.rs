@@ -5,6 +5,7 @@ use std::cell::RefCell;
 
 use blockyard_program::{PrintedText, ProgramError, ProgramJob, ProgramReply, ProgramRun};
 use js_sys::Uint8Array;
+use thiserror::Error;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 use web_sys::Worker;
@@ -12,7 +13,7 @@ use web_sys::Worker;
 use crate::worker_program::{NoProgram, WorkerProgram};
 
 /// What a running program reports, in order.
-pub(crate) enum Progress {
+pub(crate) enum ProgramReport {
     /// The interpreter is fetched: bytes so far.
     Loading(f64),
     /// The program runs now.
@@ -20,49 +21,42 @@ pub(crate) enum Progress {
     Printed(Vec<PrintedText>),
     Done(Box<Result<ProgramRun, ProgramError>>),
     /// There is no result.
-    Broken(Broken),
+    Failed(InterpreterError),
 }
 
 /// Why the interpreter could not be loaded, or broke down.
-#[derive(Clone, Debug)]
-pub(crate) enum Broken {
-    Program(NoProgram),
+#[derive(Clone, Debug, Error)]
+pub(crate) enum InterpreterError {
+    #[error("this page was built without the Python interpreter, or the network failed")]
+    Missing,
+    #[error("this browser cannot compile the Python interpreter")]
+    NotCompiled,
+    #[error("this browser does not start workers")]
     NoWorkers,
     /// What the browser says of the worker's end.
+    #[error("the interpreter broke down ({0})")]
     Worker(String),
-    Message(postcard::Error),
+    #[error("a message cannot be read or written: {0}")]
+    Message(#[from] postcard::Error),
 }
 
-impl std::fmt::Display for Broken {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Program(NoProgram::Missing) => {
-                f.write_str("this page was built without the Python interpreter, or the network failed")
-            }
-            Self::Program(NoProgram::NotCompiled) => {
-                f.write_str("this browser cannot compile the Python interpreter")
-            }
-            Self::NoWorkers => f.write_str("this browser does not start workers"),
-            Self::Worker(why) => write!(f, "the interpreter broke down ({why})"),
-            Self::Message(error) => write!(f, "a message cannot be read or written: {error}"),
+impl From<NoProgram> for InterpreterError {
+    fn from(why: NoProgram) -> Self {
+        match why {
+            NoProgram::Missing => Self::Missing,
+            NoProgram::NotCompiled => Self::NotCompiled,
         }
     }
 }
 
-impl From<NoProgram> for Broken {
-    fn from(why: NoProgram) -> Self {
-        Self::Program(why)
-    }
-}
-
-type OnProgress = Box<dyn FnMut(Progress)>;
+type OnReport = Box<dyn FnMut(ProgramReport)>;
 
 struct Interpreter {
     program: WorkerProgram,
     worker: Option<Worker>,
     // Which run it is: what an ended worker still says does not count.
     generation: u32,
-    on_progress: Option<OnProgress>,
+    on_report: Option<OnReport>,
 }
 
 thread_local! {
@@ -71,25 +65,25 @@ thread_local! {
             program: WorkerProgram::new("blockyard-interpreter"),
             worker: None,
             generation: 0,
-            on_progress: None,
+            on_report: None,
         })
     };
 }
 
 /// Runs the program; one that still runs is stopped.
-pub(crate) fn run(job: ProgramJob, on_progress: impl FnMut(Progress) + 'static) {
+pub(crate) fn run(job: ProgramJob, on_report: impl FnMut(ProgramReport) + 'static) {
     stop();
     let generation = INTERPRETER.with_borrow_mut(|interpreter| {
         interpreter.generation += 1;
-        interpreter.on_progress = Some(Box::new(on_progress));
+        interpreter.on_report = Some(Box::new(on_report));
         interpreter.generation
     });
     spawn_local(async move {
         if let Err(why) = load(generation).await {
-            return report(generation, Progress::Broken(why));
+            return report(generation, ProgramReport::Failed(why));
         }
         if let Err(why) = start(generation, &job) {
-            report(generation, Progress::Broken(why));
+            report(generation, ProgramReport::Failed(why));
         }
     });
 }
@@ -98,15 +92,15 @@ pub(crate) fn run(job: ProgramJob, on_progress: impl FnMut(Progress) + 'static) 
 pub(crate) fn stop() {
     INTERPRETER.with_borrow_mut(|interpreter| {
         interpreter.generation += 1;
-        interpreter.on_progress = None;
+        interpreter.on_report = None;
         if let Some(worker) = interpreter.worker.take() {
             worker.terminate();
         }
     });
 }
 
-fn report(generation: u32, progress: Progress) {
-    let is_last = matches!(progress, Progress::Done(_) | Progress::Broken(_));
+fn report(generation: u32, progress: ProgramReport) {
+    let is_last = matches!(progress, ProgramReport::Done(_) | ProgramReport::Failed(_));
     // Taken out while it is called, since it may start or stop programs.
     let handler = INTERPRETER.with_borrow_mut(|interpreter| {
         if interpreter.generation != generation {
@@ -115,36 +109,36 @@ fn report(generation: u32, progress: Progress) {
         if is_last && let Some(worker) = interpreter.worker.take() {
             worker.terminate();
         }
-        interpreter.on_progress.take()
+        interpreter.on_report.take()
     });
     let Some(mut handler) = handler else { return };
     handler(progress);
     INTERPRETER.with_borrow_mut(|interpreter| {
         if interpreter.generation == generation && !is_last {
-            interpreter.on_progress = Some(handler);
+            interpreter.on_report = Some(handler);
         }
     });
 }
 
 /// Fetches and compiles the interpreter, unless that is done.
-async fn load(generation: u32) -> Result<(), Broken> {
+async fn load(generation: u32) -> Result<(), InterpreterError> {
     let program = INTERPRETER.with_borrow(|interpreter| interpreter.program.clone());
     if program.is_fetched() {
         return Ok(());
     }
-    let on_bytes = move |bytes: f64| report(generation, Progress::Loading(bytes));
+    let on_bytes = move |bytes: f64| report(generation, ProgramReport::Loading(bytes));
     let program = program.fetch_compiled(on_bytes).await?;
     INTERPRETER.with_borrow_mut(|interpreter| interpreter.program = program);
     Ok(())
 }
 
-fn start(generation: u32, job: &ProgramJob) -> Result<(), Broken> {
-    let bytes = postcard::to_allocvec(job).map_err(Broken::Message)?;
+fn start(generation: u32, job: &ProgramJob) -> Result<(), InterpreterError> {
+    let bytes = postcard::to_allocvec(job).map_err(InterpreterError::Message)?;
     let message = Uint8Array::from(bytes.as_slice());
     let on_message = move |data: JsValue| {
         let Some(bytes) = data.dyn_ref::<Uint8Array>() else {
             // Anything else is its greeting: it is ready.
-            report(generation, Progress::Started);
+            report(generation, ProgramReport::Started);
             return INTERPRETER.with_borrow(|interpreter| {
                 if let (true, Some(worker)) = (interpreter.generation == generation, &interpreter.worker) {
                     let _ = worker.post_message(&message);
@@ -152,17 +146,17 @@ fn start(generation: u32, job: &ProgramJob) -> Result<(), Broken> {
             });
         };
         let progress = match postcard::from_bytes::<ProgramReply>(&bytes.to_vec()) {
-            Ok(ProgramReply::Printed(pieces)) => Progress::Printed(pieces),
-            Ok(ProgramReply::Done(result)) => Progress::Done(result),
-            Err(error) => Progress::Broken(Broken::Message(error)),
+            Ok(ProgramReply::Printed(pieces)) => ProgramReport::Printed(pieces),
+            Ok(ProgramReply::Done(result)) => ProgramReport::Done(result),
+            Err(error) => ProgramReport::Failed(InterpreterError::Message(error)),
         };
         report(generation, progress);
     };
-    let on_end = move |why| report(generation, Progress::Broken(Broken::Worker(why)));
+    let on_end = move |why| report(generation, ProgramReport::Failed(InterpreterError::Worker(why)));
     INTERPRETER.with_borrow_mut(|interpreter| {
         if interpreter.generation == generation {
             let worker = interpreter.program.start(on_message, on_end);
-            interpreter.worker = Some(worker.ok_or(Broken::NoWorkers)?);
+            interpreter.worker = Some(worker.ok_or(InterpreterError::NoWorkers)?);
         }
         Ok(())
     })

@@ -124,7 +124,8 @@ fn other_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
         "/" if session.shows_recording_now() => session.search_holders(),
         "/" => {
             session.reveal_panel(WorkbenchPanel::Side);
-            focus(TEXT_ID);
+            // Once the panel is there.
+            let _ = browser::after_millis(0, || focus(TEXT_ID));
         }
         _ => return false,
     }

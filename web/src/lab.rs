@@ -2,25 +2,22 @@
 //!
 //! The answers are kept for the run that they are about; another run has none yet.
 
+mod answers;
+mod conditions;
 mod pool;
 mod sheet;
+mod trial;
 
+pub(crate) use answers::{Answers, LabWork, QuestionKind, Search, Trial};
 pub(crate) use pool::prepare;
 pub(crate) use sheet::{Cell, Sheet};
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use blockyard_figure::PlayerAction;
-use blockyard_lab::{
-    AllocatorRow, Answer, Autopsy, Bound, ChangeKind, Conditions, Diff, Found, Leaks, Question, Row,
-    RunSource, WhatIf,
-};
-use blockyard_questions::RunSummary;
-use blockyard_record::{Bytes, StepOutcome};
-use blockyard_replay::AllocatorConfig;
-use blockyard_workload::edit::EditAction;
-use blockyard_workload::{Request, TensorId, Workload, parse_size};
+use blockyard_lab::{Answer, Conditions, Found, Question, Row, RunSource};
+use blockyard_record::StepOutcome;
+use blockyard_workload::Workload;
 use leptos::prelude::*;
 use web_sys::Blob;
 
@@ -28,117 +25,10 @@ use crate::commands::sentence;
 use crate::ptr_eq::PtrEq;
 use crate::run::Run;
 use crate::session::{Session, Source};
-use pool::{Heard, Material};
-
-/// The kinds of questions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum QuestionKind {
-    #[default]
-    WhatIf,
-    Search,
-    Autopsy,
-    Bound,
-    Compare,
-    Leaks,
-    Diff,
-}
-
-impl QuestionKind {
-    pub(crate) const ALL: [Self; 7] =
-        [Self::WhatIf, Self::Search, Self::Autopsy, Self::Bound, Self::Compare, Self::Leaks, Self::Diff];
-
-    /// As links and tests name it.
-    pub(crate) fn id(self) -> &'static str {
-        match self {
-            Self::WhatIf => "what-if",
-            Self::Search => "search",
-            Self::Autopsy => "autopsy",
-            Self::Bound => "bound",
-            Self::Compare => "compare-allocators",
-            Self::Leaks => "leaks",
-            Self::Diff => "diff",
-        }
-    }
-
-    /// What the button says.
-    pub(crate) fn title(self) -> &'static str {
-        match self {
-            Self::WhatIf => "What if",
-            Self::Search => "Best setting",
-            Self::Autopsy => "Why out of memory",
-            Self::Bound => "How good could it be",
-            Self::Compare => "Other allocators",
-            Self::Leaks => "What grows",
-            Self::Diff => "What changed",
-        }
-    }
-}
-
-/// What is being answered.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct LabWork {
-    pub(crate) kind: QuestionKind,
-    pub(crate) phase: String,
-    pub(crate) done: u64,
-    pub(crate) total: u64,
-}
-
-/// A search, from its first row on.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Search {
-    /// The run's own settings first, then those that are tried.
-    rows: Vec<Option<Row>>,
-    pub(crate) found: Option<PtrEq<Found>>,
-}
-
-impl Search {
-    /// The rows that are there, the run's own first.
-    pub(crate) fn rows(&self) -> impl Iterator<Item = &Row> {
-        self.rows.iter().flatten()
-    }
-
-    /// How many rows are there, and how many there will be.
-    pub(crate) fn progress(&self) -> (usize, usize) {
-        (self.rows().count(), self.rows.len())
-    }
-}
-
-/// A change that was tried, beside what was before.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Trial {
-    pub(crate) title: String,
-    /// What was changed, where the workload can be changed so.
-    pub(crate) change: Option<ChangeKind>,
-    pub(crate) before: Row,
-    pub(crate) after: Row,
-    pub(crate) requests: u64,
-}
-
-/// The answers about one run.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Answers {
-    pub(crate) what_if: Vec<PtrEq<WhatIf>>,
-    pub(crate) search: Option<Search>,
-    pub(crate) autopsy: Option<PtrEq<Option<Box<Autopsy>>>>,
-    pub(crate) bound: Option<PtrEq<Bound>>,
-    pub(crate) compare: Option<PtrEq<Vec<AllocatorRow>>>,
-    pub(crate) leaks: Option<PtrEq<Leaks>>,
-    pub(crate) diff: Option<(String, PtrEq<Diff>)>,
-    pub(crate) trial: Option<PtrEq<Trial>>,
-    pub(crate) runs: Vec<RunSummary>,
-    pub(crate) failed: Option<(QuestionKind, String)>,
-}
-
-impl Answers {
-    /// The run that is asked about: the chosen one, or the one with the most requests.
-    pub(crate) fn run(&self, device: Option<usize>) -> Option<&RunSummary> {
-        let longest = || self.runs.iter().max_by_key(|run| run.requests);
-        device.map_or_else(longest, |device| self.runs.get(device))
-    }
-}
+use pool::{RunData, TaskReply};
 
 #[derive(Clone, Debug, PartialEq)]
-struct Book {
+struct AnswersOfRun {
     of: PtrEq<Run>,
     answers: Answers,
 }
@@ -154,7 +44,7 @@ pub(crate) struct Lab {
     pub(crate) device: RwSignal<Option<usize>>,
     pub(crate) shows_difference: RwSignal<bool>,
     pub(crate) work: RwSignal<Option<LabWork>>,
-    book: RwSignal<Option<Book>>,
+    kept: RwSignal<Option<AnswersOfRun>>,
 }
 
 impl Lab {
@@ -167,18 +57,18 @@ impl Lab {
             device: RwSignal::new(None),
             shows_difference: RwSignal::new(false),
             work: RwSignal::new(None),
-            book: RwSignal::new(None),
+            kept: RwSignal::new(None),
         }
     }
 }
 
 /// The content of an opened file, for questions about it.
-pub(crate) struct Content {
+pub(crate) struct FileContent {
     name: String,
     file: Blob,
 }
 
-impl Content {
+impl FileContent {
     pub(crate) fn of(name: &str, file: &Blob) -> Self {
         Self { name: name.to_owned(), file: file.clone() }
     }
@@ -190,87 +80,58 @@ impl Content {
 }
 
 /// What the last questions were about, so that workers which hold it need not read it again.
-struct Held {
+struct LastRunData {
     of: PtrEq<Run>,
-    material: Rc<Material>,
+    run_data: Rc<RunData>,
 }
 
 thread_local! {
-    static CONTENT: RefCell<Option<Content>> = const { RefCell::new(None) };
-    static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
-}
-
-/// A size that may be left out.
-fn optional_size(text: &str) -> Result<Option<Bytes>, String> {
-    let text = text.trim();
-    if text.is_empty() {
-        return Ok(None);
-    }
-    parse_size(text).map(Some).map_err(|error| error.to_string())
+    static CONTENT: RefCell<Option<FileContent>> = const { RefCell::new(None) };
+    static RUN_DATA: RefCell<Option<LastRunData>> = const { RefCell::new(None) };
 }
 
 impl Session {
     /// The answers about the run that is shown.
     pub(crate) fn answers(self) -> Option<Answers> {
         let run = self.run.get();
-        self.lab.book.with(|book| {
-            let book = book.as_ref().filter(|book| book.of == run);
-            book.map(|book| book.answers.clone())
+        self.lab.kept.with(|kept| {
+            let kept = kept.as_ref().filter(|kept| kept.of == run);
+            kept.map(|kept| kept.answers.clone())
         })
     }
 
     fn write_answers(self, of: &PtrEq<Run>, write: impl FnOnce(&mut Answers)) {
-        self.lab.book.update(|book| {
-            if book.as_ref().is_none_or(|book| book.of != *of) {
-                *book = Some(Book { of: of.clone(), answers: Answers::default() });
+        self.lab.kept.update(|kept| {
+            if kept.as_ref().is_none_or(|kept| kept.of != *of) {
+                *kept = Some(AnswersOfRun { of: of.clone(), answers: Answers::default() });
             }
-            if let Some(book) = book {
-                write(&mut book.answers);
+            if let Some(kept) = kept {
+                write(&mut kept.answers);
             }
         });
     }
 
     /// What questions about the shown run are asked about; `None` where its requests are not at hand.
-    fn material(self) -> Option<Rc<Material>> {
+    fn run_data(self) -> Option<Rc<RunData>> {
         let run = self.run.get_untracked();
-        let held = HELD.with_borrow(|held| {
-            held.as_ref().filter(|held| held.of == run).map(|held| held.material.clone())
+        let held = RUN_DATA.with_borrow(|held| {
+            held.as_ref().filter(|held| held.of == run).map(|held| held.run_data.clone())
         });
         if held.is_some() {
             return held;
         }
-        let material = match self.source.get_untracked() {
+        let run_data = match self.source.get_untracked() {
             Source::Recording(opened) if run.workload.requests().is_empty() || run.opened.is_some() => {
                 CONTENT.with_borrow(|content| {
                     let content = content.as_ref().filter(|content| content.name == opened.name)?;
                     let source = RunSource::File { name: opened.name.clone(), bytes: Vec::new() };
-                    Material::new(&source, Some(&content.file))
+                    RunData::new(&source, Some(&content.file))
                 })?
             }
-            _ => Material::new(&source_of(&run, run.workload.clone()), None)?,
+            _ => RunData::new(&source_of(&run, run.workload.clone()), None)?,
         };
-        HELD.set(Some(Held { of: run, material: material.clone() }));
-        Some(material)
-    }
-
-    /// The conditions of the panel's fields.
-    ///
-    /// # Errors
-    ///
-    /// PyTorch's words on the settings, ours on the sizes.
-    pub(crate) fn conditions(self) -> Result<Conditions, String> {
-        let conf = self.lab.conf.get_untracked().trim().to_owned();
-        conf.parse::<AllocatorConfig>().map_err(|error| error.to_string())?;
-        let own = self.own_conditions()?;
-        Ok(Conditions { conf, ..own })
-    }
-
-    /// The same with the settings of the run itself.
-    fn own_conditions(self) -> Result<Conditions, String> {
-        let conf = self.run.with_untracked(|run| run.recording.info().config.clone());
-        let capacity = optional_size(&self.lab.capacity.get_untracked())?;
-        let limit = optional_size(&self.lab.limit.get_untracked())?;
-        Ok(Conditions { conf, capacity, limit })
+        RUN_DATA.set(Some(LastRunData { of: run, run_data: run_data.clone() }));
+        Some(run_data)
     }
 
     /// Shows the panel, with this question.
@@ -300,7 +161,7 @@ impl Session {
             }
             Err(why) => {
                 let run = self.run.get_untracked();
-                self.write_answers(&run, |answers| answers.failed = Some((kind, sentence(&why))));
+                self.write_answers(&run, |answers| answers.failed = Some((kind, sentence(&why.to_string()))));
             }
         }
     }
@@ -327,22 +188,23 @@ impl Session {
         }
         let of = self.run.get_untracked();
         self.write_answers(&of, |answers| answers.failed = None);
-        let Some(material) = self.material() else {
+        let Some(run_data) = self.run_data() else {
             let why = "The requests of this run are not at hand: open the file again.".to_owned();
             return self.write_answers(&of, |answers| answers.failed = Some((kind, why)));
         };
         self.lab.work.set(Some(LabWork { kind, ..LabWork::default() }));
         let device = self.lab_device();
-        pool::ask(&material, device, question, content, move |heard| match heard {
-            Heard::Progress(progress) => self.lab_progress(&progress),
-            Heard::Taken(runs) => self.write_answers(&of, |answers| answers.runs = runs),
-            Heard::Answered(answer) => {
+        pool::ask(&run_data, device, question, content, move |reply| match reply {
+            TaskReply::Progress(progress) => self.lab_progress(&progress),
+            TaskReply::Taken(runs) => self.write_answers(&of, |answers| answers.runs = runs),
+            TaskReply::Answered(answer) => {
                 self.lab.work.set(None);
                 on_answer(of.clone(), *answer);
             }
-            Heard::Failed(why) => {
+            TaskReply::Failed(why) => {
                 self.lab.work.set(None);
-                self.write_answers(&of, |answers| answers.failed = Some((kind, sentence(&why))));
+                let why = sentence(&why.to_string());
+                self.write_answers(&of, |answers| answers.failed = Some((kind, why)));
             }
         });
     }
@@ -421,7 +283,7 @@ impl Session {
 
     /// Tries all settings, a worker each at a time; rows are shown as they come.
     fn search(self, of: &PtrEq<Run>, settings: &[String]) {
-        let (Ok(own), Some(material)) = (self.own_conditions(), self.material()) else { return };
+        let (Ok(own), Some(run_data)) = (self.own_conditions(), self.run_data()) else { return };
         let mut all = vec![own.clone()];
         all.extend(settings.iter().map(|conf| own.and_conf(conf)));
         let total = all.len();
@@ -438,21 +300,20 @@ impl Session {
         for (place, conditions) in all.into_iter().enumerate() {
             let question = Question::SearchRow { base: own.clone(), conditions };
             let of = of.clone();
-            pool::ask(&material, device, question, None, move |heard| match heard {
-                Heard::Answered(answer) => {
+            pool::ask(&run_data, device, question, None, move |reply| match reply {
+                TaskReply::Answered(answer) => {
                     if let Answer::SearchRow(row) = *answer {
                         self.take_row(&of, place, row);
                     }
                 }
-                Heard::Failed(why) => {
+                TaskReply::Failed(why) => {
                     pool::cancel();
                     self.lab.work.set(None);
-                    self.write_answers(&of, |answers| {
-                        answers.failed = Some((QuestionKind::Search, sentence(&why)));
-                    });
+                    let why = sentence(&why.to_string());
+                    self.write_answers(&of, |answers| answers.failed = Some((QuestionKind::Search, why)));
                 }
-                Heard::Taken(runs) => self.write_answers(&of, |answers| answers.runs = runs),
-                Heard::Progress(_) => {}
+                TaskReply::Taken(runs) => self.write_answers(&of, |answers| answers.runs = runs),
+                TaskReply::Progress(_) => {}
             });
         }
     }
@@ -484,89 +345,7 @@ impl Session {
             self.lab.work.set(None);
         }
     }
-
-    /// Tries a change that an autopsy found, and shows what comes of it beside what was.
-    pub(crate) fn try_change(self, change: &ChangeKind, title: String) {
-        let Some((request, limit)) = self.failure() else { return };
-        let conf = self.run.with_untracked(|run| run.recording.info().config.clone());
-        let conditions = Conditions { limit: Some(limit), ..Conditions::with_conf(&conf) };
-        let tried = Some(change.clone());
-        let question = Question::Change { conditions, change: change.clone(), request, samples: SAMPLES };
-        self.ask(QuestionKind::Autopsy, question, None, move |of, answer| {
-            if let Answer::WhatIf(mut found) = answer
-                && let Some(after) = found.rows.pop()
-            {
-                self.take_trial(&of, (title.clone(), tried.clone()), found.baseline, after);
-            }
-        });
-    }
-
-    /// The request that the autopsy is about, counted from 1, and the most that may be reserved.
-    fn failure(self) -> Option<(u64, Bytes)> {
-        let answers = untrack(|| self.answers())?;
-        let autopsy = answers.autopsy?;
-        (*autopsy).as_ref().map(|autopsy| (autopsy.request.request, autopsy.limit.highest))
-    }
-
-    fn take_trial(self, of: &PtrEq<Run>, (title, change): Tried, before: Row, after: Row) {
-        let rows = [&before, &after].map(|row| row.answered().map_or(0, |outcome| outcome.requests));
-        let requests = rows.into_iter().max().unwrap_or(0);
-        let trial = PtrEq::new(Trial { title, change, before, after, requests });
-        self.write_answers(of, |answers| answers.trial = Some(trial));
-    }
-
-    /// Takes other settings for the workload, and shows what was before beside what is now.
-    pub(crate) fn change_config(self, config: String) {
-        let before = self.run.get_untracked();
-        self.set_config(config);
-        let run = self.run.get_untracked();
-        // What does not run has no after; a long run is not compared, so that its worker has the machine to itself.
-        if run == before || run.workload.requests().is_empty() {
-            return;
-        }
-        let info = before.recording.info();
-        let own = Conditions { conf: info.config.clone(), capacity: Some(info.capacity), limit: None };
-        let question = Question::WhatIf { conditions: vec![own], samples: SAMPLES };
-        let title = "Before and after the change of settings".to_owned();
-        self.ask(QuestionKind::WhatIf, question, None, move |of, answer| {
-            if let Answer::WhatIf(mut found) = answer
-                && let Some(before) = found.rows.pop()
-            {
-                self.take_trial(&of, (title.clone(), None), before, found.baseline);
-            }
-        });
-    }
-
-    /// Changes the workload as it was tried; undo takes the change back.
-    pub(crate) fn apply_change(self, change: &ChangeKind) {
-        match change {
-            ChangeKind::Setting(conf) => self.set_config(conf.clone()),
-            // To the byte, which a rounded size would not be.
-            ChangeKind::Limit(limit) => self.set_capacity(format!("{} B", limit.get())),
-            ChangeKind::FreeTensors { requests, .. } => {
-                let run = self.run.get_untracked();
-                let Some((failing, _)) = self.failure() else { return };
-                let before = usize::try_from(failing).unwrap_or(usize::MAX).saturating_sub(1);
-                self.dispatch(PlayerAction::SeekStep(before));
-                for tensor in tensors_of(run.workload.requests(), requests) {
-                    self.act(EditAction::Free { tensor });
-                }
-                self.dispatch(PlayerAction::Forward);
-            }
-            // No single edit: the panel offers no button for them.
-            ChangeKind::DefaultPool | ChangeKind::OneStream => {}
-        }
-    }
-
-    /// Forgets what was tried.
-    pub(crate) fn forget_trial(self) {
-        let run = self.run.get_untracked();
-        self.write_answers(&run, |answers| answers.trial = None);
-    }
 }
-
-/// What was tried: a title, and the change where the workload can be changed so.
-type Tried = (String, Option<ChangeKind>);
 
 /// About how many parts a timeline in the panel has: as many as it has pixels.
 const SAMPLES: usize = 400;
@@ -580,12 +359,4 @@ fn source_of(run: &Run, workload: Workload) -> RunSource {
         config: info.config.clone(),
         capacity: info.capacity,
     }
-}
-
-/// What these requests got, counted from 1.
-fn tensors_of<'a>(all: &'a [Request], requests: &'a [u64]) -> impl Iterator<Item = TensorId> + 'a {
-    requests.iter().filter_map(|request| match all.get(usize::try_from(request.checked_sub(1)?).ok()?)? {
-        Request::Allocate { tensor, .. } => Some(*tensor),
-        _ => None,
-    })
 }

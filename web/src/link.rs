@@ -11,6 +11,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
+use thiserror::Error;
 
 /// What an address opens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -136,7 +137,7 @@ impl Link {
                 "python" => link.target = Target::Python(value),
                 "program" => match unpacked(&value) {
                     Ok(unpacked) => link.target = Target::Program(unpacked),
-                    Err(complaint) => complaints.push(complaint),
+                    Err(error) => complaints.push(error.to_string()),
                 },
                 "preset" => link.target = Target::Preset(value),
                 "sample" => link.target = Target::Sample(value),
@@ -160,7 +161,7 @@ impl Link {
                 }
                 "text" => match unpacked(&value) {
                     Ok(unpacked) => text = Some(unpacked),
-                    Err(complaint) => complaints.push(complaint),
+                    Err(error) => complaints.push(error.to_string()),
                 },
                 "title" => title = Some(value),
                 "conf" => link.config = Some(value),
@@ -232,20 +233,32 @@ fn packed(text: &str) -> String {
     URL_SAFE_NO_PAD.encode(encoder.finish().unwrap_or_default())
 }
 
-fn unpacked(value: &str) -> Result<String, String> {
-    let Some((version, rest)) = value.split_once('.') else {
-        return Err("its text is cut off".to_owned());
-    };
+/// Why the text in an address cannot be read.
+#[derive(Debug, Error)]
+enum LinkTextError {
+    #[error("its text is cut off")]
+    CutOff,
+    #[error("its text has the form {0}, which only a newer Blockyard reads")]
+    Newer(String),
+    #[error("its text is damaged, perhaps cut off on the way")]
+    Letters(#[from] base64::DecodeError),
+    #[error("its text is damaged, perhaps cut off on the way")]
+    Compression(#[from] std::io::Error),
+    #[error("its text is longer than 4 MiB")]
+    TooLong,
+}
+
+fn unpacked(value: &str) -> Result<String, LinkTextError> {
+    let (version, rest) = value.split_once('.').ok_or(LinkTextError::CutOff)?;
     if version != VERSION.trim_end_matches('.') {
-        return Err(format!("its text has the form {version}, which only a newer Blockyard reads"));
+        return Err(LinkTextError::Newer(version.to_owned()));
     }
-    let damaged = || "its text is damaged, perhaps cut off on the way".to_owned();
-    let bytes = URL_SAFE_NO_PAD.decode(rest).map_err(|_| damaged())?;
+    let bytes = URL_SAFE_NO_PAD.decode(rest)?;
     let mut text = String::new();
     let mut decoder = DeflateDecoder::new(bytes.as_slice()).take(MOST_TEXT_BYTES + 1);
-    decoder.read_to_string(&mut text).map_err(|_| damaged())?;
+    decoder.read_to_string(&mut text)?;
     if text.len() as u64 > MOST_TEXT_BYTES {
-        return Err("its text is longer than 4 MiB".to_owned());
+        return Err(LinkTextError::TooLong);
     }
     Ok(text)
 }

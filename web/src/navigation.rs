@@ -54,7 +54,7 @@ impl Session {
                 Place::Lesson { id: id.to_owned(), card }
             }
             Err(why) => {
-                self.complain(crate::commands::sentence(&why));
+                self.complain(crate::commands::sentence(&why.to_string()));
                 Place::Lessons
             }
         }

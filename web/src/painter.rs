@@ -12,7 +12,7 @@ use web_sys::{HtmlCanvasElement, Worker};
 use crate::frames;
 use crate::worker_program::WorkerProgram;
 
-/// What is heard of the painter.
+/// What the painter reports.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Painted {
     /// The canvas can be drawn on.
@@ -36,14 +36,14 @@ impl Painter {
     pub(crate) fn new(
         program: &WorkerProgram,
         canvas: &HtmlCanvasElement,
-        on_heard: impl Fn(Painted) + 'static,
+        on_reply: impl Fn(Painted) + 'static,
     ) -> Option<Self> {
         let transfer = Reflect::get(canvas, &"transferControlToOffscreen".into()).ok()?;
         let offscreen = transfer.dyn_into::<js_sys::Function>().ok()?.call0(canvas).ok()?;
         let waiting = Rc::new(RefCell::new(Some(Vec::new())));
         let speaker = Rc::new(RefCell::new(None::<Worker>));
-        let heard = Rc::new(on_heard);
-        let (unsent, on_message, own) = (waiting.clone(), heard.clone(), speaker.clone());
+        let reply = Rc::new(on_reply);
+        let (unsent, on_message, own) = (waiting.clone(), reply.clone(), speaker.clone());
         let on_message = move |data: JsValue| {
             if let Some(is_frame) = data.as_bool() {
                 on_message(if is_frame { Painted::Frame } else { Painted::Ready });
@@ -61,7 +61,7 @@ impl Painter {
                 on_message(Painted::Failed(data.as_string().unwrap_or_default()));
             }
         };
-        let worker = program.start(on_message, move |why| heard(Painted::Failed(why)))?;
+        let worker = program.start(on_message, move |why| reply(Painted::Failed(why)))?;
         speaker.replace(Some(worker.clone()));
         Some(Self { worker, waiting })
     }

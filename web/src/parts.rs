@@ -92,7 +92,7 @@ pub(crate) async fn prepare() {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum LoadState {
     Loading,
     Ready,
     Failed,
@@ -105,30 +105,30 @@ where
     E: 'static,
     S: Future<Output = Result<AnyView, NotLoaded>>,
 {
-    let stage = RwSignal::new(Stage::Loading);
+    let state = RwSignal::new(LoadState::Loading);
     let fetch = move || {
-        stage.set(Stage::Loading);
+        state.set(LoadState::Loading);
         let mut loading = Box::pin(load());
-        let done = |result: Result<(), _>| if result.is_ok() { Stage::Ready } else { Stage::Failed };
+        let done = |result: Result<(), _>| if result.is_ok() { LoadState::Ready } else { LoadState::Failed };
         match poll_once(loading.as_mut()) {
-            Some(result) => stage.set(done(result)),
+            Some(result) => state.set(done(result)),
             None => spawn_local(async move {
                 let result = loading.await;
-                stage.try_set(done(result));
+                state.try_set(done(result));
             }),
         }
     };
     fetch();
-    let content = move || match stage.get() {
-        Stage::Loading => view! { <p class="note part-loading" role="status">"Loading …"</p> }.into_any(),
-        Stage::Failed => view! {
+    let content = move || match state.get() {
+        LoadState::Loading => view! { <p class="note part-loading" role="status">"Loading …"</p> }.into_any(),
+        LoadState::Failed => view! {
             <div class="cluster" role="alert">
                 <p class="note">"This part of the page could not be loaded."</p>
                 {button("quiet", "load-again", "Try again", "Fetch the part again", click(fetch))}
             </div>
         }
         .into_any(),
-        Stage::Ready => poll_once(Box::pin(show()).as_mut()).and_then(Result::ok).into_any(),
+        LoadState::Ready => poll_once(Box::pin(show()).as_mut()).and_then(Result::ok).into_any(),
     };
     view! { {content} }.into_any()
 }

@@ -7,7 +7,7 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 
 use crate::browser;
-use crate::interpreter::{self, Progress};
+use crate::interpreter::{self, ProgramReport};
 use crate::link::{Link, Target};
 use crate::ptr_eq::PtrEq;
 use crate::session::{Place, ProgramInput, ProgramResult, ProgramStatus, Session, Source};
@@ -126,17 +126,17 @@ impl Session {
         interpreter::run(job, move |progress| self.follow_program(&input, progress));
     }
 
-    fn follow_program(self, input: &ProgramInput, progress: Progress) {
+    fn follow_program(self, input: &ProgramInput, progress: ProgramReport) {
         let status = self.program.status;
         match progress {
-            Progress::Loading(bytes) => status.set(ProgramStatus::Loading(bytes)),
-            Progress::Started => status.set(ProgramStatus::Running),
-            Progress::Printed(pieces) => self.program.printed.update(|printed| printed.extend(pieces)),
-            Progress::Done(done) => match *done {
+            ProgramReport::Loading(bytes) => status.set(ProgramStatus::Loading(bytes)),
+            ProgramReport::Started => status.set(ProgramStatus::Running),
+            ProgramReport::Printed(pieces) => self.program.printed.update(|printed| printed.extend(pieces)),
+            ProgramReport::Done(done) => match *done {
                 Ok(run) => self.take_result(input, run),
                 Err(error) => status.set(ProgramStatus::Failed(error.to_string())),
             },
-            Progress::Broken(why) => status.set(ProgramStatus::Failed(why.to_string())),
+            ProgramReport::Failed(why) => status.set(ProgramStatus::Failed(why.to_string())),
         }
     }
 

@@ -31,7 +31,7 @@ use web_sys::HtmlCanvasElement;
 use crate::canvas::Paints;
 use crate::draft;
 use crate::files::SAMPLES;
-use crate::gpu::Presence;
+use crate::gpu::GpuState;
 use crate::history::History;
 use crate::lab::Lab;
 use crate::program::FIRST_PROGRAM;
@@ -46,7 +46,7 @@ pub(crate) struct OpenedFile {
     pub(crate) name: String,
     pub(crate) run: PtrEq<Run>,
     /// What the comparison with our allocator says, which comes after the figures.
-    pub(crate) verdict: ArcRwSignal<Verdict>,
+    pub(crate) comparison: ArcRwSignal<ComparisonState>,
 }
 
 /// One of several recordings that were opened together.
@@ -58,10 +58,10 @@ pub(crate) struct Rank {
 
 /// Whether our allocator decides as PyTorch did.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Verdict {
+pub(crate) enum ComparisonState {
     /// The comparison runs: what it does, and how much of it is done in percent.
-    Comparing(String, u64),
-    Compared(Comparison),
+    Running(String, u64),
+    Done(Comparison),
     /// Why there is none.
     Missing(String),
 }
@@ -182,7 +182,7 @@ pub(crate) struct Signals {
     pub(crate) theme: RwSignal<ThemeChoice>,
     /// Whether workloads run on the reader's GPU, and not on the virtual device.
     pub(crate) on_gpu: RwSignal<bool>,
-    pub(crate) gpu: RwSignal<Presence>,
+    pub(crate) gpu: RwSignal<GpuState>,
     /// Which panel of the side is shown.
     pub(crate) tab: RwSignal<Tab>,
     pub(crate) lab: Lab,
@@ -255,9 +255,8 @@ impl Session {
             Source::Tour(run) => run,
             Source::Program(result) => result.run.clone(),
             Source::Lesson(open) => {
-                let (card, own) = lesson.with(|state| {
-                    (state.card, state.verdict.as_ref().and_then(|verdict| verdict.run.clone()))
-                });
+                let (card, own) = lesson
+                    .with(|state| (state.card, state.graded.as_ref().and_then(|graded| graded.run.clone())));
                 own.or_else(|| open.run(card)).unwrap_or_else(|| PtrEq::new(Run::empty()))
             }
         });
@@ -296,7 +295,7 @@ impl Session {
             work: RwSignal::new(None),
             theme: RwSignal::new(ThemeChoice::recall()),
             on_gpu,
-            gpu: RwSignal::new(Presence::default()),
+            gpu: RwSignal::new(GpuState::default()),
             tab: RwSignal::new(Tab::Source),
             lab: Lab::new(),
             looks: RwSignal::new(0),

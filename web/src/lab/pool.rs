@@ -8,6 +8,7 @@ use blockyard_lab::{Answer, Question, RunSource};
 use blockyard_questions::{LabReply, LabTask, RunSummary};
 use blockyard_replay::Progress;
 use js_sys::{Object, Reflect, Uint8Array};
+use thiserror::Error;
 use wasm_bindgen::prelude::*;
 use web_sys::{Blob, Worker};
 
@@ -19,22 +20,39 @@ const MOST_WORKERS: usize = 8;
 /// Files from this size on are read by two workers at most: each keeps its own copy.
 const LARGE_BYTES: f64 = 8e6;
 
-/// What is heard of a task.
+/// What a worker reports of a task.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum TaskReply {
     Progress(Progress),
     Taken(Vec<RunSummary>),
     Answered(Box<Answer>),
-    Failed(String),
+    Failed(TaskError),
+}
+
+/// Why a question has no answer.
+#[derive(Debug, Error)]
+pub(super) enum TaskError {
+    #[error("the question cannot be sent")]
+    NotSent,
+    #[error("this browser does not start workers")]
+    NoWorkers,
+    /// The worker's own words on the run or the question.
+    #[error("{0}")]
+    Refused(String),
+    /// The worker broke down or ran out of memory: the browser's words.
+    #[error("the background worker failed: {0}")]
+    Worker(String),
+    #[error("the answer cannot be read: {0}")]
+    Reply(#[from] postcard::Error),
 }
 
 /// Runs to ask about, as the message that gives them to a worker.
-pub(super) struct Material {
+pub(super) struct RunData {
     message: JsValue,
     is_large: bool,
 }
 
-impl Material {
+impl RunData {
     /// What the source holds; the content of a file comes beside it.
     pub(super) fn new(source: &RunSource, content: Option<&Blob>) -> Option<Rc<Self>> {
         let message = message(&LabTask::Take(source.clone()), content)?;
@@ -48,32 +66,32 @@ impl Material {
     }
 }
 
-type OnHeard = Rc<dyn Fn(Heard)>;
+type OnReply = Rc<dyn Fn(TaskReply)>;
 
 struct Task {
-    material: Rc<Material>,
+    run_data: Rc<RunData>,
     message: JsValue,
-    on_heard: OnHeard,
+    on_reply: OnReply,
 }
 
-struct Member {
+struct PoolWorker {
     worker: Worker,
     number: u32,
     is_ready: bool,
-    holds: Option<Rc<Material>>,
+    holds: Option<Rc<RunData>>,
     doing: Option<Task>,
 }
 
-struct Pool {
+struct WorkerPool {
     program: WorkerProgram,
-    members: Vec<Member>,
+    members: Vec<PoolWorker>,
     queue: VecDeque<Task>,
     last_number: u32,
 }
 
 thread_local! {
-    static POOL: RefCell<Pool> = const {
-        RefCell::new(Pool {
+    static POOL: RefCell<WorkerPool> = const {
+        RefCell::new(WorkerPool {
             program: WorkerProgram::new("blockyard-questions"),
             members: Vec::new(),
             queue: VecDeque::new(),
@@ -103,22 +121,22 @@ fn message(task: &LabTask, content: Option<&Blob>) -> Option<JsValue> {
 
 /// Has a question answered as soon as a worker is free.
 pub(super) fn ask(
-    material: &Rc<Material>,
+    run_data: &Rc<RunData>,
     run: Option<usize>,
     question: Question,
     content: Option<&Blob>,
-    on_heard: impl Fn(Heard) + 'static,
+    on_reply: impl Fn(TaskReply) + 'static,
 ) {
     let Some(message) = message(&LabTask::Ask { run, question }, content) else {
-        return on_heard(Heard::Failed("the question cannot be sent".to_owned()));
+        return on_reply(TaskReply::Failed(TaskError::NotSent));
     };
-    let task = Task { material: material.clone(), message, on_heard: Rc::new(on_heard) };
+    let task = Task { run_data: run_data.clone(), message, on_reply: Rc::new(on_reply) };
     let failed = POOL.with_borrow_mut(|pool| {
         pool.queue.push_back(task);
         pool.dispatch()
     });
     if let Some(task) = failed {
-        (task.on_heard)(Heard::Failed("this browser does not start workers".to_owned()));
+        (task.on_reply)(TaskReply::Failed(TaskError::NoWorkers));
     }
 }
 
@@ -126,7 +144,7 @@ pub(super) fn ask(
 pub(super) fn cancel() {
     POOL.with_borrow_mut(|pool| {
         pool.queue.clear();
-        // A worker is deaf while it computes: only its end stops it.
+        // A worker reads no message while it computes: only its end stops it.
         pool.members.retain(|member| {
             if member.doing.is_some() {
                 member.worker.terminate();
@@ -136,21 +154,22 @@ pub(super) fn cancel() {
     });
 }
 
-impl Pool {
+impl WorkerPool {
     /// Gives waiting tasks to free workers; returns a task for which no worker can be had.
     fn dispatch(&mut self) -> Option<Task> {
         while let Some(task) = self.queue.pop_front() {
-            let holds =
-                |member: &Member| member.holds.as_ref().is_some_and(|held| Rc::ptr_eq(held, &task.material));
+            let holds = |member: &PoolWorker| {
+                member.holds.as_ref().is_some_and(|held| Rc::ptr_eq(held, &task.run_data))
+            };
             let free = || self.members.iter().enumerate().filter(|(_, member)| member.doing.is_none());
             let place = free().find(|(_, member)| holds(member)).or_else(|| {
-                let is_full = self.members.len() >= task.material.most_workers();
+                let is_full = self.members.len() >= task.run_data.most_workers();
                 free().next().filter(|_| is_full)
             });
             let place = place.map(|(place, _)| place);
             let place = match place {
                 Some(place) => place,
-                None if self.members.len() < task.material.most_workers() => match self.hire() {
+                None if self.members.len() < task.run_data.most_workers() => match self.start_worker() {
                     Some(place) => place,
                     None if self.members.is_empty() => return Some(task),
                     None => {
@@ -165,70 +184,70 @@ impl Pool {
             };
             if let Some(member) = self.members.get_mut(place) {
                 member.doing = Some(task);
-                member.go_on();
+                member.send_next();
             }
         }
         None
     }
 
-    fn hire(&mut self) -> Option<usize> {
+    fn start_worker(&mut self) -> Option<usize> {
         self.last_number += 1;
         let number = self.last_number;
-        let on_message = move |message: JsValue| hear(number, &message);
-        let worker = self.program.start(on_message, move |why| lose(number, &why))?;
-        self.members.push(Member { worker, number, is_ready: false, holds: None, doing: None });
+        let on_message = move |message: JsValue| receive(number, &message);
+        let worker = self.program.start(on_message, move |why| worker_failed(number, why))?;
+        self.members.push(PoolWorker { worker, number, is_ready: false, holds: None, doing: None });
         Some(self.members.len() - 1)
     }
 }
 
-impl Member {
+impl PoolWorker {
     /// Sends what the worker needs next for its task.
-    fn go_on(&self) {
+    fn send_next(&self) {
         let (true, Some(task)) = (self.is_ready, &self.doing) else { return };
-        let has_material = self.holds.as_ref().is_some_and(|held| Rc::ptr_eq(held, &task.material));
-        let message = if has_material { &task.message } else { &task.material.message };
+        let has_run_data = self.holds.as_ref().is_some_and(|held| Rc::ptr_eq(held, &task.run_data));
+        let message = if has_run_data { &task.message } else { &task.run_data.message };
         let _ = self.worker.post_message(message);
     }
 }
 
 /// Takes a worker's message on the page.
-fn hear(number: u32, message: &JsValue) {
+fn receive(number: u32, message: &JsValue) {
     let reply =
         message.dyn_ref::<Uint8Array>().map(|bytes| postcard::from_bytes::<LabReply>(&bytes.to_vec()));
     let said = POOL.with_borrow_mut(|pool| {
         let member = pool.members.iter_mut().find(|member| member.number == number)?;
-        let heard = match reply {
+        let reply = match reply {
             // Anything else is its greeting.
             None => {
                 member.is_ready = true;
-                member.go_on();
+                member.send_next();
                 return None;
             }
-            Some(Ok(LabReply::Progress(progress))) => Heard::Progress(progress),
+            Some(Ok(LabReply::Progress(progress))) => TaskReply::Progress(progress),
             Some(Ok(LabReply::Taken(runs))) => {
-                member.holds = member.doing.as_ref().map(|task| task.material.clone());
-                member.go_on();
-                Heard::Taken(runs)
+                member.holds = member.doing.as_ref().map(|task| task.run_data.clone());
+                member.send_next();
+                TaskReply::Taken(runs)
             }
-            Some(Ok(LabReply::Answered(answer))) => Heard::Answered(answer),
-            Some(Ok(LabReply::Failed(why))) => Heard::Failed(why),
-            Some(Err(error)) => Heard::Failed(error.to_string()),
+            Some(Ok(LabReply::Answered(answer))) => TaskReply::Answered(answer),
+            Some(Ok(LabReply::Failed(why))) => TaskReply::Failed(TaskError::Refused(why)),
+            Some(Err(error)) => TaskReply::Failed(error.into()),
         };
-        let is_over = matches!(heard, Heard::Answered(_) | Heard::Failed(_));
-        let on_heard = member.doing.as_ref().map(|task| task.on_heard.clone());
+        let is_over = matches!(reply, TaskReply::Answered(_) | TaskReply::Failed(_));
+        let on_reply = member.doing.as_ref().map(|task| task.on_reply.clone());
         if is_over {
             member.doing = None;
             pool.dispatch();
         }
-        Some((on_heard?, heard))
+        Some((on_reply?, reply))
     });
-    if let Some((on_heard, heard)) = said {
-        on_heard(heard);
+    if let Some((on_reply, reply)) = said {
+        on_reply(reply);
     }
 }
 
 /// A worker broke down, or ran out of memory.
-fn lose(number: u32, why: &str) {
+fn worker_failed(number: u32, why: String) {
     let task = POOL.with_borrow_mut(|pool| {
         let place = pool.members.iter().position(|member| member.number == number)?;
         let member = pool.members.remove(place);
@@ -237,6 +256,6 @@ fn lose(number: u32, why: &str) {
         member.doing
     });
     if let Some(task) = task {
-        (task.on_heard)(Heard::Failed(format!("the background worker failed: {why}")));
+        (task.on_reply)(TaskReply::Failed(TaskError::Worker(why)));
     }
 }

@@ -5,9 +5,10 @@ use std::ops::Range;
 
 use blockyard_figure::{Player, PlayerAction};
 use blockyard_lessons::{
-    Answers, Exercise, Grade, Lesson, LessonQuestion, PlayedCard, PlayedLesson, lessons,
+    Answers, Exercise, Grade, Lesson, LessonError, LessonQuestion, PlayedCard, PlayedLesson, lessons,
 };
 use leptos::prelude::*;
+use thiserror::Error;
 
 use super::{Place, Session, Source};
 use crate::browser;
@@ -39,12 +40,12 @@ pub(crate) struct LessonState {
     /// What the reader made of other exercises, by lesson and card.
     drafts: BTreeMap<(String, usize), String>,
     pub(crate) hints: usize,
-    pub(crate) verdict: Option<Verdict>,
+    pub(crate) graded: Option<GradedExercise>,
 }
 
 /// What the allocator says of an exercise.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Verdict {
+pub(crate) struct GradedExercise {
     pub(crate) is_passed: bool,
     pub(crate) sentence: String,
     /// The goals, each with whether it is met and why.
@@ -53,18 +54,26 @@ pub(crate) struct Verdict {
     pub(crate) run: Option<PtrEq<Run>>,
 }
 
+/// Why a lesson cannot be opened.
+#[derive(Debug, Error)]
+pub(crate) enum OpenLessonError {
+    #[error("there is no lesson \"{0}\" here")]
+    Unknown(String),
+    #[error(transparent)]
+    Lesson(#[from] LessonError),
+}
+
 impl OpenLesson {
     /// The lesson that comes with the page under this id.
-    pub(crate) fn bundled(id: &str) -> Result<Self, String> {
+    pub(crate) fn bundled(id: &str) -> Result<Self, OpenLessonError> {
         let file = lessons().iter().find(|file| file.id == id);
-        let file = file.ok_or_else(|| format!("there is no lesson \"{id}\" here"))?;
-        Self::read(file.text)
+        let file = file.ok_or_else(|| OpenLessonError::Unknown(id.to_owned()))?;
+        Ok(Self::read(file.text)?)
     }
 
     /// The lesson in a file.
-    pub(crate) fn read(text: &str) -> Result<Self, String> {
-        let played = Lesson::parse(text).and_then(|lesson| lesson.play());
-        played.map(Self::of).map_err(|error| error.to_string())
+    pub(crate) fn read(text: &str) -> Result<Self, LessonError> {
+        Lesson::parse(text).and_then(|lesson| lesson.play()).map(Self::of)
     }
 
     fn of(played: PlayedLesson) -> Self {
@@ -82,7 +91,7 @@ impl OpenLesson {
 impl LessonState {
     /// Whether the stage shows what the reader made of the exercise.
     pub(crate) fn has_run(&self) -> bool {
-        self.verdict.as_ref().is_some_and(|verdict| verdict.run.is_some())
+        self.graded.as_ref().is_some_and(|graded| graded.run.is_some())
     }
 
     /// The beginning of a card; what the reader made of exercises is kept.
@@ -114,7 +123,7 @@ impl Session {
     }
 
     /// Opens a lesson of the page at a card, counted from 0.
-    pub(crate) fn start_lesson(self, id: &str, card: usize) -> Result<(), String> {
+    pub(crate) fn start_lesson(self, id: &str, card: usize) -> Result<(), OpenLessonError> {
         let is_open = untrack(|| self.open_lesson()).is_some_and(|lesson| lesson.id == id);
         if !is_open {
             self.show(Source::Lesson(PtrEq::new(OpenLesson::bundled(id)?)));
@@ -231,18 +240,18 @@ impl Session {
     /// Grades what the reader made of the exercise, and shows its run.
     pub(crate) fn grade(self, exercise: &Exercise) {
         let text = exercise.with_region(&self.lesson.with_untracked(|state| state.text.clone()));
-        let verdict = match exercise.grade(&text) {
-            Ok(grade) => verdict(grade),
-            Err(error) => Verdict {
+        let graded = match exercise.grade(&text) {
+            Ok(grade) => graded(grade),
+            Err(error) => GradedExercise {
                 is_passed: false,
                 sentence: crate::commands::sentence(&error.to_string()),
                 goals: Vec::new(),
                 run: None,
             },
         };
-        let (is_passed, has_run) = (verdict.is_passed, verdict.run.is_some());
+        let (is_passed, has_run) = (graded.is_passed, graded.run.is_some());
         self.stop_at.set(None);
-        self.lesson.update(|state| state.verdict = Some(verdict));
+        self.lesson.update(|state| state.graded = Some(graded));
         if has_run {
             self.dispatch(PlayerAction::End);
         }
@@ -277,9 +286,9 @@ impl Session {
     }
 }
 
-fn verdict(grade: Grade) -> Verdict {
+fn graded(grade: Grade) -> GradedExercise {
     let goals = grade.goals.into_iter().map(|goal| (goal.goal, goal.is_met, goal.because)).collect();
-    Verdict {
+    GradedExercise {
         is_passed: grade.is_passed,
         sentence: grade.sentence,
         goals,

@@ -26,7 +26,7 @@ pub(crate) fn editor(session: Session) -> AnyView {
         <section class="editor" aria-label="Text of the workload">
             {bar(session)}
             {sheet.view()}
-            {verdict(session, sheet)}
+            {run_status(session, sheet)}
         </section>
     }
     .into_any()
@@ -63,7 +63,7 @@ fn steps(count: usize, failed: usize) -> String {
     }
 }
 
-fn verdict(session: Session, sheet: Sheet) -> AnyView {
+fn run_status(session: Session, sheet: Sheet) -> AnyView {
     let quiet = |words: String| view! { <span class="quiet">{words}</span> }.into_any();
     let content = move || match session.attempt.get() {
         Attempt::Ran(run) => quiet(steps(run.recording.step_count(), run.recording.failed_steps().len())),

@@ -5,14 +5,14 @@ use blockyard_replay::StepDataCheck;
 use leptos::prelude::*;
 
 use crate::commands::sentence;
-use crate::gpu::{Adapter, Presence};
+use crate::gpu::{Adapter, GpuState};
 use crate::run::Attempt;
 use crate::session::Session;
 use crate::view::kit::{Handler, click, flag, text};
 use crate::view::numbers::grouped_count;
 
 pub(crate) fn switch(session: Session) -> AnyView {
-    let is_absent = flag(move || !matches!(session.gpu.get(), Presence::Present | Presence::Open(_)));
+    let is_absent = flag(move || !matches!(session.gpu.get(), GpuState::Present | GpuState::Open(_)));
     let never = Signal::stored(false);
     let on_gpu = session.on_gpu;
     let pick = move |is_gpu: bool| click(move || session.run_on_gpu(is_gpu));
@@ -57,8 +57,8 @@ fn side(
 /// Which GPU it is, or why there is none.
 fn status(session: Session) -> String {
     match session.gpu.get() {
-        Presence::Absent(why) => sentence(&why),
-        Presence::Open(adapter) if session.on_gpu.get() => {
+        GpuState::Absent(why) => sentence(&why),
+        GpuState::Open(adapter) if session.on_gpu.get() => {
             let kind = if adapter.is_software { ", on the processor" } else { "" };
             format!("{}{kind}", adapter.name)
         }
@@ -69,7 +69,7 @@ fn status(session: Session) -> String {
 /// How far the GPU goes, and what was found on it.
 fn found(session: Session) -> String {
     match session.gpu.get() {
-        Presence::Open(adapter) if session.on_gpu.get() => {
+        GpuState::Open(adapter) if session.on_gpu.get() => {
             let found = session.attempt.with(|attempt| match attempt {
                 Attempt::Ran(run) => run.data_checks.as_deref().map(whole),
                 _ => None,

@@ -268,7 +268,7 @@ fn exercise_view(session: Session, exercise: Exercise) -> AnyView {
         let exercise = exercise.clone();
         click(move || {
             session.write_exercise(region(&exercise));
-            session.lesson.update(|state| state.verdict = None);
+            session.lesson.update(|state| state.graded = None);
         })
     };
     view! {
@@ -297,7 +297,7 @@ fn exercise_view(session: Session, exercise: Exercise) -> AnyView {
                 {hint_button(session, exercise.hints.len())}
             </p>
             {hints(session, exercise)}
-            {verdict_view(session)}
+            {grade_view(session)}
         </section>
     }
     .into_any()
@@ -318,8 +318,8 @@ fn hints(session: Session, exercise: PtrEq<Exercise>) -> AnyView {
     view! { <ol class="hints" data-testid="hints">{content}</ol> }.into_any()
 }
 
-fn verdict_view(session: Session) -> AnyView {
-    let verdict = Memo::new(move |_| session.lesson.with(|state| state.verdict.clone()));
+fn grade_view(session: Session) -> AnyView {
+    let verdict = Memo::new(move |_| session.lesson.with(|state| state.graded.clone()));
     let content = move || {
         verdict.get().map(|verdict| {
             let class = if verdict.is_passed { "verdict is-right" } else { "verdict is-wrong" };

@@ -268,7 +268,7 @@ pub(crate) fn handout(session: Session, id: &str) -> AnyView {
     use blockyard_figure::{Changes, Stage, StageView, Theme};
     let lesson = match OpenLesson::bundled(id) {
         Ok(lesson) => lesson,
-        Err(error) => return view! { <main class="page"><p>{error}</p></main> }.into_any(),
+        Err(error) => return view! { <main class="page"><p>{error.to_string()}</p></main> }.into_any(),
     };
     let figure = |card: usize, steps: usize| {
         let run = lesson.run(card)?;

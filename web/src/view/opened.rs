@@ -6,7 +6,7 @@ use blockyard_replay::Comparison;
 use leptos::prelude::*;
 
 use crate::files::reopen;
-use crate::session::{OpenedFile, Session, Verdict};
+use crate::session::{ComparisonState, OpenedFile, Session};
 use crate::view::kit::{button, click, facts, select};
 use crate::view::messages;
 use crate::view::numbers::{grouped, grouped_count};
@@ -37,10 +37,10 @@ fn described(session: Session, opened: &OpenedFile) -> AnyView {
     // Snapshots of PyTorch name no version and no GPU.
     let rows = rows.into_iter().filter(|(_, value)| !value.is_empty());
     let rows = rows.map(|(label, value)| (label.to_owned(), value));
-    let verdict = opened.verdict.clone();
-    let comparison = move || match verdict.get() {
-        Verdict::Compared(comparison) => Some(compared(session, &comparison)),
-        Verdict::Comparing(..) | Verdict::Missing(_) => None,
+    let state = opened.comparison.clone();
+    let comparison = move || match state.get() {
+        ComparisonState::Done(comparison) => Some(compared(session, &comparison)),
+        ComparisonState::Running(..) | ComparisonState::Missing(_) => None,
     };
     view! {
         <div class="card pad" data-testid="recording-card">
@@ -85,14 +85,14 @@ fn device_picker(session: Session, opened: &OpenedFile) -> Option<AnyView> {
 pub(crate) fn headline(session: Session) -> AnyView {
     let content = move || {
         let opened = session.shown_recording()?;
-        Some(verdict_line(&opened.verdict.get()))
+        Some(comparison_line(&opened.comparison.get()))
     };
     view! { {content} }.into_any()
 }
 
-fn verdict_line(verdict: &Verdict) -> AnyView {
-    let (class, words) = match verdict {
-        Verdict::Compared(comparison) => {
+fn comparison_line(state: &ComparisonState) -> AnyView {
+    let (class, words) = match state {
+        ComparisonState::Done(comparison) => {
             let class = match (comparison.is_identical(), comparison.counts.is_empty()) {
                 (true, _) => "headline",
                 (false, true) => "headline quiet",
@@ -100,8 +100,8 @@ fn verdict_line(verdict: &Verdict) -> AnyView {
             };
             (class, comparison.headline())
         }
-        Verdict::Missing(why) => ("headline quiet", format!("not compared: {why}")),
-        Verdict::Comparing(_, percent) => {
+        ComparisonState::Missing(why) => ("headline quiet", format!("not compared: {why}")),
+        ComparisonState::Running(_, percent) => {
             let words = format!("comparing with our allocator … {percent} %");
             return view! { <p class="headline quiet" data-testid="comparing">{words}</p> }.into_any();
         }

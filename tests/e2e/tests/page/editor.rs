@@ -177,6 +177,7 @@ fn a_selection_goes_beyond_what_the_field_holds() -> Result<()> {
         let lines: Vec<_> = (0..6_000).map(|index| format!("a{index} = alloc 512")).collect();
         page.drop_file("main", "long.txt", lines.join("\n").as_bytes())?;
         page.wait_until("document.querySelector('.editor .sheet.is-long') !== null")?;
+        page.wait_text(&id("verdict"), "6,000 steps")?;
         let scroll = "
             const sheet = document.querySelector('.editor .sheet');
             sheet.scrollTop = arguments[0] * parseFloat(getComputedStyle(sheet).lineHeight);

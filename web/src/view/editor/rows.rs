@@ -62,6 +62,11 @@ impl Rows {
         self.mark(lines);
     }
 
+    /// The line that an element is of.
+    pub(super) fn line_of(&self, row: &Element) -> Option<usize> {
+        self.shown.iter().position(|(_, element)| element == row).map(|place| self.first + place)
+    }
+
     /// The element of a line, if it is there.
     pub(super) fn element(&self, line: usize) -> Option<&Element> {
         self.shown.get(line.checked_sub(self.first)?).map(|(_, element)| element)

@@ -48,7 +48,9 @@ impl Sheet {
         if event.shift_key() {
             self.look_at_caret();
         }
-        self.move_caret(self.byte_under(place), event.shift_key());
+        let row = event.target().and_then(|target| target.dyn_into::<Element>().ok());
+        let row = row.and_then(|element| element.closest(".row").ok().flatten());
+        self.move_caret(self.byte_under(place, row.as_ref()), event.shift_key());
     }
 
     pub(super) fn stroked(self, event: &ev::PointerEvent) {
@@ -64,7 +66,7 @@ impl Sheet {
                 return;
             }
         }
-        self.move_caret(self.byte_under(place), true);
+        self.move_caret(self.byte_under(place, None), true);
         self.scroll_to_pointer();
     }
 
@@ -94,7 +96,7 @@ impl Sheet {
         let _ = browser::after_millis(SCROLL_MILLIS, move || {
             // Another place of the pointer scrolls by itself.
             if self.stroke.try_get_value().flatten() == Some(stroke) {
-                self.move_caret(self.byte_under(stroke.place), true);
+                self.move_caret(self.byte_under(stroke.place, None), true);
                 self.scroll_to_pointer();
             }
         });
@@ -115,14 +117,15 @@ impl Sheet {
         }
     }
 
-    /// The byte of the text at a place of the window; lines of a long text do not wrap.
-    fn byte_under(self, (x, y): (f64, f64)) -> usize {
+    /// The byte of the text at a place of the window, which is in `row` where that is known; lines of a long text do not wrap.
+    fn byte_under(self, (x, y): (f64, f64), row: Option<&Element>) -> usize {
         let Some(sheet) = self.scroller.get_untracked() else { return 0 };
         let pad = browser::style_of(&sheet, "--sheet-pad");
         let pad_px = pad.and_then(|pad| pad.trim().trim_end_matches("px").parse::<f64>().ok()).unwrap_or(0.0);
         let top = sheet.get_bounding_client_rect().top() + pad_px - f64::from(sheet.scroll_top());
-        let line = whole((y - top) / self.line_px());
+        let line_of_y = whole((y - top) / self.line_px());
         self.with(|content| {
+            let line = row.and_then(|row| content.rows.line_of(row)).unwrap_or(line_of_y);
             if line >= content.lines.count() {
                 return content.lines.text().len();
             }

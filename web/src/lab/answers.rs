@@ -1,0 +1,113 @@
+//! The kinds of questions, and the answers about one run.
+
+use blockyard_lab::{AllocatorRow, Autopsy, Bound, ChangeKind, Diff, Found, Leaks, Row, WhatIf};
+use blockyard_questions::RunSummary;
+
+use crate::ptr_eq::PtrEq;
+
+/// The kinds of questions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum QuestionKind {
+    #[default]
+    WhatIf,
+    Search,
+    Autopsy,
+    Bound,
+    Compare,
+    Leaks,
+    Diff,
+}
+
+impl QuestionKind {
+    pub(crate) const ALL: [Self; 7] =
+        [Self::WhatIf, Self::Search, Self::Autopsy, Self::Bound, Self::Compare, Self::Leaks, Self::Diff];
+
+    /// As links and tests name it.
+    pub(crate) fn id(self) -> &'static str {
+        match self {
+            Self::WhatIf => "what-if",
+            Self::Search => "search",
+            Self::Autopsy => "autopsy",
+            Self::Bound => "bound",
+            Self::Compare => "compare-allocators",
+            Self::Leaks => "leaks",
+            Self::Diff => "diff",
+        }
+    }
+
+    /// What the button says.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::WhatIf => "What if",
+            Self::Search => "Best setting",
+            Self::Autopsy => "Why out of memory",
+            Self::Bound => "How good could it be",
+            Self::Compare => "Other allocators",
+            Self::Leaks => "What grows",
+            Self::Diff => "What changed",
+        }
+    }
+}
+
+/// What is being answered.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct LabWork {
+    pub(crate) kind: QuestionKind,
+    pub(crate) phase: String,
+    pub(crate) done: u64,
+    pub(crate) total: u64,
+}
+
+/// A search, from its first row on.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Search {
+    /// The run's own settings first, then those that are tried.
+    pub(super) rows: Vec<Option<Row>>,
+    pub(crate) found: Option<PtrEq<Found>>,
+}
+
+impl Search {
+    /// The rows that are there, the run's own first.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().flatten()
+    }
+
+    /// How many rows are there, and how many there will be.
+    pub(crate) fn progress(&self) -> (usize, usize) {
+        (self.rows().count(), self.rows.len())
+    }
+}
+
+/// A change that was tried, beside what was before.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Trial {
+    pub(crate) title: String,
+    /// What was changed, where the workload can be changed so.
+    pub(crate) change: Option<ChangeKind>,
+    pub(crate) before: Row,
+    pub(crate) after: Row,
+    pub(crate) requests: u64,
+}
+
+/// The answers about one run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Answers {
+    pub(crate) what_if: Vec<PtrEq<WhatIf>>,
+    pub(crate) search: Option<Search>,
+    pub(crate) autopsy: Option<PtrEq<Option<Box<Autopsy>>>>,
+    pub(crate) bound: Option<PtrEq<Bound>>,
+    pub(crate) compare: Option<PtrEq<Vec<AllocatorRow>>>,
+    pub(crate) leaks: Option<PtrEq<Leaks>>,
+    pub(crate) diff: Option<(String, PtrEq<Diff>)>,
+    pub(crate) trial: Option<PtrEq<Trial>>,
+    pub(crate) runs: Vec<RunSummary>,
+    pub(crate) failed: Option<(QuestionKind, String)>,
+}
+
+impl Answers {
+    /// The run that is asked about: the chosen one, or the one with the most requests.
+    pub(crate) fn run(&self, device: Option<usize>) -> Option<&RunSummary> {
+        let longest = || self.runs.iter().max_by_key(|run| run.requests);
+        device.map_or_else(longest, |device| self.runs.get(device))
+    }
+}

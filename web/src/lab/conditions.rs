@@ -1,0 +1,49 @@
+//! What the fields of the panel say: settings, capacity and limit of a question.
+
+use blockyard_lab::Conditions;
+use blockyard_record::Bytes;
+use blockyard_replay::{AllocatorConfig, ConfigError};
+use blockyard_workload::{ParseErrorKind, parse_size};
+use leptos::prelude::*;
+use thiserror::Error;
+
+use crate::session::Session;
+
+/// What is wrong with the fields of the panel.
+#[derive(Debug, Error)]
+pub(crate) enum ConditionsError {
+    /// The settings, in PyTorch's words.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The capacity or the limit.
+    #[error(transparent)]
+    Size(#[from] ParseErrorKind),
+}
+
+/// A size that may be left out.
+fn optional_size(text: &str) -> Result<Option<Bytes>, ParseErrorKind> {
+    let text = text.trim();
+    if text.is_empty() { Ok(None) } else { parse_size(text).map(Some) }
+}
+
+impl Session {
+    /// The conditions of the panel's fields.
+    ///
+    /// # Errors
+    ///
+    /// Where a field cannot be read.
+    pub(crate) fn conditions(self) -> Result<Conditions, ConditionsError> {
+        let conf = self.lab.conf.get_untracked().trim().to_owned();
+        conf.parse::<AllocatorConfig>()?;
+        let own = self.own_conditions()?;
+        Ok(Conditions { conf, ..own })
+    }
+
+    /// The same with the settings of the run itself.
+    pub(super) fn own_conditions(self) -> Result<Conditions, ConditionsError> {
+        let conf = self.run.with_untracked(|run| run.recording.info().config.clone());
+        let capacity = optional_size(&self.lab.capacity.get_untracked())?;
+        let limit = optional_size(&self.lab.limit.get_untracked())?;
+        Ok(Conditions { conf, capacity, limit })
+    }
+}

@@ -1,0 +1,105 @@
+//! A change that is tried, beside what was before, and made in the workload if the reader wants it.
+
+use blockyard_figure::PlayerAction;
+use blockyard_lab::{Answer, ChangeKind, Conditions, Question, Row};
+use blockyard_record::Bytes;
+use blockyard_workload::edit::EditAction;
+use blockyard_workload::{Request, TensorId};
+use leptos::prelude::*;
+
+use super::{QuestionKind, SAMPLES, Trial};
+use crate::ptr_eq::PtrEq;
+use crate::run::Run;
+use crate::session::Session;
+
+/// What was tried: a title, and the change where the workload can be changed so.
+type Tried = (String, Option<ChangeKind>);
+
+impl Session {
+    /// Tries a change that an autopsy found, and shows what comes of it beside what was.
+    pub(crate) fn try_change(self, change: &ChangeKind, title: String) {
+        let Some((request, limit)) = self.failure() else { return };
+        let conf = self.run.with_untracked(|run| run.recording.info().config.clone());
+        let conditions = Conditions { limit: Some(limit), ..Conditions::with_conf(&conf) };
+        let tried = Some(change.clone());
+        let question = Question::Change { conditions, change: change.clone(), request, samples: SAMPLES };
+        self.ask(QuestionKind::Autopsy, question, None, move |of, answer| {
+            if let Answer::WhatIf(mut found) = answer
+                && let Some(after) = found.rows.pop()
+            {
+                self.take_trial(&of, (title.clone(), tried.clone()), found.baseline, after);
+            }
+        });
+    }
+
+    /// The request that the autopsy is about, counted from 1, and the most that may be reserved.
+    fn failure(self) -> Option<(u64, Bytes)> {
+        let answers = untrack(|| self.answers())?;
+        let autopsy = answers.autopsy?;
+        (*autopsy).as_ref().map(|autopsy| (autopsy.request.request, autopsy.limit.highest))
+    }
+
+    fn take_trial(self, of: &PtrEq<Run>, (title, change): Tried, before: Row, after: Row) {
+        let rows = [&before, &after].map(|row| row.answered().map_or(0, |outcome| outcome.requests));
+        let requests = rows.into_iter().max().unwrap_or(0);
+        let trial = PtrEq::new(Trial { title, change, before, after, requests });
+        self.write_answers(of, |answers| answers.trial = Some(trial));
+    }
+
+    /// Takes other settings for the workload, and shows what was before beside what is now.
+    pub(crate) fn change_config(self, config: String) {
+        let before = self.run.get_untracked();
+        self.set_config(config);
+        let run = self.run.get_untracked();
+        // What does not run has no after; a long run is not compared, so that its worker has the machine to itself.
+        if run == before || run.workload.requests().is_empty() {
+            return;
+        }
+        let info = before.recording.info();
+        let own = Conditions { conf: info.config.clone(), capacity: Some(info.capacity), limit: None };
+        let question = Question::WhatIf { conditions: vec![own], samples: SAMPLES };
+        let title = "Before and after the change of settings".to_owned();
+        self.ask(QuestionKind::WhatIf, question, None, move |of, answer| {
+            if let Answer::WhatIf(mut found) = answer
+                && let Some(before) = found.rows.pop()
+            {
+                self.take_trial(&of, (title.clone(), None), before, found.baseline);
+            }
+        });
+    }
+
+    /// Changes the workload as it was tried; undo takes the change back.
+    pub(crate) fn apply_change(self, change: &ChangeKind) {
+        match change {
+            ChangeKind::Setting(conf) => self.set_config(conf.clone()),
+            // To the byte, which a rounded size would not be.
+            ChangeKind::Limit(limit) => self.set_capacity(format!("{} B", limit.get())),
+            ChangeKind::FreeTensors { requests, .. } => {
+                let run = self.run.get_untracked();
+                let Some((failing, _)) = self.failure() else { return };
+                let before = usize::try_from(failing).unwrap_or(usize::MAX).saturating_sub(1);
+                self.dispatch(PlayerAction::SeekStep(before));
+                for tensor in tensors_of(run.workload.requests(), requests) {
+                    self.act(EditAction::Free { tensor });
+                }
+                self.dispatch(PlayerAction::Forward);
+            }
+            // No single edit: the panel offers no button for them.
+            ChangeKind::DefaultPool | ChangeKind::OneStream => {}
+        }
+    }
+
+    /// Forgets what was tried.
+    pub(crate) fn forget_trial(self) {
+        let run = self.run.get_untracked();
+        self.write_answers(&run, |answers| answers.trial = None);
+    }
+}
+
+/// What these requests got, counted from 1.
+fn tensors_of<'a>(all: &'a [Request], requests: &'a [u64]) -> impl Iterator<Item = TensorId> + 'a {
+    requests.iter().filter_map(|request| match all.get(usize::try_from(request.checked_sub(1)?).ok()?)? {
+        Request::Allocate { tensor, .. } => Some(*tensor),
+        _ => None,
+    })
+}
