@@ -31,6 +31,7 @@ pub(crate) fn header(session: Session, help: Help, share: Share) -> AnyView {
                 {door(session, Place::Program, "nav-program", "Python")}
                 {door(session, Place::Workbench, "nav-workbench", "Workbench")}
             </nav>
+            {panels::panels_menu(session)}
             <span class="cluster looks">
                 {button("plain", "share", "Share", "A link, a frame, files, paper", click(move || share.open()))}
                 {theme_picker(session)}
@@ -83,7 +84,6 @@ pub(crate) fn open_bar(session: Session, samples: Samples) -> AnyView {
             </span>
             {recordings(session, samples)}
             {opened::headline(session)}
-            {panels::panels_menu(session)}
         </div>
     }
     .into_any()

@@ -71,7 +71,7 @@ const FIGURES: [(&str, &str); 7] = [
     ("Over time", "the same classes after each step; click or drag to go to a step"),
     ("The segment map", "one row a segment, its blocks by address; L is the large pool, S the small pool"),
     (
-        "The strip over the map",
+        "The strip above",
         "all segments by size; the frame is around the rows in sight, click or drag scrolls there",
     ),
     ("Amber", "what this step changed"),

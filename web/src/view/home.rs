@@ -131,11 +131,12 @@ fn files(session: Session, samples: Samples) -> AnyView {
     view! {
         <section class="door">
             <h2>"Open a file"</h2>
-            <p>"A memory snapshot or a recording of PyTorch, a workload, a lesson. Drop it anywhere; nothing is uploaded, and a copy stays in this browser's cache until the next file or until you press Forget. Or a sample: "<span class="samples">{entries}</span></p>
+            <p>"A memory snapshot or a recording of PyTorch, a workload, a lesson. Drop it anywhere; nothing is uploaded. Or a sample: "<span class="samples">{entries}</span></p>
             <p class="go">
                 {button("large", "door-open", "Choose a file …", "", open)}
                 {header::file_input(session, picker, "door-file")}
             </p>
+            <p class="quiet small">"A copy of the file stays in this browser's cache until the next file, or until you press Forget."</p>
             {messages::kept_file(session, "forget-home")}
         </section>
     }

@@ -39,7 +39,7 @@ pub(crate) fn kept_file(session: Session, id: &'static str) -> AnyView {
         session.has_kept_file.get().then(|| {
             view! {
                 <p class="quiet kept-file">
-                    "A copy of the last file is in this browser's cache, on this machine only. "
+                    "A copy of the last file is in this browser's cache, on this machine only, until the next file. "
                     {button("link", id, "Forget", "Delete the copy from this browser's cache", click(move || forget_kept(session)))}
                 </p>
             }

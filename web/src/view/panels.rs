@@ -3,7 +3,7 @@
 use leptos::ev;
 use leptos::prelude::*;
 
-use crate::session::{Session, WorkbenchPanel};
+use crate::session::{Place, Session, WorkbenchPanel};
 use crate::view::kit::{button, check, click, flag, text};
 
 /// The menu's element, which the button opens.
@@ -13,7 +13,7 @@ pub(crate) fn panels_menu(session: Session) -> AnyView {
     let rows = WorkbenchPanel::ALL.map(|panel| row(session, panel)).into_iter().collect::<Vec<_>>();
     let is_changed = flag(move || session.panels.get().is_changed());
     view! {
-        <span class="panels">
+        <span class="panels" hidden=flag(move || session.place.get() != Place::Workbench)>
             <span hidden=flag(move || !is_changed.get())>
                 {button("", "all-panels", "All panels", "Show every panel again", click(move || session.show_all_panels()))}
             </span>

@@ -82,6 +82,7 @@ fn device(session: Session) -> AnyView {
                 "Memory "
                 <input
                     type="text"
+                    class="field"
                     data-testid="program-capacity"
                     size="8"
                     placeholder="all of it"
@@ -95,6 +96,7 @@ fn device(session: Session) -> AnyView {
                 "PYTORCH_CUDA_ALLOC_CONF "
                 <input
                     type="text"
+                    class="field mono"
                     data-testid="program-config"
                     placeholder="defaults"
                     spellcheck="false"

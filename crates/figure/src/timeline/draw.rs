@@ -6,7 +6,7 @@ use crate::labels::baseline;
 use crate::numbers::{bytes_f64, count_f64, count_px, floor_count, grouped_count, round_bytes};
 use crate::role::{BreakdownClass, Role};
 use crate::scene::{Anchor, Dash, Mark, Scene, TextStyle, Weight};
-use crate::text_width::text_width_px;
+use crate::text_width::{first_fitting, text_width_px};
 use crate::timeline::axis::{TEXT_PX, YScale, draw_x_axis, draw_y_axis};
 use crate::timeline::bands::draw_bands;
 use crate::timeline::marks::{column, draw_failures, draw_labels};
@@ -266,9 +266,15 @@ fn draw_legend(scene: &mut Scene, far_capacity: Option<Bytes>) {
     let style = TextStyle::new(Role::TextMuted, TEXT_PX);
     let mut right = scene.width_px - 4.0;
     if let Some(capacity) = far_capacity {
-        let text = format!("capacity {capacity}, beyond the scale");
-        scene.text(Point::new(right, y), text.clone(), style.anchored(Anchor::End));
-        right -= text_width_px(&text, TEXT_PX, Weight::Normal) + 16.0;
+        // The classes come first: what the capacity is stands elsewhere too.
+        let class_px = |class: &BreakdownClass| 34.0 + text_width_px(class.name(), TEXT_PX, Weight::Normal);
+        let classes_px: f32 = BreakdownClass::ALL.iter().take(4).map(class_px).sum();
+        let texts = [format!("capacity {capacity}, beyond the scale"), format!("capacity {capacity}")];
+        let room = right - x - classes_px - 16.0;
+        if let Some(text) = first_fitting(&texts, TEXT_PX, Weight::Normal, room) {
+            scene.text(Point::new(right, y), text, style.anchored(Anchor::End));
+            right -= text_width_px(text, TEXT_PX, Weight::Normal) + 16.0;
+        }
     }
     let mut entry = |scene: &mut Scene, name: &str, draw: &dyn Fn(&mut Scene, f32)| {
         let end = x + 20.0 + text_width_px(name, TEXT_PX, Weight::Normal);

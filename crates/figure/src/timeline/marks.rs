@@ -104,11 +104,12 @@ pub(super) fn draw_labels(
     let unnamed = to - from - named;
     if unnamed > 0 {
         let style = TextStyle::new(Role::TextMuted, TEXT_PX).anchored(crate::scene::Anchor::End);
-        scene.text(
-            Point::new(plot.right_px(), 13.0),
-            format!("+{unnamed} {}", if unnamed == 1 { "label" } else { "labels" }),
-            style,
-        );
+        let text = format!("+{unnamed} {}", if unnamed == 1 { "label" } else { "labels" });
+        // The lines of the labels that are counted end below the text.
+        let width = text_width_px(&text, TEXT_PX, Weight::Normal).ceil() + 4.0;
+        let plate = Rect::new(plot.right_px() - width, 1.0, width + 2.0, 16.0);
+        scene.rect(plate, Fill::solid(Role::Background), None);
+        scene.text(Point::new(plot.right_px(), 13.0), text, style);
     }
 }
 
