@@ -21,6 +21,7 @@ use crate::ptr_eq::PtrEq;
 use crate::run::Run;
 use crate::session::{ComparisonState, OpenLesson, OpenedFile, Place, Rank, Session, SettingsTexts};
 use crate::view::Tab;
+use crate::view::numbers::percent;
 
 /// A recording that comes with the page.
 #[derive(Clone, Copy, Debug)]
@@ -446,7 +447,7 @@ fn reason(failure: JobFailure) -> String {
 fn comparison_state(reply: ComparisonReply) -> ComparisonState {
     match reply {
         ComparisonReply::Progress(progress) => {
-            let percent = progress.done.saturating_mul(100).checked_div(progress.total).unwrap_or(0);
+            let percent = percent(progress.done, progress.total);
             ComparisonState::Running(progress.phase, percent)
         }
         ComparisonReply::Done(Ok(comparison)) => ComparisonState::Done(comparison),

@@ -194,6 +194,7 @@ impl Session {
             Target::Teachers => self.go_to(Place::Teachers),
             Target::Workbench => self.go_to(Place::Workbench),
             Target::Lesson { id, card } => {
+                // Addresses count cards from 1; what says 0 means the first one too.
                 self.go_to(Place::Lesson { id, card: card.saturating_sub(1) });
                 if link.step.is_some() {
                     self.follow_moment(&link);
@@ -210,6 +211,7 @@ impl Session {
             Target::Sample(name) => self.follow_sample(&name, link, samples),
             Target::Beside(name) => self.follow_beside(name, link),
             Target::OwnFile => self.follow_own_file(link),
+            // As above.
             Target::OwnLesson(card) => self.follow_own_lesson(card.saturating_sub(1)),
         }
     }

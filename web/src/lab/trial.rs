@@ -77,7 +77,11 @@ impl Session {
             ChangeKind::FreeTensors { requests, .. } => {
                 let run = self.run.get_untracked();
                 let Some((failing, _)) = self.failure() else { return };
-                let before = usize::try_from(failing).unwrap_or(usize::MAX).saturating_sub(1);
+                // Requests are counted from 1.
+                let Some(before) = usize::try_from(failing).ok().and_then(|failing| failing.checked_sub(1))
+                else {
+                    return;
+                };
                 self.dispatch(PlayerAction::SeekStep(before));
                 for tensor in tensors_of(run.workload.requests(), requests) {
                     self.act(EditAction::Free { tensor });

@@ -149,6 +149,7 @@ impl Session {
     /// Goes to a card: to its beginning where it asks a question, else its steps play.
     pub(crate) fn show_card(self, card: usize) {
         let Some(lesson) = untrack(|| self.open_lesson()) else { return };
+        // A lesson has cards, or it would not have been read; an address may name one behind the last.
         let card = card.min(lesson.cards.len().saturating_sub(1));
         let before = self.lesson.get_untracked().card;
         let drafts = self.lesson.with_untracked(|state| state.drafts.clone());

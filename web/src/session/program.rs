@@ -136,6 +136,7 @@ impl AliveBytes {
             let Some(origin) = block.allocation.and_then(|allocation| result.origin(allocation)) else {
                 continue;
             };
+            // Blocks do not overlap: their sizes add up to less than 2^64.
             let of_line = alive.lines.entry(origin.line).or_default();
             *of_line = of_line.saturating_add(block.size);
             let category = CATEGORIES.iter().position(|category| *category == origin.category);

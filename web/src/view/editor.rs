@@ -53,6 +53,11 @@ fn bar(session: Session) -> AnyView {
     .into_any()
 }
 
+/// The index of a line or a column, which the text's errors count from 1.
+fn index_of(number: u32) -> usize {
+    (number as usize).saturating_sub(1)
+}
+
 fn steps(count: usize, failed: usize) -> String {
     let grouped = crate::view::numbers::grouped_count;
     let steps = if count == 1 { "1 step".to_owned() } else { format!("{} steps", grouped(count)) };
@@ -80,8 +85,7 @@ fn run_status(session: Session, sheet: Sheet) -> AnyView {
                 InputError::Capacity(_) => ("The capacity is wrong: see above.".to_owned(), None),
             };
             let show = place.map(|(line, column)| {
-                let index = |number: u32| (number as usize).saturating_sub(1);
-                let go = click(move || sheet.go_to(index(line), index(column)));
+                let go = click(move || sheet.go_to(index_of(line), index_of(column)));
                 view! { <button type="button" class="link" data-testid="to-error" on:click=go>"Show it"</button> }
                     .into_any()
             });

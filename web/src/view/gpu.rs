@@ -87,6 +87,7 @@ fn limits(adapter: &Adapter) -> String {
 
 /// What was found in the whole run.
 fn whole(contents: &[StepDataCheck]) -> String {
+    // What one run checks is far below 2^64 bytes.
     let checked = contents.iter().fold(Bytes::ZERO, |sum, step| sum.saturating_add(step.checked));
     let wrong = contents.iter().filter(|step| step.wrong > 0).count();
     let found = match wrong {

@@ -377,6 +377,7 @@ fn turn(session: Session, card_of: Memo<usize>, count: usize) -> AnyView {
                 class="large"
                 data-testid="card-back"
                 disabled=is_first
+                // On the first card the button is off.
                 on:click=click(move || session.show_card(card_of.get_untracked().saturating_sub(1)))
             >
                 "← Back"

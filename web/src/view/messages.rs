@@ -9,6 +9,7 @@ use crate::files::{forget_kept, open_files};
 use crate::session::Session;
 use crate::view::icon::Icon;
 use crate::view::kit::{button, click, effect, icon_button, text};
+use crate::view::numbers::percent;
 use crate::view::step::spoken;
 
 pub(crate) fn messages(session: Session) -> AnyView {
@@ -58,7 +59,7 @@ fn progress(session: Session) -> AnyView {
                 ("", _) => format!("{} …", work.title),
                 (phase, 0) => format!("{}: {phase} …", work.title),
                 (phase, total) => {
-                    format!("{}: {phase}, {} %", work.title, work.done.saturating_mul(100) / total)
+                    format!("{}: {phase}, {} %", work.title, percent(work.done, total))
                 }
             });
             words.unwrap_or_default()

@@ -12,6 +12,12 @@ use crate::session::Session;
 use crate::view::kit::{button, check, choice, choices, click, flag, on, text};
 use crate::view::terms::{COUNTERS, Share, TERMS, Term};
 
+/// How much of a job is done, in percent; 0 while it is unknown how much there is.
+pub(crate) fn percent(done: u64, total: u64) -> u64 {
+    // Jobs count requests and bytes, far below 2^57: a hundred times as many still fit.
+    done.saturating_mul(100).checked_div(total).unwrap_or(0).min(100)
+}
+
 /// `1,234,567`.
 pub(crate) fn grouped(count: i64) -> String {
     let sign = if count < 0 { "-" } else { "" };

@@ -57,6 +57,7 @@ fn segments(rows: &[SegmentRow]) -> AnyView {
             break;
         }
         bodies.push(segment(row, room));
+        // The last segment may have more blocks than there is room for.
         room = room.saturating_sub(row.blocks.len());
     }
     let hidden = rows.len() - bodies.len();

@@ -221,6 +221,7 @@ pub(crate) fn moment_words(session: Session, step: usize) -> Option<String> {
     if let (Some(first), Some(now)) =
         (recording.time_us(0), step.checked_sub(1).and_then(|step| recording.time_us(step)))
     {
+        // The clock of a file may go back.
         lines.push(format!("{} µs after the first", blockyard_record::grouped(now.saturating_sub(first))));
     }
     lines.extend([
@@ -231,6 +232,7 @@ pub(crate) fn moment_words(session: Session, step: usize) -> Option<String> {
         format!("pending: {}", breakdown.pending),
         format!("cached: {}", breakdown.cached),
     ]);
+    // Recordings have fewer than 2^32 steps.
     let at = u32::try_from(step).unwrap_or(u32::MAX);
     let around = recording
         .markers()

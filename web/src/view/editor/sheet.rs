@@ -22,10 +22,10 @@ use web_sys::{Element, HtmlElement};
 use content::Content;
 use pointer::Stroke;
 
-use super::TEXT_ID;
 use super::lines::{Lines, bytes_of_units, changed_line, units_of_bytes};
 use super::rows::Marks;
 use super::suggestions::Suggestions;
+use super::{TEXT_ID, index_of};
 use crate::browser;
 use crate::frames::{self, Slot};
 use crate::run::{Attempt, InputError};
@@ -370,15 +370,15 @@ impl Sheet {
                 .player
                 .with(|player| player.current_step(&run.recording))
                 .and_then(|step| run.line(step))
-                .map(|line| (line as usize).saturating_sub(1))
+                .map(index_of)
         });
         let marks = Memo::new(move |_| {
             session.attempt.with(|attempt| match attempt {
                 Attempt::Ran(_) => Marks { current: step_line.get(), flaw: None },
                 Attempt::Failed(InputError::Text { place: (line, column, length), .. }) => {
-                    let first = (*column as usize).saturating_sub(1);
+                    let first = index_of(*column);
                     let wrong = first..first + *length as usize;
-                    Marks { current: None, flaw: Some(((*line as usize).saturating_sub(1), wrong)) }
+                    Marks { current: None, flaw: Some((index_of(*line), wrong)) }
                 }
                 _ => Marks::default(),
             })

@@ -92,6 +92,7 @@ fn pinned(session: Session, autopsy: &Autopsy) -> AnyView {
             format!("{} of {}{frame}", block.size, name.unwrap_or_else(|| "an earlier run".to_owned()))
         });
         let blocks: Vec<String> = blocks.collect();
+        // The list has the largest of the blocks, or all of them.
         let more = segment.block_count.saturating_sub(blocks.len() as u64);
         let more = if more > 0 { format!(" and {} more", grouped(more)) } else { String::new() };
         let text = format!(
@@ -125,6 +126,7 @@ fn is_among(freed: &[u64], block: &PinningBlock) -> bool {
 }
 
 fn row(segment: &PinnedSegment, freed: &[u64]) -> PinnedRow {
+    // No block begins before its segment.
     let blocks = segment.blocks.iter().map(|block| PinnedBlock {
         offset: Bytes::new(block.addr.get().saturating_sub(segment.addr.get())),
         size: block.size,

@@ -22,6 +22,7 @@ pub(super) fn bound(session: Session, bound: &PtrEq<Bound>) -> AnyView {
         ("reserved by this run", reserved),
     ];
     let rows = rows.map(|(name, bytes)| {
+        // Memory of a device is far below 2^63 bytes, here and in all differences of sizes.
         let change = bytes.signed().saturating_sub(least.signed());
         vec![
             Cell::text(name),
@@ -45,6 +46,7 @@ pub(super) fn bound(session: Session, bound: &PtrEq<Bound>) -> AnyView {
             })
             .collect(),
     };
+    // Requests are counted from 1, and the figure counts from 0.
     let blocks = bound.layout.iter().map(|placed| PlacedBlock {
         from: placed.request.saturating_sub(1),
         until: placed.until.saturating_sub(1),

@@ -95,6 +95,7 @@ pub(super) fn diff(session: Session, name: &str, diff: &Diff) -> AnyView {
     let shown =
         Sheet { head: sheet.head.clone(), rows: sheet.rows.iter().take(MOST_ROWS).cloned().collect() };
     let peak = |name: &str, peak: &PeakDiff| {
+        // Peaks are far below 2^63 bytes.
         let change = peak.after.signed().saturating_sub(peak.before.signed());
         vec![Cell::text(name), Cell::Bytes(peak.before), Cell::Bytes(peak.after), Cell::Change(change)]
     };

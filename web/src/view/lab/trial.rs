@@ -50,6 +50,7 @@ pub(super) fn compared(session: Session, before: &Row, after: &Row, requests: u6
 pub(super) fn deltas(before: &Row, after: &Row) -> AnyView {
     let (Some(old), Some(new)) = (before.answered(), after.answered()) else { return ().into_any() };
     let sizes = |name: &str, old: Bytes, new: Bytes| {
+        // Peaks are far below 2^63 bytes, and counts below 2^63.
         let change = new.signed().saturating_sub(old.signed());
         (
             name.to_owned(),

@@ -44,6 +44,7 @@ pub(crate) fn editor(session: Session, alive: Memo<AliveBytes>) -> AnyView {
         let run = session.run.get();
         session.player.with(|player| player.current_step(&run.recording)).and_then(|step| result.line(step))
     });
+    // Lines are counted from 1. A line that is too far down for the browser is at its end.
     let top_of = move |line: u32| {
         i32::try_from(line)
             .unwrap_or(i32::MAX)
@@ -168,7 +169,8 @@ fn of_line(bytes: Option<Bytes>) -> String {
 }
 
 fn column(lines: usize, of: impl Fn(u32) -> String) -> String {
-    let mut column = String::with_capacity(lines.saturating_mul(12));
+    let mut column = String::new();
+    // A program has fewer than 2^32 lines: its text is shorter.
     for line in 1..=u32::try_from(lines).unwrap_or(u32::MAX) {
         let _ = writeln!(column, "{}", of(line));
     }
