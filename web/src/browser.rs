@@ -92,6 +92,17 @@ pub(crate) fn focus_first(css: &str) {
     }
 }
 
+/// Takes the focus away from a button inside of the first element that matches; keys then mean what they mean to the page.
+pub(crate) fn leave_button(css: &str) {
+    let Some(focused) = document().and_then(|document| document.active_element()) else { return };
+    if focused.tag_name() == "BUTTON"
+        && focused.closest(css).ok().flatten().is_some()
+        && let Ok(button) = focused.dyn_into::<HtmlElement>()
+    {
+        let _ = button.blur();
+    }
+}
+
 pub(crate) fn scroll_to(css: &str) {
     let found = document().and_then(|document| document.query_selector(css).ok().flatten());
     if let Some(element) = found {

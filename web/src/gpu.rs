@@ -13,8 +13,8 @@ pub(crate) use blockyard_worker::Adapter;
 /// What software adapters say of themselves where they do not say that they are a fallback.
 const SOFTWARE: [&str; 3] = ["swiftshader", "llvmpipe", "basic render"];
 
-/// Whether figures are drawn on the reader's GPU: one that is no software, which draws slower than the page's own grid. With
-/// `?painter=any` in the address any adapter draws.
+/// Whether figures are drawn on the reader's GPU. An adapter in software does not count: it draws slower than the page's own grid.
+/// With `?painter=any` in the address any adapter draws.
 pub(crate) async fn can_paint() -> bool {
     let Some(adapter) = adapter().await.ok().filter(JsValue::is_object) else { return false };
     let member = |of: &JsValue, name: &str| Reflect::get(of, &name.into()).unwrap_or_default();

@@ -22,7 +22,7 @@ pub(crate) struct WorkerProgram {
 }
 
 impl WorkerProgram {
-    /// The program whose files begin so; none of them is there yet, and a worker would fetch them.
+    /// A program whose files begin with `name`. They are not fetched yet: a worker that is started now fetches them itself.
     pub(crate) const fn new(name: &'static str) -> Self {
         Self { name, boot_script: None, script: None, code: JsValue::UNDEFINED }
     }
@@ -78,8 +78,8 @@ impl WorkerProgram {
         if self.is_fetched() { self.code.clone() } else { browser::page_address(&self.code_file()).into() }
     }
 
-    /// Starts a worker, which takes messages once it has greeted: its first message. `on_end` gets why it broke down. `None` where
-    /// the browser starts no workers.
+    /// Starts a worker. The worker's first message is a greeting; it takes messages from then on. If the worker breaks down, `on_end`
+    /// gets the reason. `None` where the browser starts no workers.
     pub(crate) fn start(
         &self,
         mut on_message: impl FnMut(JsValue) + 'static,
@@ -107,6 +107,6 @@ impl WorkerProgram {
 pub(crate) enum NoProgram {
     /// It was not fetched.
     Missing,
-    /// It was fetched, and is nothing that the browser runs.
+    /// It was fetched, but the browser cannot compile it.
     NotCompiled,
 }

@@ -6,6 +6,7 @@ use blockyard_workload::presets::{Preset, presets};
 use leptos::prelude::*;
 
 use super::{NOTHING, OpenLesson, OpenedFile, ProgramResult, Session, SettingsTexts};
+use crate::browser;
 use crate::frames;
 use crate::ptr_eq::PtrEq;
 use crate::run::{Attempt, Input, Run};
@@ -105,6 +106,8 @@ impl Session {
         self.dispatch(PlayerAction::SeekStep(step));
         self.forget_views();
         self.message.set(None);
+        // The button that opened the file would open it again at the next Space, which plays elsewhere.
+        let _ = browser::after_millis(0, || browser::leave_button(".open-bar"));
     }
 
     /// Goes to the moment where most is allocated (`is_reserved` false) or reserved.

@@ -1,4 +1,4 @@
-//! The switch between the virtual device and the reader's GPU, and what was found in that one's memory.
+//! The switch between the virtual device and the reader's GPU, and what was found in the memory of the GPU.
 
 use blockyard_record::Bytes;
 use blockyard_replay::StepDataCheck;

@@ -87,7 +87,7 @@ fn has_answer(session: Session, kind: QuestionKind) -> bool {
 }
 
 fn answer(session: Session, kind: QuestionKind) -> AnyView {
-    // What the other questions come to does not matter here.
+    // Answers to the other questions are not shown here.
     let of_kind = Memo::new(move |_| session.answers().map(|answers| only(answers, kind)));
     let content = move || {
         let answers = of_kind.get()?;

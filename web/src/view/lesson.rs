@@ -58,7 +58,7 @@ impl Swipe {
 
     fn down(self, event: &ev::PointerEvent) {
         let target = event.target().and_then(|target| target.dyn_into::<Element>().ok());
-        // There the finger means something else.
+        // In these a finger scrolls, seeks or selects.
         let is_taken = target.is_some_and(|element| {
             element.closest(".scrubber, textarea, input, pre").ok().flatten().is_some()
         });

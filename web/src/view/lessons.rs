@@ -18,7 +18,7 @@ struct Listed {
     cards: usize,
 }
 
-/// What is wrong with a lesson of the page is ruled out by a test; it would be left out here.
+/// A test proves that all lessons of the page can be read; one that could not be read would be left out here.
 fn summaries() -> Vec<Listed> {
     let read = |file: &'static blockyard_lessons::LessonFile| {
         let lesson = Lesson::parse(file.text).ok()?;

@@ -18,7 +18,7 @@ pub(crate) struct Pinched {
     pub(crate) factor: f64,
 }
 
-/// Fingers closer than this would make factors of anything.
+/// Fingers that are closer together than this give no sensible factor.
 const LEAST_PX: f32 = 12.0;
 
 impl Pinch {

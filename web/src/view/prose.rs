@@ -40,7 +40,7 @@ fn one(session: Session, inline: &Inline) -> AnyView {
     }
 }
 
-/// A word of the glossary lights up what it names; any other link leads out.
+/// A link to a word of the glossary lights up the word's part of the figure; any other link leads to another page.
 fn link(session: Session, text: &[Inline], target: &str) -> AnyView {
     let words = inlines(session, text);
     let Some(entry) = target.strip_prefix("glossary.md#") else {

@@ -59,7 +59,7 @@ fn describe(session: Session) -> StepDescription {
     StepDescription { words, label, source, failure, current }
 }
 
-/// The step in words; a request that failed has its name too, though no block carries it.
+/// The step in words. A failed request is named too, although there is no block of that name.
 pub(crate) fn step_words(run: &Run, step: usize) -> StepWords {
     let mut words = describe_step(&run.recording, step);
     if let Some(Request::Allocate { tensor, .. }) = run.request(step)
@@ -78,7 +78,7 @@ fn label_of(recording: &Recording, step: usize) -> Option<String> {
     labels.get(index).map(|label| label.text.clone())
 }
 
-/// A request without what makes no difference to its meaning.
+/// A request without its spaces and the unit of plain bytes, so that two spellings of one request are equal.
 fn bare(request: &str) -> String {
     request.trim_end_matches(" B").split_whitespace().collect()
 }

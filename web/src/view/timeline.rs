@@ -188,7 +188,7 @@ fn head(session: Session) -> AnyView {
     .into_any()
 }
 
-/// The numbers of the moment under the pointer, where nothing is said of its own.
+/// The moment under the pointer, where no mark has words of its own.
 fn moment_at(session: Session, at: (f32, f32), size: Size) -> Option<usize> {
     let is_inside = timeline_plot(size).contains(at.0, at.1);
     is_inside.then(|| timeline_step_at(&untrack(|| session.timeline_view_or_fit()), size, at.0))

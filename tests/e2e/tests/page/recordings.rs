@@ -88,6 +88,23 @@ fn a_reload_opens_the_readers_own_file_again() -> Result<()> {
 }
 
 #[test]
+fn space_plays_behind_the_button_that_opened_a_sample() -> Result<()> {
+    drive(|page| {
+        page.goto("#workbench")?;
+        page.click(&id("sample-gpt2_varlen"))?;
+        page.wait_text(&id("position"), "step 32,101 of 34,659")?;
+        page.press(Key::Home)?;
+        page.wait_text(&id("position"), "of 34,659")?;
+        page.press(" ")?;
+        page.wait_until("document.querySelector(\"[data-testid='play']\").ariaLabel.startsWith('Pause')")?;
+        page.press(" ")?;
+        let position = page.text(&id("position"))?;
+        ensure!(!position.contains("32,101"), "the sample was opened again: {position}");
+        Ok(())
+    })
+}
+
+#[test]
 fn the_readers_file_is_forgotten_when_asked() -> Result<()> {
     drive(|page| {
         let folder = fixture("x").with_file_name("snapshots");

@@ -67,7 +67,7 @@ fn pinned(session: Session, autopsy: &Autopsy) -> AnyView {
     let freed: Vec<u64> =
         autopsy.changes.iter().find_map(|change| freed_by(&change.kind)).unwrap_or_default();
     let holds = |segment: &PinnedSegment| segment.blocks.iter().any(|block| is_among(&freed, block));
-    // Those first that freeing would open.
+    // First the segments in which a free would make room.
     let (opened, others): (Vec<_>, Vec<_>) = autopsy.pinned_by.iter().partition(|segment| holds(segment));
     let has_freed = !opened.is_empty();
     let shown: Vec<&PinnedSegment> = opened.into_iter().chain(others).take(MOST_ROWS).collect();

@@ -35,7 +35,7 @@ pub(crate) fn editor(session: Session, alive: Memo<AliveBytes>) -> AnyView {
     });
     let scroll = RwSignal::new((0, 0));
     let content = Memo::new(move |_| input.with(|input| input.text.clone()));
-    // Lines of another text would be the wrong ones.
+    // The lines of a run belong to the text that was run.
     let fits = Memo::new(move |_| {
         session.shown_program().is_some_and(|result| input.with(|input| input.text == result.input.text))
     });
@@ -159,7 +159,7 @@ fn whole_px(length: f64) -> i32 {
     length.round() as i32
 }
 
-/// Whether the event came from a column, whose offsets move with it, and not from the space around.
+/// Whether the event came from a column, which scrolls with the text, and not from the space around the column.
 fn is_column(event: &ev::MouseEvent) -> bool {
     event.target() != event.current_target()
 }

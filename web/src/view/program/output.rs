@@ -1,4 +1,4 @@
-//! What the program printed, up to the cursor and behind it; how it ended; what rests on no record.
+//! What the program printed, up to the cursor and behind it; how it ended; which numbers no recording proves.
 
 use leptos::prelude::*;
 
