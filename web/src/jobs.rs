@@ -9,39 +9,45 @@ use blockyard_replay::job::{Job, JobError, JobOutput};
 use blockyard_replay::{Comparison, Progress};
 use blockyard_worker::Reply;
 use js_sys::{Reflect, Uint8Array};
-use thiserror::Error;
 use wasm_bindgen::prelude::*;
 use web_sys::{Blob, Worker};
 
 use crate::gpu::Adapter;
 use crate::worker_program::WorkerProgram;
 
-/// Why a job has no output.
-#[derive(Clone, Debug, PartialEq, Error)]
+/// Why no product came.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum JobFailure {
     /// The job says why.
-    #[error(transparent)]
-    Job(#[from] JobError),
+    Job(JobError),
     /// The worker could not start, broke down, or ran out of memory.
-    #[error("the background worker failed: {0}")]
     Worker(String),
+}
+
+impl std::fmt::Display for JobFailure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Job(error) => error.fmt(f),
+            Self::Worker(why) => write!(f, "the background worker failed: {why}"),
+        }
+    }
 }
 
 type OnAdapter = Box<dyn FnMut(Adapter)>;
 type OnProgress = Box<dyn FnMut(Progress)>;
 type OnDone = Box<dyn FnOnce(Result<JobOutput, JobFailure>)>;
-type OnCompared = Box<dyn FnMut(ComparisonReply)>;
+type OnCompared = Box<dyn FnMut(Compared)>;
 
-/// What the worker reports of the comparison of an opened file.
+/// What is heard of the comparison of an opened file.
 #[derive(Debug)]
-pub(crate) enum ComparisonReply {
+pub(crate) enum Compared {
     Progress(Progress),
     Done(Result<Comparison, JobFailure>),
     /// Other work ended it.
     Stopped,
 }
 
-struct CurrentJob {
+struct Running {
     /// The job's bytes, with a device where it needs one.
     message: JsValue,
     on_adapter: OnAdapter,
@@ -51,7 +57,7 @@ struct CurrentJob {
     on_compared: Option<OnCompared>,
 }
 
-struct JobRunner {
+struct Workshop {
     program: WorkerProgram,
     /// What runs on the reader's GPU.
     gpu: WorkerProgram,
@@ -59,14 +65,14 @@ struct JobRunner {
     // Which worker it is: what an ended one still says does not count.
     generation: u32,
     is_ready: bool,
-    running: Option<CurrentJob>,
+    running: Option<Running>,
     /// An opened file is being compared.
     comparing: Option<OnCompared>,
 }
 
 thread_local! {
-    static RUNNER: RefCell<JobRunner> = const {
-        RefCell::new(JobRunner {
+    static WORKSHOP: RefCell<Workshop> = const {
+        RefCell::new(Workshop {
             program: WorkerProgram::new("blockyard-worker"),
             gpu: WorkerProgram::new("blockyard-gpu"),
             comparing: None,
@@ -80,25 +86,25 @@ thread_local! {
 
 /// Fetches what workers need and starts the first one, so that later ones need no network.
 pub(crate) async fn prepare() {
-    let program = RUNNER.with_borrow(|runner| runner.program.clone());
+    let program = WORKSHOP.with_borrow(|workshop| workshop.program.clone());
     if program.is_fetched() {
         return;
     }
     let program = program.fetch().await;
-    RUNNER.with_borrow_mut(|runner| {
-        runner.program = program;
-        if runner.worker.is_none() {
-            runner.start_worker();
+    WORKSHOP.with_borrow_mut(|workshop| {
+        workshop.program = program;
+        if workshop.worker.is_none() {
+            workshop.start_worker();
         }
     });
 }
 
 /// Fetches what is needed to use the GPU, so that later uses need no network.
 pub(crate) async fn prepare_gpu() -> WorkerProgram {
-    let mut program = RUNNER.with_borrow(|runner| runner.gpu.clone());
+    let mut program = WORKSHOP.with_borrow(|workshop| workshop.gpu.clone());
     if !program.is_fetched() {
         program = program.fetch().await;
-        RUNNER.with_borrow_mut(|runner| runner.gpu = program.clone());
+        WORKSHOP.with_borrow_mut(|workshop| workshop.gpu = program.clone());
     }
     program
 }
@@ -129,7 +135,7 @@ pub(crate) fn open(
     device: Option<usize>,
     on_progress: impl FnMut(Progress) + 'static,
     on_done: impl FnOnce(Result<JobOutput, JobFailure>) + 'static,
-    on_compared: impl FnMut(ComparisonReply) + 'static,
+    on_compared: impl FnMut(Compared) + 'static,
 ) {
     let job = Job::Open { name: name.to_owned(), bytes: Vec::new(), device };
     let message = match encode(&job) {
@@ -141,7 +147,7 @@ pub(crate) fn open(
         }
         Err(failure) => return on_done(Err(failure)),
     };
-    send(CurrentJob {
+    send(Running {
         message,
         on_adapter: Box::new(|_| ()),
         on_progress: Box::new(on_progress),
@@ -163,11 +169,11 @@ fn begin(job: &Job, on_adapter: Option<OnAdapter>, on_progress: OnProgress, on_d
         Err(failure) => return on_done(Err(failure)),
     };
     let message = match on_adapter {
-        Some(_) => RUNNER.with_borrow(|runner| gpu_message(&runner.gpu, &bytes)),
+        Some(_) => WORKSHOP.with_borrow(|workshop| gpu_message(&workshop.gpu, &bytes)),
         None => bytes.into(),
     };
     let on_adapter = on_adapter.unwrap_or_else(|| Box::new(|_| ()));
-    send(CurrentJob { message, on_adapter, on_progress, on_done, on_compared: None });
+    send(Running { message, on_adapter, on_progress, on_done, on_compared: None });
 }
 
 /// A job with where to get the device.
@@ -180,15 +186,15 @@ fn gpu_message(program: &WorkerProgram, job: &Uint8Array) -> JsValue {
     message.into()
 }
 
-fn send(running: CurrentJob) {
+fn send(running: Running) {
     stop();
-    let is_started = RUNNER.with_borrow_mut(|runner| {
-        runner.running = Some(running);
-        if runner.worker.is_some() {
-            runner.send();
+    let is_started = WORKSHOP.with_borrow_mut(|workshop| {
+        workshop.running = Some(running);
+        if workshop.worker.is_some() {
+            workshop.send();
             return true;
         }
-        runner.start_worker()
+        workshop.start_worker()
     });
     if !is_started {
         finish(Err(JobFailure::Worker("this browser does not start workers".to_owned())));
@@ -197,24 +203,24 @@ fn send(running: CurrentJob) {
 
 /// Ends the running job, if there is one.
 pub(crate) fn stop() {
-    let comparing = RUNNER.with_borrow_mut(|runner| {
-        let comparing = runner.comparing.take();
-        if runner.running.take().is_some() || comparing.is_some() {
+    let comparing = WORKSHOP.with_borrow_mut(|workshop| {
+        let comparing = workshop.comparing.take();
+        if workshop.running.take().is_some() || comparing.is_some() {
             // The worker is deaf while it computes: only its end stops it.
-            runner.end_worker();
-            runner.start_worker();
+            workshop.end_worker();
+            workshop.start_worker();
         }
         comparing
     });
     if let Some(mut on_compared) = comparing {
-        on_compared(ComparisonReply::Stopped);
+        on_compared(Compared::Stopped);
     }
 }
 
 fn finish(result: Result<JobOutput, JobFailure>) {
-    let running = RUNNER.with_borrow_mut(|runner| {
-        let mut running = runner.running.take()?;
-        runner.comparing = running.on_compared.take().filter(|_| result.is_ok());
+    let running = WORKSHOP.with_borrow_mut(|workshop| {
+        let mut running = workshop.running.take()?;
+        workshop.comparing = running.on_compared.take().filter(|_| result.is_ok());
         Some(running)
     });
     match running {
@@ -229,24 +235,24 @@ fn finish(result: Result<JobOutput, JobFailure>) {
 }
 
 fn finish_comparing(result: Result<Comparison, JobFailure>) {
-    let comparing = RUNNER.with_borrow_mut(|runner| runner.comparing.take());
+    let comparing = WORKSHOP.with_borrow_mut(|workshop| workshop.comparing.take());
     if let Some(mut on_compared) = comparing {
-        on_compared(ComparisonReply::Done(result));
+        on_compared(Compared::Done(result));
     }
 }
 
-impl JobRunner {
+impl Workshop {
     fn start_worker(&mut self) -> bool {
         self.generation += 1;
         let generation = self.generation;
         let on_message = move |message: JsValue| {
             if is_current(generation) {
-                receive(&message);
+                hear(&message);
             }
         };
         let on_end = move |why| {
             if is_current(generation) {
-                RUNNER.with_borrow_mut(JobRunner::end_worker);
+                WORKSHOP.with_borrow_mut(Workshop::end_worker);
                 finish(Err(JobFailure::Worker(why)));
             }
         };
@@ -269,45 +275,45 @@ impl JobRunner {
 }
 
 fn is_current(generation: u32) -> bool {
-    RUNNER.with_borrow(|runner| runner.generation == generation && runner.worker.is_some())
+    WORKSHOP.with_borrow(|workshop| workshop.generation == generation && workshop.worker.is_some())
 }
 
 /// Takes a worker's message on the page.
-fn receive(message: &JsValue) {
+fn hear(message: &JsValue) {
     let Some(bytes) = message.dyn_ref::<Uint8Array>() else {
         // Anything else is its greeting.
-        return RUNNER.with_borrow_mut(|runner| {
-            runner.is_ready = true;
-            runner.send();
+        return WORKSHOP.with_borrow_mut(|workshop| {
+            workshop.is_ready = true;
+            workshop.send();
         });
     };
     match postcard::from_bytes::<Reply>(&bytes.to_vec()) {
         Ok(Reply::Adapter(adapter)) => {
-            let handler = RUNNER.with_borrow_mut(|runner| {
-                let running = runner.running.as_mut()?;
+            let handler = WORKSHOP.with_borrow_mut(|workshop| {
+                let running = workshop.running.as_mut()?;
                 Some(std::mem::replace(&mut running.on_adapter, Box::new(|_| ())))
             });
             if let Some(mut handler) = handler {
                 handler(adapter);
             }
         }
-        Ok(Reply::Progress(progress)) if RUNNER.with_borrow(|runner| runner.running.is_none()) => {
-            let handler = RUNNER.with_borrow_mut(|runner| runner.comparing.take());
+        Ok(Reply::Progress(progress)) if WORKSHOP.with_borrow(|workshop| workshop.running.is_none()) => {
+            let handler = WORKSHOP.with_borrow_mut(|workshop| workshop.comparing.take());
             if let Some(mut handler) = handler {
-                handler(ComparisonReply::Progress(progress));
-                RUNNER.with_borrow_mut(|runner| runner.comparing = Some(handler));
+                handler(Compared::Progress(progress));
+                WORKSHOP.with_borrow_mut(|workshop| workshop.comparing = Some(handler));
             }
         }
         Ok(Reply::Progress(progress)) => {
             // Taken out while it is called, since it may start or stop jobs.
-            let handler = RUNNER.with_borrow_mut(|runner| {
-                let running = runner.running.as_mut()?;
+            let handler = WORKSHOP.with_borrow_mut(|workshop| {
+                let running = workshop.running.as_mut()?;
                 Some(std::mem::replace(&mut running.on_progress, Box::new(|_| ())))
             });
             if let Some(mut handler) = handler {
                 handler(progress);
-                RUNNER.with_borrow_mut(|runner| {
-                    if let Some(running) = &mut runner.running {
+                WORKSHOP.with_borrow_mut(|workshop| {
+                    if let Some(running) = &mut workshop.running {
                         running.on_progress = handler;
                     }
                 });
