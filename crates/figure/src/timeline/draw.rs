@@ -6,7 +6,7 @@ use crate::labels::baseline;
 use crate::numbers::{bytes_f64, count_f64, count_px, floor_count, grouped_count, round_bytes};
 use crate::role::{BreakdownClass, Role};
 use crate::scene::{Anchor, Dash, Mark, Scene, TextStyle, Weight};
-use crate::text_width::{first_fitting, text_width_px};
+use crate::text_width::text_width_px;
 use crate::timeline::axis::{TEXT_PX, YScale, draw_x_axis, draw_y_axis};
 use crate::timeline::bands::draw_bands;
 use crate::timeline::marks::{column, draw_failures, draw_labels};
@@ -271,7 +271,7 @@ fn draw_legend(scene: &mut Scene, far_capacity: Option<Bytes>) {
         let classes_px: f32 = BreakdownClass::ALL.iter().take(4).map(class_px).sum();
         let texts = [format!("capacity {capacity}, beyond the scale"), format!("capacity {capacity}")];
         let room = right - x - classes_px - 16.0;
-        if let Some(text) = first_fitting(&texts, TEXT_PX, Weight::Normal, room) {
+        if let Some(text) = crate::text_width::first_fitting(&texts, TEXT_PX, Weight::Normal, room) {
             scene.text(Point::new(right, y), text, style.anchored(Anchor::End));
             right -= text_width_px(text, TEXT_PX, Weight::Normal) + 16.0;
         }
