@@ -30,10 +30,10 @@ pub(crate) fn verify(options: &VerifyOptions) -> anyhow::Result<ExitCode> {
         match compare(path, &name, options.device) {
             Ok(comparisons) => {
                 for (name, comparison) in comparisons {
-                    worst = worst.max(match verdict(&comparison) {
-                        Verdict::Identical => 0,
-                        Verdict::Differs => DIFFERS,
-                        Verdict::Nothing => NOT_REPLAYED,
+                    worst = worst.max(match agreement(&comparison) {
+                        Agreement::Identical => 0,
+                        Agreement::Differs => DIFFERS,
+                        Agreement::Nothing => NOT_REPLAYED,
                     });
                     write_comparison(&mut out, &name, &comparison, options.json)?;
                 }
@@ -56,19 +56,19 @@ pub(crate) fn verify(options: &VerifyOptions) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(worst))
 }
 
-enum Verdict {
+enum Agreement {
     Identical,
     Differs,
     Nothing,
 }
 
-fn verdict(comparison: &Comparison) -> Verdict {
+fn agreement(comparison: &Comparison) -> Agreement {
     if comparison.is_identical() {
-        Verdict::Identical
+        Agreement::Identical
     } else if comparison.counts.iter().all(|count| count.total == 0) {
-        Verdict::Nothing
+        Agreement::Nothing
     } else {
-        Verdict::Differs
+        Agreement::Differs
     }
 }
 
@@ -141,10 +141,10 @@ fn write_comparison(
         output::line(out, &value.to_string())?;
         return Ok(());
     }
-    let verdict = match verdict(comparison) {
-        Verdict::Identical => "identical",
-        Verdict::Differs => "DIFFERS",
-        Verdict::Nothing => "nothing to compare, the file records no results",
+    let verdict = match agreement(comparison) {
+        Agreement::Identical => "identical",
+        Agreement::Differs => "DIFFERS",
+        Agreement::Nothing => "nothing to compare, the file records no results",
     };
     let counts: Vec<String> = comparison
         .counts

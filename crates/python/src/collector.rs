@@ -63,6 +63,7 @@ pub(crate) fn set_thresholds(thresholds: (u32, u32, u32)) {
 
 /// Containers that were made since the last collection and are alive.
 pub(crate) fn made_since() -> usize {
+    // Containers that were alive at the last collection may have died since.
     count().saturating_sub(ALIVE.get())
 }
 
@@ -166,6 +167,7 @@ fn unreachable(objects: Vec<PyObjectRef>, vm: &VirtualMachine) -> Vec<PyObjectRe
         .collect();
     for &child in children.iter().flatten() {
         if let Some(count) = outside.get_mut(child) {
+            // Each of these is one of the counted references.
             *count = count.saturating_sub(1);
         }
     }

@@ -173,6 +173,7 @@ fn is_inside_try(generator: &PyGenerator) -> bool {
     if frame.yield_from_target().is_some() {
         return true;
     }
+    // `lasti` is the instruction that comes next.
     let Some(entry) = find_exception_handler(&frame.code.exceptiontable, frame.lasti().saturating_sub(1))
     else {
         return false;

@@ -19,6 +19,7 @@ pub(crate) fn current_line(vm: &VirtualMachine) -> u32 {
         if !is_program(frame.code.source_path().as_str()) {
             continue;
         }
+        // `lasti` is the instruction that comes next; the one before is running.
         let instruction = usize::try_from(frame.lasti()).unwrap_or(0).saturating_sub(1);
         let location = frame.code.locations.get(instruction);
         return location.map_or(0, |(start, _end)| u32::try_from(start.line.get()).unwrap_or(u32::MAX));

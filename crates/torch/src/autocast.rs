@@ -49,6 +49,7 @@ pub fn enter(dtype: Option<Dtype>, is_cache_enabled: bool) -> Before {
 pub fn exit(before: Before) {
     let session = session();
     let state = &session.autocast;
+    // A program may call `__exit__` without `__enter__`.
     let nesting = state.nesting.get().saturating_sub(1);
     state.nesting.set(nesting);
     if nesting == 0 {

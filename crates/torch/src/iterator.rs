@@ -102,6 +102,7 @@ pub(crate) fn output_strides(inputs: &[&Tensor], shape: &[i64]) -> Vec<i64> {
     for dim in order {
         if let (Some(stride), Some(size)) = (strides.get_mut(dim), shape.get(dim)) {
             *stride = next;
+            // Saturates as `numel` does: the allocation of the result fails.
             next = next.saturating_mul(*size);
         }
     }

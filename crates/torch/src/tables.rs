@@ -36,6 +36,7 @@ pub struct Operands {
     pub batch: u64,
 }
 
+// Saturates: sizes that no tensor has are not in the tables, and an estimate for them fails when it is allocated.
 impl Operands {
     /// What the low bits of a code choose: three bits for input, filter and output, two for how the filter and sizes count.
     fn sum(&self, choice: u64, partials: u64) -> u64 {

@@ -244,7 +244,7 @@ impl fmt::Debug for TensorImpl {
     }
 }
 
-/// Strides of a tensor without gaps, the last dimension fastest.
+/// Strides of a tensor without gaps, the last dimension fastest; saturates where no tensor can be so large.
 #[must_use]
 pub fn contiguous_strides(shape: &[i64]) -> Vec<i64> {
     let mut strides = vec![1; shape.len()];
@@ -272,7 +272,7 @@ pub fn channels_last_strides(shape: &[i64]) -> Vec<i64> {
     strides
 }
 
-/// The number of elements.
+/// The number of elements; saturates where no tensor can have so many.
 #[must_use]
 pub fn numel(shape: &[i64]) -> i64 {
     shape.iter().fold(1, |product, size| product.saturating_mul(*size))

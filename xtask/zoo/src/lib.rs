@@ -51,7 +51,7 @@ pub struct Line {
 
 /// How a line came out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CallResult {
     /// All requests are the recorded ones.
     Identical,
     /// The call left a mark: its result rests on no record. The requests may be equal or not.
@@ -90,13 +90,13 @@ impl Counts {
         self.identical + self.marked_equal + self.marked_other + self.wrong + self.refused
     }
 
-    fn add(&mut self, verdict: &Verdict) {
+    fn add(&mut self, verdict: &CallResult) {
         let count = match verdict {
-            Verdict::Identical => &mut self.identical,
-            Verdict::Marked { is_equal: true } => &mut self.marked_equal,
-            Verdict::Marked { is_equal: false } => &mut self.marked_other,
-            Verdict::Wrong { .. } => &mut self.wrong,
-            Verdict::Refused(_) => &mut self.refused,
+            CallResult::Identical => &mut self.identical,
+            CallResult::Marked { is_equal: true } => &mut self.marked_equal,
+            CallResult::Marked { is_equal: false } => &mut self.marked_other,
+            CallResult::Wrong { .. } => &mut self.wrong,
+            CallResult::Refused(_) => &mut self.refused,
         };
         *count += 1;
     }
@@ -123,7 +123,7 @@ impl ZooReport {
     }
 
     /// Counts one line.
-    pub fn add(&mut self, op: &str, verdict: &Verdict) {
+    pub fn add(&mut self, op: &str, verdict: &CallResult) {
         self.by_operator.entry(op.to_owned()).or_default().add(verdict);
     }
 }
@@ -197,13 +197,13 @@ pub fn start() -> blockyard_torch::Result<()> {
 /// # Errors
 ///
 /// When there is no GPU in the session.
-pub fn run_line(line: &Line) -> blockyard_torch::Result<Verdict> {
-    let Some(forward) = &line.forward else { return Ok(Verdict::Identical) };
+pub fn run_line(line: &Line) -> blockyard_torch::Result<CallResult> {
+    let Some(forward) = &line.forward else { return Ok(CallResult::Identical) };
     let session = session();
     let device = session.device(0)?;
     let case = match calls::case(line) {
         Ok(case) => case,
-        Err(error) => return Ok(Verdict::Refused(error.to_string())),
+        Err(error) => return Ok(CallResult::Refused(error.to_string())),
     };
     // Each recording process took cuDNN's state for dropout once, within a line.
     if forward.contains(&DROPOUT_STATE) {
@@ -218,15 +218,15 @@ pub fn run_line(line: &Line) -> blockyard_torch::Result<Verdict> {
     drop(case);
     device.take_log();
     Ok(match ours {
-        Err(error) => Verdict::Refused(error.to_string()),
+        Err(error) => CallResult::Refused(error.to_string()),
         Ok(ours) => {
             let none = Vec::new();
             let is_equal = ours.0 == *forward && ours.1 == *line.backward.as_ref().unwrap_or(&none);
             let is_marked = !session.take_marks().is_empty();
             match (is_marked, is_equal) {
-                (true, is_equal) => Verdict::Marked { is_equal },
-                (false, true) => Verdict::Identical,
-                (false, false) => Verdict::Wrong { ours },
+                (true, is_equal) => CallResult::Marked { is_equal },
+                (false, true) => CallResult::Identical,
+                (false, false) => CallResult::Wrong { ours },
             }
         }
     })

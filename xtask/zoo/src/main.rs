@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow};
-use blockyard_zoo::{Verdict, ZooReport, read, run_line, start};
+use blockyard_zoo::{CallResult, ZooReport, read, run_line, start};
 use lexopt::prelude::*;
 
 const HELP: &str = "\
@@ -55,15 +55,15 @@ fn main() -> Result<()> {
         }
         let verdict = run_line(line).map_err(|error| anyhow!("{error}"))?;
         report.add(&line.op, &verdict);
-        if matches!(verdict, Verdict::Wrong { .. } | Verdict::Refused(_)) {
+        if matches!(verdict, CallResult::Wrong { .. } | CallResult::Refused(_)) {
             let count = shown.entry(line.op.clone()).or_default();
             if *count < show {
                 *count += 1;
                 println!("{} {}", line.op, line.args);
                 println!("  recorded {:?} | {:?}", line.forward, line.backward);
                 match verdict {
-                    Verdict::Wrong { ours } => println!("  ours     {:?} | {:?}", ours.0, ours.1),
-                    Verdict::Refused(reason) => println!("  refused: {reason}"),
+                    CallResult::Wrong { ours } => println!("  ours     {:?} | {:?}", ours.0, ours.1),
+                    CallResult::Refused(reason) => println!("  refused: {reason}"),
                     _ => {}
                 }
             }

@@ -1,6 +1,6 @@
 //! A sample of the recorded operator calls, which every run of the tests compares.
 
-use blockyard_zoo::{Verdict, ZooReport, read, run_line, start};
+use blockyard_zoo::{CallResult, ZooReport, read, run_line, start};
 
 const SAMPLE: &[u8] = include_bytes!("../../../tests/fixtures/zoo/sample.jsonl.gz");
 
@@ -10,7 +10,7 @@ fn no_recorded_call_comes_out_wrong_without_a_mark() {
     let mut report = ZooReport::default();
     for line in read(SAMPLE).unwrap() {
         let verdict = run_line(&line).unwrap();
-        assert!(!matches!(verdict, Verdict::Wrong { .. }), "{} {}: {verdict:?}", line.op, line.args);
+        assert!(!matches!(verdict, CallResult::Wrong { .. }), "{} {}: {verdict:?}", line.op, line.args);
         report.add(&line.op, &verdict);
     }
     let total = report.total();
@@ -24,5 +24,5 @@ fn a_difference_is_seen() {
     start().unwrap();
     let line = br#"{"op":"softmax:2d","args":{"shape":[4,8],"dtype":"f32","grad":false},"forward":[256]}"#;
     let line = read(line).unwrap().remove(0);
-    assert!(matches!(run_line(&line).unwrap(), Verdict::Wrong { .. }), "4 x 8 x 4 bytes are 128");
+    assert!(matches!(run_line(&line).unwrap(), CallResult::Wrong { .. }), "4 x 8 x 4 bytes are 128");
 }
