@@ -2,7 +2,6 @@
 
 use blockyard_figure::PlayerAction;
 use blockyard_record::{BlockId, BlockState, StreamId};
-use blockyard_replay::Progress;
 use blockyard_replay::job::JobError;
 use blockyard_workload::edit::{Edit, EditAction, EditError, insert, with_header};
 use blockyard_workload::{Request, TensorId, Workload, parse_size};
@@ -11,7 +10,7 @@ use leptos::prelude::*;
 use crate::browser;
 use crate::gpu::{self, GpuState};
 use crate::history::History;
-use crate::jobs::{self, JobFailure};
+use crate::jobs::{self, Heard, JobFailure};
 use crate::ptr_eq::PtrEq;
 use crate::run::{self, Attempt, InputError, Run};
 use crate::session::{RunningJob, Session, SettingsTexts, WorkerAnswer};
@@ -222,7 +221,7 @@ impl Session {
         let input = self.input.get_untracked();
         let Ok(job) = run::job(&input) else { return };
         let on_gpu = input.on_gpu;
-        let on_progress = move |progress: Progress| self.progress(&progress);
+        let on_progress = move |heard: Heard| self.heard(heard);
         let on_done = move |result| {
             self.work.set(None);
             let attempt = match result {
@@ -274,8 +273,14 @@ impl Session {
 
     /// Announces a job; its progress is shown once it has taken a while.
     pub(crate) fn show_work(self, title: &str) {
-        let work =
-            RunningJob { title: title.to_owned(), phase: String::new(), done: 0, total: 0, is_shown: false };
+        let work = RunningJob {
+            title: title.to_owned(),
+            phase: String::new(),
+            done: 0,
+            total: 0,
+            is_shown: false,
+            read: None,
+        };
         self.work.set(Some(work));
         let _ = browser::after_millis(300, move || {
             if self.work.with_untracked(Option::is_some) {
@@ -288,10 +293,16 @@ impl Session {
         });
     }
 
-    pub(crate) fn progress(self, progress: &Progress) {
+    pub(crate) fn heard(self, heard: Heard) {
         self.work.update(|work| {
-            if let Some(work) = work {
-                (work.phase, work.done, work.total) = (progress.phase.clone(), progress.done, progress.total);
+            let Some(work) = work else { return };
+            match heard {
+                Heard::Progress(progress) => {
+                    // The figure is of what is read.
+                    work.read = work.read.take().filter(|_| progress.phase == work.phase);
+                    (work.phase, work.done, work.total) = (progress.phase, progress.done, progress.total);
+                }
+                Heard::Read(part) => work.read = Some(part),
             }
         });
     }

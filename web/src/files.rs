@@ -274,7 +274,7 @@ fn open_rank(session: Session, files: Rc<Vec<File>>, place: usize, then: Box<dyn
         &file.clone(),
         &name.clone(),
         None,
-        move |progress| session.progress(&progress),
+        move |heard| session.heard(heard),
         move |result| {
             session.work.set(None);
             match result {
@@ -403,7 +403,7 @@ fn open_recording(session: Session, name: &str, file: &Blob, device: Option<usiz
         file,
         name,
         device,
-        move |progress| session.progress(&progress),
+        move |heard| session.heard(heard),
         move |result| {
             session.work.set(None);
             let name = opened_name;

@@ -95,6 +95,12 @@ fn measure() {
     performance.clear_marks_with_mark_name(START);
 }
 
+/// Which part of all is done, from 0 to 1.
+#[expect(clippy::cast_precision_loss, reason = "a part that is drawn")]
+pub(crate) fn fraction(done: u64, total: u64) -> f64 {
+    done as f64 / total.max(1) as f64
+}
+
 /// A count as a float; exact far beyond what is counted here.
 #[expect(clippy::cast_precision_loss, reason = "nothing is counted up to 2^53")]
 pub(crate) fn count(number: usize) -> f64 {

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 
 use blockyard_replay::job::{Job, JobError, JobOutput};
 use blockyard_replay::{Comparison, Progress};
-use blockyard_worker::Reply;
+use blockyard_worker::{ReadPart, Reply};
 use js_sys::{Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 use web_sys::{Blob, Worker};
@@ -34,9 +34,17 @@ impl std::fmt::Display for JobFailure {
 }
 
 type OnAdapter = Box<dyn FnMut(Adapter)>;
-type OnProgress = Box<dyn FnMut(Progress)>;
+type OnProgress = Box<dyn FnMut(Heard)>;
 type OnDone = Box<dyn FnOnce(Result<JobOutput, JobFailure>)>;
 type OnCompared = Box<dyn FnMut(Compared)>;
+
+/// What is heard of a job before it is done.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    Progress(Progress),
+    /// What has been read of the trace of a file.
+    Read(ReadPart),
+}
 
 /// What is heard of the comparison of an opened file.
 #[derive(Debug)]
@@ -112,7 +120,7 @@ pub(crate) async fn prepare_gpu() -> WorkerProgram {
 /// Does the job in a worker; a job that is still running is dropped without a word.
 pub(crate) fn start(
     job: &Job,
-    on_progress: impl FnMut(Progress) + 'static,
+    on_progress: impl FnMut(Heard) + 'static,
     on_done: impl FnOnce(Result<JobOutput, JobFailure>) + 'static,
 ) {
     begin(job, None, Box::new(on_progress), Box::new(on_done));
@@ -122,7 +130,7 @@ pub(crate) fn start(
 pub(crate) fn start_on_gpu(
     job: &Job,
     on_adapter: impl FnMut(Adapter) + 'static,
-    on_progress: impl FnMut(Progress) + 'static,
+    on_progress: impl FnMut(Heard) + 'static,
     on_done: impl FnOnce(Result<JobOutput, JobFailure>) + 'static,
 ) {
     begin(job, Some(Box::new(on_adapter)), Box::new(on_progress), Box::new(on_done));
@@ -133,7 +141,7 @@ pub(crate) fn open(
     file: &Blob,
     name: &str,
     device: Option<usize>,
-    on_progress: impl FnMut(Progress) + 'static,
+    on_progress: impl FnMut(Heard) + 'static,
     on_done: impl FnOnce(Result<JobOutput, JobFailure>) + 'static,
     on_compared: impl FnMut(Compared) + 'static,
 ) {
@@ -304,23 +312,27 @@ fn hear(message: &JsValue) {
                 WORKSHOP.with_borrow_mut(|workshop| workshop.comparing = Some(handler));
             }
         }
-        Ok(Reply::Progress(progress)) => {
-            // Taken out while it is called, since it may start or stop jobs.
-            let handler = WORKSHOP.with_borrow_mut(|workshop| {
-                let running = workshop.running.as_mut()?;
-                Some(std::mem::replace(&mut running.on_progress, Box::new(|_| ())))
-            });
-            if let Some(mut handler) = handler {
-                handler(progress);
-                WORKSHOP.with_borrow_mut(|workshop| {
-                    if let Some(running) = &mut workshop.running {
-                        running.on_progress = handler;
-                    }
-                });
-            }
-        }
+        Ok(Reply::Progress(progress)) => tell(Heard::Progress(progress)),
+        Ok(Reply::Read(part)) => tell(Heard::Read(part)),
         Ok(Reply::Done(result)) => finish((*result).map_err(JobFailure::Job)),
         Ok(Reply::Compared(result)) => finish_comparing((*result).map_err(JobFailure::Job)),
         Err(error) => finish(Err(JobFailure::Worker(error.to_string()))),
+    }
+}
+
+/// Passes on what is heard of the running job.
+fn tell(heard: Heard) {
+    // Taken out while it is called, since it may start or stop jobs.
+    let handler = WORKSHOP.with_borrow_mut(|workshop| {
+        let running = workshop.running.as_mut()?;
+        Some(std::mem::replace(&mut running.on_progress, Box::new(|_| ())))
+    });
+    if let Some(mut handler) = handler {
+        handler(heard);
+        WORKSHOP.with_borrow_mut(|workshop| {
+            if let Some(running) = &mut workshop.running {
+                running.on_progress = handler;
+            }
+        });
     }
 }

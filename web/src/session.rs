@@ -24,6 +24,7 @@ use blockyard_figure::{
 };
 use blockyard_record::{BlockId, Bytes, MemoryState};
 use blockyard_replay::Comparison;
+use blockyard_worker::ReadPart;
 use blockyard_workload::presets::{Preset, presets};
 use leptos::prelude::*;
 use web_sys::HtmlCanvasElement;
@@ -102,6 +103,8 @@ pub(crate) struct RunningJob {
     pub(crate) total: u64,
     /// Short jobs end before their progress is worth showing.
     pub(crate) is_shown: bool,
+    /// What has been read of the trace of a file.
+    pub(crate) read: Option<ReadPart>,
 }
 
 /// What the worker said of an input.

@@ -101,7 +101,8 @@ pub use text_width::text_width_px;
 pub use theme::{Theme, theme_css};
 pub use timeline::{
     Series, TimelineView, timeline, timeline_cursor, timeline_line, timeline_plot, timeline_small,
-    timeline_step_at, timeline_strip, timeline_strip_cursor, timeline_strip_step_at, timeline_strip_window,
+    timeline_so_far, timeline_step_at, timeline_strip, timeline_strip_cursor, timeline_strip_step_at,
+    timeline_strip_window,
 };
 pub use words::{
     BlockRow, SegmentRow, StepWords, block_age_steps, block_facts, breakdown_text, describe_event,

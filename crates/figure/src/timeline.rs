@@ -8,6 +8,7 @@ mod bands;
 mod draw;
 mod marks;
 mod series;
+mod so_far;
 mod strip;
 mod view;
 
@@ -15,6 +16,7 @@ pub(crate) use axis::tick_step;
 pub(crate) use axis::{draw_x_axis, duration};
 pub use draw::{timeline, timeline_cursor, timeline_line};
 pub use series::Series;
+pub use so_far::timeline_so_far;
 pub use strip::{
     timeline_small, timeline_strip, timeline_strip_cursor, timeline_strip_step_at, timeline_strip_window,
 };

@@ -18,6 +18,7 @@ mod layout;
 mod record;
 mod run;
 mod sizes;
+mod so_far;
 mod trace;
 mod write;
 mod zip;
@@ -39,6 +40,7 @@ pub use self::error::{ContainerError, Excess, FieldError, OtherFile, PickleError
 pub use self::layout::Misfits;
 pub use self::record::DeviceRecording;
 pub use self::run::SnapshotRequests;
+pub use self::so_far::TraceSoFar;
 pub use self::trace::{DeviceTrace, EntryContext, SnapshotEntry};
 pub use self::write::Entries;
 
@@ -239,6 +241,21 @@ pub fn read_within(
     limits: Limits,
     on_progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
 ) -> Result<SnapshotFile, SnapshotError> {
+    read_with_figure(reader, limits, on_progress, &mut |_| ())
+}
+
+/// As [`read_within`]; `on_trace` gets what has been read of the longest trace, every 64 KiB of a pickle, so that a figure can grow
+/// while a long file is read.
+///
+/// # Errors
+///
+/// As [`read_within`].
+pub fn read_with_figure(
+    reader: impl Read,
+    limits: Limits,
+    on_progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    on_trace: &mut dyn FnMut(&TraceSoFar),
+) -> Result<SnapshotFile, SnapshotError> {
     let counted = container::Counted::new(reader);
     let packed = counted.count();
     let mut report = |_: u64| on_progress(packed.get());
@@ -246,7 +263,7 @@ pub fn read_within(
     let root = match container::open(Box::new(counted))? {
         Content::Pickle(mut reader) => {
             let input = Input::new(&mut reader, limits.content, &mut report);
-            let root = Machine::new(input, &mut heap, limits.memory).run()?;
+            let root = Machine::new(input, &mut heap, limits.memory, on_trace).run()?;
             container::finish(reader)?;
             root
         }

@@ -5,7 +5,7 @@ mod error;
 use std::io::Read;
 
 use blockyard_pytorch::RecordedRun;
-use blockyard_pytorch::snapshot::{self, DeviceSnapshot, FileKind, SnapshotError, SnapshotFile};
+use blockyard_pytorch::snapshot::{self, DeviceSnapshot, FileKind, Limits, SnapshotError, SnapshotFile};
 use blockyard_record::{Bytes, Recording, TraceAction};
 use blockyard_workload::Workload;
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,7 @@ use crate::{
 use self::error::{job_error, text_error};
 
 pub use self::error::JobError;
+pub use blockyard_pytorch::snapshot::TraceSoFar;
 
 /// The work of one message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,7 +97,8 @@ pub fn perform(job: &Job, on_progress: OnProgress) -> Result<JobOutput, JobError
         Job::Open { name, bytes, device } => {
             let mut found = None;
             let file = OpenFile { name, length: bytes.len() as u64, device: *device };
-            let comparison = open(&file, bytes.as_slice(), on_progress, |output| found = Some(output))?;
+            let comparison =
+                open(&file, bytes.as_slice(), on_progress, &mut |_| (), |output| found = Some(output))?;
             // `open` compares only after it has handed the run out.
             let Some(mut output) = found else { return Err(JobError::Cancelled) };
             if let Some(opened) = &mut output.opened {
@@ -123,7 +125,8 @@ const FIRST_BYTES: u64 = 4096;
 
 /// Opens a snapshot or a recorded run: passes to `on_output` what the figures show, and then compares it with our allocator.
 ///
-/// A snapshot is read in pieces, so that a file is never in memory as a whole.
+/// A snapshot is read in pieces, so that a file is never in memory as a whole; `on_trace` gets what has been read of its longest trace,
+/// for a figure that grows.
 ///
 /// # Errors
 ///
@@ -132,6 +135,7 @@ pub fn open(
     file: &OpenFile<'_>,
     mut content: impl Read,
     on_progress: OnProgress,
+    on_trace: &mut dyn FnMut(&TraceSoFar),
     on_output: impl FnOnce(JobOutput),
 ) -> Result<Comparison, JobError> {
     if on_progress(Progress::new("reading", 0, 0)).is_break() {
@@ -144,7 +148,7 @@ pub fn open(
     let mut first = Vec::new();
     content.by_ref().take(FIRST_BYTES).read_to_end(&mut first).map_err(unreadable)?;
     if matches!(snapshot::file_kind(&first), FileKind::Snapshot | FileKind::Packed) {
-        return open_snapshot(file, first.chain(content), on_progress, on_output);
+        return open_snapshot(file, first.chain(content), on_progress, on_trace, on_output);
     }
     content.read_to_end(&mut first).map_err(unreadable)?;
     open_recorded_run(file.name, first, on_progress, on_output)
@@ -204,6 +208,7 @@ fn open_snapshot(
     opening: &OpenFile<'_>,
     content: impl Read,
     on_progress: OnProgress,
+    on_trace: &mut dyn FnMut(&TraceSoFar),
     on_output: impl FnOnce(JobOutput),
 ) -> Result<Comparison, JobError> {
     let name = opening.name;
@@ -213,7 +218,7 @@ fn open_snapshot(
     };
     let mut read =
         |done: u64| on_progress(Progress { phase: "reading".to_owned(), done, total: opening.length });
-    let file = snapshot::read(content, &mut read).map_err(failed)?;
+    let file = snapshot::read_with_figure(content, Limits::default(), &mut read, on_trace).map_err(failed)?;
     let place = shown_device(&file, opening.device);
     let found = file
         .record(place, name, &mut |done, total| on_progress(Progress::new("taking in", done, total)))

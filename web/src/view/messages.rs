@@ -1,12 +1,16 @@
 //! What the page has to say: errors, progress, and what a screen reader announces.
 
+use blockyard_figure::timeline_so_far;
+use blockyard_record::{Bytes, grouped};
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
 
 use crate::browser;
 use crate::files::{forget_kept, open_files};
-use crate::session::Session;
+use crate::frames;
+use crate::session::{RunningJob, Session};
+use crate::surface;
 use crate::view::icon::Icon;
 use crate::view::kit::{button, click, effect, icon_button, text};
 use crate::view::step::spoken;
@@ -82,11 +86,61 @@ fn progress(session: Session) -> AnyView {
                     {bar}
                     {button("", "cancel", "Cancel", "Stop; what is open stays", click(move || session.cancel_work()))}
                 </div>
+                {growing_timeline(session)}
             }
             .into_any()
         })
     };
     view! { {content} }.into_any()
+}
+
+/// Memory over time of what has been read of a long file: it grows until the file is open.
+fn growing_timeline(session: Session) -> AnyView {
+    let is_growing =
+        Memo::new(move |_| session.work.with(|work| work.as_ref().is_some_and(|work| work.read.is_some())));
+    let figure = move || {
+        is_growing.get().then(|| {
+            let area = NodeRef::<html::Div>::new();
+            let canvas = NodeRef::<html::Canvas>::new();
+            let size = surface::size_of(area);
+            effect(move || {
+                let (Some(canvas), size) = (canvas.get(), size.get()) else { return };
+                let scene = session.work.with(|work| {
+                    let work = work.as_ref()?;
+                    let share = frames::fraction(work.done, work.total);
+                    work.read.as_ref().map(|read| timeline_so_far(&read.columns, share, size))
+                });
+                if let Some(scene) = scene.filter(|_| size.width_px >= 1.0) {
+                    surface::fit(&canvas, &scene);
+                    session.draw(&canvas, &scene);
+                }
+            });
+            let caption = text(move || session.work.with(|work| work.as_ref().map_or_else(String::new, caption)));
+            view! {
+                <figure class="message growing" data-testid="growing-timeline">
+                    <figcaption>{caption}</figcaption>
+                    <div class="canvas-box" node_ref=area>
+                        <canvas node_ref=canvas role="img" aria-label="Memory over time of what has been read"></canvas>
+                    </div>
+                </figure>
+            }
+        })
+    };
+    view! { {figure} }.into_any()
+}
+
+/// `Memory over time, as far as it is read: 2,801,112 entries, 312 of 777 MB; at most 18.2 GiB reserved, 15.1 GiB requested`.
+fn caption(work: &RunningJob) -> String {
+    let Some(read) = &work.read else { return String::new() };
+    let most = |bytes: fn(&(Bytes, Bytes)) -> Bytes| read.columns.iter().map(bytes).max().unwrap_or_default();
+    format!(
+        "Memory over time, reading: {} entries, {} of {} MB. At most {} reserved and {} requested so far, counted from the first entry.",
+        grouped(read.entries),
+        grouped(work.done / 1_000_000),
+        grouped(work.total / 1_000_000),
+        most(|column| column.1),
+        most(|column| column.0),
+    )
 }
 
 /// Takes files that are dropped anywhere on the page.

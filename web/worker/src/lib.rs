@@ -9,7 +9,8 @@ mod run;
 
 pub use content::{bytes_in, content_in};
 
-use blockyard_replay::job::{Job, JobError, JobOutput, OpenFile, open, perform};
+use blockyard_record::Bytes;
+use blockyard_replay::job::{Job, JobError, JobOutput, OpenFile, TraceSoFar, open, perform};
 use blockyard_replay::{Comparison, Progress};
 use js_sys::{Array, Function, Reflect, Uint8Array};
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,9 @@ use wasm_bindgen_futures::spawn_local;
 use web_sys::{Blob, MessageEvent};
 
 use content::BlobReader;
+
+/// A file that takes longer is worth a figure before it is open; and so often the figure grows.
+const BETWEEN_FIGURES_MILLIS: f64 = 400.0;
 
 #[wasm_bindgen]
 extern "C" {
@@ -36,10 +40,21 @@ pub enum Reply {
     Adapter(Adapter),
     /// How far the job is.
     Progress(Progress),
+    /// What has been read of the trace of a file that is being opened.
+    Read(ReadPart),
     /// The job is done, or failed. A file that was opened is compared with our allocator after that.
     Done(Box<Result<JobOutput, JobError>>),
     /// How the file that was opened compares.
     Compared(Box<Result<Comparison, JobError>>),
+}
+
+/// Memory over time of what has been read of a trace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadPart {
+    /// How many entries of the trace have been read.
+    pub entries: u64,
+    /// The most requested and the most reserved bytes of each column; each stands for equally many entries.
+    pub columns: Vec<(Bytes, Bytes)>,
 }
 
 /// What an adapter is and how far it goes.
@@ -111,7 +126,16 @@ fn open_file(message: &JsValue, file: Blob) {
         reply(&Reply::Progress(progress));
         std::ops::ControlFlow::Continue(())
     };
-    let compared = open(&opening, content, &mut on_progress, |product| {
+    let mut last_figure = js_sys::Date::now();
+    let mut on_trace = |so_far: &TraceSoFar| {
+        let now = js_sys::Date::now();
+        if now - last_figure >= BETWEEN_FIGURES_MILLIS {
+            last_figure = now;
+            let columns = so_far.columns().collect();
+            reply(&Reply::Read(ReadPart { entries: so_far.entries() as u64, columns }));
+        }
+    };
+    let compared = open(&opening, content, &mut on_progress, &mut on_trace, |product| {
         is_shown = true;
         reply(&Reply::Done(Box::new(Ok(product))));
     });

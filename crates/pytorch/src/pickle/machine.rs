@@ -7,7 +7,7 @@ use std::io::Read;
 use super::input::{Input, InputError};
 use super::opcode as op;
 use crate::snapshot::heap::{Heap, Misfit, Value};
-use crate::snapshot::{ContainerError, Excess, PickleError, SnapshotError};
+use crate::snapshot::{ContainerError, Excess, PickleError, SnapshotError, TraceSoFar};
 
 /// The most marks that may be open: how deep lists and dictionaries may be nested.
 const MOST_MARKS: usize = 256;
@@ -38,7 +38,11 @@ pub(crate) struct Machine<'a, 'h, R> {
     text: Vec<u8>,
     most_memory: usize,
     checked_at: u64,
+    on_trace: OnTrace<'h>,
 }
+
+/// Gets what has been read of the longest trace, every 64 KiB.
+pub(crate) type OnTrace<'a> = &'a mut dyn FnMut(&TraceSoFar);
 
 /// Why the machine stopped.
 enum Stop {
@@ -64,7 +68,12 @@ fn damaged<T>(error: PickleError) -> Result<T, Stop> {
 
 impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
     /// A machine that takes at most about `most_memory` bytes.
-    pub(crate) fn new(input: Input<'a, R>, heap: &'h mut Heap, most_memory: usize) -> Self {
+    pub(crate) fn new(
+        input: Input<'a, R>,
+        heap: &'h mut Heap,
+        most_memory: usize,
+        on_trace: OnTrace<'h>,
+    ) -> Self {
         Self {
             input,
             heap,
@@ -75,6 +84,7 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
             text: Vec::new(),
             most_memory,
             checked_at: 0,
+            on_trace,
         }
     }
 
@@ -85,7 +95,7 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
             let result = if at < self.checked_at {
                 self.step()
             } else {
-                self.check_memory(at).and_then(|()| self.step())
+                self.look_around(at).and_then(|()| self.step())
             };
             match result {
                 Ok(None) => {}
@@ -446,8 +456,11 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
         Ok(())
     }
 
-    fn check_memory(&mut self, at: u64) -> Result<(), Stop> {
+    fn look_around(&mut self, at: u64) -> Result<(), Stop> {
         self.checked_at = at.saturating_add(1 << 16);
+        if let Some(so_far) = self.heap.longest_trace_so_far() {
+            (self.on_trace)(so_far);
+        }
         let own = self.stack.len() * size_of::<Value>()
             + self.memo.len() * size_of::<Kept>()
             + self.others.len() * size_of::<Value>();

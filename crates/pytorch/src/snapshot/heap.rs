@@ -10,6 +10,7 @@ use blockyard_record::{PoolId, StackId, Stacks, TextId};
 use rustc_hash::FxHashMap;
 
 use super::keys as key;
+use super::so_far::TraceSoFar;
 use super::trace::{DeviceTrace, EntryContext};
 use super::{Annotation, FieldError, SnapshotBlock, SnapshotSegment};
 
@@ -80,6 +81,8 @@ pub(crate) struct Heap {
     slots: Vec<Vec<Value>>,
     vacant: Vec<u32>,
     pub(super) traces: Vec<DeviceTrace>,
+    // One for each trace.
+    so_far: Vec<TraceSoFar>,
     pub(super) contexts: Vec<EntryContext>,
     context_numbers: FxHashMap<EntryContext, u32>,
     /// The last one, which the next entry most likely has too.
@@ -104,6 +107,7 @@ impl Heap {
             slots: Vec::new(),
             vacant: Vec::new(),
             traces: Vec::new(),
+            so_far: Vec::new(),
             contexts: vec![context],
             context_numbers: std::iter::once((context, 0)).collect(),
             context: (context, 0),
@@ -125,9 +129,15 @@ impl Heap {
             + self.slots.capacity() * size_of::<Vec<Value>>()
             + self.rows
             + self.traces.iter().map(DeviceTrace::size).sum::<usize>()
+            + self.so_far.iter().map(TraceSoFar::size).sum::<usize>()
             + self.segments.capacity() * size_of::<SnapshotSegment>()
             + self.annotations.capacity() * size_of::<Annotation>()
             + self.contexts.capacity() * 4 * size_of::<EntryContext>()
+    }
+
+    /// What has been read of the trace with the most entries.
+    pub(crate) fn longest_trace_so_far(&self) -> Option<&TraceSoFar> {
+        self.so_far.iter().max_by_key(|so_far| so_far.entries())
     }
 
     pub(crate) fn text(&mut self, text: &str) -> Option<Value> {
@@ -272,6 +282,7 @@ impl Heap {
             key::ACTION => {
                 let number = u32::try_from(self.traces.len()).ok()?;
                 self.traces.push(DeviceTrace::default());
+                self.so_far.push(TraceSoFar::default());
                 Some(Object::Trace(number))
             }
             key::STATE => {
@@ -286,11 +297,14 @@ impl Heap {
 
     fn append_row(&mut self, list: u32, row: &[Value]) -> Result<(), Misfit> {
         match self.object(list) {
-            Object::Trace(trace) => {
+            Object::Trace(number) => {
                 if let Some(entry) = self.entry(row)? {
-                    let trace = self.traces.get_mut(trace as usize);
+                    let trace = self.traces.get_mut(number as usize);
                     if !trace.is_some_and(|trace| trace.push(&entry)) {
                         return Err(Misfit::new(".stream", FieldError::StreamCount));
+                    }
+                    if let Some(so_far) = self.so_far.get_mut(number as usize) {
+                        so_far.push(&entry.entry);
                     }
                 }
             }
