@@ -461,10 +461,15 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
         if let Some(so_far) = self.heap.longest_trace_so_far() {
             (self.on_trace)(so_far);
         }
-        let own = self.stack.len() * size_of::<Value>()
-            + self.memo.len() * size_of::<Kept>()
-            + self.others.len() * size_of::<Value>();
-        if own + self.heap.size() > self.most_memory { Err(Stop::TooMuch) } else { Ok(()) }
+        let own = [
+            self.stack.capacity() * size_of::<Value>(),
+            self.memo.capacity() * size_of::<Kept>(),
+            self.others.capacity() * size_of::<Value>(),
+        ];
+        // A list that grows is copied to one of twice the size, and has both until then.
+        let largest = own.iter().copied().max().unwrap_or(0).max(self.heap.largest_list());
+        let needed = own.iter().sum::<usize>().saturating_add(self.heap.size()).saturating_add(2 * largest);
+        if needed > self.most_memory { Err(Stop::TooMuch) } else { Ok(()) }
     }
 }
 

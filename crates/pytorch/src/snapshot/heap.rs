@@ -135,6 +135,12 @@ impl Heap {
             + self.contexts.capacity() * 4 * size_of::<EntryContext>()
     }
 
+    /// The size of the largest list that grows with what is not finished.
+    pub(crate) fn largest_list(&self) -> usize {
+        let objects = self.objects.capacity() * size_of::<Object>();
+        objects.max(self.slots.capacity() * size_of::<Vec<Value>>())
+    }
+
     /// What has been read of the trace with the most entries.
     pub(crate) fn longest_trace_so_far(&self) -> Option<&TraceSoFar> {
         self.so_far.iter().max_by_key(|so_far| so_far.entries())

@@ -41,6 +41,13 @@ impl Drop for Large {
     }
 }
 
+/// `reading: 2,801,112 entries` as a number.
+fn entries_read(caption: &str) -> Result<u64> {
+    let (before, _) = caption.split_once(" entries").context("the caption has the entries")?;
+    let digits = before.rsplit(' ').next().unwrap_or_default().replace(',', "");
+    digits.parse().with_context(|| caption.to_owned())
+}
+
 #[test]
 fn a_file_of_300_mb_opens_in_pieces_and_can_be_cancelled() -> Result<()> {
     let large = Large::new()?;
@@ -55,12 +62,23 @@ fn a_file_of_300_mb_opens_in_pieces_and_can_be_cancelled() -> Result<()> {
         ensure!(page.text(&id("document-title"))? == before, "what was open is gone");
         let begun = Instant::now();
         page.upload(&id("file"), large.path())?;
+        // A figure of what is read grows long before that.
+        page.wait_text(&id("growing-timeline"), "entries")?;
+        println!("300 MB: a figure grows after {:.1} s", begun.elapsed().as_secs_f64());
+        let first = entries_read(&page.text(&id("growing-timeline"))?)?;
+        ensure!(page.text(&id("document-title"))? == before, "what was open is gone");
+        let grown = Instant::now();
+        while entries_read(&page.text(&id("growing-timeline"))?)? <= first {
+            ensure!(grown.elapsed().as_secs() < 20, "the figure does not grow");
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
         // Reading that many events takes longer than a test waits for one thing.
         while page.text(&id("document-title"))? != name {
             ensure!(begun.elapsed().as_secs() < 120, "the file does not open");
             std::thread::sleep(std::time::Duration::from_millis(100));
         }
-        println!("300 MB: first figure after {:.1} s", begun.elapsed().as_secs_f64());
+        println!("300 MB: all figures after {:.1} s", begun.elapsed().as_secs_f64());
+        page.wait_gone(&id("growing-timeline"))?;
         // The page's memory has the recording, and nothing of the file.
         let heap = page.execute("return performance.memory.usedJSHeapSize", &[])?;
         ensure!(heap.as_f64().context("bytes")? < 100e6, "{heap} bytes in the page's heap");

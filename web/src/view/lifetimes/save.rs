@@ -1,0 +1,47 @@
+//! The figure as a file.
+
+use blockyard_figure::{Fill, Grid, GridKind, GridView, Groups, Rect, Scene, Size, grid_plot, grid_scene};
+use leptos::prelude::*;
+
+use super::{Lifetimes, cells};
+use crate::export;
+
+impl Lifetimes {
+    pub(super) fn save(self, is_svg: bool) {
+        let session = self.session;
+        let Some(columns) = untrack(|| session.columns()) else { return };
+        let size = Size::new(1200.0, 560.0);
+        let plot = grid_plot(size);
+        let steps = untrack(|| session.timeline_view_or_fit());
+        let (low, high) = untrack(|| self.session.byte_range(&columns, &steps));
+        let kind = session.figures.kind.get_untracked();
+        let view = GridView { steps, low, high };
+        let (width, height) = (cells(plot.width_px), cells(plot.height_px));
+        let grid = Grid::new(&columns.allocations, kind, view, width, height)
+            .drawn(&columns.allocations, &columns.map);
+        let filtered = session.figures.filtered.get_untracked();
+        let groups = self.groups.get_untracked();
+        let mut scene = grid_scene(kind, grid.view(), &columns.map, size);
+        scene.marks.extend(grid.rects(&groups, |place| filtered >> place.min(15) & 1 == 0, plot).marks);
+        add_legend(&mut scene, &groups);
+        let name = match kind {
+            GridKind::Address => "addresses over time",
+            GridKind::Stacked => "allocations over time",
+        };
+        if is_svg {
+            export::figure_svg(session, &scene, name, &untrack(|| self.words()));
+        } else {
+            export::figure_png(session, &scene, name);
+        }
+    }
+}
+
+/// The colors of a figure in a file, below it.
+fn add_legend(scene: &mut Scene, groups: &Groups) {
+    for entry in groups.legend() {
+        let top = scene.height_px + 4.0;
+        scene.add_swatch(Rect::new(64.0, top, 12.0, 12.0), Fill::solid(entry.role), &entry.text);
+        scene.height_px += 18.0;
+    }
+    scene.height_px += 6.0;
+}
