@@ -238,6 +238,7 @@ fn open_snapshot(
     notes.extend(certificate.reasons);
     notes.extend(certificate.notes);
     notes.extend(found.notes);
+    notes.extend(file.notes);
     let counts = (certificate.placements > 0).then(|| Count {
         kind: "placements".to_owned(),
         identical: certificate.identical,

@@ -15,12 +15,13 @@ use lexopt::prelude::*;
 const HELP: &str = "\
 Measures Blockyard beside what it is compared with; results go to target/bench/ too.
 
-cargo xtask bench [SECTION..] [--rounds N] [--quick] [--docs]
+cargo xtask bench [SECTION..] [--rounds N] [--quick] [--docs] [--memory-viz DIR]
 cargo xtask bench --draw FILE
 
   --rounds N   how often each contender has its turn (default 9, at least 7 for numbers to show)
   --quick      three rounds, to see whether everything works
   --docs       put the results into docs/speed.md, and the chart into docs/speed.svg
+  --memory-viz DIR  where PyTorch's MemoryViz.js lies, for the section memory-viz; d3 beside it, or else from npm
   --draw FILE  write the table and the chart of results as JSON beside them: of another machine, or of PyTorch
 
 Sections (all, where none is named):
@@ -32,6 +33,7 @@ enum Command {
         sections: Vec<String>,
         rounds: usize,
         into_docs: bool,
+        memory_viz: Option<PathBuf>,
     },
     /// The table and the chart of results that another program or machine wrote.
     Draw {
@@ -55,7 +57,7 @@ fn main() -> ExitCode {
 }
 
 fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
-    let (mut sections, mut rounds, mut into_docs) = (Vec::new(), 9, false);
+    let (mut sections, mut rounds, mut into_docs, mut memory_viz) = (Vec::new(), 9, false, None);
     while let Some(argument) = arguments.next()? {
         match argument {
             Short('h') | Long("help") => return Ok(Command::Help),
@@ -67,6 +69,7 @@ fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
             }
             Long("quick") => rounds = 3,
             Long("docs") => into_docs = true,
+            Long("memory-viz") => memory_viz = Some(PathBuf::from(arguments.value()?)),
             Long("draw") => return Ok(Command::Draw { file: arguments.value()?.into() }),
             Long("count") => {
                 let side = match arguments.value()?.to_str() {
@@ -86,14 +89,14 @@ fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
             other => return Err(other.unexpected().into()),
         }
     }
-    Ok(Command::Measure { sections, rounds, into_docs })
+    Ok(Command::Measure { sections, rounds, into_docs, memory_viz })
 }
 
 fn run(command: &Command) -> Result<()> {
     let workspace = workspace()?;
     let target = target(&workspace)?;
     let cores = cores()?;
-    let context = |rounds| BenchContext { workspace, target, rounds, cores: cores.clone() };
+    let context = |rounds| BenchContext { workspace, target, rounds, cores: cores.clone(), memory_viz: None };
     match command {
         Command::Help => {
             print!("{HELP}");
@@ -104,8 +107,8 @@ fn run(command: &Command) -> Result<()> {
         }
         Command::Draw { file } => draw(file),
         Command::Count { side, file } => sections::count(&context(1), *side, file),
-        Command::Measure { sections, rounds, into_docs } => {
-            let context = context(*rounds);
+        Command::Measure { sections, rounds, into_docs, memory_viz } => {
+            let context = BenchContext { memory_viz: memory_viz.clone(), ..context(*rounds) };
             let report = measure(&context, sections)?;
             if *into_docs { write_docs(&context, &report) } else { Ok(()) }
         }

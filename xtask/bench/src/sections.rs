@@ -5,6 +5,7 @@ mod instructions;
 mod lab;
 mod lock;
 mod memory;
+mod memory_viz;
 mod parts;
 mod pytorch;
 mod replay;
@@ -52,6 +53,11 @@ pub const SECTIONS: &[SectionEntry] = &[
         "opening snapshots of 96 MB, 300 MB and 1 GB, beside Python; seconds",
         snapshots::snapshots,
     ),
+    entry(
+        "memory-viz",
+        "the same snapshot in our page and in PyTorch's MemoryViz.js (--memory-viz DIR), in Chromium; seconds",
+        memory_viz::memory_viz,
+    ),
     entry("parts", "small parts of the allocator by themselves, ns a call", parts::parts),
     entry("heap", "the allocator's own memory, bytes a live block", memory::heap),
     entry("recordings", "a recording in memory, bytes an event", memory::recordings),
@@ -78,6 +84,8 @@ pub struct BenchContext {
     pub rounds: usize,
     /// The cores that may be used.
     pub cores: Vec<usize>,
+    /// The folder of PyTorch's `MemoryViz.js`.
+    pub memory_viz: Option<PathBuf>,
 }
 
 /// A bar that says how far long work has come; nothing where nobody looks.

@@ -59,11 +59,11 @@ pub(super) fn snapshots(context: &BenchContext) -> Result<Section> {
     Ok(section)
 }
 
-fn recorded() -> Option<PathBuf> {
+pub(super) fn recorded() -> Option<PathBuf> {
     std::env::var_os("BLOCKYARD_SNAPSHOT").map(PathBuf::from).filter(|path| path.is_file())
 }
 
-fn longer(recorded: &Path, least: u64, folder: &Path) -> Result<PathBuf> {
+pub(super) fn longer(recorded: &Path, least: u64, folder: &Path) -> Result<PathBuf> {
     let file = folder.join("long.pickle");
     let mut command = program()?;
     let status = command.arg("write").arg(recorded).arg(least.to_string()).arg(&file).status()?;
