@@ -20,7 +20,8 @@ use std::cell::RefCell;
 use std::ops::Deref;
 
 use blockyard_figure::{
-    Changes, MapView, Player, PlayerAction, Role, Scene, StateCursor, TargetId, Term, TimelineView, reduce,
+    Changes, Clock, MapView, Player, PlayerAction, Role, Scene, StateCursor, TargetId, Term, TimelineView,
+    reduce,
 };
 use blockyard_record::{BlockId, Bytes, MemoryState};
 use blockyard_replay::Comparison;
@@ -197,6 +198,8 @@ pub(crate) struct Signals {
     pub(crate) run: Memo<PtrEq<Run>>,
     /// What the running step changed.
     pub(crate) changes: Memo<Changes>,
+    /// The wall clock of memory over time, where the reader wants it for the axis.
+    pub(crate) clock: Memo<Option<PtrEq<Clock>>>,
     /// Where the reader was in the sources that are not shown now.
     other_players: StoredValue<[Player; Source::KINDS]>,
     /// The file that was opened last, for its other devices.
@@ -268,7 +271,13 @@ impl Session {
             let (from, to) = player.with(|player| player.changed_events(&run.recording));
             Changes::of(&run.recording, from, to)
         });
+        let figures = Figures::new();
+        let clock = Memo::new(move |_| {
+            let run = figures.is_by_clock.get().then(|| run.get())?;
+            Clock::new(&run.recording).map(PtrEq::new)
+        });
         let signals = Signals {
+            clock,
             history,
             settings,
             source,
@@ -292,7 +301,7 @@ impl Session {
             map_view: RwSignal::new(MapView::default()),
             panels: RwSignal::new(PanelLayout::recall()),
             follows: RwSignal::new(false),
-            figures: Figures::new(),
+            figures,
             spoken: RwSignal::new(String::new()),
             message: RwSignal::new(None),
             work: RwSignal::new(None),

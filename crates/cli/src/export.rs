@@ -187,7 +187,7 @@ fn jsonl(source: &Source, device: Option<u32>, name: &str, bar: &Bar) -> anyhow:
 fn svg(source: &Source, device: Option<u32>, name: &str, bar: &Bar) -> anyhow::Result<String> {
     let recording = source.recording(device, name, bar)?;
     let series = Series::new(&recording);
-    let scene = timeline(&series, &recording, &TimelineView::fit(recording.step_count()), FIGURE);
+    let scene = timeline(&series, &recording, &TimelineView::fit(recording.step_count()), None, FIGURE);
     let text = timeline_text(&series, &recording);
     Ok(scene.to_svg(Theme::Light, &format!("Memory over time: {name}"), &text))
 }

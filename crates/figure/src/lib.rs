@@ -27,7 +27,7 @@
 //! let recorder = Recorder::new(RunInfo { capacity: Bytes::gib(80), ..RunInfo::default() });
 //! let recording = recorder.finish()?;
 //! let series = Series::new(&recording);
-//! let scene = timeline(&series, &recording, &TimelineView::fit(recording.step_count()), Size::new(900.0, 300.0));
+//! let scene = timeline(&series, &recording, &TimelineView::fit(recording.step_count()), None, Size::new(900.0, 300.0));
 //! let svg = scene.to_svg(Theme::Light, "Memory over time", &timeline_text(&series, &recording));
 //! assert!(svg.starts_with("<svg"));
 //! # Ok::<(), blockyard_record::RecordingError>(())
@@ -100,7 +100,7 @@ pub use term::Term;
 pub use text_width::text_width_px;
 pub use theme::{Theme, theme_css};
 pub use timeline::{
-    Series, TimelineView, timeline, timeline_cursor, timeline_line, timeline_plot, timeline_small,
+    Clock, Series, TimelineView, timeline, timeline_cursor, timeline_line, timeline_plot, timeline_small,
     timeline_so_far, timeline_step_at, timeline_strip, timeline_strip_cursor, timeline_strip_step_at,
     timeline_strip_window,
 };

@@ -5,6 +5,7 @@
 
 mod axis;
 mod bands;
+mod clock;
 mod draw;
 mod marks;
 mod series;
@@ -14,6 +15,7 @@ mod view;
 
 pub(crate) use axis::tick_step;
 pub(crate) use axis::{draw_x_axis, duration};
+pub use clock::Clock;
 pub use draw::{timeline, timeline_cursor, timeline_line};
 pub use series::Series;
 pub use so_far::timeline_so_far;

@@ -70,6 +70,8 @@ pub(crate) struct Figures {
     pub(crate) by: RwSignal<Option<GroupBy>>,
     pub(crate) is_flame: RwSignal<bool>,
     pub(crate) wanted: RwSignal<Wanted>,
+    /// Whether memory over time is drawn by the wall clock.
+    pub(crate) is_by_clock: RwSignal<bool>,
     /// A second cursor.
     pub(crate) mark: RwSignal<Option<usize>>,
     pub(crate) search: RwSignal<String>,
@@ -88,6 +90,7 @@ impl Figures {
             by: RwSignal::new(None),
             is_flame: RwSignal::new(false),
             wanted: RwSignal::new(Wanted::default()),
+            is_by_clock: RwSignal::new(false),
             mark: RwSignal::new(None),
             search: RwSignal::new(String::new()),
             picked: RwSignal::new(None),

@@ -1,7 +1,7 @@
 //! The breakdown over time, with the cursor.
 
 use blockyard_figure::{
-    PlayerAction, Role, Scene, Size, TimelineView, describe_target, timeline as timeline_scene,
+    Clock, PlayerAction, Role, Scene, Size, TimelineView, describe_target, timeline as timeline_scene,
     timeline_cursor, timeline_line, timeline_plot, timeline_step_at, timeline_text,
 };
 use leptos::ev;
@@ -12,10 +12,11 @@ use web_sys::Element;
 
 use crate::export;
 use crate::frames::{self, Slot};
+use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::surface::{self, Drawn, offset_px};
 use crate::view::divider::{Panel, divider};
-use crate::view::kit::{button, click, effect, on, text};
+use crate::view::kit::{button, choice, choices, click, effect, flag, on, text};
 use crate::view::numbers::grouped_count;
 use crate::view::pinch::{Pinch, Pinched};
 use crate::view::tip::Tip;
@@ -49,6 +50,29 @@ impl Session {
         });
     }
 
+    /// The clock of the axis of memory over time, where the reader wants one, following.
+    fn clock(self) -> Option<PtrEq<Clock>> {
+        self.clock.get()
+    }
+
+    /// Zooms around a place in the width of memory over time.
+    fn zoom_memory(self, x_fraction: f64, factor: f64) {
+        match untrack(|| self.clock()) {
+            Some(clock) => {
+                self.change_timeline(move |view, steps| clock.zoom_at(view, x_fraction, factor, steps));
+            }
+            None => self.zoom_timeline(x_fraction, factor),
+        }
+    }
+
+    /// Moves what is shown by a part of the width of memory over time.
+    pub(crate) fn pan_memory(self, fraction: f64) {
+        match untrack(|| self.clock()) {
+            Some(clock) => self.change_timeline(move |view, steps| clock.pan(view, fraction, steps)),
+            None => self.pan_timeline(fraction),
+        }
+    }
+
     pub(crate) fn pan_timeline(self, fraction: f64) {
         self.change_timeline(move |view, steps| view.pan(fraction, steps));
     }
@@ -73,7 +97,8 @@ pub(crate) fn timeline(session: Session) -> AnyView {
             return;
         }
         let (run, view) = (session.run.get(), session.timeline_view_or_fit());
-        let scene = timeline_scene(&run.series, &run.recording, &view, size);
+        let clock = session.clock();
+        let scene = timeline_scene(&run.series, &run.recording, &view, clock.as_deref(), size);
         surface::fit(&canvas, &scene);
         session.draw(&canvas, &scene);
         drawn.keep(scene);
@@ -92,7 +117,8 @@ pub(crate) fn timeline(session: Session) -> AnyView {
     let seek = move |x_px: f32| {
         frames::plan(Slot::Seek, move || {
             let view = untrack(|| session.timeline_view_or_fit());
-            let step = timeline_step_at(&view, size.get_untracked(), x_px);
+            let clock = untrack(|| session.clock());
+            let step = timeline_step_at(&view, clock.as_deref(), size.get_untracked(), x_px);
             session.dispatch(PlayerAction::Pause);
             session.dispatch(PlayerAction::SeekStep(step));
         });
@@ -116,7 +142,7 @@ pub(crate) fn timeline(session: Session) -> AnyView {
     let moved = on(move |event: ev::PointerEvent| {
         let (x, y) = offset_px(&event);
         if let Some(Pinched { x_px, factor }) = pinch.moved(&event) {
-            return session.zoom_timeline(fraction(x_px), factor);
+            return session.zoom_memory(fraction(x_px), factor);
         }
         if event.buttons() & 1 != 0 {
             return seek(x);
@@ -138,10 +164,10 @@ pub(crate) fn timeline(session: Session) -> AnyView {
     let wheel = on(move |event: ev::WheelEvent| {
         if event.ctrl_key() || event.meta_key() {
             event.prevent_default();
-            session.zoom_timeline(fraction(surface::offset_px(&event).0), zoom_factor(&event));
+            session.zoom_memory(fraction(surface::offset_px(&event).0), zoom_factor(&event));
         } else if event.delta_x().abs() > event.delta_y().abs() {
             event.prevent_default();
-            session.pan_timeline(event.delta_x() / 600.0);
+            session.pan_memory(event.delta_x() / 600.0);
         }
     });
     let label = Memo::new(move |_| session.run.with(|run| timeline_text(&run.series, &run.recording)));
@@ -166,20 +192,29 @@ pub(crate) fn timeline(session: Session) -> AnyView {
 /// The cursor, the mark and the line of the pointer, following.
 fn cursors(session: Session, step: usize, pointer: Option<usize>, size: Size) -> Scene {
     let view = session.timeline_view_or_fit();
-    let mut scene = timeline_cursor(&view, step, size);
+    let clock = session.clock();
+    let clock = clock.as_deref();
+    let mut scene = timeline_cursor(&view, clock, step, size);
     if let Some(mark) = session.figures.mark.get() {
-        timeline_line(&mut scene, &view, mark, Role::Changed, size);
+        timeline_line(&mut scene, &view, clock, mark, Role::Changed, size);
     }
     if let Some(step) = pointer {
-        timeline_line(&mut scene, &view, step, Role::Hover, size);
+        timeline_line(&mut scene, &view, clock, step, Role::Hover, size);
     }
     scene
 }
 
 fn head(session: Session) -> AnyView {
+    let is_by_clock = session.figures.is_by_clock;
+    let without_times = flag(move || session.run.with(|run| run.recording.time_us(0).is_none()));
+    let axis = move |wanted: bool, id: &'static str, label: &'static str| {
+        let set = click(move || is_by_clock.set(wanted));
+        choice(id, label, flag(move || is_by_clock.get() == wanted), set)
+    };
     view! {
         <div class="head">
             <h2>"Memory over time"</h2>
+            {choices("Horizontal axis", without_times, vec![axis(false, "by-steps", "By step"), axis(true, "by-clock", "By time")])}
             <span class="spacer"></span>
             {button("plain", "timeline-svg", "SVG", "Save the figure as SVG", click(move || save(session, true)))}
             {button("plain", "timeline-png", "PNG", "Save the figure as PNG", click(move || save(session, false)))}
@@ -191,14 +226,19 @@ fn head(session: Session) -> AnyView {
 /// The moment under the pointer, where no mark has words of its own.
 fn moment_at(session: Session, at: (f32, f32), size: Size) -> Option<usize> {
     let is_inside = timeline_plot(size).contains(at.0, at.1);
-    is_inside.then(|| timeline_step_at(&untrack(|| session.timeline_view_or_fit()), size, at.0))
+    is_inside.then(|| {
+        let (view, clock) = untrack(|| (session.timeline_view_or_fit(), session.clock()));
+        timeline_step_at(&view, clock.as_deref(), size, at.0)
+    })
 }
 
 /// The figure as a file.
 fn save(session: Session, is_svg: bool) {
     let run = session.run.get_untracked();
     let view = untrack(|| session.timeline_view_or_fit());
-    let scene = timeline_scene(&run.series, &run.recording, &view, Size::new(1200.0, 420.0));
+    let clock = untrack(|| session.clock());
+    let size = Size::new(1200.0, 420.0);
+    let scene = timeline_scene(&run.series, &run.recording, &view, clock.as_deref(), size);
     if is_svg {
         export::figure_svg(session, &scene, "memory over time", &timeline_text(&run.series, &run.recording));
     } else {

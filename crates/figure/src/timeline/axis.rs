@@ -5,6 +5,7 @@ use crate::numbers::{bytes_f64, count_f64, floor_count, grouped_count, px};
 use crate::role::Role;
 use crate::scene::{Anchor, Scene, TextStyle, Weight};
 use crate::text_width::text_width_px;
+use crate::timeline::clock::Clock;
 use crate::timeline::view::{TimelineView, XScale};
 
 pub(super) const TEXT_PX: f32 = 11.0;
@@ -126,6 +127,32 @@ pub(crate) fn draw_x_axis(
         let texts = [label(tick), grouped_count(tick)];
         let text = texts.into_iter().find(|text| x + half(text) <= plot.right_px() + 8.0);
         if let Some(text) = text.filter(|_| x >= plot.x_px - 0.5) {
+            let x_line = x.floor() + 0.5;
+            scene.hairline(Point::new(x_line, bottom), Point::new(x_line, bottom + 4.0), Role::TextMuted);
+            scene.text(Point::new(x, bottom + 15.0), text, style.anchored(Anchor::Middle));
+        }
+        match tick.checked_add(step) {
+            Some(next) => tick = next,
+            None => break,
+        }
+    }
+}
+
+/// The axis of a clock: round times since the first step.
+pub(super) fn draw_clock_axis(scene: &mut Scene, clock: &Clock, view: &TimelineView, plot: &Rect) {
+    let bottom = plot.bottom_px().round() + 0.5;
+    scene.hairline(Point::new(plot.x_px, bottom), Point::new(plot.right_px(), bottom), Role::TextMuted);
+    let style = TextStyle::new(Role::TextMuted, TEXT_PX);
+    scene.text(Point::new(plot.x_px - 12.0, bottom + 15.0), "time", style.anchored(Anchor::End));
+    let (from, to) = (clock.micros(view.first_step), clock.micros(view.last_step));
+    let per_px = (to - from) / f64::from(plot.width_px.max(1.0));
+    let step = step_distance(per_px * 90.0);
+    let mut tick = floor_count(from.max(0.0)).div_ceil(step).saturating_mul(step);
+    while count_f64(tick) <= to {
+        let x = plot.x_px + px((count_f64(tick) - from) / per_px.max(f64::MIN_POSITIVE));
+        let text = duration(tick as u64);
+        let half = text_width_px(&text, TEXT_PX, Weight::Normal) / 2.0;
+        if x + half <= plot.right_px() + 8.0 {
             let x_line = x.floor() + 0.5;
             scene.hairline(Point::new(x_line, bottom), Point::new(x_line, bottom + 4.0), Role::TextMuted);
             scene.text(Point::new(x, bottom + 15.0), text, style.anchored(Anchor::Middle));

@@ -7,8 +7,9 @@ use crate::numbers::{bytes_f64, count_f64, count_px, floor_count, grouped_count,
 use crate::role::{BreakdownClass, Role};
 use crate::scene::{Anchor, Dash, Mark, Scene, TextStyle, Weight};
 use crate::text_width::text_width_px;
-use crate::timeline::axis::{TEXT_PX, YScale, draw_x_axis, draw_y_axis};
+use crate::timeline::axis::{TEXT_PX, YScale, draw_clock_axis, draw_x_axis, draw_y_axis};
 use crate::timeline::bands::draw_bands;
+use crate::timeline::clock::Clock;
 use crate::timeline::marks::{column, draw_failures, draw_labels};
 use crate::timeline::series::{Extent, Series};
 use crate::timeline::view::{TimelineView, XScale, has_legend, timeline_plot};
@@ -19,22 +20,34 @@ use crate::timeline::view::{TimelineView, XScale, has_legend, timeline_plot};
 /// that are in a class only during a part of these moments are drawn lighter. The cursor is not drawn, so that the scene can
 /// be kept while only the cursor moves.
 #[must_use]
-pub fn timeline(series: &Series, recording: &Recording, view: &TimelineView, size: Size) -> Scene {
+pub fn timeline(
+    series: &Series,
+    recording: &Recording,
+    view: &TimelineView,
+    clock: Option<&Clock>,
+    size: Size,
+) -> Scene {
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);
     let view = view.clamp(series.step_count());
     let plot = timeline_plot(size);
-    let columns = columns(series, recording, &view, &plot);
+    let scale = XScale::by(clock, view, plot);
+    let columns = match scale.clock() {
+        Some(clock) => columns_by_clock(series, recording, clock, &view, &plot),
+        None => columns(series, recording, &view, &plot),
+    };
     let highest = columns.iter().map(|column| column.extent.high[3]).max().unwrap_or_default();
     let capacity = recording.known_capacity();
     let last = floor_count((view.last_step.ceil() - 1.0).max(0.0));
     let range = YScale::new(y_top(highest, series.peaks_at(last).1, capacity, plot.height_px), plot);
-    let scale = XScale::new(view, plot);
     draw_y_axis(&mut scene, &range, &plot);
     draw_areas(&mut scene, &columns, &range);
     draw_lines(&mut scene, series, &columns, &range);
     draw_bounds(&mut scene, series, &columns, &range, capacity);
-    draw_x_axis(&mut scene, &scale, &view, &plot, Some(recording));
+    match scale.clock() {
+        Some(clock) => draw_clock_axis(&mut scene, clock, &view, &plot),
+        None => draw_x_axis(&mut scene, &scale, &view, &plot, Some(recording)),
+    }
     draw_labels(&mut scene, recording, &view, &scale, &plot);
     // Over the lines of their names.
     draw_bands(&mut scene, recording, &scale, &plot);
@@ -48,11 +61,11 @@ pub fn timeline(series: &Series, recording: &Recording, view: &TimelineView, siz
 /// The line at the moment after `step` complete steps, for drawing over a [`timeline`] of the same view and size. Steps to
 /// the left of the line have happened.
 #[must_use]
-pub fn timeline_cursor(view: &TimelineView, step: usize, size: Size) -> Scene {
+pub fn timeline_cursor(view: &TimelineView, clock: Option<&Clock>, step: usize, size: Size) -> Scene {
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);
     let plot = timeline_plot(size);
-    let (left, right) = column(&XScale::new(*view, plot), step);
+    let (left, right) = column(&XScale::by(clock, *view, plot), step);
     if !(right >= plot.x_px - 0.5 && left <= plot.right_px()) {
         return scene;
     }
@@ -76,9 +89,16 @@ pub fn timeline_cursor(view: &TimelineView, step: usize, size: Size) -> Scene {
 }
 
 /// A thin line at a moment, for the pointer or for a second cursor, to be drawn over a [`timeline`] of the same view and size.
-pub fn timeline_line(scene: &mut Scene, view: &TimelineView, step: usize, role: Role, size: Size) {
+pub fn timeline_line(
+    scene: &mut Scene,
+    view: &TimelineView,
+    clock: Option<&Clock>,
+    step: usize,
+    role: Role,
+    size: Size,
+) {
     let plot = timeline_plot(size.tame());
-    let (left, right) = column(&XScale::new(*view, plot), step);
+    let (left, right) = column(&XScale::by(clock, *view, plot), step);
     let x = (f32::midpoint(left.max(right - 2.0), right)).floor() + 0.5;
     if x >= plot.x_px - 0.5 && x <= plot.right_px() + 0.5 {
         let (from, to) = (Point::new(x, plot.y_px), Point::new(x, plot.bottom_px()));
@@ -118,6 +138,31 @@ pub(super) fn columns(
     let of_pixel = |pixel: usize| {
         let from = floor_count(edge(pixel)).min(last - 1);
         let to = floor_count(edge(pixel + 1).ceil()).clamp(from + 1, last);
+        let left_px = plot.x_px + count_px(pixel);
+        let extent = series.extent(recording, from, to);
+        Column { left_px, right_px: left_px + 1.0, last_moment: to - 1, extent }
+    };
+    (0..pixels).map(of_pixel).collect()
+}
+
+/// As [`columns`], each pixel of equally much time.
+fn columns_by_clock(
+    series: &Series,
+    recording: &Recording,
+    clock: &Clock,
+    view: &TimelineView,
+    plot: &Rect,
+) -> Vec<Column> {
+    let last = series.step_count() + 1;
+    let pixels = floor_count(f64::from(plot.width_px)).max(1);
+    let edge = |pixel: usize| {
+        let position = clock.position_at(view, count_f64(pixel) / count_f64(pixels));
+        floor_count(position.max(0.0))
+    };
+    let of_pixel = |pixel: usize| {
+        let from = edge(pixel).min(last - 1);
+        // The moment at the right edge is there too, but for one that only begins there.
+        let to = (edge(pixel + 1) + usize::from(pixel + 1 < pixels)).clamp(from + 1, last);
         let left_px = plot.x_px + count_px(pixel);
         let extent = series.extent(recording, from, to);
         Column { left_px, right_px: left_px + 1.0, last_moment: to - 1, extent }

@@ -1,5 +1,6 @@
 use crate::geometry::{Rect, Size};
 use crate::numbers::{count_f64, floor_count, px};
+use crate::timeline::clock::Clock;
 
 /// The range of a recording that a timeline shows.
 ///
@@ -92,29 +93,51 @@ pub(super) fn has_legend(size: Size) -> bool {
     size.height_px >= 130.0
 }
 
-/// How many steps are complete at the moment shown at `x_px`; the nearest one beyond the edges.
+/// How many steps are complete at the moment shown at `x_px`; the nearest one beyond the edges. `clock` is that of the figure.
 #[must_use]
-pub fn timeline_step_at(view: &TimelineView, size: Size, x_px: f32) -> usize {
+pub fn timeline_step_at(view: &TimelineView, clock: Option<&Clock>, size: Size, x_px: f32) -> usize {
     let plot = timeline_plot(size);
     let fraction = f64::from((x_px - plot.x_px) / plot.width_px).clamp(0.0, 1.0);
     let last = floor_count((view.last_step.ceil() - 1.0).max(0.0));
-    floor_count((view.first_step + fraction * view.span()).max(0.0)).min(last)
+    let position = match clock {
+        Some(clock) => clock.position_at(view, fraction),
+        None => view.first_step + fraction * view.span(),
+    };
+    floor_count(position.max(0.0)).min(last)
 }
 
 /// From steps to pixels.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct XScale {
+pub(crate) struct XScale<'a> {
     view: TimelineView,
     plot: Rect,
+    clock: Option<&'a Clock>,
 }
 
-impl XScale {
+impl<'a> XScale<'a> {
     pub(crate) fn new(view: TimelineView, plot: Rect) -> Self {
-        Self { view, plot }
+        Self { view, plot, clock: None }
+    }
+
+    /// A scale of time, where there is a clock.
+    pub(crate) fn by(clock: Option<&'a Clock>, view: TimelineView, plot: Rect) -> Self {
+        // A view within one moment of the clock has no width in time.
+        let clock = clock.filter(|clock| clock.micros(view.last_step) > clock.micros(view.first_step));
+        Self { view, plot, clock }
+    }
+
+    pub(crate) fn clock(&self) -> Option<&'a Clock> {
+        self.clock
     }
 
     pub(crate) fn x_px(&self, step: f64) -> f32 {
-        let fraction = (step - self.view.first_step) / self.view.span().max(f64::MIN_POSITIVE);
+        let fraction = match self.clock {
+            Some(clock) => {
+                let (from, to) = (clock.micros(self.view.first_step), clock.micros(self.view.last_step));
+                (clock.micros(step) - from) / (to - from).max(f64::MIN_POSITIVE)
+            }
+            None => (step - self.view.first_step) / self.view.span().max(f64::MIN_POSITIVE),
+        };
         self.plot.x_px + px(fraction) * self.plot.width_px
     }
 
@@ -167,7 +190,7 @@ mod tests {
             let view = view.clamp(steps);
             let total = count_f64(steps) + 1.0;
             prop_assert!(view.first_step >= 0.0 && view.last_step <= total + 1e-6 && view.span() > 0.0, "{:?}", view);
-            prop_assert!(timeline_step_at(&view, Size::new(800.0, 200.0), x) <= steps);
+            prop_assert!(timeline_step_at(&view, None, Size::new(800.0, 200.0), x) <= steps);
         }
     }
 }

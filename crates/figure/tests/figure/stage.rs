@@ -39,7 +39,7 @@ fn a_device_of_unknown_size_is_said_to_be_one() {
         let view = TimelineView::fit(recording.step_count());
         let scenes = [
             figure.scene(&StageView::default(), 900.0),
-            timeline(&series, &recording, &view, Size::new(900.0, 300.0)),
+            timeline(&series, &recording, &view, None, Size::new(900.0, 300.0)),
         ];
         let svgs = scenes.map(|scene| scene.to_svg(Theme::Light, "", &timeline_text(&series, &recording)));
         let target = describe_target(TargetId::Class(BreakdownClass::Free), &state, &recording).unwrap();

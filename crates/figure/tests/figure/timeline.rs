@@ -1,6 +1,6 @@
 use blockyard_figure::{
-    Dash, Mark, Point, Role, Scene, Series, Size, TargetId, Theme, TimelineView, describe_target, timeline,
-    timeline_cursor, timeline_plot, timeline_step_at,
+    Clock, Dash, Mark, Point, Role, Scene, Series, Size, TargetId, Theme, TimelineView, describe_target,
+    timeline, timeline_cursor, timeline_plot, timeline_step_at,
 };
 use blockyard_record::{Bytes, Marker, Recording};
 use expect_test::expect_file;
@@ -13,7 +13,7 @@ const SIZE: Size = Size::new(900.0, 260.0);
 
 fn whole(recording: &Recording) -> Scene {
     let series = Series::new(recording);
-    timeline(&series, recording, &TimelineView::fit(recording.step_count()), SIZE)
+    timeline(&series, recording, &TimelineView::fit(recording.step_count()), None, SIZE)
 }
 
 /// The line of allocated bytes.
@@ -47,7 +47,7 @@ fn quiet_but_for(steps: usize, spike: usize) -> Recording {
 fn a_story_as_a_timeline() {
     let recording = story().recording();
     let mut scene = whole(&recording);
-    scene.marks.extend(timeline_cursor(&TimelineView::fit(recording.step_count()), 8, SIZE).marks);
+    scene.marks.extend(timeline_cursor(&TimelineView::fit(recording.step_count()), None, 8, SIZE).marks);
     assert_texts_are_apart(&whole(&recording));
     let svg = scene.to_svg(Theme::Light, "Memory over time", "A timeline.");
     expect_file!["./timeline-story.svg"].assert_eq(&svg);
@@ -88,8 +88,8 @@ fn an_empty_recording_and_broken_sizes_are_drawn() {
     let series = Series::new(&recording);
     for size in [Size::new(f32::NAN, -1.0), Size::new(1.0, 1.0), Size::new(60.0, 30.0)] {
         let view = TimelineView { first_step: f64::NAN, last_step: f64::INFINITY };
-        assert!(timeline(&series, &recording, &view, size).marks.len() < 1000);
-        let _ = (timeline_cursor(&view, 3, size), timeline_step_at(&view, size, f32::NAN));
+        assert!(timeline(&series, &recording, &view, None, size).marks.len() < 1000);
+        let _ = (timeline_cursor(&view, None, 3, size), timeline_step_at(&view, None, size, f32::NAN));
     }
 }
 
@@ -138,7 +138,7 @@ proptest! {
         let series = Series::new(&recording);
         let focus = (spike as f64 + 1.5) / (steps as f64 + 1.0);
         let view = TimelineView::fit(recording.step_count()).zoom_at(focus, zoom, recording.step_count());
-        let scene = timeline(&series, &recording, &view, SIZE);
+        let scene = timeline(&series, &recording, &view, None, SIZE);
         let line = allocated_line(&scene);
         let top = line.iter().map(|point| point.y_px).fold(f32::MAX, f32::min);
         let plot = timeline_plot(SIZE);
@@ -165,7 +165,7 @@ proptest! {
         let series = Series::new(&recording);
         let size = Size::new(f32::from(width), 240.0);
         let view = TimelineView::fit(steps).zoom_at(zoom.0, zoom.1, steps);
-        let scene = timeline(&series, &recording, &view, size);
+        let scene = timeline(&series, &recording, &view, None, size);
         assert_texts_are_apart(&scene);
         let plot = timeline_plot(size).grown(2.5);
         for mark in &scene.marks {
@@ -179,15 +179,39 @@ proptest! {
     fn a_click_and_the_cursor_agree(steps in 0_usize..2000, at in 0.0_f64..1.0, zoom in 1.0_f64..100.0) {
         let step = (at * steps as f64) as usize;
         let view = TimelineView::fit(steps).zoom_at(at, zoom, steps).reveal(step, steps);
-        let scene = timeline_cursor(&view, step, SIZE);
+        let scene = timeline_cursor(&view, None, step, SIZE);
         let line = scene.marks.iter().find_map(|mark| match mark {
             Mark::Line { from, role: Role::Cursor, .. } => Some(*from),
             _ => None,
         });
         // The line stands at the right edge of its step's column, and everything left of it has happened.
-        let found = timeline_step_at(&view, SIZE, line.expect("the cursor is in sight").x_px - 1.0);
+        let found = timeline_step_at(&view, None, SIZE, line.expect("the cursor is in sight").x_px - 1.0);
         let step_px = f64::from(timeline_plot(SIZE).width_px) / view.span();
         let off = (found as f64 - step as f64).abs();
         prop_assert!(off <= (1.5 / step_px).ceil(), "{found} for {step} at {step_px} px a step");
     }
+}
+
+#[test]
+fn a_clock_draws_steps_where_they_happened() {
+    let mut recorder = blockyard_record::Recorder::new(blockyard_record::RunInfo::default());
+    for time in [1000, 1010, 1020, 2000] {
+        recorder.set_time_us(time);
+        recorder.finish_step(blockyard_record::StepOutcome::Done);
+    }
+    let recording = recorder.finish().expect("a short recording");
+    let clock = Clock::new(&recording).expect("times are known");
+    let view = TimelineView::fit(recording.step_count());
+    let plot = timeline_plot(SIZE);
+    let at =
+        |x_fraction: f32| timeline_step_at(&view, Some(&clock), SIZE, plot.x_px + x_fraction * plot.width_px);
+    // Three steps in the first fiftieth, then the pause.
+    assert_eq!([at(0.0), at(0.015), at(0.5), at(0.99)], [1, 2, 3, 3]);
+    let series = Series::new(&recording);
+    let scene = timeline(&series, &recording, &view, Some(&clock), SIZE);
+    let texts = scene.marks.iter().filter_map(|mark| match mark {
+        blockyard_figure::Mark::Text { text, .. } => Some(text.as_str()),
+        _ => None,
+    });
+    assert!(texts.clone().any(|text| text == "500 µs"), "{:?}", texts.collect::<Vec<_>>());
 }
