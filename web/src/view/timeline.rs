@@ -73,6 +73,17 @@ impl Session {
         }
     }
 
+    /// The wheel zooms with Ctrl, and moves what is shown where it turns sideways.
+    fn turn_wheel(self, event: &ev::WheelEvent, fraction: impl Fn(f32) -> f64) {
+        if event.ctrl_key() || event.meta_key() {
+            event.prevent_default();
+            self.zoom_memory(fraction(offset_px(event).0), zoom_factor(event));
+        } else if event.delta_x().abs() > event.delta_y().abs() {
+            event.prevent_default();
+            self.pan_memory(event.delta_x() / 600.0);
+        }
+    }
+
     pub(crate) fn pan_timeline(self, fraction: f64) {
         self.change_timeline(move |view, steps| view.pan(fraction, steps));
     }
@@ -161,15 +172,7 @@ pub(crate) fn timeline(session: Session) -> AnyView {
         tip.hide();
         pointer.set(None);
     });
-    let wheel = on(move |event: ev::WheelEvent| {
-        if event.ctrl_key() || event.meta_key() {
-            event.prevent_default();
-            session.zoom_memory(fraction(surface::offset_px(&event).0), zoom_factor(&event));
-        } else if event.delta_x().abs() > event.delta_y().abs() {
-            event.prevent_default();
-            session.pan_memory(event.delta_x() / 600.0);
-        }
-    });
+    let wheel = on(move |event: ev::WheelEvent| session.turn_wheel(&event, fraction));
     let label = Memo::new(move |_| session.run.with(|run| timeline_text(&run.series, &run.recording)));
     view! {
         <section class="panel timeline" aria-label="Memory over time">

@@ -213,5 +213,5 @@ fn a_clock_draws_steps_where_they_happened() {
         blockyard_figure::Mark::Text { text, .. } => Some(text.as_str()),
         _ => None,
     });
-    assert!(texts.clone().any(|text| text == "500 µs"), "{:?}", texts.collect::<Vec<_>>());
+    assert!(texts.clone().any(|text| text == "400 µs"), "{:?}", texts.collect::<Vec<_>>());
 }

@@ -25,7 +25,7 @@ const D3: &str = "export const { axisLeft, scaleLinear, zoom, zoomIdentity, brus
 /// Files of at least so many bytes are made of the recorded one; 0 is the recorded one itself.
 const SIZES: [(&str, u64); 3] = [("as recorded", 0), ("300 MB", 300_000_000), ("1 GB", 1_000_000_000)];
 /// So long a figure is waited for.
-const PATIENCE: Duration = Duration::from_secs(240);
+const PATIENCE: Duration = Duration::from_mins(4);
 /// Moves of the pointer in a pan.
 const MOVES: u32 = 60;
 
