@@ -29,7 +29,7 @@ const LATER: [Budget; 7] = [
     Budget {
         what: "questions of the lab, after the worker",
         prefixes: &["blockyard-questions"],
-        most: 560_000,
+        most: 575_000,
     },
     Budget { what: "WebGPU, for a first run on the GPU", prefixes: &["blockyard-gpu"], most: 100_000 },
     Budget { what: "Python, for a first program", prefixes: &["blockyard-interpreter"], most: 4_000_000 },
