@@ -251,11 +251,14 @@ fn without_comments(script: &str) -> String {
     plain
 }
 
-/// Changes whenever cargo writes the file anew.
+/// Changes whenever cargo writes the file anew, and whenever it writes this program anew, which cuts the file.
 fn stamp(wasm: &Path) -> Result<String> {
-    let metadata = fs::metadata(wasm).with_context(|| format!("{} was not built", wasm.display()))?;
-    let written = metadata.modified()?.duration_since(UNIX_EPOCH)?.as_nanos();
-    Ok(format!("{written} {} {}", metadata.len(), wasm.display()))
+    let written = |file: &Path| -> Result<String> {
+        let metadata = fs::metadata(file).with_context(|| format!("{} was not built", file.display()))?;
+        let time = metadata.modified()?.duration_since(UNIX_EPOCH)?.as_nanos();
+        Ok(format!("{time} {}", metadata.len()))
+    };
+    Ok(format!("{} {} {}", written(wasm)?, written(&std::env::current_exe()?)?, wasm.display()))
 }
 
 fn add_file(files: &mut Files, source: &Path, target: PathBuf) -> Result<()> {
