@@ -51,6 +51,9 @@ impl Sheet {
             _ if is_all => return,
             ("Home" | "ArrowUp", true) => Some(0),
             ("End" | "ArrowDown", true) => Some(self.with(|content| content.lines.text().len())),
+            // A field that does not scroll itself knows no pages.
+            ("PageUp", false) => Some(self.byte_of_page(false)),
+            ("PageDown", false) => Some(self.byte_of_page(true)),
             _ => None,
         };
         let Some(end) = end else { return self.hold() };
@@ -58,6 +61,21 @@ impl Sheet {
         self.update(|content| content.is_all = false);
         self.move_caret(end, event.shift_key());
         self.reveal(self.with(|content| content.lines.line_at(content.caret)));
+    }
+
+    /// The byte a page of lines above or below the caret, in the caret's column.
+    fn byte_of_page(self, is_down: bool) -> usize {
+        // Two lines stay in sight, and `seen` counts one that is cut off.
+        let page = self.seen().len().saturating_sub(3).max(1);
+        self.with(|content| {
+            let lines = &content.lines;
+            let line = lines.line_at(content.caret);
+            let column =
+                lines.text().get(lines.start(line)..content.caret).map_or(0, |part| part.chars().count());
+            let to = if is_down { line + page } else { line.saturating_sub(page) };
+            let to = to.min(lines.count() - 1);
+            lines.start(to) + lines.line(to).chars().take(column).map(char::len_utf8).sum::<usize>()
+        })
     }
 
     /// Copies all of a long text, where all is selected; returns whether that was so.
