@@ -291,7 +291,7 @@ pub(crate) fn handout(session: Session, id: &str) -> AnyView {
             let question = card.question.as_ref().map(|question| {
                 view! {
                     <p><b>"Predict: "</b>{prose::inlines(session, &question.text)}</p>
-                    <p class="quiet">{format!("Answer: {}. {}", question.right, plain(&question.because))}</p>
+                    <p class="quiet">{format!("Answer: {}. {}", question.right.trim_end_matches('.'), plain(&question.because))}</p>
                 }
                 .into_any()
             });
