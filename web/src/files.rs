@@ -14,7 +14,7 @@ use web_sys::{Blob, File, FileList};
 
 use crate::browser;
 use crate::commands::sentence;
-use crate::jobs::{self, Compared as ComparisonReply, JobFailure};
+use crate::jobs::{self, ComparisonReply, JobFailure};
 use crate::kept;
 use crate::lab;
 use crate::ptr_eq::PtrEq;

@@ -9,34 +9,28 @@ use blockyard_replay::job::{Job, JobError, JobOutput};
 use blockyard_replay::{Comparison, Progress};
 use blockyard_worker::{ReadPart, Reply};
 use js_sys::{Reflect, Uint8Array};
+use thiserror::Error;
 use wasm_bindgen::prelude::*;
 use web_sys::{Blob, Worker};
 
 use crate::gpu::Adapter;
 use crate::worker_program::WorkerProgram;
 
-/// Why no product came.
-#[derive(Clone, Debug, PartialEq)]
+/// Why a job has no output.
+#[derive(Clone, Debug, PartialEq, Error)]
 pub(crate) enum JobFailure {
     /// The job says why.
-    Job(JobError),
+    #[error(transparent)]
+    Job(#[from] JobError),
     /// The worker could not start, broke down, or ran out of memory.
+    #[error("the background worker failed: {0}")]
     Worker(String),
-}
-
-impl std::fmt::Display for JobFailure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Job(error) => error.fmt(f),
-            Self::Worker(why) => write!(f, "the background worker failed: {why}"),
-        }
-    }
 }
 
 type OnAdapter = Box<dyn FnMut(Adapter)>;
 type OnProgress = Box<dyn FnMut(Heard)>;
 type OnDone = Box<dyn FnOnce(Result<JobOutput, JobFailure>)>;
-type OnCompared = Box<dyn FnMut(Compared)>;
+type OnCompared = Box<dyn FnMut(ComparisonReply)>;
 
 /// What is heard of a job before it is done.
 #[derive(Debug)]
@@ -46,16 +40,16 @@ pub(crate) enum Heard {
     Read(ReadPart),
 }
 
-/// What is heard of the comparison of an opened file.
+/// What the worker reports of the comparison of an opened file.
 #[derive(Debug)]
-pub(crate) enum Compared {
+pub(crate) enum ComparisonReply {
     Progress(Progress),
     Done(Result<Comparison, JobFailure>),
     /// Other work ended it.
     Stopped,
 }
 
-struct Running {
+struct CurrentJob {
     /// The job's bytes, with a device where it needs one.
     message: JsValue,
     on_adapter: OnAdapter,
@@ -65,7 +59,7 @@ struct Running {
     on_compared: Option<OnCompared>,
 }
 
-struct Workshop {
+struct JobRunner {
     program: WorkerProgram,
     /// What runs on the reader's GPU.
     gpu: WorkerProgram,
@@ -73,14 +67,14 @@ struct Workshop {
     // Which worker it is: what an ended one still says does not count.
     generation: u32,
     is_ready: bool,
-    running: Option<Running>,
+    running: Option<CurrentJob>,
     /// An opened file is being compared.
     comparing: Option<OnCompared>,
 }
 
 thread_local! {
-    static WORKSHOP: RefCell<Workshop> = const {
-        RefCell::new(Workshop {
+    static RUNNER: RefCell<JobRunner> = const {
+        RefCell::new(JobRunner {
             program: WorkerProgram::new("blockyard-worker"),
             gpu: WorkerProgram::new("blockyard-gpu"),
             comparing: None,
@@ -94,25 +88,25 @@ thread_local! {
 
 /// Fetches what workers need and starts the first one, so that later ones need no network.
 pub(crate) async fn prepare() {
-    let program = WORKSHOP.with_borrow(|workshop| workshop.program.clone());
+    let program = RUNNER.with_borrow(|runner| runner.program.clone());
     if program.is_fetched() {
         return;
     }
     let program = program.fetch().await;
-    WORKSHOP.with_borrow_mut(|workshop| {
-        workshop.program = program;
-        if workshop.worker.is_none() {
-            workshop.start_worker();
+    RUNNER.with_borrow_mut(|runner| {
+        runner.program = program;
+        if runner.worker.is_none() {
+            runner.start_worker();
         }
     });
 }
 
 /// Fetches what is needed to use the GPU, so that later uses need no network.
 pub(crate) async fn prepare_gpu() -> WorkerProgram {
-    let mut program = WORKSHOP.with_borrow(|workshop| workshop.gpu.clone());
+    let mut program = RUNNER.with_borrow(|runner| runner.gpu.clone());
     if !program.is_fetched() {
         program = program.fetch().await;
-        WORKSHOP.with_borrow_mut(|workshop| workshop.gpu = program.clone());
+        RUNNER.with_borrow_mut(|runner| runner.gpu = program.clone());
     }
     program
 }
@@ -136,14 +130,14 @@ pub(crate) fn start_on_gpu(
     begin(job, Some(Box::new(on_adapter)), Box::new(on_progress), Box::new(on_done));
 }
 
-/// Opens a file; the comparison with our allocator comes after the product.
+/// Opens a file; the comparison with our allocator comes after the output.
 pub(crate) fn open(
     file: &Blob,
     name: &str,
     device: Option<usize>,
     on_progress: impl FnMut(Heard) + 'static,
     on_done: impl FnOnce(Result<JobOutput, JobFailure>) + 'static,
-    on_compared: impl FnMut(Compared) + 'static,
+    on_compared: impl FnMut(ComparisonReply) + 'static,
 ) {
     let job = Job::Open { name: name.to_owned(), bytes: Vec::new(), device };
     let message = match encode(&job) {
@@ -155,7 +149,7 @@ pub(crate) fn open(
         }
         Err(failure) => return on_done(Err(failure)),
     };
-    send(Running {
+    send(CurrentJob {
         message,
         on_adapter: Box::new(|_| ()),
         on_progress: Box::new(on_progress),
@@ -177,11 +171,11 @@ fn begin(job: &Job, on_adapter: Option<OnAdapter>, on_progress: OnProgress, on_d
         Err(failure) => return on_done(Err(failure)),
     };
     let message = match on_adapter {
-        Some(_) => WORKSHOP.with_borrow(|workshop| gpu_message(&workshop.gpu, &bytes)),
+        Some(_) => RUNNER.with_borrow(|runner| gpu_message(&runner.gpu, &bytes)),
         None => bytes.into(),
     };
     let on_adapter = on_adapter.unwrap_or_else(|| Box::new(|_| ()));
-    send(Running { message, on_adapter, on_progress, on_done, on_compared: None });
+    send(CurrentJob { message, on_adapter, on_progress, on_done, on_compared: None });
 }
 
 /// A job with where to get the device.
@@ -194,15 +188,15 @@ fn gpu_message(program: &WorkerProgram, job: &Uint8Array) -> JsValue {
     message.into()
 }
 
-fn send(running: Running) {
+fn send(running: CurrentJob) {
     stop();
-    let is_started = WORKSHOP.with_borrow_mut(|workshop| {
-        workshop.running = Some(running);
-        if workshop.worker.is_some() {
-            workshop.send();
+    let is_started = RUNNER.with_borrow_mut(|runner| {
+        runner.running = Some(running);
+        if runner.worker.is_some() {
+            runner.send();
             return true;
         }
-        workshop.start_worker()
+        runner.start_worker()
     });
     if !is_started {
         finish(Err(JobFailure::Worker("this browser does not start workers".to_owned())));
@@ -211,24 +205,24 @@ fn send(running: Running) {
 
 /// Ends the running job, if there is one.
 pub(crate) fn stop() {
-    let comparing = WORKSHOP.with_borrow_mut(|workshop| {
-        let comparing = workshop.comparing.take();
-        if workshop.running.take().is_some() || comparing.is_some() {
-            // The worker is deaf while it computes: only its end stops it.
-            workshop.end_worker();
-            workshop.start_worker();
+    let comparing = RUNNER.with_borrow_mut(|runner| {
+        let comparing = runner.comparing.take();
+        if runner.running.take().is_some() || comparing.is_some() {
+            // The worker reads no message while it computes: only its end stops it.
+            runner.end_worker();
+            runner.start_worker();
         }
         comparing
     });
     if let Some(mut on_compared) = comparing {
-        on_compared(Compared::Stopped);
+        on_compared(ComparisonReply::Stopped);
     }
 }
 
 fn finish(result: Result<JobOutput, JobFailure>) {
-    let running = WORKSHOP.with_borrow_mut(|workshop| {
-        let mut running = workshop.running.take()?;
-        workshop.comparing = running.on_compared.take().filter(|_| result.is_ok());
+    let running = RUNNER.with_borrow_mut(|runner| {
+        let mut running = runner.running.take()?;
+        runner.comparing = running.on_compared.take().filter(|_| result.is_ok());
         Some(running)
     });
     match running {
@@ -243,24 +237,24 @@ fn finish(result: Result<JobOutput, JobFailure>) {
 }
 
 fn finish_comparing(result: Result<Comparison, JobFailure>) {
-    let comparing = WORKSHOP.with_borrow_mut(|workshop| workshop.comparing.take());
+    let comparing = RUNNER.with_borrow_mut(|runner| runner.comparing.take());
     if let Some(mut on_compared) = comparing {
-        on_compared(Compared::Done(result));
+        on_compared(ComparisonReply::Done(result));
     }
 }
 
-impl Workshop {
+impl JobRunner {
     fn start_worker(&mut self) -> bool {
         self.generation += 1;
         let generation = self.generation;
         let on_message = move |message: JsValue| {
             if is_current(generation) {
-                hear(&message);
+                receive(&message);
             }
         };
         let on_end = move |why| {
             if is_current(generation) {
-                WORKSHOP.with_borrow_mut(Workshop::end_worker);
+                RUNNER.with_borrow_mut(JobRunner::end_worker);
                 finish(Err(JobFailure::Worker(why)));
             }
         };
@@ -283,33 +277,33 @@ impl Workshop {
 }
 
 fn is_current(generation: u32) -> bool {
-    WORKSHOP.with_borrow(|workshop| workshop.generation == generation && workshop.worker.is_some())
+    RUNNER.with_borrow(|runner| runner.generation == generation && runner.worker.is_some())
 }
 
 /// Takes a worker's message on the page.
-fn hear(message: &JsValue) {
+fn receive(message: &JsValue) {
     let Some(bytes) = message.dyn_ref::<Uint8Array>() else {
         // Anything else is its greeting.
-        return WORKSHOP.with_borrow_mut(|workshop| {
-            workshop.is_ready = true;
-            workshop.send();
+        return RUNNER.with_borrow_mut(|runner| {
+            runner.is_ready = true;
+            runner.send();
         });
     };
     match postcard::from_bytes::<Reply>(&bytes.to_vec()) {
         Ok(Reply::Adapter(adapter)) => {
-            let handler = WORKSHOP.with_borrow_mut(|workshop| {
-                let running = workshop.running.as_mut()?;
+            let handler = RUNNER.with_borrow_mut(|runner| {
+                let running = runner.running.as_mut()?;
                 Some(std::mem::replace(&mut running.on_adapter, Box::new(|_| ())))
             });
             if let Some(mut handler) = handler {
                 handler(adapter);
             }
         }
-        Ok(Reply::Progress(progress)) if WORKSHOP.with_borrow(|workshop| workshop.running.is_none()) => {
-            let handler = WORKSHOP.with_borrow_mut(|workshop| workshop.comparing.take());
+        Ok(Reply::Progress(progress)) if RUNNER.with_borrow(|runner| runner.running.is_none()) => {
+            let handler = RUNNER.with_borrow_mut(|runner| runner.comparing.take());
             if let Some(mut handler) = handler {
-                handler(Compared::Progress(progress));
-                WORKSHOP.with_borrow_mut(|workshop| workshop.comparing = Some(handler));
+                handler(ComparisonReply::Progress(progress));
+                RUNNER.with_borrow_mut(|runner| runner.comparing = Some(handler));
             }
         }
         Ok(Reply::Progress(progress)) => tell(Heard::Progress(progress)),
@@ -323,14 +317,14 @@ fn hear(message: &JsValue) {
 /// Passes on what is heard of the running job.
 fn tell(heard: Heard) {
     // Taken out while it is called, since it may start or stop jobs.
-    let handler = WORKSHOP.with_borrow_mut(|workshop| {
-        let running = workshop.running.as_mut()?;
+    let handler = RUNNER.with_borrow_mut(|runner| {
+        let running = runner.running.as_mut()?;
         Some(std::mem::replace(&mut running.on_progress, Box::new(|_| ())))
     });
     if let Some(mut handler) = handler {
         handler(heard);
-        WORKSHOP.with_borrow_mut(|workshop| {
-            if let Some(running) = &mut workshop.running {
+        RUNNER.with_borrow_mut(|runner| {
+            if let Some(running) = &mut runner.running {
                 running.on_progress = handler;
             }
         });

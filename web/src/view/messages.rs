@@ -13,6 +13,7 @@ use crate::session::{RunningJob, Session};
 use crate::surface;
 use crate::view::icon::Icon;
 use crate::view::kit::{button, click, effect, icon_button, text};
+use crate::view::numbers::percent;
 use crate::view::step::spoken;
 
 pub(crate) fn messages(session: Session) -> AnyView {
@@ -43,7 +44,7 @@ pub(crate) fn kept_file(session: Session, id: &'static str) -> AnyView {
         session.has_kept_file.get().then(|| {
             view! {
                 <p class="quiet kept-file">
-                    "A copy of the last file is in this browser's cache, on this machine only. "
+                    "A copy of the last file is in this browser's cache, on this machine only, until the next file. "
                     {button("link", id, "Forget", "Delete the copy from this browser's cache", click(move || forget_kept(session)))}
                 </p>
             }
@@ -62,7 +63,7 @@ fn progress(session: Session) -> AnyView {
                 ("", _) => format!("{} …", work.title),
                 (phase, 0) => format!("{}: {phase} …", work.title),
                 (phase, total) => {
-                    format!("{}: {phase}, {} %", work.title, work.done.saturating_mul(100) / total)
+                    format!("{}: {phase}, {} %", work.title, percent(work.done, total))
                 }
             });
             words.unwrap_or_default()
