@@ -152,7 +152,8 @@ pub(super) fn draw_clock_axis(scene: &mut Scene, clock: &Clock, view: &TimelineV
         let x = plot.x_px + px((count_f64(tick) - from) / per_px.max(f64::MIN_POSITIVE));
         let text = duration(tick as u64);
         let half = text_width_px(&text, TEXT_PX, Weight::Normal) / 2.0;
-        if x + half <= plot.right_px() + 8.0 {
+        // The word for the axis stands left of the first tick.
+        if x - half >= plot.x_px - 8.0 && x + half <= plot.right_px() + 8.0 {
             let x_line = x.floor() + 0.5;
             scene.hairline(Point::new(x_line, bottom), Point::new(x_line, bottom + 4.0), Role::TextMuted);
             scene.text(Point::new(x, bottom + 15.0), text, style.anchored(Anchor::Middle));
