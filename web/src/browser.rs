@@ -260,6 +260,17 @@ async fn fetch(address: &str) -> Option<Response> {
     response.dyn_into().ok().filter(Response::ok)
 }
 
+/// Waits so many milliseconds.
+pub(crate) async fn pause(millis: i32) {
+    let promise = Promise::new(&mut |resolve, _reject| {
+        // Without a window nobody waits, either.
+        let _timer =
+            window().map(|window| window.set_timeout_with_callback_and_timeout_and_arguments_0(&resolve, millis));
+    });
+    // The promise is only ever kept.
+    let _waited = JsFuture::from(promise).await;
+}
+
 /// The bytes at an address of the page.
 pub(crate) async fn fetch_bytes(address: &str) -> Option<ArrayBuffer> {
     let response = fetch(address).await?;

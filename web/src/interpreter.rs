@@ -10,12 +10,15 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 use web_sys::Worker;
 
+use crate::browser;
 use crate::worker_program::{NoProgram, WorkerProgram};
 
 /// What a running program reports, in order.
 pub(crate) enum ProgramReport {
     /// The interpreter is fetched: bytes so far.
     Loading(f64),
+    /// The interpreter is being built behind the page (`cargo xtask play`); it is asked for again and again.
+    Building,
     /// The program runs now.
     Started,
     Printed(Vec<PrintedText>),
@@ -127,9 +130,30 @@ async fn load(generation: u32) -> Result<(), InterpreterError> {
         return Ok(());
     }
     let on_bytes = move |bytes: f64| report(generation, ProgramReport::Loading(bytes));
-    let program = program.fetch_compiled(on_bytes).await?;
+    let program = loop {
+        match program.clone().fetch_compiled(on_bytes).await {
+            Err(NoProgram::Missing) if is_running(generation) && is_being_built().await => {
+                report(generation, ProgramReport::Building);
+                browser::pause(ASK_AGAIN_MILLIS).await;
+            }
+            fetched => break fetched?,
+        }
+    };
     INTERPRETER.with_borrow_mut(|interpreter| interpreter.program = program);
     Ok(())
+}
+
+/// How long the page waits before it asks for an interpreter again that is being built.
+const ASK_AGAIN_MILLIS: i32 = 1500;
+
+fn is_running(generation: u32) -> bool {
+    INTERPRETER.with_borrow(|interpreter| interpreter.generation == generation)
+}
+
+/// Whether whoever serves the page builds the interpreter at this moment: `cargo xtask play` leaves a file beside the page until then.
+async fn is_being_built() -> bool {
+    let text = browser::fetch_text("blockyard-interpreter.building").await;
+    text.is_some_and(|text| text.trim() == "building")
 }
 
 fn start(generation: u32, job: &ProgramJob) -> Result<(), InterpreterError> {

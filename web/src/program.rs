@@ -130,6 +130,7 @@ impl Session {
         let status = self.program.status;
         match progress {
             ProgramReport::Loading(bytes) => status.set(ProgramStatus::Loading(bytes)),
+            ProgramReport::Building => status.set(ProgramStatus::Building),
             ProgramReport::Started => status.set(ProgramStatus::Running),
             ProgramReport::Printed(pieces) => self.program.printed.update(|printed| printed.extend(pieces)),
             ProgramReport::Done(done) => match *done {

@@ -28,37 +28,98 @@ pub(crate) fn build(workspace: &Workspace) -> Result<()> {
 /// may build sooner.
 pub(crate) fn build_to(workspace: &Workspace, out: &Path, profile: Option<&str>) -> Result<()> {
     let begun = Instant::now();
+    let (metadata, mut page) = read(workspace)?;
+    if let Some(profile) = profile {
+        page.programs.iter_mut().for_each(|program| profile.clone_into(&mut program.profile));
+    }
+    let mut files = Files::new();
+    add_programs(&mut files, workspace, &metadata, &page.programs)?;
+    add_assets(&mut files, workspace, page)?;
+    ensure_ours(out)?;
+    update(out, &files)?;
+    say_ready(out, &files, begun);
+    Ok(())
+}
+
+/// The program that takes longest to build by far, and that the page needs last.
+const LATE: &str = "blockyard-interpreter";
+/// While this file is there, the page knows that [`LATE`] is being built.
+const BUILDING: &str = "blockyard-interpreter.building";
+
+/// Brings `dist/` up to date without the Python interpreter, calls `serve`, and builds the interpreter after it.
+///
+/// The interpreter is compiled in a run of cargo of its own here, so what it shares with the page may be compiled twice: a page
+/// that is there minutes earlier is worth it.
+pub(crate) fn build_interpreter_last<R>(
+    workspace: &Workspace,
+    serve: impl FnOnce() -> Result<R>,
+) -> Result<R> {
+    let (out, begun) = (workspace.dist(), Instant::now());
+    let (metadata, mut page) = read(workspace)?;
+    let programs = std::mem::take(&mut page.programs);
+    let (late, first): (Vec<Program>, Vec<Program>) =
+        programs.into_iter().partition(|program| program.bin == LATE);
+    let mut files = Files::new();
+    add_programs(&mut files, workspace, &metadata, &first)?;
+    add_assets(&mut files, workspace, page)?;
+    ensure_ours(&out)?;
+    files.insert(BUILDING.into(), b"building\n".to_vec());
+    update(&out, &files)?;
+    let served = serve()?;
+    println!("    building the Python interpreter; the page takes it when it is there");
+    if let Err(error) = add_programs(&mut files, workspace, &metadata, &late) {
+        // The page is there all the same, and says that it has no interpreter.
+        println!("    the Python interpreter was not built: {error:#}");
+    }
+    // The interpreter is whole before the page hears that it is there.
+    update(&out, &files)?;
+    files.remove(Path::new(BUILDING));
+    update(&out, &files)?;
+    say_ready(&out, &files, begun);
+    Ok(served)
+}
+
+/// What `index.html` asks for.
+fn read(workspace: &Workspace) -> Result<(Metadata, Page)> {
     setup::wasm_target(workspace)?;
     let metadata = metadata::read(workspace)?;
     metadata::check_bindgen(&metadata)?;
     let index = workspace.root().join("index.html");
     let text = fs::read_to_string(&index).with_context(|| format!("cannot read {}", index.display()))?;
-    let mut page = Page::read(&text)?;
-    if let Some(profile) = profile {
-        page.programs.iter_mut().for_each(|program| profile.clone_into(&mut program.profile));
-    }
+    Ok((metadata, Page::read(&text)?))
+}
 
-    let mut files = Files::new();
-    let compiled = compile(workspace, &metadata, &page.programs)?;
-    for (program, wasm) in page.programs.iter().zip(compiled) {
+fn say_ready(out: &Path, files: &Files, begun: Instant) {
+    let seconds = begun.elapsed().as_secs_f64();
+    println!("    {} is up to date, {} files, {seconds:.1} s", out.display(), files.len());
+}
+
+fn add_programs(
+    files: &mut Files,
+    workspace: &Workspace,
+    metadata: &Metadata,
+    programs: &[Program],
+) -> Result<()> {
+    let compiled = compile(workspace, metadata, programs)?;
+    for (program, wasm) in programs.iter().zip(compiled) {
         let bindings = bind(program, &wasm, metadata.target_directory.join("page").as_std_path())?;
-        add_folder(&mut files, &bindings, Path::new(""))?;
+        add_folder(files, &bindings, Path::new(""))?;
     }
+    Ok(())
+}
+
+fn add_assets(files: &mut Files, workspace: &Workspace, page: Page) -> Result<()> {
     for asset in &page.assets {
         match asset {
             Asset::File { source, target } => {
-                add_file(&mut files, &workspace.root().join(source), target.into())?;
+                add_file(files, &workspace.root().join(source), target.into())?;
             }
             Asset::Folder { source, target } => {
-                add_folder(&mut files, &workspace.root().join(source), Path::new(target))?;
+                add_folder(files, &workspace.root().join(source), Path::new(target))?;
             }
         }
     }
     files.insert("index.html".into(), page.html.into_bytes());
-    ensure_ours(out)?;
-    update(out, &files)?;
-    let seconds = begun.elapsed().as_secs_f64();
-    println!("    {} is up to date, {} files, {seconds:.1} s", out.display(), files.len());
     Ok(())
 }
 
@@ -302,7 +363,9 @@ fn update(folder: &Path, files: &Files) -> Result<()> {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
-        fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+        // Under another name first: a file that is being served is the old one or the new one, and whole.
+        let half = path.with_extension("half-written");
+        fs::write(&half, bytes).and_then(|()| fs::rename(&half, &path)).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())
 }
@@ -325,6 +388,21 @@ pub(crate) fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_holds_the_files_it_was_given_and_nothing_else() {
+        let folder = std::env::temp_dir().join(format!("blockyard-bundle-{}", std::process::id()));
+        let files = |names: &[&str]| -> Files {
+            names.iter().map(|name| (PathBuf::from(name), name.as_bytes().to_vec())).collect()
+        };
+        for names in [&["a.js", "below/b.wasm"][..], &["a.js", "c.building"], &["a.js"]] {
+            update(&folder, &files(names)).unwrap();
+            let expected: Vec<PathBuf> = names.iter().map(PathBuf::from).collect();
+            assert_eq!(files_below(&folder).unwrap(), expected);
+        }
+        assert_eq!(fs::read(folder.join("a.js")).unwrap(), b"a.js");
+        fs::remove_dir_all(folder).unwrap();
+    }
 
     #[test]
     fn a_script_loses_comments_and_indents_and_nothing_else() {

@@ -200,9 +200,11 @@ fn run(command: &Command) -> Result<()> {
 
 fn play(workspace: &Workspace, port: u16) -> Result<()> {
     let port = Port::take(port)?;
-    bundle::build(workspace)?;
-    let server = Server::start(&workspace.dist(), port)?;
-    println!("Blockyard is at {} (Ctrl-C ends it)", server.url());
+    let server = bundle::build_interpreter_last(workspace, || {
+        let server = Server::start(&workspace.dist(), port)?;
+        println!("Blockyard is at {} (Ctrl-C ends it)", server.url());
+        Ok(server)
+    })?;
     server.wait();
     Ok(())
 }

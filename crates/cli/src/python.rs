@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -73,6 +74,7 @@ fn settings(options: &PythonOptions) -> anyhow::Result<ProgramSettings> {
         gpu,
         devices: options.devices,
         config,
+        folder: Some(options.file.parent().unwrap_or(Path::new("")).to_owned()),
         is_recorded: options.record.is_some(),
         most_operators: options.max_operators,
         time_limit: Some(Duration::from_secs(options.time_limit)),

@@ -24,10 +24,15 @@ _ADVICE = {
     "ignite": "write the training loop out", "hydra": "put the settings into the program", "omegaconf": "put the settings into the program",
     "psutil": _PROCESS, "pynvml": "use torch.cuda.memory_allocated()", "nvidia_smi": "use torch.cuda.memory_allocated()", "GPUtil": _PROCESS,
     "faiss": _FILES, "onnx": _FILES, "onnxruntime": _FILES, "ipywidgets": "print", "IPython": "print", "seaborn": "print", "plotly": "print",
+    "tensordict": "use a dict of tensors", "torchrl": "make observations with torch", "torchmetrics": "write the metric out",
+    "captum": "use torch.autograd.grad", "ray": _PROCESS, "torchao": "quantized tensors are not modeled", "torchdata": "use torch.utils.data",
+    "six": "write Python 3's own names", "torchinfo": "print the module", "torchsummary": "print the module", "einops": "use reshape and permute",
+    "sentence_transformers": _MODEL, "evaluate": "write the metric out", "tensorboard": "use torch.utils.tensorboard",
     "bokeh": "print", "altair": "print", "sympy": "use numbers", "networkx": "use lists",
 }
 # What programs ask these modules before they use them, with an answer that is true here.
-_ANSWERS = {"multiprocessing.cpu_count": lambda: 8, "multiprocessing.set_start_method": lambda *args, **kwargs: None,
+_ANSWERS = {"torch.xpu.is_available": lambda: False, "torch.mps.is_available": lambda: False, "torch.mtia.is_available": lambda: False,
+            "multiprocessing.cpu_count": lambda: 8, "multiprocessing.set_start_method": lambda *args, **kwargs: None,
             "multiprocessing.freeze_support": lambda: None, "signal.signal": lambda *args: None,
             "IPython.get_ipython": lambda: None}
 
@@ -66,13 +71,26 @@ class Missing:
         return f"<{self._path}, which is not modeled here>"
 
 
+def _advice(name):
+    """What to use instead of a module; `None` for a name that nobody thought of."""
+    top, _, rest = name.partition(".")
+    if top == "torch" and rest:
+        from torch import _names
+        parts = rest.split(".")
+        found = [_names.advice_or_none(part) for part in parts]
+        return next(filter(None, found), "use what torch, torch.nn and torch.optim have")
+    if top == "torchvision" and rest:
+        return _FILES if rest == "io" else "make a tensor of its result's shape"
+    return _ADVICE.get(top)
+
+
 class _Loader:
     def create_module(self, spec):
         return None
 
     def exec_module(self, module):
         name = module.__name__
-        advice = _ADVICE[name.partition(".")[0]]
+        advice = _advice(name)
         module.__path__ = []
         for path, answer in _ANSWERS.items():
             if path.rpartition(".")[0] == name:
@@ -90,8 +108,7 @@ class Finder:
 
     @staticmethod
     def find_spec(name, path=None, target=None):
-        top = name.partition(".")[0]
-        if top not in _ADVICE:
+        if _advice(name) is None:
             return None
         kind = type(sys.__spec__)
         return kind(name, _Loader(), is_package=True)

@@ -5,7 +5,7 @@ import gc
 import sys
 import time
 import _collector
-from _host import write as _write
+from _host import is_folder as _is_folder, read_module as _read_module, write as _write
 
 for _name in ("collect", "enable", "disable", "isenabled", "get_threshold", "set_threshold", "get_count"):
     setattr(gc, _name, getattr(_collector, _name))
@@ -52,6 +52,33 @@ for _name in ("gmtime", "localtime", "strftime", "asctime", "ctime", "mktime", "
 builtins.open = _Late("_files", "open")
 
 
+class _Beside:
+    """Modules of the program's own, which lie beside it."""
+
+    def __init__(self, file=None, text=""):
+        self._file, self._text = file, text
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        place = name.replace(".", "/")
+        kind = type(sys.__spec__)
+        for file, is_package in ((place + "/__init__.py", True), (place + ".py", False)):
+            found = _read_module(file)
+            if found is not None:
+                spec = kind(name, _Beside(*found), origin=found[0], is_package=is_package)
+                spec.has_location = True
+                return spec
+        return kind(name, _Beside(), is_package=True) if _is_folder(place) else None
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        if self._file is not None:
+            module.__file__ = self._file
+            exec(compile(self._text, self._file, "exec"), module.__dict__)
+
+
 class _Finder:
     @staticmethod
     def find_spec(name, path=None, target=None):
@@ -59,7 +86,7 @@ class _Finder:
         return Finder.find_spec(name, path, target)
 
 
-sys.meta_path.append(_Finder)
+sys.meta_path += [_Beside, _Finder]
 
 sys.stdout = sys.__stdout__ = _Stream("stdout")
 sys.stderr = sys.__stderr__ = _Stream("stderr")

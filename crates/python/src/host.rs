@@ -1,6 +1,8 @@
 //! What native modules reach outside of the interpreter: where prints go, and how long a program may run.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use rustpython_vm::{PyResult, VirtualMachine};
 
@@ -35,6 +37,10 @@ pub(crate) struct Host {
     pub(crate) output: Box<dyn Output>,
     /// The program's file, as tracebacks show it.
     pub(crate) file: String,
+    /// Where modules of the program are looked for.
+    pub(crate) folder: Option<PathBuf>,
+    /// The texts of the program's own modules that it imported, by the file that tracebacks show.
+    pub(crate) modules: BTreeMap<String, String>,
     pub(crate) notes: Vec<ProgramNote>,
     /// Seconds of the program's clock: what it slept, and a little for each operator.
     pub(crate) clock: f64,
@@ -54,6 +60,24 @@ pub(crate) fn with<R>(action: impl FnOnce(&mut Host) -> R) -> Option<R> {
 /// Installs a host; returns the one before.
 pub(crate) fn install(host: Option<Host>) -> Option<Host> {
     HOST.with(|current| current.replace(host))
+}
+
+/// Reads a module that lies beside the program; gives its file as tracebacks show it, and its text.
+pub(crate) fn read_module(path: &str) -> Option<(String, String)> {
+    let file = folder()?.join(path);
+    let text = std::fs::read_to_string(&file).ok()?;
+    let shown = file.display().to_string();
+    with(|host| host.modules.insert(shown.clone(), text.clone()));
+    Some((shown, text))
+}
+
+/// Whether a folder of this name lies beside the program.
+pub(crate) fn is_folder(path: &str) -> bool {
+    folder().is_some_and(|folder| folder.join(path).is_dir())
+}
+
+fn folder() -> Option<PathBuf> {
+    with(|host| host.folder.as_deref().map(Path::to_owned))?
 }
 
 /// Notes a remark once for each line.

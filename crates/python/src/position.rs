@@ -1,12 +1,69 @@
 //! Where in the program the interpreter is.
 
 use rustpython_vm::VirtualMachine;
+use rustpython_vm::builtins::PyCode;
+use rustpython_vm::bytecode::{BinaryOperator, CommonConstant, Instruction};
 
 use crate::host;
 
-/// Whether code is the program's, not that of our own Python.
+/// Whether code is of the program's own file.
 pub(crate) fn is_program(path: &str) -> bool {
     host::with(|host| host.file == path).unwrap_or(false)
+}
+
+/// Whether code is the program's or a module's beside it, not that of our own Python.
+pub(crate) fn is_own(path: &str) -> bool {
+    host::with(|host| host.file == path || host.modules.contains_key(path)).unwrap_or(false)
+}
+
+/// Whether the program asserts the truth of what it computes at this moment: the next thing is to raise an `AssertionError`
+/// unless it is true.
+pub(crate) fn is_asserted(vm: &VirtualMachine) -> bool {
+    at_instruction(vm, |code, at| {
+        let next = (at + 1..code.instructions.len()).map(|index| code.instructions.get(index));
+        for unit in next.map_while(|unit| unit) {
+            match unit.op {
+                Instruction::Cache
+                | Instruction::ToBool
+                | Instruction::NotTaken
+                | Instruction::ExtendedArg
+                | Instruction::PopJumpIfTrue { .. } => {}
+                Instruction::LoadCommonConstant { .. } => {
+                    return u8::from(unit.arg) == u8::from(CommonConstant::AssertionError);
+                }
+                _ => return false,
+            }
+        }
+        false
+    })
+}
+
+/// Whether the program looks up an element (`values[index]`) at this moment.
+pub(crate) fn is_subscript(vm: &VirtualMachine) -> bool {
+    at_instruction(vm, |code, at| {
+        code.instructions.get(at).is_some_and(|unit| match unit.op {
+            Instruction::BinaryOp { .. } => u8::from(unit.arg) == u8::from(BinaryOperator::Subscr),
+            Instruction::BinaryOpSubscrListInt
+            | Instruction::BinaryOpSubscrTupleInt
+            | Instruction::BinaryOpSubscrStrInt
+            | Instruction::BinaryOpSubscrGetitem => true,
+            _ => false,
+        })
+    })
+}
+
+/// Looks at the instruction that runs in the innermost call of the program's own code.
+fn at_instruction(vm: &VirtualMachine, look: impl FnOnce(&PyCode, usize) -> bool) -> bool {
+    let frames = vm.frames.borrow();
+    for frame in frames.iter().rev() {
+        #[expect(unsafe_code, reason = "the interpreter hands out its stack of frames as pointers")]
+        // SAFETY: a frame stays alive while it is on the interpreter's stack, which is borrowed here.
+        let frame = unsafe { frame.as_ref() };
+        if is_own(frame.code.source_path().as_str()) {
+            return look(&frame.code, usize::try_from(frame.lasti()).unwrap_or(0).saturating_sub(1));
+        }
+    }
+    false
 }
 
 /// The line of the program that runs, counted from 1; 0 before the first.

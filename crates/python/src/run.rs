@@ -1,5 +1,7 @@
 //! A program from its source to the end.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
@@ -38,6 +40,8 @@ pub struct ProgramSettings {
     pub devices: u8,
     /// `PYTORCH_CUDA_ALLOC_CONF`.
     pub config: AllocatorConfig,
+    /// Where modules of the program's own are looked for, with `.py` at their end; nowhere without one.
+    pub folder: Option<PathBuf>,
     /// Whether recordings are made.
     pub is_recorded: bool,
     /// How many operators a program may call before it is stopped.
@@ -52,6 +56,7 @@ impl Default for ProgramSettings {
             gpu: GpuProfile::H200,
             devices: 1,
             config: AllocatorConfig::default(),
+            folder: None,
             is_recorded: false,
             most_operators: 5_000_000,
             time_limit: None,
@@ -111,6 +116,8 @@ pub fn run(program: &Program, settings: &ProgramSettings, output: Box<dyn Output
     let host = Host {
         output,
         file: program.file.clone(),
+        folder: settings.folder.clone(),
+        modules: BTreeMap::new(),
         notes: Vec::new(),
         clock: 0.0,
         operators_left: settings.most_operators,

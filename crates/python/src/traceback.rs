@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use rustpython_vm::builtins::{PyBaseExceptionRef, PyTraceback};
 use rustpython_vm::{AsObject, PyRef, VirtualMachine};
 
-use crate::position::is_program;
+use crate::host;
+use crate::position::{is_own, is_program};
 
 /// Whether frames of our own Python show: for whoever works on it.
 const SHOWS_LIBRARY: bool = option_env!("BLOCKYARD_SHOW_LIBRARY").is_some();
@@ -116,7 +117,7 @@ struct Frame {
 
 fn frames(traceback: Option<&PyRef<PyTraceback>>) -> Vec<Frame> {
     let all = traceback.into_iter().flat_map(PyRef::<PyTraceback>::iter);
-    all.filter(|entry| SHOWS_LIBRARY || is_program(entry.frame.code.source_path().as_str()))
+    all.filter(|entry| SHOWS_LIBRARY || is_own(entry.frame.code.source_path().as_str()))
         .map(|entry| {
             let code = &entry.frame.code;
             // Counted in bytes, as CPython does; an instruction is two.
@@ -139,7 +140,10 @@ fn frames(traceback: Option<&PyRef<PyTraceback>>) -> Vec<Frame> {
 impl Frame {
     fn write(&self, source: &str, text: &mut String) {
         let _ = writeln!(text, "  File \"{}\", line {}, in {}", self.file, self.line, self.function);
-        let Some(line) = source.lines().nth(self.line.saturating_sub(1)) else { return };
+        let module = host::with(|host| host.modules.get(&self.file).cloned()).flatten();
+        let source = if is_program(&self.file) { Some(source) } else { module.as_deref() };
+        let line = source.and_then(|source| source.lines().nth(self.line.saturating_sub(1)));
+        let Some(line) = line else { return };
         let shown = line.trim();
         if shown.is_empty() {
             return;

@@ -35,6 +35,16 @@ impl std::fmt::Debug for Operator {
     }
 }
 
+impl Operator {
+    /// Whether an overload has a parameter of this name.
+    #[must_use]
+    pub fn has_parameter(&self, name: &str) -> bool {
+        self.overloads
+            .iter()
+            .any(|(schema, _)| schema.parameters.iter().any(|parameter| parameter.name == name))
+    }
+}
+
 type Table = FxHashMap<&'static str, Rc<Operator>>;
 
 thread_local! {

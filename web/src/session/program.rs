@@ -20,6 +20,8 @@ pub(crate) enum ProgramStatus {
     Idle,
     /// The interpreter is fetched: bytes so far.
     Loading(f64),
+    /// The interpreter is being built behind the page.
+    Building,
     /// The program runs.
     Running,
     /// The last run did not come to an end: why.

@@ -42,7 +42,7 @@ fn bar(session: Session) -> AnyView {
         session
             .program
             .status
-            .with(|status| matches!(status, ProgramStatus::Running | ProgramStatus::Loading(_)))
+            .with(|status| matches!(status, ProgramStatus::Running | ProgramStatus::Loading(_) | ProgramStatus::Building))
     });
     let options = Signal::derive(move || {
         let mut options: Options =
@@ -118,6 +118,11 @@ fn invitation(session: Session) -> AnyView {
             ProgramStatus::Loading(bytes) => {
                 let megabytes = bytes / 1e6;
                 format!("Loading the Python interpreter, once: {megabytes:.1} MB so far.")
+            }
+            ProgramStatus::Building => {
+                "The Python interpreter is still being built by cargo xtask play, which takes minutes the first time. The program \
+                 starts when it is there; everything else of the page works."
+                    .to_owned()
             }
             ProgramStatus::Running => "The program runs.".to_owned(),
             _ => "Paste a training script and run it. It needs no PyTorch and no GPU: Blockyard knows what PyTorch's \

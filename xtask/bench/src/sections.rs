@@ -7,6 +7,7 @@ mod lock;
 mod memory;
 mod memory_viz;
 mod parts;
+mod programs;
 mod pytorch;
 mod replay;
 mod snapshots;
@@ -58,6 +59,7 @@ pub const SECTIONS: &[SectionEntry] = &[
         "the same snapshot in our page and in PyTorch's MemoryViz.js (--memory-viz DIR), in Chromium; seconds",
         memory_viz::memory_viz,
     ),
+    entry("programs", "PyTorch programs without PyTorch, beside `import torch`; seconds", programs::programs),
     entry("parts", "small parts of the allocator by themselves, ns a call", parts::parts),
     entry("heap", "the allocator's own memory, bytes a live block", memory::heap),
     entry("recordings", "a recording in memory, bytes an event", memory::recordings),

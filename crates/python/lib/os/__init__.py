@@ -124,7 +124,15 @@ def _refuse(what):
     return refuse
 
 
-system, popen, stat, scandir, kill, fork = map(_refuse, ("os.system", "os.popen", "os.stat", "os.scandir", "os.kill", "os.fork"))
+system, stat, scandir, kill, fork = map(_refuse, ("os.system", "os.stat", "os.scandir", "os.kill", "os.fork"))
+
+
+def popen(command, mode="r", buffering=-1):
+    if command.strip() != "stty size":
+        _refuse("os.popen")()
+    # How large the terminal is, in the answer's form.
+    from io import StringIO
+    return StringIO("24 80\n")
 
 
 def fspath(value):

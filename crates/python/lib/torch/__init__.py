@@ -37,11 +37,28 @@ from torch._tensor import Tensor, Size, UnknownNumber, UntypedStorage
 from torch import return_types
 
 newaxis = None
-for _name, _kind in (("DoubleTensor", float64), ("HalfTensor", float16), ("BFloat16Tensor", bfloat16), ("IntTensor", int32),
-                     ("ShortTensor", int16), ("ByteTensor", uint8), ("CharTensor", int8), ("BoolTensor", globals()["bool"])):
-    globals()[_name] = type(_name, (), {"__new__": lambda cls, *args, kind=_kind: _legacy_tensor(cls, args, {}).to(kind)})
-FloatTensor = type("FloatTensor", (), {"__new__": lambda cls, *args: _legacy_tensor(cls, args, {})})
-LongTensor = type("LongTensor", (), {"__new__": lambda cls, *args: _legacy_tensor(cls, args, {}).to(int64)})
+_TYPE_NAMES = {"FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16", "BFloat16Tensor": "bfloat16",
+               "LongTensor": "int64", "IntTensor": "int32", "ShortTensor": "int16", "ByteTensor": "uint8", "CharTensor": "int8",
+               "BoolTensor": "bool"}
+
+
+class _TypeOfTensors(type):
+    """`torch.FloatTensor` and the others, which make tensors and name a type and a kind of device."""
+
+    def __instancecheck__(cls, value):
+        return isinstance(value, Tensor) and value.dtype == cls.dtype and value.device.type == cls.kind
+
+    def __call__(cls, *args):
+        if cls.kind == "cuda" and (_builtins.len(args) != 1 or isinstance(args[0], Size)):
+            return empty(args[0] if args and isinstance(args[0], Size) else args, dtype=cls.dtype, device="cuda")
+        return _legacy_tensor(cls, args, {}).to(cls.kind, cls.dtype)
+
+
+def _types_of_tensors(kind, module):
+    return {name: _TypeOfTensors(name, (), {"dtype": _dtype_of(of), "kind": kind, "__module__": module}) for name, of in _TYPE_NAMES.items()}
+
+
+globals().update(_types_of_tensors("cpu", "torch"))
 __version__ = "2.11.0+cu130"
 
 
@@ -323,6 +340,8 @@ def scalar_tensor(value, *, dtype=None, device=None, requires_grad=False):
 def _legacy_tensor(cls, args, kwargs):
     if _builtins.len(args) == 1 and isinstance(args[0], (list, tuple)) and not isinstance(args[0], Size):
         made = tensor(args[0], dtype=float32)
+    elif _builtins.len(args) == 1 and hasattr(args[0], "__array__"):
+        made = tensor(args[0])
     elif _builtins.len(args) == 1 and isinstance(args[0], Tensor):
         made = args[0].detach()
     elif _builtins.len(args) == 1 and isinstance(args[0], Size):
@@ -330,11 +349,6 @@ def _legacy_tensor(cls, args, kwargs):
     else:
         made = empty(args)
     return made._as_class(cls, False) if isinstance(cls, type) and issubclass(cls, Tensor) and cls is not Tensor else made
-
-
-_TYPE_NAMES = {"FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16", "BFloat16Tensor": "bfloat16",
-               "LongTensor": "int64", "IntTensor": "int32", "ShortTensor": "int16", "ByteTensor": "uint8", "CharTensor": "int8",
-               "BoolTensor": "bool"}
 
 
 def _type_name(t):
@@ -353,9 +367,14 @@ def _type_of(kind):
         return int64
     if kind is _builtins.bool:
         return globals()["bool"]
-    if isinstance(kind, type) and kind.__name__ in _TYPE_NAMES:
-        return _dtype_of(_TYPE_NAMES[kind.__name__])
-    return kind
+    return kind.dtype if isinstance(kind, _TypeOfTensors) else kind
+
+
+def _kind_of_type(kind):
+    """The kind of device that a type names, as the second half of `torch.cuda.FloatTensor`; `None` for plain types."""
+    if isinstance(kind, str):
+        return "cuda" if ".cuda." in kind else "cpu"
+    return kind.kind if isinstance(kind, _TypeOfTensors) else None
 
 
 _to_operator = _operator("to") or _operator("_to_copy")
@@ -558,9 +577,12 @@ def __getattr__(name):
         from torch import _composite
         operator = _operator(_composite.OTHER_NAMES.get(name, "")) or getattr(_composite, name, None)
     if operator is None:
-        if name.startswith("_") or name in _PACKAGES:
+        if name in _PACKAGES or name.startswith("_") and name not in _INSIDES:
             raise AttributeError(f"module 'torch' has no attribute '{name}'")
         from torch import _names
+        if name in _names.STAND_INS:
+            from _refused import Missing
+            return Missing(f"torch.{name}", _names.advice_or_none(name))
         _names.refuse("torch", name)
     globals()[name] = operator
     return operator
@@ -568,6 +590,8 @@ def __getattr__(name):
 
 # Packages, which are looked up here only while they are imported.
 _PACKAGES = {"nn", "autograd", "cuda", "optim", "utils", "amp", "backends"}
+# Modules of PyTorch's own insides that programs name all the same.
+_INSIDES = {"_C", "_inductor", "_export", "_functorch", "_logging"}
 _LAZY = {"_dynamo", "distributions", "fft", "func", "futures", "hub", "multiprocessing", "onnx", "overrides", "serialization", "special", "testing", "types",
          "linalg", "profiler", "jit", "distributed", "accelerator", "compiler", "random"}
 

@@ -129,6 +129,32 @@ def block_diag(*tensors):
     return result
 
 
+def _of_the_host(name, *tensors):
+    if any(isinstance(t, torch.Tensor) and t.is_cuda for t in tensors):
+        raise NotImplementedError(f"torch.{name} is modeled for tensors of the host only; put a tensor of the result's shape in its place")
+
+
+def det(A):
+    _of_the_host("det", A)
+    return A.diagonal(0, -2, -1).sum(-1)
+
+
+logdet = det
+
+
+def svd(input, some=True, compute_uv=True):
+    _of_the_host("svd", input)
+    *batch, rows, columns = input.shape
+    least = min(rows, columns)
+    sizes = ((rows, least if some else rows), (least,), (columns, least if some else columns))
+    return torch.return_types.svd(torch.empty(*batch, *size, dtype=input.dtype) for size in sizes)
+
+
+def cross(input, other, dim=None):
+    _of_the_host("cross", input, other)
+    return input * other
+
+
 def is_deterministic(*args):
     return False
 

@@ -25,6 +25,11 @@ _ADVICE = {
     "xpu": "the device is CUDA", "mps": "the device is CUDA", "mtia": "the device is CUDA",
     "func": "function transforms are not modeled; use torch.autograd.grad",
     "vmap": "function transforms are not modeled; write the loop or the batch dimension out",
+    "masked": "masked tensors are not modeled; use torch.where", "package": "files are not written here",
+    "sparse_coo_tensor": "sparse tensors are not modeled; use dense ones", "sparse_csr_tensor": "sparse tensors are not modeled; use dense ones",
+    "_inductor": "nothing is compiled here; call the module itself", "_export": "call the module itself", "_logging": "print",
+    "_C": "these are PyTorch's own insides; use the public function", "_functorch": "function transforms are not modeled; use torch.autograd.grad",
+    "prune": "write the mask out as a tensor of its own", "swap_tensors": "assign the tensors anew",
     "nested": "nested tensors are not modeled; pad the batch",
 }
 TENSOR_METHODS = set("""
@@ -38,6 +43,15 @@ random_ ravel renorm resolve_conj rot90 scatter_reduce sinc sinh slogdet smm ssp
 take_along_dim tensor_split to_dense to_mkldnn to_sparse trapz triangular_solve addmm_ clamp_max_ clip_ coalesce fill_diagonal_ imag map_ masked_scatter_ nan_to_num_ real
 resize_ resize_as_ scatter_reduce_ set_ tril_ triu_ index_fill_ register_forward_hook unique_consecutive vdot vsplit xlogy
 """.split())
+
+
+# What stands for itself until it is used, so that `from torch import vmap` passes.
+STAND_INS = {"fx", "export", "sparse", "quantization", "ao", "nested", "masked", "vmap", "cond", "while_loop", "xpu", "mps", "mtia", "package",
+             "sparse_coo_tensor", "sparse_csr_tensor", "_inductor", "_C", "_export", "_functorch", "_logging"}
+
+
+def advice_or_none(name):
+    return _ADVICE.get(name)
 
 
 def advice(name):

@@ -67,7 +67,8 @@ def text(tensor):
     usual = (torch.get_default_dtype(), torch.int64, torch.bool)
     if tensor.dtype not in usual or (values is not None and not values and tensor.dtype != torch.get_default_dtype()):
         suffix.append(f"dtype={tensor.dtype}")
-    name = tensor._grad_fn_name()
+    node = tensor._node()
+    name = node and node.name()
     if name is not None:
         suffix.append(f"grad_fn=<{name}>")
     elif tensor.requires_grad:

@@ -4,7 +4,7 @@ import sys
 from _torch import TensorBase, Operator, operator as _operator, operator_names as _operator_names, register as _register
 from _torch import dtype_of as _dtype_of, format_of as _format_of
 import _torch_autograd
-from _host import note as _note
+from _host import is_asserted as _is_asserted, is_subscript as _is_subscript, note as _note
 
 _contiguous_format = _format_of("contiguous_format")
 
@@ -32,6 +32,19 @@ class Size(tuple):
         return Size, (tuple(self),)
 
 
+def _asserted():
+    """What a program asserts about values that nobody knows is taken as true."""
+    if _is_asserted():
+        _note("what is asserted here depends on values that are not computed; it is taken as true")
+        return True
+    return False
+
+
+def _false(text):
+    _note(text)
+    return False
+
+
 class UnknownNumber(float):
     """A number that lies on the GPU. Nobody here knows its value; it prints as `?`, and whatever is computed from it does."""
 
@@ -53,14 +66,12 @@ class UnknownNumber(float):
         return self, self
 
     def _unknown_comparison(self, other):
-        _note("a comparison with a number that lies on the GPU is taken as false")
-        return False
+        return _asserted() or _false("a comparison with a number that lies on the GPU is taken as false")
 
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _unknown_comparison
 
     def __bool__(self):
-        _note("a number that lies on the GPU is taken as false")
-        return False
+        return _asserted() or _false("a number that lies on the GPU is taken as false")
 
     def __hash__(self):
         return id(self)
@@ -69,7 +80,13 @@ class UnknownNumber(float):
         raise ValueError("the program needs the value of a number that lies on the GPU, which is not computed here; "
                          "use a number in its place")
 
-    __int__ = __index__ = __trunc__ = __floor__ = __ceil__ = is_integer = as_integer_ratio = _refuse
+    def __index__(self):
+        if _is_subscript():
+            _note("which element this is depends on a number that is not computed here; the first is taken")
+            return 0
+        self._refuse()
+
+    __int__ = __trunc__ = __floor__ = __ceil__ = is_integer = as_integer_ratio = _refuse
 
     def __float__(self):
         return self
@@ -182,12 +199,21 @@ class Tensor(TensorBase):
         index = self.device.index
         return -1 if index is None else index
 
+    def _take(self, result):
+        """What `out=` does on the host, where nobody counts."""
+        if self.shape != result.shape:
+            self.data = result
+            return self
+        return self.copy_(result)
+
     def type(self, dtype=None, non_blocking=False):
         if dtype is None:
             import torch
             return torch._type_name(self)
         import torch
-        return self.to(torch._type_of(dtype))
+        kind = torch._kind_of_type(dtype)
+        moves = kind is not None and kind != self.device.type
+        return self.to(kind, torch._type_of(dtype)) if moves else self.to(torch._type_of(dtype))
 
     def type_as(self, other):
         return self.to(device=other.device, dtype=other.dtype)
@@ -321,8 +347,8 @@ class Tensor(TensorBase):
 
     @property
     def grad_fn(self):
-        name = self._grad_fn_name()
-        return None if name is None else GradFn(name)
+        node = self._node()
+        return None if node is None else GradFn(node)
 
     def requires_grad_(self, requires_grad=True):
         self.requires_grad = requires_grad
@@ -454,18 +480,32 @@ def _note_placeholders(tensor):
 
 
 class GradFn:
-    def __init__(self, name):
-        self._name = name
+    """A node of the backward graph; while a program holds one, the graph behind it lives."""
+
+    def __init__(self, node):
+        self._node = node
 
     def name(self):
-        return self._name
+        return self._node.name()
+
+    def _sequence_nr(self):
+        return self._node.sequence()
 
     @property
     def next_functions(self):
-        return ()
+        return tuple((None, 0) if edge is None else (GradFn(edge[0]), edge[1]) for edge in self._node.edges())
+
+    def __eq__(self, other):
+        return isinstance(other, GradFn) and self._node.sequence() == other._node.sequence() and self.name() == other.name()
+
+    def __hash__(self):
+        return hash((self._node.sequence(), self.name()))
+
+    def __getattr__(self, name):
+        raise AttributeError(f"{name} of a node of the backward graph is not modeled here: its name, next_functions and hooks of tensors are")
 
     def __repr__(self):
-        return f"<{self._name}>"
+        return f"<{self.name()} object>"
 
 
 class UntypedStorage:
@@ -519,7 +559,7 @@ def complete():
         made = _operator(name) or _operator(other)
         if made is not None and made.is_method and not hasattr(Tensor, name):
             setattr(Tensor, name, made)
-    for name in ("diag", "diag_embed", "trace", "tensor_split", "fliplr", "flipud"):
+    for name in ("diag", "diag_embed", "trace", "tensor_split", "fliplr", "flipud", "det", "logdet", "svd", "cross"):
         if not hasattr(Tensor, name):
             setattr(Tensor, name, getattr(_composite, name))
     for name in sorted(_names.TENSOR_METHODS):

@@ -1,5 +1,7 @@
 """`torch.hub`, which is not here."""
 
+__path__ = []  # Modules below are found, and refused in a sentence.
+
 from _refused import Missing as _Missing
 
 

@@ -1,5 +1,7 @@
 """`torch.jit`: functions run as they are."""
 
+__path__ = []  # Modules below are found, and refused in a sentence.
+
 from _refused import Missing as _Missing
 
 

@@ -1,4 +1,6 @@
 """`torch.linalg`: norms."""
+
+__path__ = []  # Modules below are found, and refused in a sentence.
 import torch
 from _torch import operator as _operator
 

@@ -21,5 +21,6 @@ def _make(name, fields):
 
 
 _TABLE = {name: _make(name, "values indices") for name in ("max", "min", "sort", "topk", "median", "nanmedian", "mode", "kthvalue", "cummax", "cummin")}
+svd = _make("svd", "U S V")
 globals().update(_TABLE)
 _register("return_types", _TABLE)

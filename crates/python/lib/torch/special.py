@@ -1,5 +1,7 @@
 """`torch.special`: other names of operators."""
 
+__path__ = []  # Modules below are found, and refused in a sentence.
+
 import torch
 
 _NAMES = {"expit": "sigmoid", "logit": "logit", "erf": "erf", "erfc": "erfc", "softmax": "softmax", "log_softmax": "log_softmax", "exp2": "exp2",

@@ -5,11 +5,12 @@ from torchvision._image import Image
 
 
 class VisionDataset(Dataset):
-    _lengths, _shape, _classes = (60000, 10000), (1, 28, 28), 10
+    _lengths, _shape, _classes, _names = (60000, 10000), (1, 28, 28), 10, ()
 
     def __init__(self, root=None, train=True, transform=None, target_transform=None, download=False, **kwargs):
         self.root, self.train, self.transform, self.target_transform = root, train, transform, target_transform
-        self.classes = [str(i) for i in range(self._classes)]
+        self.classes = list(self._names) or [str(i) for i in range(self._classes)]
+        self.class_to_idx = {name: i for i, name in enumerate(self.classes)}
         self._length = self._lengths[0 if train else 1]
         from _host import note
         note(f"{type(self).__name__} has its length and its shapes here: images are not known, and labels are placeholders")
@@ -17,15 +18,21 @@ class VisionDataset(Dataset):
     def __len__(self):
         return self._length
 
-    @property
-    def targets(self):
+    def __getattr__(self, name):
+        # What a program may put tensors of its own in the place of.
+        if name in ("targets", "data"):
+            value = self._all_labels() if name == "targets" else self._all_images()
+            setattr(self, name, value)
+            return value
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def _all_labels(self):
         return [self._label(i) for i in range(len(self))]
 
-    @property
-    def data(self):
-        import torch
+    def _all_images(self):
+        import numpy
         channels, height, width = self._shape
-        return torch.empty((len(self), height, width) if channels == 1 else (len(self), height, width, channels), dtype=torch.uint8)
+        return numpy.empty((len(self), height, width, channels), dtype="uint8")
 
     def _label(self, index):
         return index * 2654435761 % 2 ** 32 % self._classes
@@ -43,23 +50,35 @@ class VisionDataset(Dataset):
 
 
 class MNIST(VisionDataset):
-    pass
+    _names = [f"{i} - {name}" for i, name in enumerate("zero one two three four five six seven eight nine".split())]
+
+    def _all_labels(self):
+        import torch
+        return torch.tensor(super()._all_labels())
+
+    def _all_images(self):
+        import torch
+        return torch.empty((len(self), *self._shape[1:]), dtype=torch.uint8)
+
+    train_data = test_data = property(lambda self: self.data)
+    train_labels = test_labels = property(lambda self: self.targets)
 
 
-class FashionMNIST(VisionDataset):
-    pass
+class FashionMNIST(MNIST):
+    _names = ["T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"]
 
 
-class KMNIST(VisionDataset):
-    pass
+class KMNIST(MNIST):
+    _names = ["o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo"]
 
 
 class CIFAR10(VisionDataset):
     _lengths, _shape = (50000, 10000), (3, 32, 32)
+    _names = "airplane automobile bird cat deer dog frog horse ship truck".split()
 
 
 class CIFAR100(CIFAR10):
-    _classes = 100
+    _classes, _names = 100, ()
 
 
 class FakeData(VisionDataset):

@@ -42,6 +42,30 @@ mod _host {
         Ok(())
     }
 
+    /// The file and the text of a module beside the program.
+    #[pyfunction]
+    fn read_module(path: PyStrRef) -> Option<(String, String)> {
+        host::read_module(&path.to_string_lossy())
+    }
+
+    /// Whether there is a folder of this name beside the program.
+    #[pyfunction]
+    fn is_folder(path: PyStrRef) -> bool {
+        host::is_folder(&path.to_string_lossy())
+    }
+
+    /// Whether what the program computes now is what it asserts.
+    #[pyfunction]
+    fn is_asserted(vm: &VirtualMachine) -> bool {
+        crate::position::is_asserted(vm)
+    }
+
+    /// Whether the program looks up an element now.
+    #[pyfunction]
+    fn is_subscript(vm: &VirtualMachine) -> bool {
+        crate::position::is_subscript(vm)
+    }
+
     /// Notes a remark about the line that runs.
     #[pyfunction]
     fn note(text: PyStrRef, vm: &VirtualMachine) {

@@ -1,7 +1,7 @@
 //! Python programs in the page: they run, print, stop, fail and are drawn.
 
 use anyhow::{Result, ensure};
-use blockyard_e2e::{GpuChoice, Page, Window, drive_at};
+use blockyard_e2e::{GpuChoice, Page, Window, drive_at, repository_file};
 use serde_json::json;
 
 use crate::{choose, id};
@@ -122,4 +122,44 @@ fn on_a_phone_the_program_the_output_and_the_figures_stand_below_each_other() ->
         ensure!(page.execute(tops, &[])? == json!(true));
         page.check_accessible()
     })
+}
+
+#[test]
+fn a_page_whose_interpreter_is_still_being_built_says_so_and_takes_it_when_it_is_there() -> Result<()> {
+    const LATE: [&str; 2] = ["blockyard-interpreter.js", "blockyard-interpreter_bg.wasm"];
+    // As `cargo xtask play` leaves the folder until the interpreter is built.
+    let dist = repository_file("dist")?;
+    let folder = std::env::temp_dir().join(format!("blockyard-late-{}", std::process::id()));
+    copy(&dist, &folder)?;
+    for file in LATE {
+        std::fs::remove_file(folder.join(file))?;
+    }
+    let building = folder.join("blockyard-interpreter.building");
+    std::fs::write(&building, "building\n")?;
+    let page = Page::of(&folder, Window::default(), GpuChoice::None)?;
+    page.goto("/#python")?;
+    run(&page, "print(1 + 1)\n")?;
+    page.wait_text(&id("program-status"), "The Python interpreter is being built")?;
+    for file in LATE {
+        std::fs::copy(dist.join(file), folder.join(file))?;
+    }
+    std::fs::remove_file(&building)?;
+    wait_ended(&page, "Finished")?;
+    page.wait_text(&id("printed"), "2")?;
+    std::fs::remove_dir_all(folder)?;
+    Ok(())
+}
+
+fn copy(from: &std::path::Path, to: &std::path::Path) -> Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target)?;
+        } else {
+            std::fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
 }

@@ -53,6 +53,9 @@ pub(crate) fn output(session: Session) -> AnyView {
 fn status(session: Session) -> String {
     match session.program.status.get() {
         ProgramStatus::Loading(bytes) => format!("Loading the interpreter: {:.1} MB", bytes / 1e6),
+        ProgramStatus::Building => {
+            "The Python interpreter is being built; the program starts when it is there".to_owned()
+        }
         ProgramStatus::Running => "Running".to_owned(),
         ProgramStatus::Failed(why) => sentence(&why),
         ProgramStatus::Idle => {

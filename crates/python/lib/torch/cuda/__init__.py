@@ -272,6 +272,9 @@ AcceleratorError = RuntimeError
 def __getattr__(name):
     if name.startswith("_"):
         raise AttributeError(name)
+    if name in torch._TYPE_NAMES:
+        globals().update(torch._types_of_tensors("cuda", "torch.cuda"))
+        return globals()[name]
     if name in ("CUDAGraph", "graph", "make_graphed_callables"):
         raise NotImplementedError(f"torch.cuda.{name} is not modeled in programs: run the work without a graph")
     from torch import _names

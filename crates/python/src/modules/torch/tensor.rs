@@ -4,8 +4,10 @@ pub(crate) use _torch::{PyDevice, PyDtype, PyMemoryFormat, PyTensor, PyTensorLis
 
 #[rustpython_vm::pymodule]
 mod _torch {
+    use std::cell::RefCell;
     use std::rc::Rc;
 
+    use blockyard_torch::autograd::Node;
     use blockyard_torch::{Device, Dtype, MemoryFormat, Operator, Storage, Tensor, Value, session};
     use rustpython_vm::builtins::{PyBoundMethod, PyStrRef, PyType, PyTypeRef};
     use rustpython_vm::class::StaticType as _;
@@ -77,6 +79,50 @@ mod _torch {
         }
     }
 
+    /// A node of the backward graph.
+    #[pyattr]
+    #[pyclass(name = "Node", module = "torch.autograd.graph")]
+    #[derive(PyPayload)]
+    pub(crate) struct PyNode(Rc<Node>);
+
+    #[expect(clippy::missing_fields_in_debug, reason = "a node holds functions")]
+    impl std::fmt::Debug for PyNode {
+        fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            formatter.debug_struct("PyNode").field("name", &self.0.name()).finish()
+        }
+    }
+
+    #[pyclass]
+    impl PyNode {
+        #[pymethod]
+        fn name(&self) -> &'static str {
+            self.0.name()
+        }
+
+        #[pymethod]
+        fn sequence(&self) -> u64 {
+            self.0.sequence()
+        }
+
+        /// For each input the node before and the number of its output, or `None`.
+        #[pymethod]
+        fn edges(&self, vm: &VirtualMachine) -> Vec<PyObjectRef> {
+            let edge = |edge: Option<blockyard_torch::autograd::Edge>| match edge {
+                Some(edge) => {
+                    let node = PyNode(edge.node).into_pyobject(vm);
+                    vm.ctx.new_tuple(vec![node, vm.ctx.new_int(edge.input).into()]).into()
+                }
+                None => vm.ctx.none(),
+            };
+            self.0.edges().into_iter().map(edge).collect()
+        }
+    }
+
+    thread_local! {
+        /// The default devices outside of each `with torch.device(...)`.
+        static DEFAULTS_BEFORE: RefCell<Vec<Device>> = const { RefCell::new(Vec::new()) };
+    }
+
     /// A device; `cuda` without a number is the current one.
     #[pyattr]
     #[pyclass(name = "device", module = "torch")]
@@ -140,6 +186,21 @@ mod _torch {
         #[pygetset]
         fn index(&self) -> Option<u8> {
             self.index
+        }
+
+        /// `with torch.device(...)`: where tensors are made that name no device.
+        #[pymethod]
+        fn __enter__(zelf: rustpython_vm::PyRef<Self>) -> rustpython_vm::PyRef<Self> {
+            let before = session().set_default_device(zelf.resolve());
+            DEFAULTS_BEFORE.with_borrow_mut(|defaults| defaults.push(before));
+            zelf
+        }
+
+        #[pymethod]
+        fn __exit__(&self, _exception: FuncArgs) {
+            if let Some(before) = DEFAULTS_BEFORE.with_borrow_mut(Vec::pop) {
+                session().set_default_device(before);
+            }
         }
 
         #[pymethod]
@@ -463,9 +524,10 @@ mod _torch {
             convert::new_tensor(vm, self.get().shallow_copy(), objects::get("Tensor"))
         }
 
+        /// The node that made this tensor.
         #[pymethod]
-        fn _grad_fn_name(&self) -> Option<&'static str> {
-            self.get().grad_fn().map(|node| node.name())
+        fn _node(&self) -> Option<PyNode> {
+            self.get().grad_fn().map(PyNode)
         }
 
         #[pymethod]
@@ -588,8 +650,17 @@ mod _torch {
             let values =
                 args.args.iter().map(|arg| convert::to_value(vm, arg)).collect::<PyResult<Vec<_>>>()?;
             let mut keywords = Vec::with_capacity(args.kwargs.len());
+            let out = args.kwargs.get("out").filter(|_| !operator.has_parameter("out"));
+            let out = out.filter(|out| !vm.is_none(out));
+            if out.is_some_and(|out| crate::modules::torch::is_gpu_tensor(out)) {
+                return Err(vm.new_not_implemented_error(format!(
+                    "out= of torch.{} is modeled for tensors of the host only: assign the result",
+                    operator.name()
+                )));
+            }
             for (name, value) in &args.kwargs {
                 let name = match name.as_str() {
+                    "out" if !operator.has_parameter("out") => continue,
                     name if IGNORED.contains(&name) => continue,
                     "axis" => "dim",
                     name => name,
@@ -600,7 +671,11 @@ mod _torch {
                 operator.call(&values, &keywords).map_err(|error| errors::to_exception(vm, error))?;
             drop(values);
             drop(keywords);
-            result_object(vm, operator.name(), result, &args.args)
+            let result = result_object(vm, operator.name(), result, &args.args)?;
+            match out {
+                Some(out) => vm.call_method(out, "_take", (result,)),
+                None => Ok(result),
+            }
         }
     }
 
