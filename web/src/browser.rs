@@ -264,8 +264,8 @@ async fn fetch(address: &str) -> Option<Response> {
 pub(crate) async fn pause(millis: i32) {
     let promise = Promise::new(&mut |resolve, _reject| {
         // Without a window nobody waits, either.
-        let _timer =
-            window().map(|window| window.set_timeout_with_callback_and_timeout_and_arguments_0(&resolve, millis));
+        let _timer = window()
+            .map(|window| window.set_timeout_with_callback_and_timeout_and_arguments_0(&resolve, millis));
     });
     // The promise is only ever kept.
     let _waited = JsFuture::from(promise).await;

@@ -11,7 +11,8 @@ use crate::workspace::{self, Workspace};
 pub(crate) fn run(workspace: &Workspace, arguments: &[OsString]) -> Result<()> {
     let packages = ["--package", "blockyard-bench", "--package", "blockyard-bench-abi"];
     workspace::run(&mut workspace.cargo([&["build", "--profile", "bench"][..], &packages].concat()))?;
-    let is_section = |argument: &&OsString| argument.to_string_lossy().starts_with(|first: char| first.is_alphabetic());
+    let is_section =
+        |argument: &&OsString| argument.to_string_lossy().starts_with(|first: char| first.is_alphabetic());
     let sections: Vec<&OsString> = arguments.iter().filter(is_section).collect();
     if sections.is_empty() || sections.iter().any(|name| *name == "programs") {
         // As people have the command: optimized, without the minutes that the last step over the interpreter would take.

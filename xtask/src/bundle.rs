@@ -365,7 +365,9 @@ fn update(folder: &Path, files: &Files) -> Result<()> {
         }
         // Under another name first: a file that is being served is the old one or the new one, and whole.
         let half = path.with_extension("half-written");
-        fs::write(&half, bytes).and_then(|()| fs::rename(&half, &path)).with_context(|| format!("cannot write {}", path.display()))?;
+        fs::write(&half, bytes)
+            .and_then(|()| fs::rename(&half, &path))
+            .with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())
 }

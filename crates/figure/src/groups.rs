@@ -1,6 +1,6 @@
 //! Which color each allocation has, and the legend.
 
-use blockyard_record::{Bytes, Recording, StackId};
+use blockyard_record::{AllocationId, Bytes, Recording, StackId};
 use rustc_hash::FxHashMap;
 
 use crate::allocations::{Allocations, NEVER};
@@ -110,6 +110,24 @@ impl Groups {
             ColorBy::Stream => Self::keys(allocations, recording, GroupBy::Stream),
             ColorBy::Pool => Self::keys(allocations, recording, GroupBy::Pool),
         }
+    }
+
+    /// Groups the allocations by names that somebody else knows: `place_of` is the place of an allocation's name among `names`.
+    /// Allocations without a place share the last color.
+    #[must_use]
+    pub fn named(
+        allocations: &Allocations,
+        names: &[&str],
+        place_of: impl Fn(AllocationId) -> Option<usize>,
+    ) -> Self {
+        let last = usize::from(Role::GROUPS - 1);
+        let place = |row: usize| {
+            let place = allocations.id(row).and_then(&place_of).filter(|place| *place < names.len());
+            u8::try_from(place.unwrap_or(last).min(last)).unwrap_or(0)
+        };
+        let places: Vec<u8> = (0..allocations.len()).map(place).collect();
+        let texts = names.iter().map(|name| (*name).to_owned()).collect();
+        Self::counted(allocations, places, texts, names.len())
     }
 
     /// The place in the legend of a row's color.

@@ -1,4 +1,5 @@
 use blockyard_record::{BlockId, Bytes, SegmentId};
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::fill::Fill;
@@ -221,6 +222,28 @@ impl Scene {
     pub(crate) fn rounded(&mut self, rect: Rect, fill: Fill, radius_px: f32) {
         let radius_px = radius_px.min(rect.width_px / 2.0).min(rect.height_px / 2.0).max(0.0);
         self.marks.push(Mark::Rounded { rect, fill, radius_px });
+    }
+
+    /// Gives allocated blocks colors of their own in the place of the one that all have; a block without one keeps its color.
+    pub fn color_blocks(&mut self, role_of: impl Fn(BlockId) -> Option<Role>) {
+        // A block's mark begins where its target does; rounding stands to the right of it.
+        let corner = |rect: &Rect| (rect.x_px.to_bits(), rect.y_px.to_bits());
+        let colors: FxHashMap<(u32, u32), Role> = self
+            .targets
+            .iter()
+            .filter_map(|target| match target.what {
+                TargetId::Block(block) => Some((corner(&target.rect), role_of(block)?)),
+                _ => None,
+            })
+            .collect();
+        for mark in &mut self.marks {
+            if let Mark::Rect { rect, fill, .. } | Mark::Rounded { rect, fill, .. } = mark
+                && fill.role == Role::Requested
+                && let Some(role) = colors.get(&corner(rect))
+            {
+                fill.role = *role;
+            }
+        }
     }
 
     pub(crate) fn frame(&mut self, rect: Rect, role: Role, dash: Dash, width_px: f32) {

@@ -1,6 +1,7 @@
 """Files that a program writes: they are kept in memory until it ends. There are no others."""
 
 from _io import BytesIO, StringIO
+from _host import read_module as _read_module
 
 _contents = {}
 _folders = set()
@@ -69,6 +70,11 @@ def open(file, mode="r", *args, **kwargs):
     is_binary = "b" in mode
     path = name_of(file)
     if "r" in mode:
+        if path not in _contents and path.endswith(".py"):
+            # A part of the program's own text, as `exec(open("settings.py").read())` takes one.
+            found = _read_module(path)
+            if found is not None:
+                _contents[path] = found[1]
         if path not in _contents:
             raise missing(file)
         value = _contents[path]

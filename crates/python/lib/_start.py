@@ -65,9 +65,7 @@ class _Beside:
         for file, is_package in ((place + "/__init__.py", True), (place + ".py", False)):
             found = _read_module(file)
             if found is not None:
-                spec = kind(name, _Beside(*found), origin=found[0], is_package=is_package)
-                spec.has_location = True
-                return spec
+                return kind(name, _Beside(*found), origin=found[0], is_package=is_package)
         return kind(name, _Beside(), is_package=True) if _is_folder(place) else None
 
     def create_module(self, spec):

@@ -6,7 +6,8 @@
 #[path = "support/run.rs"]
 mod support;
 
-use support::run;
+use blockyard_python::ProgramSettings;
+use support::{run, run_with};
 
 #[test]
 fn the_standard_library_prints_what_cpythons_does() {
@@ -56,4 +57,74 @@ fn what_is_not_here_can_be_imported_and_says_what_to_use_when_it_is_called() {
     assert_eq!(printed, "[1, 2]\n");
     let traceback = finished.traceback.expect("there is no network");
     assert!(traceback.contains("line 6") && traceback.contains("there is no network here"), "{traceback}");
+}
+
+#[test]
+fn modules_beside_the_program_are_its_own() {
+    let folder = std::env::temp_dir().join(format!("blockyard-beside-{}", std::process::id()));
+    let write = |name: &str, text: &str| {
+        let path = folder.join(name);
+        std::fs::create_dir_all(path.parent().expect("below the folder")).expect("a folder");
+        std::fs::write(path, text).expect("a file");
+    };
+    write("data.py", "class Corpus:\n    size = 3\n");
+    write("settings.py", "rate = 0.1\n");
+    write("models/__init__.py", "from .small import *\n");
+    write("models/small.py", "def width():\n    return 7\n\ndef fail():\n    return 1 / 0\n");
+    write("plain/part.py", "from data import Corpus\nsize = Corpus.size + 1\n");
+    let settings = ProgramSettings { folder: Some(folder.clone()), ..ProgramSettings::default() };
+    let source = "import data\nfrom models import *\nfrom plain.part import size\nexec(open('settings.py').read())\n\
+                  print(data.Corpus.size, width(), size, rate)\n\
+                  import missing_one\n";
+    let (printed, finished) = run_with(source, "main.py", settings.clone());
+    assert_eq!(printed, "3 7 4 0.1\n");
+    let traceback = finished.traceback.expect("the last module is missing");
+    assert!(traceback.ends_with("ModuleNotFoundError: No module named 'missing_one'\n"), "{traceback}");
+    let (_, finished) = run_with("from models import fail\nfail()\n", "main.py", settings);
+    let traceback = finished.traceback.expect("a division by zero");
+    let frame = format!(
+        "  File \"{}\", line 5, in fail\n    return 1 / 0\n",
+        folder.join("models/small.py").display()
+    );
+    assert!(traceback.contains(&frame) && traceback.contains("line 2, in <module>"), "{traceback}");
+    std::fs::remove_dir_all(folder).expect("the folder goes");
+}
+
+#[test]
+fn what_published_programs_use_prints_what_pytorch_prints() {
+    let (printed, finished) = run(include_str!("published.py"));
+    assert_eq!(finished.traceback, None);
+    assert_eq!(printed, include_str!("published.txt"));
+}
+
+#[test]
+fn parts_of_pytorch_that_are_not_here_can_be_imported_and_say_so_when_they_are_used() {
+    for (source, advice) in [
+        ("import torch.fx\ntorch.fx.symbolic_trace(1)", "call the module itself"),
+        ("from torch import vmap\nvmap(len)", "write the loop or the batch dimension out"),
+        (
+            "from torch.distributed.fsdp import FullyShardedDataParallel as F\nF(1)",
+            "run one process of the program",
+        ),
+        ("import torchvision.io as io\nio.read_image('x')", "put the data into the program"),
+        (
+            "import torch\ntorch.ones(2, 2, device='cuda').mm(torch.ones(2, 2, device='cuda'), out=torch.ones(2, 2, device='cuda'))",
+            "assign the result",
+        ),
+    ] {
+        let (_, finished) = run(source);
+        let traceback = finished.traceback.expect("it is not here");
+        assert!(traceback.contains("line 2") && traceback.contains(advice), "{traceback}");
+    }
+}
+
+#[test]
+fn an_element_and_an_assertion_that_nobody_can_know_are_noted_at_their_lines() {
+    let source = "import torch\nx = torch.rand(4, device='cuda')\nprint('abcd'[x.argmax()], [1, 2][x.sum().item() > 0])\n\
+                  assert x.max() < 2, 'no'\nassert torch.allclose(x, x)\nif x.max() < 2:\n    print('wrong')\nrange(x.argmax())\n";
+    let (printed, finished) = run(source);
+    assert_eq!(printed, "a 1\n");
+    let lines: Vec<u32> = finished.notes.iter().map(|note| note.line).collect();
+    assert_eq!(lines, [3, 3, 4, 5, 6], "{:?}", finished.notes);
+    assert!(finished.traceback.expect("a range needs its number").contains("use a number in its place"));
 }

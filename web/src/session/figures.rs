@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use blockyard_figure::{AddressMap, Allocations, Collector, ColorBy, GridKind, GroupBy, PlayerAction, Scope};
-use blockyard_record::{AllocationId, Recording};
+use blockyard_figure::{
+    AddressMap, Allocations, Collector, ColorBy, GridKind, GroupBy, Groups, PlayerAction, Role, Scene, Scope,
+};
+use blockyard_record::{AllocationId, MemoryState, Recording};
 use leptos::prelude::*;
 
 use crate::browser;
 use crate::ptr_eq::PtrEq;
-use crate::session::Session;
+use crate::session::{CATEGORIES, Session};
 
 /// The allocations of a recording, ready to be drawn and asked.
 #[derive(Debug)]
@@ -165,7 +167,35 @@ impl Session {
     pub(crate) fn color_by(self) -> ColorBy {
         let has_stacks = self.columns().is_some_and(|columns| columns.has_stacks);
         let chosen = self.figures.color_by.get();
-        chosen.unwrap_or(if has_stacks { ColorBy::Stack } else { ColorBy::Size })
+        chosen.unwrap_or_else(|| match (has_stacks, self.shown_program().is_some()) {
+            (true, _) => ColorBy::Stack,
+            // A program's allocations have no stacks, and what each holds is known.
+            (false, true) => ColorBy::Category,
+            (false, false) => ColorBy::Size,
+        })
+    }
+
+    /// The groups that colors stand for, of all allocations, following.
+    pub(crate) fn color_groups(self) -> Option<Groups> {
+        let columns = self.columns()?;
+        let by = self.color_by();
+        Some(match self.shown_program().filter(|_| by == ColorBy::Category) {
+            Some(program) => {
+                Groups::named(&columns.allocations, &CATEGORIES, |allocation| program.category(allocation))
+            }
+            None => Groups::new(&columns.allocations, &columns.recording, by),
+        })
+    }
+
+    /// Gives the blocks of a program the colors of their categories, where colors say categories.
+    pub(crate) fn color_blocks(self, scene: &mut Scene, state: &MemoryState) {
+        let Some(program) = self.shown_program().filter(|_| self.color_by() == ColorBy::Category) else {
+            return;
+        };
+        scene.color_blocks(|block| {
+            let place = program.category(state.block(block)?.allocation?)?;
+            Some(Role::Group(u8::try_from(place).ok()?))
+        });
     }
 
     /// What holders are grouped by: what was chosen, or else stacks if there are any.

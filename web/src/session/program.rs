@@ -107,6 +107,12 @@ impl ProgramResult {
         self.details.origins.get(*self.by_allocation.get(&allocation)?)
     }
 
+    /// The place of an allocation's category in [`CATEGORIES`].
+    pub(crate) fn category(&self, allocation: AllocationId) -> Option<usize> {
+        let origin = self.origin(allocation)?;
+        CATEGORIES.iter().position(|category| *category == origin.category)
+    }
+
     /// The line of the program at a step.
     pub(crate) fn line(&self, step: usize) -> Option<u32> {
         self.details.step_lines.get(step).copied().filter(|line| *line > 0)
@@ -141,7 +147,7 @@ impl AliveBytes {
             // Blocks do not overlap: their sizes add up to less than 2^64.
             let of_line = alive.lines.entry(origin.line).or_default();
             *of_line = of_line.saturating_add(block.size);
-            let category = CATEGORIES.iter().position(|category| *category == origin.category);
+            let category = block.allocation.and_then(|allocation| result.category(allocation));
             if let Some(sum) = category.and_then(|category| alive.categories.get_mut(category)) {
                 *sum = sum.saturating_add(block.size);
             }

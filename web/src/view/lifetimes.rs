@@ -71,12 +71,7 @@ pub(crate) fn lifetimes(session: Session) -> AnyView {
     let base = NodeRef::<html::Canvas>::new();
     let painted = NodeRef::<html::Canvas>::new();
     let overlay = NodeRef::<html::Canvas>::new();
-    let groups = Memo::new(move |_| {
-        let groups = session
-            .columns()
-            .map(|columns| Groups::new(&columns.allocations, &columns.recording, session.color_by()));
-        PtrEq::new(groups.unwrap_or_default())
-    });
+    let groups = Memo::new(move |_| PtrEq::new(session.color_groups().unwrap_or_default()));
     let is_painted = RwSignal::new(false);
     let rects = Memo::new(move |_| {
         // Without a painter nobody looks at them.
@@ -164,9 +159,12 @@ fn head(it: Lifetimes) -> AnyView {
     };
     let colors = Signal::derive(move || {
         let has_stacks = session.columns().is_some_and(|columns| columns.has_stacks);
-        let shown = ColorBy::ALL
-            .into_iter()
-            .filter(|by| has_stacks || !matches!(by, ColorBy::Stack | ColorBy::Category));
+        let is_program = session.shown_program().is_some();
+        let shown = ColorBy::ALL.into_iter().filter(|by| match by {
+            ColorBy::Stack => has_stacks,
+            ColorBy::Category => has_stacks || is_program,
+            _ => true,
+        });
         shown.map(|by| (by.name().to_owned(), format!("color: {}", by.name()))).collect()
     });
     let pick_color = move |name: String| {

@@ -39,8 +39,11 @@ pub(crate) fn map(session: Session) -> AnyView {
         let changes = session.changes.get();
         let mut view = actions.view();
         view.scroll_px = actions.steady_scroll(&changes, &view, size);
-        let scene =
-            session.with_state(|run, state| segment_map(state, &changes, &run.recording, &view, size));
+        let scene = session.with_state(|run, state| {
+            let mut scene = segment_map(state, &changes, &run.recording, &view, size);
+            session.color_blocks(&mut scene, state);
+            scene
+        });
         if let Some(scene) = scene {
             surface::fit(&canvas, &scene);
             session.draw(&canvas, &scene);

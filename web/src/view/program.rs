@@ -39,10 +39,9 @@ pub(crate) fn program(session: Session) -> AnyView {
 
 fn bar(session: Session) -> AnyView {
     let is_busy = Memo::new(move |_| {
-        session
-            .program
-            .status
-            .with(|status| matches!(status, ProgramStatus::Running | ProgramStatus::Loading(_) | ProgramStatus::Building))
+        session.program.status.with(|status| {
+            matches!(status, ProgramStatus::Running | ProgramStatus::Loading(_) | ProgramStatus::Building)
+        })
     });
     let options = Signal::derive(move || {
         let mut options: Options =

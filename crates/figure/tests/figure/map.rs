@@ -79,6 +79,25 @@ fn a_step_that_splits_a_new_segment() {
 }
 
 #[test]
+fn allocated_blocks_take_colors_of_their_own_where_they_have_them() {
+    let mut program = Program::new(Bytes::mib(64));
+    program.alloc("a", Bytes::mib(3));
+    program.alloc("b", Bytes::mib(2));
+    let recording = program.recording();
+    let mut scene = draw(&recording, 1, &MapView::default());
+    let fills = |scene: &Scene, role: Role| {
+        scene.marks.iter().filter(|mark| matches!(mark, Mark::Rect { fill, .. } if fill.role == role)).count()
+    };
+    let (requested, cached) = (fills(&scene, Role::Requested), fills(&scene, Role::Cached));
+    let (state, _) = after(&recording, 1);
+    let allocated = |id: BlockId| state.block(id).is_some_and(|block| block.allocation.is_some());
+    let first = blocks(&state).into_iter().find(|id| allocated(*id));
+    scene.color_blocks(|id| (Some(id) == first || !allocated(id)).then_some(Role::Group(3)));
+    assert_eq!((requested, fills(&scene, Role::Requested)), (2, 1));
+    assert_eq!((fills(&scene, Role::Group(3)), fills(&scene, Role::Cached)), (1, cached));
+}
+
+#[test]
 fn a_story_as_a_map() {
     let recording = story().recording();
     let (state, _) = after(&recording, 12);

@@ -67,7 +67,19 @@ class version:
     __version__ = __version__
 
 
-empty, full, zeros, ones = map(_operator, ("empty", "full", "zeros", "ones"))
+_empty, full, zeros, ones = map(_operator, ("empty", "full", "zeros", "ones"))
+
+
+def empty(*size, memory_format=None, out=None, **options):
+    if out is not None:
+        raise NotImplementedError("out= of torch.empty is not modeled: assign the result")
+    if memory_format is None or memory_format is contiguous_format:
+        return _empty(*size, **options)
+    shape = size[0] if _builtins.len(size) == 1 and isinstance(size[0], (tuple, list)) else size
+    ends_with_channels = _empty(shape[0], *shape[2:], shape[1], **options)
+    return ends_with_channels.permute(0, _builtins.len(shape) - 1, *range(1, _builtins.len(shape) - 1))
+
+
 
 # --- modes
 
@@ -247,6 +259,18 @@ def _drawn(name):
 
 
 rand, randn, randperm, bernoulli, multinomial = map(_drawn, ("rand", "randn", "randperm", "bernoulli", "multinomial"))
+_normal = _drawn("normal")
+
+
+def normal(mean, std=1.0, size=None, **options):
+    tensors = [t for t in (mean, std) if isinstance(t, Tensor)]
+    if not tensors:
+        return _normal(mean, std, size, **options)
+    if _builtins.any(t.is_cuda for t in tensors):
+        raise NotImplementedError("torch.normal of tensors is modeled for tensors of the host only; use mean + std * torch.randn_like(mean)")
+    return mean + std * randn(tensors[0].shape)
+
+
 for _name in ("uniform_", "normal_", "random_", "bernoulli_", "exponential_", "multinomial", "bernoulli"):
     setattr(Tensor, _name, _drawn(_name))
 
@@ -340,7 +364,7 @@ def scalar_tensor(value, *, dtype=None, device=None, requires_grad=False):
 def _legacy_tensor(cls, args, kwargs):
     if _builtins.len(args) == 1 and isinstance(args[0], (list, tuple)) and not isinstance(args[0], Size):
         made = tensor(args[0], dtype=float32)
-    elif _builtins.len(args) == 1 and hasattr(args[0], "__array__"):
+    elif _builtins.len(args) == 1 and type(args[0]).__module__ == "numpy":
         made = tensor(args[0])
     elif _builtins.len(args) == 1 and isinstance(args[0], Tensor):
         made = args[0].detach()

@@ -486,7 +486,8 @@ class GradFn:
         self._node = node
 
     def name(self):
-        return self._node.name()
+        name = self._node.name()
+        return "torch::autograd::" + name if name == "AccumulateGrad" else name
 
     def _sequence_nr(self):
         return self._node.sequence()
@@ -505,7 +506,7 @@ class GradFn:
         raise AttributeError(f"{name} of a node of the backward graph is not modeled here: its name, next_functions and hooks of tensors are")
 
     def __repr__(self):
-        return f"<{self.name()} object>"
+        return f"<{self._node.name()} object>"
 
 
 class UntypedStorage:

@@ -132,5 +132,10 @@ ResNet18_Weights = ResNet34_Weights = ResNet50_Weights = ResNet101_Weights = Res
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
+    if name.endswith("_Weights"):
+        return _Weights
+    from torchvision._more_models import MAKERS
+    if name in MAKERS:
+        return MAKERS[name]
     from _refused import Missing
     return Missing(f"torchvision.models.{name}", "write the model out with torch.nn")

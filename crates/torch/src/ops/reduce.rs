@@ -227,7 +227,8 @@ pub(crate) fn sum(
     let mask = mask_of(dims, tensor.dim())?;
     let output = sum_below(tensor, &mask, keeps, dtype)?;
     let from = tensor.shape();
-    record("SumBackward1", &[tensor], &[&output], &[], move |_, grads| {
+    let name = if dims.is_none() && !keeps { "SumBackward0" } else { "SumBackward1" };
+    record(name, &[tensor], &[&output], &[], move |_, grads| {
         Ok(vec![Some(spread(first(grads)?, &from, &mask, keeps)?)])
     })?;
     Ok(output)

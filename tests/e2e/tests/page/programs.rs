@@ -47,6 +47,9 @@ fn a_pasted_program_prints_and_each_line_has_its_memory() -> Result<()> {
         page.wait_text(&id("printed"), "end 4194304 8388608")?;
         page.wait_text(&id("alive-column"), "4 MiB")?;
         page.wait_text(&id("categories"), "input")?;
+        // The figures have the categories' colors.
+        page.wait_until("document.querySelector('[data-testid=color-by]')?.value === 'category'")?;
+        page.wait_text(&id("legend"), "activation")?;
         page.check_accessible()?;
         // Back at the first tensor, the last line is yet to be printed.
         page.click(&id("start"))?;

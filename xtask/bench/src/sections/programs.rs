@@ -72,7 +72,10 @@ fn recorded(workspace: &Path) -> Result<Recorded> {
     let bytes = std::fs::read(&path).with_context(|| path.display().to_string())?;
     let text = blockyard_pytorch::unpack(&bytes)?;
     let programs = text.lines().map(serde_json::from_str::<Recorded>).collect::<Result<Vec<_>, _>>()?;
-    programs.into_iter().find(|program| program.name == TUTORIAL).with_context(|| format!("{TUTORIAL} is missing"))
+    programs
+        .into_iter()
+        .find(|program| program.name == TUTORIAL)
+        .with_context(|| format!("{TUTORIAL} is missing"))
 }
 
 /// How long a process takes, and what it prints.

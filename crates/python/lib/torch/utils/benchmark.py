@@ -1,5 +1,6 @@
 """`torch.utils.benchmark`: statements run as often as asked; times are those of the program's clock, which measures no GPU."""
 
+import textwrap as _textwrap
 import timeit as _timeit
 
 import torch
@@ -35,6 +36,7 @@ class Timer:
                  env=None, num_threads=1, language="python"):
         if str(language).lower() not in ("python", "language.python"):
             raise NotImplementedError("torch.utils.benchmark.Timer is modeled for statements of Python only")
+        stmt, setup = (_textwrap.dedent(text).strip() if isinstance(text, str) else text for text in (stmt, setup))
         names = {"torch": torch, **(globals or {})}
         self._timer = _timeit.Timer(stmt, setup, globals=names)
         self._labels = {"label": label or "", "sub_label": sub_label or "", "description": description or ""}
