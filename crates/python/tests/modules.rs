@@ -99,6 +99,8 @@ fn what_published_programs_use_prints_what_pytorch_prints() {
 
 #[test]
 fn parts_of_pytorch_that_are_not_here_can_be_imported_and_say_so_when_they_are_used() {
+    let (printed, finished) = run("import torch\nprint(torch.cuda.memory._snapshot()['segments'])\n");
+    assert_eq!((printed.as_str(), finished.notes.len()), ("[]\n", 1));
     for (source, advice) in [
         ("import torch.fx\ntorch.fx.symbolic_trace(1)", "call the module itself"),
         ("from torch import vmap\nvmap(len)", "write the loop or the batch dimension out"),

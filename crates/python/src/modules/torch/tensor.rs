@@ -85,7 +85,6 @@ mod _torch {
     #[derive(PyPayload)]
     pub(crate) struct PyNode(Rc<Node>);
 
-    #[expect(clippy::missing_fields_in_debug, reason = "a node holds functions")]
     impl std::fmt::Debug for PyNode {
         fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
             formatter.debug_struct("PyNode").field("name", &self.0.name()).finish()
@@ -197,6 +196,7 @@ mod _torch {
         }
 
         #[pymethod]
+        #[expect(clippy::unused_self, reason = "the form of a method")]
         fn __exit__(&self, _exception: FuncArgs) {
             if let Some(before) = DEFAULTS_BEFORE.with_borrow_mut(Vec::pop) {
                 session().set_default_device(before);
