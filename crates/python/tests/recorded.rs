@@ -2,7 +2,8 @@
 //! allocations and frees, up to the first that differs.
 //!
 //! What was reached before is in `floors.txt`, and may only grow: `UPDATE_FLOORS=1 cargo test -p blockyard-python` writes it.
-//! `COMPARE=programs/dqn cargo test -p blockyard-python --test recorded -- --nocapture` shows where a program differs.
+//! `COMPARE=programs/dqn cargo test -p blockyard-python --test recorded -- --nocapture` shows where a program differs; with
+//! `REQUESTS=FILE` its requests are written there, each with the number of its allocation.
 
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "helpers of tests, and a table for people")]
 
@@ -82,6 +83,10 @@ fn print_differences(name: &str, printed: &str, wanted: &str, devices: &[DeviceR
     for (device, recorded) in devices.iter().zip(recorded) {
         let equal = same_events(device, recorded);
         println!("  {equal} of {} events equal, {} here", recorded.len(), device.requests.len());
+        if let Some(path) = std::env::var_os("REQUESTS") {
+            let text: String = device.requests.iter().map(|entry| format!("{entry:?}\n")).collect();
+            std::fs::write(path, text).expect("the requests can be written");
+        }
         let entries = device.requests.iter().filter(|entry| !matches!(entry, LogEntry::Unordered(_)));
         let bytes = |entry: &&LogEntry| {
             let (sign, number) = match entry {

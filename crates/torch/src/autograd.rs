@@ -1,8 +1,10 @@
 //! Automatic differentiation: nodes, what they save, and the engine that runs them backward.
 
 mod accumulate;
+pub(crate) mod again;
 mod engine;
 mod node;
+mod ready;
 mod saved;
 mod variable;
 
@@ -18,12 +20,15 @@ pub use variable::{AutogradMeta, HookId, PostAccumulateHook, TensorHook};
 pub(crate) use node::{Context, Early, Grads, Save, needs_history, record, record_after, save_early};
 
 use crate::session;
+use crate::session::Thread;
 
 /// Flags that decide what operators note for the backward pass.
 pub struct Modes {
     is_grad_enabled: Cell<bool>,
     is_inference: Cell<bool>,
-    next_sequence: Cell<u64>,
+    next_number: Cell<u64>,
+    /// PyTorch counts in each thread on its own: a node that the backward pass makes is younger than none of the forward pass.
+    next_sequences: RefCell<Vec<(Thread, u64)>>,
     saved_hooks: RefCell<Vec<Rc<dyn SavedTensorHooks>>>,
 }
 
@@ -32,7 +37,8 @@ impl Default for Modes {
         Self {
             is_grad_enabled: Cell::new(true),
             is_inference: Cell::new(false),
-            next_sequence: Cell::new(0),
+            next_number: Cell::new(0),
+            next_sequences: RefCell::default(),
             saved_hooks: RefCell::default(),
         }
     }
@@ -102,11 +108,23 @@ pub fn pop_saved_tensor_hooks() -> Option<Rc<dyn SavedTensorHooks>> {
     session().modes.saved_hooks.borrow_mut().pop()
 }
 
+/// A node's number among all nodes, in the order in which they are made.
+pub(crate) fn next_number() -> u64 {
+    let session = session();
+    session.modes.next_number.replace(session.modes.next_number.get() + 1)
+}
+
+/// A node's number among those that the same thread makes.
 pub(crate) fn next_sequence() -> u64 {
     let session = session();
-    let number = session.modes.next_sequence.get();
-    session.modes.next_sequence.set(number + 1);
-    number
+    let thread = session.thread();
+    let mut sequences = session.modes.next_sequences.borrow_mut();
+    if let Some((_, next)) = sequences.iter_mut().find(|(other, _)| *other == thread) {
+        *next += 1;
+        return *next - 1;
+    }
+    sequences.push((thread, 1));
+    0
 }
 
 pub(crate) fn saved_tensor_hooks() -> Option<Rc<dyn SavedTensorHooks>> {

@@ -305,6 +305,17 @@ impl Tensor {
         }))
     }
 
+    /// `_efficientzerotensor`: zeros that take no memory.
+    pub(crate) fn zeros_without_memory(shape: &[i64], dtype: Dtype, device: Device) -> Result<Self> {
+        let storage = Storage::new(device, 0, Category::Temporary)?;
+        Ok(Self::over(storage, shape, &contiguous_strides(shape), 0, dtype))
+    }
+
+    /// Whether it has elements and no memory: it is made of zeros, or its storage was resized to nothing.
+    pub(crate) fn is_without_memory(&self) -> bool {
+        self.device().is_cuda() && self.numel() > 0 && self.storage().bytes() == 0
+    }
+
     /// Another tensor over the same memory, with no history; it shares the version counter.
     #[must_use]
     pub fn alias(&self, shape: &[i64], strides: &[i64], offset: i64) -> Self {

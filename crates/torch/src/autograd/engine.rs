@@ -1,13 +1,12 @@
 //! The engine: which node runs when, and how long gradients live.
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
 use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::node::{Body, Context, Edge, Grads, Node};
-use super::{GradMode, GradModeGuard, accumulate};
+use super::ready::Ready;
+use super::{GradMode, GradModeGuard, accumulate, again};
 use crate::error::runtime;
 use crate::memory::Phase;
 use crate::ops::{copy, creation, pointwise, reduce};
@@ -22,27 +21,6 @@ type Key = *const Node;
 struct Task {
     node: Rc<Node>,
     inputs: Grads,
-    number: u64,
-}
-
-impl PartialEq for Task {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Task {}
-
-impl PartialOrd for Task {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Task {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.node.sequence().cmp(&other.node.sequence()).then_with(|| other.number.cmp(&self.number))
-    }
 }
 
 struct Capture {
@@ -55,8 +33,7 @@ struct GraphTask {
     keeps_graph: bool,
     dependencies: FxHashMap<Key, usize>,
     waiting: FxHashMap<Key, Grads>,
-    ready: BinaryHeap<Task>,
-    pushed: u64,
+    ready: Ready<Task>,
     captures: Vec<Capture>,
     /// With captures: the nodes that lead to one.
     needed: Option<FxHashMap<Key, bool>>,
@@ -173,11 +150,6 @@ fn run(
     let before_phase = session.set_phase(Phase::Backward);
     let before_operator = session.notes.operator.get();
     let mode = GradModeGuard::new(create_graph);
-    if create_graph {
-        // Of the programs that an H200 ran, some print other peaks: in second derivatives of `log` and `sqrt`, of a gradient penalty.
-        session
-            .mark_estimated("create_graph", "the temporaries of second derivatives are not all as recorded");
-    }
     let mut task = GraphTask::new(roots, retain_graph || create_graph, captures);
     let result = task.start(roots, grads).and_then(|()| task.work(captures.is_empty()));
     // What is left after a failure dies as PyTorch's graph task does.
@@ -218,8 +190,7 @@ impl GraphTask {
             keeps_graph,
             dependencies,
             waiting: FxHashMap::default(),
-            ready: BinaryHeap::new(),
-            pushed: 0,
+            ready: Ready::default(),
             captures: captures
                 .iter()
                 .map(|edge| Capture { node: Rc::clone(&edge.node), input: edge.input, result: None })
@@ -243,10 +214,11 @@ impl GraphTask {
 
     /// Gives a gradient to a node; the node is ready once all of them are there.
     fn deliver(&mut self, edge: &Edge, grad: Tensor) -> Result<()> {
-        self.add(edge, Some(grad))
+        self.add(edge, Some(grad)).map(drop)
     }
 
-    fn add(&mut self, edge: &Edge, grad: Option<Tensor>) -> Result<()> {
+    /// Gives back the gradient if its values were added to an older one.
+    fn add(&mut self, edge: &Edge, grad: Option<Tensor>) -> Result<Option<Tensor>> {
         let key = Rc::as_ptr(&edge.node);
         let left = self.dependencies.get_mut(&key).map_or(0, |left| {
             *left = left.saturating_sub(1);
@@ -254,19 +226,22 @@ impl GraphTask {
         });
         let count = edge.node.inputs.borrow().len();
         let mut inputs = self.waiting.remove(&key).unwrap_or_else(|| vec![None; count]);
+        let mut added = None;
         if let (Some(grad), Some(slot)) = (grad, inputs.get_mut(edge.input)) {
             match slot.take() {
                 None => *slot = Some(grad),
-                Some(old) => *slot = Some(add_up(old, grad)?),
+                Some(old) => {
+                    *slot = Some(add_up(old, &grad)?);
+                    added = Some(grad);
+                }
             }
         }
         if left == 0 {
-            self.pushed += 1;
-            self.ready.push(Task { node: Rc::clone(&edge.node), inputs, number: self.pushed });
+            self.ready.push(&edge.node, Task { node: Rc::clone(&edge.node), inputs });
         } else {
             self.waiting.insert(key, inputs);
         }
-        Ok(())
+        Ok(added)
     }
 
     fn work(&mut self, accumulates: bool) -> Result<()> {
@@ -296,14 +271,17 @@ impl GraphTask {
             node.release_variables();
         }
         let edges = node.edges();
+        // What was added to an older gradient lives until all outputs are delivered.
+        let mut added = Vec::new();
         for (edge, output) in edges.into_iter().zip(outputs) {
             let Some(edge) = edge else { continue };
             if self.needed.as_ref().is_some_and(|needed| !needed.contains_key(&Rc::as_ptr(&edge.node))) {
                 continue;
             }
             use_on_stream_of(&edge.node, stream, output.as_ref())?;
-            self.add(&edge, output)?;
+            added.extend(self.add(&edge, output)?);
         }
+        added.into_iter().for_each(drop);
         Ok(())
     }
 
@@ -359,7 +337,10 @@ impl GraphTask {
         });
         let mut outputs = match &node.body {
             Body::Function { .. } if inputs.iter().all(Option::is_none) => vec![None; wanted.len()],
-            Body::Function { backward, .. } => backward(&Context::new(node, &wanted)?, &inputs)?,
+            Body::Function { backward, .. } => {
+                again::mark_unrecorded(node);
+                backward(&Context::new(node, &wanted)?, &inputs)?
+            }
             Body::Custom(callback) => callback.backward(&inputs)?,
             Body::Accumulate(_) => Vec::new(),
         };
@@ -402,7 +383,7 @@ fn needed_nodes(order: &mut [Rc<Node>], captures: &[Edge]) -> FxHashMap<Key, boo
         needed.insert(Rc::as_ptr(&edge.node), false);
     }
     // An edge always leads to an older node, so the oldest come first.
-    order.sort_by_key(|node| if node.is_accumulator() { 0 } else { node.sequence() + 1 });
+    order.sort_by_key(|node| if node.is_accumulator() { 0 } else { node.number() + 1 });
     for node in order.iter() {
         let leads_there = node.with_edges(|edges| {
             edges.iter().flatten().any(|edge| needed.contains_key(&Rc::as_ptr(&edge.node)))
@@ -415,20 +396,20 @@ fn needed_nodes(order: &mut [Rc<Node>], captures: &[Edge]) -> FxHashMap<Key, boo
 }
 
 /// `InputBuffer::accumulate`: in place if this is the last reference to the older gradient and its memory.
-fn add_up(old: Tensor, grad: Tensor) -> Result<Tensor> {
+fn add_up(old: Tensor, grad: &Tensor) -> Result<Tensor> {
     let can_reuse = |tensor: &Tensor| {
-        tensor.is_non_overlapping_and_dense()
+        !tensor.is_without_memory()
+            && tensor.is_non_overlapping_and_dense()
             && tensor.use_count() == 1
             && Rc::strong_count(&tensor.storage()) == 2
     };
     if !GradMode::is_enabled() && can_reuse(&old) {
-        pointwise::add_in_place(&old, &grad)?;
+        pointwise::add_in_place(&old, grad)?;
         return Ok(old);
     }
-    let sum = pointwise::add(&old, &grad)?;
+    let sum = pointwise::add(&old, grad)?;
     // The sum takes the older one's place in the buffer.
     drop(old);
-    drop(grad);
     Ok(sum)
 }
 

@@ -6,7 +6,7 @@ use blockyard_record::StreamId;
 
 use super::saved::SavedVariable;
 use super::variable::TensorHook;
-use super::{GradMode, HookId, next_sequence};
+use super::{GradMode, HookId, next_number, next_sequence};
 use crate::{Device, Dtype, Result, Tensor, session};
 
 /// Gradients by input or output; `None` where there is none.
@@ -53,6 +53,7 @@ pub(crate) struct InputMetadata {
 pub struct Node {
     name: &'static str,
     sequence: u64,
+    number: u64,
     edges: RefCell<Vec<Option<Edge>>>,
     pub(crate) inputs: RefCell<Vec<InputMetadata>>,
     pub(crate) body: Body,
@@ -147,6 +148,7 @@ impl Node {
         Rc::new(Self {
             name: "AccumulateGrad",
             sequence: u64::MAX,
+            number: 0,
             edges: RefCell::default(),
             inputs: RefCell::new(vec![metadata(variable)]),
             stream: Cell::new(stream_of(variable.device())),
@@ -160,6 +162,7 @@ impl Node {
         Rc::new(Self {
             name,
             sequence: next_sequence(),
+            number: next_number(),
             edges: RefCell::new(inputs.iter().map(|input| input.gradient_edge()).collect()),
             inputs: RefCell::new(outputs.iter().map(|output| metadata(output)).collect()),
             stream: Cell::new(device.and_then(stream_of)),
@@ -174,10 +177,15 @@ impl Node {
         self.name
     }
 
-    /// The later it was made, the earlier it runs.
+    /// Of the nodes that one thread made, the later it was made, the earlier it runs.
     #[must_use]
     pub fn sequence(&self) -> u64 {
         self.sequence
+    }
+
+    /// Its place among all nodes, in the order in which they were made; accumulators come first.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 
     /// Where its results flow to, by input of the forward function (`next_functions`).

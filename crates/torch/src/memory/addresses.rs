@@ -14,8 +14,16 @@ use super::{Allocator, Sink};
 use crate::{Result, TorchError, session};
 
 /// Falling addresses decide each tie of two segments in the other way; the scattered ones tell more than two segments apart.
-const ORDERS: [AddressOrder; 3] =
-    [AddressOrder::Falling, AddressOrder::Scattered(1), AddressOrder::Scattered(2)];
+const ORDERS: [AddressOrder; 8] = [
+    AddressOrder::Falling,
+    AddressOrder::Scattered(1),
+    AddressOrder::Scattered(2),
+    AddressOrder::Scattered(3),
+    AddressOrder::Scattered(4),
+    AddressOrder::Scattered(5),
+    AddressOrder::Scattered(6),
+    AddressOrder::Scattered(7),
+];
 
 /// An allocation under each of the other orders; `None` where the memory ran out.
 #[derive(Debug, Default)]

@@ -547,7 +547,7 @@ fn safe_softmax(input: &Tensor) -> Result<Tensor> {
     drop(masked_rows);
     drop(masked);
     drop(below);
-    super::loss::record_softmax("SafeSoftmaxBackward0", input, &output)?;
+    super::loss::record_softmax("SafeSoftmaxBackward0", input, &output, -1)?;
     Ok(output)
 }
 

@@ -41,6 +41,10 @@ pub(crate) fn set_all(tensor: &Tensor, value: Scalar) {
     }
 }
 
+pub(crate) fn ones(shape: &[i64], dtype: Dtype, device: Device) -> Result<Tensor> {
+    full(shape, Scalar::Int(1), dtype, device)
+}
+
 pub(crate) fn zeros(shape: &[i64], dtype: Dtype, device: Device) -> Result<Tensor> {
     full(shape, Scalar::Int(0), dtype, device)
 }

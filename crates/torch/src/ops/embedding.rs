@@ -8,6 +8,7 @@ use crate::{Dtype, Result, Tensor, session};
 
 use super::copy::contiguous;
 use super::creation::{empty, zeros};
+use super::kernels::record_linear;
 use super::sort::{radix_sort_bytes, scan_bytes, temporary};
 use super::views::{self, first};
 
@@ -38,7 +39,25 @@ fn embedding(weight: &Tensor, indices: &Tensor, padding: i64) -> Result<Tensor> 
     record("EmbeddingBackward0", &[weight], &[&output], &[Save::Input(Some(indices))], move |ctx, grads| {
         let grad = first(grads)?;
         let indices = ctx.saved(0)?;
-        Ok(vec![Some(embedding_backward(grad, &indices, vocabulary, width)?)])
+        let below = GradModeGuard::new(false);
+        let result = embedding_backward(grad, &indices, vocabulary, width)?;
+        drop(below);
+        // embedding_dense_double_backward: grad.index_select(0, indices.reshape(-1)).view(...)
+        record_linear(
+            "EmbeddingDenseBackwardBackward0",
+            grad,
+            None,
+            &[&indices],
+            &result,
+            |again, saved| {
+                let [indices] = saved else { return Ok(again.clone()) };
+                let rows = super::scatter::index_select(again, 0, &views::reshape(indices, &[-1])?)?;
+                let mut shape = indices.shape().to_vec();
+                shape.push(again.size(1));
+                views::view(&rows, &shape)
+            },
+        )?;
+        Ok(vec![Some(result)])
     })?;
     Ok(output)
 }

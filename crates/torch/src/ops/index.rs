@@ -213,6 +213,15 @@ pub(crate) fn index(tensor: &Tensor, indices: &[Option<Tensor>]) -> Result<Tenso
             });
         }
         accumulate_memory(&full, &indices, grad)?;
+        let saves: Vec<Save<'_>> = indices.iter().flatten().map(|index| Save::Input(Some(index))).collect();
+        let places = places.clone();
+        record("IndexPutImplBackward0", &[grad], &[&full], &saves, move |ctx, grads| {
+            let saved = (0..places.iter().filter(|place| **place).count()).map(|at| ctx.saved(at));
+            let mut saved = saved.collect::<Result<Vec<_>>>()?.into_iter();
+            let indices: Vec<_> =
+                places.iter().map(|is_there| if *is_there { saved.next() } else { None }).collect();
+            Ok(vec![Some(self::index(first(grads)?, &indices)?)])
+        })?;
         Ok(vec![Some(full)])
     })?;
     Ok(output)

@@ -1,7 +1,7 @@
 //! Softmax, losses and dropout.
 
 use crate::autocast::{self, Cast};
-use crate::autograd::{GradModeGuard, Save, record};
+use crate::autograd::{GradMode, GradModeGuard, Save, record};
 use crate::error::runtime;
 use crate::iterator;
 use crate::registry::{Entry, op};
@@ -10,8 +10,9 @@ use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor, Value};
 
 use super::copy::{contiguous, to_dtype};
 use super::creation::{empty, empty_like, wrapped, zeros_like};
+use super::kernels::record_linear;
 use super::pointwise::{self, add, add_in_place, div, elementwise, elementwise_in_place, mul, scale, sub};
-use super::reduce::{self, mean, sum, sum_all};
+use super::reduce::{self, mean, sum, sum_all, sum_cast};
 use super::unary;
 use super::views::{expand, first, wrap};
 
@@ -36,24 +37,84 @@ pub(crate) fn softmax(input: &Tensor, dim: i64, dtype: Option<Dtype>, is_log: bo
     let output = empty_like_as_contiguous(input, to)?;
     drop(read);
     drop(below);
-    record_softmax(if is_log { "LogSoftmaxBackward0" } else { "SoftmaxBackward0" }, input, &output)?;
+    record_softmax(if is_log { "LogSoftmaxBackward0" } else { "SoftmaxBackward0" }, input, &output, dim)?;
     Ok(output)
 }
 
 /// The history of a softmax: `_softmax_backward_data`, `_log_softmax_backward_data`.
-pub(crate) fn record_softmax(name: &'static str, input: &Tensor, output: &Tensor) -> Result<()> {
+pub(crate) fn record_softmax(name: &'static str, input: &Tensor, output: &Tensor, dim: i64) -> Result<()> {
     let (from, is_log) = (input.dtype(), name == "LogSoftmaxBackward0");
     record(name, &[input], &[output], &[Save::Output(0)], move |ctx, grads| {
         let result = ctx.saved(0)?;
-        let grad = first(grads)?;
-        let own = empty_like_as_contiguous(&result, from)?;
-        // host_softmax_backward reads the gradient, or for softmax its product with the result.
-        let product = if is_log { grad.clone() } else { mul(grad, &result)? };
-        let read = contiguous(&product)?;
-        drop(read);
-        drop(product);
-        Ok(vec![Some(own)])
+        Ok(vec![Some(softmax_backward(first(grads)?, &result, dim, from, is_log)?)])
     })
+}
+
+fn softmax_backward(grad: &Tensor, result: &Tensor, dim: i64, dtype: Dtype, is_log: bool) -> Result<Tensor> {
+    let below = GradModeGuard::new(false);
+    let own = empty_like_as_contiguous(result, dtype)?;
+    // host_softmax_backward reads the gradient, or for softmax its product with the result.
+    let product = if is_log { grad.clone() } else { mul(grad, result)? };
+    let read = contiguous(&product)?;
+    drop(read);
+    drop(product);
+    drop(below);
+    let saved = [Save::Input(Some(grad)), Save::Input(Some(result))];
+    let node = if is_log { "LogSoftmaxBackwardDataBackward0" } else { "SoftmaxBackwardDataBackward0" };
+    record(node, &[grad, result], &[&own], &saved, move |ctx, grads| {
+        let (grad, result) = (ctx.saved(0)?, ctx.saved(1)?);
+        let again = first(grads)?;
+        let to_grad = match (ctx.wants(0), is_log) {
+            (false, _) => None,
+            (true, true) => Some(log_softmax_of_grad(&to_dtype(again, result.dtype())?, &result, dim)?),
+            (true, false) => {
+                Some(softmax_backward(&to_dtype(again, result.dtype())?, &result, dim, dtype, false)?)
+            }
+        };
+        let to_result = if ctx.wants(1) {
+            let again = to_dtype(again, result.dtype())?;
+            Some(if is_log {
+                log_softmax_of_result(&again, &grad, &result, dim)?
+            } else {
+                softmax_double_backward(&again, &grad, &result, dim)?
+            })
+        } else {
+            None
+        };
+        Ok(vec![to_grad, to_result])
+    })?;
+    Ok(own)
+}
+
+/// `grad - (grad * output.exp()).sum(dim, true)`.
+fn log_softmax_of_grad(grad: &Tensor, result: &Tensor, dim: i64) -> Result<Tensor> {
+    let power = unary::exp(result)?;
+    let product = mul(grad, &power)?;
+    let total = sum(&product, Some(&[dim]), true, None)?;
+    sub(grad, &total)
+}
+
+/// `-grad_output.sum(dim, true) * output.exp() * grad`.
+fn log_softmax_of_result(again: &Tensor, grad: &Tensor, result: &Tensor, dim: i64) -> Result<Tensor> {
+    let power = unary::exp(result)?;
+    let total = sum(grad, Some(&[dim]), true, None)?;
+    let negative = unary::neg(&total)?;
+    let product = mul(&negative, &power)?;
+    mul(&product, again)
+}
+
+/// `grad_output * grad - (output * grad_output).sum(dim, true) * grad - grad_output * (output * grad).sum(dim, true)`.
+fn softmax_double_backward(again: &Tensor, grad: &Tensor, result: &Tensor, dim: i64) -> Result<Tensor> {
+    // C++ evaluates the right operand first.
+    let weighted = mul(result, again)?;
+    let total = sum(&weighted, Some(&[dim]), true, None)?;
+    let right = mul(grad, &total)?;
+    let own_weighted = mul(result, grad)?;
+    let own_total = sum(&own_weighted, Some(&[dim]), true, None)?;
+    let middle = mul(&own_total, again)?;
+    let left = mul(grad, again)?;
+    let difference = sub(&left, &middle)?;
+    sub(&difference, &right)
 }
 
 fn empty_like_as_contiguous(like: &Tensor, dtype: Dtype) -> Result<Tensor> {
@@ -123,15 +184,22 @@ fn nll_loss(own: &Tensor, target: &Tensor, weight: Option<&Tensor>, reduction: R
         Save::Input(Some(&total_weight)),
     ];
     record("NllLossBackward0", &[own], &[&output], &saved, move |ctx, grads| {
-        let own = ctx.saved(0)?;
+        let (own, grad, target, weight) =
+            (ctx.saved(0)?, first(grads)?, ctx.saved(1)?, ctx.saved_optional(2)?);
+        let below = GradModeGuard::new(false);
         let result = zeros_like(&own)?;
         // Without a reduction the kernel reads a gradient for each row.
-        let read = if reduction == Reduction::None && own.dim() == 2 {
-            Some(contiguous(first(grads)?)?)
-        } else {
-            None
-        };
+        let read =
+            if reduction == Reduction::None && own.dim() == 2 { Some(contiguous(grad)?) } else { None };
         drop(read);
+        drop(below);
+        let mut saved = vec![&target];
+        saved.extend(weight.as_ref());
+        let node = "NllLossBackwardBackward0";
+        record_linear(node, grad, Some(&own), &saved, &result, move |again, saved| match saved {
+            [target, weight @ ..] => nll_loss(again, target, weight.first(), reduction),
+            [] => Ok(again.clone()),
+        })?;
         Ok(vec![Some(result)])
     })?;
     drop(total_weight);
@@ -154,6 +222,10 @@ fn cross_entropy(args: &Args) -> Result<Value> {
     Ok(nll_loss(&input, &target, weight.as_ref(), reduction)?.into())
 }
 
+fn sum_cast_all(tensor: &Tensor) -> Result<Tensor> {
+    sum_cast(tensor, None, false, None)
+}
+
 fn label_smoothing(
     input: &Tensor,
     target: &Tensor,
@@ -168,16 +240,16 @@ fn label_smoothing(
         crate::session()
             .mark_estimated("cross_entropy_loss", "label smoothing with weights was not recorded");
     }
-    let smooth = unary::neg(&sum(input, Some(&[class_dim]), false, None)?)?;
+    let smooth = unary::neg(&sum_cast(input, Some(&[class_dim]), false, None)?)?;
     let ignored = pointwise::eq(target, &wrapped(Scalar::Int(-100)))?;
     crate::call("masked_fill_", &[(&smooth).into(), (&ignored).into(), 0.0.into()], &[])?;
     let result = match reduction {
         Reduction::None => smooth.clone(),
-        Reduction::Sum => sum_all(&smooth)?,
+        Reduction::Sum => sum_cast_all(&smooth)?,
         Reduction::Mean => {
             let kept = crate::call("bitwise_not", &[(&ignored).into()], &[])?.tensor()?;
-            let count = sum_all(&kept)?;
-            let total = sum_all(&smooth)?;
+            let count = sum_cast_all(&kept)?;
+            let total = sum_cast_all(&smooth)?;
             div(&total, &count)?
         }
     };
@@ -206,12 +278,12 @@ fn cross_entropy_of_probabilities(
         crate::session().mark_estimated("cross_entropy_loss", "probabilities with weights were not recorded");
     }
     Ok(match reduction {
-        Reduction::None => unary::neg(&sum(&mul(&input, target)?, Some(&[class_dim]), false, None)?)?,
-        Reduction::Sum => unary::neg(&sum_all(&mul(&input, target)?)?)?,
+        Reduction::None => unary::neg(&sum_cast(&mul(&input, target)?, Some(&[class_dim]), false, None)?)?,
+        Reduction::Sum => unary::neg(&sum_cast_all(&mul(&input, target)?)?)?,
         Reduction::Mean => {
             let count = input.numel() as f64 / classes;
             let product = mul(&input, target)?;
-            let total = sum_all(&product)?;
+            let total = sum_cast_all(&product)?;
             let negative = unary::neg(&total)?;
             div(&negative, &wrapped(Scalar::Float(count)))?
         }
@@ -236,18 +308,104 @@ fn elementwise_loss(args: &Args, node: &'static str) -> Result<Value> {
         drop(loss);
     }
     drop(below);
-    let saved = [Save::Input(Some(own)), Save::Input(Some(target))];
-    record(node, &[own, target], &[&output], &saved, |ctx, grads| {
-        let grad = first(grads)?;
-        let (own, target) = (ctx.saved(0)?, ctx.saved(1)?);
-        let to_own = if ctx.wants(0) { Some(zeros_of(&own, &target, grad)?) } else { None };
-        let to_target = if ctx.wants(1) { Some(zeros_of(&target, &own, grad)?) } else { None };
-        Ok(vec![to_own, to_target])
-    })?;
+    let difference = if node == "MseLossBackward0" { Difference::Squared } else { Difference::Smooth };
+    record_difference(node, own, target, &output, difference, reduction)?;
     Ok(output.into())
 }
 
-fn zeros_of(own: &Tensor, other: &Tensor, _grad: &Tensor) -> Result<Tensor> {
+/// Losses of the difference of two tensors, whose backward functions are one kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Difference {
+    Squared,
+    Smooth,
+    Huber,
+}
+
+fn record_difference(
+    node: &'static str,
+    own: &Tensor,
+    target: &Tensor,
+    output: &Tensor,
+    difference: Difference,
+    reduction: Reduction,
+) -> Result<()> {
+    let saved = [Save::Input(Some(own)), Save::Input(Some(target))];
+    record(node, &[own, target], &[output], &saved, move |ctx, grads| {
+        let grad = first(grads)?;
+        let (own, target) = (ctx.saved(0)?, ctx.saved(1)?);
+        let backward = |a, b| difference.backward(grad, a, b, reduction);
+        let to_own = if ctx.wants(0) { Some(backward(&own, &target)?) } else { None };
+        let to_target = if ctx.wants(1) { Some(backward(&target, &own)?) } else { None };
+        Ok(vec![to_own, to_target])
+    })
+}
+
+impl Difference {
+    /// `mse_loss_backward`, `smooth_l1_loss_backward`, `huber_loss_backward`.
+    fn backward(self, grad: &Tensor, own: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
+        let result = zeros_of(own, target)?;
+        let saved = [Save::Input(Some(grad)), Save::Input(Some(own)), Save::Input(Some(target))];
+        let node = match self {
+            Self::Squared => "MseLossBackwardBackward0",
+            Self::Smooth => "SmoothL1LossBackwardBackward0",
+            Self::Huber => "HuberLossBackwardBackward0",
+        };
+        record(node, &[grad, own, target], &[&result], &saved, move |ctx, grads| {
+            let (grad, own, target) = (ctx.saved(0)?, ctx.saved(1)?, ctx.saved(2)?);
+            let again = first(grads)?;
+            let to_grad = match (ctx.wants(0), self, reduction) {
+                (false, _, _) => None,
+                (true, Self::Huber, Reduction::Mean | Reduction::Sum) => {
+                    let ones = super::creation::ones_like(&grad)?;
+                    let slope = self.backward(&ones, &own, &target, reduction)?;
+                    drop(ones);
+                    let product = mul(&slope, again)?;
+                    Some(sum_all(&product)?)
+                }
+                (true, _, _) => Some(self.backward(again, &own, &target, reduction)?),
+            };
+            let slope = || {
+                let product = mul(again, &grad)?;
+                self.double_backward(&product, &own, &target, reduction)
+            };
+            let to_own = if ctx.wants(1) { Some(slope()?) } else { None };
+            let to_target = if ctx.wants(2) { Some(unary::neg(&slope()?)?) } else { None };
+            Ok(vec![to_grad, to_own, to_target])
+        })?;
+        Ok(result)
+    }
+
+    fn double_backward(
+        self,
+        product: &Tensor,
+        own: &Tensor,
+        target: &Tensor,
+        reduction: Reduction,
+    ) -> Result<Tensor> {
+        let result = if self == Self::Squared {
+            scale(product, 2.0)?
+        } else {
+            let distance = {
+                let difference = sub(own, target)?;
+                unary::abs(&difference)?
+            };
+            let is_near = pointwise::lt(&distance, &wrapped(Scalar::Float(1.0)))?;
+            if self == Self::Huber {
+                mul(product, &is_near)?
+            } else {
+                let mask = to_dtype(&is_near, product.dtype())?;
+                let near = mul(product, &mask)?;
+                div(&near, &wrapped(Scalar::Float(1.0)))?
+            }
+        };
+        if reduction == Reduction::Mean {
+            pointwise::div_in_place(&result, &wrapped(Scalar::Int(own.numel())))?;
+        }
+        Ok(result)
+    }
+}
+
+fn zeros_of(own: &Tensor, other: &Tensor) -> Result<Tensor> {
     let shape = iterator::broadcast(&[&own.shape(), &other.shape()])?;
     if *own.shape() == *shape { zeros_like(own) } else { empty(&shape, own.dtype(), own.device()) }
 }
@@ -273,14 +431,7 @@ fn huber_loss(args: &Args) -> Result<Value> {
         let loss = elementwise(&[own, target], iterator::result_type(&[own, target]), None)?;
         reduced(loss, reduction)?
     };
-    let saved = [Save::Input(Some(own)), Save::Input(Some(target))];
-    record("HuberLossBackward0", &[own, target], &[&output], &saved, |ctx, grads| {
-        let grad = first(grads)?;
-        let (own, target) = (ctx.saved(0)?, ctx.saved(1)?);
-        let to_own = if ctx.wants(0) { Some(zeros_of(&own, &target, grad)?) } else { None };
-        let to_target = if ctx.wants(1) { Some(zeros_of(&target, &own, grad)?) } else { None };
-        Ok(vec![to_own, to_target])
-    })?;
+    record_difference("HuberLossBackward0", own, target, &output, Difference::Huber, reduction)?;
     Ok(output.into())
 }
 
@@ -369,9 +520,12 @@ fn bce_with_logits(args: &Args) -> Result<Value> {
         Save::Input(Some(target)),
         Save::Input(weight.as_ref()),
     ];
-    record("BinaryCrossEntropyWithLogitsBackward0", &[own], &[&output], &saved, |ctx, grads| {
-        let _grad = first(grads)?;
+    record("BinaryCrossEntropyWithLogitsBackward0", &[own], &[&output], &saved, move |ctx, grads| {
+        let grad = first(grads)?;
         let own = ctx.saved(1)?;
+        if GradMode::is_enabled() {
+            return Ok(vec![Some(bce_with_logits_again(ctx, grad, &own, reduction)?)]);
+        }
         if let Some(pos_weight) = ctx.saved_optional(0)? {
             // t = pos_weight * target; t.add(1).sub_(target).mul_(input.sigmoid()).sub_(t)
             let t = mul(&pos_weight, &ctx.saved(2)?)?;
@@ -384,6 +538,36 @@ fn bce_with_logits(args: &Args) -> Result<Value> {
         Ok(vec![Some(empty_like(&own)?)])
     })?;
     Ok(output.into())
+}
+
+/// `binary_cross_entropy_with_logits_backward` where it is differentiated again: nothing is changed in place but by the mean.
+fn bce_with_logits_again(
+    ctx: &crate::autograd::Context<'_>,
+    grad: &Tensor,
+    own: &Tensor,
+    reduction: Reduction,
+) -> Result<Tensor> {
+    let target = ctx.saved(2)?;
+    let mut result = if let Some(pos_weight) = ctx.saved_optional(0)? {
+        // t.add(1).sub(target).mul(input.sigmoid()).sub(t)
+        let t = mul(&pos_weight, &target)?;
+        let more = add(&t, &wrapped(Scalar::Int(1)))?;
+        let less = sub(&more, &target)?;
+        let squashed = unary::sigmoid(own)?;
+        let product = mul(&less, &squashed)?;
+        sub(&product, &t)?
+    } else {
+        let squashed = unary::sigmoid(own)?;
+        sub(&squashed, &target)?
+    };
+    result = mul(&result, grad)?;
+    if let Some(weight) = ctx.saved_optional(3)? {
+        result = mul(&result, &weight)?;
+    }
+    if reduction == Reduction::Mean {
+        pointwise::div_in_place(&result, &wrapped(Scalar::Int(own.numel())))?;
+    }
+    Ok(result)
 }
 
 /// `kl_div`: `xlogy(target, target) - target * input`.
@@ -465,6 +649,12 @@ pub(crate) fn dropout(input: &Tensor, p: f64, is_training: bool) -> Result<Tenso
     record("NativeDropoutBackward0", &[input], &[&output], &[Save::Input(Some(&mask))], |ctx, grads| {
         let mask = ctx.saved(0)?;
         let grad = first(grads)?;
+        if GradMode::is_enabled() {
+            // grad * (mask.type_as(grad) * scale)
+            let kept = to_dtype(&mask, grad.dtype())?;
+            let factor = scale(&kept, 1.0)?;
+            return Ok(vec![Some(mul(grad, &factor)?)]);
+        }
         Ok(vec![Some(elementwise(&[grad, &mask], grad.dtype(), None)?)])
     })?;
     drop(mask);

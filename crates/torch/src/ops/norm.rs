@@ -6,11 +6,14 @@ use crate::error::runtime;
 use crate::memory::Category;
 use crate::registry::{Entry, op};
 use crate::schema::Args;
-use crate::{Dtype, MemoryFormat, Result, Storage, Tensor, Value, session};
+use crate::{Dtype, MemoryFormat, Result, Scalar, Storage, Tensor, Value, session};
 
-use super::copy::contiguous;
-use super::creation::{empty, empty_like, empty_like_as};
+use super::copy::{contiguous, to_dtype};
+use super::creation::{empty, empty_like, empty_like_as, wrapped};
+use super::norm_double::{self, Again, Doubled};
+use super::pointwise::{add_in_place, mul, pow_scalar};
 use super::views::{first, reshape, view};
+use super::{reduce, unary};
 
 fn rows_and_width(input: &Tensor, normalized: &[i64]) -> Result<(i64, i64)> {
     let shape = input.shape();
@@ -43,7 +46,8 @@ pub(crate) fn layer_norm(
     let bias = &cast.apply_optional(bias)?;
     let weight = &cast.apply_optional(weight)?;
     let input = &cast.apply(input)?;
-    rows_and_width(input, normalized)?;
+    let (rows, width) = rows_and_width(input, normalized)?;
+    let sizes = [rows, width];
     let inputs = [Some(input), weight.as_ref(), bias.as_ref()];
     let slots: Vec<usize> = (0..3).filter(|slot| inputs.get(*slot).is_some_and(Option::is_some)).collect();
     let tensors: Vec<&Tensor> = inputs.into_iter().flatten().collect();
@@ -69,6 +73,8 @@ pub(crate) fn layer_norm(
     record_after(early, "NativeLayerNormBackward0", &tensors, &[&output], &saved, move |ctx, grads| {
         let own = ctx.saved(1)?;
         let weight = ctx.saved_optional(2)?;
+        let grad = first(grads)?;
+        let below = GradModeGuard::new(false);
         let read = contiguous(&own)?;
         let mut results = Vec::new();
         for (position, slot) in slots.iter().enumerate() {
@@ -78,8 +84,21 @@ pub(crate) fn layer_norm(
                 _ => weight.as_ref().or(ctx.saved_optional(0)?.as_ref()).map(empty_like).transpose()?,
             });
         }
-        drop(contiguous(first(grads)?)?);
+        drop(contiguous(grad)?);
         drop(read);
+        drop(below);
+        let statistics = [ctx.saved(3)?, ctx.saved(4)?];
+        record_double(
+            "NativeLayerNormBackwardBackward0",
+            [grad, &own],
+            weight.as_ref(),
+            &statistics,
+            &results,
+            &slots,
+            move |own, weight, again, grad, statistics| {
+                norm_double::layer_norm(own, weight, again, grad, statistics, sizes)
+            },
+        )?;
         Ok(results)
     })?;
     // The tuple that the kernel returned dies first to last.
@@ -88,11 +107,71 @@ pub(crate) fn layer_norm(
     Ok(output)
 }
 
+/// Notes that `results`, the gradients of an input, a weight and a bias by `slots`, came from a kernel with a formula of its own.
+fn record_double(
+    node: &'static str,
+    read: [&Tensor; 2],
+    weight: Option<&Tensor>,
+    statistics: &[Tensor; 2],
+    results: &[Option<Tensor>],
+    slots: &[usize],
+    formula: impl Fn(&Tensor, Option<&Tensor>, &Again<'_>, &Tensor, [&Tensor; 2]) -> Result<Doubled> + 'static,
+) -> Result<()> {
+    let [grad, own] = read;
+    let mut inputs = vec![grad, own];
+    inputs.extend(weight);
+    let pairs = results.iter().zip(slots);
+    let (outputs, slots): (Vec<&Tensor>, Vec<usize>) =
+        pairs.filter_map(|(result, slot)| result.as_ref().map(|result| (result, *slot))).unzip();
+    let [mean, invstd] = statistics;
+    let saved = [
+        Save::Input(Some(grad)),
+        Save::Input(Some(own)),
+        Save::Input(weight),
+        Save::Input(Some(mean)),
+        Save::Input(Some(invstd)),
+    ];
+    record(node, &inputs, &outputs, &saved, move |ctx, grads| {
+        let (grad, own, weight) = (ctx.saved(0)?, ctx.saved(1)?, ctx.saved_optional(2)?);
+        let (mean, invstd) = (ctx.saved(3)?, ctx.saved(4)?);
+        let of = |slot: usize| {
+            let position = slots.iter().position(|other| *other == slot);
+            position.and_then(|position| grads.get(position)).and_then(Option::as_ref)
+        };
+        let again = Again { input: of(0), weight: of(1), bias: of(2) };
+        let Doubled { grad, input, weight } =
+            formula(&own, weight.as_ref(), &again, &grad, [&mean, &invstd])?;
+        Ok(vec![grad, input, weight])
+    })
+}
+
+/// `rms_norm` where the weight is of another type: made of operators.
+fn rms_norm_of_operators(input: &Tensor, normalized: &[i64], weight: Option<&Tensor>) -> Result<Tensor> {
+    // Sizes and most of the order are as recorded; of some temporaries the lifetime is not.
+    session().mark_estimated("rms_norm", "a weight of another type than the input");
+    let dims: Vec<i64> = (1..=normalized.len() as i64).map(|dim| input.dim() as i64 - dim).collect();
+    let wide = to_dtype(input, input.dtype().accumulate())?;
+    let scale = {
+        let squared = pow_scalar(&wide, Scalar::Int(2))?;
+        let mean = reduce::mean(&squared, Some(&dims), true, None)?;
+        add_in_place(&mean, &wrapped(Scalar::Float(1e-6)))?;
+        unary::rsqrt(&mean)?
+    };
+    let result = {
+        let scaled = mul(&wide, &scale)?;
+        to_dtype(&scaled, input.dtype())?
+    };
+    match weight {
+        Some(weight) => mul(&result, weight),
+        None => Ok(result),
+    }
+}
+
 /// `rms_norm`: `_fused_rms_norm`.
 fn rms_norm(input: &Tensor, normalized: &[i64], weight: Option<&Tensor>) -> Result<Tensor> {
     rows_and_width(input, normalized)?;
     if weight.is_some_and(|weight| weight.dtype() != input.dtype()) {
-        session().mark_estimated("rms_norm", "a weight of another type than the input was not recorded");
+        return rms_norm_of_operators(input, normalized, weight);
     }
     let below = GradModeGuard::new(false);
     let read = contiguous(input)?;
@@ -314,11 +393,34 @@ impl BatchNorm<'_> {
             let own = ctx.saved(0)?;
             let weight = ctx.saved_optional(3)?;
             let grad = first(grads)?;
+            let below = GradModeGuard::new(false);
             let gamma = |wanted: bool| -> Result<Option<Tensor>> {
                 if wanted { weight.as_ref().map(empty_like).transpose() } else { Ok(None) }
             };
             let (wants_weight, wants_bias) = (has_weight && ctx.wants(1), has_bias && ctx.wants(2));
             let mut results = Vec::new();
+            let statistics = [ctx.saved(4)?, ctx.saved(5)?];
+            let twice = |results: &[Option<Tensor>]| {
+                if !is_training {
+                    return Ok(());
+                }
+                let slots = [Some(0), has_weight.then_some(1), has_bias.then_some(2)];
+                let slots: Vec<usize> = slots.into_iter().flatten().collect();
+                let node = if is_cudnn {
+                    "CudnnBatchNormBackwardBackward0"
+                } else {
+                    "NativeBatchNormBackwardBackward0"
+                };
+                record_double(
+                    node,
+                    [grad, &own],
+                    weight.as_ref(),
+                    &statistics,
+                    results,
+                    &slots,
+                    norm_double::batch_norm,
+                )
+            };
             if is_cudnn || !is_channels_last {
                 let _grad = if is_cudnn { Some(contiguous_like(grad, &own)?) } else { None };
                 let to_own = if ctx.wants(0) { Some(empty_like(&own)?) } else { None };
@@ -332,6 +434,8 @@ impl BatchNorm<'_> {
                 if is_cudnn && is_last_like {
                     drop(super::sort::temporary(own.device(), channels_last_workspace(&own, true))?);
                 }
+                drop(below);
+                twice(&results)?;
                 return Ok(results);
             }
             // Kernels for channels_last: the reduction first, then the elements.
@@ -357,6 +461,8 @@ impl BatchNorm<'_> {
             if has_bias {
                 results.push(to_bias);
             }
+            drop(below);
+            twice(&results)?;
             Ok(results)
         })?;
         drop(mean);

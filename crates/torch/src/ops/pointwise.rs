@@ -24,6 +24,14 @@ pub(crate) fn elementwise(inputs: &[&Tensor], dtype: Dtype, function: Option<Fun
     Ok(output)
 }
 
+/// Operators of zeros without memory look at the shapes first, for which the zeros are made as one number of the GPU.
+fn look_at_zeros(inputs: &[&Tensor]) -> Result<()> {
+    for input in inputs.iter().filter(|input| input.is_without_memory()) {
+        drop(creation::zeros(&[], input.dtype(), input.device())?);
+    }
+    Ok(())
+}
+
 /// Whether the tensor may be changed, and that it was.
 pub(crate) fn change_in_place(tensor: &Tensor) -> Result<()> {
     tensor.check_in_place()?;
@@ -107,7 +115,19 @@ struct Binary {
 impl Binary {
     fn call(&'static self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
         let early = save_early(&[a, b], &self.saves(a, b, a))?;
-        let output = elementwise(&[a, b], dtype_by(self.rule, &[a, b]), self.function)?;
+        let dtype = dtype_by(self.rule, &[a, b]);
+        let is_product = self.node == MUL.node || self.node == DIV.node;
+        let output = if is_product && (a.is_without_memory() || b.is_without_memory()) {
+            // `mul_zerotensor`: zeros without memory stay so.
+            look_at_zeros(&[a, b])?;
+            Tensor::zeros_without_memory(
+                &broadcast(&[&a.shape(), &b.shape()])?,
+                dtype,
+                common_device(&[a, b])?,
+            )?
+        } else {
+            elementwise(&[a, b], dtype, self.function)?
+        };
         self.record(early, a, b, &output, None)?;
         Ok(output)
     }
@@ -216,7 +236,7 @@ fn extremum(ctx: &Context<'_>, grad: &Tensor, loses: &'static Binary) -> Result<
         let equal = EQ.call(a, b)?;
         let result = where_(&equal, &halved, grad)?;
         let lost = loses.call(a, b)?;
-        change_in_place(&result)?;
+        masked_fill_in_place(&result, &lost, &wrapped(Scalar::Int(0)))?;
         drop(lost);
         drop(equal);
         drop(halved);
@@ -253,21 +273,27 @@ static POW: Binary = Binary {
         let to_exponent = if ctx.wants(1) {
             // grad * (result * self.log()), with zeros where the base is 0 and the exponent is not negative.
             let result = ctx.saved(2)?;
-            let is_zero = EQ.call(&base, &wrapped(Scalar::Int(0)))?;
-            let is_positive = GE.call(&exponent, &wrapped(Scalar::Int(0)))?;
-            let condition = LOGICAL_AND.call(&is_zero, &is_positive)?;
-            drop(is_positive);
-            drop(is_zero);
-            let zero = wrapped(Scalar::Int(0));
-            Some(mul(grad, &where_(&condition, &zero, &mul(&result, &unary::log(&base)?)?)?)?)
+            let condition = {
+                let is_positive = GE.call(&exponent, &wrapped(Scalar::Int(0)))?;
+                let is_zero = EQ.call(&base, &wrapped(Scalar::Int(0)))?;
+                LOGICAL_AND.call(&is_zero, &is_positive)?
+            };
+            let logarithm = unary::log(&base)?;
+            let product = mul(&result, &logarithm)?;
+            let zero = creation::zeros(&[], grad.dtype(), grad.device())?;
+            let chosen = where_(&condition, &zero, &product)?;
+            Some(mul(grad, &chosen)?)
         } else {
             None
         };
         let to_base = if ctx.wants(0) {
+            // C++ evaluates the last argument of `where` first.
+            let less = sub(&exponent, &wrapped(Scalar::Int(1)))?;
+            let power = POW.call(&base, &less)?;
+            let product = mul(&exponent, &power)?;
+            let slope = mul(grad, &product)?;
             let zeros = creation::zeros(&[], grad.dtype(), grad.device())?;
             let is_zero = EQ.call(&exponent, &wrapped(Scalar::Int(0)))?;
-            let slope =
-                mul(grad, &mul(&exponent, &POW.call(&base, &sub(&exponent, &wrapped(Scalar::Int(1)))?)?)?)?;
             Some(where_(&is_zero, &zeros, &slope)?)
         } else {
             None
@@ -283,12 +309,26 @@ static ATAN2: Binary = Binary {
     function: None,
     backward: |ctx, grad| {
         let (other, own) = (ctx.saved(0)?, ctx.saved(1)?);
-        // grad / (self * self + other * other), once for both
-        let sum = add(&mul(&own, &own)?, &mul(&other, &other)?)?;
-        let reciprocal = unary::reciprocal(&sum)?;
-        let scaled = mul(grad, &reciprocal)?;
-        let to_other = if ctx.wants(1) { Some(mul(&scaled, &unary::neg(&own)?)?) } else { None };
-        let to_own = if ctx.wants(0) { Some(mul(&scaled, &other)?) } else { None };
+        // (self * self + other * other).reciprocal(), once for both
+        let reciprocal = {
+            let right = mul(&other, &other)?;
+            let left = mul(&own, &own)?;
+            let sum = add(&left, &right)?;
+            unary::reciprocal(&sum)?
+        };
+        let to_own = if ctx.wants(0) {
+            let product = mul(grad, &other)?;
+            Some(mul(&product, &reciprocal)?)
+        } else {
+            None
+        };
+        let to_other = if ctx.wants(1) {
+            let negative = unary::neg(&own)?;
+            let product = mul(grad, &negative)?;
+            Some(mul(&product, &reciprocal)?)
+        } else {
+            None
+        };
         Ok(vec![to_own, to_other])
     },
 };
@@ -397,6 +437,7 @@ pub(crate) fn add(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 
 pub(crate) fn add_scaled(a: &Tensor, b: &Tensor, alpha: Scalar) -> Result<Tensor> {
     let function: Option<Function> = (alpha == Scalar::Int(1)).then_some(exact::add);
+    look_at_zeros(&[a, b])?;
     let output = elementwise(&[a, b], result_type(&[a, b]), function)?;
     record_add("AddBackward0", a, b, &output, alpha)?;
     Ok(output)
@@ -448,7 +489,7 @@ fn record_sub(a: &Tensor, b: &Tensor, output: &Tensor, alpha: Scalar) -> Result<
     })
 }
 
-fn sub_in_place(a: &Tensor, b: &Tensor, alpha: Scalar) -> Result<Tensor> {
+pub(crate) fn sub_in_place(a: &Tensor, b: &Tensor, alpha: Scalar) -> Result<Tensor> {
     let function: Option<Function> = (alpha == Scalar::Int(1)).then_some(exact::sub);
     elementwise_in_place(&[a, b], result_type(&[a, b]), function)?;
     record_sub(a, b, a, alpha)?;
@@ -528,7 +569,7 @@ fn record_masked_fill(tensor: &Tensor, mask: &Tensor, output: &Tensor, value: &T
     )
 }
 
-fn masked_fill_in_place(tensor: &Tensor, mask: &Tensor, value: &Tensor) -> Result<Tensor> {
+pub(crate) fn masked_fill_in_place(tensor: &Tensor, mask: &Tensor, value: &Tensor) -> Result<Tensor> {
     change_in_place(tensor)?;
     tensor.set_values(None);
     record_masked_fill(tensor, mask, tensor, value)?;
@@ -558,14 +599,31 @@ fn pow(args: &Args) -> Result<Value> {
         _ => {
             let (base, exponent) = (args.operand(0)?, args.t(1)?);
             let cast = Cast::full(exponent.device());
-            let result = POW.call(&cast.apply(&base)?, &cast.apply(&exponent)?)?;
-            if base.is_wrapped_number() && exponent.device().is_cuda() {
-                // pow_out takes the number as a tensor of the GPU, in int64 or float64.
-                drop(super::sort::temporary(exponent.device(), 8)?);
+            if base.is_wrapped_number() {
+                return Ok(pow_of_number(&base, &cast.apply(&exponent)?)?.into());
             }
-            Ok(result.into())
+            Ok(POW.call(&cast.apply(&base)?, &cast.apply(&exponent)?)?.into())
         }
     }
+}
+
+/// `pow` of a number: its derivative is the result times a logarithm.
+fn pow_of_number(base: &Tensor, exponent: &Tensor) -> Result<Tensor> {
+    let output = elementwise(&[base, exponent], dtype_by(POW.rule, &[base, exponent]), None)?;
+    if exponent.device().is_cuda() {
+        // pow_out takes the number as a tensor of the GPU, in int64 or float64.
+        drop(super::sort::temporary(exponent.device(), 8)?);
+    }
+    let logarithm = crate::schema::known_or_unknown(base).to_f64().map_or(f64::NAN, f64::ln);
+    let saved = [Save::Input(Some(exponent)), Save::Output(0)];
+    record("PowBackward2", &[exponent], &[&output], &saved, move |ctx, grads| {
+        if logarithm == f64::NEG_INFINITY {
+            crate::session().mark_estimated("PowBackward2", "a base of 0 was not recorded");
+        }
+        let product = scale(&ctx.saved(1)?, logarithm)?;
+        Ok(vec![Some(mul(first(grads)?, &product)?)])
+    })?;
+    Ok(output)
 }
 
 /// `clamp` with numbers, or `None`, as bounds.

@@ -1,14 +1,15 @@
 //! Pooling, interpolation and padding.
 
-use crate::autograd::{Save, record};
+use crate::autograd::{GradModeGuard, Save, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
 use crate::schema::Args;
 use crate::{Dtype, MemoryFormat, Result, Tensor, Value, contiguous_strides};
 
 use super::copy::{contiguous_in, empty_strided};
+use super::kernels::record_linear;
 use super::reduce;
-use super::views::{first, unsqueeze};
+use super::views::{first, unsqueeze, view};
 
 /// A new tensor in the input's order of elements.
 fn in_order_of(input: &Tensor, shape: &[i64], dtype: Dtype) -> Result<Tensor> {
@@ -103,12 +104,32 @@ fn max_pool_of(input: &Tensor, shape: &[i64]) -> Result<(Tensor, Tensor)> {
     drop(read);
     let saved = [Save::Input(Some(&indices)), Save::Input(Some(input))];
     record("MaxPool2DWithIndicesBackward0", &[input], &[&output, &indices], &saved, |ctx, grads| {
-        let (_indices, input) = (ctx.saved(0)?, ctx.saved(1)?);
+        let (indices, input) = (ctx.saved(0)?, ctx.saved(1)?);
+        let grad = first(grads)?;
+        let below = GradModeGuard::new(false);
         let result = in_order(&input)?;
-        drop(contiguous_in(first(grads)?, input.suggested_format())?);
+        drop(contiguous_in(grad, input.suggested_format())?);
+        drop(below);
+        let node = "MaxPool2DWithIndicesBackwardBackward0";
+        record_linear(node, grad, Some(&input), &[&indices], &result, |again, saved| match saved {
+            [indices] => max_pool_double_backward(again, indices),
+            _ => Ok(again.clone()),
+        })?;
         Ok(vec![Some(result)])
     })?;
     Ok((output, indices))
+}
+
+/// `max_pool_double_backward`: what was the greatest of each window is gathered.
+fn max_pool_double_backward(grad: &Tensor, indices: &Tensor) -> Result<Tensor> {
+    let shape = indices.shape();
+    let mut flat: Vec<i64> = shape.iter().take(shape.len().saturating_sub(2)).copied().collect();
+    flat.push(-1);
+    let positions = view(indices, &flat)?;
+    let read = contiguous_in(grad, indices.suggested_format())?;
+    let rows = view(&read, &flat)?;
+    let gathered = super::scatter::gather(&rows, -1, &positions)?;
+    view(&gathered, &shape)
 }
 
 fn in_order(input: &Tensor) -> Result<Tensor> {
@@ -136,15 +157,23 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str, saves: bool) -> 
     drop(read);
     let (from, format) = (input.shape(), input.suggested_format());
     let saved = [Save::Input(saves.then_some(input))];
-    record(node, &[input], &[&output], &saved, move |_, grads| {
+    let to: Vec<i64> = shape.to_vec();
+    record(node, &[input], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
+        let own = ctx.saved_optional(0)?;
         let strides = match format {
             MemoryFormat::ChannelsLast | MemoryFormat::ChannelsLast3d => crate::channels_last_strides(&from),
             _ => contiguous_strides(&from),
         };
         let result = empty_strided(&from, &strides, grad.dtype(), grad.device())?;
         // The kernel reads a gradient without gaps.
+        let below = GradModeGuard::new(false);
         drop(contiguous_in(grad, format)?);
+        drop(below);
+        let to = to.clone();
+        record_linear("AvgPool2DBackwardBackward0", grad, own.as_ref(), &[], &result, move |again, _| {
+            kernel_of(again, &to, node, saves)
+        })?;
         Ok(vec![Some(result)])
     })?;
     Ok(output)

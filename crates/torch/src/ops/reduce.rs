@@ -234,6 +234,18 @@ pub(crate) fn sum(
     Ok(output)
 }
 
+/// [`sum`] as autocast runs it: into `float32` where no type is named.
+pub(crate) fn sum_cast(
+    tensor: &Tensor,
+    dims: Option<&[i64]>,
+    keeps: bool,
+    dtype: Option<Dtype>,
+) -> Result<Tensor> {
+    let is_on = crate::autocast::dtype().is_some() && tensor.device().is_cuda();
+    let full = (is_on && tensor.dtype().is_reduced_float()).then_some(Dtype::F32);
+    sum(tensor, dims, keeps, dtype.or(full))
+}
+
 pub(crate) fn sum_all(tensor: &Tensor) -> Result<Tensor> {
     sum(tensor, None, false, None)
 }
@@ -365,7 +377,7 @@ fn std_backward(
 /// `masked_fill_(zero == 0, 0)`; the mask lasts to the end of the caller's expression.
 fn fill_where_zero(tensor: &Tensor, zero: &Tensor) -> Result<Tensor> {
     let mask = eq(zero, &wrapped(Scalar::Int(0)))?;
-    pointwise::change_in_place(tensor)?;
+    pointwise::masked_fill_in_place(tensor, &mask, &wrapped(Scalar::Int(0)))?;
     Ok(mask)
 }
 
@@ -499,9 +511,15 @@ pub(crate) fn record_selection(
     let from = tensor.shape();
     record(node, &[tensor], &[values, indices], &[Save::Input(Some(indices))], move |ctx, grads| {
         let grad = first(grads)?;
-        let _indices = ctx.saved(0)?;
-        let grad = if keeps || from.is_empty() { grad.clone() } else { unsqueeze(grad, dim)? };
+        let indices = ctx.saved(0)?;
+        // grad.new_zeros(sizes).scatter_(dim, indices, grad)
+        let (grad, indices) = if keeps || from.is_empty() {
+            (grad.clone(), indices)
+        } else {
+            (unsqueeze(grad, dim)?, unsqueeze(&indices, dim)?)
+        };
         let full = creation::zeros(&from, grad.dtype(), grad.device())?;
+        super::scatter::record_scattered("ScatterBackward0", &grad, dim, &indices, &full)?;
         Ok(vec![Some(full)])
     })
 }
@@ -622,7 +640,9 @@ fn norm_backward(grad: &Tensor, own: &Tensor, norm: &Tensor, order: f64) -> Resu
     if (order - 2.0).abs() < f64::EPSILON {
         // grad * (self / norm).masked_fill_(norm == 0, 0)
         let ratio = div(own, norm)?;
-        let _mask = fill_where_zero(&ratio, norm)?;
+        // The mask is a temporary of the product's expression.
+        let mask = eq(norm, &wrapped(Scalar::Int(0)))?;
+        pointwise::masked_fill_in_place(&ratio, &mask, &wrapped(Scalar::Int(0)))?;
         return mul(grad, &ratio);
     }
     session().mark_estimated("LinalgVectorNormBackward0", "norms of this order were not recorded");
@@ -668,7 +688,7 @@ fn count_nonzero(args: &Args) -> Result<Value> {
 }
 
 fn sum_call(args: &Args) -> Result<Value> {
-    Ok(sum(&args.t(0)?, args.ints_opt(1)?.as_deref(), args.bool(2)?, args.dtype_opt(3)?)?.into())
+    Ok(sum_cast(&args.t(0)?, args.ints_opt(1)?.as_deref(), args.bool(2)?, args.dtype_opt(3)?)?.into())
 }
 
 fn mean_call(args: &Args) -> Result<Value> {

@@ -9,11 +9,12 @@ use crate::{Dtype, MemoryFormat, Result, Tensor, Value};
 
 use super::copy::{self, contiguous};
 use super::creation::{empty, zeros};
+use super::kernels::record_linear;
 use super::pointwise::{change_in_place, maybe_multiply};
 use super::views::{self, expand, first, unsqueeze, wrap};
 
 /// `index_select`.
-fn index_select(tensor: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
+pub(crate) fn index_select(tensor: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
     let at = wrap(dim, tensor.dim())?;
     let mut shape = tensor.shape().to_vec();
     if let Some(size) = shape.get_mut(at) {
@@ -23,24 +24,45 @@ fn index_select(tensor: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
     let from = tensor.shape();
     record("IndexSelectBackward0", &[tensor], &[&output], &[Save::Input(Some(index))], move |ctx, grads| {
         let grad = first(grads)?;
-        let _index = ctx.saved(0)?;
-        Ok(vec![Some(zeros(&from, grad.dtype(), grad.device())?)])
+        let index = ctx.saved(0)?;
+        let full = zeros(&from, grad.dtype(), grad.device())?;
+        record_linear("IndexAddBackward0", grad, None, &[&index], &full, move |again, saved| match saved {
+            [index] => index_select(again, dim, index),
+            _ => Ok(again.clone()),
+        })?;
+        Ok(vec![Some(full)])
     })?;
     Ok(output)
 }
 
 /// `gather`.
-fn gather(tensor: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
+pub(crate) fn gather(tensor: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
     wrap(dim, tensor.dim())?;
     let output = empty(&index.shape(), tensor.dtype(), tensor.device())?;
     let saved = [Save::Input(Some(index)), Save::Input(Some(tensor))];
     let from = tensor.shape();
     record("GatherBackward0", &[tensor], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
-        let _index = ctx.saved(0)?;
-        Ok(vec![Some(zeros(&from, grad.dtype(), grad.device())?)])
+        let index = ctx.saved(0)?;
+        let full = zeros(&from, grad.dtype(), grad.device())?;
+        record_scattered("ScatterAddBackward0", grad, dim, &index, &full)?;
+        Ok(vec![Some(full)])
     })?;
     Ok(output)
+}
+
+/// Notes that `full` was zeros into which a gradient was scattered along a dimension.
+pub(crate) fn record_scattered(
+    node: &'static str,
+    grad: &Tensor,
+    dim: i64,
+    index: &Tensor,
+    full: &Tensor,
+) -> Result<()> {
+    record_linear(node, grad, None, &[index], full, move |again, saved| match saved {
+        [index] => gather(again, dim, index),
+        _ => Ok(again.clone()),
+    })
 }
 
 /// `scatter` and `scatter_add`, as a new tensor or in place.

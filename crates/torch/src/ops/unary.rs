@@ -8,6 +8,7 @@ use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor};
 use super::copy;
 use super::creation::{wrapped, zeros_like};
 use super::exact::{self, Function};
+use super::kernels::{self, no_slope, number, one_kernel};
 use super::pointwise::{
     Rule, add, div, dtype_by, elementwise, elementwise_in_place, mul, pow_scalar, scale, sub,
 };
@@ -82,85 +83,12 @@ impl Unary {
     }
 }
 
-/// The derivative is one kernel of the gradient and what was saved: `tanh_backward` and its like.
-fn one_kernel(grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
-    elementwise(&[grad, saved], crate::iterator::result_type(&[grad, saved]), None)
-}
-
-/// `threshold_backward`, `leaky_relu_backward`: their own derivative is the same kernel, and zeros for what was saved.
-fn gate_kernel(grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
-    let output = one_kernel(grad, saved)?;
-    record(
-        "ThresholdBackwardBackward0",
-        &[grad, saved],
-        &[&output],
-        &[Save::Input(Some(saved))],
-        |ctx, grads| {
-            let (again, saved) = (first(grads)?, ctx.saved(0)?);
-            let to_grad = if ctx.wants(0) { Some(gate_kernel(again, &saved)?) } else { None };
-            let to_saved = if ctx.wants(1) { Some(zeros_like(again)?) } else { None };
-            Ok(vec![to_grad, to_saved])
-        },
-    )?;
-    Ok(output)
-}
-
-/// `tanh_backward`; the result's derivative is `grad * (-2 * output * grad_output)`.
-fn tanh_kernel(grad: &Tensor, result: &Tensor) -> Result<Tensor> {
-    let output = one_kernel(grad, result)?;
-    let saved = [Save::Input(Some(grad)), Save::Input(Some(result))];
-    record("TanhBackwardBackward0", &[grad, result], &[&output], &saved, |ctx, grads| {
-        let (again, grad, result) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
-        let to_grad = if ctx.wants(0) { Some(tanh_kernel(again, &result)?) } else { None };
-        let to_result = if ctx.wants(1) {
-            let doubled = scale(&result, -2.0)?;
-            let product = mul(&doubled, &grad)?;
-            Some(mul(again, &product)?)
-        } else {
-            None
-        };
-        Ok(vec![to_grad, to_result])
-    })?;
-    Ok(output)
-}
-
-/// `sigmoid_backward`; the result's derivative is `grad * grad_output * (-2 * output + 1)`.
-fn sigmoid_kernel(grad: &Tensor, result: &Tensor) -> Result<Tensor> {
-    let output = one_kernel(grad, result)?;
-    let saved = [Save::Input(Some(grad)), Save::Input(Some(result))];
-    record("SigmoidBackwardBackward0", &[grad, result], &[&output], &saved, |ctx, grads| {
-        let (again, grad, result) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
-        let to_grad = if ctx.wants(0) { Some(sigmoid_kernel(again, &result)?) } else { None };
-        let to_result = if ctx.wants(1) {
-            // C++ evaluates the right factor first.
-            let doubled = scale(&result, -2.0)?;
-            let right = add(&doubled, &number(1.0))?;
-            let left = mul(again, &grad)?;
-            Some(mul(&left, &right)?)
-        } else {
-            None
-        };
-        Ok(vec![to_grad, to_result])
-    })?;
-    Ok(output)
-}
-
-/// `sgn_backward` of real numbers is a tensor of zeros without memory, which is added to other gradients.
-fn no_slope(grad: &Tensor, _: &Tensor) -> Result<Tensor> {
-    crate::session().mark_estimated("SgnBackward0", "zeros without memory were not recorded");
-    zeros_like(grad)
-}
-
 fn zero(grad: &Tensor, _: &Tensor) -> Result<Tensor> {
     zeros_like(grad)
 }
 
 fn none(grad: &Tensor, _: &Tensor) -> Result<Tensor> {
     Ok(grad.clone())
-}
-
-fn number(value: f64) -> Tensor {
-    wrapped(Scalar::Float(value))
 }
 
 macro_rules! unary {
@@ -234,28 +162,20 @@ unary! {
     "logical_not" LOGICAL_NOT "" Bool NoGradient false None, zero;
     "bitwise_not" BITWISE_NOT "" Promoted NoGradient false None, zero;
     "isnan" ISNAN "" Bool NoGradient false None, zero;
-    "tanh" TANH "TanhBackward0" Float Output false None, tanh_kernel;
-    "sigmoid" SIGMOID "SigmoidBackward0" Float Output false None, sigmoid_kernel;
-    "relu" RELU "ReluBackward0" Promoted Output false None, gate_kernel;
-    "silu" SILU "SiluBackward0" Promoted Input false None, one_kernel;
-    "mish" MISH "MishBackward0" Promoted Input false None, one_kernel;
-    "hardswish" HARDSWISH "HardswishBackward0" Promoted Input false None, one_kernel;
-    "hardsigmoid" HARDSIGMOID "HardsigmoidBackward0" Promoted Input false None, one_kernel;
-    "relu6" RELU6 "HardtanhBackward0" Promoted Input false None, one_kernel;
-    "selu" SELU "EluBackward0" Promoted Input false None, one_kernel;
+    "tanh" TANH "TanhBackward0" Float Output false None, kernels::tanh;
+    "sigmoid" SIGMOID "SigmoidBackward0" Float Output false None, kernels::sigmoid;
+    "relu" RELU "ReluBackward0" Promoted Output false None, kernels::gate;
+    "silu" SILU "SiluBackward0" Promoted Input false None, kernels::silu;
+    "mish" MISH "MishBackward0" Promoted Input false None, kernels::mish;
+    "hardswish" HARDSWISH "HardswishBackward0" Promoted Input false None, kernels::hardswish;
+    "hardsigmoid" HARDSIGMOID "HardsigmoidBackward0" Promoted Input false None, kernels::gate;
+    "relu6" RELU6 "HardtanhBackward0" Promoted Input false None, kernels::gate;
+    "selu" SELU "EluBackward0" Promoted Input false None, kernels::elu;
 }
 
 macro_rules! parametrized {
-    ($($schema:literal $constant:ident $node:literal $in_place:literal;)*) => {
-        $(static $constant: Unary = Unary {
-            node: $node,
-            backward: if matches!($node.as_bytes(), b"LeakyReluBackward0" | b"LeakyReluBackward1") {
-                gate_kernel
-            } else {
-                one_kernel
-            },
-            ..PARAMETRIZED
-        };)*
+    ($($schema:literal $constant:ident $node:literal $in_place:literal $backward:expr;)*) => {
+        $(static $constant: Unary = Unary { node: $node, backward: $backward, ..PARAMETRIZED };)*
 
         pub(crate) const ACTIVATIONS: &[Entry] = &[$(
             op($schema, |a| Ok(if $in_place { $constant.call_in_place(&a.t(0)?)? } else { $constant.call(&a.t(0)?)? }.into())),
@@ -274,19 +194,27 @@ const PARAMETRIZED: Unary = Unary {
 };
 
 parametrized! {
-    "gelu(Tensor self, *, str approximate=none)" GELU "GeluBackward0" false;
-    "leaky_relu(Tensor self, Scalar negative_slope=0.01)" LEAKY_RELU "LeakyReluBackward0" false;
-    "leaky_relu_(Tensor self, Scalar negative_slope=0.01)" LEAKY_RELU_IN_PLACE "LeakyReluBackward1" true;
-    "elu_(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1)" ELU_IN_PLACE "EluBackward0" true;
-    "celu_(Tensor self, Scalar alpha=1)" CELU_IN_PLACE "EluBackward0" true;
-    "hardtanh_(Tensor self, Scalar min_val=-1, Scalar max_val=1)" HARDTANH_IN_PLACE "HardtanhBackward0" true;
-    "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1)" ELU "EluBackward0" false;
-    "celu(Tensor self, Scalar alpha=1)" CELU "EluBackward0" false;
-    "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1)" HARDTANH "HardtanhBackward0" false;
-    "softplus(Tensor self, Scalar beta=1, Scalar threshold=20)" SOFTPLUS "SoftplusBackward0" false;
-    "threshold(Tensor self, Scalar threshold, Scalar value)" THRESHOLD "ThresholdBackward0" false;
-    "hardshrink(Tensor self, Scalar lambd=0.5)" HARDSHRINK "HardshrinkBackward0" false;
-    "softshrink(Tensor self, Scalar lambd=0.5)" SOFTSHRINK "SoftshrinkBackward0" false;
+    "leaky_relu(Tensor self, Scalar negative_slope=0.01)" LEAKY_RELU "LeakyReluBackward0" false kernels::gate;
+    "leaky_relu_(Tensor self, Scalar negative_slope=0.01)" LEAKY_RELU_IN_PLACE "LeakyReluBackward1" true kernels::gate;
+    "elu_(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1)" ELU_IN_PLACE "EluBackward0" true one_kernel;
+    "celu_(Tensor self, Scalar alpha=1)" CELU_IN_PLACE "EluBackward0" true one_kernel;
+    "hardtanh_(Tensor self, Scalar min_val=-1, Scalar max_val=1)" HARDTANH_IN_PLACE "HardtanhBackward0" true kernels::gate;
+    "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1)" ELU "EluBackward0" false kernels::elu;
+    "celu(Tensor self, Scalar alpha=1)" CELU "EluBackward0" false kernels::elu;
+    "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1)" HARDTANH "HardtanhBackward0" false kernels::gate;
+    "softplus(Tensor self, Scalar beta=1, Scalar threshold=20)" SOFTPLUS "SoftplusBackward0" false kernels::softplus;
+    "threshold(Tensor self, Scalar threshold, Scalar value)" THRESHOLD "ThresholdBackward0" false kernels::gate;
+    "hardshrink(Tensor self, Scalar lambd=0.5)" HARDSHRINK "HardshrinkBackward0" false kernels::gate;
+    "softshrink(Tensor self, Scalar lambd=0.5)" SOFTSHRINK "SoftshrinkBackward0" false kernels::gate;
+}
+
+static GELU: Unary = Unary { node: "GeluBackward0", backward: kernels::gelu, ..PARAMETRIZED };
+static GELU_TANH: Unary = Unary { node: "GeluBackward0", backward: kernels::gelu_tanh, ..PARAMETRIZED };
+
+fn gelu(args: &crate::schema::Args) -> Result<crate::Value> {
+    let is_tanh = matches!(args.value(1)?, crate::Value::Str(text) if &**text == "tanh");
+    let gelu = if is_tanh { &GELU_TANH } else { &GELU };
+    Ok(gelu.call(&args.t(0)?)?.into())
 }
 
 pub(crate) fn neg(tensor: &Tensor) -> Result<Tensor> {
@@ -315,6 +243,22 @@ pub(crate) fn reciprocal(tensor: &Tensor) -> Result<Tensor> {
 
 pub(crate) fn tanh(tensor: &Tensor) -> Result<Tensor> {
     TANH.call(tensor)
+}
+
+pub(crate) fn sigmoid(tensor: &Tensor) -> Result<Tensor> {
+    SIGMOID.call(tensor)
+}
+
+pub(crate) fn log1p(tensor: &Tensor) -> Result<Tensor> {
+    LOG1P.call(tensor)
+}
+
+pub(crate) fn rsqrt(tensor: &Tensor) -> Result<Tensor> {
+    RSQRT.call(tensor)
+}
+
+pub(crate) fn cosh(tensor: &Tensor) -> Result<Tensor> {
+    COSH.call(tensor)
 }
 
 pub(crate) fn relu(tensor: &Tensor) -> Result<Tensor> {
@@ -348,7 +292,7 @@ fn isfinite(tensor: &Tensor) -> Result<Tensor> {
 fn log_sigmoid(tensor: &Tensor) -> Result<Tensor> {
     let output = elementwise(&[tensor], tensor.dtype(), None)?;
     record("LogSigmoidBackward0", &[tensor], &[&output], &[Save::Input(Some(tensor))], |ctx, grads| {
-        Ok(vec![Some(one_kernel(first(grads)?, &ctx.saved(0)?)?)])
+        Ok(vec![Some(kernels::log_sigmoid(first(grads)?, &ctx.saved(0)?)?)])
     })?;
     Ok(output)
 }
@@ -395,6 +339,7 @@ fn glu(tensor: &Tensor, dim: i64) -> Result<Tensor> {
 }
 
 pub(crate) const OTHERS: &[Entry] = &[
+    op("gelu(Tensor self, *, str approximate=none)", gelu),
     op("isinf(Tensor self)", |a| Ok(isinf(&a.t(0)?)?.into())),
     op("isfinite(Tensor self)", |a| Ok(isfinite(&a.t(0)?)?.into())),
     op("log_sigmoid(Tensor self)", |a| Ok(log_sigmoid(&a.t(0)?)?.into())),

@@ -6,6 +6,7 @@ use crate::registry::{Entry, op};
 use crate::schema::Args;
 use crate::{Result, Tensor, TorchError, Value, numel};
 
+use super::kernels::record_linear;
 use super::{copy, creation, reduce};
 
 /// A dimension's index, negative ones from the end.
@@ -326,6 +327,9 @@ pub(crate) fn select(tensor: &Tensor, dim: i64, index: i64) -> Result<Tensor> {
         move |grad| {
             let full = creation::zeros(&from, grad.dtype(), grad.device())?;
             copy::copy_below(&select(&full, dim, index)?, grad, false)?;
+            record_linear("SelectBackwardBackward0", grad, None, &[], &full, move |again, _| {
+                select(again, dim, index)
+            })?;
             Ok(full)
         },
     )
@@ -359,6 +363,9 @@ pub(crate) fn slice(
     viewed("SliceBackward0", tensor, &shape, &strides, offset, move |grad| {
         let full = creation::zeros(&from, grad.dtype(), grad.device())?;
         copy::copy_below(&slice(&full, dim, Some(start), Some(end), step)?, grad, false)?;
+        record_linear("SliceBackwardBackward0", grad, None, &[], &full, move |again, _| {
+            slice(again, dim, Some(start), Some(end), step)
+        })?;
         Ok(full)
     })
 }

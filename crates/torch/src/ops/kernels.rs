@@ -1,0 +1,283 @@
+//! Kernels of backward passes, and the derivatives of these kernels.
+//!
+//! With `create_graph=True` a backward function is differentiated again. Where PyTorch composes it of operators, these are recorded
+//! as anywhere else. Where it is one kernel, the kernel has a formula of its own: those are here, for elementwise kernels. C++
+//! evaluates the right operand first, temporaries live to the end of the expression, and named values to the end of the function.
+
+use crate::autograd::{GradMode, Grads, Save, again, record};
+use crate::{Result, Scalar, Tensor};
+
+use super::copy::to_dtype;
+use super::creation::{empty_like, wrapped, zeros_like};
+use super::pointwise::{add, div, div_in_place, elementwise, lt, mul, pow_scalar, scale, sub, sub_in_place};
+use super::unary;
+use super::views::first;
+
+/// A kernel of the gradient and of what the operator saved: `tanh_backward` and its like.
+pub(crate) fn one_kernel(grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
+    elementwise(&[grad, saved], crate::iterator::result_type(&[grad, saved]), None)
+}
+
+pub(crate) fn number(value: f64) -> Tensor {
+    wrapped(Scalar::Float(value))
+}
+
+/// `1 - tensor`, as C++ writes it: a new tensor of ones, from which the other is subtracted in place.
+pub(crate) fn one_minus(tensor: &Tensor) -> Result<Tensor> {
+    let ones = empty_like(tensor)?;
+    sub_in_place(&ones, tensor, Scalar::Int(1))
+}
+
+/// `1 / tensor`, in the same way.
+fn one_over(tensor: &Tensor) -> Result<Tensor> {
+    let ones = empty_like(tensor)?;
+    div_in_place(&ones, tensor)
+}
+
+type Kernel = fn(&Tensor, &Tensor) -> Result<Tensor>;
+/// From the gradient of the kernel's result, the gradient that went into the kernel, and what was saved.
+type Formula = fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>;
+
+/// Runs a kernel and notes that the gradient's own derivative is the same kernel, and that of what was saved a formula.
+fn kernel_with(
+    node: &'static str,
+    grad: &Tensor,
+    saved: &Tensor,
+    kernel: Kernel,
+    formula: Formula,
+) -> Result<Tensor> {
+    let output = one_kernel(grad, saved)?;
+    let saves = [Save::Input(Some(grad)), Save::Input(Some(saved))];
+    record(node, &[grad, saved], &[&output], &saves, move |ctx, grads| -> Result<Grads> {
+        let (again, grad, saved) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
+        let to_grad = if ctx.wants(0) { Some(kernel(again, &saved)?) } else { None };
+        let to_saved = if ctx.wants(1) { Some(formula(again, &grad, &saved)?) } else { None };
+        Ok(vec![to_grad, to_saved])
+    })?;
+    Ok(output)
+}
+
+/// `threshold_backward`, `leaky_relu_backward` and all others that let a gradient pass or not: the derivative of what was saved is
+/// zeros.
+pub(crate) fn gate(grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
+    let output = one_kernel(grad, saved)?;
+    let saves = [Save::Input(Some(saved))];
+    record("ThresholdBackwardBackward0", &[grad, saved], &[&output], &saves, |ctx, grads| {
+        let (again, saved) = (first(grads)?, ctx.saved(0)?);
+        let to_grad = if ctx.wants(0) { Some(gate(again, &saved)?) } else { None };
+        let to_saved = if ctx.wants(1) { Some(zeros_like(again)?) } else { None };
+        Ok(vec![to_grad, to_saved])
+    })?;
+    Ok(output)
+}
+
+/// `tanh_backward`: `grad * (-2 * output * grad_output)`.
+pub(crate) fn tanh(grad: &Tensor, result: &Tensor) -> Result<Tensor> {
+    kernel_with("TanhBackwardBackward0", grad, result, tanh, |again, grad, result| {
+        let doubled = scale(result, -2.0)?;
+        let product = mul(&doubled, grad)?;
+        mul(again, &product)
+    })
+}
+
+/// `sigmoid_backward`: `grad * grad_output * (-2 * output + 1)`.
+pub(crate) fn sigmoid(grad: &Tensor, result: &Tensor) -> Result<Tensor> {
+    kernel_with("SigmoidBackwardBackward0", grad, result, sigmoid, |again, grad, result| {
+        let doubled = scale(result, -2.0)?;
+        let right = add(&doubled, &number(1.0))?;
+        let left = mul(again, grad)?;
+        mul(&left, &right)
+    })
+}
+
+/// `softplus_backward`: `sigmoid_backward(grad, x.sigmoid()) * (x < threshold).type_as(grad) * beta`, with `x = input * beta`.
+pub(crate) fn softplus(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
+    kernel_with("SoftplusBackwardBackward0", grad, own, softplus, |again, grad, own| {
+        let product = mul(again, grad)?;
+        let x = scale(own, 1.0)?;
+        let mask = lt(&x, &number(20.0))?;
+        let right = to_dtype(&mask, product.dtype())?;
+        let squashed = unary::sigmoid(&x)?;
+        let left = sigmoid(&product, &squashed)?;
+        let both = mul(&left, &right)?;
+        scale(&both, 1.0)
+    })
+}
+
+/// `log_sigmoid_backward`: `grad * (z - 1) * z`, with `z = input.sigmoid()`.
+pub(crate) fn log_sigmoid(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
+    kernel_with("LogSigmoidBackwardBackward0", grad, own, log_sigmoid, |again, grad, own| {
+        let product = mul(again, grad)?;
+        let z = unary::sigmoid(own)?;
+        let less = sub(&z, &number(1.0))?;
+        let left = mul(&product, &less)?;
+        mul(&left, &z)
+    })
+}
+
+/// `elu_backward` from the input: itself of `grad * grad_output * input_scale`, where the input is negative.
+pub(crate) fn elu(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
+    kernel_with("EluBackwardBackward0", grad, own, elu, |again, grad, own| {
+        let mask = lt(own, &number(0.0))?;
+        let right = to_dtype(&mask, again.dtype())?;
+        let product = mul(again, grad)?;
+        let scaled = scale(&product, 1.0)?;
+        let left = elu(&scaled, own)?;
+        mul(&left, &right)
+    })
+}
+
+/// `hardswish_backward`: `where(-3 < self and self < 3, grad * grad_output / 3, 0)`.
+pub(crate) fn hardswish(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
+    kernel_with("HardswishBackwardBackward0", grad, own, hardswish, |again, grad, own| {
+        let zero = super::creation::zeros(&[], own.dtype(), own.device())?;
+        let product = mul(again, grad)?;
+        let third = div(&product, &number(3.0))?;
+        let below = lt(own, &number(3.0))?;
+        let above = super::pointwise::gt(own, &number(-3.0))?;
+        let within = super::pointwise::logical_and(&above, &below)?;
+        super::pointwise::where_(&within, &third, &zero)
+    })
+}
+
+/// `gelu_backward`: the exact one, by the normal distribution.
+pub(crate) fn gelu(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
+    kernel_with("GeluBackwardBackward0", grad, own, gelu, |again, grad, own| {
+        let squared = mul(own, own)?;
+        let density = {
+            let exponent = scale(&squared, -0.5)?;
+            let power = unary::exp(&exponent)?;
+            scale(&power, 0.4)?
+        };
+        let slope = {
+            let right = mul(&squared, &density)?;
+            let left = scale(&density, 2.0)?;
+            sub(&left, &right)?
+        };
+        let left = mul(again, grad)?;
+        mul(&left, &slope)
+    })
+}
+
+/// `gelu_backward` with `approximate="tanh"`.
+pub(crate) fn gelu_tanh(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
+    if GradMode::is_enabled() {
+        again::mark("gelu(approximate=\"tanh\")");
+    }
+    kernel_with("GeluBackwardBackward0", grad, own, gelu_tanh, |again, grad, own| {
+        let factor = 0.8;
+        let inner = {
+            let cube = pow_scalar(own, Scalar::Int(3))?;
+            let scaled = scale(&cube, factor)?;
+            let sum = add(own, &scaled)?;
+            scale(&sum, factor)?
+        };
+        let tanh_inner = unary::tanh(&inner)?;
+        let sech_inner = {
+            let cosh = unary::cosh(&inner)?;
+            one_over(&cosh)?
+        };
+        let f = scale(own, 0.5)?;
+        let g = {
+            let squared = mul(&tanh_inner, &tanh_inner)?;
+            one_minus(&squared)?
+        };
+        let h = {
+            let scaled = scale(own, factor)?;
+            let squared = mul(&scaled, own)?;
+            let sum = add(&squared, &number(1.0))?;
+            scale(&sum, factor)?
+        };
+        let f_prime_gh = {
+            let half = scale(&g, 0.5)?;
+            mul(&half, &h)?
+        };
+        let g_prime = {
+            let negative = unary::neg(&sech_inner)?;
+            let right = mul(&negative, &tanh_inner)?;
+            let left = scale(&sech_inner, 2.0)?;
+            let both = mul(&left, &right)?;
+            mul(&both, &h)?
+        };
+        let g_prime_fh = {
+            let both = mul(&f, &h)?;
+            mul(&both, &g_prime)?
+        };
+        let h_prime = {
+            let scaled = scale(own, factor)?;
+            scale(&scaled, factor)?
+        };
+        let h_prime_fg = {
+            let both = mul(&f, &g)?;
+            mul(&both, &h_prime)?
+        };
+        let doubled = scale(&f_prime_gh, 2.0)?;
+        let two = add(&doubled, &g_prime_fh)?;
+        let right = add(&two, &h_prime_fg)?;
+        let left = mul(again, grad)?;
+        mul(&left, &right)
+    })
+}
+
+/// `silu_backward`, or where it is differentiated again `grad * sigmoid * (1 + input * (1 - sigmoid))`.
+pub(crate) fn silu(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
+    if !GradMode::is_enabled() {
+        return one_kernel(grad, own);
+    }
+    let sigmoid = unary::sigmoid(own)?;
+    let rest = one_minus(&sigmoid)?;
+    let product = mul(own, &rest)?;
+    let right = add(&product, &number(1.0))?;
+    let left = mul(grad, &sigmoid)?;
+    mul(&left, &right)
+}
+
+/// `mish_backward`, or where it is differentiated again
+/// `grad * (tanh_softplus + input * sigmoid * (1 - tanh_softplus * tanh_softplus))`.
+pub(crate) fn mish(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
+    if !GradMode::is_enabled() {
+        return one_kernel(grad, own);
+    }
+    let sigmoid = unary::sigmoid(own)?;
+    let softplus = {
+        let power = unary::exp(own)?;
+        unary::log1p(&power)?
+    };
+    let squashed = unary::tanh(&softplus)?;
+    let squared = mul(&squashed, &squashed)?;
+    let rest = one_minus(&squared)?;
+    let left = mul(own, &sigmoid)?;
+    let product = mul(&left, &rest)?;
+    let sum = add(&squashed, &product)?;
+    mul(grad, &sum)
+}
+
+/// `sgn_backward` of real numbers: zeros without memory (`_efficientzerotensor`).
+pub(crate) fn no_slope(grad: &Tensor, _: &Tensor) -> Result<Tensor> {
+    Tensor::zeros_without_memory(&grad.shape(), grad.dtype(), grad.device())
+}
+
+/// Notes that `result` was made of `grad` by a kernel that is linear in it, such as one that adds rows up by their indices: the
+/// derivative is the operator of the forward pass. `own` is an input of that operator on whose values nothing depends, and whose
+/// derivative is zeros.
+pub(crate) fn record_linear(
+    node: &'static str,
+    grad: &Tensor,
+    own: Option<&Tensor>,
+    saved: &[&Tensor],
+    result: &Tensor,
+    forward: impl Fn(&Tensor, &[Tensor]) -> Result<Tensor> + 'static,
+) -> Result<()> {
+    let mut inputs = vec![grad];
+    inputs.extend(own);
+    let count = saved.len();
+    let saves: Vec<Save<'_>> = saved.iter().map(|tensor| Save::Input(Some(tensor))).collect();
+    record(node, &inputs, &[result], &saves, move |ctx, grads| -> Result<Grads> {
+        let again = first(grads)?;
+        let saved = (0..count).map(|index| ctx.saved(index)).collect::<Result<Vec<_>>>()?;
+        let to_grad = if ctx.wants(0) { Some(forward(again, &saved)?) } else { None };
+        // The gradient of the result has the shape of that input.
+        let to_own = if ctx.wants(1) { Some(zeros_like(again)?) } else { None };
+        Ok(vec![to_grad, to_own])
+    })
+}
