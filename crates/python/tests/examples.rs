@@ -15,7 +15,10 @@ fn printed(source: &str, name: &str) -> String {
     })
     .expect("the interpreter answers");
     assert_eq!(finished.traceback, None, "{name}");
-    assert!(finished.marks.is_empty(), "{name}: {:?}", finished.marks);
+    // What depends on the driver's addresses is marked, and came out as on the recorded GPU.
+    let is_chance =
+        |mark: &blockyard_torch::Estimate| mark.reason.contains("addresses that the driver chooses");
+    assert!(finished.marks.iter().all(is_chance), "{name}: {:?}", finished.marks);
     printed.lock().expect("no printing failed").clone()
 }
 

@@ -65,7 +65,14 @@ mod _torch_memory {
             let values = blockyard_pytorch::memory_stats(stats);
             values.into_iter().find_map(|(key, value)| (key == name).then_some(value))
         };
-        mark_chance(&device, &name, read);
+        let function = match &*name {
+            "allocated_bytes.all.current" => "memory_allocated",
+            "allocated_bytes.all.peak" => "max_memory_allocated",
+            "reserved_bytes.all.current" => "memory_reserved",
+            "reserved_bytes.all.peak" => "max_memory_reserved",
+            other => other,
+        };
+        mark_chance(&device, function, read);
         read(&device.stats()).ok_or_else(|| vm.new_value_error(format!("no statistic is called {name}")))
     }
 
