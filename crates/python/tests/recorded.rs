@@ -84,8 +84,8 @@ fn print_differences(name: &str, printed: &str, wanted: &str, devices: &[DeviceR
         let equal = same_events(device, recorded);
         println!("  {equal} of {} events equal, {} here", recorded.len(), device.requests.len());
         if let Some(path) = std::env::var_os("REQUESTS") {
-            let text: String = device.requests.iter().map(|entry| format!("{entry:?}\n")).collect();
-            std::fs::write(path, text).expect("the requests can be written");
+            let lines: Vec<String> = device.requests.iter().map(|entry| format!("{entry:?}")).collect();
+            std::fs::write(path, lines.join("\n")).expect("the requests can be written");
         }
         let entries = device.requests.iter().filter(|entry| !matches!(entry, LogEntry::Unordered(_)));
         let bytes = |entry: &&LogEntry| {
