@@ -390,12 +390,18 @@ impl Misfits {
     #[must_use]
     pub fn words(&self) -> Vec<String> {
         let Self { missing_frees, unmatched_frees, outside, segments } = *self;
-        let sentence = |count: usize, text: &str| (count > 0).then(|| format!("{count} {text}"));
+        let sentence = |count: usize, noun: &str, text: &str| {
+            (count > 0).then(|| format!("{} {text}", counted(count, noun)))
+        };
         [
-            sentence(missing_frees, "frees are missing in the trace; the blocks are taken to be free when their memory is used again or goes"),
-            sentence(unmatched_frees, "frees in the trace are of what was not in use; left out"),
-            sentence(outside, "allocations are in memory that no segment of the trace has; left out"),
-            sentence(segments, "segments or pages came where others were, or went without having been there"),
+            sentence(
+                missing_frees,
+                "free",
+                "missing in the trace; the blocks are taken to be free when their memory is used again or goes",
+            ),
+            sentence(unmatched_frees, "free", "of blocks that were not in use; left out"),
+            sentence(outside, "allocation", "in memory that no segment of the trace has; left out"),
+            sentence(segments, "segment", "or pages placed over others, or released without having been there"),
         ]
         .into_iter()
         .flatten()

@@ -182,11 +182,7 @@ fn frees_that_are_missing_are_counted() {
     });
     let found = record(&file, 0);
     assert!(found.misfits.missing_frees > 0, "{:?}", found.misfits);
-    assert!(
-        found.notes.iter().any(|note| note.contains("frees are missing in the trace")),
-        "{:?}",
-        found.notes
-    );
+    assert!(found.notes.iter().any(|note| note.contains("missing in the trace")), "{:?}", found.notes);
     let recording = &found.recording;
     recording.state_at(recording.event_count()).unwrap();
     // Without segment entries, the segments are those of the end.

@@ -7,6 +7,7 @@ mod editor;
 mod elsewhere;
 mod figures;
 mod gpu;
+mod hostile;
 mod lab;
 mod large;
 mod one_file;
