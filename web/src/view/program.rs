@@ -10,7 +10,7 @@ use leptos::prelude::*;
 use crate::program::{EXAMPLES, GPUS};
 use crate::session::{AliveBytes, CATEGORIES, ProgramStatus, Session};
 use crate::view::kit::{Options, button, click, flag, on, select, text};
-use crate::view::{map, player, scrubber, stage, step};
+use crate::view::{lifetimes, map, player, scrubber, stage, step};
 
 /// The name of the text's element, by which keys find it.
 pub(crate) use editor::PROGRAM_ID;
@@ -154,6 +154,7 @@ fn figures(session: Session, alive: Memo<AliveBytes>) -> AnyView {
         {origin(session)}
         {step::step(session)}
         {map::map(session)}
+        {lifetimes::lifetimes(session)}
     }
     .into_any()
 }

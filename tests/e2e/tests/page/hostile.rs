@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::{fixture, id, write_workload};
 
 /// Stacks of the large file.
-const STACKS: u32 = 10_000_000;
+const STACKS: u32 = 1_000_000;
 
 /// Each byte of the content is a list of its own: 150 MB of them in a file of 150 kB.
 fn bomb() -> Result<Vec<u8>> {
@@ -129,7 +129,7 @@ impl Drop for ManyStacks {
 
 fn wait_for_end(page: &Page, name: &str) -> Result<()> {
     let begun = Instant::now();
-    // The file has 370 MB, which take longer than a test waits for one thing.
+    // The file has 37 MB, which may take longer than a test waits for one thing.
     while page.text(&id("document-title"))? != name {
         ensure!(begun.elapsed().as_secs() < 180, "the file neither opens nor is refused");
         ensure!(page.count(&id("message"))? == 0, "{}", page.text(&id("message"))?);
@@ -139,7 +139,7 @@ fn wait_for_end(page: &Page, name: &str) -> Result<()> {
 }
 
 #[test]
-fn ten_million_stacks_open() -> Result<()> {
+fn a_million_stacks_open() -> Result<()> {
     let file = ManyStacks::new()?;
     let name = file.0.file_name().unwrap_or_default().to_string_lossy().into_owned();
     drive(|page| {
@@ -147,7 +147,7 @@ fn ten_million_stacks_open() -> Result<()> {
         wait_for_end(page, &name)?;
         // No segment of the file has the memory of its allocations, which is said.
         page.wait_until(
-            "document.body.textContent.includes('10,000,000 allocations in memory that no segment')",
+            "document.body.textContent.includes('1,000,000 allocations in memory that no segment')",
         )?;
         Ok(())
     })
