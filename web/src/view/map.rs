@@ -73,6 +73,12 @@ pub(crate) fn map(session: Session) -> AnyView {
             if count == 1 { "segment" } else { "segments" }
         )
     });
+    // Blocks of a recording and of a program are freed by what was run.
+    let hint = text(move || {
+        let frees =
+            if session.shows_text() && session.shown_program().is_none() { ", F frees it" } else { "" };
+        format!("Click a block to choose it{frees}. Double click or Ctrl + wheel zooms into a segment.")
+    });
     view! {
         <section class="panel map" aria-label="Segments">
             <div class="map-top">
@@ -98,7 +104,7 @@ pub(crate) fn map(session: Session) -> AnyView {
                 <div class="extent" style=text(move || format!("height:{}px", surface::on_page(height.get())))></div>
             </div>
             {divider(Panel::Map)}
-            <p class="hint quiet">"Click a block to choose it, F frees it. Double click or Ctrl + wheel zooms into a segment."</p>
+            <p class="hint quiet">{hint}</p>
             {tip.view()}
         </section>
     }

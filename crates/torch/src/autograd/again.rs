@@ -46,6 +46,7 @@ const RECORDED: &[&str] = &[
     "SoftplusBackward0",
     "SqrtBackward0",
     "SubBackward0",
+    "SumBackward0",
     "SumBackward1",
     "TBackward0",
     "TanhBackward0",
