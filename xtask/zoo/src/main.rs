@@ -17,7 +17,7 @@ cargo xtask zoo FILE [--op NAME] [--show N] [--every N]
 --show N     print the first N lines of each operator that are wrong or refused
 --every N    only every N-th line
 --write-tables OUT    write what cuDNN takes into the file that crates/torch reads (src/tables.bin)
---leave-out N         with it: without every N-th line, to see how other shapes come out
+--leave-out N         with it: without every N-th line, also where --keep has its sizes, to see how other shapes come out
 --keep                with it: what the file holds now stays, where no line of FILE says otherwise
 ";
 
@@ -79,11 +79,18 @@ fn write_tables(
     leave_out: usize,
     keeps: bool,
 ) -> Result<()> {
-    let kept = lines.iter().enumerate().filter(|(index, _)| leave_out == 0 || index % leave_out != 0);
     let is_cudnn = |op: &str| op.starts_with("conv") || matches!(op, "LSTM" | "GRU" | "RNN");
-    let learned = blockyard_zoo::learn(kept.map(|(_, line)| line).filter(|line| is_cudnn(&line.op)))
-        .map_err(|error| anyhow!("{error}"))?;
+    let learn = |is_left_out: bool| {
+        let chosen = lines.iter().enumerate().filter(|(index, line)| {
+            is_cudnn(&line.op) && is_left_out == (leave_out > 0 && index.is_multiple_of(leave_out))
+        });
+        blockyard_zoo::learn(chosen.map(|(_, line)| line)).map_err(|error| anyhow!("{error}"))
+    };
     let mut entries = if keeps { blockyard_torch::tables::recorded() } else { BTreeMap::new() };
+    for key in learn(true)?.entries.keys() {
+        entries.remove(key);
+    }
+    let learned = learn(false)?;
     entries.extend(&learned.entries);
     let bytes = blockyard_torch::tables::write(&entries);
     println!(
