@@ -56,7 +56,7 @@ pub(crate) fn set_hash(hash: &str, is_new: bool) {
     let path = window.location().pathname().unwrap_or_default();
     let address = if hash.is_empty() { format!("{path}{search}") } else { format!("{path}{search}#{hash}") };
     if let Ok(history) = window.history() {
-        // A page in a frame may be forbidden to; it works without.
+        // A page in a frame may not be allowed to write the address; it works without.
         let _ = if is_new {
             history.push_state_with_url(&JsValue::NULL, "", Some(&address))
         } else {
@@ -267,7 +267,7 @@ pub(crate) async fn pause(millis: i32) {
         let _timer = window()
             .map(|window| window.set_timeout_with_callback_and_timeout_and_arguments_0(&resolve, millis));
     });
-    // The promise is only ever kept.
+    // This promise is never rejected.
     let _waited = JsFuture::from(promise).await;
 }
 
@@ -388,7 +388,7 @@ pub(crate) fn post_height(height_px: f64) {
     let message = js_sys::Object::new();
     let _ = js_sys::Reflect::set(&message, &"type".into(), &"blockyard:height".into());
     let _ = js_sys::Reflect::set(&message, &"height".into(), &height_px.into());
-    // A height is no secret, and the page around is not known.
+    // The height is no secret, so that any page around this one may get it.
     let _ = parent.post_message(&message, "*");
 }
 

@@ -10,7 +10,7 @@ use leptos::prelude::*;
 use crate::browser;
 use crate::gpu::{self, GpuState};
 use crate::history::History;
-use crate::jobs::{self, Heard, JobFailure};
+use crate::jobs::{self, JobFailure, JobReport};
 use crate::ptr_eq::PtrEq;
 use crate::run::{self, Attempt, InputError, Run};
 use crate::session::{RunningJob, Session, SettingsTexts, WorkerAnswer};
@@ -18,9 +18,9 @@ use crate::session::{RunningJob, Session, SettingsTexts, WorkerAnswer};
 /// Where the cursor goes once a changed workload has run.
 #[derive(Clone, Copy, Debug)]
 enum CursorTarget {
-    /// To the end if it was there, else it stays.
+    /// The cursor follows the end if it stood at the end; otherwise it stays where it is.
     Stay { was_at_end: bool },
-    /// Behind this many steps.
+    /// The cursor goes behind this many steps.
     Seek(usize),
 }
 
@@ -34,7 +34,7 @@ impl Session {
     pub(crate) fn type_text(self, text: String) {
         let was_at_end = self.is_at_end();
         let settings = self.settings.get_untracked();
-        self.forget_complaint();
+        self.clear_message();
         self.history.update(|history| history.type_text(text, browser::now_millis(), &settings));
         if self.history.with_untracked(|history| has_header(history.text())) {
             self.read_header();
@@ -56,7 +56,7 @@ impl Session {
 
     /// Goes to another text of the history, with the settings that belong to it.
     fn travel(self, to: impl FnOnce(&mut History, &SettingsTexts) -> Option<SettingsTexts>) {
-        self.forget_complaint();
+        self.clear_message();
         let settings = self.settings.get_untracked();
         if let Some(Some(then)) = self.history.try_update(|history| to(history, &settings))
             && then != settings
@@ -65,8 +65,8 @@ impl Session {
         }
     }
 
-    /// What was wrong belongs to what was there before.
-    fn forget_complaint(self) {
+    /// A message about the former text no longer applies.
+    fn clear_message(self) {
         if self.message.with_untracked(Option::is_some) {
             self.message.set(None);
         }
@@ -96,7 +96,7 @@ impl Session {
         self.follow_change(CursorTarget::Stay { was_at_end });
     }
 
-    /// The fields say what the text says of itself.
+    /// The fields show the settings that the text contains.
     pub(crate) fn read_header(self) {
         let workload = self.history.with_untracked(|history| Workload::parse(history.text()));
         let Ok(workload) = workload else { return };
@@ -115,19 +115,21 @@ impl Session {
     /// Does by hand what the action says, right behind the step under the cursor.
     pub(crate) fn act(self, action: EditAction) {
         if !untrack(|| self.shows_text()) {
-            return self.complain("A recording cannot be changed. Go back to the workload to play by hand.");
+            return self
+                .show_error("A recording cannot be changed. Go back to the workload to play by hand.");
         }
         let run = match self.attempt.get_untracked() {
             Attempt::Ran(run) => run,
             Attempt::Failed(InputError::Capacity(_) | InputError::Config(_)) => {
-                return self
-                    .complain("Mend the device's capacity or settings first: the figure shows older ones.");
+                return self.show_error(
+                    "Mend the device's capacity or settings first: the figure shows older ones.",
+                );
             }
             Attempt::Long => {
-                return self.complain("The workload is still running: the figure shows an older run.");
+                return self.show_error("The workload is still running: the figure shows an older run.");
             }
             Attempt::Failed(_) => {
-                return self.complain("Mend the workload's text first: the figure shows an older text.");
+                return self.show_error("Mend the workload's text first: the figure shows an older text.");
             }
         };
         let done = self.player.with_untracked(|player| {
@@ -139,16 +141,16 @@ impl Session {
             Err(EditError::InsideLoop { resume }) => match insert(&text, &run.workload, resume, action) {
                 Ok(edit) => {
                     self.take_edit(edit);
-                    self.tell(
+                    self.show_note(
                         "Nothing can be inserted inside a loop or a list, so it went behind it, and the cursor with it.",
                     );
                 }
-                Err(EditError::NotAllocated { .. }) => self.complain(
+                Err(EditError::NotAllocated { .. }) => self.show_error(
                     "Nothing can be inserted inside a loop or a list, and behind it this block is free already.",
                 ),
-                Err(error) => self.complain(sentence(&error.to_string())),
+                Err(error) => self.show_error(sentence(&error.to_string())),
             },
-            Err(error) => self.complain(sentence(&error.to_string())),
+            Err(error) => self.show_error(sentence(&error.to_string())),
         }
     }
 
@@ -159,11 +161,11 @@ impl Session {
         self.follow_change(CursorTarget::Seek(edit.request + edit.added));
     }
 
-    /// Gives the block back, if a caller has it.
+    /// Frees the block, if it is allocated.
     pub(crate) fn free_block(self, block: BlockId) {
         match self.tensor_of(block) {
             Some(tensor) => self.act(EditAction::Free { tensor }),
-            None => self.tell("This block is not allocated: there is nothing to free."),
+            None => self.show_note("This block is not allocated: there is nothing to free."),
         }
     }
 
@@ -221,7 +223,7 @@ impl Session {
         let input = self.input.get_untracked();
         let Ok(job) = run::job(&input) else { return };
         let on_gpu = input.on_gpu;
-        let on_progress = move |heard: Heard| self.heard(heard);
+        let on_progress = move |report: JobReport| self.show_report(report);
         let on_done = move |result| {
             self.work.set(None);
             let attempt = match result {
@@ -249,7 +251,7 @@ impl Session {
             return;
         }
         let was_at_end = self.is_at_end();
-        self.forget_complaint();
+        self.clear_message();
         self.on_gpu.set(on_gpu);
         self.follow_change(CursorTarget::Stay { was_at_end });
     }
@@ -258,7 +260,7 @@ impl Session {
     fn lose_gpu(self, why: &str, then: CursorTarget) {
         self.on_gpu.set(false);
         self.follow_change(then);
-        self.complain(format!("The GPU failed: {} The virtual device took over.", sentence(why)));
+        self.show_error(format!("The GPU failed: {} The virtual device took over.", sentence(why)));
     }
 
     /// Finds out whether the reader's GPU can be used, and fetches what that needs.
@@ -293,16 +295,16 @@ impl Session {
         });
     }
 
-    pub(crate) fn heard(self, heard: Heard) {
+    pub(crate) fn show_report(self, report: JobReport) {
         self.work.update(|work| {
             let Some(work) = work else { return };
-            match heard {
-                Heard::Progress(progress) => {
-                    // The figure is of what is read.
+            match report {
+                JobReport::Progress(progress) => {
+                    // The growing figure shows the part of the file that has been read.
                     work.read = work.read.take().filter(|_| progress.phase == work.phase);
                     (work.phase, work.done, work.total) = (progress.phase, progress.done, progress.total);
                 }
-                Heard::Read(part) => work.read = Some(part),
+                JobReport::Read(part) => work.read = Some(part),
             }
         });
     }
@@ -326,7 +328,7 @@ impl Session {
     }
 }
 
-/// The text: where it says what it runs on, it says what the settings say.
+/// A text that names its settings and capacity gets the new ones.
 fn text_under(settings: &SettingsTexts, text: String) -> String {
     let says = Workload::parse(&text)
         .is_ok_and(|workload| workload.capacity().is_some() || workload.config().is_some());

@@ -16,13 +16,13 @@ pub(crate) fn follow(session: Session) {
     effect(move || {
         session.input.with(|input| match written(input) {
             Some(draft) => browser::remember(KEY, &draft),
-            // Else an older one would come back.
+            // Otherwise an older text would come back after a reload.
             None => browser::forget(KEY),
         });
     });
 }
 
-/// What was remembered, if anything was.
+/// The remembered workload, if there is one.
 pub(crate) fn recall() -> Option<(String, SettingsTexts)> {
     read(&browser::recall(KEY)?)
 }

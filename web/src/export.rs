@@ -44,7 +44,7 @@ pub(crate) fn png(session: Session, ratio: f64) {
     let ending = if ratio > 1.0 { "@2x.png" } else { ".png" };
     match picture(&scene, ratio) {
         Some(url) => browser::download_url(&file_name(session, ending), &url),
-        None => session.complain("This browser made no picture of the figure."),
+        None => session.show_error("This browser made no picture of the figure."),
     }
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn figure_png(session: Session, scene: &Scene, name: &str) {
     let ending = format!("-{}.png", name.replace(' ', "-"));
     match picture(scene, 2.0) {
         Some(url) => browser::download_url(&file_name(session, &ending), &url),
-        None => session.complain("This browser made no picture of the figure."),
+        None => session.show_error("This browser made no picture of the figure."),
     }
 }
 

@@ -110,9 +110,9 @@ impl Samples {
             match self.bytes(sample).await {
                 Some(bytes) => match browser::blob_of(&bytes) {
                     Some(blob) => open_blob(session, sample.file_name(), blob, None, Box::new(then)).await,
-                    None => session.complain(format!("The sample {} could not be opened.", sample.name)),
+                    None => session.show_error(format!("The sample {} could not be opened.", sample.name)),
                 },
-                None => session.complain(format!("The sample {} could not be fetched.", sample.name)),
+                None => session.show_error(format!("The sample {} could not be fetched.", sample.name)),
             }
         });
     }
@@ -127,7 +127,7 @@ pub(crate) fn open_beside(session: Session, name: String, then: impl FnOnce() + 
         jobs::prepare().await;
         let Some(blob) = browser::fetch_blob(&browser::address_beside(&name)).await else {
             session.work.set(None);
-            return session.complain(format!("{name} is not beside this page any more."));
+            return session.show_error(format!("{name} is not beside this page any more."));
         };
         open_blob(session, name, blob, None, Box::new(then)).await;
     });
@@ -136,7 +136,7 @@ pub(crate) fn open_beside(session: Session, name: String, then: impl FnOnce() + 
 /// How the names of Python programs end.
 const PROGRAM: &str = ".py";
 
-/// More than this is more than the worker can hold of its events.
+/// The events of a larger file do not fit the worker's memory.
 const MOST_BYTES: f64 = 4e9;
 
 /// So many bytes decide what kind of file it is.
@@ -148,7 +148,7 @@ const LONGEST_TEXT: f64 = 16e6;
 pub(crate) fn open_file(session: Session, file: &File) {
     let name = file.name();
     if file.size() > MOST_BYTES {
-        return session.complain(format!("{name} is too large to open in a browser: more than 4 GB."));
+        return session.show_error(format!("{name} is too large to open in a browser: more than 4 GB."));
     }
     keep(session, vec![file.clone()]);
     open_one(session, file, Box::new(|| ()));
@@ -171,7 +171,7 @@ pub(crate) fn forget_kept(session: Session) {
     spawn_local(async move {
         kept::forget().await;
         session.has_kept_file.set(false);
-        session.tell(
+        session.show_note(
             "The browser's copy of the file is deleted. What is open stays open until you leave the page.",
         );
     });
@@ -191,7 +191,7 @@ pub(crate) fn open_kept(session: Session, then: impl FnOnce() + 'static) {
             return open_again(session, files, Box::new(then));
         }
         session.work.set(None);
-        session.complain(
+        session.show_error(
             "This address means a file that was open in another tab, or is too large to be kept. Open the file again.",
         );
     });
@@ -229,7 +229,7 @@ pub(crate) fn open_folder(session: Session, files: &FileList) {
     let files: Vec<File> = listed(files).filter(may_open).collect();
     if files.is_empty() {
         return session
-            .complain("The folder has no file that ends like a snapshot or a recording.".to_owned());
+            .show_error("The folder has no file that ends like a snapshot or a recording.".to_owned());
     }
     open_all(session, files);
 }
@@ -274,7 +274,7 @@ fn open_rank(session: Session, files: Rc<Vec<File>>, place: usize, then: Box<dyn
         &file.clone(),
         &name.clone(),
         None,
-        move |heard| session.heard(heard),
+        move |report| session.show_report(report),
         move |result| {
             session.work.set(None);
             match result {
@@ -294,7 +294,7 @@ fn open_rank(session: Session, files: Rc<Vec<File>>, place: usize, then: Box<dyn
                     }
                 }
                 Err(failure) => {
-                    session.complain(format!("{name} was not opened. {}", sentence(&reason(failure))));
+                    session.show_error(format!("{name} was not opened. {}", sentence(&reason(failure))));
                     open_rank(session, files, place + 1, then);
                 }
             }
@@ -347,7 +347,7 @@ async fn open_blob(
 ) {
     let Some(first) = first_bytes(&file, FIRST_BYTES).await else {
         session.work.set(None);
-        return session.complain(format!("{name} could not be read."));
+        return session.show_error(format!("{name} could not be read."));
     };
     if file_kind(&first) == FileKind::Other && file.size() <= LONGEST_TEXT {
         let text = first_bytes(&file, file.size()).await.and_then(|bytes| String::from_utf8(bytes).ok());
@@ -368,7 +368,7 @@ fn open_text(session: Session, name: &str, text: &str) -> bool {
             Ok(lesson) => {
                 session.show_lesson(lesson);
             }
-            Err(why) => session.complain(format!("{name} was not opened. {}", sentence(&why.to_string()))),
+            Err(why) => session.show_error(format!("{name} was not opened. {}", sentence(&why.to_string()))),
         }
         return true;
     }
@@ -384,10 +384,10 @@ fn open_text(session: Session, name: &str, text: &str) -> bool {
             true
         }
         Err(error) if name.ends_with(WORKLOAD) => {
-            session.complain(format!("{name} was not opened. {}", sentence(&error.to_string())));
+            session.show_error(format!("{name} was not opened. {}", sentence(&error.to_string())));
             true
         }
-        // Some other text: what opens recordings says what it misses.
+        // Any other text goes to the reader of recordings, whose error says what is missing.
         Err(_) => false,
     }
 }
@@ -403,7 +403,7 @@ fn open_recording(session: Session, name: &str, file: &Blob, device: Option<usiz
         file,
         name,
         device,
-        move |heard| session.heard(heard),
+        move |report| session.show_report(report),
         move |result| {
             session.work.set(None);
             let name = opened_name;
@@ -420,7 +420,7 @@ fn open_recording(session: Session, name: &str, file: &Blob, device: Option<usiz
                     then();
                 }
                 Err(failure) => {
-                    session.complain(format!("{name} was not opened. {}", sentence(&reason(failure))));
+                    session.show_error(format!("{name} was not opened. {}", sentence(&reason(failure))));
                 }
             }
         },

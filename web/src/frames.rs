@@ -7,7 +7,7 @@ use std::cell::RefCell;
 
 use crate::browser;
 
-/// What a planned action is about; a later one of the same kind replaces one that has not run.
+/// The kind of a planned action; a later action of the same kind replaces an earlier one that has not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
     Seek,
@@ -45,7 +45,7 @@ pub(crate) fn plan(slot: Slot, action: impl FnOnce() + 'static) {
     }
 }
 
-/// Drops what was planned for a part of the page that is gone; playing goes on.
+/// Drops the actions that were planned for a part of the page that is gone; the player goes on.
 pub(crate) fn forget() {
     PLAN.with_borrow_mut(|plan| plan.actions.retain(|(slot, _)| *slot == Slot::Play));
 }
@@ -95,7 +95,7 @@ fn measure() {
     performance.clear_marks_with_mark_name(START);
 }
 
-/// Which part of all is done, from 0 to 1.
+/// The share of the work that is done, from 0 to 1.
 #[expect(clippy::cast_precision_loss, reason = "a part that is drawn")]
 pub(crate) fn fraction(done: u64, total: u64) -> f64 {
     done as f64 / total.max(1) as f64

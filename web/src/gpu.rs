@@ -52,7 +52,7 @@ pub(crate) enum GpuState {
     /// Not asked yet.
     #[default]
     Unknown,
-    /// There is none, or it failed: why.
+    /// There is no adapter, or it failed, for this reason.
     Absent(String),
     /// The browser has an adapter for us.
     Present,

@@ -28,13 +28,13 @@ pub(crate) enum JobFailure {
 }
 
 type OnAdapter = Box<dyn FnMut(Adapter)>;
-type OnProgress = Box<dyn FnMut(Heard)>;
+type OnProgress = Box<dyn FnMut(JobReport)>;
 type OnDone = Box<dyn FnOnce(Result<JobOutput, JobFailure>)>;
 type OnCompared = Box<dyn FnMut(ComparisonReply)>;
 
-/// What is heard of a job before it is done.
+/// What a worker reports of a job before the job is done.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum JobReport {
     Progress(Progress),
     /// What has been read of the trace of a file.
     Read(ReadPart),
@@ -64,7 +64,7 @@ struct JobRunner {
     /// What runs on the reader's GPU.
     gpu: WorkerProgram,
     worker: Option<Worker>,
-    // Which worker it is: what an ended one still says does not count.
+    // The number of the worker: messages of a worker that was ended are ignored.
     generation: u32,
     is_ready: bool,
     running: Option<CurrentJob>,
@@ -114,7 +114,7 @@ pub(crate) async fn prepare_gpu() -> WorkerProgram {
 /// Does the job in a worker; a job that is still running is dropped without a word.
 pub(crate) fn start(
     job: &Job,
-    on_progress: impl FnMut(Heard) + 'static,
+    on_progress: impl FnMut(JobReport) + 'static,
     on_done: impl FnOnce(Result<JobOutput, JobFailure>) + 'static,
 ) {
     begin(job, None, Box::new(on_progress), Box::new(on_done));
@@ -124,7 +124,7 @@ pub(crate) fn start(
 pub(crate) fn start_on_gpu(
     job: &Job,
     on_adapter: impl FnMut(Adapter) + 'static,
-    on_progress: impl FnMut(Heard) + 'static,
+    on_progress: impl FnMut(JobReport) + 'static,
     on_done: impl FnOnce(Result<JobOutput, JobFailure>) + 'static,
 ) {
     begin(job, Some(Box::new(on_adapter)), Box::new(on_progress), Box::new(on_done));
@@ -135,7 +135,7 @@ pub(crate) fn open(
     file: &Blob,
     name: &str,
     device: Option<usize>,
-    on_progress: impl FnMut(Heard) + 'static,
+    on_progress: impl FnMut(JobReport) + 'static,
     on_done: impl FnOnce(Result<JobOutput, JobFailure>) + 'static,
     on_compared: impl FnMut(ComparisonReply) + 'static,
 ) {
@@ -306,23 +306,23 @@ fn receive(message: &JsValue) {
                 RUNNER.with_borrow_mut(|runner| runner.comparing = Some(handler));
             }
         }
-        Ok(Reply::Progress(progress)) => tell(Heard::Progress(progress)),
-        Ok(Reply::Read(part)) => tell(Heard::Read(part)),
+        Ok(Reply::Progress(progress)) => pass_on(JobReport::Progress(progress)),
+        Ok(Reply::Read(part)) => pass_on(JobReport::Read(part)),
         Ok(Reply::Done(result)) => finish((*result).map_err(JobFailure::Job)),
         Ok(Reply::Compared(result)) => finish_comparing((*result).map_err(JobFailure::Job)),
         Err(error) => finish(Err(JobFailure::Worker(error.to_string()))),
     }
 }
 
-/// Passes on what is heard of the running job.
-fn tell(heard: Heard) {
-    // Taken out while it is called, since it may start or stop jobs.
+/// Passes on the reports of the running job.
+fn pass_on(report: JobReport) {
+    // The handler is taken out while it runs, since it may start or stop jobs.
     let handler = RUNNER.with_borrow_mut(|runner| {
         let running = runner.running.as_mut()?;
         Some(std::mem::replace(&mut running.on_progress, Box::new(|_| ())))
     });
     if let Some(mut handler) = handler {
-        handler(heard);
+        handler(report);
         RUNNER.with_borrow_mut(|runner| {
             if let Some(running) = &mut runner.running {
                 running.on_progress = handler;

@@ -132,7 +132,7 @@ fn other_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
     true
 }
 
-/// Lets go of one thing at a time, the nearest first.
+/// Closes or releases one thing at a time, the nearest first.
 fn escape(session: Session) {
     let view = session.map_view.get_untracked();
     if session.message.with_untracked(Option::is_some) {

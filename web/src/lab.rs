@@ -73,7 +73,7 @@ impl FileContent {
         Self { name: name.to_owned(), file: file.clone() }
     }
 
-    /// Keeps it, in place of that of the file before.
+    /// Keeps the content, in place of the content of the file before.
     pub(crate) fn keep(self) {
         CONTENT.set(Some(self));
     }

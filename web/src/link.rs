@@ -78,7 +78,7 @@ pub(crate) struct Link {
 }
 
 /// What of an address was not understood, as sentences.
-pub(crate) type Complaints = Vec<String>;
+pub(crate) type Problems = Vec<String>;
 
 /// The version of the form of compressed texts.
 const VERSION: &str = "1.";
@@ -113,18 +113,18 @@ impl Target {
 
 impl Link {
     /// Reads what stands behind `#`.
-    pub(crate) fn read(hash: &str) -> (Self, Complaints) {
+    pub(crate) fn read(hash: &str) -> (Self, Problems) {
         let mut link = Self::default();
         let mut title = None;
         let mut text = None;
-        let mut complaints = Complaints::new();
+        let mut problems = Problems::new();
         for pair in hash.trim_start_matches('#').split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             let value = unescaped(value);
             let mut number = |what: &str| {
                 let number = value.parse().ok();
                 if number.is_none() {
-                    complaints.push(format!("its {what}, \"{value}\", is not a number"));
+                    problems.push(format!("its {what}, \"{value}\", is not a number"));
                 }
                 number
             };
@@ -137,7 +137,7 @@ impl Link {
                 "python" => link.target = Target::Python(value),
                 "program" => match unpacked(&value) {
                     Ok(unpacked) => link.target = Target::Program(unpacked),
-                    Err(error) => complaints.push(error.to_string()),
+                    Err(error) => problems.push(error.to_string()),
                 },
                 "preset" => link.target = Target::Preset(value),
                 "sample" => link.target = Target::Sample(value),
@@ -161,7 +161,7 @@ impl Link {
                 }
                 "text" => match unpacked(&value) {
                     Ok(unpacked) => text = Some(unpacked),
-                    Err(error) => complaints.push(error.to_string()),
+                    Err(error) => problems.push(error.to_string()),
                 },
                 "title" => title = Some(value),
                 "conf" => link.config = Some(value),
@@ -176,14 +176,14 @@ impl Link {
                 "event" => link.event = number("event"),
                 "block" => link.block = number("block").and_then(|number| u64::try_from(number).ok()),
                 other => {
-                    complaints.push(format!("\"{other}\" is not known here; a newer Blockyard may know it"));
+                    problems.push(format!("\"{other}\" is not known here; a newer Blockyard may know it"));
                 }
             }
         }
         if let Some(text) = text {
             link.target = Target::Text { title: title.unwrap_or_else(|| "From a link".to_owned()), text };
         }
-        (link, complaints)
+        (link, problems)
     }
 
     /// What stands behind `#`, without it; empty for the first page.
@@ -343,9 +343,9 @@ mod tests {
         }
         both_ways(&Link { target: Target::Glossary("reserved".to_owned()), ..Link::default() });
         assert_eq!(both_ways(&step(Target::Beside("rank 0.pickle".to_owned()))), "open=rank+0.pickle&step=5");
-        let (link, complaints) = Link::read("#card=3&lesson=streams");
+        let (link, problems) = Link::read("#card=3&lesson=streams");
         assert_eq!(link.target, Target::Lesson { id: "streams".to_owned(), card: 3 });
-        assert!(complaints.is_empty());
+        assert!(problems.is_empty());
     }
 
     #[test]
@@ -393,11 +393,11 @@ mod tests {
             ("preset=terms&text=abc", "cut off"),
         ];
         for (hash, said) in cases {
-            let (link, complaints) = Link::read(hash);
+            let (link, problems) = Link::read(hash);
             assert_eq!(link.target, Target::Preset("terms".to_owned()), "{hash}");
-            assert!(complaints.len() == 1 && complaints[0].contains(said), "{hash}: {complaints:?}");
+            assert!(problems.len() == 1 && problems[0].contains(said), "{hash}: {problems:?}");
         }
-        // Cut off anywhere, a link is a link or a complaint.
+        // Cut off anywhere, a link is a link or a problem.
         let target = Target::Text { title: "t".to_owned(), text: "a = alloc 3 MiB\n".repeat(50) };
         let whole = Link { target, step: Some(3), ..Link::default() }.write();
         for end in 0..whole.len() {

@@ -54,7 +54,7 @@ impl Session {
                 Place::Lesson { id: id.to_owned(), card }
             }
             Err(why) => {
-                self.complain(crate::commands::sentence(&why.to_string()));
+                self.show_error(crate::commands::sentence(&why.to_string()));
                 Place::Lessons
             }
         }
@@ -95,7 +95,7 @@ impl Session {
     fn follow_question(self, link: &Link) {
         let Some(id) = &link.lab else { return };
         let Some(kind) = QuestionKind::ALL.into_iter().find(|kind| kind.id() == id) else {
-            return self.complain(format!("This link asks a question, \"{id}\", that is not known here."));
+            return self.show_error(format!("This link asks a question, \"{id}\", that is not known here."));
         };
         let said = |text: &Option<String>| text.clone().unwrap_or_default();
         self.lab.capacity.set(said(&link.on));
@@ -194,7 +194,7 @@ impl Session {
             Target::Teachers => self.go_to(Place::Teachers),
             Target::Workbench => self.go_to(Place::Workbench),
             Target::Lesson { id, card } => {
-                // Addresses count cards from 1; what says 0 means the first one too.
+                // Addresses count cards from 1; the number 0 means the first card too.
                 self.go_to(Place::Lesson { id, card: card.saturating_sub(1) });
                 if link.step.is_some() {
                     self.follow_moment(&link);
@@ -219,7 +219,7 @@ impl Session {
     fn follow_preset(self, id: &str, link: &Link) {
         let Some(preset) = presets().iter().find(|preset| preset.id == id) else {
             self.go_to(Place::Home);
-            return self.complain(format!("This link names a workload, \"{id}\", that is not here."));
+            return self.show_error(format!("This link names a workload, \"{id}\", that is not here."));
         };
         let own = SettingsTexts::of(preset);
         let settings = SettingsTexts {
@@ -235,7 +235,7 @@ impl Session {
     fn follow_sample(self, name: &str, link: Link, samples: Samples) {
         let Some(sample) = SAMPLES.iter().find(|sample| sample.name == name) else {
             self.go_to(Place::Home);
-            return self.complain(format!("This link names a sample, \"{name}\", that is not here."));
+            return self.show_error(format!("This link names a sample, \"{name}\", that is not here."));
         };
         let is_open =
             untrack(|| self.shown_recording()).is_some_and(|opened| opened.name == sample.file_name());
@@ -330,10 +330,10 @@ impl Session {
 /// Reads the address of now, follows later ones, and keeps the address in line with what is shown.
 pub(crate) fn follow(session: Session, samples: Samples) {
     let read = move || {
-        let (link, complaints) = Link::read(&browser::hash());
+        let (link, problems) = Link::read(&browser::hash());
         session.follow_link(link, samples);
-        if !complaints.is_empty() {
-            session.complain(format!("Not all of this link was understood: {}.", complaints.join("; ")));
+        if !problems.is_empty() {
+            session.show_error(format!("Not all of this link was understood: {}.", problems.join("; ")));
         }
     };
     read();

@@ -85,7 +85,7 @@ part!(
 );
 /// Fetches all parts, so that they need no network later.
 pub(crate) async fn prepare() {
-    // Those of one module come together; one that does not come is asked for again when it is shown.
+    // Parts of one module are fetched together; a part that could not be fetched is fetched again when it is shown.
     let _ = load_workbench().await;
     let _ = load_lesson().await;
     let _ = load_program().await;
@@ -133,7 +133,7 @@ where
     view! { {content} }.into_any()
 }
 
-/// What the future has to say at once.
+/// The value of the future if it is ready at once.
 fn poll_once<F: Future + ?Sized>(future: Pin<&mut F>) -> Option<F::Output> {
     match future.poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => Some(output),

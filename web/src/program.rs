@@ -95,7 +95,7 @@ impl Session {
             let text = browser::fetch_text(&format!("programs/{}.py", example.id)).await;
             let recorded = browser::fetch_text(&format!("programs/{}.txt", example.id)).await;
             let Some(text) = text else {
-                return self.complain(format!("The example {} could not be fetched.", example.id));
+                return self.show_error(format!("The example {} could not be fetched.", example.id));
             };
             let gpu = DEFAULT_GPU.to_owned();
             self.program.input.set(ProgramInput { text, gpu, ..ProgramInput::default() });
@@ -112,7 +112,7 @@ impl Session {
             "" => None,
             typed => match parse_size(typed) {
                 Ok(capacity) => Some(capacity),
-                Err(error) => return self.complain(format!("The memory of the GPU is wrong: {error}.")),
+                Err(error) => return self.show_error(format!("The memory of the GPU is wrong: {error}.")),
             },
         };
         let job = ProgramJob {
@@ -195,7 +195,7 @@ impl Session {
         if EXAMPLES.iter().any(|example| example.id == id) {
             self.open_example(id);
         } else {
-            self.complain(format!("This link names a program, \"{id}\", that is not here."));
+            self.show_error(format!("This link names a program, \"{id}\", that is not here."));
         }
     }
 
@@ -213,7 +213,7 @@ impl Session {
         });
         if GPUS.iter().all(|(id, _)| self.program.input.with_untracked(|input| input.gpu != *id)) {
             let gpu = link.gpu.clone().unwrap_or_default();
-            self.complain(format!("This link names a GPU, \"{gpu}\", that is not here: the H200 it is."));
+            self.show_error(format!("This link names a GPU, \"{gpu}\", that is not here: the H200 it is."));
             self.program.input.update(|input| DEFAULT_GPU.clone_into(&mut input.gpu));
         }
     }

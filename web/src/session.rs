@@ -88,7 +88,7 @@ pub(crate) struct SettingsTexts {
     pub(crate) capacity: String,
 }
 
-/// Something to tell the reader, until it is dismissed.
+/// A message for the reader, until it is dismissed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Message {
     pub(crate) text: String,
@@ -424,11 +424,11 @@ impl Session {
         }
     }
 
-    pub(crate) fn tell(self, text: impl Into<String>) {
+    pub(crate) fn show_note(self, text: impl Into<String>) {
         self.message.set(Some(Message { text: text.into(), is_error: false }));
     }
 
-    pub(crate) fn complain(self, text: impl Into<String>) {
+    pub(crate) fn show_error(self, text: impl Into<String>) {
         self.message.set(Some(Message { text: text.into(), is_error: true }));
     }
 }

@@ -88,7 +88,7 @@ fn page() -> AnyView {
     follow_paper(session);
     navigation::follow(session, samples);
     player::play_by_itself(session);
-    // Once the page stands: what it needs later, so that the network may go.
+    // When the page is complete, it fetches what it needs later, so that it works without the network.
     let _ = browser::after_millis(200, move || {
         spawn_local(async move {
             parts::prepare().await;
@@ -104,7 +104,7 @@ fn page() -> AnyView {
     }
     divider::recall();
     let share = share::Share::new(session);
-    // Turning a card is no other part of the page.
+    // Another card of the same lesson is not another part of the page.
     let part = Memo::new(move |_| match session.place.get() {
         Place::Lesson { .. } => Place::OwnLesson,
         other => other,

@@ -140,7 +140,7 @@ pub(super) fn ask(
     }
 }
 
-/// Ends what is being answered, and forgets what waits.
+/// Ends the questions that are being answered, and drops those that wait.
 pub(super) fn cancel() {
     POOL.with_borrow_mut(|pool| {
         pool.queue.clear();

@@ -12,7 +12,7 @@ pub(crate) enum Cell {
     Bytes(Bytes),
     /// More bytes, or less.
     Change(i64),
-    /// There is nothing to say.
+    /// An empty cell.
     Nothing,
 }
 

@@ -51,7 +51,7 @@ impl Session {
         let before = self.run.get_untracked();
         self.set_config(config);
         let run = self.run.get_untracked();
-        // What does not run has no after; a long run is not compared, so that its worker has the machine to itself.
+        // A run that fails has no figures to compare; a long run is not compared, so that its worker has the machine to itself.
         if run == before || run.workload.requests().is_empty() {
             return;
         }
@@ -72,7 +72,7 @@ impl Session {
     pub(crate) fn apply_change(self, change: &ChangeKind) {
         match change {
             ChangeKind::Setting(conf) => self.set_config(conf.clone()),
-            // To the byte, which a rounded size would not be.
+            // The exact size in bytes, since a shown size is rounded.
             ChangeKind::Limit(limit) => self.set_capacity(format!("{} B", limit.get())),
             ChangeKind::FreeTensors { requests, .. } => {
                 let run = self.run.get_untracked();

@@ -34,7 +34,7 @@ pub(crate) struct LessonState {
     /// What was answered, and whether it was right.
     pub(crate) answer: Option<(String, bool)>,
     /// What is wrong with what was typed.
-    pub(crate) complaint: Option<String>,
+    pub(crate) problem: Option<String>,
     /// What the reader made of the exercise.
     pub(crate) text: String,
     /// What the reader made of other exercises, by lesson and card.
@@ -220,14 +220,14 @@ impl Session {
                 };
                 self.lesson.update(|state| {
                     state.answer = Some((words, is_right));
-                    state.complaint = None;
+                    state.problem = None;
                     state.is_revealed = true;
                 });
                 self.play_card();
             }
             Err(error) => {
-                let complaint = crate::commands::sentence(&error.to_string());
-                self.lesson.update(|state| state.complaint = Some(complaint));
+                let problem = crate::commands::sentence(&error.to_string());
+                self.lesson.update(|state| state.problem = Some(problem));
             }
         }
     }

@@ -130,8 +130,9 @@ fn others(session: Session, stream: RwSignal<StreamId>) -> AnyView {
         {
             stream.set(new);
             let name = session.run.get_untracked().workload.stream_name(new).unwrap_or_default().to_owned();
-            session
-                .tell(format!("The text has a stream {name} now; it is chosen for what you allocate next."));
+            session.show_note(format!(
+                "The text has a stream {name} now; it is chosen for what you allocate next."
+            ));
         }
     });
     let advance = click(move || session.act(EditAction::Advance { stream: Some(known(session, stream)) }));

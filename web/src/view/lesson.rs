@@ -178,7 +178,7 @@ fn question_view(session: Session, question: LessonQuestion) -> AnyView {
 
 fn answers(session: Session, question: LessonQuestion) -> AnyView {
     let is_done = flag(move || session.lesson.with(|state| state.is_revealed));
-    let complaint = text(move || session.lesson.with(|state| state.complaint.clone().unwrap_or_default()));
+    let problem = text(move || session.lesson.with(|state| state.problem.clone().unwrap_or_default()));
     let field = match &question.answers {
         Answers::Choices(choices) => {
             let buttons = choices
@@ -226,7 +226,7 @@ fn answers(session: Session, question: LessonQuestion) -> AnyView {
     };
     view! {
         {field}
-        <p class="error" data-testid="answer-error">{complaint}</p>
+        <p class="error" data-testid="answer-error">{problem}</p>
         <p hidden=is_done>
             {button("link", "reveal", "Show me", "Plays what happens", click(move || session.reveal()))}
         </p>

@@ -153,7 +153,7 @@ pub(crate) fn all_questions(session: Session) -> AnyView {
 fn asked(session: Session, item: QuizItem, score: RwSignal<(usize, usize)>) -> AnyView {
     use blockyard_lessons::Answers;
     let state = RwSignal::new(None::<bool>);
-    let complaint = RwSignal::new(String::new());
+    let problem = RwSignal::new(String::new());
     let question = item.question.clone();
     let answer = StoredValue::new_local(move |answer: &str| {
         if state.get_untracked().is_some() {
@@ -161,14 +161,14 @@ fn asked(session: Session, item: QuizItem, score: RwSignal<(usize, usize)>) -> A
         }
         match question.check(answer) {
             Ok(is_right) => {
-                complaint.set(String::new());
+                problem.set(String::new());
                 state.set(Some(is_right));
                 score.update(|(right, answered)| {
                     *right += usize::from(is_right);
                     *answered += 1;
                 });
             }
-            Err(error) => complaint.set(crate::commands::sentence(&error.to_string())),
+            Err(error) => problem.set(crate::commands::sentence(&error.to_string())),
         }
     });
     let field = if let Answers::Choices(choices) = &item.question.answers {
@@ -200,7 +200,7 @@ fn asked(session: Session, item: QuizItem, score: RwSignal<(usize, usize)>) -> A
     let right = item.question.right.clone();
     let because = plain(&item.question.because);
     let verdict = text(move || match state.get() {
-        None => complaint.get(),
+        None => problem.get(),
         Some(is_right) => {
             let lead = if is_right { "Right" } else { "No" };
             format!("{lead}: the allocator says {right}. {because}")

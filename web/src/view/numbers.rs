@@ -163,7 +163,7 @@ fn summary(session: Session, stats: Memo<Stats>) -> AnyView {
     });
     let copy = click(move || {
         browser::copy(&words.get_untracked());
-        session.tell("memory_summary is on the clipboard.");
+        session.show_note("memory_summary is on the clipboard.");
     });
     view! {
         <details class="summary-box" on:toggle=toggle>

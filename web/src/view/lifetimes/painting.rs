@@ -47,7 +47,7 @@ async fn open(it: Lifetimes, canvas: HtmlCanvasElement) {
     if !program.is_fetched() || it.painter.try_with_value(Option::is_none) != Some(true) {
         return;
     }
-    let painter = Painter::new(&program, &canvas, move |heard| match heard {
+    let painter = Painter::new(&program, &canvas, move |report| match report {
         Painted::Ready => {
             let _ = it.is_painted.try_set(true);
         }
@@ -67,10 +67,10 @@ impl Lifetimes {
         self.is_painted.get() && self.session.figures.kind.get() == GridKind::Address
     }
 
-    fn with_painter(self, tell: impl FnOnce(&Painter)) {
+    fn with_painter(self, use_painter: impl FnOnce(&Painter)) {
         self.painter.with_value(|painter| {
             if let Some(painter) = painter {
-                tell(painter);
+                use_painter(painter);
             }
         });
     }
