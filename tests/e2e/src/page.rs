@@ -220,8 +220,10 @@ impl Page {
     /// # Errors
     /// Where no displayed element matches.
     pub fn text(&self, css: &str) -> Result<String> {
-        let element = self.element(css)?;
-        answer(element.text())
+        let once = || answer(self.element(css)?.text());
+        // The page may put another element in its place between the two questions.
+        once()
+            .or_else(|error| if format!("{error:#}").contains("stale element") { once() } else { Err(error) })
     }
 
     /// The attribute `name` of `css`, or `None` where it has none.
