@@ -11,13 +11,6 @@ use crate::workspace::{self, Workspace};
 pub(crate) fn run(workspace: &Workspace, arguments: &[OsString]) -> Result<()> {
     let packages = ["--package", "blockyard-bench", "--package", "blockyard-bench-abi"];
     workspace::run(&mut workspace.cargo([&["build", "--profile", "bench"][..], &packages].concat()))?;
-    let is_section =
-        |argument: &&OsString| argument.to_string_lossy().starts_with(|first: char| first.is_alphabetic());
-    let sections: Vec<&OsString> = arguments.iter().filter(is_section).collect();
-    if sections.is_empty() || sections.iter().any(|name| *name == "programs") {
-        // As people have the command: optimized, without the minutes that the last step over the interpreter would take.
-        workspace::run(&mut workspace.cargo(["build", "--release", "--package", "blockyard-cli"]))?;
-    }
     let program = metadata::read(workspace)?.target_directory.join("release/blockyard-bench");
     workspace::run(workspace.program(program).args(arguments))
 }

@@ -107,19 +107,19 @@ impl MemoryBefore {
         self.segments.is_empty() && self.pages.is_empty()
     }
 
-    /// Goes back behind an entry: afterwards this is the memory before the entry. Returns the block that the entry allocated.
+    /// Goes back behind an entry: afterwards this is the memory before the entry.
     ///
     /// # Errors
     ///
     /// [`UndoError`] when the entry does not fit the memory after it. The memory is then what the entry says as far as the final
     /// segments allow, so that going back can go on.
-    pub fn undo(&mut self, entry: &TraceEntry) -> Result<Option<BlockBefore>, UndoError> {
+    pub fn undo(&mut self, entry: &TraceEntry) -> Result<(), UndoError> {
         let TraceEntry { action, addr, size, stream } = *entry;
-        let fits = match action {
+        match action {
             TraceAction::Alloc => {
                 let block = self.blocks.remove(&addr).ok_or(UndoError::NoBlock)?;
                 let is_this = block.requested == size && !block.is_pending;
-                return if is_this { Ok(Some(block)) } else { Err(UndoError::OtherRequest) };
+                if is_this { Ok(()) } else { Err(UndoError::OtherRequest) }
             }
             TraceAction::FreeCompleted => {
                 let other = self.blocks.insert(addr, BlockBefore::freed(size, true));
@@ -151,8 +151,7 @@ impl MemoryBefore {
                 if has_blocks { Err(UndoError::PagesInUse) } else { Ok(()) }
             }
             TraceAction::Snapshot | TraceAction::OutOfMemory => Ok(()),
-        };
-        fits.map(|()| None)
+        }
     }
 
     fn undo_request(&mut self, addr: u64, size: Bytes) -> Result<(), UndoError> {
@@ -257,7 +256,7 @@ pub(crate) fn add_range(ranges: &mut BTreeMap<u64, (u64, StreamId)>, addr: u64, 
 mod tests {
     use super::*;
 
-    fn undone(memory: &mut MemoryBefore, text: &str) -> Result<Option<BlockBefore>, UndoError> {
+    fn undone(memory: &mut MemoryBefore, text: &str) -> Result<(), UndoError> {
         let mut words = text.split(' ');
         let action = words.next().and_then(TraceAction::from_name).expect("an action");
         let mut number = || words.next().and_then(|word| word.parse().ok()).expect("a number");
@@ -272,7 +271,7 @@ mod tests {
         for entry in
             ["segment_map 120 20", "free_completed 100 7", "free_requested 100 7", "segment_free 900 50"]
         {
-            assert_eq!(undone(&mut memory, entry), Ok(None), "{entry}");
+            assert_eq!(undone(&mut memory, entry), Ok(()), "{entry}");
         }
         assert_eq!(memory.pages.into_iter().collect::<Vec<_>>(), [(100, (120, StreamId::DEFAULT))]);
         assert_eq!(memory.blocks.keys().collect::<Vec<_>>(), [&100]);
@@ -285,12 +284,12 @@ mod tests {
         assert_eq!(undone(&mut memory, "alloc 5 7"), Err(UndoError::NoBlock));
         assert_eq!(undone(&mut memory, "free_requested 5 7"), Err(UndoError::NotPending));
         assert_eq!(undone(&mut memory, "alloc 5 8"), Err(UndoError::OtherRequest));
-        assert_eq!(undone(&mut memory, "free_completed 5 7"), Ok(None));
+        assert_eq!(undone(&mut memory, "free_completed 5 7"), Ok(()));
         assert_eq!(undone(&mut memory, "free_completed 5 7"), Err(UndoError::BlockInUse));
         assert_eq!(undone(&mut memory, "segment_unmap 0 10"), Err(UndoError::PagesInUse));
         assert_eq!(undone(&mut memory, "segment_map 0 10"), Err(UndoError::OlderThanPages));
         assert_eq!(undone(&mut memory, "segment_map 0 10"), Err(UndoError::NoPages));
-        assert_eq!(undone(&mut memory, "segment_free 0 10"), Ok(None));
+        assert_eq!(undone(&mut memory, "segment_free 0 10"), Ok(()));
         assert_eq!(undone(&mut memory, "segment_free 5 10"), Err(UndoError::MemoryInUse));
         assert_eq!(undone(&mut memory, "segment_alloc 0 11"), Err(UndoError::NoSegment));
         assert!(memory.is_empty());

@@ -20,7 +20,9 @@ const MOST_PARTS: i64 = 1 << 20;
 ///
 /// [`TorchError::Runtime`] with PyTorch's text for sizes that are negative or overflow, and where the host has no such memory.
 pub(crate) fn storage_bytes(shape: &[i64], strides: &[i64], dtype: Dtype, device: Device) -> Result<u64> {
-    crate::ops::creation::check_sizes(shape)?;
+    if let Some(size) = shape.iter().find(|size| **size < 0) {
+        return runtime(format!("Trying to create tensor with negative dimension {size}: {shape:?}"));
+    }
     let mut elements = Some(1_i64);
     for (size, stride) in shape.iter().zip(strides) {
         let last = size.saturating_sub(1).checked_mul(*stride);

@@ -6,6 +6,7 @@ pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod creation;
 mod distance;
+pub(crate) mod dropout;
 mod einsum;
 mod embedding;
 mod exact;
@@ -25,6 +26,7 @@ pub(crate) mod pool;
 pub(crate) mod reduce;
 pub(crate) mod rnn;
 mod scatter;
+pub(crate) mod softmax;
 pub(crate) mod sort;
 mod transformer;
 pub(crate) mod unary;
@@ -50,6 +52,8 @@ pub(crate) const TABLES: &[&[Entry]] = &[
     embedding::TABLE,
     by_value::TABLE,
     loss::TABLE,
+    softmax::TABLE,
+    dropout::TABLE,
     margin::TABLE,
     pad::TABLE,
     norm::TABLE,

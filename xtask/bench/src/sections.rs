@@ -15,8 +15,9 @@ mod threads;
 mod wasm;
 
 use std::path::PathBuf;
+use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, ensure};
 use blockyard_measure::Section;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -107,3 +108,13 @@ fn times_for(pairs: usize) -> Result<u32> {
 /// What must be said beside every time that involves a device.
 const FAKE_DEVICE: &str = "fake device: no driver call is in the timed part, except where the trace itself releases \
                            segments and takes new ones";
+
+/// Builds a part of the workspace, such as another target's, that a section measures.
+fn cargo_build(context: &BenchContext, what: &[&str]) -> Result<()> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut build = Command::new(cargo);
+    build.args(["build", "--quiet"]).args(what).arg("--target-dir").arg(&context.target);
+    let status = build.current_dir(&context.workspace).status().context("cannot run cargo")?;
+    ensure!(status.success(), "cargo build {} failed", what.join(" "));
+    Ok(())
+}

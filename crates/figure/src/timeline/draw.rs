@@ -304,6 +304,21 @@ impl Bounds {
     }
 }
 
+/// The room of a legend's sign, with the distance to the name behind it.
+pub(super) const SIGN_PX: f32 = 20.0;
+/// The distance between two entries of a legend.
+const ENTRY_GAP_PX: f32 = 14.0;
+
+/// How much room an entry of the legend takes, with the distance to the next one.
+pub(super) fn entry_px(name: &str) -> f32 {
+    SIGN_PX + text_width_px(name, TEXT_PX, Weight::Normal) + ENTRY_GAP_PX
+}
+
+/// The sign of a class in a legend whose text stands on the line `y`.
+pub(super) fn draw_class_sign(scene: &mut Scene, class: BreakdownClass, x: f32, y: f32) {
+    scene.rect(Rect::new(x, y - 10.0, 14.0, 11.0), Fill::of(class), Some(class.role()));
+}
+
 /// The legend on the last line of the scene, and the capacity if the curves are far below it.
 fn draw_legend(scene: &mut Scene, far_capacity: Option<Bytes>) {
     let y = scene.height_px - 7.0;
@@ -312,8 +327,7 @@ fn draw_legend(scene: &mut Scene, far_capacity: Option<Bytes>) {
     let mut right = scene.width_px - 4.0;
     if let Some(capacity) = far_capacity {
         // The classes come first: what the capacity is stands elsewhere too.
-        let class_px = |class: &BreakdownClass| 34.0 + text_width_px(class.name(), TEXT_PX, Weight::Normal);
-        let classes_px: f32 = BreakdownClass::ALL.iter().take(4).map(class_px).sum();
+        let classes_px: f32 = BreakdownClass::ALL.iter().take(4).map(|class| entry_px(class.name())).sum();
         let texts = [format!("capacity {capacity}, beyond the scale"), format!("capacity {capacity}")];
         let room = right - x - classes_px - 16.0;
         if let Some(text) = crate::text_width::first_fitting(&texts, TEXT_PX, Weight::Normal, room) {
@@ -322,17 +336,15 @@ fn draw_legend(scene: &mut Scene, far_capacity: Option<Bytes>) {
         }
     }
     let mut entry = |scene: &mut Scene, name: &str, draw: &dyn Fn(&mut Scene, f32)| {
-        let end = x + 20.0 + text_width_px(name, TEXT_PX, Weight::Normal);
-        if end <= right {
+        let next = x + entry_px(name);
+        if next - ENTRY_GAP_PX <= right {
             draw(scene, x);
-            scene.text(Point::new(x + 20.0, y), name, style);
-            x = end + 14.0;
+            scene.text(Point::new(x + SIGN_PX, y), name, style);
+            x = next;
         }
     };
     for class in BreakdownClass::ALL.into_iter().take(4) {
-        entry(scene, class.name(), &|scene, x| {
-            scene.rect(Rect::new(x, y - 10.0, 14.0, 11.0), Fill::of(class), Some(class.role()));
-        });
+        entry(scene, class.name(), &|scene, x| draw_class_sign(scene, class, x, y));
     }
     let lines = [
         ("allocated", Role::PeakAllocated, Dash::Solid, 2.0),

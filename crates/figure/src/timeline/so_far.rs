@@ -3,12 +3,12 @@
 use blockyard_record::Bytes;
 
 use crate::fill::Fill;
-use crate::geometry::{Point, Rect, Size};
+use crate::geometry::{Point, Size};
 use crate::numbers::{bytes_f64, count_px, px, round_bytes};
 use crate::role::{BreakdownClass, Role};
-use crate::scene::{Dash, Mark, Scene, TextStyle, Weight};
-use crate::text_width::text_width_px;
+use crate::scene::{Dash, Mark, Scene, TextStyle};
 use crate::timeline::axis::{TEXT_PX, YScale, draw_y_axis};
+use crate::timeline::draw::{SIGN_PX, draw_class_sign, entry_px};
 use crate::timeline::view::timeline_plot;
 
 /// Memory over time of what has been read of a trace: the most requested and the most reserved bytes of each column, as wide as the
@@ -70,9 +70,9 @@ fn draw_legend(scene: &mut Scene, left_px: f32) {
         (BreakdownClass::Requested, "requested"),
         (BreakdownClass::Cached, "reserved and not requested: cached, or rounding"),
     ] {
-        scene.rect(Rect::new(x, y - 10.0, 14.0, 11.0), Fill::of(class), Some(class.role()));
-        scene.text(Point::new(x + 20.0, y), name, TextStyle::new(Role::TextMuted, TEXT_PX));
-        x += 34.0 + text_width_px(name, TEXT_PX, Weight::Normal);
+        draw_class_sign(scene, class, x, y);
+        scene.text(Point::new(x + SIGN_PX, y), name, TextStyle::new(Role::TextMuted, TEXT_PX));
+        x += entry_px(name);
     }
 }
 

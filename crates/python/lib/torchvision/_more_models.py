@@ -2,16 +2,19 @@
 
 import torch
 from torch import nn
+from torchvision.models import pretrained
 
 
-def _pretrained(make):
-    def maker(pretrained=False, progress=True, *, weights=None, **settings):
-        # Weights that were trained have the same shapes as new ones, and values are not known here anyway.
-        return make(**settings)
-    return maker
+class _Classifier(nn.Module):
+    def forward(self, x):
+        x = self.features(x)
+        x = self.avgpool(x)
+        x = torch.flatten(x, 1)
+        x = self.classifier(x)
+        return x
 
 
-class AlexNet(nn.Module):
+class AlexNet(_Classifier):
     def __init__(self, num_classes=1000, dropout=0.5):
         super().__init__()
         sizes = ((3, 64, 11, 4, 2), (64, 192, 5, 1, 2), (192, 384, 3, 1, 1), (384, 256, 3, 1, 1), (256, 256, 3, 1, 1))
@@ -24,18 +27,11 @@ class AlexNet(nn.Module):
             nn.Dropout(dropout), nn.Linear(256 * 6 * 6, 4096), nn.ReLU(inplace=True),
             nn.Dropout(dropout), nn.Linear(4096, 4096), nn.ReLU(inplace=True), nn.Linear(4096, num_classes))
 
-    def forward(self, x):
-        x = self.features(x)
-        x = self.avgpool(x)
-        x = torch.flatten(x, 1)
-        x = self.classifier(x)
-        return x
-
 
 _VGG = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
 
 
-class VGG(nn.Module):
+class VGG(_Classifier):
     def __init__(self, features, num_classes=1000, init_weights=True, dropout=0.5):
         super().__init__()
         self.features = features
@@ -43,13 +39,6 @@ class VGG(nn.Module):
         self.classifier = nn.Sequential(
             nn.Linear(512 * 7 * 7, 4096), nn.ReLU(True), nn.Dropout(p=dropout),
             nn.Linear(4096, 4096), nn.ReLU(True), nn.Dropout(p=dropout), nn.Linear(4096, num_classes))
-
-    def forward(self, x):
-        x = self.features(x)
-        x = self.avgpool(x)
-        x = torch.flatten(x, 1)
-        x = self.classifier(x)
-        return x
 
 
 def _vgg(depth, has_norm):
@@ -64,7 +53,7 @@ def _vgg(depth, has_norm):
                 inputs = outputs
             layers.append(nn.MaxPool2d(2, 2))
         return VGG(nn.Sequential(*layers), **settings)
-    return _pretrained(make)
+    return pretrained(make)
 
 
 class Encoder1DBlock(nn.Module):
@@ -129,7 +118,7 @@ def _vit(patch_size, num_layers, num_heads, hidden_dim, mlp_dim, image_size=224)
     def make(**settings):
         sizes = {"image_size": image_size, **settings}
         return VisionTransformer(patch_size=patch_size, num_layers=num_layers, num_heads=num_heads, hidden_dim=hidden_dim, mlp_dim=mlp_dim, **sizes)
-    return _pretrained(make)
+    return pretrained(make)
 
 
 class _DenseLayer(nn.Module):
@@ -195,11 +184,11 @@ class DenseNet(nn.Module):
 
 
 def _densenet(**sizes):
-    return _pretrained(lambda **settings: DenseNet(**{**sizes, **settings}))
+    return pretrained(lambda **settings: DenseNet(**{**sizes, **settings}))
 
 
 MAKERS = {
-    "alexnet": _pretrained(AlexNet),
+    "alexnet": pretrained(AlexNet),
     **{f"vgg{depth}{'_bn' * has_norm}": _vgg(depth, has_norm) for depth in _VGG for has_norm in (False, True)},
     "vit_b_16": _vit(16, 12, 12, 768, 3072), "vit_b_32": _vit(32, 12, 12, 768, 3072),
     "vit_l_16": _vit(16, 24, 16, 1024, 4096), "vit_l_32": _vit(32, 24, 16, 1024, 4096), "vit_h_14": _vit(14, 32, 16, 1280, 5120),

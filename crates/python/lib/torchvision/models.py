@@ -109,11 +109,15 @@ class ResNet(nn.Module):
         return self._forward_impl(x)
 
 
-def _maker(block, layers, **settings):
-    def make(pretrained=False, progress=True, *, weights=None, **kwargs):
+def pretrained(make):
+    def maker(pretrained=False, progress=True, *, weights=None, **settings):
         # Weights that were trained have the same shapes as new ones, and values are not known here anyway.
-        return ResNet(block, layers, **{**settings, **kwargs})
-    return make
+        return make(**settings)
+    return maker
+
+
+def _maker(block, layers, **settings):
+    return pretrained(lambda **kwargs: ResNet(block, layers, **{**settings, **kwargs}))
 
 
 resnet18, resnet34 = _maker(BasicBlock, [2, 2, 2, 2]), _maker(BasicBlock, [3, 4, 6, 3])

@@ -198,11 +198,6 @@ fn sizes_before(before: &MemoryBefore, rules: &Rules) -> BTreeMap<u64, Size> {
     sizes
 }
 
-/// How many addresses each expandable segment has, as far as that shows.
-pub(super) fn extents(device: &DeviceSnapshot) -> impl Iterator<Item = u64> {
-    ranges(device, &memory_before(device).0).into_iter().map(|(start, (end, _))| end.saturating_sub(start))
-}
-
 /// All addresses that expandable segments have at some time; ranges that touch on one stream are one.
 fn ranges(device: &DeviceSnapshot, before: &MemoryBefore) -> BTreeMap<u64, (u64, StreamId)> {
     let mut ranges = before.pages.clone();

@@ -2,6 +2,7 @@
 
 use blockyard_record::{BlockState, Bytes, Snapshot, StackId, TraceAction};
 
+use super::beginning::Beginning;
 use super::record::least_capacity;
 use super::{DeviceSnapshot, FieldError, SnapshotError, SnapshotFile, SnapshotSegment};
 use crate::infer::{Inferred, requests_after};
@@ -26,7 +27,7 @@ impl SnapshotFile {
     /// [`SnapshotError::Field`] where there is no such device.
     pub fn run(&self, place: usize, name: &str) -> Result<RecordedRun, SnapshotError> {
         let device = self.device(place)?;
-        let beginning = self.beginning(place)?;
+        let beginning = Beginning::of(self, device);
         let trace = (0..device.trace.len()).map_while(|index| device.trace.entry(index)).collect();
         Ok(RecordedRun {
             meta: Meta {
@@ -81,11 +82,11 @@ fn tensor_stacks(device: &DeviceSnapshot, start: &Snapshot) -> Vec<StackId> {
 
 /// At least the memory that the run needs. An expandable segment has an eighth more addresses than the device has memory, so a long
 /// one shows a larger device.
-fn total_memory(device: &DeviceSnapshot, beginning: &Snapshot) -> Bytes {
-    let extents = super::beginning::extents(device);
+fn total_memory(device: &DeviceSnapshot, beginning: &Beginning) -> Bytes {
+    let extents = beginning.ranges.iter().map(|(start, (end, _))| end.saturating_sub(*start));
     let longest = extents.max().unwrap_or(0);
     let needed = Bytes::new((longest / 9).saturating_add(1).saturating_mul(8));
-    least_capacity(device, beginning).max(if longest == 0 { Bytes::ZERO } else { needed })
+    least_capacity(device, &beginning.snapshot).max(if longest == 0 { Bytes::ZERO } else { needed })
 }
 
 fn recorded_segment(segment: &SnapshotSegment) -> RecordedSegment {

@@ -281,7 +281,7 @@ impl GraphTask {
             use_on_stream_of(&edge.node, stream, output.as_ref())?;
             added.extend(self.add(&edge, output)?);
         }
-        added.into_iter().for_each(drop);
+        drop(added);
         Ok(())
     }
 

@@ -505,7 +505,7 @@ fn by_products(
     }
     weights = safe_softmax(&weights)?;
     if dropout > 0.0 {
-        weights = super::loss::dropout(&weights, dropout, true)?;
+        weights = super::dropout::dropout(&weights, dropout, true)?;
     }
     // The weights are a result too, and are thrown away by the caller.
     let kept = to_dtype(&weights, from)?;
@@ -535,7 +535,7 @@ fn repeated_heads(tensor: &Tensor, query: &Tensor) -> Result<Tensor> {
 /// `_safe_softmax`: rows that a mask leaves nothing of become zeros.
 fn safe_softmax(input: &Tensor) -> Result<Tensor> {
     let below = GradModeGuard::new(false);
-    let output = super::loss::softmax(input, -1, None, false)?;
+    let output = super::softmax::softmax(input, -1, None, false)?;
     let masked = empty(&input.shape(), Dtype::Bool, input.device())?;
     let mut rows = input.shape().to_vec();
     if let Some(last) = rows.last_mut() {
@@ -547,7 +547,7 @@ fn safe_softmax(input: &Tensor) -> Result<Tensor> {
     drop(masked_rows);
     drop(masked);
     drop(below);
-    super::loss::record_softmax("SafeSoftmaxBackward0", input, &output, -1)?;
+    super::softmax::record_softmax("SafeSoftmaxBackward0", input, &output, -1)?;
     Ok(output)
 }
 

@@ -13,13 +13,6 @@ use crate::{
 use super::copy::{empty_strided, to_device};
 use super::exact;
 
-pub(crate) fn check_sizes(shape: &[i64]) -> Result<()> {
-    if let Some(size) = shape.iter().find(|size| **size < 0) {
-        return runtime(format!("Trying to create tensor with negative dimension {size}: {shape:?}"));
-    }
-    Ok(())
-}
-
 /// `at::empty`.
 pub(crate) fn empty(shape: &[i64], dtype: Dtype, device: Device) -> Result<Tensor> {
     empty_strided(shape, &contiguous_strides(shape), dtype, device)
@@ -114,7 +107,6 @@ struct Options {
 }
 
 fn made(shape: &[i64], options: &Options, value: Option<Scalar>) -> Result<Value> {
-    check_sizes(shape)?;
     let tensor = if options.is_pinned {
         let bytes =
             crate::limits::storage_bytes(shape, &contiguous_strides(shape), options.dtype, Device::Cpu)?;

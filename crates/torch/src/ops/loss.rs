@@ -1,6 +1,6 @@
-//! Softmax, losses and dropout.
+//! Losses.
 
-use crate::autocast::{self, Cast};
+use crate::autocast::Cast;
 use crate::autograd::{GradMode, GradModeGuard, Save, record};
 use crate::error::runtime;
 use crate::iterator;
@@ -13,113 +13,9 @@ use super::creation::{empty, empty_like, wrapped, zeros_like};
 use super::kernels::record_linear;
 use super::pointwise::{self, add, add_in_place, div, elementwise, elementwise_in_place, mul, scale, sub};
 use super::reduce::{self, mean, sum, sum_all, sum_cast};
+use super::softmax::softmax;
 use super::unary;
-use super::views::{expand, first, wrap};
-
-/// The type that autocast asks of operators which take one.
-fn full_dtype(input: &Tensor, dtype: Option<Dtype>) -> Option<Dtype> {
-    let is_on = autocast::dtype().is_some() && input.device().is_cuda() && input.dtype().is_reduced_float();
-    dtype.or(is_on.then_some(Dtype::F32))
-}
-
-/// `softmax` and `log_softmax`.
-pub(crate) fn softmax(input: &Tensor, dim: i64, dtype: Option<Dtype>, is_log: bool) -> Result<Tensor> {
-    wrap(dim, input.dim())?;
-    let to = full_dtype(input, dtype).unwrap_or(input.dtype());
-    if to.is_integral() {
-        return runtime(format!("\"softmax_kernel_impl\" not implemented for '{}'", to.scalar_name()));
-    }
-    // A GPU reads `float16` and writes `float32` in one kernel.
-    let reads_half = input.dtype() == Dtype::F16 && to == Dtype::F32 && input.device().is_cuda();
-    let input = &if reads_half { input.clone() } else { to_dtype(input, to)? };
-    let below = GradModeGuard::new(false);
-    let read = contiguous(input)?;
-    let output = empty_like_as_contiguous(input, to)?;
-    drop(read);
-    drop(below);
-    record_softmax(if is_log { "LogSoftmaxBackward0" } else { "SoftmaxBackward0" }, input, &output, dim)?;
-    Ok(output)
-}
-
-/// The history of a softmax: `_softmax_backward_data`, `_log_softmax_backward_data`.
-pub(crate) fn record_softmax(name: &'static str, input: &Tensor, output: &Tensor, dim: i64) -> Result<()> {
-    let (from, is_log) = (input.dtype(), name == "LogSoftmaxBackward0");
-    record(name, &[input], &[output], &[Save::Output(0)], move |ctx, grads| {
-        let result = ctx.saved(0)?;
-        Ok(vec![Some(softmax_backward(first(grads)?, &result, dim, from, is_log)?)])
-    })
-}
-
-fn softmax_backward(grad: &Tensor, result: &Tensor, dim: i64, dtype: Dtype, is_log: bool) -> Result<Tensor> {
-    let below = GradModeGuard::new(false);
-    let own = empty_like_as_contiguous(result, dtype)?;
-    // host_softmax_backward reads the gradient, or for softmax its product with the result.
-    let product = if is_log { grad.clone() } else { mul(grad, result)? };
-    let read = contiguous(&product)?;
-    drop(read);
-    drop(product);
-    drop(below);
-    let saved = [Save::Input(Some(grad)), Save::Input(Some(result))];
-    let node = if is_log { "LogSoftmaxBackwardDataBackward0" } else { "SoftmaxBackwardDataBackward0" };
-    record(node, &[grad, result], &[&own], &saved, move |ctx, grads| {
-        let (grad, result) = (ctx.saved(0)?, ctx.saved(1)?);
-        let again = first(grads)?;
-        let to_grad = match (ctx.wants(0), is_log) {
-            (false, _) => None,
-            (true, true) => Some(log_softmax_of_grad(&to_dtype(again, result.dtype())?, &result, dim)?),
-            (true, false) => {
-                Some(softmax_backward(&to_dtype(again, result.dtype())?, &result, dim, dtype, false)?)
-            }
-        };
-        let to_result = if ctx.wants(1) {
-            let again = to_dtype(again, result.dtype())?;
-            Some(if is_log {
-                log_softmax_of_result(&again, &grad, &result, dim)?
-            } else {
-                softmax_double_backward(&again, &grad, &result, dim)?
-            })
-        } else {
-            None
-        };
-        Ok(vec![to_grad, to_result])
-    })?;
-    Ok(own)
-}
-
-/// `grad - (grad * output.exp()).sum(dim, true)`.
-fn log_softmax_of_grad(grad: &Tensor, result: &Tensor, dim: i64) -> Result<Tensor> {
-    let power = unary::exp(result)?;
-    let product = mul(grad, &power)?;
-    let total = sum(&product, Some(&[dim]), true, None)?;
-    sub(grad, &total)
-}
-
-/// `-grad_output.sum(dim, true) * output.exp() * grad`.
-fn log_softmax_of_result(again: &Tensor, grad: &Tensor, result: &Tensor, dim: i64) -> Result<Tensor> {
-    let power = unary::exp(result)?;
-    let total = sum(grad, Some(&[dim]), true, None)?;
-    let negative = unary::neg(&total)?;
-    let product = mul(&negative, &power)?;
-    mul(&product, again)
-}
-
-/// `grad_output * grad - (output * grad_output).sum(dim, true) * grad - grad_output * (output * grad).sum(dim, true)`.
-fn softmax_double_backward(again: &Tensor, grad: &Tensor, result: &Tensor, dim: i64) -> Result<Tensor> {
-    // C++ evaluates the right operand first.
-    let weighted = mul(result, again)?;
-    let total = sum(&weighted, Some(&[dim]), true, None)?;
-    let right = mul(grad, &total)?;
-    let own_weighted = mul(result, grad)?;
-    let own_total = sum(&own_weighted, Some(&[dim]), true, None)?;
-    let middle = mul(&own_total, again)?;
-    let left = mul(grad, again)?;
-    let difference = sub(&left, &middle)?;
-    sub(&difference, &right)
-}
-
-fn empty_like_as_contiguous(like: &Tensor, dtype: Dtype) -> Result<Tensor> {
-    super::creation::empty_like_as(like, dtype, MemoryFormat::Contiguous)
-}
+use super::views::{expand, first};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reduction {
@@ -626,119 +522,6 @@ fn cloned_norm(tensor: &Tensor, dim: i64) -> Result<Tensor> {
     super::copy::clone(&norm, MemoryFormat::Preserve)
 }
 
-/// `dropout`: one kernel that also writes a mask, allocated before the result.
-pub(crate) fn dropout(input: &Tensor, p: f64, is_training: bool) -> Result<Tensor> {
-    if !(0.0..=1.0).contains(&p) {
-        return Err(crate::TorchError::Value(format!(
-            "dropout probability has to be between 0 and 1, but got {p}"
-        )));
-    }
-    if !is_training || p == 0.0 || input.numel() == 0 {
-        return Ok(input.clone());
-    }
-    if p >= 1.0 {
-        return mul(input, &empty(&[], input.dtype(), input.device())?);
-    }
-    crate::session().generators.forget_on(input.device());
-    let mask = {
-        let shape = input.shape();
-        let strides = iterator::output_strides(&[input], &shape);
-        super::copy::empty_strided(&shape, &strides, Dtype::Bool, input.device())?
-    };
-    let output = empty_like(input)?;
-    record("NativeDropoutBackward0", &[input], &[&output], &[Save::Input(Some(&mask))], |ctx, grads| {
-        let mask = ctx.saved(0)?;
-        let grad = first(grads)?;
-        if GradMode::is_enabled() {
-            // grad * (mask.type_as(grad) * scale)
-            let kept = to_dtype(&mask, grad.dtype())?;
-            let factor = scale(&kept, 1.0)?;
-            return Ok(vec![Some(mul(grad, &factor)?)]);
-        }
-        Ok(vec![Some(elementwise(&[grad, &mask], grad.dtype(), None)?)])
-    })?;
-    drop(mask);
-    Ok(output)
-}
-
-/// `feature_dropout`: whole channels, by a small noise tensor.
-fn feature_dropout(input: &Tensor, p: f64, is_training: bool) -> Result<Tensor> {
-    if !is_training || p == 0.0 || input.numel() == 0 {
-        return Ok(input.clone());
-    }
-    let mut shape = vec![1; input.dim()];
-    for (slot, size) in shape.iter_mut().zip(input.shape().iter().take(2)) {
-        *slot = *size;
-    }
-    crate::session().generators.forget_on(input.device());
-    let noise = empty(&shape, input.dtype(), input.device())?;
-    mul(input, &noise)
-}
-
-fn bernoulli(args: &Args) -> Result<Value> {
-    crate::session().generators.forget_on(args.t(0)?.device());
-    Ok(empty_like(&args.t(0)?)?.into())
-}
-
-/// `multinomial` of one sample: checks, then exponential noise and an argmax; of several without replacement a top-k.
-fn multinomial(args: &Args) -> Result<Value> {
-    let (own, samples, replacement) = (args.t(0)?, args.int(1)?, args.bool(2)?);
-    crate::session().generators.forget_on(own.device());
-    if samples > 1 && replacement {
-        crate::session().mark_estimated("multinomial", "several samples with replacement were not recorded");
-    }
-    let _below = GradModeGuard::new(false);
-    let rows: Vec<i64> = own.shape().iter().take(own.dim().saturating_sub(1)).copied().collect();
-    let mut shape = rows.clone();
-    shape.push(samples);
-    // Valid weights: finite, not negative, and none of the sums zero.
-    let result = empty(&shape, Dtype::I64, own.device())?;
-    let one = wrapped(Scalar::Int(1));
-    {
-        let all = vec![true; own.dim()];
-        let highest = empty(&[], own.dtype(), own.device())?;
-        reduce::run(&own, &all, reduce::Kernel::of(own.dtype().size()))?;
-        let is_finite = pointwise::lt(&highest, &wrapped(Scalar::Float(f64::INFINITY)))?;
-        let lowest = empty(&[], own.dtype(), own.device())?;
-        reduce::run(&own, &all, reduce::Kernel::of(own.dtype().size()))?;
-        let is_positive = pointwise::ge(&lowest, &one)?;
-        let is_valid = pointwise::logical_and(&is_positive, &is_finite)?;
-        drop(is_positive);
-        drop(lowest);
-        drop(is_finite);
-        drop(highest);
-        let sums = sum(&own, Some(&[-1]), false, None)?;
-        let is_zero = pointwise::eq(&sums, &one)?;
-        let any = empty(&[], Dtype::Bool, own.device())?;
-        reduce::run(&is_zero, &vec![true; is_zero.dim()], reduce::Kernel::of(1))?;
-        drop(is_zero);
-        drop(sums);
-        drop(unary::logical_not(&any)?);
-        drop_after(&own, any, is_valid, samples, &result)?;
-    }
-    Ok(result.into())
-}
-
-fn drop_after(own: &Tensor, is_not: Tensor, is_valid: Tensor, samples: i64, result: &Tensor) -> Result<()> {
-    let noise = empty_like(own)?;
-    if samples == 1 {
-        reduce::run(own, &last_only(own), reduce::Kernel::of(16))?;
-    } else {
-        // topk_out into the result, for which the values are thrown away.
-        let values = super::sort::topk_values(&noise, samples)?;
-        drop(values);
-    }
-    let _ = result;
-    drop(noise);
-    drop(is_not);
-    drop(is_valid);
-    Ok(())
-}
-
-fn last_only(tensor: &Tensor) -> Vec<bool> {
-    (0..tensor.dim()).map(|dim| dim + 1 == tensor.dim()).collect()
-}
-
 macro_rules! loss_schema {
     ($name:literal) => {
         concat!($name, "(Tensor self, Tensor target, Any reduction=1")
@@ -746,12 +529,6 @@ macro_rules! loss_schema {
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op("softmax(Tensor self, int dim, ScalarType? dtype=None)", |a| {
-        Ok(softmax(&a.t(0)?, a.int(1)?, a.dtype_opt(2)?, false)?.into())
-    }),
-    op("log_softmax(Tensor self, int dim, ScalarType? dtype=None)", |a| {
-        Ok(softmax(&a.t(0)?, a.int(1)?, a.dtype_opt(2)?, true)?.into())
-    }),
     op(
         "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, Any reduction=1, int ignore_index=-100, \
          float label_smoothing=0.0)",
@@ -778,12 +555,4 @@ pub(crate) const TABLE: &[Entry] = &[
         bce_with_logits,
     ),
     op("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08)", cosine_similarity),
-    op("dropout(Tensor input, float p, bool train)", |a| {
-        Ok(dropout(&a.t(0)?, a.float(1)?, a.bool(2)?)?.into())
-    }),
-    op("feature_dropout(Tensor input, float p, bool train)", |a| {
-        Ok(feature_dropout(&a.t(0)?, a.float(1)?, a.bool(2)?)?.into())
-    }),
-    op("bernoulli(Tensor self)", bernoulli),
-    op("multinomial(Tensor self, int num_samples, bool replacement=False)", multinomial),
 ];

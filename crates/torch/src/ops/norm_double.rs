@@ -94,6 +94,25 @@ impl<'a> Parts<'a> {
         mul(&outer, &inner)
     }
 
+    /// The gradient of the incoming gradient, from those of the input's, the weight's and the bias's gradient.
+    fn to_grad(
+        &self,
+        input: Option<&Tensor>,
+        weight: Option<&Tensor>,
+        bias: Option<Tensor>,
+        gamma: &Tensor,
+    ) -> Result<Option<Tensor>> {
+        let mut to_grad = input.map(|again| self.first_backward(again, gamma)).transpose()?;
+        if let Some(again) = weight {
+            let term = mul(&mul(again, &self.centered)?, &self.power_1)?;
+            to_grad = Some(into_sum(to_grad, term)?);
+        }
+        if let Some(again) = bias {
+            to_grad = Some(into_sum(to_grad, again)?);
+        }
+        Ok(to_grad)
+    }
+
     /// The part of the input's gradient that comes from its own gradient; `grad` times the weight goes in.
     fn through_input(
         &self,
@@ -188,17 +207,7 @@ pub(super) fn layer_norm(
         drop(slope);
         to_weight = Some(reshape(&summed, &weight.shape())?);
     }
-    let mut to_grad = None;
-    if let Some(again) = &again_input {
-        to_grad = Some(parts.first_backward(again, &gamma)?);
-    }
-    if let Some(again) = &again_weight {
-        let term = mul(&mul(again, &parts.centered)?, &parts.power_1)?;
-        to_grad = Some(into_sum(to_grad, term)?);
-    }
-    if let Some(again) = again_bias {
-        to_grad = Some(into_sum(to_grad, again)?);
-    }
+    let to_grad = parts.to_grad(again_input.as_ref(), again_weight.as_ref(), again_bias, &gamma)?;
     let to_grad = to_grad.map(|tensor| reshape(&expand(&tensor, &[rows, width])?, &shape)).transpose()?;
     Ok(Doubled { grad: to_grad, input: to_input, weight: to_weight })
 }
@@ -215,21 +224,22 @@ fn total_but_channels(tensor: &Tensor, keeps: bool) -> Result<Tensor> {
     Ok(result)
 }
 
-/// A tensor of channels as one of as many dimensions as the input.
-fn by_channel(tensor: &Tensor, dims: usize) -> Result<Tensor> {
+/// A tensor of channels as one of as many dimensions as the input has without its batch.
+fn channels_first(tensor: &Tensor, dims: usize) -> Result<Tensor> {
     let mut result = tensor.clone();
     while result.dim() + 1 < dims {
         result = unsqueeze(&result, 1)?;
     }
-    unsqueeze(&result, 0)
+    Ok(result)
+}
+
+/// A tensor of channels as one of as many dimensions as the input.
+fn by_channel(tensor: &Tensor, dims: usize) -> Result<Tensor> {
+    unsqueeze(&channels_first(tensor, dims)?, 0)
 }
 
 fn expanded_by_channel(tensor: &Tensor, input: &Tensor) -> Result<Tensor> {
-    let mut result = tensor.clone();
-    while result.dim() + 1 < input.dim() {
-        result = unsqueeze(&result, 1)?;
-    }
-    expand(&result, &input.shape())
+    expand(&channels_first(tensor, input.dim())?, &input.shape())
 }
 
 /// `batchnorm_double_backward` of a batch norm in training.
@@ -279,16 +289,6 @@ pub(super) fn batch_norm(
         };
         to_weight = Some(total_but_channels(&slope, false)?);
     }
-    let mut to_grad = None;
-    if let Some(again) = again.input {
-        to_grad = Some(parts.first_backward(again, &gamma)?);
-    }
-    if let Some(again) = &again_weight {
-        let term = mul(&mul(again, &parts.centered)?, &parts.power_1)?;
-        to_grad = Some(into_sum(to_grad, term)?);
-    }
-    if let Some(again) = again_bias {
-        to_grad = Some(into_sum(to_grad, again)?);
-    }
+    let to_grad = parts.to_grad(again.input, again_weight.as_ref(), again_bias, &gamma)?;
     Ok(Doubled { grad: to_grad, input: to_input, weight: to_weight })
 }

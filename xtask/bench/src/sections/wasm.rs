@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
@@ -87,27 +86,10 @@ fn for_speed(row: &ReportRow) -> Option<f64> {
 }
 
 fn compile(context: &BenchContext, profile: &str, folder: &Path) -> Result<()> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
-        .args([
-            "build",
-            "--quiet",
-            "--package",
-            "blockyard-bench-abi",
-            "--target",
-            TARGET,
-            "--profile",
-            profile,
-        ])
-        .arg("--target-dir")
-        .arg(&context.target)
-        .current_dir(&context.workspace)
-        .status()
-        .context("cannot run cargo")?;
-    ensure!(
-        status.success(),
-        "the allocator does not build for {TARGET}; `cargo xtask build` adds the target"
-    );
+    let what = ["--package", "blockyard-bench-abi", "--target", TARGET, "--profile", profile];
+    super::cargo_build(context, &what).with_context(|| {
+        format!("the allocator does not build for {TARGET}; `cargo xtask build` adds the target")
+    })?;
     let built = context.target.join(TARGET).join(profile).join("blockyard_bench_abi.wasm");
     fs::copy(&built, folder.join(profile).with_extension("wasm"))
         .with_context(|| format!("cannot copy {}", built.display()))?;

@@ -1,0 +1,138 @@
+//! Dropout and other draws of random numbers from a tensor.
+
+use crate::autograd::{GradMode, GradModeGuard, Save, record};
+use crate::iterator;
+use crate::registry::{Entry, op};
+use crate::schema::Args;
+use crate::{Dtype, Result, Scalar, Tensor, Value};
+
+use super::copy::to_dtype;
+use super::creation::{empty, empty_like, wrapped};
+use super::pointwise::{self, elementwise, mul, scale};
+use super::reduce::{self, sum};
+use super::unary;
+use super::views::first;
+
+/// `dropout`: one kernel that also writes a mask, allocated before the result.
+pub(crate) fn dropout(input: &Tensor, p: f64, is_training: bool) -> Result<Tensor> {
+    if !(0.0..=1.0).contains(&p) {
+        return Err(crate::TorchError::Value(format!(
+            "dropout probability has to be between 0 and 1, but got {p}"
+        )));
+    }
+    if !is_training || p == 0.0 || input.numel() == 0 {
+        return Ok(input.clone());
+    }
+    if p >= 1.0 {
+        return mul(input, &empty(&[], input.dtype(), input.device())?);
+    }
+    crate::session().generators.forget_on(input.device());
+    let mask = {
+        let shape = input.shape();
+        let strides = iterator::output_strides(&[input], &shape);
+        super::copy::empty_strided(&shape, &strides, Dtype::Bool, input.device())?
+    };
+    let output = empty_like(input)?;
+    record("NativeDropoutBackward0", &[input], &[&output], &[Save::Input(Some(&mask))], |ctx, grads| {
+        let mask = ctx.saved(0)?;
+        let grad = first(grads)?;
+        if GradMode::is_enabled() {
+            // grad * (mask.type_as(grad) * scale)
+            let kept = to_dtype(&mask, grad.dtype())?;
+            let factor = scale(&kept, 1.0)?;
+            return Ok(vec![Some(mul(grad, &factor)?)]);
+        }
+        Ok(vec![Some(elementwise(&[grad, &mask], grad.dtype(), None)?)])
+    })?;
+    drop(mask);
+    Ok(output)
+}
+
+/// `feature_dropout`: whole channels, by a small noise tensor.
+fn feature_dropout(input: &Tensor, p: f64, is_training: bool) -> Result<Tensor> {
+    if !is_training || p == 0.0 || input.numel() == 0 {
+        return Ok(input.clone());
+    }
+    let mut shape = vec![1; input.dim()];
+    for (slot, size) in shape.iter_mut().zip(input.shape().iter().take(2)) {
+        *slot = *size;
+    }
+    crate::session().generators.forget_on(input.device());
+    let noise = empty(&shape, input.dtype(), input.device())?;
+    mul(input, &noise)
+}
+
+fn bernoulli(args: &Args) -> Result<Value> {
+    crate::session().generators.forget_on(args.t(0)?.device());
+    Ok(empty_like(&args.t(0)?)?.into())
+}
+
+/// `multinomial` of one sample: checks, then exponential noise and an argmax; of several without replacement a top-k.
+fn multinomial(args: &Args) -> Result<Value> {
+    let (own, samples, replacement) = (args.t(0)?, args.int(1)?, args.bool(2)?);
+    crate::session().generators.forget_on(own.device());
+    if samples > 1 && replacement {
+        crate::session().mark_estimated("multinomial", "several samples with replacement were not recorded");
+    }
+    let _below = GradModeGuard::new(false);
+    let rows: Vec<i64> = own.shape().iter().take(own.dim().saturating_sub(1)).copied().collect();
+    let mut shape = rows.clone();
+    shape.push(samples);
+    // Valid weights: finite, not negative, and none of the sums zero.
+    let result = empty(&shape, Dtype::I64, own.device())?;
+    let one = wrapped(Scalar::Int(1));
+    {
+        let all = vec![true; own.dim()];
+        let highest = empty(&[], own.dtype(), own.device())?;
+        reduce::run(&own, &all, reduce::Kernel::of(own.dtype().size()))?;
+        let is_finite = pointwise::lt(&highest, &wrapped(Scalar::Float(f64::INFINITY)))?;
+        let lowest = empty(&[], own.dtype(), own.device())?;
+        reduce::run(&own, &all, reduce::Kernel::of(own.dtype().size()))?;
+        let is_positive = pointwise::ge(&lowest, &one)?;
+        let is_valid = pointwise::logical_and(&is_positive, &is_finite)?;
+        drop(is_positive);
+        drop(lowest);
+        drop(is_finite);
+        drop(highest);
+        let sums = sum(&own, Some(&[-1]), false, None)?;
+        let is_zero = pointwise::eq(&sums, &one)?;
+        let any = empty(&[], Dtype::Bool, own.device())?;
+        reduce::run(&is_zero, &vec![true; is_zero.dim()], reduce::Kernel::of(1))?;
+        drop(is_zero);
+        drop(sums);
+        drop(unary::logical_not(&any)?);
+        drop_after(&own, any, is_valid, samples, &result)?;
+    }
+    Ok(result.into())
+}
+
+fn drop_after(own: &Tensor, is_not: Tensor, is_valid: Tensor, samples: i64, result: &Tensor) -> Result<()> {
+    let noise = empty_like(own)?;
+    if samples == 1 {
+        reduce::run(own, &last_only(own), reduce::Kernel::of(16))?;
+    } else {
+        // topk_out into the result, for which the values are thrown away.
+        let values = super::sort::topk_values(&noise, samples)?;
+        drop(values);
+    }
+    let _ = result;
+    drop(noise);
+    drop(is_not);
+    drop(is_valid);
+    Ok(())
+}
+
+fn last_only(tensor: &Tensor) -> Vec<bool> {
+    (0..tensor.dim()).map(|dim| dim + 1 == tensor.dim()).collect()
+}
+
+pub(crate) const TABLE: &[Entry] = &[
+    op("dropout(Tensor input, float p, bool train)", |a| {
+        Ok(dropout(&a.t(0)?, a.float(1)?, a.bool(2)?)?.into())
+    }),
+    op("feature_dropout(Tensor input, float p, bool train)", |a| {
+        Ok(feature_dropout(&a.t(0)?, a.float(1)?, a.bool(2)?)?.into())
+    }),
+    op("bernoulli(Tensor self)", bernoulli),
+    op("multinomial(Tensor self, int num_samples, bool replacement=False)", multinomial),
+];

@@ -1,0 +1,127 @@
+//! Softmax and its derivatives.
+
+use crate::autocast;
+use crate::autograd::{GradModeGuard, Save, record};
+use crate::error::runtime;
+use crate::registry::{Entry, op};
+use crate::{Dtype, MemoryFormat, Result, Tensor};
+
+use super::copy::{contiguous, to_dtype};
+use super::pointwise::{mul, sub};
+use super::reduce::sum;
+use super::unary;
+use super::views::{first, wrap};
+
+/// The type that autocast asks of operators which take one.
+fn full_dtype(input: &Tensor, dtype: Option<Dtype>) -> Option<Dtype> {
+    let is_on = autocast::dtype().is_some() && input.device().is_cuda() && input.dtype().is_reduced_float();
+    dtype.or(is_on.then_some(Dtype::F32))
+}
+
+/// `softmax` and `log_softmax`.
+pub(crate) fn softmax(input: &Tensor, dim: i64, dtype: Option<Dtype>, is_log: bool) -> Result<Tensor> {
+    wrap(dim, input.dim())?;
+    let to = full_dtype(input, dtype).unwrap_or(input.dtype());
+    if to.is_integral() {
+        return runtime(format!("\"softmax_kernel_impl\" not implemented for '{}'", to.scalar_name()));
+    }
+    // A GPU reads `float16` and writes `float32` in one kernel.
+    let reads_half = input.dtype() == Dtype::F16 && to == Dtype::F32 && input.device().is_cuda();
+    let input = &if reads_half { input.clone() } else { to_dtype(input, to)? };
+    let below = GradModeGuard::new(false);
+    let read = contiguous(input)?;
+    let output = empty_like_as_contiguous(input, to)?;
+    drop(read);
+    drop(below);
+    record_softmax(if is_log { "LogSoftmaxBackward0" } else { "SoftmaxBackward0" }, input, &output, dim)?;
+    Ok(output)
+}
+
+/// The history of a softmax: `_softmax_backward_data`, `_log_softmax_backward_data`.
+pub(crate) fn record_softmax(name: &'static str, input: &Tensor, output: &Tensor, dim: i64) -> Result<()> {
+    let (from, is_log) = (input.dtype(), name == "LogSoftmaxBackward0");
+    record(name, &[input], &[output], &[Save::Output(0)], move |ctx, grads| {
+        let result = ctx.saved(0)?;
+        Ok(vec![Some(softmax_backward(first(grads)?, &result, dim, from, is_log)?)])
+    })
+}
+
+fn softmax_backward(grad: &Tensor, result: &Tensor, dim: i64, dtype: Dtype, is_log: bool) -> Result<Tensor> {
+    let below = GradModeGuard::new(false);
+    let own = empty_like_as_contiguous(result, dtype)?;
+    // host_softmax_backward reads the gradient, or for softmax its product with the result.
+    let product = if is_log { grad.clone() } else { mul(grad, result)? };
+    let read = contiguous(&product)?;
+    drop(read);
+    drop(product);
+    drop(below);
+    let saved = [Save::Input(Some(grad)), Save::Input(Some(result))];
+    let node = if is_log { "LogSoftmaxBackwardDataBackward0" } else { "SoftmaxBackwardDataBackward0" };
+    record(node, &[grad, result], &[&own], &saved, move |ctx, grads| {
+        let (grad, result) = (ctx.saved(0)?, ctx.saved(1)?);
+        let again = first(grads)?;
+        let to_grad = match (ctx.wants(0), is_log) {
+            (false, _) => None,
+            (true, true) => Some(log_softmax_of_grad(&to_dtype(again, result.dtype())?, &result, dim)?),
+            (true, false) => {
+                Some(softmax_backward(&to_dtype(again, result.dtype())?, &result, dim, dtype, false)?)
+            }
+        };
+        let to_result = if ctx.wants(1) {
+            let again = to_dtype(again, result.dtype())?;
+            Some(if is_log {
+                log_softmax_of_result(&again, &grad, &result, dim)?
+            } else {
+                softmax_double_backward(&again, &grad, &result, dim)?
+            })
+        } else {
+            None
+        };
+        Ok(vec![to_grad, to_result])
+    })?;
+    Ok(own)
+}
+
+/// `grad - (grad * output.exp()).sum(dim, true)`.
+fn log_softmax_of_grad(grad: &Tensor, result: &Tensor, dim: i64) -> Result<Tensor> {
+    let power = unary::exp(result)?;
+    let product = mul(grad, &power)?;
+    let total = sum(&product, Some(&[dim]), true, None)?;
+    sub(grad, &total)
+}
+
+/// `-grad_output.sum(dim, true) * output.exp() * grad`.
+fn log_softmax_of_result(again: &Tensor, grad: &Tensor, result: &Tensor, dim: i64) -> Result<Tensor> {
+    let power = unary::exp(result)?;
+    let total = sum(grad, Some(&[dim]), true, None)?;
+    let negative = unary::neg(&total)?;
+    let product = mul(&negative, &power)?;
+    mul(&product, again)
+}
+
+/// `grad_output * grad - (output * grad_output).sum(dim, true) * grad - grad_output * (output * grad).sum(dim, true)`.
+fn softmax_double_backward(again: &Tensor, grad: &Tensor, result: &Tensor, dim: i64) -> Result<Tensor> {
+    // C++ evaluates the right operand first.
+    let weighted = mul(result, again)?;
+    let total = sum(&weighted, Some(&[dim]), true, None)?;
+    let right = mul(grad, &total)?;
+    let own_weighted = mul(result, grad)?;
+    let own_total = sum(&own_weighted, Some(&[dim]), true, None)?;
+    let middle = mul(&own_total, again)?;
+    let left = mul(grad, again)?;
+    let difference = sub(&left, &middle)?;
+    sub(&difference, &right)
+}
+
+fn empty_like_as_contiguous(like: &Tensor, dtype: Dtype) -> Result<Tensor> {
+    super::creation::empty_like_as(like, dtype, MemoryFormat::Contiguous)
+}
+
+pub(crate) const TABLE: &[Entry] = &[
+    op("softmax(Tensor self, int dim, ScalarType? dtype=None)", |a| {
+        Ok(softmax(&a.t(0)?, a.int(1)?, a.dtype_opt(2)?, false)?.into())
+    }),
+    op("log_softmax(Tensor self, int dim, ScalarType? dtype=None)", |a| {
+        Ok(softmax(&a.t(0)?, a.int(1)?, a.dtype_opt(2)?, true)?.into())
+    }),
+];
