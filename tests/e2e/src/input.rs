@@ -31,8 +31,7 @@ impl Page {
     /// # Errors
     /// Where no displayed element matches, or another one would get the click.
     pub fn click(&self, css: &str) -> Result<()> {
-        let element = self.element(css)?;
-        answer(element.click())
+        self.with_element(css, |element| answer(element.click()))
     }
 
     /// Clicks `css` at a point, from its top left corner.

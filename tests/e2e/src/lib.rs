@@ -38,6 +38,9 @@ pub use console::NetworkRequest;
 pub use page::{ElementRect, GpuChoice, Page, Window};
 pub use thirtyfour::{BrowserLogEntry, Key};
 
+/// The driver's error where its browser gave no answer in [`PATIENCE`]: the machine is busy, and nothing is known of the page.
+const NO_ANSWER: &str = "Timed out receiving message from renderer";
+
 /// How long anything is waited for.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -47,7 +50,7 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 ///
 /// # Errors
 /// What the test says; else the errors that the page wrote to its console.
-pub fn drive(test: impl FnOnce(&mut Page) -> Result<()>) -> Result<()> {
+pub fn drive(test: impl Fn(&mut Page) -> Result<()>) -> Result<()> {
     drive_in(Window::default(), GpuChoice::None, test)
 }
 
@@ -55,7 +58,7 @@ pub fn drive(test: impl FnOnce(&mut Page) -> Result<()>) -> Result<()> {
 ///
 /// # Errors
 /// As [`drive`].
-pub fn drive_on_gpu(test: impl FnOnce(&mut Page) -> Result<()>) -> Result<()> {
+pub fn drive_on_gpu(test: impl Fn(&mut Page) -> Result<()>) -> Result<()> {
     drive_in(Window::default(), GpuChoice::Software, test)
 }
 
@@ -63,11 +66,13 @@ pub fn drive_on_gpu(test: impl FnOnce(&mut Page) -> Result<()>) -> Result<()> {
 ///
 /// # Errors
 /// As [`drive`].
-pub fn drive_in(window: Window, gpu: GpuChoice, test: impl FnOnce(&mut Page) -> Result<()>) -> Result<()> {
+pub fn drive_in(window: Window, gpu: GpuChoice, test: impl Fn(&mut Page) -> Result<()>) -> Result<()> {
     drive_at("/#workbench", window, gpu, test)
 }
 
 /// As [`drive_in`], at another address of the page: `/` is the first page, `/#lessons` the lessons.
+///
+/// A test whose browser gave no answer at all runs once more in a new browser, and the output says so.
 ///
 /// # Errors
 /// As [`drive`].
@@ -75,7 +80,23 @@ pub fn drive_at(
     path: &str,
     window: Window,
     gpu: GpuChoice,
-    test: impl FnOnce(&mut Page) -> Result<()>,
+    test: impl Fn(&mut Page) -> Result<()>,
+) -> Result<()> {
+    let outcome = drive_once(path, window, gpu, &test);
+    match outcome {
+        Err(error) if format!("{error:#}").contains(NO_ANSWER) => {
+            eprintln!("the browser did not answer and is started again: {error:#}");
+            drive_once(path, window, gpu, &test)
+        }
+        outcome => outcome,
+    }
+}
+
+fn drive_once(
+    path: &str,
+    window: Window,
+    gpu: GpuChoice,
+    test: impl Fn(&mut Page) -> Result<()>,
 ) -> Result<()> {
     let mut page = Page::blank(window, gpu)?;
     let outcome = catch_unwind(AssertUnwindSafe(|| {

@@ -220,10 +220,7 @@ impl Page {
     /// # Errors
     /// Where no displayed element matches.
     pub fn text(&self, css: &str) -> Result<String> {
-        let once = || answer(self.element(css)?.text());
-        // The page may put another element in its place between the two questions.
-        once()
-            .or_else(|error| if format!("{error:#}").contains("stale element") { once() } else { Err(error) })
+        self.with_element(css, |element| answer(element.text()))
     }
 
     /// The attribute `name` of `css`, or `None` where it has none.
@@ -354,6 +351,13 @@ impl Page {
     pub(crate) fn element(&self, css: &str) -> Result<WebElement> {
         self.wait_for(css)?;
         self.find(css)
+    }
+
+    /// Asks the displayed element `css`, once more where the page put another element in its place between finding and asking.
+    pub(crate) fn with_element<T>(&self, css: &str, ask: impl Fn(WebElement) -> Result<T>) -> Result<T> {
+        let once = || ask(self.element(css)?);
+        once()
+            .or_else(|error| if format!("{error:#}").contains("stale element") { once() } else { Err(error) })
     }
 
     /// The element `css`, displayed or not.

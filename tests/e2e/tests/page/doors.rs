@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{choose, id, workload, write_workload};
 
-fn at(path: &str, test: impl FnOnce(&mut Page) -> Result<()>) -> Result<()> {
+fn at(path: &str, test: impl Fn(&mut Page) -> Result<()>) -> Result<()> {
     drive_at(path, Window::default(), GpuChoice::None, test)
 }
 

@@ -23,7 +23,7 @@ fn snapshot(name: &str) -> Result<PageFile> {
 }
 
 /// Opens the page from a file in a browser that has no network.
-fn show(name: &str, html: &str, test: impl FnOnce(&mut Page) -> Result<()>) -> Result<()> {
+fn show(name: &str, html: &str, test: impl Fn(&mut Page) -> Result<()>) -> Result<()> {
     let folder = repository("target/e2e");
     fs::create_dir_all(&folder)?;
     let path = folder.join(format!("{name}.html"));

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::{choose, id};
 
 /// The interpreter is compiled on the first run.
-fn at(window: Window, test: impl FnOnce(&mut Page) -> Result<()>) -> Result<()> {
+fn at(window: Window, test: impl Fn(&mut Page) -> Result<()>) -> Result<()> {
     drive_at("/#python", window, GpuChoice::None, test)
 }
 

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{id, workload};
 
-fn on_a_phone(path: &str, test: impl FnOnce(&mut Page) -> Result<()>) -> Result<()> {
+fn on_a_phone(path: &str, test: impl Fn(&mut Page) -> Result<()>) -> Result<()> {
     drive_at(path, Window::default(), GpuChoice::None, |page| {
         page.reduced_motion(true)?;
         page.devtools(
