@@ -292,6 +292,7 @@ fn open_rank(session: Session, files: Rc<Vec<File>>, place: usize, then: Box<dyn
                         session.open(opened);
                         then();
                     }
+                    session.compare_when_drawn();
                 }
                 Err(failure) => {
                     session.show_error(format!("{name} was not opened. {}", sentence(&reason(failure))));
@@ -417,6 +418,7 @@ fn open_recording(session: Session, name: &str, file: &Blob, device: Option<usiz
                         comparison,
                     }));
                     session.explain_failure();
+                    session.compare_when_drawn();
                     then();
                 }
                 Err(failure) => {

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 
 use blockyard_replay::job::{Job, JobError, JobOutput};
 use blockyard_replay::{Comparison, Progress};
-use blockyard_worker::{ReadPart, Reply};
+use blockyard_worker::{COMPARE, ReadPart, Reply};
 use js_sys::{Reflect, Uint8Array};
 use thiserror::Error;
 use wasm_bindgen::prelude::*;
@@ -68,8 +68,10 @@ struct JobRunner {
     generation: u32,
     is_ready: bool,
     running: Option<CurrentJob>,
-    /// An opened file is being compared.
+    /// An opened file is being compared, or will be.
     comparing: Option<OnCompared>,
+    /// The worker is not asked for that yet.
+    is_to_compare: bool,
 }
 
 thread_local! {
@@ -78,6 +80,7 @@ thread_local! {
             program: WorkerProgram::new("blockyard-worker"),
             gpu: WorkerProgram::new("blockyard-gpu"),
             comparing: None,
+            is_to_compare: false,
             worker: None,
             generation: 0,
             is_ready: false,
@@ -203,10 +206,21 @@ fn send(running: CurrentJob) {
     }
 }
 
+/// Compares the file that was opened last with our allocator, unless that is done already or asked for. The figures come first, so
+/// whoever draws them calls this.
+pub(crate) fn compare() {
+    RUNNER.with_borrow_mut(|runner| {
+        if let (true, Some(worker)) = (std::mem::take(&mut runner.is_to_compare), &runner.worker) {
+            let _ = worker.post_message(&COMPARE.into());
+        }
+    });
+}
+
 /// Ends the running job, if there is one.
 pub(crate) fn stop() {
     let comparing = RUNNER.with_borrow_mut(|runner| {
         let comparing = runner.comparing.take();
+        runner.is_to_compare = false;
         if runner.running.take().is_some() || comparing.is_some() {
             // The worker reads no message while it computes: only its end stops it.
             runner.end_worker();
@@ -223,6 +237,7 @@ fn finish(result: Result<JobOutput, JobFailure>) {
     let running = RUNNER.with_borrow_mut(|runner| {
         let mut running = runner.running.take()?;
         runner.comparing = running.on_compared.take().filter(|_| result.is_ok());
+        runner.is_to_compare = runner.comparing.is_some();
         Some(running)
     });
     match running {

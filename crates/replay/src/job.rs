@@ -95,12 +95,9 @@ pub fn perform(job: &Job, on_progress: OnProgress) -> Result<JobOutput, JobError
     match job {
         Job::Run { title, text, config, capacity } => run_text(title, text, config, *capacity, on_progress),
         Job::Open { name, bytes, device } => {
-            let mut found = None;
             let file = OpenFile { name, length: bytes.len() as u64, device: *device };
-            let comparison =
-                open(&file, bytes.as_slice(), on_progress, &mut |_| (), |output| found = Some(output))?;
-            // `open` compares only after it has handed the run out.
-            let Some(mut output) = found else { return Err(JobError::Cancelled) };
+            let (mut output, pending) = open(&file, bytes.as_slice(), on_progress, &mut |_| ())?;
+            let comparison = pending.compare(on_progress)?;
             if let Some(opened) = &mut output.opened {
                 opened.comparison = Some(comparison);
             }
@@ -123,21 +120,47 @@ pub struct OpenFile<'a> {
 /// The kind of a file is decided by its first bytes, so many.
 const FIRST_BYTES: u64 = 4096;
 
-/// Opens a snapshot or a recorded run: passes to `on_output` what the figures show, and then compares it with our allocator.
+/// A file that is open and not yet compared with our allocator: the figures do not wait for the comparison.
+#[derive(Debug)]
+pub struct PendingComparison(Pending);
+
+#[derive(Debug)]
+enum Pending {
+    /// A recorded run is drawn as our allocator replays it, so it is compared already.
+    Made(Comparison),
+    Snapshot { file: Box<SnapshotFile>, place: usize, name: String, notes: Vec<String> },
+}
+
+impl PendingComparison {
+    /// Lets our allocator decide each placement again.
+    ///
+    /// # Errors
+    ///
+    /// [`JobError`] names the cause and its place.
+    pub fn compare(self, on_progress: OnProgress) -> Result<Comparison, JobError> {
+        match self.0 {
+            Pending::Made(comparison) => Ok(comparison),
+            Pending::Snapshot { file, place, name, notes } => {
+                compare_snapshot(*file, place, &name, notes, on_progress)
+            }
+        }
+    }
+}
+
+/// Opens a snapshot or a recorded run: what the figures show, and the comparison with our allocator, which is still to be made.
 ///
 /// A snapshot is read in pieces, so that a file is never in memory as a whole; `on_trace` gets what has been read of its longest trace,
 /// for a figure that grows.
 ///
 /// # Errors
 ///
-/// [`JobError`] names the cause and its place. An error after `on_output` concerns the comparison alone.
+/// [`JobError`] names the cause and its place.
 pub fn open(
     file: &OpenFile<'_>,
     mut content: impl Read,
     on_progress: OnProgress,
     on_trace: &mut dyn FnMut(&TraceSoFar),
-    on_output: impl FnOnce(JobOutput),
-) -> Result<Comparison, JobError> {
+) -> Result<(JobOutput, PendingComparison), JobError> {
     if on_progress(Progress::new("reading", 0, 0)).is_break() {
         return Err(JobError::Cancelled);
     }
@@ -148,10 +171,10 @@ pub fn open(
     let mut first = Vec::new();
     content.by_ref().take(FIRST_BYTES).read_to_end(&mut first).map_err(unreadable)?;
     if matches!(snapshot::file_kind(&first), FileKind::Snapshot | FileKind::Packed) {
-        return open_snapshot(file, first.chain(content), on_progress, on_trace, on_output);
+        return open_snapshot(file, first.chain(content), on_progress, on_trace);
     }
     content.read_to_end(&mut first).map_err(unreadable)?;
-    open_recorded_run(file.name, first, on_progress, on_output)
+    open_recorded_run(file.name, first, on_progress)
 }
 
 /// Opens a recorded run: replays it through our allocator and compares.
@@ -159,8 +182,7 @@ fn open_recorded_run(
     name: &str,
     content: Vec<u8>,
     on_progress: OnProgress,
-    on_output: impl FnOnce(JobOutput),
-) -> Result<Comparison, JobError> {
+) -> Result<(JobOutput, PendingComparison), JobError> {
     let recorded = RecordedRun::read(&content).map_err(|error| job_error(error.into(), Some(name)))?;
     drop(content);
     let verified = verify(&recorded, on_progress).map_err(|error| job_error(error, Some(name)))?;
@@ -172,13 +194,13 @@ fn open_recorded_run(
         devices: Vec::new(),
         shown_device: 0,
     };
-    on_output(JobOutput {
+    let output = JobOutput {
         workload: verified.workload,
         recording: verified.recording,
         opened: Some(opened),
         data_checks: None,
-    });
-    Ok(verified.comparison)
+    };
+    Ok((output, PendingComparison(Pending::Made(verified.comparison))))
 }
 
 /// Runs a workload's text on a virtual device, as [`Job::Run`] does.
@@ -201,7 +223,7 @@ pub fn run_text(
     Ok(JobOutput { workload, recording, opened: None, data_checks: None })
 }
 
-/// Opens a memory snapshot of PyTorch: what happened as the snapshot says it, and then what our allocator decides.
+/// Opens a memory snapshot of PyTorch: what happened as the snapshot says it.
 ///
 /// Of several devices the one that is asked for, or else the one with the longest trace.
 fn open_snapshot(
@@ -209,8 +231,7 @@ fn open_snapshot(
     content: impl Read,
     on_progress: OnProgress,
     on_trace: &mut dyn FnMut(&TraceSoFar),
-    on_output: impl FnOnce(JobOutput),
-) -> Result<Comparison, JobError> {
+) -> Result<(JobOutput, PendingComparison), JobError> {
     let name = opening.name;
     let failed = |error: SnapshotError| match error {
         SnapshotError::Cancelled => JobError::Cancelled,
@@ -231,13 +252,26 @@ fn open_snapshot(
         devices: file.devices.iter().map(opened_device).collect(),
         shown_device: place,
     };
+    let pending = Pending::Snapshot { file: Box::new(file), place, name: name.to_owned(), notes: found.notes };
     let workload = Workload::default();
-    on_output(JobOutput { workload, recording: found.recording, opened: Some(opened), data_checks: None });
+    let output =
+        JobOutput { workload, recording: found.recording, opened: Some(opened), data_checks: None };
+    Ok((output, PendingComparison(pending)))
+}
+
+/// What our allocator decides for the requests of a snapshot; `found` are the notes about its recording.
+fn compare_snapshot(
+    file: SnapshotFile,
+    place: usize,
+    name: &str,
+    found: Vec<String>,
+    on_progress: OnProgress,
+) -> Result<Comparison, JobError> {
     let certificate = certify(&file, place, on_progress).map_err(|error| job_error(error, Some(name)))?;
     let mut notes = Vec::new();
     notes.extend(certificate.reasons);
     notes.extend(certificate.notes);
-    notes.extend(found.notes);
+    notes.extend(found);
     notes.extend(file.notes);
     let counts = (certificate.placements > 0).then(|| Count {
         kind: "placements".to_owned(),

@@ -9,6 +9,7 @@ use blockyard_record::{AllocationId, MemoryState, Recording};
 use leptos::prelude::*;
 
 use crate::browser;
+use crate::jobs;
 use crate::ptr_eq::PtrEq;
 use crate::session::{CATEGORIES, Session};
 
@@ -111,6 +112,8 @@ impl Figures {
 
 /// Events that are read between two looks at the clock.
 const SLICE: usize = 4000;
+/// Figures of what was opened have begun to be made by then.
+const FIGURES_BEGIN_MILLIS: i32 = 100;
 /// How long the page's thread is used at a time.
 const SLICE_MILLIS: f64 = 5.0;
 
@@ -155,6 +158,17 @@ impl Session {
         let has_stacks = !recording.stacks().is_empty();
         let columns = Columns { recording, allocations, map, has_stacks };
         self.figures.columns.set(Some(PtrEq::new(columns)));
+        jobs::compare();
+    }
+
+    /// Lets the worker compare what was opened, once the figures of allocations are made or where none is in sight.
+    pub(crate) fn compare_when_drawn(self) {
+        // The figures begin to be made in effects of what was opened, which have run by then.
+        let _ = browser::after_millis(FIGURES_BEGIN_MILLIS, move || {
+            if self.figures.collector.with_value(Option::is_none) {
+                jobs::compare();
+            }
+        });
     }
 
     /// The columns of the run that is shown, if they are made, following.

@@ -9,8 +9,11 @@ mod run;
 
 pub use content::{bytes_in, content_in};
 
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+
 use blockyard_record::Bytes;
-use blockyard_replay::job::{Job, JobError, JobOutput, OpenFile, TraceSoFar, open, perform};
+use blockyard_replay::job::{Job, JobError, JobOutput, OpenFile, PendingComparison, TraceSoFar, open, perform};
 use blockyard_replay::{Comparison, Progress};
 use js_sys::{Array, Function, Reflect, Uint8Array};
 use serde::{Deserialize, Serialize};
@@ -19,6 +22,9 @@ use wasm_bindgen_futures::spawn_local;
 use web_sys::{Blob, MessageEvent};
 
 use content::BlobReader;
+
+/// The page draws at each report of progress, so there are no more than this allows.
+const BETWEEN_REPORTS_MILLIS: f64 = 100.0;
 
 /// A file that takes longer is worth a figure before it is open; and so often the figure grows.
 const BETWEEN_FIGURES_MILLIS: f64 = 400.0;
@@ -42,7 +48,7 @@ pub enum Reply {
     Progress(Progress),
     /// What has been read of the trace of a file that is being opened.
     Read(ReadPart),
-    /// The job is done, or failed. A file that was opened is compared with our allocator after that.
+    /// The job is done, or failed. A file that was opened is compared with our allocator once the page asks for that.
     Done(Box<Result<JobOutput, JobError>>),
     /// How the file that was opened compares.
     Compared(Box<Result<Comparison, JobError>>),
@@ -70,10 +76,39 @@ pub struct Adapter {
     pub largest_binding: u64,
 }
 
+/// The message by which the page asks for the comparison of the file that was opened last.
+pub const COMPARE: &str = "compare";
+
+thread_local! {
+    static PENDING: RefCell<Option<PendingComparison>> = const { RefCell::new(None) };
+}
+
+/// Reports progress to the page, not more often than the page has use for.
+#[derive(Default)]
+struct Reports {
+    phase: String,
+    last_millis: f64,
+}
+
+impl Reports {
+    fn report(&mut self, progress: Progress) -> ControlFlow<()> {
+        let now = js_sys::Date::now();
+        if progress.phase != self.phase || now - self.last_millis >= BETWEEN_REPORTS_MILLIS {
+            self.phase.clone_from(&progress.phase);
+            self.last_millis = now;
+            reply(&Reply::Progress(progress));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
 /// Takes jobs from now on.
 pub fn listen() {
     let listener = Closure::<dyn FnMut(MessageEvent)>::new(|event: MessageEvent| {
         let message = event.data();
+        if message.as_string().is_some_and(|message| message == COMPARE) {
+            return compare();
+        }
         match message.dyn_ref::<Uint8Array>() {
             Some(bytes) => work(&bytes.to_vec()),
             None => match content::file_in(&message, "file") {
@@ -107,11 +142,8 @@ async fn work_on_gpu(message: JsValue) {
 
 fn work(bytes: &[u8]) {
     let job = decode(bytes);
-    let mut on_progress = |progress: Progress| {
-        reply(&Reply::Progress(progress));
-        std::ops::ControlFlow::Continue(())
-    };
-    let result = perform(&job, &mut on_progress);
+    let mut reports = Reports::default();
+    let result = perform(&job, &mut |progress| reports.report(progress));
     reply(&Reply::Done(Box::new(result)));
 }
 
@@ -119,13 +151,11 @@ fn work(bytes: &[u8]) {
 fn open_file(message: &JsValue, file: Blob) {
     let job = bytes_in(message, "job").map(|bytes| decode(&bytes.to_vec()));
     let Some(Job::Open { name, device, .. }) = job else { return };
+    // What was open before is compared no more, and its memory is needed.
+    PENDING.with_borrow_mut(Option::take);
     let content = BlobReader::new(file);
     let opening = OpenFile { name: &name, length: content.length(), device };
-    let mut is_shown = false;
-    let mut on_progress = |progress: Progress| {
-        reply(&Reply::Progress(progress));
-        std::ops::ControlFlow::Continue(())
-    };
+    let mut reports = Reports::default();
     let mut last_figure = js_sys::Date::now();
     let mut on_trace = |so_far: &TraceSoFar| {
         let now = js_sys::Date::now();
@@ -135,14 +165,20 @@ fn open_file(message: &JsValue, file: Blob) {
             reply(&Reply::Read(ReadPart { entries: so_far.entries() as u64, columns }));
         }
     };
-    let compared = open(&opening, content, &mut on_progress, &mut on_trace, |product| {
-        is_shown = true;
-        reply(&Reply::Done(Box::new(Ok(product))));
+    let opened = open(&opening, content, &mut |progress| reports.report(progress), &mut on_trace);
+    let result = opened.map(|(output, pending)| {
+        PENDING.with_borrow_mut(|place| *place = Some(pending));
+        output
     });
-    match compared {
-        Err(error) if !is_shown => reply(&Reply::Done(Box::new(Err(error)))),
-        compared => reply(&Reply::Compared(Box::new(compared))),
-    }
+    reply(&Reply::Done(Box::new(result)));
+}
+
+/// Compares the file that was opened last with our allocator.
+fn compare() {
+    let Some(pending) = PENDING.with_borrow_mut(Option::take) else { return };
+    let mut reports = Reports::default();
+    let result = pending.compare(&mut |progress| reports.report(progress));
+    reply(&Reply::Compared(Box::new(result)));
 }
 
 fn reply(reply: &Reply) {
