@@ -13,6 +13,7 @@ use crate::{AllocationId, BlockId, Bytes, Event, FailureCause, SegmentId, Stream
 #[serde(try_from = "Unchecked")]
 pub(crate) struct PackedEvents {
     count: usize,
+    #[serde(with = "serde_bytes")]
     bytes: Vec<u8>,
     /// Where each group starts in `bytes`.
     groups: Vec<u64>,
@@ -26,6 +27,7 @@ pub(crate) struct PackedEvents {
 #[derive(Deserialize)]
 struct Unchecked {
     count: usize,
+    #[serde(with = "serde_bytes")]
     bytes: Vec<u8>,
     groups: Vec<u64>,
     wide: Vec<Event>,

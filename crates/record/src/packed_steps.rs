@@ -11,6 +11,7 @@ use crate::{Breakdown, Bytes};
 #[serde(try_from = "Unchecked")]
 pub(crate) struct PackedSteps {
     count: usize,
+    #[serde(with = "serde_bytes")]
     bytes: Vec<u8>,
     groups: Vec<Group>,
     /// The state after the last step.
@@ -22,6 +23,7 @@ pub(crate) struct PackedSteps {
 #[derive(Deserialize)]
 struct Unchecked {
     count: usize,
+    #[serde(with = "serde_bytes")]
     bytes: Vec<u8>,
     groups: Vec<Group>,
 }

@@ -6,6 +6,7 @@ use crate::varint::{self, Reader};
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct PackedTimes {
     count: usize,
+    #[serde(with = "serde_bytes")]
     bytes: Vec<u8>,
     /// Where each group starts, and the time before the group.
     groups: Vec<(u64, u64)>,

@@ -165,6 +165,7 @@ impl RecordingSize {
 struct SavedState {
     events: u32,
     // An encoded `MemoryState`, which takes little memory and is decoded only when a state near it is asked for.
+    #[serde(with = "serde_bytes")]
     state: Vec<u8>,
 }
 

@@ -23,13 +23,17 @@ pub struct Recorder {
     // The time of the current step.
     pub(super) time: Option<u64>,
     pub(super) save_interval: usize,
+    // The encoded bytes of the saved states.
+    saved_bytes: usize,
     // The streams of segments, in the order in which they appear.
     streams: Vec<StreamId>,
     pub(super) error: Option<RecordingError>,
 }
 
 const FIRST_SAVE_INTERVAL: usize = 512;
-const MOST_SAVED_STATES: usize = 256;
+// So many saved states are always kept; more of them as long as they take less than a byte an event. A run of millions of events with
+// few blocks has small states then, one every few thousand events, and any moment is rebuilt in a part of a frame.
+const FEW_SAVED_STATES: usize = 256;
 // A large state is saved less often, at up to four times the interval: a saved state of 10,000 bytes is followed by at least 1,000
 // events. Applying one event takes about as long as decoding this number of bytes.
 const BYTES_AN_EVENT: usize = 10;
@@ -62,6 +66,7 @@ impl Recorder {
             stack: StackId::EMPTY,
             time: None,
             save_interval: FIRST_SAVE_INTERVAL,
+            saved_bytes: 0,
             streams: Vec::new(),
             error: None,
         }
@@ -161,24 +166,27 @@ impl Recorder {
         Ok(recording)
     }
 
-    // Keeps at most `MOST_SAVED_STATES` states. When there are more, every second state is dropped and the interval doubles, so
-    // that memory stays bounded and any moment is at most one interval after a saved state.
+    // Where the states are many and take more than a byte an event, every second one is dropped and the interval doubles, so that
+    // memory stays bounded and any moment is at most one interval after a saved state.
     fn save_state(&mut self, events: u32) {
         match postcard::to_allocvec(&self.state) {
             Ok(mut state) => {
                 state.shrink_to_fit();
+                self.saved_bytes += state.len() + size_of::<SavedState>();
                 self.recording.saved_states.push(SavedState { events, state });
             }
             Err(error) => {
                 self.error.get_or_insert(RecordingError::Encoding(error));
             }
         }
-        if self.recording.saved_states.len() > MOST_SAVED_STATES {
+        if self.recording.saved_states.len() > FEW_SAVED_STATES && self.saved_bytes > events as usize {
             let mut is_kept = false;
             self.recording.saved_states.retain(|_| {
                 is_kept = !is_kept;
                 !is_kept
             });
+            let bytes = |saved: &SavedState| saved.state.len() + size_of::<SavedState>();
+            self.saved_bytes = self.recording.saved_states.iter().map(bytes).sum();
             self.save_interval *= 2;
         }
     }

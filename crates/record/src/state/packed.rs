@@ -20,6 +20,7 @@ pub(super) struct PackedState {
     backend: Backend,
     segments: Vec<PackedSegment>,
     /// The blocks of all segments, one after the other.
+    #[serde(with = "serde_bytes")]
     blocks: Vec<u8>,
     stats: Stats,
     requested: Bytes,
