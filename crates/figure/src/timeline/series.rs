@@ -80,31 +80,27 @@ impl Series {
     pub(crate) fn extent(&self, recording: &Recording, from: usize, to: usize) -> Extent {
         let to = to.min(self.steps + 1);
         let from = from.min(to.saturating_sub(1));
+        // The moments up to the first whole entry and after the last one are read in order: each alone would decode those before it.
+        let head = from.next_multiple_of(FAN).min(to);
         let mut extent = moment(recording, from);
-        let (mut at, mut level) = (from + 1, 0_u32);
+        include_moments(&mut extent, recording, from + 1, head);
+        let (mut at, mut level) = (head, 0_usize);
         // Goes to coarser levels while whole entries fit, then back to finer levels.
-        while at < to {
-            let width = FAN.saturating_pow(level);
-            if at.is_multiple_of(width.saturating_mul(FAN))
-                && at.saturating_add(width.saturating_mul(FAN)) <= to
-            {
-                level = level.saturating_add(1);
+        let mut width = FAN;
+        while at.saturating_add(FAN) <= to {
+            let coarser = width.saturating_mul(FAN);
+            if at.is_multiple_of(coarser) && at.saturating_add(coarser) <= to {
+                (level, width) = (level + 1, coarser);
             } else if at.saturating_add(width) > to {
-                level = level.saturating_sub(1);
+                (level, width) = (level.saturating_sub(1), width / FAN);
             } else {
-                match level.checked_sub(1) {
-                    None => extent.include(&moment(recording, at)),
-                    Some(index) => {
-                        if let Some(entry) =
-                            self.levels.get(index as usize).and_then(|level| level.get(at / width))
-                        {
-                            extent.include(entry);
-                        }
-                    }
+                if let Some(entry) = self.levels.get(level).and_then(|level| level.get(at / width)) {
+                    extent.include(entry);
                 }
                 at += width;
             }
         }
+        include_moments(&mut extent, recording, at, to);
         extent
     }
 
@@ -160,6 +156,14 @@ fn moment(recording: &Recording, moment: usize) -> Extent {
         None => recording.breakdown_before(),
     };
     Extent::of(&breakdown)
+}
+
+/// Widens the extent by the moments from `from` on and before `to`, but for the one before the first step.
+fn include_moments(extent: &mut Extent, recording: &Recording, from: usize, to: usize) {
+    let from = from.max(1);
+    for breakdown in recording.breakdowns_from(from - 1).take(to.saturating_sub(from)) {
+        extent.include(&Extent::of(&breakdown));
+    }
 }
 
 fn levels(recording: &Recording) -> Vec<Vec<Extent>> {
