@@ -128,7 +128,12 @@ pub struct PendingComparison(Pending);
 enum Pending {
     /// A recorded run is drawn as our allocator replays it, so it is compared already.
     Made(Comparison),
-    Snapshot { file: Box<SnapshotFile>, place: usize, name: String, notes: Vec<String> },
+    Snapshot {
+        file: Box<SnapshotFile>,
+        place: usize,
+        name: String,
+        notes: Vec<String>,
+    },
 }
 
 impl PendingComparison {
@@ -252,10 +257,10 @@ fn open_snapshot(
         devices: file.devices.iter().map(opened_device).collect(),
         shown_device: place,
     };
-    let pending = Pending::Snapshot { file: Box::new(file), place, name: name.to_owned(), notes: found.notes };
+    let pending =
+        Pending::Snapshot { file: Box::new(file), place, name: name.to_owned(), notes: found.notes };
     let workload = Workload::default();
-    let output =
-        JobOutput { workload, recording: found.recording, opened: Some(opened), data_checks: None };
+    let output = JobOutput { workload, recording: found.recording, opened: Some(opened), data_checks: None };
     Ok((output, PendingComparison(pending)))
 }
 

@@ -13,7 +13,9 @@ use std::cell::RefCell;
 use std::ops::ControlFlow;
 
 use blockyard_record::Bytes;
-use blockyard_replay::job::{Job, JobError, JobOutput, OpenFile, PendingComparison, TraceSoFar, open, perform};
+use blockyard_replay::job::{
+    Job, JobError, JobOutput, OpenFile, PendingComparison, TraceSoFar, open, perform,
+};
 use blockyard_replay::{Comparison, Progress};
 use js_sys::{Array, Function, Reflect, Uint8Array};
 use serde::{Deserialize, Serialize};
