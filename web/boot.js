@@ -1,15 +1,15 @@
-// Starts the page's program. A file of its own, since the page's policy allows no inline script.
+// Starts the page's program. This is a file of its own because the page's content security policy allows no inline script.
 import init from "./blockyard-web.js";
 
 try {
-  // Before the program runs, so that a chosen theme does not flash up late.
+  // The theme is set before the program runs, so that the page does not appear in other colors first.
   const theme = localStorage.getItem("blockyard.theme");
   if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
 } catch {
-  // Storage is forbidden: the system's colors it is.
+  // The reader has forbidden storage. The page uses the system's colors.
 }
 
-function tell(text) {
+function showError(text) {
   const message = document.createElement("p");
   message.className = "message is-error crash";
   message.setAttribute("role", "alert");
@@ -17,15 +17,15 @@ function tell(text) {
   document.body.append(message);
 }
 
-// A program that trapped does not answer any more: say so instead of standing still.
+// After a trap the program does not run any more, so the page says that it stopped.
 addEventListener("error", ({ error }) => {
-  if (error instanceof WebAssembly.RuntimeError) tell("Blockyard stopped working. Reload the page to go on.");
+  if (error instanceof WebAssembly.RuntimeError) showError("Blockyard stopped working. Reload the page to go on.");
 });
 
 try {
   await init({ module_or_path: "./blockyard-web_bg.wasm" });
 } catch (error) {
   document.getElementById("app").textContent = "";
-  tell(`Blockyard could not start: ${error.message}`);
+  showError(`Blockyard could not start: ${error.message}`);
   throw error;
 }

@@ -1,4 +1,5 @@
-//! Where the page's module is cut into parts, the cutter needs to know which function uses which.
+//! Linker settings of the page. With the feature `split`, the module is cut into parts afterwards, and the cutter reads from the
+//! relocations which function uses which.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,4 +1,4 @@
-//! The few things that the page asks of the browser, without a way to panic.
+//! The page's calls of the browser. None of them panics; a call that fails has no effect or returns `None`.
 
 use js_sys::{Array, ArrayBuffer, Function, Promise, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
@@ -17,12 +17,13 @@ pub(crate) fn document() -> Option<Document> {
     window()?.document()
 }
 
-/// `?key=value#hash` of a page that is one file: such a page has no address of its own, or one that says nothing.
+/// `?key=value#hash` of a page that was exported as one file. The browser's address of such a page says nothing, so the attribute
+/// `data-address` of its root element takes the place of the address.
 fn own_address() -> Option<String> {
     document()?.document_element()?.get_attribute("data-address")
 }
 
-/// Whether all of the page is one file.
+/// Whether the page was exported as one file.
 pub(crate) fn is_one_file() -> bool {
     own_address().is_some()
 }
@@ -36,27 +37,27 @@ pub(crate) fn query(key: &str) -> Option<String> {
     web_sys::UrlSearchParams::new_with_str(&search).ok()?.get(key)
 }
 
-/// What stands behind `#` in the page's address, with it.
+/// The hash of the page's address, with its `#` if the browser has one there.
 pub(crate) fn hash() -> String {
     let hash = window().and_then(|window| window.location().hash().ok()).unwrap_or_default();
     let first = || own_address().and_then(|address| Some(address.split_once('#')?.1.to_owned()));
     if hash.is_empty() { first().unwrap_or_default() } else { hash }
 }
 
-/// The page's address without what stands behind `#` or `?`.
+/// The page's address without its query and its hash.
 pub(crate) fn address() -> String {
     let whole = window().and_then(|window| window.location().href().ok()).unwrap_or_default();
     whole.split(['#', '?']).next().unwrap_or_default().to_owned()
 }
 
-/// Writes what stands behind `#`: as a new entry of the history, or in place of the one of now.
+/// Sets the hash of the page's address: as a new entry of the browser's history if `is_new`, and otherwise in the present entry.
 pub(crate) fn set_hash(hash: &str, is_new: bool) {
     let Some(window) = window() else { return };
     let search = window.location().search().unwrap_or_default();
     let path = window.location().pathname().unwrap_or_default();
     let address = if hash.is_empty() { format!("{path}{search}") } else { format!("{path}{search}#{hash}") };
     if let Ok(history) = window.history() {
-        // A page in a frame may not be allowed to write the address; it works without.
+        // A page in a frame may not be allowed to write the address. It works without one.
         let _ = if is_new {
             history.push_state_with_url(&JsValue::NULL, "", Some(&address))
         } else {
@@ -65,7 +66,7 @@ pub(crate) fn set_hash(hash: &str, is_new: bool) {
     }
 }
 
-/// Whether the reader's system asks for little motion.
+/// Whether the reader's system asks for reduced motion.
 pub(crate) fn is_motion_reduced() -> bool {
     media("(prefers-reduced-motion: reduce)").is_some_and(|list| list.matches())
 }
@@ -75,7 +76,7 @@ pub(crate) fn is_printing() -> bool {
     media("print").is_some_and(|list| list.matches())
 }
 
-/// Whether the system puts its own few colors in place of the page's.
+/// Whether the system replaces the page's colors by a few of its own (forced colors).
 pub(crate) fn is_contrast_forced() -> bool {
     media("(forced-colors: active)").is_some_and(|list| list.matches())
 }
@@ -92,7 +93,7 @@ pub(crate) fn focus_first(css: &str) {
     }
 }
 
-/// Takes the focus away from a button inside of the first element that matches; keys then mean what they mean to the page.
+/// If a button inside of an element that matches has the focus, removes the focus, so that keys go to the page and not to the button.
 pub(crate) fn leave_button(css: &str) {
     let Some(focused) = document().and_then(|document| document.active_element()) else { return };
     if focused.tag_name() == "BUTTON"
@@ -142,7 +143,7 @@ pub(crate) fn listen<E: JsCast + 'static>(
     listen_to_any(target, name, Box::new(move |event| handler(event.unchecked_into())));
 }
 
-/// As [`listen`], for events of all elements in the target, also those that do not bubble.
+/// As [`listen`], but for the events of all elements inside the target, including events that do not bubble.
 pub(crate) fn listen_within<E: JsCast + 'static>(
     target: &EventTarget,
     name: &str,
@@ -156,23 +157,23 @@ pub(crate) fn listen_within<E: JsCast + 'static>(
 
 fn listen_to_any(target: &EventTarget, name: &str, handler: Box<dyn FnMut(JsValue)>) {
     let closure = Closure::wrap(handler);
-    // A listener that cannot be added leaves a control without effect; there is nothing to do about it here.
+    // If the listener cannot be added, a control has no effect. Nothing can be done about that here.
     let _ = target.add_event_listener_with_callback(name, closure.as_ref().unchecked_ref());
     closure.forget();
 }
 
-/// The action as a function of the browser that is called once.
+/// The action as a JavaScript function, which may be called once.
 pub(crate) fn once(action: Box<dyn FnOnce()>) -> Function {
     Closure::once_into_js(action).unchecked_into()
 }
 
-/// Calls `action` once after this many milliseconds; the number cancels it.
+/// Calls `action` once after this many milliseconds. The returned timer is for [`cancel`].
 pub(crate) fn after_millis(millis: i32, action: impl FnOnce() + 'static) -> Option<i32> {
     let callback = once(Box::new(action));
     window()?.set_timeout_with_callback_and_timeout_and_arguments_0(&callback, millis).ok()
 }
 
-/// Cancels what [`after_millis`] planned.
+/// Cancels a timer of [`after_millis`], if it has not ended.
 pub(crate) fn cancel(timer: Option<i32>) {
     if let (Some(window), Some(timer)) = (window(), timer) {
         window.clear_timeout_with_handle(timer);
@@ -183,7 +184,7 @@ pub(crate) fn media(query: &str) -> Option<MediaQueryList> {
     window()?.match_media(query).ok()?
 }
 
-/// How large the page's letters are beside those that figures are laid out for: figures grow with them.
+/// The size of the page's letters divided by the size that figures are laid out for. Figures are drawn larger by this factor.
 pub(crate) fn text_scale() -> f64 {
     let root = document().and_then(|document| document.document_element());
     let size = root.and_then(|root| style_of(&root, "font-size"));
@@ -196,7 +197,7 @@ pub(crate) fn canvas_ratio() -> f64 {
     pixel_ratio() * text_scale()
 }
 
-/// The size of letters around figures at a scale of one.
+/// The size of the page's letters for which figures are laid out.
 const FIGURE_TEXT_PX: f64 = 13.0;
 
 /// The value that the page's style gives to a property of the element.
@@ -229,14 +230,14 @@ pub(crate) fn remember(key: &str, value: &str) {
     }
 }
 
-/// Remembers nothing under the key any more.
+/// Deletes what was remembered under the key.
 pub(crate) fn forget(key: &str) {
     if let Some(storage) = storage() {
         let _ = storage.remove_item(key);
     }
 }
 
-/// Whether the element takes typed text, so that keys belong to it.
+/// Whether text is typed into the element, so that the page must not use the keys.
 pub(crate) fn is_text_field(element: &Element) -> bool {
     match element.tag_name().as_str() {
         "TEXTAREA" | "SELECT" => true,
@@ -260,10 +261,10 @@ async fn fetch(address: &str) -> Option<Response> {
     response.dyn_into().ok().filter(Response::ok)
 }
 
-/// Waits so many milliseconds.
+/// Waits for this many milliseconds.
 pub(crate) async fn pause(millis: i32) {
     let promise = Promise::new(&mut |resolve, _reject| {
-        // Without a window nobody waits, either.
+        // There is always a window here; without one, the promise would stay pending.
         let _timer = window()
             .map(|window| window.set_timeout_with_callback_and_timeout_and_arguments_0(&resolve, millis));
     });
@@ -277,7 +278,7 @@ pub(crate) async fn fetch_bytes(address: &str) -> Option<ArrayBuffer> {
     JsFuture::from(response.array_buffer().ok()?).await.ok()?.dyn_into().ok()
 }
 
-/// A file that the browser keeps outside of the page's memory.
+/// The content at an address of the page, which the browser keeps outside of the page's memory.
 pub(crate) async fn fetch_blob(address: &str) -> Option<Blob> {
     let response = fetch(address).await?;
     JsFuture::from(response.blob().ok()?).await.ok()?.dyn_into().ok()
@@ -288,12 +289,12 @@ pub(crate) fn blob_of(bytes: &[u8]) -> Option<Blob> {
     Blob::new_with_u8_array_sequence(&Array::of1(&Uint8Array::from(bytes))).ok()
 }
 
-/// Where a file lies that was put beside the page.
+/// The address of a file that `blockyard open` or an export has put beside the page.
 pub(crate) fn address_beside(name: &str) -> String {
     format!("open/{}", String::from(js_sys::encode_uri_component(name)))
 }
 
-/// As [`fetch_bytes`]; `on_bytes` gets the number of bytes so far.
+/// As [`fetch_bytes`]. `on_bytes` is called with the number of bytes that have arrived.
 pub(crate) async fn fetch_with_progress(address: &str, mut on_bytes: impl FnMut(f64)) -> Option<ArrayBuffer> {
     let response = fetch(address).await?;
     let body = Reflect::get(&response, &"body".into()).ok()?;
@@ -326,19 +327,18 @@ pub(crate) async fn fetch_text(address: &str) -> Option<String> {
     JsFuture::from(response.text().ok()?).await.ok()?.as_string()
 }
 
-/// The whole address of a file of the page, for a worker, whose own address may be a blob's.
-///
-/// The page's address may have a path, a query and a hash: `base_uri` has them all.
+/// The whole address of a file of the page. A worker needs it, because relative addresses do not work in a worker that was started
+/// from a blob.
 pub(crate) fn page_address(file: &str) -> String {
     let base = document().and_then(|document| document.base_uri().ok()?).unwrap_or_default();
     Url::new_with_base(file, &base).map_or_else(|_| file.to_owned(), |url| url.href())
 }
 
-/// The script at an address of the page as a blob's address, which needs no network.
+/// Fetches a script of the page and returns an address from which a worker loads the script without the network.
 pub(crate) async fn blob_url(address: &str) -> Option<String> {
     let text = JsFuture::from(fetch(address).await?.text().ok()?).await.ok()?;
     if is_one_file() {
-        // Such a page has no origin, and workers without an origin load no blobs.
+        // A page in one file has no origin, and workers of such a page cannot load blobs.
         let text = String::from(js_sys::encode_uri_component(&text.as_string()?));
         return Some(format!("data:text/javascript;charset=utf-8,{text}"));
     }
@@ -352,18 +352,18 @@ fn url_of(text: &JsValue, kind: &str) -> Option<String> {
     Url::create_object_url_with_blob(&blob).ok()
 }
 
-/// Gives the text to the reader as a file, where the browser puts such files.
+/// Lets the browser save the text as a file.
 pub(crate) fn download(name: &str, text: &str, kind: &str) {
     if let Some(url) = url_of(&text.into(), kind) {
         download_url(name, &url);
-        // The browser reads it after this turn.
+        // The browser reads the text after this function has returned.
         let _ = after_millis(10_000, move || {
             let _ = Url::revoke_object_url(&url);
         });
     }
 }
 
-/// Gives what stands at the address to the reader as a file.
+/// Lets the browser save the content of an address as a file.
 pub(crate) fn download_url(name: &str, url: &str) {
     let link =
         document().and_then(|document| document.create_element("a").ok()?.dyn_into::<HtmlElement>().ok());
@@ -374,7 +374,7 @@ pub(crate) fn download_url(name: &str, url: &str) {
     }
 }
 
-/// Chooses all of the text of the field that got the focus.
+/// Selects the whole text of the field that got the focus.
 pub(crate) fn select_all(event: &web_sys::Event) {
     let field = event.target().and_then(|target| target.dyn_into::<web_sys::HtmlInputElement>().ok());
     if let Some(field) = field {
@@ -382,17 +382,17 @@ pub(crate) fn select_all(event: &web_sys::Event) {
     }
 }
 
-/// Tells the page around this one how high it is.
+/// Sends the height of this page to the page whose frame it is in.
 pub(crate) fn post_height(height_px: f64) {
     let Some(parent) = window().and_then(|window| window.parent().ok().flatten()) else { return };
     let message = js_sys::Object::new();
     let _ = js_sys::Reflect::set(&message, &"type".into(), &"blockyard:height".into());
     let _ = js_sys::Reflect::set(&message, &"height".into(), &height_px.into());
-    // The height is no secret, so that any page around this one may get it.
+    // The height is no secret, so it goes to an outer page of any origin.
     let _ = parent.post_message(&message, "*");
 }
 
-/// How many threads run at a time.
+/// How many threads the machine runs at the same time, at least 1.
 pub(crate) fn cores() -> usize {
     #[expect(
         clippy::cast_possible_truncation,
@@ -403,7 +403,7 @@ pub(crate) fn cores() -> usize {
     count.max(1)
 }
 
-/// Whether the element that an event came from is open.
+/// Whether the `<details>` element that an event came from is open.
 pub(crate) fn is_details_open(event: &web_sys::Event) -> bool {
     let details = event.target().and_then(|target| target.dyn_into::<web_sys::HtmlDetailsElement>().ok());
     details.is_some_and(|details| details.open())

@@ -1,4 +1,4 @@
-//! Draws a [`Scene`] on a canvas. Knows colors and pixels, nothing about memory.
+//! Draws a [`Scene`] on a canvas. Knows colors and pixels and nothing about memory.
 
 use blockyard_figure::{
     Anchor, Dash, FONT_FAMILY, Fill, Mark, Pattern, Point, Rect, Role, Scene, Weight, text_width_px,
@@ -8,16 +8,17 @@ use web_sys::{CanvasPattern, CanvasRenderingContext2d, HtmlCanvasElement};
 
 use crate::browser;
 
-/// The colors of the page's theme, with the patterns made of them.
+/// The colors of the page's theme, and the patterns that were made of them.
 ///
-/// Goes stale when the theme or the pixel ratio changes: make a new one then.
+/// They are valid until the theme or the pixel ratio changes; then they have to be read again.
 #[derive(Debug)]
 pub(crate) struct Paints {
-    // In the order of `Role::ALL`.
+    /// CSS colors, in the order of `Role::ALL`.
     colors: Vec<String>,
     patterns: Vec<(Fill, Option<CanvasPattern>)>,
+    /// Device pixels per pixel of a figure.
     ratio: f64,
-    /// Whether large areas have patterns and blocks have outlines beside their colors: on paper, and where colors are forced.
+    /// Whether areas have patterns and blocks have outlines in addition to colors: on paper, and if colors are forced.
     is_patterned: bool,
 }
 
@@ -44,12 +45,12 @@ impl Paints {
         }
     }
 
-    /// As [`Paints::read`], for a picture of so many device pixels per pixel.
+    /// As [`Paints::read`], for a picture with `ratio` device pixels per pixel of the figure.
     pub(crate) fn read_for(ratio: f64) -> Self {
         Self { ratio, ..Self::read() }
     }
 
-    /// As [`Paints::draw`], with the figure's ground below.
+    /// As [`Paints::draw`], on the background color.
     pub(crate) fn draw_on_ground(&mut self, canvas: &HtmlCanvasElement, scene: &Scene) {
         let mut grounded = scene.clone();
         let whole = Rect::new(0.0, 0.0, scene.width_px, scene.height_px);
@@ -58,7 +59,7 @@ impl Paints {
         self.draw(canvas, &grounded);
     }
 
-    /// The role's color as red, green and blue; grey where the style writes it in words.
+    /// The color of the role as red, green and blue; gray if the style sheet writes the color as a word.
     pub(crate) fn rgb(&self, role: Role) -> [u8; 3] {
         let text = self.color(role).trim_start_matches('#');
         let part = |at: usize| text.get(at..at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
@@ -70,7 +71,7 @@ impl Paints {
 
     fn color(&self, role: Role) -> &str {
         let known = match role.known() {
-            // A gap in the color of the ground tells neighbors apart as well as a line, and more quietly.
+            // A gap in the color of the background separates neighbors as well as a line does, and draws less attention.
             Role::SplitEdge if !self.is_patterned => Role::Background,
             other => other,
         };
@@ -87,7 +88,7 @@ impl Paints {
         self.patterns.get(place)?.1.as_ref()
     }
 
-    /// Draws the scene, and only the scene, on the canvas, which takes on the scene's size.
+    /// Clears the canvas, gives it the size of the scene, and draws the scene.
     pub(crate) fn draw(&mut self, canvas: &HtmlCanvasElement, scene: &Scene) {
         let (width, height) =
             (device_length(scene.width_px, self.ratio), device_length(scene.height_px, self.ratio));
@@ -120,7 +121,7 @@ fn device_length(length_px: f32, ratio: f64) -> u32 {
 fn make_pattern(color: &str, pattern: Pattern, ratio: f64) -> Option<CanvasPattern> {
     let tile = pattern.tile();
     let canvas: HtmlCanvasElement = browser::document()?.create_element("canvas").ok()?.dyn_into().ok()?;
-    // Whole pixels, or a seam would show where tiles meet.
+    // The side is a whole number of pixels. Otherwise a line would be seen between the tiles.
     let side = device_length(tile.size_px, ratio);
     let scale = f64::from(side) / f64::from(tile.size_px);
     canvas.set_width(side);
@@ -154,7 +155,7 @@ struct Snapped {
     height: f64,
 }
 
-/// Draws marks and remembers what the context is set to, since setting it is slow.
+/// Draws marks. Remembers the fill and the font that the context has, because setting them is slow.
 struct Brush<'a> {
     paints: &'a mut Paints,
     context: &'a CanvasRenderingContext2d,
@@ -237,7 +238,7 @@ impl Brush<'_> {
 
     fn path(&mut self, points: &[Point], role: Role, dash: Dash, width_px: f32) {
         let width = self.set_stroke(role, dash, width_px);
-        // Odd widths are sharp only on the middle of pixels.
+        // A line with an odd width is sharp only if it lies on the middle of pixels.
         let shift = if width.rem_euclid(2.0) < 1.0 { 0.0 } else { 0.5 };
         self.trace(points, shift);
         self.context.stroke();
@@ -271,7 +272,8 @@ impl Brush<'_> {
             Anchor::Middle => "center",
             Anchor::End => "right",
         });
-        // The layout counted on this width; a wider font is squeezed. The baseline on a whole pixel keeps text sharp.
+        // The layout has assumed this width, so the text of a wider font is compressed to it. A baseline on a whole pixel keeps the
+        // text sharp.
         let most = self.device(text_width_px(text, font.0, font.1));
         let (x, y) = (self.device(at.x_px), self.device(at.y_px).round());
         let _ = self.context.fill_text_with_max_width(text, x, y, most);
@@ -291,7 +293,7 @@ impl Brush<'_> {
         }
     }
 
-    /// Returns the width in device pixels.
+    /// Sets color, dashes and width of lines. Returns the width in device pixels.
     fn set_stroke(&mut self, role: Role, dash: Dash, width_px: f32) -> f64 {
         let width = self.device(width_px).round().max(1.0);
         self.context.set_stroke_style_str(self.paints.color(role));

@@ -1,4 +1,4 @@
-//! What the reader can do to the workload, and the long jobs that follow from it.
+//! The commands that change the workload or its settings, and the jobs that run a long workload.
 
 use blockyard_figure::PlayerAction;
 use blockyard_record::{BlockId, BlockState, StreamId};
@@ -15,12 +15,12 @@ use crate::ptr_eq::PtrEq;
 use crate::run::{self, Attempt, InputError, Run};
 use crate::session::{RunningJob, Session, SettingsTexts, WorkerAnswer};
 
-/// Where the cursor goes once a changed workload has run.
+/// Where the cursor goes when a changed workload has run.
 #[derive(Clone, Copy, Debug)]
 enum CursorTarget {
-    /// The cursor follows the end if it stood at the end; otherwise it stays where it is.
+    /// The cursor goes to the end if it was at the end before; otherwise it stays where it is.
     Stay { was_at_end: bool },
-    /// The cursor goes behind this many steps.
+    /// The cursor goes to the moment after this many steps.
     Seek(usize),
 }
 
@@ -30,13 +30,13 @@ impl Session {
         self.player.with_untracked(|player| player.is_at_end(&run.recording))
     }
 
-    /// Takes a text as typed.
+    /// Makes a typed text the workload.
     pub(crate) fn type_text(self, text: String) {
         let was_at_end = self.is_at_end();
         let settings = self.settings.get_untracked();
         self.clear_message();
         self.history.update(|history| history.type_text(text, browser::now_millis(), &settings));
-        if self.history.with_untracked(|history| has_header(history.text())) {
+        if self.history.with_untracked(|history| may_have_header(history.text())) {
             self.read_header();
         }
         self.follow_change(CursorTarget::Stay { was_at_end });
@@ -44,18 +44,18 @@ impl Session {
 
     pub(crate) fn undo(self) {
         let was_at_end = self.is_at_end();
-        self.travel(History::undo);
+        self.restore(History::undo);
         self.follow_change(CursorTarget::Stay { was_at_end });
     }
 
     pub(crate) fn redo(self) {
         let was_at_end = self.is_at_end();
-        self.travel(History::redo);
+        self.restore(History::redo);
         self.follow_change(CursorTarget::Stay { was_at_end });
     }
 
     /// Goes to another text of the history, with the settings that belong to it.
-    fn travel(self, to: impl FnOnce(&mut History, &SettingsTexts) -> Option<SettingsTexts>) {
+    fn restore(self, to: impl FnOnce(&mut History, &SettingsTexts) -> Option<SettingsTexts>) {
         self.clear_message();
         let settings = self.settings.get_untracked();
         if let Some(Some(then)) = self.history.try_update(|history| to(history, &settings))
@@ -65,7 +65,7 @@ impl Session {
         }
     }
 
-    /// A message about the former text no longer applies.
+    /// Removes the message, which was about the former text.
     fn clear_message(self) {
         if self.message.with_untracked(Option::is_some) {
             self.message.set(None);
@@ -80,7 +80,7 @@ impl Session {
         self.change_settings(|settings| settings.capacity = capacity);
     }
 
-    /// Takes other settings; undo brings back those before.
+    /// Changes the settings. Undo restores the former ones.
     fn change_settings(self, change: impl FnOnce(&mut SettingsTexts)) {
         let before = self.settings.get_untracked();
         let mut settings = before.clone();
@@ -90,20 +90,20 @@ impl Session {
         }
         let was_at_end = self.is_at_end();
         let text = self.history.with_untracked(|history| history.text().to_owned());
-        let text = text_under(&settings, text);
+        let text = with_settings(&settings, text);
         self.settings.set(settings);
         self.history.update(|history| history.change_settings(text, browser::now_millis(), &before));
         self.follow_change(CursorTarget::Stay { was_at_end });
     }
 
-    /// The fields show the settings that the text contains.
+    /// Gives the fields of the settings the values that the text contains.
     pub(crate) fn read_header(self) {
         let workload = self.history.with_untracked(|history| Workload::parse(history.text()));
         let Ok(workload) = workload else { return };
         let SettingsTexts { title, config, capacity } = self.settings.get_untracked();
         let config = workload.config().map_or(config, str::to_owned);
         let capacity = match workload.capacity() {
-            Some(said) if parse_size(&capacity) != Ok(said) => said.to_string(),
+            Some(in_text) if parse_size(&capacity) != Ok(in_text) => in_text.to_string(),
             _ => capacity,
         };
         let settings = SettingsTexts { title, config, capacity };
@@ -112,7 +112,7 @@ impl Session {
         }
     }
 
-    /// Does by hand what the action says, right behind the step under the cursor.
+    /// Inserts an action made by hand into the workload, right after the step under the cursor.
     pub(crate) fn act(self, action: EditAction) {
         if !untrack(|| self.shows_text()) {
             return self
@@ -175,7 +175,7 @@ impl Session {
         }
     }
 
-    /// The tensor that an allocated block holds at this moment.
+    /// The tensor in an allocated block at the moment under the cursor.
     fn tensor_of(self, block: BlockId) -> Option<TensorId> {
         self.with_state_now(|run, state| {
             let block = state.block(block)?;
@@ -191,13 +191,13 @@ impl Session {
         .flatten()
     }
 
-    /// Brings the cursor in line with a changed workload, at once or when the worker is done.
+    /// Moves the cursor after a change of the workload: now, or when the worker has run a long workload.
     fn follow_change(self, then: CursorTarget) {
         match self.attempt.get_untracked() {
             Attempt::Ran(_) => {
                 jobs::stop();
                 self.work.set(None);
-                self.arrive(then);
+                self.move_cursor(then);
             }
             Attempt::Failed(_) => {
                 jobs::stop();
@@ -207,7 +207,7 @@ impl Session {
         }
     }
 
-    fn arrive(self, then: CursorTarget) {
+    fn move_cursor(self, then: CursorTarget) {
         match then {
             CursorTarget::Stay { was_at_end } => {
                 self.dispatch(PlayerAction::Loaded { keep_at_end: was_at_end });
@@ -233,7 +233,7 @@ impl Session {
                 Err(failure) => Attempt::Failed(failure.into()),
             };
             self.answer.set(Some(WorkerAnswer { input, attempt }));
-            self.arrive(then);
+            self.move_cursor(then);
         };
         if on_gpu {
             self.show_work("Running the workload on the GPU");
@@ -245,7 +245,7 @@ impl Session {
         }
     }
 
-    /// Runs workloads on the reader's GPU from now on, or on the virtual device.
+    /// Decides whether workloads run on the reader's GPU or on the virtual device, and runs the present one.
     pub(crate) fn run_on_gpu(self, on_gpu: bool) {
         if self.on_gpu.get_untracked() == on_gpu {
             return;
@@ -256,14 +256,14 @@ impl Session {
         self.follow_change(CursorTarget::Stay { was_at_end });
     }
 
-    /// Goes on with the virtual device, and says why.
+    /// Runs workloads on the virtual device from now on, and shows why the GPU failed.
     fn lose_gpu(self, why: &str, then: CursorTarget) {
         self.on_gpu.set(false);
         self.follow_change(then);
         self.show_error(format!("The GPU failed: {} The virtual device took over.", sentence(why)));
     }
 
-    /// Finds out whether the reader's GPU can be used, and fetches what that needs.
+    /// Finds out whether the browser has a GPU for the page, and if so fetches the module for it.
     pub(crate) async fn ask_for_gpu(self) {
         let presence = gpu::ask().await;
         let is_there = presence == GpuState::Present;
@@ -273,7 +273,7 @@ impl Session {
         }
     }
 
-    /// Announces a job; its progress is shown once it has taken a while.
+    /// Begins to show a job. Its progress appears only if the job takes a while, so that short jobs do not flicker.
     pub(crate) fn show_work(self, title: &str) {
         let work = RunningJob {
             title: title.to_owned(),
@@ -300,7 +300,7 @@ impl Session {
             let Some(work) = work else { return };
             match report {
                 JobReport::Progress(progress) => {
-                    // The growing figure shows the part of the file that has been read.
+                    // The growing figure is about the phase in which the file is read, and goes when another phase begins.
                     work.read = work.read.take().filter(|_| progress.phase == work.phase);
                     (work.phase, work.done, work.total) = (progress.phase, progress.done, progress.total);
                 }
@@ -309,7 +309,7 @@ impl Session {
         });
     }
 
-    /// Ends the running job; what is open stays.
+    /// Cancels the running job. The open file or workload stays open.
     pub(crate) fn cancel_work(self) {
         jobs::stop();
         self.work.set(None);
@@ -322,25 +322,25 @@ impl Session {
         }
     }
 
-    /// Runs a workload that is new to the reader: its first step is done, so that there is something to see.
+    /// Runs a workload that was just loaded. The cursor goes after its first step, so that there is something to see.
     pub(crate) fn run_first(self) {
         self.follow_change(CursorTarget::Seek(1));
     }
 }
 
-/// A text that names its settings and capacity gets the new ones.
-fn text_under(settings: &SettingsTexts, text: String) -> String {
-    let says = Workload::parse(&text)
+/// The text with the new settings and capacity in its header, if the text has a header.
+fn with_settings(settings: &SettingsTexts, text: String) -> String {
+    let has_header = Workload::parse(&text)
         .is_ok_and(|workload| workload.capacity().is_some() || workload.config().is_some());
-    if says && parse_size(&settings.capacity).is_ok() {
+    if has_header && parse_size(&settings.capacity).is_ok() {
         with_header(&text, &settings.capacity, &settings.config)
     } else {
         text
     }
 }
 
-/// Whether a line of the text may say what it runs on; parsing says whether it does.
-fn has_header(text: &str) -> bool {
+/// Whether a line of the text looks like a header line with the capacity or the settings. This is a quick test before parsing.
+fn may_have_header(text: &str) -> bool {
     text.len() < 200_000
         && text.lines().any(|line| {
             let line = line.trim_start();
@@ -348,7 +348,7 @@ fn has_header(text: &str) -> bool {
         })
 }
 
-/// A message of a library as a sentence of the page.
+/// A message of a library as a sentence: with a capital letter and a full stop.
 pub(crate) fn sentence(message: &str) -> String {
     let mut letters = message.chars();
     let first = letters.next().map(|letter| letter.to_ascii_uppercase().to_string()).unwrap_or_default();

@@ -8,7 +8,7 @@ use crate::session::{Session, SettingsTexts};
 use crate::view::kit::effect;
 
 const KEY: &str = "blockyard.workload";
-/// A longer text is not remembered: browsers have room for some megabytes, and it is written at every keystroke.
+/// A longer text is not remembered, because the browser's storage has room for some megabytes only and is written at each key.
 const MOST_BYTES: usize = 1 << 20;
 
 /// Remembers the workload whenever it changes.
@@ -16,7 +16,7 @@ pub(crate) fn follow(session: Session) {
     effect(move || {
         session.input.with(|input| match written(input) {
             Some(draft) => browser::remember(KEY, &draft),
-            // Otherwise an older text would come back after a reload.
+            // Otherwise a reload would bring back an older text.
             None => browser::forget(KEY),
         });
     });
@@ -27,7 +27,7 @@ pub(crate) fn recall() -> Option<(String, SettingsTexts)> {
     read(&browser::recall(KEY)?)
 }
 
-/// Title, settings and capacity on a line each, then the text.
+/// The stored form: title, settings and capacity on a line each, then the text. `None` if the workload cannot be stored.
 fn written(input: &Input) -> Option<String> {
     let Input { title, config, capacity, text, .. } = input;
     let is_kept =

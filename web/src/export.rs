@@ -1,4 +1,4 @@
-//! What of the page becomes files: figures, numbers, texts.
+//! Saves what the page shows: figures as SVG and PNG, numbers as CSV and JSON, and the link to it.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ use crate::view::stage_scene;
 /// The width of a figure in a file.
 const WIDTH_PX: f32 = 1200.0;
 
-/// A name for a file: the document's, in letters that every system takes.
+/// The name of a file: the page's heading in letters that every system accepts, followed by `ending`.
 fn file_name(session: Session, ending: &str) -> String {
     let title = untrack(|| session.heading());
     let stem: String = title
@@ -71,7 +71,7 @@ fn picture(scene: &Scene, ratio: f64) -> Option<String> {
     canvas.to_data_url_with_type("image/png").ok()
 }
 
-/// The timeline as a table: a line a step.
+/// Saves the breakdown after each step as a CSV file.
 pub(crate) fn csv(session: Session) {
     let run = session.run.get_untracked();
     browser::download(&file_name(session, ".csv"), &table(&run.recording), "text/csv");
@@ -103,17 +103,17 @@ fn table(recording: &Recording) -> String {
     text
 }
 
-/// An answer of the lab as a table.
+/// Saves a table of the lab as a CSV file.
 pub(crate) fn sheet(session: Session, kind: &str, sheet: &Sheet) {
     browser::download(&file_name(session, &format!("-{kind}.csv")), &sheet.to_csv(), "text/csv");
 }
 
-/// The same as JSON: an object for each row.
+/// Saves a table of the lab as a JSON file with an object for each row.
 pub(crate) fn sheet_json(session: Session, kind: &str, sheet: &Sheet) {
     browser::download(&file_name(session, &format!("-{kind}.json")), &sheet.to_json(), "application/json");
 }
 
-/// The address that shows what is shown now, to others too.
+/// The address that shows the present view to other readers. A file of the reader's is left out.
 pub(crate) fn link(session: Session) -> String {
     untrack(|| {
         let link = session.link();

@@ -1,4 +1,4 @@
-//! Opens recordings and workloads from files and samples. Nothing leaves the page.
+//! Opens files and samples: recordings, snapshots, workloads, lessons, programs. Nothing leaves the page.
 
 use std::rc::Rc;
 
@@ -27,7 +27,7 @@ use crate::view::numbers::percent;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     pub(crate) test_id: &'static str,
-    /// The test id of its button on the first page.
+    /// The test id of the sample's button on the first screen.
     pub(crate) door_id: &'static str,
     pub(crate) name: &'static str,
     pub(crate) title: &'static str,
@@ -69,7 +69,7 @@ impl Sample {
     }
 }
 
-/// The samples' bytes, kept so that they open without the network.
+/// The bytes of the fetched samples, so that samples open without the network; a handle that is copied freely.
 #[derive(Clone, Copy)]
 pub(crate) struct Samples(StoredValue<Vec<(&'static str, Vec<u8>)>, LocalStorage>);
 
@@ -93,7 +93,7 @@ impl Samples {
         Some(bytes)
     }
 
-    /// Fetches all of them, for later.
+    /// Fetches all samples for later.
     pub(crate) async fn prefetch(self) {
         for sample in &SAMPLES {
             let _ = self.bytes(sample).await;
@@ -104,7 +104,7 @@ impl Samples {
         self.open_and(session, sample, || ());
     }
 
-    /// Opens the sample, then does what is to be done once it is open.
+    /// Opens the sample, and calls `then` when the sample is open.
     pub(crate) fn open_and(self, session: Session, sample: &'static Sample, then: impl FnOnce() + 'static) {
         spawn_local(async move {
             match self.bytes(sample).await {
@@ -118,12 +118,12 @@ impl Samples {
     }
 }
 
-/// Opens a file that `blockyard open` serves with the page, or that lies in a page which is one file; then does what is to be done.
+/// Opens a file that `blockyard open` serves beside the page, or that was exported into the page; calls `then` when the file is open.
 pub(crate) fn open_beside(session: Session, name: String, then: impl FnOnce() + 'static) {
     session.beside.set(Some(name.clone()));
     session.show_work(&format!("Opening {name}"));
     spawn_local(async move {
-        // A page that is one file has workers only once it has unpacked them.
+        // A page in one file has to unpack its workers first.
         jobs::prepare().await;
         let Some(blob) = browser::fetch_blob(&browser::address_beside(&name)).await else {
             session.work.set(None);
@@ -133,16 +133,16 @@ pub(crate) fn open_beside(session: Session, name: String, then: impl FnOnce() + 
     });
 }
 
-/// How the names of Python programs end.
+/// The ending of file names of Python programs.
 const PROGRAM: &str = ".py";
 
 /// The events of a larger file do not fit the worker's memory.
 const MOST_BYTES: f64 = 4e9;
 
-/// So many bytes decide what kind of file it is.
+/// The first bytes of a file, by which its kind is recognized.
 const FIRST_BYTES: f64 = 65_536.0;
 
-/// Workloads, lessons and programs are shorter.
+/// Texts of more bytes are no workloads, lessons or programs.
 const LONGEST_TEXT: f64 = 16e6;
 
 pub(crate) fn open_file(session: Session, file: &File) {
@@ -154,19 +154,19 @@ pub(crate) fn open_file(session: Session, file: &File) {
     open_one(session, file, Box::new(|| ()));
 }
 
-/// Lets the browser keep the files for a reload, except where the page stands in another one.
+/// Lets the browser keep a copy of the files for a reload. An embedded page keeps none.
 fn keep(session: Session, files: Vec<File>) {
     if session.embed.is_none() {
         kept::keep(files, move |is_kept| session.has_kept_file.set(is_kept));
     }
 }
 
-/// Finds out whether the browser keeps a file, of this visit or of an earlier one.
+/// Finds out whether the browser keeps a file from this visit or an earlier one.
 pub(crate) async fn look_for_kept(session: Session) {
     session.has_kept_file.set(kept::is_any().await);
 }
 
-/// Deletes the copy that the browser keeps; what is open stays open.
+/// Deletes the copy that the browser keeps. The file stays open.
 pub(crate) fn forget_kept(session: Session) {
     spawn_local(async move {
         kept::forget().await;
@@ -183,7 +183,7 @@ fn open_one(session: Session, file: &File, then: Box<dyn FnOnce()>) {
     spawn_local(open_blob(session, file.name(), Blob::from(file.clone()), None, then));
 }
 
-/// Opens the reader's files that a reload has closed, then does what is to be done once the first one is open.
+/// Opens the files again that were open before a reload, and calls `then` when the first one is open.
 pub(crate) fn open_kept(session: Session, then: impl FnOnce() + 'static) {
     session.show_work("Opening the file of before");
     spawn_local(async move {
@@ -204,13 +204,13 @@ fn open_again(session: Session, files: Vec<File>, then: Box<dyn FnOnce()>) {
     }
 }
 
-/// Opens several recordings or snapshots, one after the other: the first one is shown, and each is in the strip of ranks.
+/// Opens one file, or several recordings or snapshots one after the other. The first one is shown, and all are in the strip of ranks.
 pub(crate) fn open_files(session: Session, files: &FileList) {
     open_all(session, listed(files).collect());
 }
 
-/// How the files of a folder end that are worth opening.
-const OF_A_FOLDER: [&str; 10] = [
+/// The endings of the files that are opened from a folder.
+const FOLDER_ENDINGS: [&str; 10] = [
     ".pickle",
     ".pkl",
     ".pickle.gz",
@@ -223,9 +223,9 @@ const OF_A_FOLDER: [&str; 10] = [
     ".html",
 ];
 
-/// As [`open_files`], of the files of a folder that may be snapshots or recordings.
+/// As [`open_files`], for those files of a folder whose names end like snapshots or recordings.
 pub(crate) fn open_folder(session: Session, files: &FileList) {
-    let may_open = |file: &File| OF_A_FOLDER.iter().any(|end| file.name().ends_with(end));
+    let may_open = |file: &File| FOLDER_ENDINGS.iter().any(|end| file.name().ends_with(end));
     let files: Vec<File> = listed(files).filter(may_open).collect();
     if files.is_empty() {
         return session
@@ -252,7 +252,7 @@ fn open_ranks(session: Session, files: Vec<File>, then: Box<dyn FnOnce()>) {
     open_rank(session, Rc::new(files), 0, then);
 }
 
-/// Texts with numbers in the order of the numbers: `rank2` before `rank10`.
+/// A key that orders names by the numbers in them: `rank2` before `rank10`.
 fn natural_key(name: &str) -> Vec<(u64, String)> {
     let parts = name.split_inclusive(|letter: char| !letter.is_ascii_digit());
     parts
@@ -336,9 +336,9 @@ async fn first_bytes(file: &Blob, length: f64) -> Option<Vec<u8>> {
     Some(Uint8Array::new(&buffer).to_vec())
 }
 
-/// Turns a file into what the figures show: here every kind of file becomes a source.
+/// Opens a file of any kind; this is the one place where the bytes of a file become a source.
 ///
-/// The page reads texts that people write. Everything else is the worker's, which reads the file in pieces.
+/// The page reads the texts that people write: workloads, lessons, programs. The worker reads all other files, in pieces.
 async fn open_blob(
     session: Session,
     name: String,
@@ -362,7 +362,7 @@ async fn open_blob(
     open_recording(session, &name, &file, device, then);
 }
 
-/// Opens a lesson, a program or a workload; returns whether the text is one of these, well or badly written.
+/// Opens a lesson, a program or a workload. Returns whether the text is one of these, even if it contains errors.
 fn open_text(session: Session, name: &str, text: &str) -> bool {
     if text.trim_start().starts_with("---") {
         match OpenLesson::read(text) {
@@ -388,7 +388,7 @@ fn open_text(session: Session, name: &str, text: &str) -> bool {
             session.show_error(format!("{name} was not opened. {}", sentence(&error.to_string())));
             true
         }
-        // Any other text goes to the reader of recordings, whose error says what is missing.
+        // The reader of recordings gets any other text, since its error explains what is missing.
         Err(_) => false,
     }
 }
@@ -431,7 +431,7 @@ fn open_recording(session: Session, name: &str, file: &Blob, device: Option<usiz
             let differs =
                 matches!(&comparison, ComparisonState::Done(found) if found.first_difference.is_some());
             state.set(comparison);
-            // What differs stands beside the recording's own facts.
+            // The first difference is shown in the tab with the facts about the recording.
             if differs && session.tab.get_untracked() == Tab::Holders {
                 session.tab.set(Tab::Source);
             }
@@ -460,14 +460,14 @@ fn comparison_state(reply: ComparisonReply) -> ComparisonState {
     }
 }
 
-/// How files of workloads end.
+/// The ending of file names of workloads.
 const WORKLOAD: &str = ".workload";
 
-/// Hands the workload's text out as a file, with its device and its settings.
+/// Saves the text of the workload as a file, with its capacity and settings in the header.
 pub(crate) fn save_workload(session: Session) {
     let text = session.history.with_untracked(|history| history.text().to_owned());
     let SettingsTexts { title, config, capacity } = session.settings.get_untracked();
-    // The file gives the same numbers anywhere.
+    // With the header, the file gives the same numbers everywhere.
     let text = with_header(&text, &capacity, &config);
     let stem: String = title
         .strip_suffix(WORKLOAD)

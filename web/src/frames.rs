@@ -1,13 +1,13 @@
-//! One animation frame at a time: what the pointer did since the last one is applied once, at its start.
+//! Plans actions for the next animation frame. Many events of the pointer in one frame lead to one action at the start of the next.
 //!
-//! Every frame leaves a `frame` entry on the performance timeline: the work of this thread from the frame's start until
-//! all effects of what it applied have run, drawing included.
+//! Every frame leaves a `frame` entry on the browser's performance timeline. The entry measures this thread from the start of the
+//! frame until all effects of its actions have run, drawing included.
 
 use std::cell::RefCell;
 
 use crate::browser;
 
-/// The kind of a planned action; a later action of the same kind replaces an earlier one that has not run.
+/// The kind of a planned action. A later action of the same kind replaces an earlier one that has not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
     Seek,
@@ -45,7 +45,7 @@ pub(crate) fn plan(slot: Slot, action: impl FnOnce() + 'static) {
     }
 }
 
-/// Drops the actions that were planned for a part of the page that is gone; the player goes on.
+/// Drops the planned actions, because their part of the page was removed. Only the player continues.
 pub(crate) fn forget() {
     PLAN.with_borrow_mut(|plan| plan.actions.retain(|(slot, _)| *slot == Slot::Play));
 }
@@ -65,19 +65,19 @@ fn run() {
     for (_, action) in actions {
         action();
     }
-    // Effects run as microtasks that were queued by now; this one runs behind them.
+    // Effects run as microtasks, which the actions have queued by now. This microtask runs after them.
     if let Some(window) = browser::window() {
         window.queue_microtask(&browser::once(Box::new(measure)));
     }
 }
 
-/// Where a frame starts on the performance timeline.
+/// The name of the mark at the start of a frame.
 const START: &str = "frame-start";
 
-/// How many entries the timeline keeps.
+/// How many entries of a name the performance timeline keeps.
 const KEPT: u32 = 1000;
 
-/// A worker has drawn a frame: a `painted` entry of the timeline.
+/// Adds a `painted` entry to the performance timeline, when a worker has drawn a frame.
 pub(crate) fn painted() {
     let Some(performance) = performance() else { return };
     if performance.get_entries_by_name("painted").length() >= KEPT {
@@ -95,14 +95,14 @@ fn measure() {
     performance.clear_marks_with_mark_name(START);
 }
 
-/// The share of the work that is done, from 0 to 1.
-#[expect(clippy::cast_precision_loss, reason = "a part that is drawn")]
+/// The share of a job that is done, from 0 to 1.
+#[expect(clippy::cast_precision_loss, reason = "the share is only drawn")]
 pub(crate) fn fraction(done: u64, total: u64) -> f64 {
     done as f64 / total.max(1) as f64
 }
 
-/// A count as a float; exact far beyond what is counted here.
-#[expect(clippy::cast_precision_loss, reason = "nothing is counted up to 2^53")]
+/// A count as a float; exact up to 2^53.
+#[expect(clippy::cast_precision_loss, reason = "no count here reaches 2^53")]
 pub(crate) fn count(number: usize) -> f64 {
     number as f64
 }

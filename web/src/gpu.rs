@@ -1,6 +1,6 @@
 //! The reader's own GPU: whether there is one, and whether figures are drawn on it.
 //!
-//! What uses the GPU is a module of its own (`web/gpu`).
+//! The code that uses the GPU is in a module of its own (`web/gpu`).
 
 use js_sys::{Function, Promise, Reflect};
 use wasm_bindgen::prelude::*;
@@ -10,11 +10,11 @@ use crate::browser;
 
 pub(crate) use blockyard_worker::Adapter;
 
-/// What software adapters say of themselves where they do not say that they are a fallback.
+/// Words in the descriptions of software adapters. Not every browser marks these adapters as fallbacks.
 const SOFTWARE: [&str; 3] = ["swiftshader", "llvmpipe", "basic render"];
 
-/// Whether figures are drawn on the reader's GPU. An adapter in software does not count: it draws slower than the page's own grid.
-/// With `?painter=any` in the address any adapter draws.
+/// Whether figures are drawn on the reader's GPU. A software adapter is not used, because it draws slower than the page's own grid. With
+/// `?painter=any` in the address, every adapter is used.
 pub(crate) async fn can_paint() -> bool {
     let Some(adapter) = adapter().await.ok().filter(JsValue::is_object) else { return false };
     let member = |of: &JsValue, name: &str| Reflect::get(of, &name.into()).unwrap_or_default();
@@ -33,7 +33,7 @@ pub(crate) async fn can_paint() -> bool {
     takes_any() || !(names_software || is_fallback)
 }
 
-/// Whether the address asks for drawing through WebGPU wherever there is an adapter.
+/// Whether the address asks for drawing on any adapter, even a software adapter.
 pub(crate) fn takes_any() -> bool {
     browser::query("painter").is_some_and(|painter| painter == "any")
 }
@@ -46,17 +46,17 @@ async fn adapter() -> Result<JsValue, JsValue> {
     JsFuture::from(ask.call0(&gpu)?.dyn_into::<Promise>()?).await
 }
 
-/// What the page knows of the reader's GPU.
+/// What the page knows about the reader's GPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum GpuState {
     /// Not asked yet.
     #[default]
     Unknown,
-    /// There is no adapter, or it failed, for this reason.
+    /// There is no adapter that can be used, for this reason.
     Absent(String),
-    /// The browser has an adapter for us.
+    /// The browser has an adapter, which is not open.
     Present,
-    /// It was opened.
+    /// The adapter is open.
     Open(Adapter),
 }
 

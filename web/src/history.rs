@@ -1,20 +1,24 @@
-//! The texts that the workload has had, for undo and redo: typed edits and what the hand did, in one line.
+//! The former texts of the workload, for undo and redo. Typed edits and requests by hand share one history.
 
 use crate::session::SettingsTexts;
 
-/// A text with its past and its future.
+/// A text with its past and its future, each text with the settings that it ran under.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct History {
     past: Vec<(String, SettingsTexts)>,
     present: String,
     future: Vec<(String, SettingsTexts)>,
+    /// When text was typed last, in milliseconds; `None` if something else has happened since.
     typed_millis: Option<f64>,
-    /// When settings were typed last.
+    /// When settings were typed last; `None` if something else has happened since.
     settings_millis: Option<f64>,
 }
 
+/// The past has at most this many texts.
 const MOST_TEXTS: usize = 300;
+/// The texts of the past have at most this many bytes in all.
 const MOST_BYTES: usize = 16 << 20;
+/// A longer pause between two keys begins another step of undo.
 const TYPING_PAUSE_MILLIS: f64 = 900.0;
 
 impl History {
@@ -35,19 +39,18 @@ impl History {
         !self.future.is_empty()
     }
 
-    /// A new text, a step of its own.
+    /// Replaces the text, as one step of undo.
     ///
-    /// `settings` are those of the text before, and come back with it.
+    /// `settings` are the settings of the former text. Undo restores both.
     pub(crate) fn replace(&mut self, text: String, settings: &SettingsTexts) {
         self.typed_millis = None;
         self.settings_millis = None;
         self.push(text, settings);
     }
 
-    /// Changes the settings, and the text that belongs to them. This is one step of undo; keystrokes without a pause between them share
-    /// one.
+    /// Changes the settings and the text that belongs to them, as one step of undo. Keys without a pause between them share one step.
     ///
-    /// `before` are the settings that are left.
+    /// `before` are the former settings.
     pub(crate) fn change_settings(&mut self, text: String, now_millis: f64, before: &SettingsTexts) {
         let goes_on = self.settings_millis.is_some_and(|last| now_millis - last < TYPING_PAUSE_MILLIS);
         self.typed_millis = None;
@@ -60,7 +63,7 @@ impl History {
         }
     }
 
-    /// A text typed at this time: keystrokes without a pause between them make one step.
+    /// Takes a text that was typed at this time. Keys without a pause between them share one step of undo.
     pub(crate) fn type_text(&mut self, text: String, now_millis: f64, settings: &SettingsTexts) {
         let goes_on = self.typed_millis.is_some_and(|last| now_millis - last < TYPING_PAUSE_MILLIS);
         self.typed_millis = Some(now_millis);
@@ -73,7 +76,7 @@ impl History {
         }
     }
 
-    /// Goes back one step; returns the settings that belong to the text, for those of now.
+    /// Goes back one step. Takes the present settings and returns those of the restored text; `None` if there is no past.
     pub(crate) fn undo(&mut self, settings: &SettingsTexts) -> Option<SettingsTexts> {
         let (text, then) = self.past.pop()?;
         self.future.push((std::mem::replace(&mut self.present, text), settings.clone()));
@@ -81,7 +84,7 @@ impl History {
         Some(then)
     }
 
-    /// Takes back one [`History::undo`].
+    /// Goes forward one step, after [`History::undo`]. Takes the present settings and returns those of the restored text.
     pub(crate) fn redo(&mut self, settings: &SettingsTexts) -> Option<SettingsTexts> {
         let (text, then) = self.future.pop()?;
         self.past.push((std::mem::replace(&mut self.present, text), settings.clone()));
@@ -123,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_hand_did_is_a_step_of_its_own_even_while_typing() {
+    fn a_request_by_hand_is_a_step_of_its_own_even_while_typing() {
         let mut history = History::new(String::new());
         history.type_text("x".to_owned(), 0.0, &SettingsTexts::default());
         history.replace("x\ny".to_owned(), &SettingsTexts::default());

@@ -1,5 +1,5 @@
-//! Python programs in a worker of their own: the interpreter (`web/interpreter`) is fetched for the first program, compiled once,
-//! and each program gets a worker, so that stopping a program is ending its worker.
+//! Runs Python programs in workers. The interpreter (`web/interpreter`) is fetched and compiled once, for the first program. Each
+//! program has a worker of its own, so that ending the worker stops the program.
 
 use std::cell::RefCell;
 
@@ -13,21 +13,23 @@ use web_sys::Worker;
 use crate::browser;
 use crate::worker_program::{NoProgram, WorkerProgram};
 
-/// What a running program reports, in order.
+/// A report on a program, in this order.
 pub(crate) enum ProgramReport {
-    /// The interpreter is fetched: bytes so far.
+    /// The interpreter is being fetched; this many bytes have arrived.
     Loading(f64),
-    /// The interpreter is being built behind the page (`cargo xtask play`); it is asked for again and again.
+    /// The interpreter is still being built by `cargo xtask play`. The page asks for it again until it is there.
     Building,
     /// The program runs now.
     Started,
+    /// The program has printed these pieces.
     Printed(Vec<PrintedText>),
+    /// The program has ended.
     Done(Box<Result<ProgramRun, ProgramError>>),
-    /// There is no result.
+    /// The program has no result, because the interpreter failed.
     Failed(InterpreterError),
 }
 
-/// Why the interpreter could not be loaded, or broke down.
+/// Why the interpreter could not be loaded, or failed while it ran.
 #[derive(Clone, Debug, Error)]
 pub(crate) enum InterpreterError {
     #[error("this page was built without the Python interpreter, or the network failed")]
@@ -36,7 +38,7 @@ pub(crate) enum InterpreterError {
     NotCompiled,
     #[error("this browser does not start workers")]
     NoWorkers,
-    /// What the browser says of the worker's end.
+    /// The worker ended, with the browser's message.
     #[error("the interpreter broke down ({0})")]
     Worker(String),
     #[error("a message cannot be read or written: {0}")]
@@ -57,7 +59,7 @@ type OnReport = Box<dyn FnMut(ProgramReport)>;
 struct Interpreter {
     program: WorkerProgram,
     worker: Option<Worker>,
-    // Which run it is: what an ended worker still says does not count.
+    /// The number of the present run. Messages that carry another number come from a worker that was ended, and are ignored.
     generation: u32,
     on_report: Option<OnReport>,
 }
@@ -73,7 +75,7 @@ thread_local! {
     };
 }
 
-/// Runs the program; one that still runs is stopped.
+/// Runs the program. A program that still runs is stopped first.
 pub(crate) fn run(job: ProgramJob, on_report: impl FnMut(ProgramReport) + 'static) {
     stop();
     let generation = INTERPRETER.with_borrow_mut(|interpreter| {
@@ -104,7 +106,7 @@ pub(crate) fn stop() {
 
 fn report(generation: u32, progress: ProgramReport) {
     let is_last = matches!(progress, ProgramReport::Done(_) | ProgramReport::Failed(_));
-    // Taken out while it is called, since it may start or stop programs.
+    // The handler is taken out while it is called, because it may start or stop programs, which borrow `INTERPRETER`.
     let handler = INTERPRETER.with_borrow_mut(|interpreter| {
         if interpreter.generation != generation {
             return None;
@@ -123,7 +125,7 @@ fn report(generation: u32, progress: ProgramReport) {
     });
 }
 
-/// Fetches and compiles the interpreter, unless that is done.
+/// Fetches and compiles the interpreter, unless that has been done.
 async fn load(generation: u32) -> Result<(), InterpreterError> {
     let program = INTERPRETER.with_borrow(|interpreter| interpreter.program.clone());
     if program.is_fetched() {
@@ -143,14 +145,14 @@ async fn load(generation: u32) -> Result<(), InterpreterError> {
     Ok(())
 }
 
-/// How long the page waits before it asks for an interpreter again that is being built.
+/// How long the page waits before it asks again for an interpreter that is being built.
 const ASK_AGAIN_MILLIS: i32 = 1500;
 
 fn is_running(generation: u32) -> bool {
     INTERPRETER.with_borrow(|interpreter| interpreter.generation == generation)
 }
 
-/// Whether whoever serves the page builds the interpreter at this moment: `cargo xtask play` leaves a file beside the page until then.
+/// Whether `cargo xtask play` is still building the interpreter; until then it serves a file beside the page that says so.
 async fn is_being_built() -> bool {
     let text = browser::fetch_text("blockyard-interpreter.building").await;
     text.is_some_and(|text| text.trim() == "building")
@@ -161,7 +163,7 @@ fn start(generation: u32, job: &ProgramJob) -> Result<(), InterpreterError> {
     let message = Uint8Array::from(bytes.as_slice());
     let on_message = move |data: JsValue| {
         let Some(bytes) = data.dyn_ref::<Uint8Array>() else {
-            // Anything else is its greeting: it is ready.
+            // The only other message is the one by which the worker says that it is ready.
             report(generation, ProgramReport::Started);
             return INTERPRETER.with_borrow(|interpreter| {
                 if let (true, Some(worker)) = (interpreter.generation == generation, &interpreter.worker) {

@@ -1,7 +1,7 @@
-//! Long work in a worker: a [`Job`] goes over as bytes, progress and a [`JobOutput`] come back. A file is handed over as such, and the
-//! worker reads it in pieces.
+//! Jobs in a worker. The page sends a [`Job`] as bytes, and the worker sends progress and a [`JobOutput`] back. A file is handed over
+//! as a `File` or `Blob`, and the worker reads it in pieces.
 //!
-//! The worker is a program of its own (`web/worker`), fetched once the page rests.
+//! The worker is a module of its own (`web/worker`), fetched when the first screen is complete.
 
 use std::cell::RefCell;
 
@@ -19,10 +19,10 @@ use crate::worker_program::WorkerProgram;
 /// Why a job has no output.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub(crate) enum JobFailure {
-    /// The job says why.
+    /// The job failed.
     #[error(transparent)]
     Job(#[from] JobError),
-    /// The worker could not start, broke down, or ran out of memory.
+    /// The worker could not start, trapped, or ran out of memory.
     #[error("the background worker failed: {0}")]
     Worker(String),
 }
@@ -32,45 +32,52 @@ type OnProgress = Box<dyn FnMut(JobReport)>;
 type OnDone = Box<dyn FnOnce(Result<JobOutput, JobFailure>)>;
 type OnCompared = Box<dyn FnMut(ComparisonReply)>;
 
-/// What a worker reports of a job before the job is done.
+/// A report on a job before the job is done.
 #[derive(Debug)]
 pub(crate) enum JobReport {
+    /// How much of the job is done.
     Progress(Progress),
-    /// What has been read of the trace of a file.
+    /// The part of the trace of a file that has been read.
     Read(ReadPart),
 }
 
-/// What the worker reports of the comparison of an opened file.
+/// A report on the comparison of an opened file with our allocator.
 #[derive(Debug)]
 pub(crate) enum ComparisonReply {
+    /// How much of the comparison is done.
     Progress(Progress),
+    /// The comparison has ended.
     Done(Result<Comparison, JobFailure>),
-    /// Other work ended it.
+    /// Another job ended the comparison.
     Stopped,
 }
 
+/// The running job and its handlers.
 struct CurrentJob {
-    /// The job's bytes, with a device where it needs one.
+    /// The message with the bytes of the job and, where the job needs them, a file or the module of the GPU.
     message: JsValue,
     on_adapter: OnAdapter,
     on_progress: OnProgress,
     on_done: OnDone,
-    /// For a file, which is compared when it is open.
+    /// For a file, whose comparison follows when the file is open.
     on_compared: Option<OnCompared>,
 }
 
+/// The worker and its jobs.
 struct JobRunner {
+    /// The module of the worker.
     program: WorkerProgram,
-    /// What runs on the reader's GPU.
+    /// The module for the reader's GPU, which the worker loads.
     gpu: WorkerProgram,
     worker: Option<Worker>,
-    // The number of the worker: messages of a worker that was ended are ignored.
+    /// The number of the worker. Messages that carry another number come from a worker that was ended, and are ignored.
     generation: u32,
+    /// Whether the worker has said that it can receive messages.
     is_ready: bool,
     running: Option<CurrentJob>,
-    /// An opened file is being compared, or will be.
+    /// The handler of the comparison of an opened file, until the comparison is done.
     comparing: Option<OnCompared>,
-    /// The worker is not asked for that yet.
+    /// Whether the worker has not been asked for the comparison yet.
     is_to_compare: bool,
 }
 
@@ -89,7 +96,7 @@ thread_local! {
     };
 }
 
-/// Fetches what workers need and starts the first one, so that later ones need no network.
+/// Fetches the module of the worker and starts the worker, so that jobs need no network.
 pub(crate) async fn prepare() {
     let program = RUNNER.with_borrow(|runner| runner.program.clone());
     if program.is_fetched() {
@@ -104,7 +111,7 @@ pub(crate) async fn prepare() {
     });
 }
 
-/// Fetches what is needed to use the GPU, so that later uses need no network.
+/// Fetches the module for the GPU, so that later uses need no network.
 pub(crate) async fn prepare_gpu() -> WorkerProgram {
     let mut program = RUNNER.with_borrow(|runner| runner.gpu.clone());
     if !program.is_fetched() {
@@ -114,7 +121,7 @@ pub(crate) async fn prepare_gpu() -> WorkerProgram {
     program
 }
 
-/// Does the job in a worker; a job that is still running is dropped without a word.
+/// Does the job in the worker. A job that still runs is ended, and its `on_done` is not called.
 pub(crate) fn start(
     job: &Job,
     on_progress: impl FnMut(JobReport) + 'static,
@@ -123,7 +130,7 @@ pub(crate) fn start(
     begin(job, None, Box::new(on_progress), Box::new(on_done));
 }
 
-/// As [`start`], on the reader's GPU; `on_adapter` gets the adapter once the device is open.
+/// As [`start`], on the reader's GPU. `on_adapter` is called when the adapter is open.
 pub(crate) fn start_on_gpu(
     job: &Job,
     on_adapter: impl FnMut(Adapter) + 'static,
@@ -133,7 +140,7 @@ pub(crate) fn start_on_gpu(
     begin(job, Some(Box::new(on_adapter)), Box::new(on_progress), Box::new(on_done));
 }
 
-/// Opens a file; the comparison with our allocator comes after the output.
+/// Opens a file. The comparison with our allocator follows after `on_done`, and is reported to `on_compared`.
 pub(crate) fn open(
     file: &Blob,
     name: &str,
@@ -181,7 +188,7 @@ fn begin(job: &Job, on_adapter: Option<OnAdapter>, on_progress: OnProgress, on_d
     send(CurrentJob { message, on_adapter, on_progress, on_done, on_compared: None });
 }
 
-/// A job with where to get the device.
+/// The message of a job for the GPU: the job, and the script and the code of the module for the GPU.
 fn gpu_message(program: &WorkerProgram, job: &Uint8Array) -> JsValue {
     let message = js_sys::Object::new();
     for (name, value) in [("job", job.into()), ("script", program.script().into()), ("wasm", program.code())]
@@ -206,8 +213,8 @@ fn send(running: CurrentJob) {
     }
 }
 
-/// Compares the file that was opened last with our allocator, unless that is done already or asked for. The figures come first, so
-/// whoever draws them calls this.
+/// Asks the worker to compare the file that was opened last with our allocator, unless the worker was asked before. The caller has
+/// drawn the figures, which come first.
 pub(crate) fn compare() {
     RUNNER.with_borrow_mut(|runner| {
         if let (true, Some(worker)) = (std::mem::take(&mut runner.is_to_compare), &runner.worker) {
@@ -216,13 +223,13 @@ pub(crate) fn compare() {
     });
 }
 
-/// Ends the running job, if there is one.
+/// Ends the running job or comparison, if there is one.
 pub(crate) fn stop() {
     let comparing = RUNNER.with_borrow_mut(|runner| {
         let comparing = runner.comparing.take();
         runner.is_to_compare = false;
         if runner.running.take().is_some() || comparing.is_some() {
-            // The worker reads no message while it computes: only its end stops it.
+            // The worker reads no message while it computes, so the only way to stop it is to end it.
             runner.end_worker();
             runner.start_worker();
         }
@@ -242,7 +249,7 @@ fn finish(result: Result<JobOutput, JobFailure>) {
     });
     match running {
         Some(running) => (running.on_done)(result),
-        // A worker that broke down while it compared.
+        // No job runs, so the worker has failed during a comparison.
         None => {
             if let Err(failure) = result {
                 finish_comparing(Err(failure));
@@ -295,10 +302,10 @@ fn is_current(generation: u32) -> bool {
     RUNNER.with_borrow(|runner| runner.generation == generation && runner.worker.is_some())
 }
 
-/// Takes a worker's message on the page.
+/// Handles a message of the worker.
 fn receive(message: &JsValue) {
     let Some(bytes) = message.dyn_ref::<Uint8Array>() else {
-        // Anything else is its greeting.
+        // The only other message is the one by which the worker says that it is ready.
         return RUNNER.with_borrow_mut(|runner| {
             runner.is_ready = true;
             runner.send();
@@ -329,9 +336,9 @@ fn receive(message: &JsValue) {
     }
 }
 
-/// Passes on the reports of the running job.
+/// Calls the progress handler of the running job.
 fn pass_on(report: JobReport) {
-    // The handler is taken out while it runs, since it may start or stop jobs.
+    // The handler is taken out while it is called, because it may start or stop jobs, which borrow `RUNNER`.
     let handler = RUNNER.with_borrow_mut(|runner| {
         let running = runner.running.as_mut()?;
         Some(std::mem::replace(&mut running.on_progress, Box::new(|_| ())))

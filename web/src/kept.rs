@@ -1,7 +1,7 @@
-//! The reader's own files, kept by the browser on this machine so that a reload loses nothing.
+//! A copy of the reader's files, kept by the browser on this machine, so that a reload opens them again.
 //!
-//! Their bytes lie in the browser's cache, outside of the page's memory, until the reader opens another file or presses
-//! "Forget". A note that lives as long as the tab says which tab opened them: another tab, and another day, begin without them.
+//! The bytes are in the browser's cache, outside of the page's memory, until the reader opens another file or presses "Forget". A note
+//! in the session storage, which lives as long as the tab, names the files. So only the tab that opened the files opens them again.
 
 use js_sys::Array;
 use leptos::task::spawn_local;
@@ -14,21 +14,21 @@ use crate::browser;
 /// The name of the cache, and of the note.
 const NAME: &str = "blockyard.opened";
 
-/// More than this is not kept: the browser writes a copy to the disk.
+/// Files of more bytes in all are not kept, because the browser writes the copy to the disk.
 const MOST_BYTES: f64 = 5e8;
 
-/// A browser has none where the page comes over plain HTTP from another machine.
+/// The browser's caches. A page that comes over plain HTTP from another machine has none.
 fn caches() -> Option<CacheStorage> {
     let caches = browser::window()?.caches().ok()?;
     (!caches.is_undefined()).then_some(caches)
 }
 
-/// What is remembered until the tab is closed.
+/// The session storage, which is kept until the tab is closed.
 fn notes() -> Option<Storage> {
     browser::window()?.session_storage().ok()?
 }
 
-/// The first line is the mark of what was kept, each other line the name of a file.
+/// Reads a note: the first line is the mark of the kept files, and each other line is the name of a file.
 fn read(note: &str) -> Option<(&str, Vec<&str>)> {
     let (mark, names) = note.split_once('\n')?;
     Some((mark, names.lines().collect()))
@@ -38,13 +38,13 @@ fn address(mark: &str, place: usize) -> String {
     browser::page_address(&format!("opened/{mark}/{place}"))
 }
 
-/// Whether the browser keeps files of this page, which another tab may have opened.
+/// Whether the browser keeps files of this page. Another tab may have opened them.
 pub(crate) async fn is_any() -> bool {
     let Some(caches) = caches() else { return false };
     JsFuture::from(caches.has(NAME)).await.is_ok_and(|has| has.is_truthy())
 }
 
-/// Deletes what is kept.
+/// Deletes the kept files and the note.
 pub(crate) async fn forget() {
     if let Some(notes) = notes() {
         let _ = notes.remove_item(NAME);
@@ -54,16 +54,16 @@ pub(crate) async fn forget() {
     }
 }
 
-/// Keeps the files in place of those before; then says whether they are kept.
+/// Keeps these files in place of the former ones. Calls `then` with whether they are kept.
 pub(crate) fn keep(files: Vec<File>, then: impl FnOnce(bool) + 'static) {
     let fits = files.iter().map(|file| file.size()).sum::<f64>() <= MOST_BYTES
         && !files.iter().any(|file| file.name().contains('\n'));
     spawn_local(async move {
-        // What was kept before is no longer wanted, also where the new files are too large to be kept.
+        // The former files are deleted even if the new ones are too large to be kept.
         forget().await;
         let mark = format!("{:.0}", js_sys::Date::now());
-        // Without the room on the disk or the right to it, a reload asks for the file again.
-        let is_kept = fits && put(&mark, &files).await.is_some();
+        // If the browser has no room or does not allow it, a reload asks the reader to open the file again.
+        let is_kept = fits && write(&mark, &files).await.is_some();
         if is_kept && let Some(notes) = notes() {
             let names: Vec<String> = files.iter().map(File::name).collect();
             let _ = notes.set_item(NAME, &format!("{mark}\n{}", names.join("\n")));
@@ -72,7 +72,8 @@ pub(crate) fn keep(files: Vec<File>, then: impl FnOnce(bool) + 'static) {
     });
 }
 
-async fn put(mark: &str, files: &[File]) -> Option<()> {
+/// Writes the files into the cache; `None` if one of them could not be written.
+async fn write(mark: &str, files: &[File]) -> Option<()> {
     let cache: Cache = JsFuture::from(caches()?.open(NAME)).await.ok()?.dyn_into().ok()?;
     for (place, file) in files.iter().enumerate() {
         let response = Response::new_with_opt_blob(Some(file)).ok()?;
@@ -81,7 +82,7 @@ async fn put(mark: &str, files: &[File]) -> Option<()> {
     Some(())
 }
 
-/// The files that this tab kept; none where there are none any more.
+/// The files that this tab has kept; `None` if there are none any more.
 pub(crate) async fn recall() -> Option<Vec<File>> {
     let note = notes()?.get_item(NAME).ok()??;
     let (mark, names) = read(&note)?;

@@ -1,4 +1,4 @@
-//! Keys that work anywhere on the page, except where text is typed.
+//! Keys that work everywhere on the page except in text fields.
 
 use blockyard_figure::PlayerAction;
 use leptos::ev;
@@ -10,8 +10,9 @@ use crate::browser;
 use crate::session::{Place, Session, WorkbenchPanel};
 use crate::view::{Help, SEARCH_ID, TEXT_ID, Tab, panel_key};
 
-/// How far one key press zooms and moves the timeline.
+/// The factor by which one key press zooms.
 const ZOOM: f64 = 1.6;
+/// The part of the width or height by which one key press moves what is shown.
 const PAN: f64 = 0.2;
 
 pub(crate) fn listen(session: Session, help: Help) {
@@ -24,7 +25,7 @@ pub(crate) fn listen(session: Session, help: Help) {
             return;
         }
         let is_done = if event.ctrl_key() || event.meta_key() {
-            // The workload's text has its own history, which knows what the hand did too.
+            // Undo and redo work in the workload's text field too: the history of the page contains typed edits and requests by hand.
             let is_foreign = target
                 .as_ref()
                 .is_some_and(|element| browser::is_text_field(element) && element.id() != TEXT_ID);
@@ -38,12 +39,12 @@ pub(crate) fn listen(session: Session, help: Help) {
     });
 }
 
-/// Whether the page has an element like this; not where the browser does not know the selector.
+/// Whether the page has an element that matches; false if the browser does not know the selector.
 fn is_there(css: &str) -> bool {
     browser::document().and_then(|document| document.query_selector(css).ok()?).is_some()
 }
 
-/// Whether the key means something to the element that has the focus.
+/// Whether the element that has the focus uses the key.
 fn takes(element: &Element, key: &str) -> bool {
     if browser::is_text_field(element) {
         return key != "Escape";
@@ -124,7 +125,7 @@ fn other_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
         "/" if session.shows_recording_now() => session.search_holders(),
         "/" => {
             session.reveal_panel(WorkbenchPanel::Side);
-            // Once the panel is there.
+            // The panel exists only after the effects of this change.
             let _ = browser::after_millis(0, || focus(TEXT_ID));
         }
         _ => return false,
@@ -132,13 +133,13 @@ fn other_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
     true
 }
 
-/// Closes or releases one thing at a time, the nearest first.
+/// Closes the message, the selection, the zoom or the single panel: one of them at each press, in this order.
 fn escape(session: Session) {
     let view = session.map_view.get_untracked();
     if session.message.with_untracked(Option::is_some) {
         session.message.set(None);
     } else if session.unpick() {
-        // The chosen allocations were the nearest.
+        // `unpick` has released the chosen allocations.
     } else if view.selected.is_some() {
         session.select(None);
     } else if view.zoom.is_some() || view.hovered.is_some() {
@@ -155,11 +156,11 @@ impl Session {
         untrack(|| self.shows_recording())
     }
 
-    /// Goes to the search for allocations, whose panel may be hidden.
+    /// Focuses the search for allocations, and shows its panel if it is hidden.
     fn search_holders(self) {
         self.reveal_panel(WorkbenchPanel::Side);
         self.tab.set(Tab::Holders);
-        // Once the panel is there.
+        // The panel exists only after the effects of this change.
         let _ = browser::after_millis(0, || focus(SEARCH_ID));
     }
 }

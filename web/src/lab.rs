@@ -1,6 +1,6 @@
-//! Questions about what is shown: what if, which setting, why out of memory, how good could it be, what changed.
+//! The lab: questions about the run that is shown, such as what another setting would have done or why the run went out of memory.
 //!
-//! The answers are kept for the run that they are about; another run has none yet.
+//! Answers belong to the run that they are about. When another run is shown, they are dropped.
 
 mod answers;
 mod conditions;
@@ -40,7 +40,7 @@ pub(crate) struct Lab {
     pub(crate) conf: RwSignal<String>,
     pub(crate) capacity: RwSignal<String>,
     pub(crate) limit: RwSignal<String>,
-    /// Which of several devices of a file, where the reader chose one.
+    /// The index of the device that the reader chose, in a file with several devices.
     pub(crate) device: RwSignal<Option<usize>>,
     pub(crate) shows_difference: RwSignal<bool>,
     pub(crate) work: RwSignal<Option<LabWork>>,
@@ -73,13 +73,13 @@ impl FileContent {
         Self { name: name.to_owned(), file: file.clone() }
     }
 
-    /// Keeps the content, in place of the content of the file before.
+    /// Keeps the content in place of that of the former file.
     pub(crate) fn keep(self) {
         CONTENT.set(Some(self));
     }
 }
 
-/// What the last questions were about, so that workers which hold it need not read it again.
+/// The data of the run that the last questions were about. Workers that have read the same data need not read it again.
 struct LastRunData {
     of: PtrEq<Run>,
     run_data: Rc<RunData>,
@@ -111,14 +111,14 @@ impl Session {
         });
     }
 
-    /// What questions about the shown run are asked about; `None` where its requests are not at hand.
+    /// The data that workers need for questions about the shown run; `None` if its requests are not available.
     fn run_data(self) -> Option<Rc<RunData>> {
         let run = self.run.get_untracked();
-        let held = RUN_DATA.with_borrow(|held| {
-            held.as_ref().filter(|held| held.of == run).map(|held| held.run_data.clone())
+        let last = RUN_DATA.with_borrow(|last| {
+            last.as_ref().filter(|last| last.of == run).map(|last| last.run_data.clone())
         });
-        if held.is_some() {
-            return held;
+        if last.is_some() {
+            return last;
         }
         let run_data = match self.source.get_untracked() {
             Source::Recording(opened) if run.workload.requests().is_empty() || run.opened.is_some() => {
@@ -134,7 +134,7 @@ impl Session {
         Some(run_data)
     }
 
-    /// Shows the panel, with this question.
+    /// Shows the panel of the lab with this question.
     pub(crate) fn open_lab(self, kind: QuestionKind) {
         self.lab.kind.set(kind);
         self.tab.set(crate::view::Tab::Lab);
@@ -152,7 +152,7 @@ impl Session {
             QuestionKind::Bound => Ok(Question::Bound),
             QuestionKind::Compare => self.own_conditions().map(Question::Compare),
             QuestionKind::Leaks => Ok(Question::Leaks),
-            // A file is needed first.
+            // This question is asked when the reader has chosen the other file.
             QuestionKind::Diff => return,
         };
         match question {
@@ -166,7 +166,7 @@ impl Session {
         }
     }
 
-    /// Compares with another file: what changed from that one to this one.
+    /// Asks what changed between the shown run and another file.
     pub(crate) fn ask_diff(self, name: String, file: &Blob) {
         let source = RunSource::File { name: name.clone(), bytes: Vec::new() };
         self.ask(QuestionKind::Diff, Question::Diff(source), Some(file), move |of, answer| {
@@ -233,7 +233,7 @@ impl Session {
         });
     }
 
-    /// Where an opened recording ends in out of memory, says why.
+    /// If an opened recording goes out of memory, asks why and shows the answer.
     pub(crate) fn explain_failure(self) {
         let run = self.run.get_untracked();
         let mut failed = run.recording.failed_steps().iter();
@@ -243,19 +243,19 @@ impl Session {
         }
     }
 
-    /// Which of the runs of a file is asked about: the chosen one, or that of the device that the figures show.
+    /// The index of the run that questions are about, in a file with several devices: the chosen device, or the shown one.
     pub(crate) fn lab_device(self) -> Option<usize> {
         let shown = || {
             let run = self.run.get_untracked();
-            let said = run.opened.as_ref().filter(|said| said.devices.len() > 1)?;
+            let file = run.opened.as_ref().filter(|file| file.devices.len() > 1)?;
             // A device without a trace has no run.
-            let before = said.devices.iter().take(said.shown_device);
+            let before = file.devices.iter().take(file.shown_device);
             Some(before.filter(|device| device.events > 0).count())
         };
         self.lab.device.get_untracked().or_else(shown)
     }
 
-    /// Ends what is being answered.
+    /// Cancels the question that is being answered.
     pub(crate) fn cancel_lab(self) {
         pool::cancel();
         self.lab.work.set(None);
@@ -281,7 +281,7 @@ impl Session {
         }
     }
 
-    /// Tries all settings, a worker each at a time; rows are shown as they come.
+    /// Tries all settings, each as a task for the pool of workers. Rows are shown as they arrive.
     fn search(self, of: &PtrEq<Run>, settings: &[String]) {
         let (Ok(own), Some(run_data)) = (self.own_conditions(), self.run_data()) else { return };
         let mut all = vec![own.clone()];
@@ -347,10 +347,10 @@ impl Session {
     }
 }
 
-/// About how many parts a timeline in the panel has: as many as it has pixels.
+/// The number of parts of a timeline in the answers: about as many as the panel has pixels.
 const SAMPLES: usize = 400;
 
-/// A run of the page with these requests.
+/// The run as a source of requests for the lab.
 fn source_of(run: &Run, workload: Workload) -> RunSource {
     let info = run.recording.info();
     RunSource::Workload {

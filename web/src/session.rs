@@ -191,7 +191,7 @@ pub(crate) struct Signals {
     pub(crate) tab: RwSignal<Tab>,
     pub(crate) lab: Lab,
     /// Counts changes of colors or of the pixel ratio.
-    pub(crate) looks: RwSignal<u32>,
+    pub(crate) appearance: RwSignal<u32>,
     pub(crate) input: Memo<Input>,
     pub(crate) attempt: Memo<Attempt>,
     /// What is drawn: the run of the source; of a workload, its last good one.
@@ -310,7 +310,7 @@ impl Session {
             gpu: RwSignal::new(GpuState::default()),
             tab: RwSignal::new(Tab::Source),
             lab: Lab::new(),
-            looks: RwSignal::new(0),
+            appearance: RwSignal::new(0),
             input,
             attempt,
             run,
@@ -371,11 +371,11 @@ impl Session {
 
     /// Draws the scene in the page's colors of now, and follows their changes.
     pub(crate) fn draw(self, canvas: &HtmlCanvasElement, scene: &Scene) {
-        let looks = self.looks.get();
+        let appearance = self.appearance.get();
         self.tools.with_value(|tools| {
             let mut tools = tools.borrow_mut();
-            if tools.paints.as_ref().is_none_or(|(version, _)| *version != looks) {
-                tools.paints = Some((looks, Paints::read()));
+            if tools.paints.as_ref().is_none_or(|(version, _)| *version != appearance) {
+                tools.paints = Some((appearance, Paints::read()));
             }
             if let Some((_, paints)) = &mut tools.paints {
                 paints.draw(canvas, scene);
@@ -385,11 +385,11 @@ impl Session {
 
     /// The page's colors of now as red, green and blue, following their changes.
     pub(crate) fn rgb(self, roles: &[Role]) -> Vec<[u8; 3]> {
-        let looks = self.looks.get();
+        let appearance = self.appearance.get();
         self.tools.with_value(|tools| {
             let mut tools = tools.borrow_mut();
-            if tools.paints.as_ref().is_none_or(|(version, _)| *version != looks) {
-                tools.paints = Some((looks, Paints::read()));
+            if tools.paints.as_ref().is_none_or(|(version, _)| *version != appearance) {
+                tools.paints = Some((appearance, Paints::read()));
             }
             let paints = tools.paints.as_ref().map(|(_, paints)| paints);
             roles.iter().map(|role| paints.map_or([128; 3], |paints| paints.rgb(*role))).collect()

@@ -50,7 +50,7 @@ impl ThemeChoice {
     }
 
     /// Puts the choice on the page.
-    pub(crate) fn put(self) {
+    pub(crate) fn apply(self) {
         let Some(root) = browser::document().and_then(|document| document.document_element()) else { return };
         let _ = match self {
             Self::System => root.remove_attribute("data-theme"),

@@ -1,4 +1,4 @@
-//! The page's parts.
+//! The views of the page. This file mounts the page, chooses the view of each [`Place`], and puts the workbench together.
 
 mod divider;
 mod drag;
@@ -34,15 +34,15 @@ mod scrubber;
 mod settings;
 mod share;
 mod stage;
+mod statistics;
 mod step;
 mod table;
 mod tabs;
 mod term_row;
-mod terms;
 mod timeline;
 mod tip;
 
-use divider::Panel;
+use divider::SizedPanel;
 pub(crate) use editor::TEXT_ID;
 pub(crate) use help::Help;
 pub(crate) use holders::SEARCH_ID;
@@ -81,14 +81,14 @@ fn page() -> AnyView {
     let samples = Samples::new();
     let help = help::Help::new();
     keys::listen(session, help);
-    follow_looks(session);
+    follow_appearance(session);
     if session.embed.is_none() {
         draft::follow(session);
     }
-    follow_paper(session);
+    follow_printing(session);
     navigation::follow(session, samples);
     player::play_by_itself(session);
-    // When the page is complete, it fetches what it needs later, so that it works without the network.
+    // Everything that is needed later is fetched once the first screen is complete, so that the page works without the network.
     let _ = browser::after_millis(200, move || {
         spawn_local(async move {
             parts::prepare().await;
@@ -104,7 +104,7 @@ fn page() -> AnyView {
     }
     divider::recall();
     let share = share::Share::new(session);
-    // Another card of the same lesson is not another part of the page.
+    // All cards of a lesson count as one place here: the view of the lesson stays when the card changes.
     let part = Memo::new(move |_| match session.place.get() {
         Place::Lesson { .. } => Place::OwnLesson,
         other => other,
@@ -169,10 +169,10 @@ pub(crate) fn workbench(session: Session, samples: Samples) -> AnyView {
                 {map::map(session)}
                 {lifetimes::lifetimes(session)}
             </div>
-            {divider::divider(Panel::Side)}
+            {divider::divider(SizedPanel::Side)}
             <div class="side">
                 {step::step(session)}
-                {divider::divider(Panel::Step)}
+                {divider::divider(SizedPanel::Step)}
                 {tabs::tabs(session)}
             </div>
         </main>
@@ -180,33 +180,33 @@ pub(crate) fn workbench(session: Session, samples: Samples) -> AnyView {
     .into_any()
 }
 
-/// On paper, figures are light and have patterns beside their colors.
-fn follow_paper(session: Session) {
+/// While the page is printed, figures have light colors, and patterns in addition to the colors.
+fn follow_printing(session: Session) {
     let Some(window) = browser::window() else { return };
     let turn = move |is_paper: bool| {
         if is_paper {
-            ThemeChoice::Light.put();
+            ThemeChoice::Light.apply();
         } else {
-            session.theme.get_untracked().put();
+            session.theme.get_untracked().apply();
         }
         session.is_on_paper.set(is_paper);
-        session.looks.update(|version| *version += 1);
+        session.appearance.update(|version| *version += 1);
     };
     browser::listen(&window, "beforeprint", move |_: web_sys::Event| turn(true));
     browser::listen(&window, "afterprint", move |_: web_sys::Event| turn(false));
 }
 
-/// Notices when colors or the pixel ratio change.
-fn follow_looks(session: Session) {
-    effect(move || session.theme.get().put());
-    let changed = move || session.looks.update(|version| *version += 1);
+/// Counts up [`Session::appearance`] when colors or the pixel ratio change.
+fn follow_appearance(session: Session) {
+    effect(move || session.theme.get().apply());
+    let changed = move || session.appearance.update(|version| *version += 1);
     for query in ["(prefers-color-scheme: dark)", "(forced-colors: active)"] {
         if let Some(list) = browser::media(query) {
             browser::listen(&list, "change", move |_: web_sys::Event| changed());
         }
     }
     if let Some(document) = browser::document() {
-        // Canvases are empty after the GPU's process ended.
+        // When the browser's GPU process ends, every canvas is empty and has to be drawn again.
         browser::listen_within(&document, "contextrestored", move |_: web_sys::Event| changed());
     }
     if let Some(window) = browser::window() {

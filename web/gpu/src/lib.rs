@@ -1,9 +1,9 @@
-//! What the page does with WebGPU: a device, as a class of JavaScript, and figures of many rectangles, as a worker of their own
+//! The page's use of WebGPU: a device, as a class of JavaScript, and figures of many rectangles, drawn in a worker of their own
 //! (`painter`).
 //!
-//! A WebAssembly module of its own: only readers who have a GPU need it. Of the device it holds nothing else; the allocator stays in
-//! the page's module, which calls this one in the same worker. Addresses, sizes and numbers of events are `BigInt`s. What goes wrong
-//! is thrown as an `Error` whose name is the variant of `DeviceError`.
+//! This is a WebAssembly module of its own, because only readers with a GPU need it. It contains no allocator: the allocator is in the
+//! module `web/worker`, which calls this one in the same worker. Addresses, sizes and numbers of events are `BigInt`s. Errors are
+//! thrown as a JavaScript `Error` whose name is the variant of `DeviceError`.
 
 #[cfg(target_arch = "wasm32")]
 mod painter;
@@ -18,7 +18,7 @@ use blockyard_device_wgpu::{Filled, StreamedWgpu, WgpuDevice};
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 use wasm_bindgen::prelude::*;
 
-/// An adapter, and the device of the run that is on it.
+/// An open adapter, and the device of the present run.
 #[wasm_bindgen]
 #[derive(Debug)]
 pub struct OpenGpu {
@@ -30,7 +30,7 @@ pub struct OpenGpu {
 ///
 /// # Errors
 ///
-/// An `Error` with the browser's word.
+/// An `Error` with the browser's message, if there is no adapter or the adapter cannot be opened.
 #[wasm_bindgen]
 pub async fn open() -> Result<OpenGpu, JsValue> {
     let gpu = blockyard_device_wgpu::Gpu::open().await.map_err(|error| thrown("Driver", &error))?;
@@ -47,7 +47,7 @@ impl OpenGpu {
         self.gpu.info().name.clone()
     }
 
-    /// Whether it computes on the processor.
+    /// Whether the adapter is software, which computes on the processor.
     #[must_use]
     pub fn is_software(&self) -> bool {
         self.gpu.info().is_software
@@ -59,13 +59,13 @@ impl OpenGpu {
         self.gpu.info().largest_buffer.get()
     }
 
-    /// The most bytes that one compute pass sees.
+    /// The most bytes that one compute pass can access.
     #[must_use]
     pub fn largest_binding(&self) -> u64 {
         self.gpu.info().largest_binding.get()
     }
 
-    /// Begins a run on a device of so many bytes; the memory of the one before is given back.
+    /// Begins a run on a device of `budget` bytes. The memory of the former run is released.
     pub fn start(&mut self, budget: u64) {
         self.device = StreamedWgpu::new(WgpuDevice::new(&self.gpu, Bytes::new(budget)));
     }
@@ -75,17 +75,17 @@ impl OpenGpu {
         self.device.memory_info().map(|info| info.free.get()).map_err(|error| js_error(&error))
     }
 
-    /// A new segment's address.
+    /// Allocates a segment of `size` bytes and returns its address.
     pub fn allocate(&mut self, size: u64) -> Result<u64, JsValue> {
         self.device.allocate_segment(Bytes::new(size)).map(DeviceAddr::get).map_err(|error| js_error(&error))
     }
 
-    /// Gives a segment back.
+    /// Releases a segment.
     pub fn release(&mut self, base: u64) -> Result<(), JsValue> {
         self.device.release_segment(DeviceAddr::new(base)).map_err(|error| js_error(&error))
     }
 
-    /// The number of a new event of the stream.
+    /// Records an event on the stream and returns the event's number.
     pub fn record(&mut self, stream: u64) -> Result<u64, JsValue> {
         let event = self.device.record_event(StreamId::new(stream));
         event.map(|event| event.number()).map_err(|error| js_error(&error))
@@ -96,17 +96,17 @@ impl OpenGpu {
         self.device.is_complete(&event(stream, number)).map_err(|error| js_error(&error))
     }
 
-    /// Lets the stream work up to the event.
+    /// Submits the work of the stream up to the event.
     pub fn wait(&mut self, stream: u64, number: u64) -> Result<(), JsValue> {
         self.device.wait(&event(stream, number)).map_err(|error| js_error(&error))
     }
 
-    /// Lets a stream, or all of them, do all of their work.
+    /// Submits all work of a stream, or of all streams.
     pub fn advance(&mut self, stream: Option<u64>) {
         self.device.advance_streams(stream.map(StreamId::new));
     }
 
-    /// Lets the streams work that wait for nothing.
+    /// Submits the work of all streams that wait for no event.
     pub fn submit_work(&mut self) -> Result<(), JsValue> {
         self.device.submit_work().map_err(|error| js_error(&error))
     }
@@ -116,12 +116,12 @@ impl OpenGpu {
         self.device.fill(StreamId::new(stream), range(addr, size, pattern));
     }
 
-    /// Compares a range with a pattern, for a step.
+    /// Compares a range with a pattern. `step` is the step that a mismatch is reported for.
     pub fn check(&mut self, stream: u64, addr: u64, size: u64, pattern: u32, step: u32) {
         self.device.check(StreamId::new(stream), range(addr, size, pattern), step);
     }
 
-    /// What the checks since the last call found: the step and the number of wrong words, one pair after the other.
+    /// The mismatches that the checks since the last call found, as pairs: the step, and the number of wrong 32-bit words.
     pub async fn mismatches(&mut self) -> Result<Vec<u32>, JsValue> {
         let found = self.device.mismatches().await.map_err(|error| js_error(&error))?;
         Ok(found.iter().flat_map(|mismatch| [mismatch.tag, mismatch.wrong]).collect())

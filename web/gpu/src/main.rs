@@ -1,4 +1,4 @@
-//! The program that is built for the page; the library holds all of it.
+//! The module that is built for the page. All of its code is in the library.
 
 use blockyard_gpu as _;
 

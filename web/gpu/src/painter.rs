@@ -1,8 +1,8 @@
-//! A worker that draws rectangles on a canvas of the page, so that the page's thread only says which part is shown.
+//! A worker that draws rectangles on a canvas of the page. The page's thread only sends which part is shown.
 //!
-//! A message is an object with some of these members, which are taken in this order: `canvas` (first of all, once), `geometry` with
-//! `colors` (other rectangles), `colors` alone, `palette`, `view`. Each change is drawn with the next frame. Answers are `false` once
-//! the canvas can be drawn on, `true` for each frame, and a text that says why nothing is drawn any more.
+//! A message is an object with some of these members, which are applied in this order: `canvas` (in the first message only),
+//! `geometry` with `colors` (other rectangles), `colors` alone, `palette`, `view`. Each change is drawn with the next frame. Replies
+//! are `false` when the canvas can be drawn on, `true` for each frame, and a text with the error after which nothing is drawn.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -14,31 +14,31 @@ use wasm_bindgen_futures::spawn_local;
 use web_sys::{DedicatedWorkerGlobalScope, MessageEvent, OffscreenCanvas};
 
 #[derive(Default)]
-struct Studio {
+struct PainterState {
     painter: Option<CanvasPainter>,
     /// Messages that came before the canvas was open.
     waiting: Vec<JsValue>,
-    /// What is shown, and which rectangles, one range over the other.
+    /// The part that is shown, and three ranges of rectangles, in the order in which they are drawn.
     view: Option<(RectView, [Range<u32>; 3])>,
-    /// Whether a frame is asked for.
+    /// Whether a frame is already requested.
     is_planned: bool,
 }
 
 thread_local! {
-    static STUDIO: RefCell<Studio> = RefCell::default();
+    static STATE: RefCell<PainterState> = RefCell::default();
 }
 
 fn scope() -> DedicatedWorkerGlobalScope {
     js_sys::global().unchecked_into()
 }
 
-fn say(answer: &JsValue) {
+fn post(answer: &JsValue) {
     let _ = scope().post_message(answer);
 }
 
-/// The canvas shows nothing more: why.
-fn say_failed(why: &str) {
-    say(&why.into());
+/// Reports the error after which nothing is drawn any more.
+fn post_error(why: &str) {
+    post(&why.into());
 }
 
 /// Waits for a canvas; called by `worker.js`.
@@ -48,7 +48,7 @@ pub fn worker_main() {
         let message = event.data();
         match Reflect::get(&message, &"canvas".into()).ok().and_then(|canvas| canvas.dyn_into().ok()) {
             Some(canvas) => spawn_local(open(canvas)),
-            None => take(message),
+            None => apply(message),
         }
     });
     scope().set_onmessage(Some(listener.as_ref().unchecked_ref::<Function>()));
@@ -56,16 +56,16 @@ pub fn worker_main() {
 }
 
 async fn open(canvas: OffscreenCanvas) {
-    match CanvasPainter::open(canvas, say_failed).await {
+    match CanvasPainter::open(canvas, post_error).await {
         Ok(painter) => {
-            let waiting = STUDIO.with_borrow_mut(|studio| {
-                studio.painter = Some(painter);
-                std::mem::take(&mut studio.waiting)
+            let waiting = STATE.with_borrow_mut(|state| {
+                state.painter = Some(painter);
+                std::mem::take(&mut state.waiting)
             });
-            say(&JsValue::FALSE);
-            waiting.into_iter().for_each(take);
+            post(&JsValue::FALSE);
+            waiting.into_iter().for_each(apply);
         }
-        Err(error) => say_failed(&error.to_string()),
+        Err(error) => post_error(&error.to_string()),
     }
 }
 
@@ -73,10 +73,10 @@ fn member<T: JsCast>(message: &JsValue, name: &str) -> Option<T> {
     Reflect::get(message, &name.into()).ok()?.dyn_into().ok()
 }
 
-fn take(message: JsValue) {
-    let failed = STUDIO.with_borrow_mut(|studio| {
-        let Some(painter) = &mut studio.painter else {
-            studio.waiting.push(message);
+fn apply(message: JsValue) {
+    let failed = STATE.with_borrow_mut(|state| {
+        let Some(painter) = &mut state.painter else {
+            state.waiting.push(message);
             return None;
         };
         let colors: Option<Uint32Array> = member(&message, "colors");
@@ -94,15 +94,15 @@ fn take(message: JsValue) {
             painter.set_palette(&palette_of(&palette.to_vec()));
         }
         if let Some(view) = member::<Float64Array>(&message, "view") {
-            studio.view = view_of(&view.to_vec());
+            state.view = view_of(&view.to_vec());
         }
-        if !std::mem::replace(&mut studio.is_planned, true) {
+        if !std::mem::replace(&mut state.is_planned, true) {
             plan_frame();
         }
         None
     });
     if let Some(why) = failed {
-        say_failed(&why);
+        post_error(&why);
     }
 }
 
@@ -117,7 +117,7 @@ fn palette_of(parts: &[f32]) -> [[f32; 4]; PALETTE_SIZE] {
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "what is out of range is at an end"
+    reason = "float to integer casts saturate, and a range that is too long ends with the rectangles"
 )]
 fn view_of(numbers: &[f64]) -> Option<(RectView, [Range<u32>; 3])> {
     let (view, ranges) = numbers.split_first_chunk()?;
@@ -138,14 +138,14 @@ fn view_of(numbers: &[f64]) -> Option<(RectView, [Range<u32>; 3])> {
 
 fn plan_frame() {
     let frame = Closure::once_into_js(|| {
-        let drawn = STUDIO.with_borrow_mut(|studio| {
-            studio.is_planned = false;
-            let (view, ranges) = studio.view.as_ref()?;
-            Some(studio.painter.as_mut()?.draw(view, ranges))
+        let drawn = STATE.with_borrow_mut(|state| {
+            state.is_planned = false;
+            let (view, ranges) = state.view.as_ref()?;
+            Some(state.painter.as_mut()?.draw(view, ranges))
         });
         match drawn {
-            Some(Ok(())) => say(&JsValue::TRUE),
-            Some(Err(error)) => say_failed(&error.to_string()),
+            Some(Ok(())) => post(&JsValue::TRUE),
+            Some(Err(error)) => post_error(&error.to_string()),
             None => {}
         }
     });

@@ -1,6 +1,6 @@
-//! The page's Python interpreter: a [`ProgramJob`] comes as bytes, [`ProgramReply`]s go back.
+//! The page's Python interpreter. The page sends a [`ProgramJob`] as bytes, and the worker sends [`ProgramReply`]s back.
 //!
-//! One worker runs one program: the page ends the worker to stop a program.
+//! A worker runs one program. The page ends the worker to stop the program.
 
 mod random;
 mod report;
@@ -18,16 +18,16 @@ use web_sys::MessageEvent;
 
 #[wasm_bindgen]
 extern "C" {
-    // A worker's own `postMessage`, which a window has with other arguments.
+    // The `postMessage` of a worker. That of a window has other arguments.
     #[wasm_bindgen(js_name = postMessage)]
     fn post(message: &JsValue);
 }
 
-/// Takes programs from now on.
+/// Receives messages of the page from now on.
 pub fn listen() {
     let listener = Closure::<dyn FnMut(MessageEvent)>::new(|event: MessageEvent| {
         if let Some(bytes) = event.data().dyn_ref::<Uint8Array>() {
-            work(&bytes.to_vec());
+            run_job(&bytes.to_vec());
         }
     });
     let scope = js_sys::global();
@@ -35,20 +35,20 @@ pub fn listen() {
     listener.forget();
 }
 
-fn work(bytes: &[u8]) {
+fn run_job(bytes: &[u8]) {
     match postcard::from_bytes::<ProgramJob>(bytes) {
         Ok(job) => {
             let printer = Rc::new(RefCell::new(Printer::default()));
-            let result = perform(job, &printer);
+            let result = run_program(job, &printer);
             printer.borrow_mut().send();
             reply(&ProgramReply::Done(Box::new(result)));
         }
-        // The page encoded it a moment ago; saying nothing would leave the page waiting.
+        // The page has just encoded the job, so this cannot happen. Without the exception the page would wait forever.
         Err(error) => wasm_bindgen::throw_str(&error.to_string()),
     }
 }
 
-fn perform(job: ProgramJob, printer: &Rc<RefCell<Printer>>) -> Result<ProgramRun, ProgramError> {
+fn run_program(job: ProgramJob, printer: &Rc<RefCell<Printer>>) -> Result<ProgramRun, ProgramError> {
     let mut gpu = GpuProfile::from_id(&job.gpu).ok_or(ProgramError::Gpu(job.gpu))?;
     if let Some(capacity) = job.capacity {
         gpu.total_memory = capacity;
@@ -62,16 +62,16 @@ fn perform(job: ProgramJob, printer: &Rc<RefCell<Printer>>) -> Result<ProgramRun
     Ok(report::report(run(&program, &settings, output)))
 }
 
-/// A program that prints much does not send much: one message in so many milliseconds in the mean.
+/// However much a program prints, on average at most one message is sent in this time.
 const PAUSE_MILLIS: f64 = 40.0;
-/// So many messages may come without any pause, so that the lines before a long loop are seen while the loop runs.
+/// This many messages may be sent at once, so that the lines before a long loop are seen while the loop runs.
 const MOST_AT_ONCE: f64 = 50.0;
 
-/// Sends what is printed, several pieces at a time where a program prints much.
+/// Sends the output of the program. If the program prints much, a message has several pieces.
 #[derive(Default)]
 struct Printer {
     kept: Vec<PrintedText>,
-    /// Up to which time messages are spent, each worth [`PAUSE_MILLIS`].
+    /// The next message may be sent at this time, by `Date.now`. Each message adds [`PAUSE_MILLIS`].
     spent_millis: f64,
 }
 
@@ -96,7 +96,7 @@ impl Printer {
     }
 }
 
-/// How many steps the recording of the first GPU has by now.
+/// How many steps the recording of the first GPU has now.
 fn steps() -> usize {
     blockyard_torch::session().device(0).map_or(0, |device| device.step_count())
 }

@@ -1,4 +1,4 @@
-//! The program of the interpreter's worker; the library holds all of it.
+//! The module of the interpreter's worker. All of its code is in the library.
 
 use wasm_bindgen::prelude::*;
 

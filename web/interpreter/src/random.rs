@@ -1,12 +1,12 @@
 //! Random numbers for the interpreter's hash tables: the same ones in every run.
 //!
-//! The hash seed of programs is fixed, so that a program does the same in every run. What still asks the system for random
-//! numbers gets constant bytes, for the same reason.
+//! The hash seed of programs is fixed, so that a program does the same in every run. For the same reason, code that asks the system
+//! for random numbers gets constant bytes.
 
 #[cfg(target_arch = "wasm32")]
 use getrandom::Error;
 
-/// What the crate `getrandom` calls in place of the system, by this name.
+/// The crate `getrandom` calls the function of this name in place of the system.
 #[cfg(target_arch = "wasm32")]
 #[expect(unsafe_code, reason = "the crate getrandom finds its source of random numbers by an exported name")]
 #[expect(clippy::unnecessary_wraps, reason = "the crate getrandom says what the function returns")]

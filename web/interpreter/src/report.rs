@@ -1,4 +1,4 @@
-//! What a program did, as the page gets it.
+//! Turns a finished program into the message for the page.
 
 use std::collections::BTreeMap;
 
@@ -58,7 +58,7 @@ fn origin(origin: &Origin) -> AllocationOrigin {
     }
 }
 
-/// What each line allocated, in the order of lines; allocations of no line are left out.
+/// The memory of each line, in the order of lines. Allocations outside of any line are left out.
 fn line_memory(device: &DeviceRun) -> Vec<LineMemory> {
     let mut lines: BTreeMap<u32, (LineMemory, Bytes)> = BTreeMap::new();
     let of = |number: u32| device.origins.get(usize::try_from(number).ok()?);
@@ -80,7 +80,7 @@ fn line_memory(device: &DeviceRun) -> Vec<LineMemory> {
                     *alive = alive.saturating_sub(origin.requested);
                 }
             }
-            // In which order frees follow changes no sum.
+            // The order of frees changes no sum.
             LogEntry::Unordered(_) => {}
         }
     }

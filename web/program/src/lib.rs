@@ -1,7 +1,7 @@
-//! What the page and its Python interpreter say to each other.
+//! The messages between the page and its Python interpreter.
 //!
-//! The interpreter (`web/interpreter`) is a module of its own, far larger than the page. The messages are a crate apart, so that
-//! the page is built without the interpreter.
+//! The interpreter (`web/interpreter`) is a module of its own, far larger than the page. The messages have a crate of their own, so
+//! that the page is built without the interpreter.
 
 use blockyard_record::{AllocationId, Bytes, Recording};
 use serde::{Deserialize, Serialize};
@@ -13,16 +13,16 @@ pub struct ProgramJob {
     pub source: String,
     /// The id of the GPU, such as `h200`.
     pub gpu: String,
-    /// The memory of the device in bytes, where it is not the GPU's own.
+    /// The memory of the device, if the program is not to have all memory of the GPU.
     pub capacity: Option<Bytes>,
     /// `PYTORCH_CUDA_ALLOC_CONF`.
     pub config: String,
 }
 
-/// What the interpreter says.
+/// A message of the interpreter.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ProgramReply {
-    /// The program printed, in order.
+    /// The program has printed these pieces, in this order.
     Printed(Vec<PrintedText>),
     /// The program ended.
     Done(Box<Result<ProgramRun, ProgramError>>),
@@ -33,7 +33,7 @@ pub enum ProgramReply {
 pub struct PrintedText {
     /// The text.
     pub text: String,
-    /// How many steps of the recording were complete when it was printed.
+    /// How many steps of the recording were complete when the piece was printed.
     pub steps: usize,
 }
 
@@ -48,7 +48,7 @@ pub enum ProgramError {
     Config(String),
 }
 
-/// What a program did.
+/// The result of a program.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ProgramRun {
     /// The exit status: 0, what `sys.exit` was given, or 1 after an exception.
@@ -59,13 +59,13 @@ pub struct ProgramRun {
     pub notes: Vec<ProgramNote>,
     /// Results that rest on no record of a real GPU, in order.
     pub estimates: Vec<Estimate>,
-    /// The memory of the first GPU; of a program that used none, an empty recording.
+    /// The recording of the first GPU; empty if the program used no GPU.
     pub recording: Option<Recording>,
     /// The line of the program at each step of the recording.
     pub step_lines: Vec<u32>,
     /// Where the allocations came from, in their order.
     pub origins: Vec<AllocationOrigin>,
-    /// What each line of the program allocated, by line.
+    /// The memory of each line of the program that allocated some, in the order of lines.
     pub lines: Vec<LineMemory>,
     /// How many further GPUs the program used, which are not shown.
     pub further_devices: usize,
@@ -100,21 +100,21 @@ pub struct AllocationOrigin {
     pub line: u32,
     /// The operator, or the node of autograd.
     pub operator: String,
-    /// What of a training step ran: `forward`, `backward`, `optimizer`.
+    /// The phase of the training step: `forward`, `backward` or `optimizer`.
     pub phase: String,
-    /// What the memory was for: `parameter`, `gradient`, `optimizer state`, `activation`, `workspace`, `input`, `temporary`.
+    /// The category of the memory: `parameter`, `gradient`, `optimizer state`, `activation`, `workspace`, `input`, `temporary`.
     pub category: String,
 }
 
-/// What a line of the program allocated.
+/// The memory that a line of the program allocated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LineMemory {
     /// The line, counted from 1.
     pub line: u32,
-    /// How many allocations it made.
+    /// How many allocations the line made.
     pub allocations: u32,
-    /// All bytes that it asked for.
+    /// All bytes that the line requested.
     pub requested: Bytes,
-    /// The most of its bytes that were alive at once, as requested.
+    /// The most requested bytes of the line that were alive at once.
     pub peak: Bytes,
 }

@@ -1,8 +1,8 @@
-//! Questions about runs, which a worker keeps between one question and the next: a [`LabTask`] comes as bytes, [`LabReply`]s go
-//! back.
+//! A worker that answers questions about runs. The page sends a [`LabTask`] as bytes, and the worker sends [`LabReply`]s back. The
+//! worker keeps its runs from one question to the next.
 //!
-//! The page knows this crate for its messages alone; the program that answers is a module of its own, so that neither the page nor
-//! the worker that reads files carries the lab.
+//! The page uses only the messages of this crate. The code that answers is in a module of its own, so that neither the page nor the
+//! worker that reads files contains the lab.
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -18,56 +18,56 @@ use web_sys::{MessageEvent, Performance};
 
 #[wasm_bindgen]
 extern "C" {
-    // A worker's own `postMessage`, which a window has with other arguments.
+    // The `postMessage` of a worker. That of a window has other arguments.
     #[wasm_bindgen(js_name = postMessage)]
     fn post(message: &JsValue);
 
-    // A worker's clock; a window has the same name for its own.
+    // The clock of a worker. A window has a clock of the same name.
     #[wasm_bindgen(thread_local_v2, js_name = performance)]
     static PERFORMANCE: Option<Performance>;
 }
 
-/// What the page asks for.
+/// A message of the page.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum LabTask {
-    /// Reads runs, which later questions are about.
+    /// Reads runs. Later questions are about these runs.
     Take(RunSource),
     /// Answers a question about one of them.
     Ask {
-        /// Which of the runs; none for the one with the most requests.
+        /// The index of the run; `None` for the run with the most requests.
         run: Option<usize>,
         /// The question.
         question: Question,
     },
 }
 
-/// What the worker says of a task.
+/// The reply of the worker to a task.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum LabReply {
-    /// How far it is.
+    /// How much of the task is done.
     Progress(Progress),
     /// The runs that were read.
     Taken(Vec<RunSummary>),
     /// The answer.
     Answered(Box<Answer>),
-    /// Why there is none, as the library says it.
+    /// There is no answer: the error message of the library.
     Failed(String),
 }
 
-/// What the page gets to know of a run.
+/// The facts about a run that the page shows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
-    /// What it is called.
+    /// The name of the run.
     pub name: String,
     /// `PYTORCH_CUDA_ALLOC_CONF`.
     pub config: String,
-    /// All bytes of its device.
+    /// The capacity of its device.
     pub capacity: Bytes,
     /// How many requests it has.
     pub requests: u64,
-    /// The request that failed when it was recorded, counted from 1.
+    /// The request that went out of memory in the recorded run, counted from 1.
     pub recorded_oom: Option<u64>,
-    /// What is not known about it, in sentences.
+    /// Sentences about what is not known about the run.
     pub notes: Vec<String>,
 }
 
@@ -88,12 +88,12 @@ thread_local! {
     static RUNS: RefCell<Vec<Run>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Takes tasks from now on.
+/// Receives messages of the page from now on.
 pub fn listen() {
     let listener = Closure::<dyn FnMut(MessageEvent)>::new(|event: MessageEvent| {
         let message = event.data();
         if let Some(task) = bytes_in(&message, "lab") {
-            work(&task.to_vec(), content_in(&message, "content"));
+            do_task(&task.to_vec(), content_in(&message, "content"));
         }
     });
     let scope = js_sys::global();
@@ -101,8 +101,8 @@ pub fn listen() {
     listener.forget();
 }
 
-/// Does the task, whose bytes the page has just written; the content of a file comes beside them.
-fn work(bytes: &[u8], content: Option<Vec<u8>>) {
+/// Does a task. `content` is the content of the file that the task names, which is not part of the task's bytes.
+fn do_task(bytes: &[u8], content: Option<Vec<u8>>) {
     let mut on_progress = |progress: Progress| {
         reply(&LabReply::Progress(progress));
         ControlFlow::Continue(())

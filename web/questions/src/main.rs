@@ -1,4 +1,4 @@
-//! The program of the workers that answer questions; the library holds all of it.
+//! The module of the workers that answer questions. All of its code is in the library.
 
 use wasm_bindgen::prelude::*;
 

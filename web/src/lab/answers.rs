@@ -22,7 +22,7 @@ impl QuestionKind {
     pub(crate) const ALL: [Self; 7] =
         [Self::WhatIf, Self::Search, Self::Autopsy, Self::Bound, Self::Compare, Self::Leaks, Self::Diff];
 
-    /// As links and tests name it.
+    /// The name of the question in links and tests.
     pub(crate) fn id(self) -> &'static str {
         match self {
             Self::WhatIf => "what-if",
@@ -35,7 +35,7 @@ impl QuestionKind {
         }
     }
 
-    /// What the button says.
+    /// The label of the button.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::WhatIf => "What if",
@@ -49,7 +49,7 @@ impl QuestionKind {
     }
 }
 
-/// What is being answered.
+/// The question that is being answered, and its progress.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct LabWork {
     pub(crate) kind: QuestionKind,
@@ -58,31 +58,32 @@ pub(crate) struct LabWork {
     pub(crate) total: u64,
 }
 
-/// A search, from its first row on.
+/// A search for the best setting, complete or not.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Search {
-    /// The run's own settings first, then those that are tried.
+    /// A row for the run's own settings first, then a row for each setting that is tried; `None` until the row has arrived.
     pub(super) rows: Vec<Option<Row>>,
+    /// The result, when all rows have arrived.
     pub(crate) found: Option<PtrEq<Found>>,
 }
 
 impl Search {
-    /// The rows that are there, the run's own first.
+    /// The rows that have arrived, the run's own settings first.
     pub(crate) fn rows(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().flatten()
     }
 
-    /// How many rows are there, and how many there will be.
+    /// How many rows have arrived, and how many there are in all.
     pub(crate) fn progress(&self) -> (usize, usize) {
         (self.rows().count(), self.rows.len())
     }
 }
 
-/// A change that was tried, beside what was before.
+/// A change that was tried, with the run before and after the change.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Trial {
     pub(crate) title: String,
-    /// What was changed, where the workload can be changed so.
+    /// The change, if the workload can be changed in this way.
     pub(crate) change: Option<ChangeKind>,
     pub(crate) before: Row,
     pub(crate) after: Row,
@@ -105,7 +106,7 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    /// The run that is asked about: the chosen one, or the one with the most requests.
+    /// The run that questions are about: that of the device, or the run with the most requests.
     pub(crate) fn run(&self, device: Option<usize>) -> Option<&RunSummary> {
         let longest = || self.runs.iter().max_by_key(|run| run.requests);
         device.map_or_else(longest, |device| self.runs.get(device))

@@ -1,4 +1,4 @@
-//! What the fields of the panel say: settings, capacity and limit of a question.
+//! The settings, the capacity and the limit of a question, from the fields of the panel.
 
 use blockyard_lab::Conditions;
 use blockyard_record::Bytes;
@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::session::Session;
 
-/// What is wrong with the fields of the panel.
+/// Why a field of the panel cannot be read.
 #[derive(Debug, Error)]
 pub(crate) enum ConditionsError {
     /// The settings, in PyTorch's words.
@@ -31,7 +31,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Where a field cannot be read.
+    /// [`ConditionsError`] if a field cannot be read.
     pub(crate) fn conditions(self) -> Result<Conditions, ConditionsError> {
         let conf = self.lab.conf.get_untracked().trim().to_owned();
         conf.parse::<AllocatorConfig>()?;
@@ -39,7 +39,7 @@ impl Session {
         Ok(Conditions { conf, ..own })
     }
 
-    /// The same with the settings of the run itself.
+    /// As [`Session::conditions`], but with the settings of the run itself.
     pub(super) fn own_conditions(self) -> Result<Conditions, ConditionsError> {
         let conf = self.run.with_untracked(|run| run.recording.info().config.clone());
         let capacity = optional_size(&self.lab.capacity.get_untracked())?;

@@ -1,4 +1,4 @@
-//! Workers that answer questions, as many as there are cores; each keeps the runs that it was asked about last.
+//! A pool of workers that answer questions, at most as many as there are cores. Each worker keeps the runs of its last question.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -15,17 +15,21 @@ use web_sys::{Blob, Worker};
 use crate::browser;
 use crate::worker_program::WorkerProgram;
 
-/// More workers than this wait for one another.
+/// The pool has at most this many workers. More would wait for each other.
 const MOST_WORKERS: usize = 8;
-/// Files from this size on are read by two workers at most: each keeps its own copy.
+/// Files of at least this many bytes are read by at most two workers, because each worker keeps a copy.
 const LARGE_BYTES: f64 = 8e6;
 
-/// What a worker reports of a task.
+/// The reply to a task, as the page's handlers get it.
 #[derive(Debug)]
 pub(super) enum TaskReply {
+    /// How much of the task is done.
     Progress(Progress),
+    /// The worker has read these runs.
     Taken(Vec<RunSummary>),
+    /// The answer.
     Answered(Box<Answer>),
+    /// There is no answer.
     Failed(TaskError),
 }
 
@@ -36,24 +40,24 @@ pub(super) enum TaskError {
     NotSent,
     #[error("this browser does not start workers")]
     NoWorkers,
-    /// The worker's own words on the run or the question.
+    /// The lab's error about the run or the question.
     #[error("{0}")]
-    Refused(String),
-    /// The worker broke down or ran out of memory: the browser's words.
+    Lab(String),
+    /// The worker trapped or ran out of memory, with the browser's message.
     #[error("the background worker failed: {0}")]
     Worker(String),
     #[error("the answer cannot be read: {0}")]
     Reply(#[from] postcard::Error),
 }
 
-/// Runs to ask about, as the message that gives them to a worker.
+/// The message that gives runs to a worker.
 pub(super) struct RunData {
     message: JsValue,
     is_large: bool,
 }
 
 impl RunData {
-    /// What the source holds; the content of a file comes beside it.
+    /// The message for a source; `content` is the content of the file that the source names. `None` if it cannot be encoded.
     pub(super) fn new(source: &RunSource, content: Option<&Blob>) -> Option<Rc<Self>> {
         let message = message(&LabTask::Take(source.clone()), content)?;
         let is_large = content.is_some_and(|content| content.size() >= LARGE_BYTES);
@@ -78,8 +82,10 @@ struct PoolWorker {
     worker: Worker,
     number: u32,
     is_ready: bool,
-    holds: Option<Rc<RunData>>,
-    doing: Option<Task>,
+    /// The runs that the worker has read last.
+    run_data: Option<Rc<RunData>>,
+    /// The task that the worker is doing.
+    task: Option<Task>,
 }
 
 struct WorkerPool {
@@ -100,7 +106,7 @@ thread_local! {
     };
 }
 
-/// Fetches what the workers need, so that questions need no network.
+/// Fetches the module of the workers, so that questions need no network.
 pub(crate) async fn prepare() {
     let program = POOL.with_borrow(|pool| pool.program.clone());
     if !program.is_fetched() {
@@ -119,7 +125,7 @@ fn message(task: &LabTask, content: Option<&Blob>) -> Option<JsValue> {
     Some(message.into())
 }
 
-/// Has a question answered as soon as a worker is free.
+/// Puts a question into the queue. A worker answers it as soon as one is free.
 pub(super) fn ask(
     run_data: &Rc<RunData>,
     run: Option<usize>,
@@ -140,29 +146,27 @@ pub(super) fn ask(
     }
 }
 
-/// Ends the questions that are being answered, and drops those that wait.
+/// Ends the tasks that are being done, and drops those in the queue.
 pub(super) fn cancel() {
     POOL.with_borrow_mut(|pool| {
         pool.queue.clear();
-        // A worker reads no message while it computes: only its end stops it.
+        // A worker reads no message while it computes, so the only way to stop it is to end it.
         pool.members.retain(|member| {
-            if member.doing.is_some() {
+            if member.task.is_some() {
                 member.worker.terminate();
             }
-            member.doing.is_none()
+            member.task.is_none()
         });
     });
 }
 
 impl WorkerPool {
-    /// Gives waiting tasks to free workers; returns a task for which no worker can be had.
+    /// Gives the tasks of the queue to free workers. Returns a task if no worker can be started for it.
     fn dispatch(&mut self) -> Option<Task> {
         while let Some(task) = self.queue.pop_front() {
-            let holds = |member: &PoolWorker| {
-                member.holds.as_ref().is_some_and(|held| Rc::ptr_eq(held, &task.run_data))
-            };
-            let free = || self.members.iter().enumerate().filter(|(_, member)| member.doing.is_none());
-            let place = free().find(|(_, member)| holds(member)).or_else(|| {
+            let free = || self.members.iter().enumerate().filter(|(_, member)| member.task.is_none());
+            // A worker that has read the runs is best; else a new worker, while the pool may grow.
+            let place = free().find(|(_, member)| member.has_read(&task.run_data)).or_else(|| {
                 let is_full = self.members.len() >= task.run_data.most_workers();
                 free().next().filter(|_| is_full)
             });
@@ -183,7 +187,7 @@ impl WorkerPool {
                 }
             };
             if let Some(member) = self.members.get_mut(place) {
-                member.doing = Some(task);
+                member.task = Some(task);
                 member.send_next();
             }
         }
@@ -195,29 +199,32 @@ impl WorkerPool {
         let number = self.last_number;
         let on_message = move |message: JsValue| receive(number, &message);
         let worker = self.program.start(on_message, move |why| worker_failed(number, why))?;
-        self.members.push(PoolWorker { worker, number, is_ready: false, holds: None, doing: None });
+        self.members.push(PoolWorker { worker, number, is_ready: false, run_data: None, task: None });
         Some(self.members.len() - 1)
     }
 }
 
 impl PoolWorker {
-    /// Sends what the worker needs next for its task.
+    fn has_read(&self, run_data: &Rc<RunData>) -> bool {
+        self.run_data.as_ref().is_some_and(|last| Rc::ptr_eq(last, run_data))
+    }
+
+    /// Sends the question of the task, or first the runs that the question is about.
     fn send_next(&self) {
-        let (true, Some(task)) = (self.is_ready, &self.doing) else { return };
-        let has_run_data = self.holds.as_ref().is_some_and(|held| Rc::ptr_eq(held, &task.run_data));
-        let message = if has_run_data { &task.message } else { &task.run_data.message };
+        let (true, Some(task)) = (self.is_ready, &self.task) else { return };
+        let message = if self.has_read(&task.run_data) { &task.message } else { &task.run_data.message };
         let _ = self.worker.post_message(message);
     }
 }
 
-/// Takes a worker's message on the page.
+/// Handles a message of a worker.
 fn receive(number: u32, message: &JsValue) {
     let reply =
         message.dyn_ref::<Uint8Array>().map(|bytes| postcard::from_bytes::<LabReply>(&bytes.to_vec()));
-    let said = POOL.with_borrow_mut(|pool| {
+    let handled = POOL.with_borrow_mut(|pool| {
         let member = pool.members.iter_mut().find(|member| member.number == number)?;
         let reply = match reply {
-            // Anything else is its greeting.
+            // The only other message is the one by which the worker says that it is ready.
             None => {
                 member.is_ready = true;
                 member.send_next();
@@ -225,35 +232,35 @@ fn receive(number: u32, message: &JsValue) {
             }
             Some(Ok(LabReply::Progress(progress))) => TaskReply::Progress(progress),
             Some(Ok(LabReply::Taken(runs))) => {
-                member.holds = member.doing.as_ref().map(|task| task.run_data.clone());
+                member.run_data = member.task.as_ref().map(|task| task.run_data.clone());
                 member.send_next();
                 TaskReply::Taken(runs)
             }
             Some(Ok(LabReply::Answered(answer))) => TaskReply::Answered(answer),
-            Some(Ok(LabReply::Failed(why))) => TaskReply::Failed(TaskError::Refused(why)),
+            Some(Ok(LabReply::Failed(why))) => TaskReply::Failed(TaskError::Lab(why)),
             Some(Err(error)) => TaskReply::Failed(error.into()),
         };
         let is_over = matches!(reply, TaskReply::Answered(_) | TaskReply::Failed(_));
-        let on_reply = member.doing.as_ref().map(|task| task.on_reply.clone());
+        let on_reply = member.task.as_ref().map(|task| task.on_reply.clone());
         if is_over {
-            member.doing = None;
+            member.task = None;
             pool.dispatch();
         }
         Some((on_reply?, reply))
     });
-    if let Some((on_reply, reply)) = said {
+    if let Some((on_reply, reply)) = handled {
         on_reply(reply);
     }
 }
 
-/// A worker broke down, or ran out of memory.
+/// Handles the end of a worker that trapped or ran out of memory.
 fn worker_failed(number: u32, why: String) {
     let task = POOL.with_borrow_mut(|pool| {
         let place = pool.members.iter().position(|member| member.number == number)?;
         let member = pool.members.remove(place);
         member.worker.terminate();
         pool.dispatch();
-        member.doing
+        member.task
     });
     if let Some(task) = task {
         (task.on_reply)(TaskReply::Failed(TaskError::Worker(why)));

@@ -1,4 +1,4 @@
-//! Borders between panels that the reader moves, by the pointer or by keys; where they stand is remembered on this machine.
+//! The borders between panels. The reader moves a border by the pointer or by keys, and the browser remembers the sizes.
 
 use leptos::ev;
 use leptos::prelude::*;
@@ -10,7 +10,7 @@ use crate::view::kit::{on, text};
 
 /// A panel whose size the reader sets.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Panel {
+pub(crate) enum SizedPanel {
     /// The column beside the figures.
     Side,
     /// The step's words, over the tabs.
@@ -26,10 +26,10 @@ pub(crate) enum Panel {
 /// How far one press of a key moves a border.
 const KEY_PX: f64 = 24.0;
 
-impl Panel {
+impl SizedPanel {
     const ALL: [Self; 5] = [Self::Side, Self::Step, Self::Timeline, Self::Lifetimes, Self::Map];
 
-    /// The property of the style that has its size.
+    /// The CSS variable with the panel's size.
     fn property(self) -> &'static str {
         match self {
             Self::Side => "--side-size",
@@ -60,7 +60,7 @@ impl Panel {
         }
     }
 
-    /// Whether the border goes from top to bottom; the panel lies to the right of it, and else over it.
+    /// Whether the border is vertical. The panel is to the right of a vertical border, and above a horizontal one.
     fn is_upright(self) -> bool {
         matches!(self, Self::Side)
     }
@@ -76,7 +76,7 @@ impl Panel {
         (least, most.max(least))
     }
 
-    /// The element whose size is set.
+    /// The element of the panel, which stands beside its border.
     fn element(self, divider: &Element) -> Option<Element> {
         if self.is_upright() { divider.next_element_sibling() } else { divider.previous_element_sibling() }
     }
@@ -90,7 +90,7 @@ impl Panel {
         format!("blockyard{}", self.property())
     }
 
-    /// Gives the panel a size, or the one that the page has for it.
+    /// Sets the size of the panel; `None` restores the size of the style sheet.
     fn set(self, size_px: Option<f64>) {
         let root = browser::document().and_then(|document| document.document_element());
         let Some(style) = root.and_then(|root| root.dyn_into::<HtmlElement>().ok()).map(|root| root.style())
@@ -111,9 +111,9 @@ impl Panel {
     }
 }
 
-/// Puts the borders where the reader left them.
+/// Gives all panels the sizes that the browser remembers.
 pub(crate) fn recall() {
-    for panel in Panel::ALL {
+    for panel in SizedPanel::ALL {
         let size = browser::recall(&panel.key()).and_then(|text| text.parse::<f64>().ok());
         if let Some(size) = size.filter(|size| size.is_finite()) {
             let (least, most) = panel.limits_px();
@@ -123,7 +123,7 @@ pub(crate) fn recall() {
 }
 
 /// The border of a panel. It stands behind the panel, or before a panel to its right.
-pub(crate) fn divider(panel: Panel) -> AnyView {
+pub(crate) fn divider(panel: SizedPanel) -> AnyView {
     let now = RwSignal::new(0.0_f64);
     let node = NodeRef::<leptos::html::Div>::new();
     let measure = move || {
@@ -200,7 +200,7 @@ pub(crate) fn divider(panel: Panel) -> AnyView {
             aria-valuemin=limits(|limits| limits.0)
             aria-valuemax=limits(|limits| limits.1)
             aria-valuenow=text(move || format!("{:.0}", now.get()))
-            title="Drag, or use the arrow keys; Enter or a double click for the size of the beginning"
+            title="Drag, or use the arrow keys; Enter or a double click restores the default size"
             on:pointerdown=down
             on:pointermove=moved
             on:pointerup=up

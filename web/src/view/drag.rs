@@ -1,4 +1,4 @@
-//! A block that is dragged out of the figure and dropped on a marked place is freed: nobody does that by accident.
+//! Frees a block that is dragged out of the figure and dropped on a marked area. Nobody does that by accident.
 
 use blockyard_figure::TargetId;
 use blockyard_record::{BlockId, BlockState};
@@ -11,27 +11,28 @@ use web_sys::Element;
 use crate::session::Session;
 use crate::view::kit::{flag, text};
 
-/// A drag begins once the pointer has moved so far.
+/// A press becomes a drag when the pointer has moved farther than this.
 const LEAST_PX: f64 = 8.0;
 
-/// What is being dragged.
+/// The block that is being dragged.
 #[derive(Clone, Debug, PartialEq)]
 struct Dragged {
     block: BlockId,
     name: String,
-    begun: (f64, f64),
-    /// Whether the pointer has moved far enough.
-    is_on: bool,
-    /// Whether the pointer is over the place.
+    /// Where the pointer went down, in the window.
+    start_px: (f64, f64),
+    /// Whether the pointer has moved by more than [`LEAST_PX`].
+    has_moved: bool,
+    /// Whether the pointer is over the area where the block is freed.
     is_over: bool,
 }
 
-/// The drag and its place; a handle that is copied freely.
+/// The drag and the area where a block is dropped; a handle that is copied freely.
 #[derive(Clone, Copy)]
 pub(crate) struct Drag {
     session: Session,
     dragged: RwSignal<Option<Dragged>>,
-    place: NodeRef<html::Div>,
+    drop_area: NodeRef<html::Div>,
     /// Whether the click that follows belongs to a drag.
     has_ended: StoredValue<bool>,
 }
@@ -41,12 +42,12 @@ impl Drag {
         Self {
             session,
             dragged: RwSignal::new(None),
-            place: NodeRef::new(),
+            drop_area: NodeRef::new(),
             has_ended: StoredValue::new(false),
         }
     }
 
-    /// The pointer went down on something: an allocated block of the workload can be dragged.
+    /// The pointer went down on `target`. Only an allocated block of a workload can be dragged.
     pub(crate) fn down(self, event: &ev::PointerEvent, target: Option<TargetId>) {
         self.has_ended.set_value(false);
         let Some(TargetId::Block(block)) = target else { return };
@@ -59,26 +60,26 @@ impl Drag {
             Some(named.map_or_else(|| format!("block #{block}"), str::to_owned))
         });
         if let Some(Some(name)) = name {
-            let begun = (f64::from(event.client_x()), f64::from(event.client_y()));
-            self.dragged.set(Some(Dragged { block, name, begun, is_on: false, is_over: false }));
+            let start_px = (f64::from(event.client_x()), f64::from(event.client_y()));
+            self.dragged.set(Some(Dragged { block, name, start_px, has_moved: false, is_over: false }));
         }
     }
 
-    /// The pointer moved; whether that is a drag.
+    /// The pointer moved. Returns whether this is a drag.
     pub(crate) fn moved(self, event: &ev::PointerEvent) -> bool {
         let Some(before) = self.dragged.get_untracked() else { return false };
         let (x, y) = (f64::from(event.client_x()), f64::from(event.client_y()));
-        let is_far = (x - before.begun.0).hypot(y - before.begun.1) > LEAST_PX;
-        if !before.is_on && !is_far {
+        let is_far = (x - before.start_px.0).hypot(y - before.start_px.1) > LEAST_PX;
+        if !before.has_moved && !is_far {
             return false;
         }
-        if !before.is_on {
+        if !before.has_moved {
             let target = event.current_target().and_then(|target| target.dyn_into::<Element>().ok());
             if let Some(target) = target {
                 let _ = target.set_pointer_capture(event.pointer_id());
             }
         }
-        let after = Dragged { is_on: true, is_over: self.is_over(x, y), ..before.clone() };
+        let after = Dragged { has_moved: true, is_over: self.is_over(x, y), ..before.clone() };
         if after != before {
             self.dragged.set(Some(after));
         }
@@ -86,18 +87,18 @@ impl Drag {
     }
 
     fn is_over(self, x: f64, y: f64) -> bool {
-        let rect = self.place.get_untracked().map(|place| place.get_bounding_client_rect());
+        let rect = self.drop_area.get_untracked().map(|area| area.get_bounding_client_rect());
         rect.is_some_and(|rect| {
             (rect.left()..rect.right()).contains(&x) && (rect.top()..rect.bottom()).contains(&y)
         })
     }
 
-    /// The pointer went up: over the place, the block is freed.
+    /// The pointer went up. If it is over the drop area, the block is freed.
     pub(crate) fn up(self, event: &ev::PointerEvent) {
         self.moved(event);
         let Some(dragged) = self.dragged.get_untracked() else { return };
         self.cancel();
-        self.has_ended.set_value(dragged.is_on);
+        self.has_ended.set_value(dragged.has_moved);
         if dragged.is_over {
             self.session.free_block(dragged.block);
         }
@@ -109,15 +110,16 @@ impl Drag {
         }
     }
 
-    /// Whether a drag has just ended, so that the click after it means nothing.
+    /// Whether a drag has just ended. The browser sends a click after the drag, which must be ignored.
     pub(crate) fn has_ended(self) -> bool {
         self.has_ended.try_update_value(std::mem::take) == Some(true)
     }
 
-    /// The place that a block is dropped on; there while a block is dragged.
+    /// The area that a block is dropped on, shown while a block is dragged.
     pub(crate) fn view(self) -> AnyView {
-        let is_hidden =
-            flag(move || self.dragged.with(|dragged| !dragged.as_ref().is_some_and(|dragged| dragged.is_on)));
+        let is_hidden = flag(move || {
+            self.dragged.with(|dragged| !dragged.as_ref().is_some_and(|dragged| dragged.has_moved))
+        });
         let words = text(move || {
             let name = self.dragged.with(|dragged| dragged.as_ref().map(|dragged| dragged.name.clone()));
             name.map(|name| format!("Drop {name} here to free it")).unwrap_or_default()
@@ -128,7 +130,7 @@ impl Drag {
             if is_over { "drop-free is-over" } else { "drop-free" }.to_owned()
         });
         view! {
-            <div class=class node_ref=self.place data-testid="drop-free" aria-hidden="true" hidden=is_hidden>{words}</div>
+            <div class=class node_ref=self.drop_area data-testid="drop-free" aria-hidden="true" hidden=is_hidden>{words}</div>
         }
         .into_any()
     }

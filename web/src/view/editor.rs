@@ -2,8 +2,8 @@
 
 mod lines;
 mod rows;
-mod sheet;
 mod suggestions;
+mod text_field;
 
 use blockyard_workload::decimal_size;
 use blockyard_workload::presets::presets;
@@ -15,18 +15,18 @@ use crate::run::{Attempt, InputError};
 use crate::session::Session;
 use crate::view::icon::Icon;
 use crate::view::kit::{click, flag, icon_button, limited_button, text};
-use sheet::Sheet;
+use text_field::TextField;
 
-/// The name of the text's element, by which keys find it.
+/// The id of the text field, by which the page's keys find the field.
 pub(crate) const TEXT_ID: &str = "workload-text";
 
 pub(crate) fn editor(session: Session) -> AnyView {
-    let sheet = Sheet::new(session);
+    let field = TextField::new(session);
     view! {
         <section class="editor" aria-label="Text of the workload">
             {bar(session)}
-            {sheet.view()}
-            {run_status(session, sheet)}
+            {field.view()}
+            {run_status(session, field)}
         </section>
     }
     .into_any()
@@ -53,7 +53,7 @@ fn bar(session: Session) -> AnyView {
     .into_any()
 }
 
-/// The index of a line or a column, which the text's errors count from 1.
+/// The index, from 0, of a line or a column that an error counts from 1.
 fn index_of(number: u32) -> usize {
     (number as usize).saturating_sub(1)
 }
@@ -68,7 +68,7 @@ fn steps(count: usize, failed: usize) -> String {
     }
 }
 
-fn run_status(session: Session, sheet: Sheet) -> AnyView {
+fn run_status(session: Session, field: TextField) -> AnyView {
     let quiet = |words: String| view! { <span class="quiet">{words}</span> }.into_any();
     let content = move || match session.attempt.get() {
         Attempt::Ran(run) => quiet(steps(run.recording.step_count(), run.recording.failed_steps().len())),
@@ -85,7 +85,7 @@ fn run_status(session: Session, sheet: Sheet) -> AnyView {
                 InputError::Capacity(_) => ("The capacity is wrong: see above.".to_owned(), None),
             };
             let show = place.map(|(line, column)| {
-                let go = click(move || sheet.go_to(index_of(line), index_of(column)));
+                let go = click(move || field.go_to(index_of(line), index_of(column)));
                 view! { <button type="button" class="link" data-testid="to-error" on:click=go>"Show it"</button> }
                     .into_any()
             });
@@ -99,7 +99,7 @@ fn run_status(session: Session, sheet: Sheet) -> AnyView {
         }
     };
     let hint = text(move || {
-        let hint = sheet.caret_line.with(|line| decimal_size(line));
+        let hint = field.caret_line.with(|line| decimal_size(line));
         hint.map(|hint| format!("{hint}.")).unwrap_or_default()
     });
     view! {

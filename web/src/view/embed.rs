@@ -1,4 +1,5 @@
-//! The page inside another page: no head, nothing that sticks, as high as what it shows.
+//! The page inside another page. It has no header and nothing that stays in place while the reader scrolls, and it is as high as
+//! its content.
 
 use blockyard_figure::PlayerAction;
 use leptos::html;
@@ -14,7 +15,7 @@ use crate::view::{home, lesson, messages, scrubber, stage};
 pub(crate) fn embedded(session: Session, embed: Embed) -> AnyView {
     let area = NodeRef::<html::Div>::new();
     let size = surface::size_of(area);
-    // The page around may make the frame as high as this.
+    // The outer page may make the frame as high as the content.
     effect(move || {
         let height_px = size.get().height_px;
         if height_px > 1.0 {

@@ -1,4 +1,4 @@
-//! A flame graph of who holds the bytes of a moment.
+//! A flame graph of the call stacks whose allocations hold the bytes of a moment.
 
 use blockyard_figure::{FlameGraph, TargetId, flame_scene};
 use blockyard_record::Stacks;

@@ -1,4 +1,4 @@
-//! The switch between the virtual device and the reader's GPU, and what was found in the memory of the GPU.
+//! The switch between the virtual device and the reader's GPU, and the results of the checks of block data on the GPU.
 
 use blockyard_record::Bytes;
 use blockyard_replay::StepDataCheck;
@@ -16,7 +16,7 @@ pub(crate) fn switch(session: Session) -> AnyView {
     let never = Signal::stored(false);
     let on_gpu = session.on_gpu;
     let pick = move |is_gpu: bool| click(move || session.run_on_gpu(is_gpu));
-    let found = text(move || found(session));
+    let limits_and_checks = text(move || limits_and_checks(session));
     view! {
         <div class="runs-on">
             <span class="segmented" role="group" aria-label="What the workload runs on" aria-describedby="gpu-status">
@@ -31,7 +31,7 @@ pub(crate) fn switch(session: Session) -> AnyView {
                 )}
             </span>
             <span class="quiet" id="gpu-status" data-testid="gpu-status">{text(move || status(session))}</span>
-            <p class="quiet" data-testid="gpu-found" hidden=flag(move || found.get().is_empty())>{found}</p>
+            <p class="quiet" data-testid="gpu-found" hidden=flag(move || limits_and_checks.get().is_empty())>{limits_and_checks}</p>
         </div>
     }
     .into_any()
@@ -54,7 +54,7 @@ fn side(
     .into_any()
 }
 
-/// Which GPU it is, or why there is none.
+/// The name of the GPU, or why there is none.
 fn status(session: Session) -> String {
     match session.gpu.get() {
         GpuState::Absent(why) => sentence(&why),
@@ -66,15 +66,15 @@ fn status(session: Session) -> String {
     }
 }
 
-/// How far the GPU goes, and what was found on it.
-fn found(session: Session) -> String {
+/// The limits of the GPU, and the result of the data checks of the whole run.
+fn limits_and_checks(session: Session) -> String {
     match session.gpu.get() {
         GpuState::Open(adapter) if session.on_gpu.get() => {
-            let found = session.attempt.with(|attempt| match attempt {
-                Attempt::Ran(run) => run.data_checks.as_deref().map(whole),
+            let checks = session.attempt.with(|attempt| match attempt {
+                Attempt::Ran(run) => run.data_checks.as_deref().map(checks_of_run),
                 _ => None,
             });
-            format!("{} {}", limits(&adapter), found.unwrap_or_default())
+            format!("{} {}", limits(&adapter), checks.unwrap_or_default())
         }
         _ => String::new(),
     }
@@ -85,11 +85,11 @@ fn limits(adapter: &Adapter) -> String {
     format!("Segments up to {buffer}, {binding} a pass.")
 }
 
-/// What was found in the whole run.
-fn whole(contents: &[StepDataCheck]) -> String {
-    // What one run checks is far below 2^64 bytes.
-    let checked = contents.iter().fold(Bytes::ZERO, |sum, step| sum.saturating_add(step.checked));
-    let wrong = contents.iter().filter(|step| step.wrong > 0).count();
+/// The data checks of all steps, in a sentence.
+fn checks_of_run(steps: &[StepDataCheck]) -> String {
+    // One run checks far fewer than 2^64 bytes.
+    let checked = steps.iter().fold(Bytes::ZERO, |sum, step| sum.saturating_add(step.checked));
+    let wrong = steps.iter().filter(|step| step.wrong > 0).count();
     let found = match wrong {
         0 => "all as written".to_owned(),
         1 => "damaged in 1 step".to_owned(),
@@ -98,7 +98,7 @@ fn whole(contents: &[StepDataCheck]) -> String {
     format!("{checked} of block data checked: {found}.")
 }
 
-/// What was done to the contents of the memory in the step under the cursor.
+/// What the step under the cursor wrote to the memory of the GPU, and what was checked there.
 pub(crate) fn data_check(session: Session) -> AnyView {
     let step = Memo::new(move |_| {
         let run = session.run.get();

@@ -1,4 +1,4 @@
-//! Play by hand: requests at the push of a button, and what they are run with.
+//! Play by hand: buttons that add requests to the workload, and the device and settings that the workload runs with.
 
 use blockyard_record::StreamId;
 use blockyard_workload::edit::EditAction;
@@ -14,6 +14,7 @@ use crate::view::gpu;
 use crate::view::kit::{button, click, flag, on, select, text};
 use crate::view::{lab, settings};
 
+/// Buttons for common sizes: label, test id, title.
 const SIZES: [(&str, &str, &str); 7] = [
     ("512 B", "size-512-B", "Allocate 512 B"),
     ("512 KiB", "size-512-KiB", "Allocate 512 KiB"),
@@ -29,7 +30,7 @@ pub(crate) fn hand(session: Session) -> AnyView {
     view! {
         <section class="hand" aria-label="Play by hand">
             {allocate(session, stream)}
-            {others(session, stream)}
+            {other_requests(session, stream)}
             <details class="hand-fold" open>
                 <summary>"Device and settings"</summary>
                 {device(session)}
@@ -47,7 +48,7 @@ fn allocate(session: Session, stream: RwSignal<StreamId>) -> AnyView {
         match parse_size(&size.get_untracked()) {
             Ok(bytes) => {
                 error.set(None);
-                session.act(EditAction::Allocate { size: bytes, stream: known(session, stream) });
+                session.act(EditAction::Allocate { size: bytes, stream: chosen_stream(session, stream) });
             }
             Err(why) => error.set(Some(sentence(&why.to_string()))),
         }
@@ -60,7 +61,7 @@ fn allocate(session: Session, stream: RwSignal<StreamId>) -> AnyView {
         .map(|(label, id, title)| {
             let act = click(move || {
                 if let Ok(size) = parse_size(label) {
-                    session.act(EditAction::Allocate { size, stream: known(session, stream) });
+                    session.act(EditAction::Allocate { size, stream: chosen_stream(session, stream) });
                 }
             });
             button("", id, label, title, act)
@@ -93,8 +94,8 @@ fn allocate(session: Session, stream: RwSignal<StreamId>) -> AnyView {
     .into_any()
 }
 
-/// The chosen stream, or the default one where the text no longer has it.
-fn known(session: Session, stream: RwSignal<StreamId>) -> StreamId {
+/// The stream that the reader chose, or the default stream if the workload no longer has the chosen one.
+fn chosen_stream(session: Session, stream: RwSignal<StreamId>) -> StreamId {
     let run = session.run.get_untracked();
     let chosen = stream.get_untracked();
     if run.workload.stream_name(chosen).is_some() { chosen } else { StreamId::DEFAULT }
@@ -119,12 +120,12 @@ fn stream_picker(session: Session, stream: RwSignal<StreamId>) -> AnyView {
     select("stream", "Stream to allocate on", options, current, pick)
 }
 
-fn others(session: Session, stream: RwSignal<StreamId>) -> AnyView {
+fn other_requests(session: Session, stream: RwSignal<StreamId>) -> AnyView {
     let streams = move || session.run.get_untracked().workload.streams().map(|(id, _)| id).last();
     let declare = click(move || {
         let before = streams();
         session.act(EditAction::DeclareStream);
-        // The new stream is what the reader will want to use.
+        // Readers declare a stream in order to use it next, so it is chosen at once.
         if let Some(new) = streams()
             && Some(new) != before
         {
@@ -135,7 +136,8 @@ fn others(session: Session, stream: RwSignal<StreamId>) -> AnyView {
             ));
         }
     });
-    let advance = click(move || session.act(EditAction::Advance { stream: Some(known(session, stream)) }));
+    let advance =
+        click(move || session.act(EditAction::Advance { stream: Some(chosen_stream(session, stream)) }));
     let empty = click(move || session.act(EditAction::EmptyCache));
     let reset = click(move || session.act(EditAction::ResetPeak));
     view! {
@@ -155,9 +157,10 @@ fn others(session: Session, stream: RwSignal<StreamId>) -> AnyView {
     .into_any()
 }
 
+/// What was typed into a field is run when the reader has paused for this long.
 const TYPING_PAUSE_MILLIS: i32 = 250;
 
-/// PyTorch's message with what was probably meant: it takes `True` and `False` as Python writes them and nothing else.
+/// PyTorch's message, with a proposal where another word stands for a boolean: PyTorch accepts only `True` and `False`.
 fn with_hint(message: &str) -> String {
     let found =
         message.rsplit("but got '").next().and_then(|rest| rest.split('\'').next()).unwrap_or_default();
@@ -196,7 +199,7 @@ fn device(session: Session) -> AnyView {
     .into_any()
 }
 
-/// Every key of the settings; a change shows what was before it beside what is now.
+/// A form with every key of the settings. A change shows the run before and after side by side.
 fn settings_form(session: Session) -> AnyView {
     let config = text(move || session.settings.with(|settings| settings.config.clone()));
     let change = move |new: String| session.change_config(new);

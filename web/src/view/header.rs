@@ -1,4 +1,4 @@
-//! The page's head: where one is, what is open, and the other doors.
+//! The page's header: the title of what is shown, and the links to the other parts of the page.
 
 use blockyard_workload::presets::presets;
 use leptos::ev;
@@ -51,7 +51,7 @@ pub(crate) fn header(session: Session, help: Help, share: Share) -> AnyView {
     .into_any()
 }
 
-/// Moves the focus without touching the address, which says what is shown.
+/// Moves the focus. The address must stay, because its hash says what is shown.
 fn skip(event: &ev::MouseEvent) {
     event.prevent_default();
     crate::browser::focus_first("main button, main a, main input, main textarea");
@@ -89,9 +89,9 @@ pub(crate) fn open_bar(session: Session, samples: Samples) -> AnyView {
     .into_any()
 }
 
-/// What the picker shows when the text is no preset's any more.
+/// The option of the picker for a text that equals no preset.
 const OWN: &str = "own";
-/// The choice of an empty workload.
+/// The option of the picker for an empty workload.
 const EMPTY: &str = "empty";
 
 fn preset_picker(session: Session) -> AnyView {
@@ -130,7 +130,7 @@ fn recordings(session: Session, samples: Samples) -> AnyView {
             }
         })
     };
-    // A page that is one file has no samples with it.
+    // A page that was exported as one file contains no samples.
     let samples = SAMPLES
         .iter()
         .filter(|_| !browser::is_one_file())
@@ -179,7 +179,7 @@ pub(crate) fn file_input(session: Session, picker: NodeRef<html::Input>, id: &'s
         if let Some(files) = input.files() {
             open_files(session, &files);
         }
-        // Else the same file could not be picked again.
+        // Without this, the same file could not be picked twice in a row.
         input.set_value("");
     };
     view! {
@@ -203,12 +203,12 @@ fn folder_input(session: Session, picker: NodeRef<html::Input>) -> AnyView {
         if let Some(files) = input.files() {
             open_folder(session, &files);
         }
-        // Else the same folder could not be picked again.
+        // Without this, the same folder could not be picked twice in a row.
         input.set_value("");
     };
     effect(move || {
         if let Some(input) = picker.get() {
-            // Not one of the attributes that views know.
+            // `view!` does not know this attribute.
             let _ = input.set_attribute("webkitdirectory", "");
         }
     });
@@ -231,10 +231,10 @@ fn theme_picker(session: Session) -> AnyView {
     let pick = move |name: String| {
         let choice = ThemeChoice::from_name(&name);
         choice.remember();
-        // Figures read their colors when they are drawn: the page has to have them by then.
-        choice.put();
+        // Figures read their colors from the document when they are drawn, so the theme is applied first.
+        choice.apply();
         session.theme.set(choice);
-        session.looks.update(|version| *version += 1);
+        session.appearance.update(|version| *version += 1);
     };
     let value = text(move || session.theme.get().name().to_owned());
     select("theme", "Theme", Signal::stored(options), value, pick)

@@ -37,7 +37,7 @@ pub(crate) fn home(session: Session, samples: Samples) -> AnyView {
     .into_any()
 }
 
-/// The step in words, and the button that plays.
+/// The play button, and the step under the cursor in words.
 pub(crate) fn caption(session: Session) -> AnyView {
     let words = text(move || {
         let run = session.run.get();
@@ -70,7 +70,7 @@ pub(crate) fn caption(session: Session) -> AnyView {
     .into_any()
 }
 
-/// Back to the card that the reader saw last, if there is one.
+/// A button that leads back to the card that the reader saw last, if there is one.
 pub(crate) fn continue_button(session: Session) -> Option<AnyView> {
     let (id, card) = untrack(|| session.last_card())?;
     let file = blockyard_lessons::lessons().iter().find(|file| file.id == id)?;
@@ -108,7 +108,7 @@ fn learn(session: Session) -> AnyView {
     .into_any()
 }
 
-/// Where the door "Learn" leads.
+/// The place that the button of "Learn" leads to.
 fn first_lesson() -> Place {
     let first = blockyard_lessons::lessons().first();
     first.map_or(Place::Lessons, |file| Place::Lesson { id: file.id.to_owned(), card: 0 })

@@ -1,4 +1,4 @@
-//! Small drawings on buttons; the button's label says the same in words.
+//! The icons of buttons. The label of a button says the same in words.
 
 use leptos::prelude::*;
 

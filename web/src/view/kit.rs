@@ -1,6 +1,7 @@
 //! Controls that many parts of the page share.
 //!
-//! They take boxed closures and signals of few types: each further type of a view costs every visitor some kilobytes.
+//! Handlers are boxed closures, and values are signals of few types, because each further type of a view makes the download some
+//! kilobytes larger.
 
 use leptos::ev;
 use leptos::html;
@@ -21,17 +22,18 @@ pub(crate) fn on<E>(action: impl FnMut(E) + 'static) -> Handler<E> {
     Box::new(action)
 }
 
-/// A text that follows what it is made of.
+/// A text that is made anew when a signal that `make` reads changes.
 pub(crate) fn text(make: impl Fn() -> String + Send + Sync + 'static) -> Signal<String> {
     Signal::derive(make)
 }
 
-/// A condition that follows what it is made of.
+/// A condition that is decided anew when a signal that `make` reads changes.
 pub(crate) fn flag(make: impl Fn() -> bool + Send + Sync + 'static) -> Signal<bool> {
     Signal::derive(make)
 }
 
-/// Runs `action` now and whenever something that it reads changes. It touches the outside and writes no signal.
+/// Runs `action` now, and again when a signal that it reads changes. `action` changes only the world outside of the signals (a canvas,
+/// the address, storage) and writes no signal.
 pub(crate) fn effect(action: impl FnMut() + 'static) {
     boxed_effect(Box::new(action));
 }
@@ -40,7 +42,7 @@ fn boxed_effect(mut action: Box<dyn FnMut()>) {
     Effect::new(move |_: Option<()>| action());
 }
 
-/// A condition as ARIA writes it.
+/// A condition as the value of an ARIA attribute.
 fn aria(is_so: Signal<bool>) -> Signal<String> {
     text(move || is_so.get().to_string())
 }
@@ -58,7 +60,7 @@ pub(crate) fn button(
         .into_any()
 }
 
-/// A button with a drawing on it; the label says the same, with the key that does it too.
+/// A button with an icon. The label says what the button does, and which key does the same.
 pub(crate) fn icon_button(
     class: &'static str,
     id: &'static str,
@@ -74,7 +76,7 @@ pub(crate) fn icon_button(
     .into_any()
 }
 
-/// A button that can be out of use.
+/// A button with an icon that can be disabled.
 pub(crate) fn limited_button(
     id: &'static str,
     icon: Icon,
@@ -127,7 +129,7 @@ pub(crate) fn check(
     .into_any()
 }
 
-/// A list to choose from: values and what stands for them.
+/// The options of a list: the value of each, and the text that is shown.
 pub(crate) type Options = Vec<(String, String)>;
 
 /// A list to choose from.
@@ -145,7 +147,7 @@ pub(crate) fn select(
             .map(|(value, title)| view! { <option value=value>{title}</option> }.into_any())
             .collect::<Vec<_>>()
     };
-    // After the options, or the list would not know the value.
+    // The value is set after the options, because a list ignores a value that is not among its options.
     effect(move || {
         if let Some(select) = node.get() {
             options.track();

@@ -49,7 +49,7 @@ pub(crate) fn lab(session: Session) -> AnyView {
         let asked = match kind {
             QuestionKind::WhatIf => what_if::form(session),
             QuestionKind::Diff => growth::second_file(session),
-            // These know no device and no limit.
+            // The answers to these questions depend neither on the device nor on a limit.
             QuestionKind::Bound | QuestionKind::Leaks => ().into_any(),
             QuestionKind::Search | QuestionKind::Autopsy | QuestionKind::Compare => {
                 parts::conditions(session)
@@ -87,8 +87,8 @@ fn has_answer(session: Session, kind: QuestionKind) -> bool {
 }
 
 fn answer(session: Session, kind: QuestionKind) -> AnyView {
-    // Answers to the other questions are not shown here.
-    let of_kind = Memo::new(move |_| session.answers().map(|answers| only(answers, kind)));
+    // The memo changes only with the answers of this kind, so that answers to other questions build no view anew.
+    let of_kind = Memo::new(move |_| session.answers().map(|answers| answers_of_kind(answers, kind)));
     let content = move || {
         let answers = of_kind.get()?;
         match kind {
@@ -104,7 +104,7 @@ fn answer(session: Session, kind: QuestionKind) -> AnyView {
     view! { {content} }.into_any()
 }
 
-fn only(answers: Answers, kind: QuestionKind) -> Answers {
+fn answers_of_kind(answers: Answers, kind: QuestionKind) -> Answers {
     let mut kept = Answers::default();
     match kind {
         QuestionKind::WhatIf => kept.what_if = answers.what_if,
@@ -118,7 +118,7 @@ fn only(answers: Answers, kind: QuestionKind) -> Answers {
     kept
 }
 
-/// Which of several devices of a file.
+/// The choice of a device, for files with several devices.
 fn device(session: Session) -> AnyView {
     let names = Memo::new(move |_| {
         let runs = session.answers().map(|answers| answers.runs).unwrap_or_default();

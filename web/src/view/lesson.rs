@@ -1,4 +1,4 @@
-//! A lesson: the card in reading size beside the stage.
+//! A lesson: the card beside the stage that shows the card's run.
 
 use blockyard_figure::{PlayerAction, Term};
 use blockyard_lessons::{Answers, Exercise, LessonQuestion, PlayedCard, plain};
@@ -19,12 +19,12 @@ use crate::view::stage::stage;
 use crate::view::step::step_words;
 use crate::view::term_row::term_row;
 
-/// The terms that lessons are about; the others are in the workbench.
+/// The terms that lessons use. The workbench has all terms.
 const TERMS: &[Term] =
     &[Term::Allocated, Term::Reserved, Term::Cached, Term::Free, Term::MaxAllocated, Term::MaxReserved];
 
 pub(crate) fn lesson(session: Session) -> AnyView {
-    let content = move || session.open_lesson().map(|lesson| opened(session, &lesson));
+    let content = move || session.open_lesson().map(|lesson| lesson_view(session, &lesson));
     let swipe = Swipe::new(session);
     view! {
         <main
@@ -39,36 +39,37 @@ pub(crate) fn lesson(session: Session) -> AnyView {
     .into_any()
 }
 
-/// A finger that goes from side to side turns the card.
+/// A finger that moves sideways shows the next or the previous card.
 #[derive(Clone, Copy)]
 struct Swipe {
     session: Session,
-    /// The finger, and where it went down.
-    begun: StoredValue<Option<(i32, f64, f64)>>,
+    /// The pointer's id, and where the finger went down, in the window.
+    start_px: StoredValue<Option<(i32, f64, f64)>>,
 }
 
-/// A finger has to go so far from side to side, and at most the other length up or down.
+/// The least distance sideways that is a swipe.
 const SWIPE_PX: f64 = 56.0;
+/// The largest distance up or down that a swipe may have.
 const DRIFT_PX: f64 = 44.0;
 
 impl Swipe {
     fn new(session: Session) -> Self {
-        Self { session, begun: StoredValue::new(None) }
+        Self { session, start_px: StoredValue::new(None) }
     }
 
     fn down(self, event: &ev::PointerEvent) {
         let target = event.target().and_then(|target| target.dyn_into::<Element>().ok());
-        // In these a finger scrolls, seeks or selects.
-        let is_taken = target.is_some_and(|element| {
+        // In these elements a finger scrolls, seeks or selects.
+        let has_other_use = target.is_some_and(|element| {
             element.closest(".scrubber, textarea, input, pre").ok().flatten().is_some()
         });
         let is_finger = event.pointer_type() == "touch" && event.is_primary();
         let place = (event.pointer_id(), f64::from(event.client_x()), f64::from(event.client_y()));
-        self.begun.set_value((is_finger && !is_taken).then_some(place));
+        self.start_px.set_value((is_finger && !has_other_use).then_some(place));
     }
 
     fn up(self, event: &ev::PointerEvent) {
-        let Some((finger, x, y)) = self.begun.get_value() else { return };
+        let Some((finger, x, y)) = self.start_px.get_value() else { return };
         self.cancel();
         let (right, down) = (f64::from(event.client_x()) - x, f64::from(event.client_y()) - y);
         if finger != event.pointer_id() || right.abs() < SWIPE_PX || down.abs() > DRIFT_PX {
@@ -84,11 +85,11 @@ impl Swipe {
     }
 
     fn cancel(self) {
-        self.begun.set_value(None);
+        self.start_px.set_value(None);
     }
 }
 
-fn opened(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
+fn lesson_view(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
     let card_of = Memo::new(move |_| session.lesson.with(|state| state.card));
     let (title, shown) = (lesson.title.clone(), lesson.clone());
     let count = lesson.cards.len();
@@ -106,12 +107,12 @@ fn opened(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
             {term_row(session, TERMS)}
         </section>
         <section class="lesson-card" aria-label="Lesson">{body}</section>
-        {turn(session, card_of, count)}
+        {card_buttons(session, card_of, count)}
     }
     .into_any()
 }
 
-/// The step under the cursor, small: the card says why, this says what.
+/// The step under the cursor in one line. It names what happens; the card explains why.
 fn step_line(session: Session) -> AnyView {
     let words = text(move || {
         let run = session.run.get();
@@ -129,14 +130,14 @@ fn step_line(session: Session) -> AnyView {
 fn card_view(session: Session, played: &PlayedCard, card: usize, count: usize) -> AnyView {
     let question = played.question.clone().map(|question| question_view(session, question));
     let exercise = played.exercise.clone().map(|exercise| exercise_view(session, exercise));
-    // What the card says gives the answer away: until then there is the question alone.
+    // The text of the card contains the answer, so it stays hidden until the question is answered.
     let has_question = played.question.is_some();
-    let is_open = flag(move || has_question && !session.lesson.with(|state| state.is_revealed));
+    let is_unanswered = flag(move || has_question && !session.lesson.with(|state| state.is_revealed));
     view! {
         <p class="quiet" data-testid="card-position">{format!("Card {} of {count}", card + 1)}</p>
         <h2 data-testid="card-title" tabindex="-1">{prose::inlines(session, &played.title)}</h2>
         {question}
-        <div class="prose" data-testid="card-body" hidden=is_open>{prose::blocks(session, &played.body)}</div>
+        <div class="prose" data-testid="card-body" hidden=is_unanswered>{prose::blocks(session, &played.body)}</div>
         {exercise}
     }
     .into_any()
@@ -147,7 +148,7 @@ fn question_view(session: Session, question: LessonQuestion) -> AnyView {
     let right = question.right.clone();
     let heading = prose::inlines(session, &question.text);
     let input = answers(session, question);
-    let verdict = move || {
+    let result = move || {
         let state = session.lesson.get();
         state.is_revealed.then(|| {
             let right = right.clone();
@@ -170,7 +171,7 @@ fn question_view(session: Session, question: LessonQuestion) -> AnyView {
             <h3>"Predict"</h3>
             <p>{heading}</p>
             {input}
-            {verdict}
+            {result}
         </section>
     }
     .into_any()
@@ -319,11 +320,11 @@ fn hints(session: Session, exercise: PtrEq<Exercise>) -> AnyView {
 }
 
 fn grade_view(session: Session) -> AnyView {
-    let verdict = Memo::new(move |_| session.lesson.with(|state| state.graded.clone()));
+    let grade = Memo::new(move |_| session.lesson.with(|state| state.graded.clone()));
     let content = move || {
-        verdict.get().map(|verdict| {
-            let class = if verdict.is_passed { "verdict is-right" } else { "verdict is-wrong" };
-            let goals = verdict
+        grade.get().map(|grade| {
+            let class = if grade.is_passed { "verdict is-right" } else { "verdict is-wrong" };
+            let goals = grade
                 .goals
                 .into_iter()
                 .map(|(goal, is_met, because)| {
@@ -333,7 +334,7 @@ fn grade_view(session: Session) -> AnyView {
                 .collect::<Vec<_>>();
             view! {
                 <div class=class role="status" data-testid="verdict">
-                    <p>{verdict.sentence}</p>
+                    <p>{grade.sentence}</p>
                     <ul class="goals">{goals}</ul>
                 </div>
             }
@@ -343,8 +344,8 @@ fn grade_view(session: Session) -> AnyView {
     view! { {content} }.into_any()
 }
 
-/// Back, play again, next: at the thumb on a phone.
-fn turn(session: Session, card_of: Memo<usize>, count: usize) -> AnyView {
+/// The buttons back, play and next. On a phone they stand at the lower edge, where the thumb is.
+fn card_buttons(session: Session, card_of: Memo<usize>, count: usize) -> AnyView {
     let is_playing = Memo::new(move |_| session.player.with(|player| player.is_playing));
     let label = text(move || if is_playing.get() { "Pause" } else { "Play this card again" }.to_owned());
     let play = click(move || {
@@ -377,7 +378,7 @@ fn turn(session: Session, card_of: Memo<usize>, count: usize) -> AnyView {
                 class="large"
                 data-testid="card-back"
                 disabled=is_first
-                // On the first card the button is off.
+                // The button is disabled on the first card, so the index stays at least 0.
                 on:click=click(move || session.show_card(card_of.get_untracked().saturating_sub(1)))
             >
                 "← Back"
@@ -394,7 +395,7 @@ fn turn(session: Session, card_of: Memo<usize>, count: usize) -> AnyView {
 }
 
 impl Session {
-    /// The lesson behind the one that is open, or the list of all behind the last.
+    /// Opens the lesson after the open one, or the list of lessons after the last. An embedded lesson begins again.
     pub(crate) fn next_lesson(self) {
         if self.embed.is_some() {
             return self.show_card(0);

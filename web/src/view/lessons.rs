@@ -1,4 +1,4 @@
-//! The lists behind the door "Learn": lessons, words, all questions, and what teachers need.
+//! The pages behind "Learn": the list of lessons, the glossary, all questions, the page for teachers, and handouts.
 
 use blockyard_lessons::{Entry, Lesson, QuizItem, glossary, lessons, plain, quiz};
 use leptos::prelude::*;
@@ -9,8 +9,8 @@ use crate::session::{Mark, Place, Session};
 use crate::view::kit::{button, click, on, text};
 use crate::view::prose;
 
-/// A lesson as lists show it.
-struct Listed {
+/// The facts about a lesson that lists show.
+struct ListedLesson {
     id: &'static str,
     title: String,
     summary: String,
@@ -18,11 +18,11 @@ struct Listed {
     cards: usize,
 }
 
-/// A test proves that all lessons of the page can be read; one that could not be read would be left out here.
-fn summaries() -> Vec<Listed> {
+/// All lessons of the page, in their order. A lesson that cannot be parsed is left out; a test proves that there is none.
+fn summaries() -> Vec<ListedLesson> {
     let read = |file: &'static blockyard_lessons::LessonFile| {
         let lesson = Lesson::parse(file.text).ok()?;
-        Some(Listed {
+        Some(ListedLesson {
             id: file.id,
             title: lesson.title().to_owned(),
             summary: lesson.summary().to_owned(),
@@ -33,11 +33,11 @@ fn summaries() -> Vec<Listed> {
     lessons().iter().filter_map(read).collect()
 }
 
-/// A link to a part of the page that is followed without loading it anew.
+/// A link to a part of the page. A click goes there without loading the page anew.
 pub(crate) fn place_link(session: Session, place: Place, target: Target, words: String) -> AnyView {
     let href = format!("#{}", target.hash());
     let go = on(move |event: leptos::ev::MouseEvent| {
-        // With a key held, the browser opens it elsewhere.
+        // With one of these keys, the browser opens the link in another tab or window.
         if !(event.ctrl_key() || event.meta_key() || event.shift_key()) {
             event.prevent_default();
             session.go_to(place.clone());
@@ -49,7 +49,7 @@ pub(crate) fn place_link(session: Session, place: Place, target: Target, words: 
 pub(crate) fn list(session: Session) -> AnyView {
     let rows = summaries()
         .into_iter()
-        .map(|Listed { id, title, summary, minutes, cards }| {
+        .map(|ListedLesson { id, title, summary, minutes, cards }| {
             let done = text(move || {
                 let (seen, passed) = session.progress.with(|progress| {
                     let of = |mark: &&Mark| mark.lesson == id;
@@ -134,7 +134,7 @@ pub(crate) fn all_questions(session: Session) -> AnyView {
     let items = quiz().unwrap_or_default();
     let score = RwSignal::new((0_usize, 0_usize));
     let count = items.len();
-    let entries = items.into_iter().map(|item| asked(session, item, score)).collect::<Vec<_>>();
+    let entries = items.into_iter().map(|item| quiz_question(session, item, score)).collect::<Vec<_>>();
     let result = text(move || {
         let (right, answered) = score.get();
         format!("{right} right of {answered} answered, {count} in all")
@@ -150,7 +150,7 @@ pub(crate) fn all_questions(session: Session) -> AnyView {
     .into_any()
 }
 
-fn asked(session: Session, item: QuizItem, score: RwSignal<(usize, usize)>) -> AnyView {
+fn quiz_question(session: Session, item: QuizItem, score: RwSignal<(usize, usize)>) -> AnyView {
     use blockyard_lessons::Answers;
     let state = RwSignal::new(None::<bool>);
     let problem = RwSignal::new(String::new());
@@ -199,7 +199,7 @@ fn asked(session: Session, item: QuizItem, score: RwSignal<(usize, usize)>) -> A
     };
     let right = item.question.right.clone();
     let because = plain(&item.question.because);
-    let verdict = text(move || match state.get() {
+    let result = text(move || match state.get() {
         None => problem.get(),
         Some(is_right) => {
             let lead = if is_right { "Right" } else { "No" };
@@ -212,7 +212,7 @@ fn asked(session: Session, item: QuizItem, score: RwSignal<(usize, usize)>) -> A
         <li>
             <p>{prose::inlines(session, &item.question.text)}</p>
             <div class="choices">{field}</div>
-            <p role="status">{verdict}</p>
+            <p role="status">{result}</p>
             <p class="quiet">{place_link(session, place, target, item.title)}</p>
         </li>
     }
@@ -223,7 +223,7 @@ pub(crate) fn teachers(session: Session) -> AnyView {
     let address = browser::address();
     let rows = summaries()
         .into_iter()
-        .map(|Listed { id, title, summary, .. }| {
+        .map(|ListedLesson { id, title, summary, .. }| {
             let hash = Target::Lesson { id: id.to_owned(), card: 1 }.hash();
             let snippet = format!(
                 "<iframe src=\"{address}?embed=lesson#{hash}\" title=\"{title}\" width=\"100%\" height=\"640\" style=\"border:0\" loading=\"lazy\"></iframe>"

@@ -25,7 +25,7 @@ use crate::painter::Painter;
 use crate::ptr_eq::PtrEq;
 use crate::session::{Columns, Session};
 use crate::surface::{self, pixels};
-use crate::view::divider::{Panel, divider};
+use crate::view::divider::{SizedPanel, divider};
 use crate::view::kit::{button, choice, choices, click, effect, flag, on, select, text};
 use crate::view::numbers::grouped_count;
 use crate::view::tip::Tip;
@@ -139,7 +139,7 @@ pub(crate) fn lifetimes(session: Session) -> AnyView {
                 <canvas node_ref=base role="img" data-testid="lifetimes" aria-label=label></canvas>
                 <canvas node_ref=overlay class="overlay" aria-hidden="true"></canvas>
             </div>
-            {divider(Panel::Lifetimes)}
+            {divider(SizedPanel::Lifetimes)}
             {legend(it)}
             <p class="hint quiet" data-testid="too-small">{hidden}</p>
             {it.tip.view()}
@@ -236,7 +236,7 @@ impl Lifetimes {
     fn lay_out(self) {
         let session = self.session;
         let (columns, size) = (session.columns(), self.size.get());
-        session.looks.track();
+        session.appearance.track();
         let Some(columns) = columns.filter(|_| size.width_px >= 1.0) else {
             self.picture.update_value(Picture::clear);
             return;

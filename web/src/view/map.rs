@@ -1,4 +1,4 @@
-//! The segment map: every segment a row, in a box that scrolls.
+//! The segment map: a row for each segment, in an element that scrolls.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use leptos::prelude::*;
 use crate::frames::{self, Slot};
 use crate::session::Session;
 use crate::surface::{self, Drawn};
-use crate::view::divider::{Panel, divider};
+use crate::view::divider::{SizedPanel, divider};
 use crate::view::kit::{button, check, click, effect, flag, on, text};
 use crate::view::map_actions::MapActions;
 use crate::view::map_overview::map_overview;
@@ -73,7 +73,7 @@ pub(crate) fn map(session: Session) -> AnyView {
             if count == 1 { "segment" } else { "segments" }
         )
     });
-    // Blocks of a recording and of a program are freed by what was run.
+    // Only the blocks of a workload can be freed by hand; a recording and a program say themselves when a block is freed.
     let hint = text(move || {
         let frees =
             if session.shows_text() && session.shown_program().is_none() { ", F frees it" } else { "" };
@@ -103,7 +103,7 @@ pub(crate) fn map(session: Session) -> AnyView {
                 <canvas node_ref=canvas aria-hidden="true"></canvas>
                 <div class="extent" style=text(move || format!("height:{}px", surface::on_page(height.get())))></div>
             </div>
-            {divider(Panel::Map)}
+            {divider(SizedPanel::Map)}
             <p class="hint quiet">{hint}</p>
             {tip.view()}
         </section>
@@ -171,7 +171,7 @@ pub(crate) fn block_at(scene: &Scene, x_px: f32, y_px: f32) -> Option<BlockId> {
     }
 }
 
-/// The target in words, at this moment.
+/// The target in words, at the moment under the cursor.
 pub(crate) fn words(session: Session, target: TargetId) -> Option<String> {
     session.with_state_now(|run, state| describe_target(target, state, &run.recording)).flatten()
 }

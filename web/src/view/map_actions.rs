@@ -1,4 +1,4 @@
-//! What the pointer and the keyboard do in the segment map.
+//! The actions of the pointer and of the keyboard in the segment map.
 
 use crate::view::kit::effect;
 use blockyard_figure::{Direction, MapView, RowHeight, Size, TargetId, next_block, scroll_to, zoom_segment};
@@ -15,7 +15,7 @@ use crate::view::map_scroll::DrawnRows;
 use crate::view::timeline::zoom_factor;
 use crate::view::tip::Tip;
 
-/// The map's parts; a handle that is copied freely.
+/// The parts of the map that its actions use; a handle that is copied freely.
 #[derive(Clone, Copy)]
 pub(crate) struct MapActions {
     pub(crate) session: Session,
@@ -31,7 +31,7 @@ fn place(event: &web_sys::MouseEvent) -> (f32, f32) {
 }
 
 impl MapActions {
-    /// What is shown of the map, following.
+    /// The view that is drawn: the reader's view with the row height and pool names of the run. Reads signals.
     pub(crate) fn view(self) -> MapView {
         let run = self.session.run.get();
         let rows = RowHeight::fitting(run.most_segments, self.size.get().height_px);
@@ -48,7 +48,7 @@ impl MapActions {
     pub(crate) fn hover(self, event: &ev::PointerEvent) {
         let (x, y) = place(event);
         let target = self.drawn.look(|scene| scene.hit(x, y).map(|target| target.what));
-        // The panel beside the map says all of the chosen block: a note would only cover its neighbors.
+        // The panel beside the map describes the chosen block, and a tooltip would only cover the neighbors of the block.
         let is_chosen =
             matches!(target, Some(TargetId::Block(block)) if self.session.selected_now() == Some(block));
         let text = target.filter(|_| !is_chosen).and_then(|target| words(self.session, target));
@@ -64,7 +64,7 @@ impl MapActions {
     pub(crate) fn click(self, event: &ev::MouseEvent) {
         let (x, y) = place(event);
         let session = self.session;
-        // The second click of two belongs to the zoom.
+        // The second click of a double click zooms.
         if event.detail() > 1 {
             return;
         }
@@ -106,7 +106,7 @@ impl MapActions {
         }
     }
 
-    /// Scrolls to what a step changed, when the reader moves by hand.
+    /// Scrolls to a block that the step changed, while "Follow" is on.
     pub(crate) fn follow(self) {
         let session = self.session;
         effect(move || {
@@ -133,7 +133,7 @@ impl MapActions {
         if let (Some(area), Some(scroll_px)) = (self.area.get_untracked(), scroll_px)
             && (scroll_px - view.scroll_px).abs() > 0.5
         {
-            // Behind the effects, since the box has to be as high as its new content first.
+            // In the next frame, because the effects of this change first have to give the content its new height.
             frames::plan(Slot::Follow, move || area.set_scroll_top(whole(surface::on_page(scroll_px))));
         }
     }
@@ -173,7 +173,7 @@ impl MapActions {
         }
     }
 
-    /// Zooms at the middle of the block that the keyboard is on, or else of the chosen one.
+    /// Zooms at the middle of the block that the arrow keys are on, or else of the chosen block.
     fn zoom_by_key(self, event: &ev::KeyboardEvent, factor: f64) {
         let Some(block) = self.session.block_in_hand() else { return };
         let place = self.drawn.look(|scene| {

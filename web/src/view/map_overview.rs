@@ -1,4 +1,4 @@
-//! All segments as one strip over the rows of the map, with a lens around the rows in sight.
+//! The strip above the rows of the map: all segments side by side, with a lens around those whose rows are in sight.
 
 use blockyard_figure::MapOverview;
 use leptos::ev;
@@ -9,14 +9,14 @@ use crate::surface;
 use crate::view::kit::{effect, flag, on, text};
 use crate::view::map_actions::{MapActions, whole};
 
-/// The rows of fewer segments are all in sight.
+/// The strip is hidden for fewer segments than this, whose rows are all in sight.
 const LEAST_SEGMENTS: usize = 5;
 
-/// A lens that is narrower than this could not be seen.
+/// The least width of the lens, so that it can be seen.
 const LEAST_LENS_PX: f32 = 6.0;
 
 impl MapActions {
-    /// The strip as it belongs to the rows of now, following.
+    /// The strip for the present rows of the map. Reads signals.
     fn overview(self) -> Option<MapOverview> {
         let session = self.session;
         let changes = session.changes.get();
@@ -34,7 +34,7 @@ impl MapActions {
         }
     }
 
-    /// Scrolls by rows, by what is in sight, or to an end.
+    /// Scrolls by a row, by a page, or to an end.
     fn scroll_by_key(self, event: &ev::KeyboardEvent) {
         let Some(area) = self.area.get_untracked() else { return };
         let row = whole(surface::on_page(untrack(|| self.view()).rows.row_px()));

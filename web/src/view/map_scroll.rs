@@ -1,4 +1,4 @@
-//! Keeps the rows of the segment map where they are while steps add and take away rows above them.
+//! Keeps the rows in sight of the segment map in place while steps add and remove rows above them.
 
 use blockyard_figure::{Changes, MapAnchor, MapView, Size};
 use leptos::prelude::*;
@@ -9,7 +9,7 @@ use crate::run::Run;
 use crate::surface;
 use crate::view::map_actions::{MapActions, whole};
 
-/// What was drawn last: of which run, how far it was scrolled, and which segments were in sight.
+/// The last drawing of the map: its run, how far the rows were scrolled, and which segments were in sight.
 #[derive(Clone)]
 pub(crate) struct DrawnRows {
     run: PtrEq<Run>,
@@ -18,7 +18,8 @@ pub(crate) struct DrawnRows {
 }
 
 impl MapActions {
-    /// How far the rows are scrolled, so that the segments in sight stay where they were drawn last, unless the reader scrolled.
+    /// How far the rows have to be scrolled, in pixels of the figure, so that the segments in sight stay where they were drawn last. If
+    /// the reader has scrolled since, that position is kept.
     pub(crate) fn steady_scroll(self, changes: &Changes, view: &MapView, size: Size) -> f32 {
         let session = self.session;
         let run = session.run.get();
@@ -37,7 +38,7 @@ impl MapActions {
         let Some((scroll_px, anchor)) = found else { return view.scroll_px };
         self.drawn_rows.set_value(Some(DrawnRows { run, scroll_px: view.scroll_px, anchor }));
         if is_other_run || (scroll_px - view.scroll_px).abs() > 0.5 {
-            // Behind the effects, since the box has to be as high as its new content first.
+            // In the next frame, because the effects of this change first have to give the content its new height.
             let area = self.area;
             frames::plan(Slot::Follow, move || {
                 if let Some(area) = area.get_untracked() {

@@ -1,4 +1,4 @@
-//! What the page has to say: errors, progress, and what a screen reader announces.
+//! The page's messages: errors, progress, and texts for screen readers.
 
 use blockyard_figure::timeline_so_far;
 use blockyard_record::{Bytes, grouped};
@@ -38,7 +38,7 @@ pub(crate) fn messages(session: Session) -> AnyView {
     .into_any()
 }
 
-/// That the browser keeps a copy of the reader's file, and the button that deletes the copy.
+/// A sentence that the browser keeps a copy of the reader's file, and a button that deletes the copy; empty if there is no copy.
 pub(crate) fn kept_file(session: Session, id: &'static str) -> AnyView {
     let content = move || {
         session.has_kept_file.get().then(|| {
@@ -95,7 +95,7 @@ fn progress(session: Session) -> AnyView {
     view! { {content} }.into_any()
 }
 
-/// Memory over time of what has been read of a long file: it grows until the file is open.
+/// Memory over time while a long file is read. The figure grows until the file is open.
 fn growing_timeline(session: Session) -> AnyView {
     let is_growing =
         Memo::new(move |_| session.work.with(|work| work.as_ref().is_some_and(|work| work.read.is_some())));
@@ -175,9 +175,10 @@ pub(crate) fn drop_zone(session: Session) -> AnyView {
     view! { {veil} }.into_any()
 }
 
+/// The step is announced when the cursor has rested for this long.
 const PAUSE_MILLIS: i32 = 450;
 
-/// Tells screen readers about the step, once the cursor rests.
+/// The element whose text screen readers announce: the step when the cursor rests, and other short messages.
 pub(crate) fn live_region(session: Session) -> AnyView {
     let node = NodeRef::<html::Div>::new();
     let timer = StoredValue::new(None::<i32>);

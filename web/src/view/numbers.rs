@@ -1,4 +1,4 @@
-//! The statistics as PyTorch keeps them, and its summary.
+//! The statistics of the device as PyTorch's `memory_stats()` and `memory_summary()` show them.
 
 use blockyard_pytorch::memory_summary;
 use blockyard_record::{Bytes, Stat, Stats};
@@ -10,11 +10,11 @@ use web_sys::HtmlDetailsElement;
 use crate::browser;
 use crate::session::Session;
 use crate::view::kit::{button, check, choice, choices, click, flag, on, text};
-use crate::view::terms::{COUNTERS, Share, TERMS, Term};
+use crate::view::statistics::{COUNTERS, CountedPools, STATISTICS, Statistic};
 
-/// How much of a job is done, in percent; 0 while it is unknown how much there is.
+/// How much of a job is done, in percent from 0 to 100; 0 while `total` is 0, which means unknown.
 pub(crate) fn percent(done: u64, total: u64) -> u64 {
-    // Jobs count requests and bytes, far below 2^57: a hundred times as many still fit.
+    // Jobs count requests and bytes, which stay far below 2^57, so the product does not overflow.
     done.saturating_mul(100).checked_div(total).unwrap_or(0).min(100)
 }
 
@@ -28,26 +28,28 @@ pub(crate) fn grouped_count(count: usize) -> String {
     grouped(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
-/// How the numbers are shown.
+/// The statistics, and how the reader wants them shown.
 #[derive(Clone, Copy)]
-struct Shown {
+struct ShownStats {
     stats: Memo<Stats>,
-    share: RwSignal<Share>,
+    pools: RwSignal<CountedPools>,
     is_exact: RwSignal<bool>,
 }
 
 pub(crate) fn numbers(session: Session) -> AnyView {
-    let shown = Shown {
+    let shown = ShownStats {
         stats: Memo::new(move |_| session.with_state(|_, state| state.reported_stats()).unwrap_or_default()),
-        share: RwSignal::new(Share::All),
+        pools: RwSignal::new(CountedPools::All),
         is_exact: RwSignal::new(false),
     };
-    let shares = Share::ALL.map(|of| {
-        let is_chosen = flag(move || shown.share.get() == of);
-        choice(of.test_id(), of.title(), is_chosen, click(move || shown.share.set(of)))
+    let pools = CountedPools::ALL.map(|of| {
+        let is_chosen = flag(move || shown.pools.get() == of);
+        choice(of.test_id(), of.title(), is_chosen, click(move || shown.pools.set(of)))
     });
-    let bytes = TERMS.iter().filter(|term| term.is_bytes).map(|term| row(term, shown));
-    let counts = TERMS.iter().filter(|term| !term.is_bytes).map(|term| row(term, shown));
+    let bytes =
+        STATISTICS.iter().filter(|statistic| statistic.is_bytes).map(|statistic| row(statistic, shown));
+    let counts =
+        STATISTICS.iter().filter(|statistic| !statistic.is_bytes).map(|statistic| row(statistic, shown));
     let counters = COUNTERS.iter().map(|counter| {
         let value = text(move || match shown.stats.with(counter.get) {
             value if value < 0 && !shown.is_exact.get() => "no limit".to_owned(),
@@ -58,7 +60,7 @@ pub(crate) fn numbers(session: Session) -> AnyView {
     view! {
         <div class="pad numbers" data-testid="numbers">
             <div class="cluster">
-                {choices("Which blocks are counted", Signal::stored(false), shares.into())}
+                {choices("Which blocks are counted", Signal::stored(false), pools.into())}
                 {check(
                     "exact-bytes",
                     "Plain bytes",
@@ -100,7 +102,7 @@ fn table(caption: &'static str, rows: Vec<AnyView>) -> AnyView {
     .into_any()
 }
 
-/// A row whose term is a button that opens a sentence on it.
+/// A row of a table. Its title is a button that shows the meaning of the statistic.
 fn explained(
     title: &'static str,
     key: &'static str,
@@ -134,19 +136,19 @@ fn explained(
     .into_any()
 }
 
-fn row(term: &'static Term, shown: Shown) -> AnyView {
+fn row(statistic: &'static Statistic, shown: ShownStats) -> AnyView {
     let parts: [fn(&Stat) -> i64; 4] =
         [|stat| stat.current, |stat| stat.peak, |stat| stat.allocated, |stat| stat.freed];
     let values = parts.map(|part| {
         text(move || {
-            let value = shown.stats.with(|stats| part(&shown.share.get().of((term.get)(stats))));
+            let value = shown.stats.with(|stats| part(&shown.pools.get().of((statistic.get)(stats))));
             match u64::try_from(value) {
-                Ok(bytes) if term.is_bytes && !shown.is_exact.get() => Bytes::new(bytes).to_string(),
+                Ok(bytes) if statistic.is_bytes && !shown.is_exact.get() => Bytes::new(bytes).to_string(),
                 _ => grouped(value),
             }
         })
     });
-    explained(term.title, term.key, term.meaning, values.to_vec())
+    explained(statistic.title, statistic.key, statistic.meaning, values.to_vec())
 }
 
 fn summary(session: Session, stats: Memo<Stats>) -> AnyView {

@@ -1,4 +1,4 @@
-//! What an opened recording is, and whether the replay equals it.
+//! The facts about an opened recording, and the result of the comparison with our allocator.
 
 use blockyard_figure::PlayerAction;
 use blockyard_record::RunInfo;
@@ -14,27 +14,27 @@ use crate::view::numbers::{grouped, grouped_count};
 pub(crate) fn card(session: Session) -> AnyView {
     let content = move || {
         let opened = session.shown_recording()?;
-        Some(described(session, &opened))
+        Some(recording_facts(session, &opened))
     };
     view! { {content} }.into_any()
 }
 
-fn described(session: Session, opened: &OpenedFile) -> AnyView {
+fn recording_facts(session: Session, opened: &OpenedFile) -> AnyView {
     let info = opened.run.recording.info();
     let recording = &opened.run.recording;
-    let said = opened.run.opened.as_ref();
+    let from_file = opened.run.opened.as_ref();
     let text_or = |text: &str, other: &str| if text.is_empty() { other.to_owned() } else { text.to_owned() };
     let rows = [
         ("File", opened.name.clone()),
-        ("PyTorch", said.map_or(String::new(), |said| said.torch.clone())),
-        ("GPU", said.map_or(String::new(), |said| said.device.clone())),
+        ("PyTorch", from_file.map_or(String::new(), |file| file.torch.clone())),
+        ("GPU", from_file.map_or(String::new(), |file| file.device.clone())),
         ("Settings", text_or(&info.config, "defaults")),
         ("Capacity", capacity(info)),
         ("Steps", grouped_count(recording.step_count())),
         ("Events", format!("{}, splits and merges included", grouped_count(recording.event_count()))),
         ("Failed", grouped_count(recording.failed_steps().len())),
     ];
-    // Snapshots of PyTorch name no version and no GPU.
+    // A snapshot of PyTorch contains neither a version nor the name of a GPU.
     let rows = rows.into_iter().filter(|(_, value)| !value.is_empty());
     let rows = rows.map(|(label, value)| (label.to_owned(), value));
     let state = opened.comparison.clone();
@@ -57,7 +57,7 @@ fn described(session: Session, opened: &OpenedFile) -> AnyView {
     .into_any()
 }
 
-/// All bytes of the device, as far as the file tells.
+/// The capacity of the device, or the least capacity that the file proves.
 fn capacity(info: &RunInfo) -> String {
     let bytes = format!("{} ({} bytes)", info.capacity, grouped(info.capacity.signed()));
     if info.is_capacity_unknown { format!("not in the file; at least {bytes}") } else { bytes }
@@ -65,13 +65,13 @@ fn capacity(info: &RunInfo) -> String {
 
 /// The devices of a snapshot, if there are several.
 fn device_picker(session: Session, opened: &OpenedFile) -> Option<AnyView> {
-    let said = opened.run.opened.as_ref().filter(|said| said.devices.len() > 1)?;
-    let options = said.devices.iter().enumerate().map(|(place, device)| {
+    let file = opened.run.opened.as_ref().filter(|file| file.devices.len() > 1)?;
+    let options = file.devices.iter().enumerate().map(|(place, device)| {
         let oom = if device.has_oom { ", out of memory" } else { "" };
         (place.to_string(), format!("device {}: {} events{oom}", device.index, grouped_count(device.events)))
     });
     let options = Signal::stored(options.collect::<Vec<_>>());
-    let shown = said.shown_device;
+    let shown = file.shown_device;
     let pick = move |place: String| {
         if let Some(place) = place.parse().ok().filter(|place| *place != shown) {
             reopen(session, place);
@@ -81,7 +81,8 @@ fn device_picker(session: Session, opened: &OpenedFile) -> Option<AnyView> {
     Some(view! { <p class="cluster"><label for="device">"Device"</label>{picker}</p> }.into_any())
 }
 
-/// Whether our allocator decides as PyTorch did, in a sentence; beside what is open, since it concerns every figure.
+/// The result of the comparison with our allocator in a sentence. It stands in the bar with the open file, because it concerns
+/// every figure.
 pub(crate) fn headline(session: Session) -> AnyView {
     let content = move || {
         let opened = session.shown_recording()?;

@@ -6,7 +6,7 @@ use leptos::prelude::*;
 use crate::session::{Place, Session, WorkbenchPanel};
 use crate::view::kit::{button, check, click, flag, text};
 
-/// The menu's element, which the button opens.
+/// The id of the menu's element, which the button opens.
 const MENU_ID: &str = "panels-menu";
 
 pub(crate) fn panels_menu(session: Session) -> AnyView {
@@ -66,9 +66,9 @@ fn row(session: Session, panel: WorkbenchPanel) -> AnyView {
     .into_any()
 }
 
-/// Hides, shows or singles out the panel of a digit; returns whether the key was one.
+/// Hides or shows the panel of a digit, or with Shift shows it alone. Returns whether the key belongs to a panel.
 pub(crate) fn panel_key(session: Session, event: &ev::KeyboardEvent) -> bool {
-    // With Shift, what a digit types is another letter on each keyboard.
+    // The code of the key, because with Shift a digit key types a different letter on each keyboard layout.
     let digit = event.code().strip_prefix("Digit").and_then(|digit| digit.parse::<usize>().ok());
     let place = digit.and_then(|digit| digit.checked_sub(1));
     let Some(panel) = place.and_then(|place| WorkbenchPanel::ALL.get(place).copied()) else { return false };

@@ -1,24 +1,24 @@
-//! Two fingers that zoom.
+//! Zooming with two fingers.
 
 use leptos::ev::PointerEvent;
 use leptos::prelude::*;
 
 use crate::surface;
 
-/// The fingers on an element, with their places from its left edge; a handle that is copied freely.
+/// The fingers on an element: pointer id and distance from the left edge in pixels; a handle that is copied freely.
 #[derive(Clone, Copy)]
 pub(crate) struct Pinch(StoredValue<Vec<(i32, f32)>>);
 
-/// What two fingers did.
+/// A move of one of two fingers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Pinched {
-    /// The place between them.
+    /// The middle between the fingers, from the left edge of the element.
     pub(crate) x_px: f32,
-    /// How much farther apart they are than before.
+    /// The distance of the fingers divided by their distance before the move.
     pub(crate) factor: f64,
 }
 
-/// Fingers that are closer together than this give no sensible factor.
+/// Smaller distances count as this one, because a small distance would make the factor extreme.
 const LEAST_PX: f32 = 12.0;
 
 impl Pinch {
@@ -38,7 +38,7 @@ impl Pinch {
         self.0.update_value(|fingers| fingers.retain(|(finger, _)| *finger != id));
     }
 
-    /// Whether two fingers are down, so that neither of them drags.
+    /// Whether two fingers are down. Then neither of them drags.
     pub(crate) fn is_on(self) -> bool {
         self.0.with_value(|fingers| fingers.len() > 1)
     }

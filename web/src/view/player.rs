@@ -13,7 +13,7 @@ use crate::view::icon::Icon;
 use crate::view::kit::{choice, choices, click, effect, flag, icon_button, on, select, text};
 use crate::view::numbers::{grouped, grouped_count};
 
-/// More labels than this do not fit a list that anyone reads.
+/// The list has at most this many labels. Nobody reads a longer list.
 const MOST_LABELS: usize = 2000;
 
 pub(crate) fn player(session: Session) -> AnyView {
@@ -56,7 +56,7 @@ pub(crate) fn player(session: Session) -> AnyView {
     .into_any()
 }
 
-/// How often the allocator asked the device so far: what caching saves.
+/// How often the allocator has called the device so far. The difference to the number of requests is what caching saves.
 fn device_calls(session: Session) -> AnyView {
     let words = text(move || {
         let calls = session.with_state(|_, state| {
@@ -81,7 +81,7 @@ fn device_calls(session: Session) -> AnyView {
     .into_any()
 }
 
-/// The two moments that most readers look for.
+/// Buttons that go to the two peaks: the moments that most readers look for.
 fn peaks(session: Session) -> AnyView {
     let peaks = Memo::new(move |_| {
         let run = session.run.get();
@@ -125,7 +125,7 @@ fn tick(session: Session, before_millis: f64) {
             return;
         }
         let now = browser::now_millis();
-        // A page that was hidden does not make up for the time.
+        // A hidden page gets no frames. The time in which it was hidden is not played.
         let elapsed_millis = (now - before_millis).clamp(0.0, 250.0);
         session.dispatch(PlayerAction::Tick { elapsed_millis });
         if let Some(stop) = session.stop_at.get_untracked()
@@ -155,7 +155,7 @@ fn position(session: Session) -> String {
 
 pub(crate) fn slider(session: Session) -> AnyView {
     let node = NodeRef::<html::Input>::new();
-    // One effect for both, since a value above the old maximum would be lost.
+    // One effect sets the maximum before the value, because the browser would cut off a value above the old maximum.
     effect(move || {
         let Some(input) = node.get() else { return };
         let run = session.run.get();
@@ -200,7 +200,7 @@ pub(crate) fn slider(session: Session) -> AnyView {
     .into_any()
 }
 
-/// The index of the label that the step stands under.
+/// The index of the last label at or before the step.
 fn current_label(recording: &Recording, step: Option<usize>) -> Option<usize> {
     let step = u32::try_from(step?).ok()?;
     recording.labels().partition_point(|label| label.step <= step).checked_sub(1)

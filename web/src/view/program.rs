@@ -1,4 +1,4 @@
-//! Python programs: the editor with its lines' memory, what is printed, and the figures of the run.
+//! Python programs: the editor with the memory of each line, the output, and the figures of the run.
 
 mod editor;
 mod output;
@@ -12,7 +12,7 @@ use crate::session::{AliveBytes, CATEGORIES, ProgramStatus, Session};
 use crate::view::kit::{Options, button, click, flag, on, select, text};
 use crate::view::{lifetimes, map, player, scrubber, stage, step};
 
-/// The name of the text's element, by which keys find it.
+/// The id of the text field, by which the page's keys find the field.
 pub(crate) use editor::PROGRAM_ID;
 
 pub(crate) fn program(session: Session) -> AnyView {
@@ -110,7 +110,7 @@ fn device(session: Session) -> AnyView {
     .into_any()
 }
 
-/// What there is to see before the first run.
+/// The text in place of the figures before the first run.
 fn invitation(session: Session) -> AnyView {
     let words = text(move || {
         session.program.status.with(|status| match status {
@@ -159,7 +159,7 @@ fn figures(session: Session, alive: Memo<AliveBytes>) -> AnyView {
     .into_any()
 }
 
-/// What the allocated bytes are for, as parts of one bar with their names and numbers.
+/// The allocated bytes by category, as parts of one bar with names and sizes.
 fn categories(alive: Memo<AliveBytes>) -> AnyView {
     let parts = move || {
         let categories = alive.with(|alive| alive.categories);
@@ -187,7 +187,7 @@ fn categories(alive: Memo<AliveBytes>) -> AnyView {
     .into_any()
 }
 
-/// Where the step and the chosen block come from, in the program's words.
+/// The lines and operators of the program that the step and the chosen block come from.
 fn origin(session: Session) -> AnyView {
     let words = move || {
         let result = session.shown_program()?;

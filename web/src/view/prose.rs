@@ -1,4 +1,4 @@
-//! A lesson's sentences as the page shows them.
+//! The text of lessons and of the glossary as views.
 
 use blockyard_figure::Term;
 use blockyard_lessons::{Inline, Quantity, TextBlock};
@@ -40,11 +40,11 @@ fn one(session: Session, inline: &Inline) -> AnyView {
     }
 }
 
-/// A link to a word of the glossary lights up the word's part of the figure; any other link leads to another page.
+/// A link. Pointing at a link to the glossary lights up the term in the figures; any other link opens in another tab.
 fn link(session: Session, text: &[Inline], target: &str) -> AnyView {
     let words = inlines(session, text);
     let Some(entry) = target.strip_prefix("glossary.md#") else {
-        // Lessons are files that anyone may write: only addresses of the web are followed.
+        // Lessons are files that anyone may write, so links to other schemes than the web's (`javascript:`) lead nowhere.
         let is_web = target.starts_with("https://") || target.starts_with("http://");
         let href = if is_web { target.to_owned() } else { "#".to_owned() };
         return view! { <a href=href rel="noopener noreferrer" target="_blank">{words}</a> }.into_any();
@@ -72,7 +72,7 @@ fn link(session: Session, text: &[Inline], target: &str) -> AnyView {
     .into_any()
 }
 
-/// A number that the allocator answered; pointing at it shows where it is in the figure.
+/// A number from the run of the card. Pointing at the number lights up its term in the figures.
 fn value(session: Session, text: &str, quantity: Quantity) -> AnyView {
     let term = quantity.term();
     view! {

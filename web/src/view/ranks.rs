@@ -10,14 +10,14 @@ use crate::session::{Rank, Session, Source};
 use crate::surface;
 use crate::view::kit::{click, effect, text};
 
-/// The strip, where there are several.
+/// The strip of ranks; empty for fewer than two.
 pub(crate) fn ranks(session: Session) -> AnyView {
     let content = move || {
         let ranks = session.ranks.get();
         if ranks.len() < 2 {
             return None;
         }
-        // The same bytes are equally high in each, and the same number of steps equally wide.
+        // All timelines share one scale: equal bytes have the same height, and equal counts of steps the same width.
         let top = ranks.iter().map(|rank| rank.opened.run.series.peaks().1).max().unwrap_or_default();
         let steps = ranks.iter().map(|rank| rank.opened.run.series.step_count()).max().unwrap_or_default();
         let rows: Vec<AnyView> = ranks.into_iter().map(|rank| row(session, rank, top, steps)).collect();

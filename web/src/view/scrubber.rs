@@ -1,4 +1,4 @@
-//! The run as a strip to scrub along: the timeline and the slider in one.
+//! The run as a narrow timeline with a slider, on which the reader moves the cursor.
 
 use blockyard_figure::{
     PlayerAction, Size, TimelineView, describe_target, timeline_strip, timeline_strip_cursor,
@@ -115,7 +115,7 @@ pub(crate) fn scrubber(session: Session) -> AnyView {
 }
 
 impl Session {
-    /// Whether a question is open whose answer the rest of the run would give away.
+    /// Whether a question is unanswered. The strip then hides the rest of the run, which would show the answer.
     fn hides_future(self) -> bool {
         let Some(lesson) = self.open_lesson() else { return false };
         self.lesson.with(|state| {

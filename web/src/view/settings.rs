@@ -7,7 +7,7 @@ use leptos::prelude::*;
 use crate::browser;
 use crate::view::kit::{button, click, on, text};
 
-/// The keys below a text of settings, closed at first; a change makes another text.
+/// A control for each key of the settings `conf`, folded at first. `change` gets the whole new text of the settings.
 pub(crate) fn form(
     id: &'static str,
     conf: Signal<String>,

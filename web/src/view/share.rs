@@ -1,4 +1,4 @@
-//! The dialog that hands out what is shown: links, frames, files, paper.
+//! The dialog that shares what is shown: as a link, as a frame for another page, as files, and on paper.
 
 use leptos::ev;
 use leptos::html;
@@ -16,13 +16,13 @@ use crate::view::kit::{button, click, flag, icon_button, on, select, text};
 pub(crate) struct Share {
     node: NodeRef<html::Dialog>,
     session: Session,
-    /// The link of the moment in which the dialog was opened.
+    /// The link to what was shown when the dialog was opened.
     link: RwSignal<String>,
     embed: RwSignal<Embed>,
     theme: RwSignal<String>,
 }
 
-/// Links beyond this are cut off by some programs.
+/// Some programs cut off links with more bytes than this.
 const LONG_LINK: usize = 8_000;
 
 impl Share {
@@ -132,7 +132,7 @@ impl Share {
     }
 }
 
-/// A text to copy.
+/// A field with a text to copy. The text is selected when the field gets the focus.
 fn field(id: &'static str, label: &'static str, value: Signal<String>) -> AnyView {
     let choose = on(move |event: ev::FocusEvent| browser::select_all(&event));
     view! {

@@ -1,4 +1,4 @@
-//! The stage on a canvas: moments move into one another, and the pointer asks what is what.
+//! The stage on a canvas. A step is shown in motion, and pointing at a part describes it.
 
 use blockyard_figure::{
     BreakdownClass, Scene, Stage, StageView, TargetId, Term, breakdown_text, describe_target, stage_height,
@@ -17,20 +17,22 @@ use crate::view::tip::Tip;
 
 /// How long one moment takes to become the next.
 const MOTION_MILLIS: f64 = 320.0;
-/// A player that is faster than this shows moments, and no motion between them.
+/// A player that makes more moves a second than this shows the moments without motion between them.
 const FASTEST_WITH_MOTION: f32 = 2.5;
 
-/// What is drawn now, and where it comes from and goes to.
+/// The motion from one moment to another.
 struct Motion {
     from: Stage,
     to: Stage,
-    begun_millis: f64,
-    /// Where the player was at `to`.
+    /// When the motion began, by [`browser::now_millis`]; `f64::MIN` if `to` is shown at once.
+    start_millis: f64,
+    /// How many steps were done at `to`.
     steps: usize,
 }
 
+/// The canvas and what is drawn on it; a handle that is copied freely.
 #[derive(Clone, Copy)]
-struct Screen {
+struct StageCanvas {
     session: Session,
     canvas: NodeRef<html::Canvas>,
     drawn: Drawn,
@@ -39,7 +41,7 @@ struct Screen {
     last: StoredValue<(f32, StageView), LocalStorage>,
 }
 
-/// The moment under the cursor.
+/// The stage at the moment under the cursor. Reads signals.
 fn stage_of(session: Session) -> Option<Stage> {
     let changes = session.changes.get();
     let step = {
@@ -52,7 +54,7 @@ fn stage_of(session: Session) -> Option<Stage> {
     })
 }
 
-/// The stage of now as a scene, for files and paper.
+/// The stage at the moment under the cursor as a scene, for files and paper.
 pub(crate) fn scene_now(session: Session, width_px: f32, is_patterned: bool) -> Option<Scene> {
     untrack(|| {
         let stage = stage_of(session)?;
@@ -66,7 +68,7 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
     let canvas = NodeRef::<html::Canvas>::new();
     let size = surface::size_of(area);
     let tip = Tip::new();
-    let screen = Screen {
+    let shown = StageCanvas {
         session,
         canvas,
         drawn: Drawn::new(),
@@ -89,10 +91,10 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
             is_patterned: browser::is_contrast_forced() || session.is_on_paper.get(),
             is_compact,
         };
-        session.looks.track();
+        session.appearance.track();
         if let Some(stage) = stage_of(session) {
-            screen.last.set_value((size.width_px, view));
-            screen.move_to(stage);
+            shown.last.set_value((size.width_px, view));
+            shown.move_to(stage);
         }
     });
     let label = text(move || {
@@ -103,7 +105,7 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
         if drag.moved(&event) {
             return tip.hide();
         }
-        let target = screen.target(&event);
+        let target = shown.target(&event);
         let words = target.and_then(|target| {
             session.with_state_now(|run, state| describe_target(target, state, &run.recording)).flatten()
         });
@@ -117,14 +119,14 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
         tip.hide();
         session.lit.set(None);
     });
-    let down = on(move |event: ev::PointerEvent| drag.down(&event, screen.target(&event)));
+    let down = on(move |event: ev::PointerEvent| drag.down(&event, shown.target(&event)));
     let choose = on(move |event: ev::MouseEvent| {
-        // The end of a drag is no click.
+        // The browser sends a click at the end of a drag too.
         if drag.has_ended() {
             return;
         }
         let (x, y) = surface::offset_px(&event);
-        let target = screen.drawn.look(|scene| scene.hit(x, y).map(|target| target.what));
+        let target = shown.drawn.look(|scene| scene.hit(x, y).map(|target| target.what));
         tip.hide();
         match target {
             Some(TargetId::Block(block)) => {
@@ -157,13 +159,13 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
     .into_any()
 }
 
-impl Screen {
+impl StageCanvas {
     fn target(self, event: &ev::PointerEvent) -> Option<TargetId> {
         let (x, y) = surface::offset_px(event);
         self.drawn.look(|scene| scene.hit(x, y).map(|target| target.what))
     }
 
-    /// Shows another moment: in motion where it is the next or the one before, else at once.
+    /// Shows another moment: in motion if it is the next or the previous step, and otherwise at once.
     fn move_to(self, stage: Stage) {
         let now = browser::now_millis();
         let (steps, speed) = self
@@ -172,17 +174,17 @@ impl Screen {
             .with_untracked(|player| (player.steps, if player.is_playing { player.speed } else { 0.0 }));
         let is_moving = self.motion.try_update_value(|motion| {
             let Some(before) = motion.as_mut() else {
-                *motion = Some(Motion { from: stage.clone(), to: stage, begun_millis: f64::MIN, steps });
+                *motion = Some(Motion { from: stage.clone(), to: stage, start_millis: f64::MIN, steps });
                 return false;
             };
             if before.to == stage {
-                return now - before.begun_millis < MOTION_MILLIS;
+                return now - before.start_millis < MOTION_MILLIS;
             }
             let is_near = before.steps.abs_diff(steps) <= 1 && speed <= FASTEST_WITH_MOTION;
-            let from = before.from.between(&before.to, progress(before.begun_millis, now));
+            let from = before.from.between(&before.to, progress(before.start_millis, now));
             let is_moving = is_near && !browser::is_motion_reduced();
-            let begun_millis = if is_moving { now } else { f64::MIN };
-            *before = Motion { from, to: stage, begun_millis, steps };
+            let start_millis = if is_moving { now } else { f64::MIN };
+            *before = Motion { from, to: stage, start_millis, steps };
             is_moving
         });
         self.draw();
@@ -197,7 +199,7 @@ impl Screen {
             let is_moving = self.motion.with_value(|motion| {
                 motion
                     .as_ref()
-                    .is_some_and(|motion| browser::now_millis() - motion.begun_millis < MOTION_MILLIS)
+                    .is_some_and(|motion| browser::now_millis() - motion.start_millis < MOTION_MILLIS)
             });
             if is_moving {
                 self.tick();
@@ -210,7 +212,7 @@ impl Screen {
         let (width_px, view) = self.last.get_value();
         let scene = self.motion.with_value(|motion| {
             let motion = motion.as_ref()?;
-            let progress = progress(motion.begun_millis, browser::now_millis());
+            let progress = progress(motion.start_millis, browser::now_millis());
             if progress >= 1.0 {
                 return Some(motion.to.scene(&view, width_px));
             }
@@ -224,8 +226,8 @@ impl Screen {
     }
 }
 
-fn progress(begun_millis: f64, now_millis: f64) -> f32 {
-    surface::pixels(((now_millis - begun_millis) / MOTION_MILLIS).clamp(0.0, 1.0))
+fn progress(start_millis: f64, now_millis: f64) -> f32 {
+    surface::pixels(((now_millis - start_millis) / MOTION_MILLIS).clamp(0.0, 1.0))
 }
 
 /// The term that lights up under the pointer.

@@ -13,19 +13,20 @@ use crate::view::icon::Icon;
 use crate::view::kit::{button, click, facts, flag, icon_button, text};
 use crate::view::lab;
 
-/// A step with hundreds of events shows its first ones.
+/// At most this many events of a step are shown.
 const MOST_EVENTS: usize = 60;
 
-/// What there is to say about the moment under the cursor.
+/// The step under the cursor in words.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct StepDescription {
     words: StepWords,
-    /// The label that the step stands under.
+    /// The last label at or before the step.
     label: Option<String>,
-    /// The line of the text, where the text says the request in other words.
+    /// The line of the workload, if its request is spelled differently from the title.
     source: Option<String>,
+    /// The message of a step that failed.
     failure: Option<String>,
-    /// Which of the step's events was applied last, while events are gone through one by one.
+    /// The index, within the step, of the event that was applied last; only while the player moves by events.
     current: Option<usize>,
 }
 
@@ -55,11 +56,12 @@ fn describe(session: Session) -> StepDescription {
     };
     let words = step_words(&run, step);
     let label = label_of(&run.recording, step);
-    let source = source_of(session, &run, step).filter(|source| bare(source) != bare(&words.title));
+    let source =
+        source_of(session, &run, step).filter(|source| normalized(source) != normalized(&words.title));
     StepDescription { words, label, source, failure, current }
 }
 
-/// The step in words. A failed request is named too, although there is no block of that name.
+/// The step in words. The title of a failed allocation has the name of its tensor too, although no block has this name.
 pub(crate) fn step_words(run: &Run, step: usize) -> StepWords {
     let mut words = describe_step(&run.recording, step);
     if let Some(Request::Allocate { tensor, .. }) = run.request(step)
@@ -78,14 +80,14 @@ fn label_of(recording: &Recording, step: usize) -> Option<String> {
     labels.get(index).map(|label| label.text.clone())
 }
 
-/// A request without its spaces and the unit of plain bytes, so that two spellings of one request are equal.
-fn bare(request: &str) -> String {
+/// A request without spaces and without the unit `B` of plain bytes, so that two spellings of the same request are equal.
+fn normalized(request: &str) -> String {
     request.trim_end_matches(" B").split_whitespace().collect()
 }
 
 /// The line of the workload's text that makes the step, without its comment.
 fn source_of(session: Session, run: &Run, step: usize) -> Option<String> {
-    // While a text has an error, the figure shows the run of an older one.
+    // While the text has an error, the figure shows the last valid run, whose lines may be others.
     let is_current = session.attempt.with(|attempt| matches!(attempt, Attempt::Ran(_)));
     if !session.shows_text() || !is_current {
         return None;
@@ -99,7 +101,7 @@ fn source_of(session: Session, run: &Run, step: usize) -> Option<String> {
         .find(|(_, kind)| *kind == Highlight::Comment)
         .map_or(text.len(), |(range, _)| range.start);
     let source = text.get(..end)?.trim().to_owned();
-    // A loop says what all of its rounds do: the title says it of this one.
+    // The line of a loop stands for many requests. Only the title names the request of this step.
     (!source.is_empty() && !source.contains('{')).then_some(source)
 }
 
@@ -148,7 +150,7 @@ fn events(description: &StepDescription) -> Vec<AnyView> {
     lines
 }
 
-/// The step's sentence, for those who listen.
+/// The title and the sentence of the step, for screen readers.
 pub(crate) fn spoken(session: Session) -> String {
     let description = describe(session);
     format!("{}. {}", description.words.title, sentence(&description.words.sentence))

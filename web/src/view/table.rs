@@ -1,4 +1,4 @@
-//! The segment map as a table, for those who do not see it or want to copy it.
+//! The segment map as a table, for readers who use a screen reader or want to copy values.
 
 use blockyard_figure::{SegmentRow, breakdown_text, map_table, timeline_text};
 use blockyard_record::PoolId;
@@ -9,12 +9,14 @@ use crate::session::Session;
 use crate::view::kit::{effect, text};
 use crate::view::numbers::grouped;
 
+/// The table is made anew when the cursor has rested for this long.
 const REST_MILLIS: i32 = 180;
+/// The most segments, and blocks in all, that the table has.
 const MOST_SEGMENTS: usize = 100;
 const MOST_BLOCKS: usize = 400;
 
 pub(crate) fn table(session: Session) -> AnyView {
-    // A table that changes sixty times a second helps nobody: it waits until the cursor rests.
+    // Nobody can read a table that changes sixty times a second, so it waits until the cursor rests.
     let rests = RwSignal::new(0_u32);
     let timer = StoredValue::new(None::<i32>);
     effect(move || {
@@ -22,7 +24,7 @@ pub(crate) fn table(session: Session) -> AnyView {
         session.player.track();
         browser::cancel(timer.get_value());
         timer.set_value(browser::after_millis(REST_MILLIS, move || {
-            // The table may be gone by then.
+            // The table may have been removed while the timer ran.
             let _ = rests.try_update(|rests| *rests = rests.wrapping_add(1));
         }));
     });

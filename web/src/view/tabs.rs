@@ -1,4 +1,5 @@
-//! The panels that share one place: the workload or the recording, questions about it, the numbers, the table.
+//! The panels of which one is shown at a time: the workload or the recording, the holders of the bytes, the lab's questions, the
+//! statistics, the table.
 
 use leptos::ev;
 use leptos::prelude::*;
@@ -97,7 +98,7 @@ pub(crate) fn tabs(session: Session) -> AnyView {
         }
         .into_any()
     };
-    // What is not seen is not kept up to date either.
+    // Hidden panels are removed, so that no work is done to keep them up to date.
     let holders = move || (current.get() == Tab::Holders).then(|| holders::holders(session));
     let lab = move || (current.get() == Tab::Lab).then(|| lab::lab(session));
     let numbers = move || (current.get() == Tab::Numbers).then(|| numbers::numbers(session));

@@ -1,4 +1,4 @@
-//! The terms with their names in PyTorch's API and their numbers of now; each lights up in the figures.
+//! The terms with their names in PyTorch's API and their present values. Pointing at a term lights it up in the figures.
 
 use blockyard_figure::Term;
 use blockyard_record::{Bytes, MemoryState};
@@ -39,11 +39,11 @@ pub(crate) fn term_row(session: Session, terms: &'static [Term]) -> AnyView {
     .into_any()
 }
 
-/// The terms that have a number of their own beside the bar.
+/// The terms of the workbench's row.
 const COMPACT: &[Term] =
     &[Term::Allocated, Term::Reserved, Term::Cached, Term::Free, Term::MaxAllocated, Term::MaxReserved];
 
-/// The terms in one row, with their meaning as a note.
+/// The terms in one row, with their meanings as tooltips.
 pub(crate) fn compact(session: Session) -> AnyView {
     let entries = COMPACT.iter().map(|term| entry(session, *term)).collect::<Vec<_>>();
     view! { <ul class="terms is-compact" aria-label="Terms">{entries}</ul> }.into_any()

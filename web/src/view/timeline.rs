@@ -15,7 +15,7 @@ use crate::frames::{self, Slot};
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::surface::{self, Drawn, offset_px};
-use crate::view::divider::{Panel, divider};
+use crate::view::divider::{SizedPanel, divider};
 use crate::view::kit::{button, choice, choices, click, effect, flag, on, text};
 use crate::view::numbers::grouped_count;
 use crate::view::pinch::{Pinch, Pinched};
@@ -185,7 +185,7 @@ pub(crate) fn timeline(session: Session) -> AnyView {
                 <canvas node_ref=base role="img" data-testid="timeline" aria-label=text(move || label.get())></canvas>
                 <canvas node_ref=overlay class="overlay" aria-hidden="true"></canvas>
             </div>
-            {divider(Panel::Timeline)}
+            {divider(SizedPanel::Timeline)}
             {tip.view()}
         </section>
     }

@@ -1,4 +1,4 @@
-//! The note beside the pointer.
+//! The tooltip beside the pointer.
 
 use leptos::prelude::*;
 use web_sys::MouseEvent;
@@ -6,7 +6,7 @@ use web_sys::MouseEvent;
 use crate::browser;
 use crate::view::kit::{flag, text};
 
-/// A note that follows the pointer; a handle that is copied freely. It never takes room on the page.
+/// A tooltip that follows the pointer; a handle that is copied freely. It never changes the layout of the page.
 #[derive(Clone, Copy)]
 pub(crate) struct Tip(RwSignal<Option<(String, f64, f64)>>);
 
@@ -32,7 +32,7 @@ impl Tip {
         let words = text(move || {
             self.0.with(|tip| tip.as_ref().map(|(text, _, _)| text.clone()).unwrap_or_default())
         });
-        // On the side of the pointer where there is more room.
+        // The tooltip is on the side of the pointer where there is more room.
         let style = text(move || {
             let (x, y) = self.0.with(|tip| tip.as_ref().map_or((0.0, 0.0), |(_, x, y)| (*x, *y)));
             let (width, height) = browser::window_size();

@@ -50,7 +50,7 @@ const CLASHES: &str = r"
     const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     for (let node = walker.nextNode(); node; node = walker.nextNode()) {
         const element = node.parentElement;
-        if (!node.textContent.trim() || !shown(element) || element.closest('.visually-hidden, .skip, option, noscript, style, .flaw, .tooltip, .numbers')) continue;
+        if (!node.textContent.trim() || !shown(element) || element.closest('.visually-hidden, .skip, option, noscript, style, .error-overlay, .tooltip, .numbers')) continue;
         const range = document.createRange();
         range.selectNodeContents(node);
         const inside = scrolls(element);

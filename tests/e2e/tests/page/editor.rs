@@ -77,7 +77,7 @@ fn an_error_stands_in_the_margin_and_is_one_click_away() -> Result<()> {
     drive(|page| {
         write_workload(page, "a = alloc 3 MiB\nb = alloc 3 MBB\nfree a")?;
         page.wait_text(".editor .row.is-wrong", "b = alloc 3 MBB")?;
-        page.wait_for(".editor .row.is-wrong .flaw span")?;
+        page.wait_for(".editor .row.is-wrong .error-overlay span")?;
         page.press(Key::Escape)?;
         page.click(&id("to-error"))?;
         ensure!(page.focused()? == "textarea#workload-text", "{}", page.focused()?);

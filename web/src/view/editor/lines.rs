@@ -1,4 +1,4 @@
-//! A text with the places of its lines. Knows nothing of the page.
+//! A text and where its lines begin. Knows nothing of the page.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Lines {
     text: String,
-    /// The first byte of each line; there is always a first line.
+    /// The first byte of each line, ascending. An empty text has one line.
     starts: Vec<usize>,
 }
 
@@ -31,22 +31,22 @@ impl Lines {
         self.starts.len()
     }
 
-    /// The line with this index, from 0, without its end; empty where there is none.
+    /// The line with this index, from 0, without its line break; empty if there is no such line.
     pub(super) fn line(&self, index: usize) -> &str {
         self.slice(index..index + 1)
     }
 
-    /// The first byte of the line; the end of the text behind the last line.
+    /// The first byte of the line; the end of the text for an index after the last line.
     pub(super) fn start(&self, index: usize) -> usize {
         self.starts.get(index).copied().unwrap_or(self.text.len())
     }
 
-    /// The lines as they are, without the end of the last one.
+    /// Some lines of the text, without the line break of the last one.
     pub(super) fn slice(&self, lines: Range<usize>) -> &str {
         self.text.get(self.bytes(lines)).unwrap_or_default()
     }
 
-    /// Where [`Lines::slice`] is.
+    /// The bytes of [`Lines::slice`] in the text.
     pub(super) fn bytes(&self, lines: Range<usize>) -> Range<usize> {
         let (start, next) = (self.start(lines.start), self.start(lines.end));
         let has_end = lines.end < self.count() && next > start;
@@ -58,7 +58,7 @@ impl Lines {
         self.starts.partition_point(|start| *start <= byte).saturating_sub(1)
     }
 
-    /// Puts a text in the place of some lines.
+    /// Replaces some lines by a text.
     pub(super) fn replace(&mut self, lines: Range<usize>, text: &str) {
         let bytes = self.bytes(lines);
         let mut whole = std::mem::take(&mut self.text);
@@ -66,13 +66,13 @@ impl Lines {
         *self = Self::new(whole);
     }
 
-    /// The letters of the longest line.
-    pub(super) fn widest(&self) -> usize {
+    /// The bytes of the longest line, which has at most as many letters.
+    pub(super) fn longest(&self) -> usize {
         (0..self.count()).map(|index| self.line(index).len()).max().unwrap_or(0)
     }
 }
 
-/// The line where a text has changed, if that is one place of few lines.
+/// The first line in which two texts differ, if at most [`MOST_CHANGED`] neighboring lines differ.
 pub(super) fn changed_line(before: &Lines, after: &Lines) -> Option<usize> {
     let shared = before.count().min(after.count());
     let is_same = |one: usize, other: usize| before.line(one) == after.line(other);
@@ -83,10 +83,10 @@ pub(super) fn changed_line(before: &Lines, after: &Lines) -> Option<usize> {
     (1..=MOST_CHANGED).contains(&changed).then(|| front.min(after.count() - 1))
 }
 
-/// A change of more lines is another text.
+/// If more lines than this differ, the texts count as different texts, not as an edit.
 const MOST_CHANGED: usize = 4;
 
-/// How many bytes the first `units` units of UTF-16 are: a text field counts so.
+/// How many bytes the first `units` UTF-16 units take. A text field counts in these units.
 pub(super) fn bytes_of_units(text: &str, units: usize) -> usize {
     let mut left = units;
     for (at, letter) in text.char_indices() {
@@ -98,7 +98,7 @@ pub(super) fn bytes_of_units(text: &str, units: usize) -> usize {
     text.len()
 }
 
-/// How many units of UTF-16 the first `bytes` bytes are.
+/// How many UTF-16 units the first `bytes` bytes take.
 pub(super) fn units_of_bytes(text: &str, bytes: usize) -> usize {
     text.get(..bytes).map_or_else(|| text.encode_utf16().count(), |part| part.encode_utf16().count())
 }
@@ -117,7 +117,7 @@ mod tests {
         lines.replace(1..3, "x\ny\nz");
         assert_eq!((lines.text(), lines.count()), ("a\nx\ny\nz\nc", 5));
         lines.replace(0..5, "");
-        assert_eq!((lines.text(), lines.count(), lines.widest()), ("", 1, 0));
+        assert_eq!((lines.text(), lines.count(), lines.longest()), ("", 1, 0));
     }
 
     #[test]
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn units_and_bytes_are_told_apart() {
+    fn units_and_bytes_are_converted_both_ways() {
         let text = "aµ😀b";
         assert_eq!([0, 1, 2, 4, 5, 9].map(|units| bytes_of_units(text, units)), [0, 1, 3, 7, 8, 8]);
         assert_eq!([0, 1, 3, 7, 8].map(|bytes| units_of_bytes(text, bytes)), [0, 1, 2, 4, 5]);

@@ -1,4 +1,4 @@
-//! The lines behind the text field, in colors: the field itself shows only the caret and what is selected.
+//! The colored lines behind the text field. The field itself shows only the caret and the selection.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -9,25 +9,27 @@ use web_sys::Element;
 use super::lines::Lines;
 use crate::browser;
 
-/// What is special about lines.
+/// Which lines are marked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Marks {
     /// The line of the step under the cursor, from 0.
     pub(super) current: Option<usize>,
     /// The line of an error, from 0, with the letters that are wrong.
-    pub(super) flaw: Option<(usize, Range<usize>)>,
+    pub(super) error: Option<(usize, Range<usize>)>,
 }
 
-/// The elements of the lines that are there, kept in step with the text.
+/// The elements of the lines that are drawn.
 #[derive(Default)]
 pub(super) struct Rows {
+    /// Each line with its element, from `first` on.
     shown: Vec<(String, Element)>,
+    /// The index of the first drawn line, from 0.
     first: usize,
     marks: Marks,
 }
 
 impl Rows {
-    /// Shows these lines of the text below `parent`; what is the same stays.
+    /// Shows these lines of the text below `parent`. Elements of unchanged lines stay.
     pub(super) fn show(&mut self, parent: &Element, lines: &Lines, range: Range<usize>, marks: &Marks) {
         let wanted: Vec<_> = range.clone().map(|index| lines.line(index)).collect();
         let shift = range.start != self.first;
@@ -54,7 +56,7 @@ impl Rows {
         for (_, element) in self.shown.splice(front..end, made) {
             element.remove();
         }
-        // Marks stand on elements, which may be others now.
+        // A marked element may show another line now, so all marks are set anew.
         let before = std::mem::take(&mut self.marks);
         self.unmark(&before);
         self.first = range.start;
@@ -62,26 +64,26 @@ impl Rows {
         self.mark(lines);
     }
 
-    /// The line that an element is of.
+    /// The index of the line that an element shows.
     pub(super) fn line_of(&self, row: &Element) -> Option<usize> {
         self.shown.iter().position(|(_, element)| element == row).map(|place| self.first + place)
     }
 
-    /// The element of a line, if it is there.
+    /// The element of a line, if the line is drawn.
     pub(super) fn element(&self, line: usize) -> Option<&Element> {
         self.shown.get(line.checked_sub(self.first)?).map(|(_, element)| element)
     }
 
     fn unmark(&self, marks: &Marks) {
-        if marks.current.is_none() && marks.flaw.is_none() {
+        if marks.current.is_none() && marks.error.is_none() {
             return;
         }
-        // A line that was put in or taken out moved them: all are looked at.
+        // Lines that were inserted or removed have moved the marked elements, so every element is checked.
         for (_, element) in &self.shown {
             if element.class_name() != "row" {
                 element.set_class_name("row");
-                if let Ok(Some(flaw)) = element.query_selector(".flaw") {
-                    flaw.remove();
+                if let Ok(Some(overlay)) = element.query_selector(".error-overlay") {
+                    overlay.remove();
                 }
             }
         }
@@ -91,10 +93,10 @@ impl Rows {
         if let Some(element) = self.marks.current.and_then(|line| self.element(line)) {
             element.set_class_name("row is-current");
         }
-        let Some((line, wrong)) = &self.marks.flaw else { return };
+        let Some((line, wrong)) = &self.marks.error else { return };
         let Some(element) = self.element(*line) else { return };
         element.set_class_name("row is-wrong");
-        let _ = element.insert_adjacent_html("beforeend", &flaw_html(lines.line(*line), wrong));
+        let _ = element.insert_adjacent_html("beforeend", &error_html(lines.line(*line), wrong));
     }
 }
 
@@ -118,23 +120,24 @@ fn row_html(line: &str) -> String {
     html
 }
 
-/// A second line of clear letters over the first one, which breaks where that breaks: the wrong ones are underlined.
-fn flaw_html(line: &str, wrong: &Range<usize>) -> String {
+/// The line once more in transparent letters, to be laid over the colored line. Both break at the same letters; the wrong letters
+/// are underlined.
+fn error_html(line: &str, wrong: &Range<usize>) -> String {
     let part =
         |range: Range<usize>| escaped(&line.chars().skip(range.start).take(range.len()).collect::<String>());
     let marked = part(wrong.clone());
     let marked = if marked.is_empty() { "&nbsp;".to_owned() } else { marked };
-    format!("<div class=\"flaw\">{}<span>{marked}</span></div>", part(0..wrong.start))
+    format!("<div class=\"error-overlay\">{}<span>{marked}</span></div>", part(0..wrong.start))
 }
 
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// Where the letter with this number stands in the element of its line: its left edge and its lower edge in the window.
+/// The left and the lower edge of a letter of a line, in pixels of the window; `letters` letters stand before it.
 pub(super) fn place_in(element: &Element, line: &str, letters: usize) -> Option<(f64, f64)> {
     let before: String = line.chars().take(letters).collect();
-    let html = format!("<div class=\"flaw\">{}<span></span></div>", escaped(&before));
+    let html = format!("<div class=\"error-overlay\">{}<span></span></div>", escaped(&before));
     element.insert_adjacent_html("beforeend", &html).ok()?;
     let probe = element.last_element_child()?;
     let rect = probe.last_element_child().map(|span| span.get_bounding_client_rect());
@@ -157,8 +160,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_marked_even_behind_the_end() {
-        assert_eq!(flaw_html("free <", &(5..6)), "<div class=\"flaw\">free <span>&lt;</span></div>");
-        assert_eq!(flaw_html("ab", &(2..3)), "<div class=\"flaw\">ab<span>&nbsp;</span></div>");
+    fn wrong_letters_are_marked_even_after_the_end_of_the_line() {
+        assert_eq!(
+            error_html("free <", &(5..6)),
+            "<div class=\"error-overlay\">free <span>&lt;</span></div>"
+        );
+        assert_eq!(error_html("ab", &(2..3)), "<div class=\"error-overlay\">ab<span>&nbsp;</span></div>");
     }
 }

@@ -9,8 +9,9 @@ use crate::view::kit::{click, on, text};
 
 const LIST_ID: &str = "suggestions";
 
+/// The list while it is open.
 #[derive(Clone, Debug, PartialEq)]
-struct Shown {
+struct OpenList {
     found: Completions,
     /// The entry that the arrow keys are on.
     chosen: Option<usize>,
@@ -23,15 +24,15 @@ struct Shown {
 pub(super) enum KeyMeaning {
     /// The key belongs to the text.
     Nothing,
-    /// The list took it.
-    Move,
-    /// The entry is to be written.
+    /// The list has used the key, and the text must not get it.
+    Used,
+    /// This entry is to be written into the text.
     Entry(String),
 }
 
 /// The list; a handle that is copied freely.
 #[derive(Clone, Copy)]
-pub(super) struct Suggestions(RwSignal<Option<Shown>>);
+pub(super) struct Suggestions(RwSignal<Option<OpenList>>);
 
 impl Suggestions {
     pub(super) fn new() -> Self {
@@ -39,7 +40,7 @@ impl Suggestions {
     }
 
     pub(super) fn open(self, found: Completions, place: (f64, f64)) {
-        let shown = (!found.items.is_empty()).then_some(Shown { found, chosen: None, place });
+        let shown = (!found.items.is_empty()).then_some(OpenList { found, chosen: None, place });
         if self.0.with_untracked(|before| *before != shown) {
             self.0.set(shown);
         }
@@ -51,14 +52,14 @@ impl Suggestions {
         }
     }
 
-    /// Where the word begins that an entry replaces, in bytes of the text.
+    /// The first byte, in the text, of the word that an entry replaces.
     pub(super) fn start(self) -> Option<usize> {
         self.0.with_untracked(|shown| shown.as_ref().map(|shown| shown.found.start))
     }
 
     /// What the key means to the list.
     ///
-    /// Enter stays the end of a line until an arrow key has chosen an entry.
+    /// Until an arrow key has chosen an entry, Enter begins a new line of the text.
     pub(super) fn key(self, event: &ev::KeyboardEvent) -> KeyMeaning {
         let Some(shown) = self.0.get_untracked() else { return KeyMeaning::Nothing };
         if event.ctrl_key() || event.meta_key() || event.alt_key() || event.shift_key() {
@@ -81,7 +82,7 @@ impl Suggestions {
             }
             _ => return KeyMeaning::Nothing,
         }
-        KeyMeaning::Move
+        KeyMeaning::Used
     }
 
     fn choose(self, chosen: usize) {
@@ -92,12 +93,12 @@ impl Suggestions {
         });
     }
 
-    /// The list's id while it is there, for the field.
+    /// The id of the list while it is open, for `aria-controls` of the text field.
     pub(super) fn controls(self) -> Signal<Option<String>> {
         Signal::derive(move || self.0.with(Option::is_some).then(|| LIST_ID.to_owned()))
     }
 
-    /// The id of the entry that the arrow keys are on.
+    /// The id of the entry that the arrow keys are on, for `aria-activedescendant` of the text field.
     pub(super) fn active(self) -> Signal<Option<String>> {
         Signal::derive(move || {
             self.0.with(|shown| shown.as_ref().and_then(|shown| shown.chosen).map(entry_id))
@@ -105,7 +106,7 @@ impl Suggestions {
     }
 
     pub(super) fn view(self, put: impl Fn(&str) + Copy + Send + 'static) -> AnyView {
-        // The list is made anew for other entries; the choice among them only changes attributes.
+        // Other entries make a new list; another choice among the same entries only changes attributes.
         let entries = Memo::new(move |_| {
             self.0.with(|shown| shown.as_ref().map(|shown| (shown.found.clone(), shown.place)))
         });
@@ -132,7 +133,7 @@ impl Suggestions {
             });
             let items = items.collect::<Vec<_>>();
             let style = style_at(left, bottom, items.len());
-            // The field keeps the focus, or the list would close below the pointer.
+            // A press on the list must not take the focus from the field, since the list closes when the field loses it.
             let keep = on(move |event: ev::PointerEvent| event.prevent_default());
             let keep_mouse = on(move |event: ev::MouseEvent| event.prevent_default());
             Some(

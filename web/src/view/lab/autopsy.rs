@@ -1,4 +1,4 @@
-//! Why a run went out of memory.
+//! The answer to the question why a run went out of memory.
 
 use blockyard_figure::{PinnedBlock, PinnedRow, pinned_segments, pinned_segments_height};
 use blockyard_lab::{Autopsy, ChangeKind, PinnedSegment, PinningBlock};
@@ -12,7 +12,7 @@ use crate::lab::{Cell, Sheet};
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 
-/// So many segments are drawn; more would say the same.
+/// At most this many segments are drawn. More rows would not explain more.
 const MOST_ROWS: usize = 8;
 
 pub(super) fn autopsy(session: Session, found: &PtrEq<Option<Box<Autopsy>>>) -> AnyView {
@@ -62,15 +62,17 @@ fn sheet_of(autopsy: &Autopsy) -> Sheet {
     Sheet { head: vec!["change", "result"], rows: std::iter::once(cause).chain(all).collect() }
 }
 
-/// The segments that could have served, and what keeps them.
+/// The segments with free bytes, and the live blocks that keep them from serving the request or from being released.
 fn pinned(session: Session, autopsy: &Autopsy) -> AnyView {
     let freed: Vec<u64> =
         autopsy.changes.iter().find_map(|change| freed_by(&change.kind)).unwrap_or_default();
-    let holds = |segment: &PinnedSegment| segment.blocks.iter().any(|block| is_among(&freed, block));
-    // First the segments in which a free would make room.
-    let (opened, others): (Vec<_>, Vec<_>) = autopsy.pinned_by.iter().partition(|segment| holds(segment));
-    let has_freed = !opened.is_empty();
-    let shown: Vec<&PinnedSegment> = opened.into_iter().chain(others).take(MOST_ROWS).collect();
+    let has_freed_block =
+        |segment: &PinnedSegment| segment.blocks.iter().any(|block| is_among(&freed, block));
+    // The segments in which a proposed free makes room come first.
+    let (with_freed, others): (Vec<_>, Vec<_>) =
+        autopsy.pinned_by.iter().partition(|segment| has_freed_block(segment));
+    let has_freed = !with_freed.is_empty();
+    let shown: Vec<&PinnedSegment> = with_freed.into_iter().chain(others).take(MOST_ROWS).collect();
     if shown.is_empty() {
         return ().into_any();
     }
@@ -92,7 +94,7 @@ fn pinned(session: Session, autopsy: &Autopsy) -> AnyView {
             format!("{} of {}{frame}", block.size, name.unwrap_or_else(|| "an earlier run".to_owned()))
         });
         let blocks: Vec<String> = blocks.collect();
-        // The list has the largest of the blocks, or all of them.
+        // `blocks` lists only the largest blocks of a segment with many.
         let more = segment.block_count.saturating_sub(blocks.len() as u64);
         let more = if more > 0 { format!(" and {} more", grouped(more)) } else { String::new() };
         let text = format!(

@@ -1,4 +1,4 @@
-//! How good any allocator could be, drawn as address over time.
+//! The least memory that any allocator needs for the run, beside a planned layout that is drawn as address over time.
 
 use blockyard_figure::{PlacedBlock, PlannedLayout, Size, planned_layout};
 use blockyard_lab::Bound;
@@ -22,7 +22,7 @@ pub(super) fn bound(session: Session, bound: &PtrEq<Bound>) -> AnyView {
         ("reserved by this run", reserved),
     ];
     let rows = rows.map(|(name, bytes)| {
-        // Memory of a device is far below 2^63 bytes, here and in all differences of sizes.
+        // Sizes of device memory are far below 2^63 bytes, so the difference does not overflow.
         let change = bytes.signed().saturating_sub(least.signed());
         vec![
             Cell::text(name),

@@ -1,4 +1,4 @@
-//! What grows inside a run, and what changed since another.
+//! The call sites whose memory grows during a run, and the difference between a run and another file.
 
 use blockyard_lab::{Diff, Leaks, PeakDiff, Steps};
 use blockyard_record::grouped;
@@ -12,7 +12,7 @@ use crate::lab::{Cell, Sheet};
 use crate::session::Session;
 use crate::view::kit::on;
 
-/// More rows are in the file.
+/// The table shows at most this many rows. The saved file has all of them.
 const MOST_ROWS: usize = 40;
 
 pub(super) fn leaks(session: Session, leaks: &Leaks) -> AnyView {
@@ -53,7 +53,7 @@ pub(super) fn leaks(session: Session, leaks: &Leaks) -> AnyView {
     .into_any()
 }
 
-/// The file to compare with.
+/// The field for the file that the run is compared with.
 pub(super) fn second_file(session: Session) -> AnyView {
     let chosen = on(move |event: ev::Event| {
         let field = event.target().and_then(|target| target.dyn_into::<HtmlInputElement>().ok());

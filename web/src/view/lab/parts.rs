@@ -1,4 +1,4 @@
-//! What the answers have in common: tables, figures, fields, files.
+//! The tables, figures, fields and file buttons that the answers share.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use crate::session::Session;
 use crate::surface;
 use crate::view::kit::{Handler, button, click, effect, flag, on, text};
 
-/// A table; a row may be acted on.
+/// A table. `classes` has the CSS class of each row, in the order of the rows.
 pub(super) fn table(caption: &str, sheet: &Sheet, classes: &[&'static str]) -> AnyView {
     let head = sheet.head.iter().map(|name| view! { <th scope="col">{*name}</th> }.into_any());
     let rows = sheet.rows.iter().enumerate().map(|(place, cells)| {
@@ -51,11 +51,11 @@ pub(super) fn files(session: Session, kind: &'static str, sheet: Sheet) -> AnyVi
     .into_any()
 }
 
-/// The head of tables of outcomes.
+/// The column heads of a table of outcomes; the cells are [`outcome_cells`].
 pub(super) const OUTCOME_HEAD: [&str; 6] =
     ["settings", "peak reserved", "peak allocated", "device calls", "retries", "out of memory"];
 
-/// What a run came to, as cells of a table.
+/// The outcome of a run as cells of a table.
 pub(super) fn outcome_cells(name: &str, row: &Row) -> Vec<Cell> {
     let mut cells = vec![Cell::text(name)];
     match &row.outcome {
@@ -64,21 +64,22 @@ pub(super) fn outcome_cells(name: &str, row: &Row) -> Vec<Cell> {
             Cell::Bytes(outcome.peak_allocated),
             Cell::Count(outcome.device_calls()),
             Cell::Count(outcome.alloc_retries),
-            Cell::Text(oom(outcome)),
+            Cell::Text(first_oom(outcome)),
         ]),
         Err(why) => cells.push(Cell::Text(why.to_string())),
     }
     cells
 }
 
-fn oom(outcome: &Outcome) -> String {
+/// The first request that went out of memory, counted from 1, or `no`.
+pub(super) fn first_oom(outcome: &Outcome) -> String {
     match &outcome.first_oom {
         None => "no".to_owned(),
         Some(first) => format!("request {}", blockyard_record::grouped(first.request)),
     }
 }
 
-/// The settings of a row, and where else than on the run's own device.
+/// The settings of a row, and its capacity and limit where the question changed them.
 pub(super) fn conditions_text(row: &Row) -> String {
     let conditions = &row.conditions;
     let mut text =
@@ -92,7 +93,7 @@ pub(super) fn conditions_text(row: &Row) -> String {
     text
 }
 
-/// A scene that is as wide as there is room.
+/// A figure as wide as its container; `scene` makes the scene for a width in pixels.
 pub(super) fn figure(
     session: Session,
     id: &'static str,
@@ -111,7 +112,7 @@ pub(super) fn figure(
             session.draw(&canvas, &scene);
         }
     });
-    // A figure's pixel is larger where the page's letters are, which change with the window.
+    // Figures grow with the letters of the page, whose size depends on the window, so the height follows the window's size.
     let height = text(move || {
         size.track();
         format!("height:{}px", surface::on_page(height_px))
@@ -183,7 +184,7 @@ fn field(id: &'static str, label: &'static str, hint: &'static str, value: RwSig
     .into_any()
 }
 
-/// What is not known about the run.
+/// Notes on what is not known about the run.
 pub(super) fn notes(session: Session) -> AnyView {
     let notes = Memo::new(move |_| {
         let answers = session.answers().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! All sensible settings side by side, and other allocators side by side.
+//! The answers that compare the run under all sensible settings, and under other allocators.
 
 use blockyard_lab::{AllocatorRow, Row};
 use leptos::prelude::*;

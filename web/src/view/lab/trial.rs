@@ -1,11 +1,11 @@
-//! Before and after on one scale, and the buttons that try what would have helped.
+//! The run before and after a change on one scale, and buttons that try changes which would have prevented an out of memory.
 
 use blockyard_figure::{ComparedCurve, ComparedTimelines, CurvePart, Size, compared_timelines};
-use blockyard_lab::{Change, ChangeKind, Outcome, Row};
+use blockyard_lab::{Change, ChangeKind, Row};
 use blockyard_record::{Bytes, grouped};
 use leptos::prelude::*;
 
-use super::parts::figure;
+use super::parts::{figure, first_oom};
 use crate::commands::sentence;
 use crate::lab::{Cell, QuestionKind, Trial};
 use crate::session::{Place, Session};
@@ -46,11 +46,11 @@ pub(super) fn compared(session: Session, before: &Row, after: &Row, requests: u6
     .into_any()
 }
 
-/// What changed, one word each.
+/// A table of the values before and after, with their differences.
 pub(super) fn deltas(before: &Row, after: &Row) -> AnyView {
     let (Some(old), Some(new)) = (before.answered(), after.answered()) else { return ().into_any() };
     let sizes = |name: &str, old: Bytes, new: Bytes| {
-        // Peaks are far below 2^63 bytes, and counts below 2^63.
+        // Peaks are far below 2^63 bytes, so the difference does not overflow.
         let change = new.signed().saturating_sub(old.signed());
         (
             name.to_owned(),
@@ -73,7 +73,7 @@ pub(super) fn deltas(before: &Row, after: &Row) -> AnyView {
         sizes("peak allocated", old.peak_allocated, new.peak_allocated),
         counts("device calls", old.device_calls(), new.device_calls()),
         counts("retries", old.alloc_retries, new.alloc_retries),
-        ("out of memory".to_owned(), oom(old), oom(new), None),
+        ("out of memory".to_owned(), first_oom(old), first_oom(new), None),
     ];
     let rows = rows.map(|(name, old, new, change)| {
         view! {
@@ -95,24 +95,17 @@ pub(super) fn deltas(before: &Row, after: &Row) -> AnyView {
     .into_any()
 }
 
-fn oom(outcome: &Outcome) -> String {
-    outcome
-        .first_oom
-        .as_ref()
-        .map_or_else(|| "no".to_owned(), |first| format!("request {}", grouped(first.request)))
-}
-
-/// The change that was tried last, if any.
+/// The change that was tried last, with the run before and after it; empty if none was tried.
 pub(crate) fn trial(session: Session) -> AnyView {
     let tried = Memo::new(move |_| session.answers().and_then(|answers| answers.trial));
-    let content = move || tried.get().map(|trial| tried_view(session, &trial));
+    let content = move || tried.get().map(|trial| trial_view(session, &trial));
     view! { {content} }.into_any()
 }
 
-fn tried_view(session: Session, trial: &Trial) -> AnyView {
-    let verdict = match (trial.after.answered(), &trial.after.outcome) {
+fn trial_view(session: Session, trial: &Trial) -> AnyView {
+    let (result_class, result) = match (trial.after.answered(), &trial.after.outcome) {
         (Some(outcome), _) if outcome.ooms == 0 => ("verdict is-right", "Now the whole run fits.".to_owned()),
-        (Some(outcome), _) => ("verdict is-wrong", format!("Out of memory at {}.", oom(outcome))),
+        (Some(outcome), _) => ("verdict is-wrong", format!("Out of memory at {}.", first_oom(outcome))),
         (None, Err(why)) => ("error", sentence(&why.to_string())),
         (None, Ok(_)) => ("", String::new()),
     };
@@ -125,7 +118,7 @@ fn tried_view(session: Session, trial: &Trial) -> AnyView {
     view! {
         <section class="trial" aria-label="Before and after" data-testid="trial">
             <h3>{trial.title.clone()}</h3>
-            <p class=verdict.0>{verdict.1}</p>
+            <p class=result_class>{result}</p>
             {deltas(&trial.before, &trial.after)}
             {compared(session, &trial.before, &trial.after, trial.requests)}
             {apply}
@@ -135,7 +128,7 @@ fn tried_view(session: Session, trial: &Trial) -> AnyView {
     .into_any()
 }
 
-/// What would have helped with the first out of memory of the run that is shown, as buttons that show it.
+/// Buttons that try changes which would have prevented the first out of memory of the run.
 pub(crate) fn helps(session: Session) -> AnyView {
     let is_failed = Memo::new(move |_| session.fails_now());
     let found = Memo::new(move |_| session.answers().and_then(|answers| answers.autopsy));
@@ -185,7 +178,7 @@ pub(crate) fn helps(session: Session) -> AnyView {
     .into_any()
 }
 
-/// A button for each change that a replay proved.
+/// A button for each change of which a replay proved that it helps.
 pub(super) fn change_buttons(session: Session, changes: &[Change]) -> AnyView {
     let buttons = changes.iter().enumerate().map(|(place, change)| {
         let title = sentence(&change.sentence);

@@ -1,4 +1,4 @@
-//! The run under other settings, beside the run under its own.
+//! The run under other settings, beside the run under its own settings.
 
 use blockyard_lab::WhatIf;
 use blockyard_record::grouped;
@@ -15,7 +15,7 @@ use crate::session::Session;
 use crate::view::kit::{click, flag, on, text};
 use crate::view::settings;
 
-/// Settings that are often the answer, a click away.
+/// Settings that often help, each with a button that asks about it.
 const COMMON: [&str; 5] = [
     "expandable_segments:True",
     "max_split_size_mb:128",
@@ -73,7 +73,7 @@ pub(super) fn form(session: Session) -> AnyView {
     .into_any()
 }
 
-/// What the text may go on with: every key with every value to try, behind what is there already.
+/// Proposals for a text of settings: the settings before its last comma, followed by each key with each of its common values.
 pub(crate) fn completions(id: &'static str, conf: Signal<String>) -> AnyView {
     let options = move || {
         let conf = conf.get();
@@ -132,7 +132,7 @@ pub(super) fn answers(session: Session, all: &[PtrEq<WhatIf>]) -> AnyView {
     .into_any()
 }
 
-/// The first request that leads to other events.
+/// The first request that leads to different events under the other settings.
 fn difference(session: Session, found: &WhatIf) -> AnyView {
     let Some(Some(difference)) = found.differences.first() else {
         return view! { <p class="quiet">"Every request leads to the same events."</p> }.into_any();

@@ -135,7 +135,7 @@ impl Lifetimes {
         if size.width_px < 1.0 {
             return;
         }
-        session.looks.track();
+        session.appearance.track();
         let steps = session.timeline_view_or_fit();
         let (low, high) = session.byte_range(&columns, &steps);
         let plot = grid_plot(size);

@@ -12,15 +12,15 @@ use crate::session::{AliveBytes, Session};
 use crate::surface;
 use crate::view::kit::{effect, flag, on, text};
 
-/// The name of the text's element.
+/// The id of the text field.
 pub(crate) const PROGRAM_ID: &str = "program-text";
 
-/// The height of a line where the page's letters are smallest.
+/// The height of a line at the smallest size of the page's letters.
 const LEAST_LINE_PX: f32 = 20.0;
-/// The space above the first line; the style sheet says the same.
+/// The space above the first line, which has to equal the padding in the style sheet.
 const PADDING_PX: i32 = 6;
 
-/// Letters of a number of bytes, such as `1023.99 MiB`.
+/// The letters of the longest size, such as `1023.99 MiB`.
 const BYTES_WIDTH: usize = 11;
 
 pub(crate) fn editor(session: Session, alive: Memo<AliveBytes>) -> AnyView {
@@ -121,7 +121,8 @@ pub(crate) fn editor(session: Session, alive: Memo<AliveBytes>) -> AnyView {
     .into_any()
 }
 
-/// The lines' numbers, and what is alive and the most that was, beside the lines that they are of.
+/// The columns beside the lines: the number of each line, the bytes that the line allocated and that are alive now, and the peak of
+/// these bytes.
 fn columns(
     session: Session,
     content: Memo<String>,
@@ -159,7 +160,7 @@ fn whole_px(length: f64) -> i32 {
     length.round() as i32
 }
 
-/// Whether the event came from a column, which scrolls with the text, and not from the space around the column.
+/// Whether the event came from a column and not from the space around it. Only the columns scroll with the text.
 fn is_column(event: &ev::MouseEvent) -> bool {
     event.target() != event.current_target()
 }

@@ -1,4 +1,4 @@
-//! What the program printed, up to the cursor and behind it; how it ended; which numbers no recording proves.
+//! The output of the program before and after the cursor, how the program ended, and which numbers are estimated.
 
 use leptos::prelude::*;
 
@@ -10,7 +10,7 @@ use crate::view::numbers::grouped_count;
 
 pub(crate) fn output(session: Session) -> AnyView {
     let printed = session.program.printed;
-    // While a program runs, and at the end, all of it has been printed.
+    // While the program runs there is no cursor in its run, and all output counts as printed.
     let steps = Memo::new(move |_| {
         let is_running = session.program.status.with(|status| *status == ProgramStatus::Running);
         session.shown_program().filter(|_| !is_running).map(|_| session.player.with(|player| player.steps))
@@ -77,7 +77,7 @@ fn status(session: Session) -> String {
     }
 }
 
-/// Remarks and estimates, each with its line.
+/// Notes on the run and estimated numbers, each with its line.
 fn remarks(session: Session) -> AnyView {
     let lines = move || {
         let Some(result) = session.shown_program() else { return Vec::new() };
@@ -103,7 +103,7 @@ fn remarks(session: Session) -> AnyView {
     .into_any()
 }
 
-/// For an example: each printed line beside the line that an H200 printed.
+/// For an example program: each printed line beside the line that PyTorch printed on an H200.
 fn comparison(session: Session) -> AnyView {
     let content = move || {
         let result = session.shown_program()?;

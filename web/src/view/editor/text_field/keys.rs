@@ -1,12 +1,12 @@
-//! Keys and the clipboard, in a long text also for what the field does not hold.
+//! Keys and the clipboard. In a long text they also work on the lines that the field does not hold.
 
 use leptos::ev;
 use leptos::prelude::*;
 
-use super::Sheet;
+use super::TextField;
 use crate::view::editor::suggestions::KeyMeaning;
 
-impl Sheet {
+impl TextField {
     pub(super) fn key(self, event: &ev::KeyboardEvent) {
         let is_command = event.ctrl_key() || event.meta_key();
         if is_command && event.key() == " " {
@@ -18,7 +18,7 @@ impl Sheet {
             event.prevent_default();
             event.stop_propagation();
             if let KeyMeaning::Entry(item) = meaning {
-                self.put(&item);
+                self.insert(&item);
             }
             return;
         }
@@ -26,13 +26,13 @@ impl Sheet {
             self.flush();
         }
         if !self.is_wrapped.get_untracked() {
-            self.key_of_part(event, is_command);
+            self.key_in_long_text(event, is_command);
         }
     }
 
-    /// Gives the field the lines that a key needs, before the browser does what the key means.
-    fn key_of_part(self, event: &ev::KeyboardEvent, is_command: bool) {
-        self.look_at_caret();
+    /// Gives the field the lines that a key needs before the browser handles the key, or handles the key itself.
+    fn key_in_long_text(self, event: &ev::KeyboardEvent, is_command: bool) {
+        self.read_caret();
         let is_all = self.with(|content| content.is_all);
         let end = match (event.key().as_str(), is_command) {
             ("a" | "A", true) => {
@@ -42,31 +42,31 @@ impl Sheet {
                 }
                 return self.update(|content| content.is_all = true);
             }
-            // Of all that is selected, the caret leaves at one end.
+            // When everything is selected, these keys move the caret to one end of the text.
             ("ArrowLeft" | "ArrowUp" | "Home" | "PageUp", false) if is_all => Some(0),
             ("ArrowRight" | "ArrowDown" | "End" | "PageDown", false) if is_all => {
                 Some(self.with(|content| content.lines.text().len()))
             }
-            // What is typed, cut or copied is of all.
+            // Other keys replace, cut or copy the whole text.
             _ if is_all => return,
             ("Home" | "ArrowUp", true) => Some(0),
             ("End" | "ArrowDown", true) => Some(self.with(|content| content.lines.text().len())),
-            // A field that does not scroll itself knows no pages.
+            // The browser knows pages only in a field that scrolls. Here the element around the field scrolls.
             ("PageUp", false) => Some(self.byte_of_page(false)),
             ("PageDown", false) => Some(self.byte_of_page(true)),
             _ => None,
         };
-        let Some(end) = end else { return self.hold() };
+        let Some(end) = end else { return self.fill_around_caret() };
         event.prevent_default();
         self.update(|content| content.is_all = false);
         self.move_caret(end, event.shift_key());
         self.reveal(self.with(|content| content.lines.line_at(content.caret)));
     }
 
-    /// The byte a page of lines above or below the caret, in the caret's column.
+    /// The byte that is a page of lines above or below the caret, in the column of the caret.
     fn byte_of_page(self, is_down: bool) -> usize {
-        // Two lines stay in sight, and `seen` counts one that is cut off.
-        let page = self.seen().len().saturating_sub(3).max(1);
+        // Two lines stay in sight, and one of `lines_in_sight` is cut off.
+        let page = self.lines_in_sight().len().saturating_sub(3).max(1);
         self.with(|content| {
             let lines = &content.lines;
             let line = lines.line_at(content.caret);
@@ -78,7 +78,7 @@ impl Sheet {
         })
     }
 
-    /// Copies all of a long text, where all is selected; returns whether that was so.
+    /// If the whole of a long text is selected, copies the text and returns true.
     pub(super) fn copy_all(self, event: &web_sys::ClipboardEvent) -> bool {
         let data = event.clipboard_data();
         let is_copied = self.with(|content| {
@@ -91,11 +91,11 @@ impl Sheet {
         is_copied
     }
 
-    /// As [`Sheet::copy_all`], and nothing is left of the text.
+    /// If the whole of a long text is selected, copies and removes the text.
     pub(super) fn cut_all(self, event: &web_sys::ClipboardEvent) {
         if let (true, Some(area)) = (self.copy_all(event), self.area.get_untracked()) {
             area.set_value("");
-            self.typed(false);
+            self.typed();
         }
     }
 }

@@ -1,10 +1,12 @@
 //! The text field over its colored lines.
 //!
-//! Long lines wrap in a text of up to [`MOST_WRAPPED`] lines. Of a longer text only the lines in sight have colors, and the field
-//! holds only the lines around the caret: a browser lays out all of a field at each key, which takes a quarter of a second for
-//! a hundred thousand lines. Which lines these are depends on the caret alone and never on the scroll position, and they change
-//! before a key or behind a click, never between the two; so a key always meets the text that the caret stands in. While a stroke
-//! of the pointer selects, the field takes on more lines before the selection reaches its border.
+//! A text of up to [`MOST_WRAPPED`] lines wraps, and the field holds all of the text.
+//!
+//! In a longer text, only the lines in sight have colors, and the field holds only the lines around the caret. The reason is that
+//! a browser lays out the whole field at each key, which takes a quarter of a second for a hundred thousand lines. The lines in the
+//! field depend on the caret and never on the scroll position. They are exchanged before the browser handles a key or after it has
+//! handled a click, so that a key always changes the text around the caret. While the pointer selects, the field gets more lines
+//! before the selection reaches the first or the last line of the field.
 
 mod completion;
 mod content;
@@ -20,7 +22,7 @@ use wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlElement};
 
 use content::Content;
-use pointer::Stroke;
+use pointer::PointerSelection;
 
 use super::lines::{Lines, bytes_of_units, changed_line, units_of_bytes};
 use super::rows::Marks;
@@ -32,43 +34,44 @@ use crate::run::{Attempt, InputError};
 use crate::session::Session;
 use crate::view::kit::{effect, on, text};
 
-/// A longer text does not wrap.
+/// A text of more lines than this does not wrap.
 const MOST_WRAPPED: usize = 2_000;
-/// So many lines before and behind what is seen have colors.
+/// In a long text, this many lines above and below the lines in sight have colors too.
 const COLORED_MARGIN: usize = 30;
-/// Of a longer text, the field holds so many lines before and behind the caret or the selection.
-const HELD_MARGIN: usize = 600;
-/// The field holds other lines before the caret comes nearer than this to the first or the last one; a page of the largest screen
-/// is shorter.
+/// Of a long text, the field holds this many lines above and below the caret or the selection.
+const FIELD_MARGIN: usize = 600;
+/// When fewer lines than this are left above or below the caret, the field gets other lines. The largest screen shows fewer lines, so
+/// that the caret never leaves the field by a page.
 const LEAST_MARGIN: usize = 200;
-/// What may be typed is looked for in so many bytes before the caret.
-const COMPLETED_BYTES: usize = 60_000;
-/// A longer text runs once the typing pauses.
+/// In a long text, completions are looked for in this many bytes before the caret.
+const COMPLETION_BYTES: usize = 60_000;
+/// A text of more bytes than this runs only when the reader pauses typing.
 const MOST_BYTES_AT_ONCE: usize = 60_000;
+/// How long that pause is.
 const PAUSE_MILLIS: i32 = 250;
 
 /// The text field; a handle that is copied freely.
 #[derive(Clone, Copy)]
-pub(super) struct Sheet {
+pub(super) struct TextField {
     session: Session,
     pub(super) area: NodeRef<html::Textarea>,
     scroller: NodeRef<html::Div>,
     rows: NodeRef<html::Div>,
     content: StoredValue<Content, LocalStorage>,
-    /// Runs what was typed last.
+    /// The timer that runs a long text after a pause.
     timer: StoredValue<Option<i32>>,
     suggestions: Suggestions,
-    /// The stroke of the pointer that selects, while the button is down.
-    stroke: StoredValue<Option<Stroke>>,
-    /// The caret's line, as often as it changes.
+    /// The selection by the pointer, while the button is down.
+    pointer_selection: StoredValue<Option<PointerSelection>>,
+    /// The text of the line that the caret is in.
     pub(super) caret_line: RwSignal<String>,
     /// Whether lines wrap.
     is_wrapped: RwSignal<bool>,
-    /// The width of the numbers and of the longest line, in letters.
+    /// The width of the line numbers and of the longest line, in letters.
     widths: RwSignal<(usize, usize)>,
 }
 
-impl Sheet {
+impl TextField {
     pub(super) fn new(session: Session) -> Self {
         Self {
             session,
@@ -78,7 +81,7 @@ impl Sheet {
             content: StoredValue::new_local(Content::default()),
             timer: StoredValue::new(None),
             suggestions: Suggestions::new(),
-            stroke: StoredValue::new(None),
+            pointer_selection: StoredValue::new(None),
             caret_line: RwSignal::new(String::new()),
             is_wrapped: RwSignal::new(true),
             widths: RwSignal::new((2, 0)),
@@ -94,20 +97,21 @@ impl Sheet {
     }
 
     fn line_px(self) -> f64 {
-        let style = self.scroller.get_untracked().and_then(|sheet| browser::style_of(&sheet, "line-height"));
+        let style =
+            self.scroller.get_untracked().and_then(|scroller| browser::style_of(&scroller, "line-height"));
         style.and_then(|height| height.trim_end_matches("px").parse().ok()).unwrap_or(20.0)
     }
 
-    /// The lines in sight.
-    fn seen(self) -> Range<usize> {
-        let Some(sheet) = self.scroller.get_untracked() else { return 0..0 };
+    /// The lines in sight of a text that does not wrap, counted from 0.
+    fn lines_in_sight(self) -> Range<usize> {
+        let Some(scroller) = self.scroller.get_untracked() else { return 0..0 };
         let line_px = self.line_px();
-        let first = whole(f64::from(sheet.scroll_top()) / line_px);
-        first..first + whole(f64::from(sheet.client_height()) / line_px) + 2
+        let first = whole(f64::from(scroller.scroll_top()) / line_px);
+        first..first + whole(f64::from(scroller.client_height()) / line_px) + 2
     }
 
-    /// Takes in a text that comes from elsewhere.
-    fn take(self, text: &str) {
+    /// Shows a text that was not typed into this field: a preset, an undo, a request by hand.
+    fn show_text(self, text: &str) {
         if self.with(|content| content.lines.text() == text) {
             return;
         }
@@ -121,15 +125,14 @@ impl Sheet {
             content.window = 0..0;
         });
         self.measure();
-        self.hold();
+        self.fill_around_caret();
         self.show_rows();
         self.reveal_change(None);
     }
 
-    /// Brings the line into sight that was changed from elsewhere, or else the line of the step, unless the reader is at work in
-    /// the text.
+    /// Scrolls to the line that [`Self::show_text`] changed, or else to the line of the step, unless the field has the focus.
     fn reveal_change(self, step_line: Option<usize>) {
-        // Once the box is laid out.
+        // The lines have their places only when the browser has laid them out, before the next frame.
         frames::plan(Slot::Text, move || {
             let changed = self.update(|content| content.changed.take());
             if let Some(line) = changed.or(step_line).filter(|_| !is_edited()) {
@@ -138,11 +141,12 @@ impl Sheet {
         });
     }
 
+    /// Decides whether the text wraps, and how wide its lines and numbers are.
     fn measure(self) {
         let (is_wrapped, widths) = self.with(|content| {
             let count = content.lines.count();
             let is_wrapped = count <= MOST_WRAPPED;
-            let widest = if is_wrapped { 0 } else { content.lines.widest() };
+            let widest = if is_wrapped { 0 } else { content.lines.longest() };
             (is_wrapped, (count.max(10).to_string().len(), widest))
         });
         if self.is_wrapped.get_untracked() != is_wrapped {
@@ -153,16 +157,16 @@ impl Sheet {
         }
     }
 
-    /// Lets the field hold the lines that the caret needs around it.
-    fn hold(self) {
+    /// Fills the field with the whole text if it wraps, or else with the lines around the caret.
+    fn fill_around_caret(self) {
         let is_wrapped = self.is_wrapped.get_untracked();
         let window = self
             .with(|content| if is_wrapped { 0..content.lines.count() } else { content.window_for_caret() });
-        self.hold_lines(window);
+        self.fill(window);
     }
 
-    /// Lets the field hold these lines, with the caret and the selection where they are in the text.
-    fn hold_lines(self, window: Range<usize>) {
+    /// Fills the field with these lines. Caret and selection stay where they are in the text.
+    fn fill(self, window: Range<usize>) {
         let Some(area) = self.area.get_untracked() else { return };
         let held = self.update(|content| {
             if content.window == window {
@@ -175,16 +179,16 @@ impl Sheet {
             area.set_value(&held);
             self.show_selection();
         }
-        self.place();
+        self.position_field();
     }
 
-    /// Selects in the field what is selected in the text.
+    /// Gives the field the caret and the selection of [`Content`].
     fn show_selection(self) {
         let Some(area) = self.area.get_untracked() else { return };
         let places = self.with(|content| {
             let at = content.lines.start(content.window.start);
             let held = content.lines.slice(content.window.clone());
-            // A place before the lines that the field holds is at their beginning.
+            // A selection that begins above the lines of the field begins at their first letter in the field.
             let place =
                 |byte: usize| u32::try_from(units_of_bytes(held, byte.saturating_sub(at).min(held.len())));
             Some((place(content.caret).ok()?, place(content.anchor).ok()?))
@@ -196,7 +200,7 @@ impl Sheet {
         }
     }
 
-    /// Puts the caret to a byte of the text; the other end of the selection stays where it was if `is_extended`.
+    /// Moves the caret to a byte of the text. If `is_extended`, the other end of the selection stays.
     fn move_caret(self, byte: usize, is_extended: bool) {
         self.update(|content| {
             content.caret = byte;
@@ -204,12 +208,12 @@ impl Sheet {
                 content.anchor = byte;
             }
         });
-        self.hold();
+        self.fill_around_caret();
         self.show_selection();
     }
 
-    /// Puts the field where its lines are.
-    fn place(self) {
+    /// Moves the field over the colored lines that have the same text.
+    fn position_field(self) {
         let Some(area) = self.area.get_untracked() else { return };
         let style = web_sys::HtmlElement::style(&area);
         if self.is_wrapped.get_untracked() {
@@ -227,7 +231,7 @@ impl Sheet {
     fn show_rows(self) {
         let Some(parent) = self.rows.get_untracked() else { return };
         let is_wrapped = self.is_wrapped.get_untracked();
-        let (seen, line_px) = if is_wrapped { (0..0, 0.0) } else { (self.seen(), self.line_px()) };
+        let (seen, line_px) = if is_wrapped { (0..0, 0.0) } else { (self.lines_in_sight(), self.line_px()) };
         let place = self.update(|content| {
             let count = content.lines.count();
             let range = if is_wrapped {
@@ -247,8 +251,8 @@ impl Sheet {
         let _ = style.set_property("min-height", &format!("calc({height}px + 2 * var(--sheet-pad))"));
     }
 
-    /// What stands in the field now belongs into the text.
-    fn typed(self, is_asked: bool) {
+    /// Takes over what was typed: the text in the field replaces the lines that the field held.
+    fn typed(self) {
         let Some(area) = self.area.get_untracked() else { return };
         let held = area.value();
         let units = area.selection_end().ok().flatten().unwrap_or(0) as usize;
@@ -270,21 +274,21 @@ impl Sheet {
         if was_wrapped != self.is_wrapped.get_untracked() {
             self.update(|content| content.window = 0..0);
         }
-        self.hold();
+        self.fill_around_caret();
         self.show_rows();
-        self.look_at_caret();
+        self.read_caret();
         browser::cancel(self.timer.get_value());
         self.timer.set_value(None);
         if length <= MOST_BYTES_AT_ONCE {
-            self.hand_over();
+            self.run_text();
         } else {
-            self.timer.set_value(browser::after_millis(PAUSE_MILLIS, move || self.hand_over()));
+            self.timer.set_value(browser::after_millis(PAUSE_MILLIS, move || self.run_text()));
         }
-        self.suggest(is_asked);
+        self.suggest(false);
     }
 
-    /// Runs what was typed.
-    fn hand_over(self) {
+    /// Makes the text the workload of the session, which runs it.
+    fn run_text(self) {
         self.timer.set_value(None);
         let text = self.content.try_with_value(|content| content.lines.text().to_owned());
         if let Some(text) = text
@@ -294,16 +298,16 @@ impl Sheet {
         }
     }
 
-    /// Runs what was typed at once, if it waits.
+    /// Runs the text now, if it waits for a pause in the typing.
     fn flush(self) {
         if let Some(timer) = self.timer.get_value() {
             browser::cancel(Some(timer));
-            self.hand_over();
+            self.run_text();
         }
     }
 
-    /// Follows the caret: where it is, and what its line says.
-    fn look_at_caret(self) {
+    /// Reads the caret and the selection from the field.
+    fn read_caret(self) {
         let Some(area) = self.area.get_untracked() else { return };
         let units = |place: Result<Option<u32>, _>| place.ok().flatten().unwrap_or(0) as usize;
         let (start, end) = (units(area.selection_start()), units(area.selection_end()));
@@ -328,13 +332,13 @@ impl Sheet {
         }
         frames::plan(Slot::Scroll, move || {
             self.show_rows();
-            self.hold_while_selecting();
+            self.fill_while_selecting();
         });
     }
 
-    /// Brings a line into sight, from 0.
+    /// Scrolls to a line, counted from 0, if it is out of sight.
     pub(super) fn reveal(self, line: usize) {
-        let Some(sheet) = self.scroller.get_untracked() else { return };
+        let Some(scroller) = self.scroller.get_untracked() else { return };
         let line_px = self.line_px();
         let row = self.with(|content| content.rows.element(line).cloned());
         let row = row.and_then(|row| row.dyn_into::<HtmlElement>().ok());
@@ -342,13 +346,13 @@ impl Sheet {
             Some(row) => (row.offset_top(), row.offset_height()),
             None => (whole_px(frames::count(line) * line_px), whole_px(line_px)),
         };
-        let (seen, room) = (sheet.scroll_top(), sheet.client_height());
+        let (seen, room) = (scroller.scroll_top(), scroller.client_height());
         if top < seen || top + height > seen + room {
-            sheet.set_scroll_top(top - room / 2);
+            scroller.set_scroll_top(top - room / 2);
         }
     }
 
-    /// Puts the caret to a place, lines from 0 and letters.
+    /// Moves the caret to a line, counted from 0, behind its first `letters` letters, and focuses the field.
     pub(super) fn go_to(self, line: usize, letters: usize) {
         self.reveal(line);
         let Some(area) = self.area.get_untracked() else { return };
@@ -360,7 +364,7 @@ impl Sheet {
         let _ = area.focus();
     }
 
-    /// Keeps the lines in step with the run.
+    /// Follows the session: its text, the line of the step under the cursor, and the place of an error.
     fn follow(self) {
         let session = self.session;
         let content = Memo::new(move |_| session.history.with(|history| history.text().to_owned()));
@@ -374,11 +378,11 @@ impl Sheet {
         });
         let marks = Memo::new(move |_| {
             session.attempt.with(|attempt| match attempt {
-                Attempt::Ran(_) => Marks { current: step_line.get(), flaw: None },
+                Attempt::Ran(_) => Marks { current: step_line.get(), error: None },
                 Attempt::Failed(InputError::Text { place: (line, column, length), .. }) => {
                     let first = index_of(*column);
                     let wrong = first..first + *length as usize;
-                    Marks { current: None, flaw: Some((index_of(*line), wrong)) }
+                    Marks { current: None, error: Some((index_of(*line), wrong)) }
                 }
                 _ => Marks::default(),
             })
@@ -387,7 +391,7 @@ impl Sheet {
             if self.area.get().is_none() {
                 return;
             }
-            content.with(|text| self.take(text));
+            content.with(|text| self.show_text(text));
         });
         effect(move || {
             let marks = marks.get();
@@ -411,7 +415,7 @@ impl Sheet {
             let (numbers, widest) = self.widths.get();
             format!("--numbers:{numbers}ch;--widest:{widest}ch")
         });
-        let flaws = text(move || {
+        let is_wrong_text = text(move || {
             let is_wrong = self
                 .session
                 .attempt
@@ -423,9 +427,9 @@ impl Sheet {
                 <div
                     class="text"
                     on:click=on(move |event: ev::MouseEvent| self.clicked(&event))
-                    on:pointerdown=on(move |event: ev::PointerEvent| self.pressed(&event))
-                    on:pointermove=on(move |event: ev::PointerEvent| self.stroked(&event))
-                    on:pointerup=on(move |_: ev::PointerEvent| self.released())
+                    on:pointerdown=on(move |event: ev::PointerEvent| self.pointer_pressed(&event))
+                    on:pointermove=on(move |event: ev::PointerEvent| self.pointer_moved(&event))
+                    on:pointerup=on(move |_: ev::PointerEvent| self.pointer_released())
                 >
                     <div class="rows" node_ref=self.rows aria-hidden="true"></div>
                     <textarea
@@ -435,14 +439,14 @@ impl Sheet {
                         spellcheck="false"
                         autocomplete="off"
                         autocapitalize="off"
-                        aria-invalid=flaws
+                        aria-invalid=is_wrong_text
                         aria-describedby="verdict"
                         aria-autocomplete="list"
                         aria-controls=self.suggestions.controls()
                         aria-activedescendant=self.suggestions.active()
-                        on:input=on(move |_: ev::Event| self.typed(false))
+                        on:input=on(move |_: ev::Event| self.typed())
                         on:keydown=on(move |event: ev::KeyboardEvent| self.key(&event))
-                        on:keyup=on(move |_: ev::KeyboardEvent| self.look_at_caret())
+                        on:keyup=on(move |_: ev::KeyboardEvent| self.read_caret())
                         on:copy=on(move |event: web_sys::ClipboardEvent| {
                             self.copy_all(&event);
                         })
@@ -454,12 +458,13 @@ impl Sheet {
                     ></textarea>
                 </div>
             </div>
-            {self.suggestions.view(move |item| self.put(item))}
+            {self.suggestions.view(move |item| self.insert(item))}
         }
         .into_any()
     }
 }
 
+/// Whether the reader works in the text.
 fn is_edited() -> bool {
     let active: Option<Element> = browser::document().and_then(|document| document.active_element());
     active.is_some_and(|element| element.id() == TEXT_ID)

@@ -1,13 +1,14 @@
-//! What may be typed at the caret, and writing what was chosen.
+//! Completions at the caret.
 
 use leptos::prelude::*;
 
-use super::{COMPLETED_BYTES, MOST_BYTES_AT_ONCE, Sheet};
+use super::{COMPLETION_BYTES, MOST_BYTES_AT_ONCE, TextField};
 use crate::view::editor::lines::units_of_bytes;
 use crate::view::editor::rows::place_in;
 
-impl Sheet {
-    /// Offers what may stand at the caret.
+impl TextField {
+    /// Opens the list of completions at the caret, or closes it if there are none. Unless `is_asked`, a list opens only after the
+    /// beginning of an unfinished word.
     pub(super) fn suggest(self, is_asked: bool) {
         let Some(area) = self.area.get_untracked() else { return };
         let (start, end) = (area.selection_start(), area.selection_end());
@@ -16,9 +17,9 @@ impl Sheet {
         }
         let found = self.with(|content| {
             let line = content.lines.line_at(content.caret);
-            // Of a long text, the names nearby: reading all of it takes longer than a key may.
+            // In a long text, only names near the caret are offered, because reading the whole text would delay the key.
             let from =
-                content.lines.start(content.lines.line_at(content.caret.saturating_sub(COMPLETED_BYTES)));
+                content.lines.start(content.lines.line_at(content.caret.saturating_sub(COMPLETION_BYTES)));
             let to = content.lines.bytes(line..line + 1).end;
             let near = if to > MOST_BYTES_AT_ONCE { from..to } else { 0..content.lines.text().len() };
             let mut found = blockyard_workload::complete(
@@ -38,8 +39,8 @@ impl Sheet {
         }
     }
 
-    /// Writes a completion in the place of the word before the caret.
-    pub(super) fn put(self, item: &str) {
+    /// Replaces the word before the caret by a completion.
+    pub(super) fn insert(self, item: &str) {
         let Some(area) = self.area.get_untracked() else { return };
         let Some(start) = self.suggestions.start() else { return };
         let units = self.with(|content| {
@@ -54,12 +55,12 @@ impl Sheet {
         let (Ok(from), Ok(to)) = (u32::try_from(from), u32::try_from(to)) else { return };
         let _ = area.set_selection_range(from, to);
         let _ = area.set_range_text(item);
-        // Between the quotes of a label.
+        // After a completion that ends in quotes, the caret goes between the quotes.
         let back = usize::from(item.ends_with("\"\""));
         let caret = from + u32::try_from(item.encode_utf16().count() - back).unwrap_or(0);
         let _ = area.set_selection_range(caret, caret);
         self.suggestions.close();
-        self.typed(false);
+        self.typed();
         self.suggestions.close();
     }
 }

@@ -1,11 +1,11 @@
-//! What the statistics mean, in a sentence each.
+//! The statistics of `memory_stats()`, each with its meaning in a sentence.
 
 use blockyard_record::{Stat, StatArray, Stats};
 
-/// A quantity counted in all and by pool.
+/// A statistic that PyTorch counts in all and for each of the block pools.
 #[derive(Clone, Copy)]
-pub(crate) struct Term {
-    /// PyTorch's name: the front of its keys in `memory_stats()`.
+pub(crate) struct Statistic {
+    /// The beginning of PyTorch's keys in `memory_stats()`.
     pub(crate) key: &'static str,
     pub(crate) title: &'static str,
     pub(crate) meaning: &'static str,
@@ -13,64 +13,64 @@ pub(crate) struct Term {
     pub(crate) get: fn(&Stats) -> &StatArray,
 }
 
-pub(crate) static TERMS: [Term; 9] = [
-    Term {
+pub(crate) static STATISTICS: [Statistic; 9] = [
+    Statistic {
         key: "allocated_bytes",
         title: "Allocated",
         meaning: "Bytes of allocated blocks, rounding included: torch.cuda.memory_allocated().",
         is_bytes: true,
         get: |stats| &stats.allocated_bytes,
     },
-    Term {
+    Statistic {
         key: "reserved_bytes",
         title: "Reserved",
         meaning: "Bytes of all segments taken from the device, used or not: torch.cuda.memory_reserved().",
         is_bytes: true,
         get: |stats| &stats.reserved_bytes,
     },
-    Term {
+    Statistic {
         key: "active_bytes",
         title: "Active",
         meaning: "Allocated bytes and those whose free still waits for another stream.",
         is_bytes: true,
         get: |stats| &stats.active_bytes,
     },
-    Term {
+    Statistic {
         key: "requested_bytes",
         title: "Requested",
         meaning: "What callers asked for, before rounding, in active blocks.",
         is_bytes: true,
         get: |stats| &stats.requested_bytes,
     },
-    Term {
+    Statistic {
         key: "inactive_split_bytes",
         title: "Inactive split",
         meaning: "Cached bytes in segments that also hold other blocks: they cannot be given back to the device.",
         is_bytes: true,
         get: |stats| &stats.inactive_split_bytes,
     },
-    Term {
+    Statistic {
         key: "allocation",
         title: "Allocations",
         meaning: "How many blocks are allocated.",
         is_bytes: false,
         get: |stats| &stats.allocation,
     },
-    Term {
+    Statistic {
         key: "segment",
         title: "Segments",
         meaning: "How many segments are taken from the device; each was one cudaMalloc.",
         is_bytes: false,
         get: |stats| &stats.segment,
     },
-    Term {
+    Statistic {
         key: "active",
         title: "Active blocks",
         meaning: "How many blocks are allocated or pending.",
         is_bytes: false,
         get: |stats| &stats.active,
     },
-    Term {
+    Statistic {
         key: "inactive_split",
         title: "Inactive split blocks",
         meaning: "How many cached blocks lie in segments that also hold other blocks.",
@@ -79,7 +79,7 @@ pub(crate) static TERMS: [Term; 9] = [
     },
 ];
 
-/// A plain count.
+/// A statistic that is one number.
 #[derive(Clone, Copy)]
 pub(crate) struct Counter {
     pub(crate) key: &'static str,
@@ -139,15 +139,15 @@ pub(crate) static COUNTERS: [Counter; 8] = [
     },
 ];
 
-/// Which blocks are counted.
+/// The block pools whose blocks are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Share {
+pub(crate) enum CountedPools {
     All,
     Small,
     Large,
 }
 
-impl Share {
+impl CountedPools {
     pub(crate) const ALL: [Self; 3] = [Self::All, Self::Small, Self::Large];
 
     pub(crate) fn title(self) -> &'static str {

@@ -1,67 +1,67 @@
-//! Clicks and strokes of the pointer, in a long text also beside the lines that the field holds.
+//! Clicks, and selections by the pointer. In a long text they also work on the lines that the field does not hold.
 //!
-//! A stroke that begins in the field selects as the browser does it; the field takes on more lines before the selection reaches
-//! its border. A stroke that begins or goes beside the field is followed here.
+//! If a drag begins in the field, the browser selects, and the field gets more lines before the selection reaches its first or last
+//! line. If a drag begins or continues outside of the field, the selection is made here.
 
 use leptos::ev;
 use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 use web_sys::Element;
 
-use super::{Sheet, whole, whole_px};
+use super::{TextField, whole, whole_px};
 use crate::browser;
 use crate::frames;
 use crate::view::editor::TEXT_ID;
 use crate::view::editor::rows::place_in;
 
-/// A stroke of the pointer that selects.
+/// A drag of the pointer that selects text.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Stroke {
+pub(super) struct PointerSelection {
     /// Where the pointer is in the window.
     place: (f64, f64),
-    /// Whether the browser selects by itself, since the stroke began in the field.
+    /// Whether the browser selects, because the drag began in the field.
     is_native: bool,
 }
 
-/// How often a text scrolls while the pointer is held above or below the text.
+/// The time between two scrolls while the pointer is held above or below the text.
 const SCROLL_MILLIS: i32 = 50;
 
-impl Sheet {
-    pub(super) fn pressed(self, event: &ev::PointerEvent) {
-        // Fingers scroll.
+impl TextField {
+    pub(super) fn pointer_pressed(self, event: &ev::PointerEvent) {
+        // A finger scrolls the text; only other pointers select.
         if event.button() != 0 || event.pointer_type() == "touch" || self.is_wrapped.get_untracked() {
             return;
         }
         self.update(|content| content.is_all = false);
         let is_native = is_field(event.target());
         let place = (f64::from(event.client_x()), f64::from(event.client_y()));
-        self.stroke.set_value(Some(Stroke { place, is_native }));
+        self.pointer_selection.set_value(Some(PointerSelection { place, is_native }));
         if is_native {
             return;
         }
         self.suggestions.close();
-        // Outside of the text too.
+        // With the pointer captured, moves outside of the text arrive here too.
         let text = event.current_target().and_then(|target| target.dyn_into::<Element>().ok());
         if let Some(text) = text {
             let _ = text.set_pointer_capture(event.pointer_id());
         }
         if event.shift_key() {
-            self.look_at_caret();
+            self.read_caret();
         }
         let row = event.target().and_then(|target| target.dyn_into::<Element>().ok());
         let row = row.and_then(|element| element.closest(".row").ok().flatten());
         self.move_caret(self.byte_under(place, row.as_ref()), event.shift_key());
     }
 
-    pub(super) fn stroked(self, event: &ev::PointerEvent) {
-        let Some(before) = self.stroke.get_value() else { return };
+    pub(super) fn pointer_moved(self, event: &ev::PointerEvent) {
+        let Some(before) = self.pointer_selection.get_value() else { return };
         if event.buttons() & 1 == 0 {
-            return self.released();
+            return self.pointer_released();
         }
         let place = (f64::from(event.client_x()), f64::from(event.client_y()));
-        self.stroke.set_value(Some(Stroke { place, ..before }));
+        self.pointer_selection.set_value(Some(PointerSelection { place, ..before }));
         if before.is_native {
-            self.hold_while_selecting();
+            self.fill_while_selecting();
             if is_field(event.target()) {
                 return;
             }
@@ -70,59 +70,61 @@ impl Sheet {
         self.scroll_to_pointer();
     }
 
-    pub(super) fn released(self) {
-        self.stroke.set_value(None);
+    pub(super) fn pointer_released(self) {
+        self.pointer_selection.set_value(None);
     }
 
-    /// Lets the field hold more lines while the browser selects, before the selection comes to its border.
-    pub(super) fn hold_while_selecting(self) {
-        if self.stroke.get_value().is_some_and(|stroke| stroke.is_native) {
-            self.look_at_caret();
-            self.hold();
+    /// Gives the field more lines while the browser selects, before the selection reaches the first or last line of the field.
+    pub(super) fn fill_while_selecting(self) {
+        if self.pointer_selection.get_value().is_some_and(|selection| selection.is_native) {
+            self.read_caret();
+            self.fill_around_caret();
         }
     }
 
-    /// Scrolls as long as the pointer is held above or below the text, and selects on.
+    /// Scrolls and extends the selection for as long as the pointer is held above or below the text.
     fn scroll_to_pointer(self) {
-        let (Some(stroke), Some(sheet)) = (self.stroke.get_value(), self.scroller.get_untracked()) else {
+        let (Some(selection), Some(scroller)) =
+            (self.pointer_selection.get_value(), self.scroller.get_untracked())
+        else {
             return;
         };
-        let rect = sheet.get_bounding_client_rect();
-        let beyond = (stroke.place.1 - rect.bottom()).max(0.0) + (stroke.place.1 - rect.top()).min(0.0);
-        if stroke.is_native || beyond.abs() < 1.0 {
+        let rect = scroller.get_bounding_client_rect();
+        let beyond = (selection.place.1 - rect.bottom()).max(0.0) + (selection.place.1 - rect.top()).min(0.0);
+        if selection.is_native || beyond.abs() < 1.0 {
             return;
         }
-        sheet.set_scroll_top(sheet.scroll_top() + whole_px(beyond));
+        scroller.set_scroll_top(scroller.scroll_top() + whole_px(beyond));
         let _ = browser::after_millis(SCROLL_MILLIS, move || {
-            // Another place of the pointer scrolls by itself.
-            if self.stroke.try_get_value().flatten() == Some(stroke) {
-                self.move_caret(self.byte_under(stroke.place, None), true);
+            // If the pointer has moved since, the event of that move has started a timer of its own.
+            if self.pointer_selection.try_get_value().flatten() == Some(selection) {
+                self.move_caret(self.byte_under(selection.place, None), true);
                 self.scroll_to_pointer();
             }
         });
     }
 
-    /// Behind a click: the caret is where the browser or [`Sheet::pressed`] put it, and the text has the focus.
+    /// After a click: takes over the caret of the browser, or focuses the field after a click beside it.
     pub(super) fn clicked(self, event: &ev::MouseEvent) {
         self.suggestions.close();
         if is_field(event.target()) {
-            self.look_at_caret();
-            return self.hold();
+            self.read_caret();
+            return self.fill_around_caret();
         }
         if let Some(area) = self.area.get_untracked() {
             let options = web_sys::FocusOptions::new();
             options.set_prevent_scroll(true);
             let _ = area.focus_with_options(&options);
-            self.look_at_caret();
+            self.read_caret();
         }
     }
 
-    /// The byte of the text at a place of the window, which is in `row` where that is known; lines of a long text do not wrap.
+    /// The byte of a long text at a place of the window. `row` is the element of the line at this place, if it is known.
     fn byte_under(self, (x, y): (f64, f64), row: Option<&Element>) -> usize {
-        let Some(sheet) = self.scroller.get_untracked() else { return 0 };
-        let pad = browser::style_of(&sheet, "--sheet-pad");
+        let Some(scroller) = self.scroller.get_untracked() else { return 0 };
+        let pad = browser::style_of(&scroller, "--sheet-pad");
         let pad_px = pad.and_then(|pad| pad.trim().trim_end_matches("px").parse::<f64>().ok()).unwrap_or(0.0);
-        let top = sheet.get_bounding_client_rect().top() + pad_px - f64::from(sheet.scroll_top());
+        let top = scroller.get_bounding_client_rect().top() + pad_px - f64::from(scroller.scroll_top());
         let line_of_y = whole((y - top) / self.line_px());
         self.with(|content| {
             let line = row.and_then(|row| content.rows.line_of(row)).unwrap_or(line_of_y);
@@ -142,7 +144,7 @@ fn is_field(target: Option<web_sys::EventTarget>) -> bool {
     element.is_some_and(|element| element.id() == TEXT_ID)
 }
 
-/// Before which letter of the row the place is; all letters are equally wide.
+/// How many letters of the row are to the left of `x`. All letters are equally wide.
 fn column_at(row: &Element, words: &str, x: f64) -> Option<usize> {
     let letters = words.chars().count();
     let (left, _) = place_in(row, words, 0)?;
