@@ -1,4 +1,4 @@
-// A worker runs a module of its own: it is handed the code, so it needs no network.
+// Every worker starts with this script. The first message has the code of the worker's module, so that the worker needs no network.
 self.onmessage = async ({ data }) => {
   self.onmessage = null;
   try {
@@ -7,12 +7,12 @@ self.onmessage = async ({ data }) => {
     worker.worker_main();
     self.postMessage("ready");
   } catch (error) {
-    // Thrown from here it would end as a silent rejection; thrown from a timer the page hears of it.
+    // An exception here would only reject the promise of this function. An exception in a timer reaches the page as an error event.
     setTimeout(() => { throw error; });
   }
 };
 
-// The device over WebGPU is a module of its own, called by the page's when a job needs it.
+// The device over WebGPU is a module of its own. The worker calls this function when a job needs the device.
 self.openGpu = async (script, wasm) => {
   const gpu = await import(script);
   await gpu.default({ module_or_path: wasm });

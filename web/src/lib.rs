@@ -1,10 +1,12 @@
 //! The Blockyard page.
 //!
-//! State lives in one `Session`: few signals are written, everything else is computed from them by the pure crates,
-//! from the workload's text to the scene. This crate draws scenes, listens to the reader, and keeps long work in a
-//! worker. It decides nothing about memory and lays out no figure.
+//! All state is in one `Session` (`session.rs`). Few signals are written; everything else, from the workload's text to the scene, is
+//! computed from them by the pure crates. This crate draws scenes, handles events, and leaves long work to workers. It decides nothing
+//! about memory and lays out no figure.
+//!
+//! To find the way: `view` has the views, `commands`, `program` and `files` what the reader can do, `session` the state, `navigation`
+//! and `link` the address, `jobs`, `interpreter`, `lab/pool` and `painter` the workers, `browser` the calls of the browser.
 
-// Nothing but the page's start and the worker's is for others.
 mod browser;
 mod canvas;
 mod commands;

@@ -1,8 +1,8 @@
-//! The view as the part of an address behind `#`, and back.
+//! Writes the view into the hash of an address, and reads it back.
 //!
-//! `#preset=terms&step=5` and `#lesson=streams&card=4` are meant to be read and written by people. A text of one's own is
-//! compressed: `#text=1.…`, where 1 is the version of the form. Order does not matter; what is not understood is reported, and
-//! the rest is shown.
+//! People may read and write addresses such as `#preset=terms&step=5` and `#lesson=streams&card=4`. A workload of the reader's own is
+//! compressed: `#text=1.…`, where 1 is the version of the format. The order of the parts does not matter. Parts that are not
+//! understood are reported, and the others are used.
 
 use std::io::{Read as _, Write as _};
 
@@ -13,80 +13,81 @@ use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use thiserror::Error;
 
-/// What an address opens.
+/// The part of the page, and the document, that an address opens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// The first page.
+    /// The first screen.
     #[default]
     Home,
     /// The list of lessons.
     Lessons,
     /// A card of a lesson, counted from 1.
     Lesson { id: String, card: usize },
-    /// A lesson on paper.
+    /// A lesson to be printed, by its id.
     Handout(String),
-    /// The words, at one of them or at the first.
+    /// The glossary, at an entry by its id; empty for the first entry.
     Glossary(String),
     /// All questions of all lessons.
     Quiz,
-    /// What teachers need.
+    /// The page for teachers.
     Teachers,
-    /// The workbench with what it had last.
+    /// The workbench with the workload or recording that was shown there last.
     Workbench,
-    /// A workload that comes with the page.
+    /// A workload that comes with the page, by its id.
     Preset(String),
-    /// A workload of one's own.
+    /// A workload of the reader's own.
     Text { title: String, text: String },
-    /// The Python program that comes with the page by this id, or the one in the editor.
+    /// A Python program that comes with the page, by its id; empty for the program in the editor.
     Python(String),
-    /// A Python program of one's own.
+    /// A Python program of the reader's own.
     Program(String),
-    /// A recording that comes with the page.
+    /// A recording that comes with the page, by its name.
     Sample(String),
-    /// A file that was put beside the page, by its name.
+    /// A file beside the page (see [`crate::browser::address_beside`]), by its name.
     Beside(String),
-    /// The reader's own recording, which lies on the reader's machine.
+    /// A recording of the reader's own. It is a file on the reader's machine, so the address cannot contain it.
     OwnFile,
     /// A card of the reader's own lesson, counted from 1.
     OwnLesson(usize),
 }
 
-/// All that an address says.
+/// The parts of an address. Parts that are `None` are not in the address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Link {
     pub(crate) target: Target,
-    /// `PYTORCH_CUDA_ALLOC_CONF`, where it is not the target's own.
+    /// `PYTORCH_CUDA_ALLOC_CONF`, if it differs from that of the target.
     pub(crate) config: Option<String>,
-    /// The device's capacity, where it is not the target's own.
+    /// The capacity of the device, if it differs from that of the target.
     pub(crate) capacity: Option<String>,
-    /// The GPU that a program runs on, as the command names it; the H200 without.
+    /// The id of the GPU that a program runs on, if it is not the H200.
     pub(crate) gpu: Option<String>,
-    /// How many steps are complete.
+    /// How many steps are done at the cursor.
     pub(crate) step: Option<usize>,
-    /// How many events are applied, where the reader goes event by event.
+    /// How many events are applied at the cursor, while the player moves by events.
     pub(crate) event: Option<usize>,
     /// The number of the chosen block.
     pub(crate) block: Option<u64>,
     pub(crate) theme: Option<String>,
     /// A question of the lab, as [`crate::lab::QuestionKind`] names it.
     pub(crate) lab: Option<String>,
-    /// The settings that it is about.
+    /// The settings of the question.
     pub(crate) with: Option<String>,
-    /// The device and the limit that it is about.
+    /// The capacity of the device in the question.
     pub(crate) on: Option<String>,
+    /// The limit of reserved bytes in the question.
     pub(crate) limit: Option<String>,
 }
 
-/// What of an address was not understood, as sentences.
+/// Sentences about the parts of an address that were not understood.
 pub(crate) type Problems = Vec<String>;
 
-/// The version of the form of compressed texts.
+/// The version of the format of compressed texts.
 const VERSION: &str = "1.";
 
-/// A text longer than this, unpacked, is not taken from an address.
+/// Texts that are longer than this after decompression are refused.
 const MOST_TEXT_BYTES: u64 = 4 << 20;
 
-/// An address that is longer does not travel: some programs cut it off.
+/// Longer addresses are not written, because some programs cut them off.
 pub(crate) const MOST_CHARS: usize = 16_000;
 
 impl From<Target> for Link {
@@ -96,7 +97,7 @@ impl From<Target> for Link {
 }
 
 impl Target {
-    /// The target without what lies on this machine alone.
+    /// The target as other readers can open it: without files of this machine.
     pub(crate) fn for_others(self) -> Self {
         match self {
             Self::OwnFile => Self::Workbench,
@@ -105,14 +106,14 @@ impl Target {
         }
     }
 
-    /// The address of the target alone.
+    /// The hash, without `#`, of an address with this target and nothing else.
     pub(crate) fn hash(self) -> String {
         Link { target: self, ..Link::default() }.write()
     }
 }
 
 impl Link {
-    /// Reads what stands behind `#`.
+    /// Reads the hash of an address, with or without its `#`.
     pub(crate) fn read(hash: &str) -> (Self, Problems) {
         let mut link = Self::default();
         let mut title = None;
@@ -186,7 +187,7 @@ impl Link {
         (link, problems)
     }
 
-    /// What stands behind `#`, without it; empty for the first page.
+    /// The hash of the address without its `#`; empty for the first screen.
     pub(crate) fn write(&self) -> String {
         let mut parts: Vec<String> = match &self.target {
             Target::Home => Vec::new(),
@@ -228,7 +229,7 @@ impl Link {
 
 fn packed(text: &str) -> String {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
-    // A vector takes every byte.
+    // Writing into a vector cannot fail.
     let _ = encoder.write_all(text.as_bytes());
     URL_SAFE_NO_PAD.encode(encoder.finish().unwrap_or_default())
 }
@@ -267,7 +268,7 @@ fn pair(key: &str, value: &str) -> String {
     format!("{key}={}", escaped(value))
 }
 
-/// As addresses write a value; a space is a plus.
+/// A value as addresses write it. A space becomes a plus.
 fn escaped(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
     for byte in value.bytes() {
@@ -397,7 +398,7 @@ mod tests {
             assert_eq!(link.target, Target::Preset("terms".to_owned()), "{hash}");
             assert!(problems.len() == 1 && problems[0].contains(said), "{hash}: {problems:?}");
         }
-        // Cut off anywhere, a link is a link or a problem.
+        // A link that is cut off anywhere is read without a panic.
         let target = Target::Text { title: "t".to_owned(), text: "a = alloc 3 MiB\n".repeat(50) };
         let whole = Link { target, step: Some(3), ..Link::default() }.write();
         for end in 0..whole.len() {

@@ -1,4 +1,4 @@
-//! The Blockyard page's program; the library holds all of it.
+//! The module of the page. All of its code is in the library.
 
 fn main() {
     blockyard_web::start();

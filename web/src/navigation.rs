@@ -1,4 +1,4 @@
-//! Places and addresses: what is shown is in the page's address, and an address shows what it says.
+//! Keeps the page's address equal to what is shown, and shows what an address names.
 
 use blockyard_figure::{PlayerAction, Unit};
 use blockyard_record::BlockId;
@@ -14,14 +14,14 @@ use crate::theme::ThemeChoice;
 use crate::view::Tab;
 use crate::view::kit::effect;
 
-/// A longer text has no address: packing it takes longer than a key may, and the address would not travel.
+/// A longer text is not written into the address: compressing it would delay the key, and programs would cut off the address.
 const MOST_PACKED_BYTES: usize = 200_000;
 
-/// A step is written into the address once the reader rests.
+/// The step is written into the address when the cursor has rested for this long.
 const PAUSE_MILLIS: i32 = 250;
 
 impl Session {
-    /// Goes to a part of the page, with the source that belongs there.
+    /// Goes to a part of the page, and shows the source that belongs there.
     pub(crate) fn go_to(self, place: Place) {
         self.lit.set(None);
         let place = match place {
@@ -46,7 +46,7 @@ impl Session {
         browser::scroll_to_top();
     }
 
-    /// Opens the card of a lesson; where there is no such lesson, the list of all, with a word about it.
+    /// Opens a card of a lesson. If there is no such lesson, shows an error and the list of lessons.
     fn enter_lesson(self, id: &str, card: usize) -> Place {
         match self.start_lesson(id, card) {
             Ok(()) => {
@@ -60,7 +60,7 @@ impl Session {
         }
     }
 
-    /// What the page's address says of the view of now.
+    /// The address of the present view. Reads signals.
     pub(crate) fn link(self) -> Link {
         match self.place.get() {
             Place::Home => Link::default(),
@@ -85,23 +85,23 @@ impl Session {
         }
         let lab = self.lab;
         let kind = lab.kind.get();
-        let said = |text: String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
-        let with = if kind == QuestionKind::WhatIf { said(lab.conf.get()) } else { None };
-        let (on, limit) = (said(lab.capacity.get()), said(lab.limit.get()));
+        let typed = |text: String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+        let with = if kind == QuestionKind::WhatIf { typed(lab.conf.get()) } else { None };
+        let (on, limit) = (typed(lab.capacity.get()), typed(lab.limit.get()));
         Link { lab: Some(kind.id().to_owned()), with, on, limit, ..link }
     }
 
-    /// Asks the question of a link, once its run is shown.
+    /// Asks the question of a link. The run of the link has to be shown already.
     fn follow_question(self, link: &Link) {
         let Some(id) = &link.lab else { return };
         let Some(kind) = QuestionKind::ALL.into_iter().find(|kind| kind.id() == id) else {
             return self.show_error(format!("This link asks a question, \"{id}\", that is not known here."));
         };
-        let said = |text: &Option<String>| text.clone().unwrap_or_default();
-        self.lab.capacity.set(said(&link.on));
-        self.lab.limit.set(said(&link.limit));
+        let or_empty = |text: &Option<String>| text.clone().unwrap_or_default();
+        self.lab.capacity.set(or_empty(&link.on));
+        self.lab.limit.set(or_empty(&link.limit));
         if kind == QuestionKind::WhatIf {
-            self.lab.conf.set(said(&link.with));
+            self.lab.conf.set(or_empty(&link.with));
         }
         self.open_lab(kind);
         self.ask_lab();
@@ -141,7 +141,7 @@ impl Session {
         Link { target, config, capacity: Some(capacity), ..link }
     }
 
-    /// The name of what is open, for the title of the page.
+    /// The title of the browser's tab. Reads signals.
     pub(crate) fn title(self) -> String {
         match self.place.get() {
             Place::Home => "Blockyard: PyTorch's GPU memory, to the byte".to_owned(),
@@ -149,7 +149,7 @@ impl Session {
         }
     }
 
-    /// What is open, in words.
+    /// The heading of the page: the name of what is shown. Reads signals.
     pub(crate) fn heading(self) -> String {
         let of_lesson = || self.open_lesson().map(|lesson| lesson.title.clone()).unwrap_or_default();
         match self.place.get() {
@@ -165,7 +165,7 @@ impl Session {
         }
     }
 
-    /// What is open in the workbench.
+    /// The name of the recording or workload in the workbench. Reads signals.
     pub(crate) fn document_title(self) -> String {
         if let Some(opened) = self.shown_recording() {
             return opened.title();
@@ -178,7 +178,7 @@ impl Session {
         }
     }
 
-    /// Shows what an address says.
+    /// Shows what an address names.
     pub(crate) fn follow_link(self, link: Link, samples: Samples) {
         if let Some(theme) = &link.theme {
             self.theme.set(ThemeChoice::from_name(theme));
@@ -194,7 +194,7 @@ impl Session {
             Target::Teachers => self.go_to(Place::Teachers),
             Target::Workbench => self.go_to(Place::Workbench),
             Target::Lesson { id, card } => {
-                // Addresses count cards from 1; the number 0 means the first card too.
+                // Addresses count cards from 1. The number 0 stands for the first card too.
                 self.go_to(Place::Lesson { id, card: card.saturating_sub(1) });
                 if link.step.is_some() {
                     self.follow_moment(&link);
@@ -211,7 +211,7 @@ impl Session {
             Target::Sample(name) => self.follow_sample(&name, link, samples),
             Target::Beside(name) => self.follow_beside(name, link),
             Target::OwnFile => self.follow_own_file(link),
-            // As above.
+            // Counted from 1, as above.
             Target::OwnLesson(card) => self.follow_own_lesson(card.saturating_sub(1)),
         }
     }
@@ -252,7 +252,7 @@ impl Session {
     fn follow_beside(self, name: String, link: Link) {
         let is_open = untrack(|| self.shown_recording()).is_some_and(|opened| opened.name == name);
         if self.embed.is_some() && !is_open {
-            // Nothing else of the page may flash up before the file.
+            // The frame must not show the page's own workload for a moment before the file is open.
             self.load_empty();
         }
         self.go_to(Place::Workbench);
@@ -282,7 +282,7 @@ impl Session {
         }
     }
 
-    /// Whether the recording is a file of the reader's, and no sample and no file beside the page.
+    /// Whether the recording is a file that the reader opened, and not a sample or a file beside the page.
     fn is_own(self, opened: &OpenedFile) -> bool {
         !opened.is_sample() && self.beside.with_untracked(|beside| beside.as_ref() != Some(&opened.name))
     }
@@ -299,7 +299,7 @@ impl Session {
         });
     }
 
-    /// Goes to the step or event, and chooses the block, that a link names.
+    /// Goes to the step or the event of a link, and chooses the block of the link.
     fn follow_moment(self, link: &Link) {
         if let Some(step) = link.step {
             self.dispatch(PlayerAction::SetUnit(Unit::Step));
@@ -313,7 +313,7 @@ impl Session {
         self.select(block.map(BlockId::new));
     }
 
-    /// Shows a text in the workbench; the one before is an undo away.
+    /// Shows a text in the workbench. Undo restores the former text.
     fn open_text(self, text: String, settings: SettingsTexts) {
         self.place.set(Place::Workbench);
         let is_same = self.history.with_untracked(|history| history.text() == text)
@@ -327,7 +327,7 @@ impl Session {
     }
 }
 
-/// Reads the address of now, follows later ones, and keeps the address in line with what is shown.
+/// Shows what the page's address names, now and when it changes, and writes what is shown into the address.
 pub(crate) fn follow(session: Session, samples: Samples) {
     let read = move || {
         let (link, problems) = Link::read(&browser::hash());
@@ -353,7 +353,7 @@ pub(crate) fn follow(session: Session, samples: Samples) {
         if before == link {
             return;
         }
-        // Steps and letters follow one another quickly, and browsers count how often an address changes.
+        // Steps and typed letters follow each other quickly, and browsers limit how often a page may change its address.
         let without_steps = |link: &Link| {
             let (step, event, block) = (None, None, None);
             let (with, on, limit) = (None, None, None);
@@ -363,7 +363,7 @@ pub(crate) fn follow(session: Session, samples: Samples) {
         let write = move || {
             let hash = link.write();
             let hash = if hash.len() > MOST_CHARS { Target::Workbench.hash() } else { hash };
-            // What a reload opened again has its address already.
+            // After a reload, the address is already right.
             if browser::hash().trim_start_matches('#') != hash {
                 browser::set_hash(&hash, is_elsewhere(&before.target, &link.target));
             }
@@ -382,7 +382,8 @@ pub(crate) fn follow(session: Session, samples: Samples) {
     });
 }
 
-/// Whether going back should come here again: another place or document, not another step.
+/// Whether the browser's button "Back" should lead from `after` to `before`. It should between places and between documents, and not
+/// between two versions of a text.
 fn is_elsewhere(before: &Target, after: &Target) -> bool {
     match (before, after) {
         (Target::Text { .. }, Target::Text { .. }) => false,

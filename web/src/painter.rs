@@ -1,5 +1,5 @@
-//! Figures of many rectangles on the reader's GPU: a worker of its own (`web/gpu`) draws them on a canvas that was handed over, and
-//! the page's thread only says which part is shown.
+//! Figures of many rectangles on the reader's GPU. A worker of its own (`web/gpu`) draws them on a canvas of the page, and the page's
+//! thread only sends which part is shown.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -12,27 +12,27 @@ use web_sys::{HtmlCanvasElement, Worker};
 use crate::frames;
 use crate::worker_program::WorkerProgram;
 
-/// What the painter reports.
+/// A report of the worker.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Painted {
     /// The canvas can be drawn on.
     Ready,
     /// A frame is shown.
     Frame,
-    /// Nothing is drawn any more: why.
+    /// Nothing is drawn any more, for this reason.
     Failed(String),
 }
 
-/// A worker with a canvas. It ends with this value.
+/// A worker with a canvas. Dropping this value ends the worker.
 #[derive(Debug)]
 pub(crate) struct Painter {
     worker: Worker,
-    /// Messages that wait for its program.
+    /// Messages that wait until the worker is ready; `None` when it is.
     waiting: Rc<RefCell<Option<Vec<JsValue>>>>,
 }
 
 impl Painter {
-    /// Hands the canvas over to a worker of this program; `None` where the browser has no such workers.
+    /// Hands the canvas over to a worker that runs this module; `None` if the browser cannot do that.
     pub(crate) fn new(
         program: &WorkerProgram,
         canvas: &HtmlCanvasElement,
@@ -41,15 +41,15 @@ impl Painter {
         let transfer = Reflect::get(canvas, &"transferControlToOffscreen".into()).ok()?;
         let offscreen = transfer.dyn_into::<js_sys::Function>().ok()?.call0(canvas).ok()?;
         let waiting = Rc::new(RefCell::new(Some(Vec::new())));
-        let speaker = Rc::new(RefCell::new(None::<Worker>));
+        let started = Rc::new(RefCell::new(None::<Worker>));
         let reply = Rc::new(on_reply);
-        let (unsent, on_message, own) = (waiting.clone(), reply.clone(), speaker.clone());
+        let (unsent, on_message, own_worker) = (waiting.clone(), reply.clone(), started.clone());
         let on_message = move |data: JsValue| {
             if let Some(is_frame) = data.as_bool() {
                 on_message(if is_frame { Painted::Frame } else { Painted::Ready });
             } else if unsent.borrow().is_some() {
-                // Its greeting.
-                let worker = own.borrow().clone();
+                // The first text says that the worker is ready: it gets the canvas, and then the messages that have waited.
+                let worker = own_worker.borrow().clone();
                 let Some(worker) = worker else { return };
                 let message = Object::new();
                 let _ = Reflect::set(&message, &"canvas".into(), &offscreen);
@@ -62,7 +62,7 @@ impl Painter {
             }
         };
         let worker = program.start(on_message, move |why| reply(Painted::Failed(why)))?;
-        speaker.replace(Some(worker.clone()));
+        started.replace(Some(worker.clone()));
         Some(Self { worker, waiting })
     }
 
@@ -79,7 +79,7 @@ impl Painter {
         }
     }
 
-    /// Other rectangles.
+    /// Draws other rectangles from now on.
     pub(crate) fn set_rects(&self, geometry: &[u32], colors: &[u32]) {
         self.send(&[
             ("geometry", Uint32Array::from(geometry).into()),
@@ -87,18 +87,18 @@ impl Painter {
         ]);
     }
 
-    /// Other colors for the same rectangles.
+    /// Gives the same rectangles other indices into the palette.
     pub(crate) fn set_colors(&self, colors: &[u32]) {
         self.send(&[("colors", Uint32Array::from(colors).into())]);
     }
 
-    /// Other values for the colors.
+    /// Gives the palette other colors: four numbers from 0 to 1 for each (red, green, blue, opacity).
     pub(crate) fn set_palette(&self, palette: &[f32]) {
         self.send(&[("palette", Float32Array::from(palette).into())]);
     }
 
-    /// Shows a part: first and last step, lowest and highest byte, width and height in pixels, whether all but chosen ones are pale
-    /// (1); then these ranges of the rectangles, one over the other.
+    /// Shows a part. `view` has the first and last step, the lowest and highest byte, the width and height in device pixels, and 1 if
+    /// all but the chosen rectangles are pale. The `ranges` of the rectangles are drawn in their order.
     pub(crate) fn show(&self, view: [f64; 7], ranges: [Range<usize>; 3]) {
         let ends = ranges.into_iter().flat_map(|range| [range.start, range.end].map(frames::count));
         let numbers: Vec<f64> = view.into_iter().chain(ends).collect();

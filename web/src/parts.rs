@@ -1,7 +1,7 @@
 //! Parts of the page whose code is fetched when they are shown for the first time.
 //!
-//! With the feature `split`, which `cargo xtask build` asks for, the functions that [`part!`] marks lie in WebAssembly modules of
-//! their own, which share the page's memory. Without the feature (Trunk, tests) they are functions like all others.
+//! With the feature `split`, which `cargo xtask build` uses, the functions that [`part!`] marks are in WebAssembly modules of their
+//! own, which share the page's memory. Without the feature (Trunk, tests) they are ordinary functions.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -14,7 +14,7 @@ use crate::session::Session;
 use crate::view;
 use crate::view::kit::{button, click};
 
-/// The code of a part did not come: the network, or the server, is away.
+/// The code of a part could not be fetched, because the network or the server failed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NotLoaded;
 
@@ -30,7 +30,7 @@ macro_rules! part {
     ($(#[$doc:meta])* $part:ident in $module:ident: $load:ident, $show:ident($($argument:ident: $of:ty),*) => $body:expr) => {
         $(#[$doc])*
         pub(crate) fn $part($($argument: $of),*) -> AnyView {
-            later($load, move || $show($($argument.clone()),*))
+            show_when_loaded($load, move || $show($($argument.clone()),*))
         }
 
         #[cfg(feature = "split")]
@@ -72,7 +72,7 @@ part!(
     quiz in lessons: load_quiz, show_quiz(session: Session) => view::lessons::all_questions(session)
 );
 part!(
-    /// What teachers take from here.
+    /// The page for teachers.
     teachers in lessons: load_teachers, show_teachers(session: Session) => view::lessons::teachers(session)
 );
 part!(
@@ -85,7 +85,7 @@ part!(
 );
 /// Fetches all parts, so that they need no network later.
 pub(crate) async fn prepare() {
-    // Parts of one module are fetched together; a part that could not be fetched is fetched again when it is shown.
+    // One part of each module is enough, because a module is fetched as a whole. If the fetch fails, it is repeated when a part is shown.
     let _ = load_workbench().await;
     let _ = load_lesson().await;
     let _ = load_program().await;
@@ -98,8 +98,8 @@ enum LoadState {
     Failed,
 }
 
-/// The part once its code is there, which may be at once.
-fn later<L, E, S>(load: fn() -> L, show: impl Fn() -> S + Send + 'static) -> AnyView
+/// Shows the part as soon as its code is there. If the code is there already, the part is shown at once.
+fn show_when_loaded<L, E, S>(load: fn() -> L, show: impl Fn() -> S + Send + 'static) -> AnyView
 where
     L: Future<Output = Result<(), E>> + 'static,
     E: 'static,
@@ -133,7 +133,7 @@ where
     view! { {content} }.into_any()
 }
 
-/// The value of the future if it is ready at once.
+/// The output of the future if it is ready at the first poll.
 fn poll_once<F: Future + ?Sized>(future: Pin<&mut F>) -> Option<F::Output> {
     match future.poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => Some(output),

@@ -1,4 +1,4 @@
-//! What the reader can do to a Python program.
+//! The commands for Python programs: edit, open, run, stop.
 
 use blockyard_figure::PlayerAction;
 use blockyard_program::{ProgramJob, ProgramRun};
@@ -12,7 +12,7 @@ use crate::link::{Link, Target};
 use crate::ptr_eq::PtrEq;
 use crate::session::{Place, ProgramInput, ProgramResult, ProgramStatus, Session, Source};
 
-/// A program that comes with the page, and what an H200 printed for it.
+/// A program that comes with the page. A text file beside it has the output of PyTorch on an H200.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Example {
     pub(crate) id: &'static str,
@@ -27,7 +27,7 @@ pub(crate) static EXAMPLES: [Example; 5] = [
     Example { id: "memory_of_operators", title: "What operators allocate" },
 ];
 
-/// The GPU whose numbers are proved.
+/// The GPU whose numbers were compared with recordings.
 pub(crate) const DEFAULT_GPU: &str = "h200";
 
 /// The GPUs to choose from, as `blockyard_torch::GpuProfile::ALL` has them.
@@ -39,7 +39,7 @@ pub(crate) static GPUS: [(&str, &str); 5] = [
     ("rtx4090", "GeForce RTX 4090"),
 ];
 
-/// What is in the editor at first.
+/// The program in the editor on the first visit.
 pub(crate) const FIRST_PROGRAM: &str = r#"import torch
 from torch import nn
 
@@ -60,7 +60,7 @@ print("peak:", torch.cuda.max_memory_allocated(), "reserved:", torch.cuda.memory
 "#;
 
 impl Session {
-    /// The result that the figures show.
+    /// The result that the figures show, if they show a program. Reads signals.
     pub(crate) fn shown_program(self) -> Option<PtrEq<ProgramResult>> {
         self.source.with(|source| match source {
             Source::Program(result) => Some(result.clone()),
@@ -68,13 +68,13 @@ impl Session {
         })
     }
 
-    /// The example whose text is in the editor, unchanged.
+    /// The example in the editor, if its text is unchanged. Reads signals.
     pub(crate) fn program_example(self) -> Option<Example> {
         let id = self.program.example.get()?;
         EXAMPLES.iter().copied().find(|example| example.id == id)
     }
 
-    /// Takes a program as typed.
+    /// Makes a typed text the program.
     pub(crate) fn type_program(self, text: String) {
         self.program.example.set(None);
         self.program.recorded_text.set(None);
@@ -105,7 +105,7 @@ impl Session {
         });
     }
 
-    /// Runs the program in the editor; one that still runs is stopped.
+    /// Runs the program in the editor. A program that still runs is stopped first.
     pub(crate) fn run_program(self) {
         let input = self.program.input.get_untracked();
         let capacity = match input.capacity.trim() {
@@ -144,7 +144,7 @@ impl Session {
     fn take_result(self, input: &ProgramInput, run: ProgramRun) {
         let result = PtrEq::new(ProgramResult::new(input.clone(), run));
         self.program.result.set(Some(result.clone()));
-        // The reader may be elsewhere by now.
+        // The reader may have gone to another part of the page while the program ran.
         if self.place.get_untracked() == Place::Program {
             self.show(Source::Program(result));
         }
@@ -158,7 +158,7 @@ impl Session {
         self.program.status.set(ProgramStatus::Failed("stopped".to_owned()));
     }
 
-    /// Shows the last run of the program, where there is one.
+    /// Shows the last run of the program, if there is one.
     pub(crate) fn show_program(self) {
         self.dispatch(PlayerAction::Pause);
         if let Some(result) = self.program.result.get_untracked() {
@@ -166,13 +166,13 @@ impl Session {
         }
     }
 
-    /// What is open, in words.
+    /// The heading of the page while it shows the program.
     pub(crate) fn program_title(self) -> String {
         self.program_example()
             .map_or_else(|| "A PyTorch program".to_owned(), |example| example.title.to_owned())
     }
 
-    /// What the page's address says of the program.
+    /// The address of the program. Reads signals.
     pub(crate) fn program_link(self) -> Link {
         if let Some(example) = self.program_example() {
             return Target::Python(example.id.to_owned()).into();
@@ -181,12 +181,12 @@ impl Session {
         if text == FIRST_PROGRAM {
             return Target::Python(String::new()).into();
         }
-        let said = |text: String| (!text.trim().is_empty()).then_some(text);
+        let typed = |text: String| (!text.trim().is_empty()).then_some(text);
         let gpu = (gpu != DEFAULT_GPU).then_some(gpu);
-        Link { config: said(config), capacity: said(capacity), gpu, ..Target::Program(text).into() }
+        Link { config: typed(config), capacity: typed(capacity), gpu, ..Target::Program(text).into() }
     }
 
-    /// Opens an example, or the program in the editor.
+    /// Shows the program editor, with an example unless `id` is empty.
     pub(crate) fn follow_example(self, id: &str) {
         self.go_to(Place::Program);
         if id.is_empty() || untrack(|| self.program_example()).is_some_and(|example| example.id == id) {
@@ -199,7 +199,7 @@ impl Session {
         }
     }
 
-    /// Puts the program of a link into the editor. It runs when the reader says so.
+    /// Puts the program of a link into the editor. The program runs only when the reader starts it.
     pub(crate) fn follow_program_text(self, text: String, link: &Link) {
         self.go_to(Place::Program);
         if self.program.input.with_untracked(|input| input.text == text) {

@@ -1,9 +1,9 @@
-//! Large values that are equal when they are the same object.
+//! Large shared values. Two of them are equal if they are the same object, so that comparing them costs nothing.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A shared value; two are equal when they share.
+/// A shared value. Two are equal if they point to the same object.
 #[derive(Debug)]
 pub(crate) struct PtrEq<T>(Arc<T>);
 

@@ -1,4 +1,4 @@
-//! From what the reader typed to a run that can be drawn.
+//! Turns the workload that the reader typed into a run that can be drawn.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use blockyard_workload::{Request, Workload, parse_size};
 use crate::jobs::JobFailure;
 use crate::ptr_eq::PtrEq;
 
-/// What a workload is run with, as the reader typed it.
+/// A workload with its settings and its device, as the reader typed them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Input {
     pub(crate) title: String,
     pub(crate) text: String,
     pub(crate) config: String,
     pub(crate) capacity: String,
-    /// Whether it runs on the reader's GPU, and not on the virtual device.
+    /// Whether the workload runs on the reader's GPU instead of the virtual device.
     pub(crate) on_gpu: bool,
 }
 
@@ -28,14 +28,14 @@ pub(crate) struct Input {
 pub(crate) struct Run {
     pub(crate) workload: Workload,
     pub(crate) recording: Arc<Recording>,
-    /// For an opened recording: what it says of itself, and how the replay compares.
+    /// For an opened recording: the facts in its file.
     pub(crate) opened: Option<OpenedRecording>,
-    /// For a run on the reader's GPU: what was done to the contents of its memory, for each step.
+    /// For a run on the reader's GPU: the checks of block data in each step.
     pub(crate) data_checks: Option<Vec<StepDataCheck>>,
     pub(crate) series: Series,
-    /// The most segments that there ever are, unless the peaks were reset.
+    /// The most segments at any moment, or since the run reset its peaks.
     pub(crate) most_segments: usize,
-    /// What the program calls its memory pools, ascending.
+    /// The names of the memory pools in the workload, ascending by pool.
     pub(crate) pool_names: Arc<Vec<(PoolId, String)>>,
 }
 
@@ -58,15 +58,15 @@ impl Run {
         }
     }
 
-    /// A run of a workload that was made elsewhere.
+    /// A run with a recording that was made elsewhere.
     pub(crate) fn of(workload: Workload, recording: Recording) -> Self {
         Self::new(JobOutput { workload, recording, opened: None, data_checks: None })
     }
 
-    /// A run of nothing.
+    /// A run without steps.
     pub(crate) fn empty() -> Self {
         let info = RunInfo { max_split_size: -1, capacity: Bytes::gib(1), ..RunInfo::default() };
-        // A recorder that was given no event has nothing to object to.
+        // `finish` fails for contradicting events only, and here are none.
         let recording =
             Recorder::new(info).finish().unwrap_or_else(|error| wasm_bindgen::throw_str(&error.to_string()));
         Self::of(Workload::default(), recording)
@@ -83,29 +83,33 @@ impl Run {
     }
 }
 
-/// What became of an input.
+/// The result of trying to run an input.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Attempt {
+    /// The input ran.
     Ran(PtrEq<Run>),
-    /// It is wrong, or it failed; the last good run stays.
+    /// The input is wrong, or its run failed. The figures keep the last good run.
     Failed(InputError),
-    /// It is too long to be run while the page waits, or it runs on the GPU.
+    /// A worker has to run the input, because it is long or because it runs on the GPU.
     Long,
 }
 
-/// What is wrong with an input, by the place where the reader mends it.
+/// The error in an input. The variant says which field the reader has to mend.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum InputError {
+    /// The text of the workload.
     Text {
         message: String,
-        /// Line, column (from 1) and number of characters.
+        /// Line and column, counted from 1, and the number of wrong characters.
         place: (u32, u32, u32),
     },
+    /// The settings.
     Config(String),
+    /// The capacity of the device.
     Capacity(String),
-    /// The GPU that it ran on.
+    /// The GPU failed.
     Device(String),
-    /// Nothing that the reader typed.
+    /// The error is in none of the fields.
     Other(String),
 }
 
@@ -131,10 +135,10 @@ impl From<JobFailure> for InputError {
     }
 }
 
-/// The most requests that are run while the page waits; about 8 ms of work.
-const SHORT: u64 = 2000;
+/// Workloads of more requests run in the worker. This many take about 8 ms.
+const MOST_REQUESTS: u64 = 2000;
 
-/// Reading a text alone takes time too.
+/// Texts of more bytes run in the worker, because parsing them takes time too.
 const MOST_BYTES: usize = 200_000;
 
 /// The job that runs the input.
@@ -157,7 +161,7 @@ pub(crate) fn attempt(input: &Input) -> Attempt {
         return Attempt::Long;
     }
     if input.on_gpu {
-        // A run there has effects: a command makes it. Errors in the input are still shown at once.
+        // A run on the GPU has effects, so a command makes it and not this memo. Errors in the input are still shown at once.
         return match read_input(&job) {
             Ok(()) => Attempt::Long,
             Err(error) => Attempt::Failed(error.into()),
@@ -167,7 +171,7 @@ pub(crate) fn attempt(input: &Input) -> Attempt {
         Job::Run { title, text, config, capacity } => {
             run_text(title, text, config, *capacity, &mut |_| ControlFlow::Continue(()))
         }
-        // Files are the worker's.
+        // `job` makes no such job; the worker opens files.
         Job::Open { .. } => return Attempt::Long,
     };
     match done {
@@ -183,7 +187,7 @@ fn read_input(job: &Job) -> Result<(), JobError> {
     }
 }
 
-/// Whether running the text takes so little that the page may wait for it; an error in the text is shown at once.
+/// Whether the text is short enough to run on the page's thread. A text with an error is, so that the error is shown at once.
 fn is_short(text: &str) -> bool {
-    text.len() < MOST_BYTES && Workload::length(text).map_or(true, |length| length <= SHORT)
+    text.len() < MOST_BYTES && Workload::length(text).map_or(true, |length| length <= MOST_REQUESTS)
 }

@@ -1,4 +1,4 @@
-//! All that the page remembers. Few signals are written; the rest is computed from them.
+//! The state of the page. Few signals are written; the rest is computed from them.
 
 mod figures;
 mod lesson;
@@ -8,7 +8,7 @@ mod program;
 mod source;
 
 pub(crate) use figures::{Columns, Figures, Wanted};
-pub(crate) use lesson::{LessonState, Mark, OpenLesson, region};
+pub(crate) use lesson::{CardDone, LessonState, OpenLesson, region};
 pub(crate) use panels::{PanelLayout, WorkbenchPanel};
 pub(crate) use place::{Embed, Place};
 pub(crate) use program::{
@@ -47,7 +47,7 @@ use crate::view::Tab;
 pub(crate) struct OpenedFile {
     pub(crate) name: String,
     pub(crate) run: PtrEq<Run>,
-    /// What the comparison with our allocator says, which comes after the figures.
+    /// The comparison with our allocator, which ends after the figures are shown.
     pub(crate) comparison: ArcRwSignal<ComparisonState>,
 }
 
@@ -58,18 +58,18 @@ pub(crate) struct Rank {
     pub(crate) file: web_sys::File,
 }
 
-/// Whether our allocator decides as PyTorch did.
+/// The state of the comparison of a recording with our allocator.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ComparisonState {
-    /// The comparison runs: what it does, and how much of it is done in percent.
+    /// The comparison runs: its phase, and how much of the phase is done in percent.
     Running(String, u64),
     Done(Comparison),
-    /// Why there is none.
+    /// There is no comparison, for this reason.
     Missing(String),
 }
 
 impl OpenedFile {
-    /// What the page calls it: a sample by its own title.
+    /// The title on the page: that of a sample, or the name of the file.
     pub(crate) fn title(&self) -> String {
         let sample = SAMPLES.iter().find(|sample| sample.file_name() == self.name);
         sample.map_or_else(|| self.name.clone(), |sample| format!("{} training", sample.title))
@@ -80,7 +80,7 @@ impl OpenedFile {
     }
 }
 
-/// The fields beside the workload's text.
+/// The title, the settings and the capacity of the workload, as texts of their fields.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct SettingsTexts {
     pub(crate) title: String,
@@ -88,7 +88,7 @@ pub(crate) struct SettingsTexts {
     pub(crate) capacity: String,
 }
 
-/// A message for the reader, until it is dismissed.
+/// A message for the reader. It stays until it is dismissed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Message {
     pub(crate) text: String,
@@ -102,22 +102,25 @@ pub(crate) struct RunningJob {
     pub(crate) phase: String,
     pub(crate) done: u64,
     pub(crate) total: u64,
-    /// Short jobs end before their progress is worth showing.
+    /// Whether the progress is shown. The progress of short jobs is never shown.
     pub(crate) is_shown: bool,
-    /// What has been read of the trace of a file.
+    /// Memory over time as far as the trace of a file has been read.
     pub(crate) read: Option<ReadPart>,
 }
 
-/// What the worker said of an input.
+/// The worker's result for an input.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct WorkerAnswer {
     pub(crate) input: Input,
     pub(crate) attempt: Attempt,
 }
 
+/// Values that are expensive to make, and are kept from one use to the next.
 #[derive(Default)]
-struct Tools {
+struct Cache {
+    /// The memory state of the shown recording, at the last cursor.
     state: Option<StateCursor>,
+    /// The colors, with the version of [`Signals::appearance`] that they were read for.
     paints: Option<(u32, Paints)>,
 }
 
@@ -133,53 +136,54 @@ impl Deref for Session {
     }
 }
 
-/// All signals.
+/// All signals: first those that are written, then the memos that are computed from them.
 pub(crate) struct Signals {
-    /// The workload's texts.
+    /// The text of the workload, with its former texts.
     pub(crate) history: RwSignal<History>,
     pub(crate) settings: RwSignal<SettingsTexts>,
-    /// What the figures show.
+    /// The source of the run that the figures show.
     pub(crate) source: RwSignal<Source>,
-    /// The recording that was opened last, which stays at hand.
+    /// The recording that was opened last. It stays open while another source is shown.
     pub(crate) opened: RwSignal<Option<PtrEq<OpenedFile>>>,
-    /// The files that were opened together, one for each rank; empty where one was opened.
+    /// The files that were opened together, one for each rank; empty if a single file was opened.
     pub(crate) ranks: RwSignal<Vec<Rank>, LocalStorage>,
     /// Whether the browser keeps a copy of the reader's file, so that a reload opens it again.
     pub(crate) has_kept_file: RwSignal<bool>,
-    /// The reader's own lesson that was opened last, which stays at hand.
+    /// The lesson of the reader's own that was opened last. It stays open while another source is shown.
     pub(crate) own_lesson: RwSignal<Option<PtrEq<OpenLesson>>>,
-    /// The name of the file beside the page that was asked for, which a link may name.
+    /// The name of the opened file beside the page (see [`crate::browser::address_beside`]). Links to the file have this name.
     pub(crate) beside: RwSignal<Option<String>>,
-    /// Which part of the page is shown.
+    /// The part of the page that is shown.
     pub(crate) place: RwSignal<Place>,
-    /// Where the reader is in the lesson that is open.
+    /// The card of the open lesson, and the reader's answers.
     pub(crate) lesson: RwSignal<LessonState>,
-    /// What the reader has done in lessons, on this visit and on earlier ones.
+    /// The cards that the reader has seen and the exercises that are passed, on this visit and earlier ones.
     pub(crate) progress: RwSignal<lesson::Progress>,
     /// The Python program.
     pub(crate) program: ProgramSignals,
-    /// Where the reader stopped in the lessons.
+    /// The lesson and the card, from 0, that the reader saw last.
     last_card: RwSignal<Option<(String, usize)>>,
-    /// The term that is lit up wherever it is.
+    /// The term that the pointer or the focus is on. All figures light it up.
     pub(crate) lit: RwSignal<Option<Term>>,
-    /// Playing stops behind this many steps.
+    /// Playing stops when this many steps are done.
     pub(crate) stop_at: RwSignal<Option<usize>>,
-    /// How the page stands in another page, if it does.
+    /// What the page shows in a frame of another page; `None` if it is not embedded.
     pub(crate) embed: Option<Embed>,
     /// Whether the page is being printed.
     pub(crate) is_on_paper: RwSignal<bool>,
+    /// The worker's last result for a long workload.
     pub(crate) answer: RwSignal<Option<WorkerAnswer>>,
     pub(crate) player: RwSignal<Player>,
-    /// The stretch shown, or `None` for all of it.
+    /// The steps that figures over time show, or `None` for all steps.
     pub(crate) timeline_view: RwSignal<Option<TimelineView>>,
     pub(crate) map_view: RwSignal<MapView>,
     /// Which panels of the workbench are shown.
     pub(crate) panels: RwSignal<PanelLayout>,
     /// Whether the map scrolls to what a step changed.
     pub(crate) follows: RwSignal<bool>,
-    /// The figures of allocations, and who holds them.
+    /// The options of the figures of allocations, and the chosen allocations.
     pub(crate) figures: Figures,
-    /// What a screen reader announces, beside the step.
+    /// A text that a screen reader announces. The step is announced without it.
     pub(crate) spoken: RwSignal<String>,
     pub(crate) message: RwSignal<Option<Message>>,
     pub(crate) work: RwSignal<Option<RunningJob>>,
@@ -187,30 +191,31 @@ pub(crate) struct Signals {
     /// Whether workloads run on the reader's GPU, and not on the virtual device.
     pub(crate) on_gpu: RwSignal<bool>,
     pub(crate) gpu: RwSignal<GpuState>,
-    /// Which panel of the side is shown.
+    /// The tab that is shown beside the figures.
     pub(crate) tab: RwSignal<Tab>,
     pub(crate) lab: Lab,
-    /// Counts changes of colors or of the pixel ratio.
+    /// Counts the changes of colors and of the pixel ratio.
     pub(crate) appearance: RwSignal<u32>,
     pub(crate) input: Memo<Input>,
     pub(crate) attempt: Memo<Attempt>,
-    /// What is drawn: the run of the source; of a workload, its last good one.
+    /// The run that the figures show. For a workload with an error, this is the last good run.
     pub(crate) run: Memo<PtrEq<Run>>,
-    /// What the running step changed.
+    /// What the step under the cursor changed.
     pub(crate) changes: Memo<Changes>,
-    /// The wall clock of memory over time, where the reader wants it for the axis.
+    /// The wall clock for the axis of memory over time; `None` if the axis counts steps.
     pub(crate) clock: Memo<Option<PtrEq<Clock>>>,
-    /// Where the reader was in the sources that are not shown now.
+    /// The players of the sources that are not shown now, by kind of source.
     other_players: StoredValue<[Player; Source::KINDS]>,
-    /// The file that was opened last, for its other devices.
+    /// The file that was opened last. It is opened again to show another of its devices.
     pub(crate) file: StoredValue<Option<web_sys::File>, LocalStorage>,
-    tools: StoredValue<RefCell<Tools>, LocalStorage>,
+    cache: StoredValue<RefCell<Cache>, LocalStorage>,
 }
 
+/// An empty workload.
 pub(crate) const NOTHING: Preset =
     Preset { id: "", title: "Own workload", summary: "", text: "", config: "", capacity: Bytes::gib(1) };
 
-/// What the page starts with.
+/// The workload of the first visit.
 fn first_preset() -> Preset {
     presets().first().copied().unwrap_or(NOTHING)
 }
@@ -249,14 +254,14 @@ impl Session {
                 _ => crate::run::attempt(input),
             })
         });
-        let of_hand = Memo::new(move |before: Option<&PtrEq<Run>>| match (attempt.get(), before) {
+        let workload_run = Memo::new(move |before: Option<&PtrEq<Run>>| match (attempt.get(), before) {
             (Attempt::Ran(run), _) => run,
             (_, Some(run)) => run.clone(),
             (_, None) => PtrEq::new(Run::empty()),
         });
         let lesson = RwSignal::new(LessonState::default());
         let run = Memo::new(move |_| match source.get() {
-            Source::Text => of_hand.get(),
+            Source::Text => workload_run.get(),
             Source::Recording(opened) => opened.run.clone(),
             Source::Tour(run) => run,
             Source::Program(result) => result.run.clone(),
@@ -317,7 +322,7 @@ impl Session {
             changes,
             other_players: StoredValue::new(Default::default()),
             file: StoredValue::new_local(None),
-            tools: StoredValue::new_local(RefCell::default()),
+            cache: StoredValue::new_local(RefCell::default()),
         };
         Self(Box::leak(Box::new(signals)))
     }
@@ -328,7 +333,7 @@ impl Session {
         let before = self.player.get_untracked();
         let after = reduce(&before, action, &run.recording);
         if after != before {
-            // The cursor stays in sight of the timeline.
+            // A zoomed timeline moves so that the cursor stays in sight.
             if let Some(view) = self.timeline_view.get_untracked()
                 && after.steps != before.steps
             {
@@ -338,16 +343,14 @@ impl Session {
         }
     }
 
-    /// Looks at the memory under the cursor; nothing where the recording is damaged.
-    ///
-    /// Follows the cursor when it moves.
+    /// Calls `look` with the memory state under the cursor; `None` if the recording is damaged. Reads signals.
     pub(crate) fn with_state<T>(self, look: impl FnOnce(&Run, &MemoryState) -> T) -> Option<T> {
         let run = self.run.get();
         let cursor = self.player.with(|player| player.cursor);
         self.look(&run, cursor, look)
     }
 
-    /// [`Session::with_state`] once, without following.
+    /// As [`Session::with_state`], but without tracking the signals.
     pub(crate) fn with_state_now<T>(self, look: impl FnOnce(&Run, &MemoryState) -> T) -> Option<T> {
         let run = self.run.get_untracked();
         let cursor = self.player.with_untracked(|player| player.cursor);
@@ -355,58 +358,52 @@ impl Session {
     }
 
     fn look<T>(self, run: &Run, cursor: usize, look: impl FnOnce(&Run, &MemoryState) -> T) -> Option<T> {
-        self.tools.with_value(|tools| {
-            let mut tools = tools.borrow_mut();
-            if !tools
+        self.cache.with_value(|cache| {
+            let mut cache = cache.borrow_mut();
+            if !cache
                 .state
                 .as_ref()
                 .is_some_and(|state| std::sync::Arc::ptr_eq(state.recording(), &run.recording))
             {
-                tools.state = Some(StateCursor::new(run.recording.clone()));
+                cache.state = Some(StateCursor::new(run.recording.clone()));
             }
-            let state = tools.state.as_mut()?.at(cursor).ok()?;
+            let state = cache.state.as_mut()?.at(cursor).ok()?;
             Some(look(run, state))
         })
     }
 
-    /// Draws the scene in the page's colors of now, and follows their changes.
-    pub(crate) fn draw(self, canvas: &HtmlCanvasElement, scene: &Scene) {
+    /// Calls `paint` with the page's present colors. Reads signals.
+    fn with_paints<T>(self, paint: impl FnOnce(&mut Paints) -> T) -> T {
         let appearance = self.appearance.get();
-        self.tools.with_value(|tools| {
-            let mut tools = tools.borrow_mut();
-            if tools.paints.as_ref().is_none_or(|(version, _)| *version != appearance) {
-                tools.paints = Some((appearance, Paints::read()));
-            }
-            if let Some((_, paints)) = &mut tools.paints {
-                paints.draw(canvas, scene);
-            }
-        });
-    }
-
-    /// The page's colors of now as red, green and blue, following their changes.
-    pub(crate) fn rgb(self, roles: &[Role]) -> Vec<[u8; 3]> {
-        let appearance = self.appearance.get();
-        self.tools.with_value(|tools| {
-            let mut tools = tools.borrow_mut();
-            if tools.paints.as_ref().is_none_or(|(version, _)| *version != appearance) {
-                tools.paints = Some((appearance, Paints::read()));
-            }
-            let paints = tools.paints.as_ref().map(|(_, paints)| paints);
-            roles.iter().map(|role| paints.map_or([128; 3], |paints| paints.rgb(*role))).collect()
+        self.cache.with_value(|cache| {
+            let mut cache = cache.borrow_mut();
+            let kept = cache.paints.take().filter(|(version, _)| *version == appearance);
+            let (_, paints) = cache.paints.insert(kept.unwrap_or_else(|| (appearance, Paints::read())));
+            paint(paints)
         })
     }
 
-    /// The chosen block.
+    /// Draws the scene in the page's present colors. Reads signals.
+    pub(crate) fn draw(self, canvas: &HtmlCanvasElement, scene: &Scene) {
+        self.with_paints(|paints| paints.draw(canvas, scene));
+    }
+
+    /// The page's present colors of these roles as red, green and blue. Reads signals.
+    pub(crate) fn rgb(self, roles: &[Role]) -> Vec<[u8; 3]> {
+        self.with_paints(|paints| roles.iter().map(|role| paints.rgb(*role)).collect())
+    }
+
+    /// The chosen block. Reads signals.
     pub(crate) fn selected(self) -> Option<BlockId> {
         self.map_view.with(|view| view.selected)
     }
 
-    /// [`Session::selected`] once, without following.
+    /// As [`Session::selected`], but without tracking the signals.
     pub(crate) fn selected_now(self) -> Option<BlockId> {
         self.map_view.with_untracked(|view| view.selected)
     }
 
-    /// The block that a key is meant for: the one that the keyboard or the pointer is on, else the chosen one.
+    /// The block that a key acts on: the one that the arrow keys or the pointer are on, or else the chosen block.
     pub(crate) fn block_in_hand(self) -> Option<BlockId> {
         self.map_view.with_untracked(|view| match view.hovered {
             Some(TargetId::Block(block)) => Some(block),
@@ -414,7 +411,8 @@ impl Session {
         })
     }
 
-    pub(crate) fn say(self, text: String) {
+    /// Lets screen readers announce a text.
+    pub(crate) fn announce(self, text: String) {
         self.spoken.set(text);
     }
 

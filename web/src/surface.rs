@@ -1,4 +1,6 @@
-//! Canvases that follow the size of their box.
+//! Canvases that have the size of their container, and the conversion between pixels of the page and of figures.
+//!
+//! A pixel of a figure is a pixel of the page, or more if the page's letters are larger ([`browser::text_scale`]).
 
 use crate::view::kit::effect;
 use blockyard_figure::{Scene, Size};
@@ -9,9 +11,8 @@ use web_sys::{HtmlCanvasElement, MouseEvent, ResizeObserver, ResizeObserverEntry
 
 use crate::browser;
 
-/// The size of the box's content in the figure's pixels, kept up to date; zero until it is laid out.
-///
-/// A figure's pixel is a pixel of the page, or more where the page's letters are larger.
+/// The size of the element's content in pixels of a figure. The signal follows the element's size, and is zero until the element is laid
+/// out.
 pub(crate) fn size_of(node: NodeRef<html::Div>) -> RwSignal<Size> {
     let size = RwSignal::new(Size::default());
     effect(move || {
@@ -21,7 +22,7 @@ pub(crate) fn size_of(node: NodeRef<html::Div>) -> RwSignal<Size> {
             let content = entry.unchecked_into::<ResizeObserverEntry>().content_rect();
             let scale = browser::text_scale();
             let now = Size::new(pixels(content.width() / scale), pixels(content.height() / scale));
-            // The box may be gone from the page by now, and its signal with it.
+            // The element may have been removed from the page, and its signal with it.
             if size.try_get_untracked().is_some_and(|before| before != now) {
                 size.set(now);
             }
@@ -43,7 +44,7 @@ pub(crate) fn pixels(length: f64) -> f32 {
     length as f32
 }
 
-/// The last drawn scene, for pointers to be looked up in.
+/// The last scene that was drawn, in which handlers look up what the pointer is on; a handle that is copied freely.
 #[derive(Clone, Copy)]
 pub(crate) struct Drawn(StoredValue<Scene, LocalStorage>);
 
@@ -61,23 +62,23 @@ impl Drawn {
     }
 }
 
-/// Where the pointer is in the figure, from its top left corner.
+/// The place of the pointer in the figure, in its pixels from its top left corner.
 pub(crate) fn offset_px(event: &MouseEvent) -> (f32, f32) {
     let scale = browser::text_scale();
     (pixels(f64::from(event.offset_x()) / scale), pixels(f64::from(event.offset_y()) / scale))
 }
 
-/// A length of a figure on the page.
+/// The length on the page, in its pixels, of a length in a figure.
 pub(crate) fn on_page(length_px: f32) -> f64 {
     f64::from(length_px) * browser::text_scale()
 }
 
-/// A length of the page in a figure.
+/// The length in a figure, in its pixels, of a length on the page.
 pub(crate) fn in_figure(length_px: f64) -> f32 {
     pixels(length_px / browser::text_scale())
 }
 
-/// Gives the canvas the scene's size on the page: whole pixels of the screen, so that nothing is blurred.
+/// Gives the canvas element the height of the scene, as a whole number of device pixels, so that nothing is blurred.
 pub(crate) fn fit(canvas: &HtmlCanvasElement, scene: &Scene) {
     let ratio = browser::pixel_ratio();
     let height = (on_page(scene.height_px) * ratio).round() / ratio;

@@ -1,11 +1,11 @@
-//! Light, dark, or as the system says; remembered for the next visit.
+//! The theme: light, dark, or that of the system. The browser remembers the choice.
 
 use crate::browser;
 
-/// What the reader chose.
+/// The reader's choice of a theme.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ThemeChoice {
-    /// As the system says.
+    /// The theme of the system.
     #[default]
     System,
     Light,
@@ -17,7 +17,7 @@ const KEY: &str = "blockyard.theme";
 impl ThemeChoice {
     pub(crate) const ALL: [Self; 3] = [Self::System, Self::Light, Self::Dark];
 
-    /// What was chosen on an earlier visit.
+    /// The theme that the page's address names, or the choice of an earlier visit.
     pub(crate) fn recall() -> Self {
         let asked =
             browser::query("theme").map(|name| if name == "auto" { "system".to_owned() } else { name });
@@ -49,7 +49,7 @@ impl ThemeChoice {
         browser::remember(KEY, self.name());
     }
 
-    /// Puts the choice on the page.
+    /// Gives the page the chosen theme.
     pub(crate) fn apply(self) {
         let Some(root) = browser::document().and_then(|document| document.document_element()) else { return };
         let _ = match self {

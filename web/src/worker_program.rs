@@ -1,4 +1,4 @@
-//! Programs for workers: fetched once, and started any number of times without the network.
+//! The modules that workers run. A module is fetched once, and workers are then started without the network.
 
 use js_sys::{Object, Reflect};
 use wasm_bindgen::prelude::*;
@@ -7,32 +7,34 @@ use web_sys::{MessageEvent, Worker, WorkerOptions, WorkerType};
 
 use crate::browser;
 
-/// The script that a worker starts with; it loads the program that the first message names.
+/// The script that every worker starts with. It loads the module that the first message names.
 const BOOT: &str = "worker.js";
 
-/// A program for workers.
+/// A module for workers: its script and its WebAssembly code.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkerProgram {
-    /// How the files of the program begin.
+    /// The beginning of the names of the module's files.
     name: &'static str,
+    /// The address of a copy of `worker.js`, once it is fetched.
     boot_script: Option<String>,
+    /// The address of a copy of the module's script, once it is fetched.
     script: Option<String>,
     /// The bytes of the code, or the compiled module.
     code: JsValue,
 }
 
 impl WorkerProgram {
-    /// A program whose files begin with `name`. They are not fetched yet: a worker that is started now fetches them itself.
+    /// A module whose file names begin with `name`. The files are not fetched yet; a worker that starts before fetches them itself.
     pub(crate) const fn new(name: &'static str) -> Self {
         Self { name, boot_script: None, script: None, code: JsValue::UNDEFINED }
     }
 
-    /// Whether its files are there.
+    /// Whether the files are fetched.
     pub(crate) fn is_fetched(&self) -> bool {
         !self.code.is_undefined()
     }
 
-    /// Fetches the files; one that does not come is fetched by each worker.
+    /// Fetches the files. If that fails, each worker fetches them itself.
     pub(crate) async fn fetch(mut self) -> Self {
         if let Some(bytes) = browser::fetch_bytes(&self.code_file()).await {
             self.code = bytes.into();
@@ -41,11 +43,12 @@ impl WorkerProgram {
         self
     }
 
-    /// As [`Self::fetch`], for a large program: compiles it, once for all workers. `on_bytes` gets the number of bytes so far.
+    /// As [`Self::fetch`], for a large module, which is also compiled, once for all workers. `on_bytes` is called with the number of
+    /// bytes that have arrived.
     ///
     /// # Errors
     ///
-    /// The page has no such program, or the browser cannot compile it.
+    /// [`NoProgram::Missing`] if the code cannot be fetched, [`NoProgram::NotCompiled`] if the browser cannot compile it.
     pub(crate) async fn fetch_compiled(mut self, on_bytes: impl FnMut(f64)) -> Result<Self, NoProgram> {
         let bytes = browser::fetch_with_progress(&self.code_file(), on_bytes).await;
         let bytes = bytes.ok_or(NoProgram::Missing)?;
@@ -68,18 +71,18 @@ impl WorkerProgram {
         format!("{}.js", self.name)
     }
 
-    /// The address of its script.
+    /// The address of the module's script.
     pub(crate) fn script(&self) -> String {
         self.script.clone().unwrap_or_else(|| browser::page_address(&self.script_file()))
     }
 
-    /// Its code, or the address of its code.
+    /// The code of the module, or the code's address if it is not fetched.
     pub(crate) fn code(&self) -> JsValue {
         if self.is_fetched() { self.code.clone() } else { browser::page_address(&self.code_file()).into() }
     }
 
-    /// Starts a worker. The worker's first message is a greeting; it takes messages from then on. If the worker breaks down, `on_end`
-    /// gets the reason. `None` where the browser starts no workers.
+    /// Starts a worker. The first message of the worker says that it can receive messages. If the worker fails, `on_end` is called with
+    /// the reason. `None` if the browser starts no workers.
     pub(crate) fn start(
         &self,
         mut on_message: impl FnMut(JsValue) + 'static,
@@ -94,19 +97,19 @@ impl WorkerProgram {
             let why = Reflect::get(&event, &"message".into()).ok().and_then(|text| text.as_string());
             on_end(why.unwrap_or_else(|| "it could not be loaded".to_owned()));
         });
-        let greeting = Object::new();
-        Reflect::set(&greeting, &"script".into(), &self.script().into()).ok()?;
-        Reflect::set(&greeting, &"module".into(), &self.code()).ok()?;
-        worker.post_message(&greeting).ok()?;
+        let module = Object::new();
+        Reflect::set(&module, &"script".into(), &self.script().into()).ok()?;
+        Reflect::set(&module, &"module".into(), &self.code()).ok()?;
+        worker.post_message(&module).ok()?;
         Some(worker)
     }
 }
 
-/// Why a program cannot run.
+/// Why a module cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoProgram {
-    /// It was not fetched.
+    /// The code could not be fetched.
     Missing,
-    /// It was fetched, but the browser cannot compile it.
+    /// The browser cannot compile the code.
     NotCompiled,
 }

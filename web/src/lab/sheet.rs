@@ -1,4 +1,4 @@
-//! Answers as tables, for the page and for files.
+//! Tables of answers, for the page and for files.
 
 use std::fmt::Write as _;
 
@@ -10,13 +10,13 @@ pub(crate) enum Cell {
     Text(String),
     Count(u64),
     Bytes(Bytes),
-    /// More bytes, or less.
+    /// A difference in bytes.
     Change(i64),
     /// An empty cell.
     Nothing,
 }
 
-/// A table with its head.
+/// A table: the names of its columns, and its rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Sheet {
     pub(crate) head: Vec<&'static str>,
@@ -32,7 +32,7 @@ impl Cell {
         !matches!(self, Self::Text(_))
     }
 
-    /// As people read it.
+    /// The cell as the page shows it.
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
@@ -46,7 +46,7 @@ impl Cell {
         }
     }
 
-    /// To the byte, where [`Cell::shown`] cuts off.
+    /// The exact bytes, for cells whose [`Cell::shown`] is cut off.
     pub(crate) fn exact(&self) -> Option<String> {
         match self {
             Self::Bytes(bytes) => Some(format!("{} bytes", grouped(bytes.get()))),
@@ -75,7 +75,7 @@ impl Cell {
 }
 
 impl Sheet {
-    /// As a file: an object for each row, sizes in bytes.
+    /// The table as JSON: an object for each row, sizes in bytes.
     pub(crate) fn to_json(&self) -> String {
         let rows: Vec<String> = self
             .rows
@@ -89,7 +89,7 @@ impl Sheet {
         format!("[\n{}\n]\n", rows.join(",\n"))
     }
 
-    /// As a file: commas between cells, sizes in bytes.
+    /// The table as CSV, sizes in bytes.
     pub(crate) fn to_csv(&self) -> String {
         let mut text = self.head.join(",");
         text.push('\n');
@@ -101,7 +101,7 @@ impl Sheet {
     }
 }
 
-/// A text as JSON writes it.
+/// A text as a JSON string.
 fn quoted(text: &str) -> String {
     let mut quoted = "\"".to_owned();
     for letter in text.chars() {

@@ -1,4 +1,4 @@
-//! A change that is tried, beside what was before, and made in the workload if the reader wants it.
+//! Trials of a change: the run before and after the change. The reader may then make the change in the workload.
 
 use blockyard_figure::PlayerAction;
 use blockyard_lab::{Answer, ChangeKind, Conditions, Question, Row};
@@ -12,11 +12,11 @@ use crate::ptr_eq::PtrEq;
 use crate::run::Run;
 use crate::session::Session;
 
-/// What was tried: a title, and the change where the workload can be changed so.
-type Tried = (String, Option<ChangeKind>);
+/// A trial's title, and its change if the workload can be changed in this way.
+type TriedChange = (String, Option<ChangeKind>);
 
 impl Session {
-    /// Tries a change that an autopsy found, and shows what comes of it beside what was.
+    /// Tries a change that an autopsy found, and shows the run before and after the change.
     pub(crate) fn try_change(self, change: &ChangeKind, title: String) {
         let Some((request, limit)) = self.failure() else { return };
         let conf = self.run.with_untracked(|run| run.recording.info().config.clone());
@@ -39,19 +39,20 @@ impl Session {
         (*autopsy).as_ref().map(|autopsy| (autopsy.request.request, autopsy.limit.highest))
     }
 
-    fn take_trial(self, of: &PtrEq<Run>, (title, change): Tried, before: Row, after: Row) {
+    fn take_trial(self, of: &PtrEq<Run>, (title, change): TriedChange, before: Row, after: Row) {
         let rows = [&before, &after].map(|row| row.answered().map_or(0, |outcome| outcome.requests));
         let requests = rows.into_iter().max().unwrap_or(0);
         let trial = PtrEq::new(Trial { title, change, before, after, requests });
         self.write_answers(of, |answers| answers.trial = Some(trial));
     }
 
-    /// Takes other settings for the workload, and shows what was before beside what is now.
+    /// Changes the settings of the workload, and shows the run before and after the change.
     pub(crate) fn change_config(self, config: String) {
         let before = self.run.get_untracked();
         self.set_config(config);
         let run = self.run.get_untracked();
-        // A run that fails has no figures to compare; a long run is not compared, so that its worker has the machine to itself.
+        // There is nothing to compare if the run failed. While a long run is under way, `run` is still the former one; it is not
+        // compared, so that its worker has the processor for itself.
         if run == before || run.workload.requests().is_empty() {
             return;
         }
@@ -68,7 +69,7 @@ impl Session {
         });
     }
 
-    /// Changes the workload as it was tried; undo takes the change back.
+    /// Makes a tried change in the workload. Undo restores the former workload.
     pub(crate) fn apply_change(self, change: &ChangeKind) {
         match change {
             ChangeKind::Setting(conf) => self.set_config(conf.clone()),
@@ -88,19 +89,19 @@ impl Session {
                 }
                 self.dispatch(PlayerAction::Forward);
             }
-            // No single edit: the panel offers no button for them.
+            // These changes are no single edit of the text, and the panel offers no button for them.
             ChangeKind::DefaultPool | ChangeKind::OneStream => {}
         }
     }
 
-    /// Forgets what was tried.
+    /// Removes the shown trial.
     pub(crate) fn forget_trial(self) {
         let run = self.run.get_untracked();
         self.write_answers(&run, |answers| answers.trial = None);
     }
 }
 
-/// What these requests got, counted from 1.
+/// The tensors of these requests, which are counted from 1. Requests that allocate nothing are left out.
 fn tensors_of<'a>(all: &'a [Request], requests: &'a [u64]) -> impl Iterator<Item = TensorId> + 'a {
     requests.iter().filter_map(|request| match all.get(usize::try_from(request.checked_sub(1)?).ok()?)? {
         Request::Allocate { tensor, .. } => Some(*tensor),

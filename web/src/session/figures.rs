@@ -1,4 +1,4 @@
-//! What the figures of allocations show, and which allocations are chosen.
+//! The options of the figures of allocations, the data that they draw, and the chosen allocations.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::jobs;
 use crate::ptr_eq::PtrEq;
 use crate::session::{CATEGORIES, Session};
 
-/// The allocations of a recording, ready to be drawn and asked.
+/// The allocations of a recording in columns, made for the figures and for the table of holders.
 #[derive(Debug)]
 pub(crate) struct Columns {
     pub(crate) recording: Arc<Recording>,
@@ -23,24 +23,24 @@ pub(crate) struct Columns {
     pub(crate) has_stacks: bool,
 }
 
-/// Chosen allocations, wherever they were chosen.
+/// The chosen allocations. All figures show the same ones.
 #[derive(Debug)]
 pub(crate) struct Picked {
     pub(crate) title: String,
-    /// Rows of the columns, ascending.
+    /// Rows of [`Columns::allocations`], ascending.
     pub(crate) rows: Vec<usize>,
 }
 
-/// Whose holders are asked for.
+/// The moment, or the time, whose holders the table shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Wanted {
     #[default]
     Cursor,
     PeakAllocated,
     PeakReserved,
-    /// All the time between the mark and the cursor.
+    /// Allocations that are alive all the time between the mark and the cursor.
     Throughout,
-    /// Made between the mark and the cursor.
+    /// Allocations that were made between the mark and the cursor.
     New,
 }
 
@@ -61,21 +61,22 @@ impl Wanted {
 /// The signals of the figures of allocations.
 #[derive(Clone, Copy)]
 pub(crate) struct Figures {
-    /// The columns of the run that is shown, once they are made.
+    /// The columns of the shown run, or of a former run while they are being made.
     pub(crate) columns: RwSignal<Option<PtrEq<Columns>>>,
     pub(crate) kind: RwSignal<GridKind>,
-    /// What colors say; `None` for what the recording has.
+    /// What colors mean; `None` if the reader has not chosen, see [`Session::color_by`].
     pub(crate) color_by: RwSignal<Option<ColorBy>>,
-    /// The places of the legend that are not drawn, as bits.
+    /// The entries of the legend that are hidden, a bit for each.
     pub(crate) filtered: RwSignal<u16>,
-    /// The bytes from bottom to top, or `None` for all.
+    /// The lowest and the highest byte of the vertical axis, or `None` for all bytes.
     pub(crate) range: RwSignal<Option<(f64, f64)>>,
+    /// What holders are grouped by; `None` if the reader has not chosen, see [`Session::group_by`].
     pub(crate) by: RwSignal<Option<GroupBy>>,
     pub(crate) is_flame: RwSignal<bool>,
     pub(crate) wanted: RwSignal<Wanted>,
     /// Whether memory over time is drawn by the wall clock.
     pub(crate) is_by_clock: RwSignal<bool>,
-    /// A second cursor.
+    /// The step of the mark, a second cursor.
     pub(crate) mark: RwSignal<Option<usize>>,
     pub(crate) search: RwSignal<String>,
     pub(crate) picked: RwSignal<Option<PtrEq<Picked>>>,
@@ -101,7 +102,7 @@ impl Figures {
         }
     }
 
-    /// Another run is shown: what was chosen in the one before means nothing there.
+    /// Resets the choices that belong to a run, when another run is shown.
     pub(crate) fn forget(self) {
         self.filtered.set(0);
         self.range.set(None);
@@ -110,15 +111,15 @@ impl Figures {
     }
 }
 
-/// Events that are read between two looks at the clock.
+/// How many events are read before the clock is read again.
 const SLICE: usize = 4000;
-/// Figures of what was opened have begun to be made by then.
+/// After so long, the effects of a newly opened recording have begun to make its figures.
 const FIGURES_BEGIN_MILLIS: i32 = 100;
-/// How long the page's thread is used at a time.
+/// How long the page's thread works on the columns at a time.
 const SLICE_MILLIS: f64 = 5.0;
 
 impl Session {
-    /// Makes the columns of the run that is shown, in slices between other work, unless they are made.
+    /// Makes the columns of the shown run, in slices between other work of the page's thread, unless they have been made.
     pub(crate) fn collect_allocations(self) {
         let recording = self.run.get_untracked().recording.clone();
         let is_made = self.figures.columns.with_untracked(|columns| {
@@ -149,7 +150,7 @@ impl Session {
             return;
         }
         let recording = collector.recording().clone();
-        // Another run may be shown by now.
+        // Another run may have been shown while the columns were made.
         if !Arc::ptr_eq(&recording, &self.run.get_untracked().recording) {
             return self.collect_allocations();
         }
@@ -161,9 +162,8 @@ impl Session {
         jobs::compare();
     }
 
-    /// Lets the worker compare what was opened, once the figures of allocations are made or where none is in sight.
+    /// Asks the worker to compare the opened file: at once if no figure of allocations is being made, and otherwise after it.
     pub(crate) fn compare_when_drawn(self) {
-        // The figures begin to be made in effects of what was opened, which have run by then.
         let _ = browser::after_millis(FIGURES_BEGIN_MILLIS, move || {
             if self.figures.collector.with_value(Option::is_none) {
                 jobs::compare();
@@ -171,25 +171,25 @@ impl Session {
         });
     }
 
-    /// The columns of the run that is shown, if they are made, following.
+    /// The columns of the shown run, if they have been made. Reads signals.
     pub(crate) fn columns(self) -> Option<PtrEq<Columns>> {
         let run = self.run.get();
         self.figures.columns.get().filter(|columns| Arc::ptr_eq(&columns.recording, &run.recording))
     }
 
-    /// What colors say: what was chosen, or else stacks if there are any.
+    /// What colors mean: the reader's choice, or else stacks, categories or sizes, whichever the run has. Reads signals.
     pub(crate) fn color_by(self) -> ColorBy {
         let has_stacks = self.columns().is_some_and(|columns| columns.has_stacks);
         let chosen = self.figures.color_by.get();
         chosen.unwrap_or_else(|| match (has_stacks, self.shown_program().is_some()) {
             (true, _) => ColorBy::Stack,
-            // A program's allocations have no stacks, and what each holds is known.
+            // Allocations of a Python program have no stacks, but their categories are known.
             (false, true) => ColorBy::Category,
             (false, false) => ColorBy::Size,
         })
     }
 
-    /// The groups that colors stand for, of all allocations, following.
+    /// The groups of allocations that have a color each, if the columns have been made. Reads signals.
     pub(crate) fn color_groups(self) -> Option<Groups> {
         let columns = self.columns()?;
         let by = self.color_by();
@@ -201,7 +201,7 @@ impl Session {
         })
     }
 
-    /// Gives the blocks of a program the colors of their categories, where colors say categories.
+    /// Gives the blocks of a program the colors of their categories, if colors mean categories. Reads signals.
     pub(crate) fn color_blocks(self, scene: &mut Scene, state: &MemoryState) {
         let Some(program) = self.shown_program().filter(|_| self.color_by() == ColorBy::Category) else {
             return;
@@ -212,14 +212,14 @@ impl Session {
         });
     }
 
-    /// What holders are grouped by: what was chosen, or else stacks if there are any.
+    /// What holders are grouped by: the reader's choice, or else stacks if there are any, or else sizes. Reads signals.
     pub(crate) fn group_by(self) -> GroupBy {
         let has_stacks = self.columns().is_some_and(|columns| columns.has_stacks);
         let chosen = self.figures.by.get();
         chosen.unwrap_or(if has_stacks { GroupBy::Stack } else { GroupBy::Size })
     }
 
-    /// The moments that are asked about, following.
+    /// The moment, or the time, whose holders the table shows. Reads signals.
     pub(crate) fn scope(self) -> Scope {
         let run = self.run.get();
         let cursor = self.player.with(|player| player.steps);
@@ -233,7 +233,7 @@ impl Session {
         }
     }
 
-    /// Chooses allocations everywhere; the same ones again, or none, lets go of them.
+    /// Chooses allocations in all figures. Choosing the same ones again, or none, releases them.
     pub(crate) fn pick(self, title: String, rows: Vec<usize>) {
         let is_same = self.figures.picked.with_untracked(|picked| {
             picked.as_ref().is_some_and(|picked| picked.rows == rows && picked.title == title)
@@ -249,7 +249,7 @@ impl Session {
         self.map_view.update(|view| view.picked = Arc::new(ids));
     }
 
-    /// Lets go of chosen allocations. Returns whether there were any.
+    /// Releases the chosen allocations. Returns whether there were any.
     pub(crate) fn unpick(self) -> bool {
         let was_picked = self.figures.picked.with_untracked(Option::is_some);
         if was_picked {
@@ -258,7 +258,7 @@ impl Session {
         was_picked
     }
 
-    /// Puts the second cursor where the first one is, or takes it away if it is there.
+    /// Sets the mark at the cursor, or removes the mark if it is there.
     pub(crate) fn set_mark(self) {
         let now = self.player.with_untracked(|player| player.steps);
         self.figures.mark.update(|mark| *mark = if *mark == Some(now) { None } else { Some(now) });

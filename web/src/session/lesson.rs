@@ -1,4 +1,4 @@
-//! A lesson that is open: which card, what the reader answered, and what was done so far.
+//! The open lesson: its card, the reader's answers and exercises, and the progress in all lessons.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -24,33 +24,34 @@ pub(crate) struct OpenLesson {
     pub(crate) runs: Vec<PtrEq<Run>>,
 }
 
-/// Where the reader is in a lesson.
+/// The card of the open lesson, and what the reader has done on it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct LessonState {
     /// The card, from 0.
     pub(crate) card: usize,
-    /// Whether the card's question was answered or given up.
+    /// Whether the answer to the card's question is shown, because the reader answered or gave up.
     pub(crate) is_revealed: bool,
-    /// What was answered, and whether it was right.
+    /// The reader's answer, and whether it was right.
     pub(crate) answer: Option<(String, bool)>,
-    /// What is wrong with what was typed.
+    /// Why the typed answer cannot be read.
     pub(crate) problem: Option<String>,
-    /// What the reader made of the exercise.
+    /// The reader's lines of the exercise.
     pub(crate) text: String,
-    /// What the reader made of other exercises, by lesson and card.
+    /// The reader's lines of all exercises, by lesson and card.
     drafts: BTreeMap<(String, usize), String>,
+    /// How many hints are shown.
     pub(crate) hints: usize,
     pub(crate) graded: Option<GradedExercise>,
 }
 
-/// What the allocator says of an exercise.
+/// The result of an exercise.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct GradedExercise {
     pub(crate) is_passed: bool,
     pub(crate) sentence: String,
-    /// The goals, each with whether it is met and why.
+    /// The goals, each with whether it is met and why, in the order of the exercise.
     pub(crate) goals: Vec<(String, bool, String)>,
-    /// The run of what the reader wrote; none where it could not be run.
+    /// The run of the reader's text; `None` if the text could not be run.
     pub(crate) run: Option<PtrEq<Run>>,
 }
 
@@ -89,12 +90,12 @@ impl OpenLesson {
 }
 
 impl LessonState {
-    /// Whether the stage shows what the reader made of the exercise.
+    /// Whether the stage shows the run of the reader's exercise.
     pub(crate) fn has_run(&self) -> bool {
         self.graded.as_ref().is_some_and(|graded| graded.run.is_some())
     }
 
-    /// The beginning of a card; what the reader made of exercises is kept.
+    /// The state at the beginning of a card. The reader's exercises are kept.
     fn at(lesson: &OpenLesson, card: usize, drafts: BTreeMap<(String, usize), String>) -> Self {
         let exercise = lesson.cards.get(card).and_then(|card| card.exercise.as_ref());
         let draft = drafts.get(&(lesson.id.clone(), card)).cloned();
@@ -114,7 +115,7 @@ pub(crate) fn region(exercise: &Exercise) -> String {
 const CARD_SPEED: f32 = 0.9;
 
 impl Session {
-    /// The lesson that is open.
+    /// The lesson that is shown. Reads signals.
     pub(crate) fn open_lesson(self) -> Option<PtrEq<OpenLesson>> {
         self.source.with(|source| match source {
             Source::Lesson(lesson) => Some(lesson.clone()),
@@ -146,10 +147,10 @@ impl Session {
         self.place.set(Place::OwnLesson);
     }
 
-    /// Goes to a card: to its beginning where it asks a question, else its steps play.
+    /// Goes to the beginning of a card, and plays its steps unless the card asks a question.
     pub(crate) fn show_card(self, card: usize) {
         let Some(lesson) = untrack(|| self.open_lesson()) else { return };
-        // A lesson has cards, or it would not have been read; an address may name one behind the last.
+        // A lesson has at least one card, or it could not have been read. An address may name a card after the last one.
         let card = card.min(lesson.cards.len().saturating_sub(1));
         let before = self.lesson.get_untracked().card;
         let drafts = self.lesson.with_untracked(|state| state.drafts.clone());
@@ -167,12 +168,12 @@ impl Session {
             self.play_card();
         }
         if let Some(id) = untrack(|| self.open_lesson()).map(|lesson| lesson.id.clone()) {
-            self.note_place(&id, card);
-            self.note_progress(&id, card, false);
+            self.remember_card(&id, card);
+            self.add_progress(&id, card, false);
         }
     }
 
-    /// Takes what the reader makes of the card's exercise; it stays when the card is turned.
+    /// Takes the reader's lines of the card's exercise. They are kept when another card is shown.
     pub(crate) fn write_exercise(self, text: String) {
         let Some(id) = untrack(|| self.open_lesson()).map(|lesson| lesson.id.clone()) else { return };
         self.lesson.update(|state| {
@@ -181,7 +182,7 @@ impl Session {
         });
     }
 
-    /// Plays the card's steps, or shows where they lead if motion is unwanted.
+    /// Plays the card's steps. If the reader's system asks for reduced motion, goes to their end instead.
     pub(crate) fn play_card(self) {
         let Some(lesson) = untrack(|| self.open_lesson()) else { return };
         let card = self.lesson.with_untracked(|state| state.card);
@@ -206,7 +207,7 @@ impl Session {
         }
     }
 
-    /// Takes an answer to the card's question and reveals what the allocator says.
+    /// Takes an answer to the card's question, and shows the right answer.
     pub(crate) fn answer_question(self, question: &LessonQuestion, answer: &str) {
         match question.check(answer) {
             Ok(is_right) => {
@@ -232,13 +233,13 @@ impl Session {
         }
     }
 
-    /// Shows what happens without an answer.
+    /// Shows the right answer without an answer of the reader's.
     pub(crate) fn reveal(self) {
         self.lesson.update(|state| state.is_revealed = true);
         self.play_card();
     }
 
-    /// Grades what the reader made of the exercise, and shows its run.
+    /// Grades the reader's exercise, and shows its run.
     pub(crate) fn grade(self, exercise: &Exercise) {
         let text = exercise.with_region(&self.lesson.with_untracked(|state| state.text.clone()));
         let graded = match exercise.grade(&text) {
@@ -257,7 +258,7 @@ impl Session {
             self.dispatch(PlayerAction::End);
         }
         if is_passed && let Some(lesson) = untrack(|| self.open_lesson()) {
-            self.note_progress(&lesson.id, self.lesson.with_untracked(|state| state.card), true);
+            self.add_progress(&lesson.id, self.lesson.with_untracked(|state| state.card), true);
         }
     }
 
@@ -266,7 +267,7 @@ impl Session {
         self.last_card.get()
     }
 
-    fn note_place(self, id: &str, card: usize) {
+    fn remember_card(self, id: &str, card: usize) {
         let is_bundled = lessons().iter().any(|file| file.id == id);
         if is_bundled && self.embed.is_none() {
             self.last_card.set(Some((id.to_owned(), card)));
@@ -274,11 +275,11 @@ impl Session {
         }
     }
 
-    fn note_progress(self, id: &str, card: usize, is_passed: bool) {
-        let mark = Mark { lesson: id.to_owned(), card, is_passed };
-        if self.progress.with_untracked(|progress| !progress.contains(&mark)) {
+    fn add_progress(self, id: &str, card: usize, is_passed: bool) {
+        let done = CardDone { lesson: id.to_owned(), card, is_passed };
+        if self.progress.with_untracked(|progress| !progress.contains(&done)) {
             self.progress.update(|progress| {
-                progress.insert(mark);
+                progress.insert(done);
             });
             if self.embed.is_none() {
                 self.progress.with_untracked(|progress| browser::remember(KEY, &written(progress)));
@@ -297,23 +298,25 @@ fn graded(grade: Grade) -> GradedExercise {
     }
 }
 
-/// Something that the reader has done; remembered on the reader's machine and nowhere else.
+/// A card that the reader has seen, or an exercise that is passed. The browser remembers it on the reader's machine only.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Mark {
+pub(crate) struct CardDone {
     pub(crate) lesson: String,
     /// The card, from 0.
     pub(crate) card: usize,
-    /// Whether its exercise was passed, and it was not only seen.
+    /// Whether the exercise of the card was passed; false if the card was only seen.
     pub(crate) is_passed: bool,
 }
 
-pub(crate) type Progress = BTreeSet<Mark>;
+/// What the reader has done in all lessons.
+pub(crate) type Progress = BTreeSet<CardDone>;
 
+/// The storage key of the progress.
 const KEY: &str = "blockyard.progress";
-/// Where the reader stopped.
+/// The storage key of the card that the reader saw last.
 const LAST_KEY: &str = "blockyard.lesson";
 
-/// Where the reader stopped on an earlier visit.
+/// The lesson and the card, from 0, that the reader saw last on an earlier visit.
 pub(crate) fn recall_last() -> Option<(String, usize)> {
     let text = browser::recall(LAST_KEY)?;
     let (id, card) = text.split_once('/')?;
@@ -321,27 +324,28 @@ pub(crate) fn recall_last() -> Option<(String, usize)> {
     Some((id.to_owned(), card.parse().ok()?)).filter(|_| is_known)
 }
 
-/// What was done on earlier visits.
+/// The progress of earlier visits.
 pub(crate) fn recall() -> Progress {
     browser::recall(KEY).map(|text| read(&text)).unwrap_or_default()
 }
 
-/// `reserved/3 reserved/8!`
+/// The stored form, such as `reserved/3 reserved/8!`: lesson and card, with `!` for a passed exercise.
 fn written(progress: &Progress) -> String {
-    let marks = progress
+    let words = progress
         .iter()
-        .map(|mark| format!("{}/{}{}", mark.lesson, mark.card, if mark.is_passed { "!" } else { "" }));
-    marks.collect::<Vec<_>>().join(" ")
+        .map(|done| format!("{}/{}{}", done.lesson, done.card, if done.is_passed { "!" } else { "" }));
+    words.collect::<Vec<_>>().join(" ")
 }
 
-/// What cannot be read is left out.
+/// Reads the stored form. Words that cannot be read are left out.
 fn read(text: &str) -> Progress {
-    let mark = |word: &str| {
+    let card_done = |word: &str| {
         let (lesson, card) = word.split_once('/')?;
         let is_passed = card.ends_with('!');
-        Some(Mark { lesson: lesson.to_owned(), card: card.trim_end_matches('!').parse().ok()?, is_passed })
+        let card = card.trim_end_matches('!').parse().ok()?;
+        Some(CardDone { lesson: lesson.to_owned(), card, is_passed })
     };
-    text.split_whitespace().filter_map(mark).collect()
+    text.split_whitespace().filter_map(card_done).collect()
 }
 
 #[cfg(test)]
@@ -350,9 +354,9 @@ mod tests {
 
     #[test]
     fn progress_comes_back_and_damage_is_left_out() {
-        let mark = |card, is_passed| Mark { lesson: "reserved".to_owned(), card, is_passed };
-        let progress = Progress::from([mark(0, false), mark(3, false), mark(3, true)]);
+        let done = |card, is_passed| CardDone { lesson: "reserved".to_owned(), card, is_passed };
+        let progress = Progress::from([done(0, false), done(3, false), done(3, true)]);
         assert_eq!(read(&written(&progress)), progress);
-        assert_eq!(read("reserved/x nothing reserved/0 /"), Progress::from([mark(0, false)]));
+        assert_eq!(read("reserved/x nothing reserved/0 /"), Progress::from([done(0, false)]));
     }
 }

@@ -1,4 +1,4 @@
-//! Which panels of the workbench are shown, remembered on this machine.
+//! Which panels of the workbench are shown. The browser remembers the choice.
 
 use leptos::prelude::*;
 
@@ -18,7 +18,7 @@ pub(crate) enum WorkbenchPanel {
 impl WorkbenchPanel {
     pub(crate) const ALL: [Self; 5] = [Self::Stage, Self::Timeline, Self::Map, Self::Lifetimes, Self::Side];
 
-    /// The name in the style and in what is remembered.
+    /// The name of the panel in the style sheet and in the browser's storage.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Stage => "stage",
@@ -39,7 +39,7 @@ impl WorkbenchPanel {
         }
     }
 
-    /// Whether the panel can be shown alone: the figures can, and the words beside them belong to a figure.
+    /// Whether the panel can be shown alone. Only figures can.
     pub(crate) fn is_figure(self) -> bool {
         !matches!(self, Self::Side)
     }
@@ -49,12 +49,12 @@ impl WorkbenchPanel {
     }
 }
 
-/// What the reader hid, and which figure is shown alone.
+/// The panels that the reader has hidden, and the figure that is shown alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PanelLayout {
-    /// The hidden panels, as bits.
+    /// The hidden panels, a bit for each.
     hidden: u8,
-    /// The figure that fills the workbench.
+    /// The figure that is shown alone and fills the workbench.
     pub(crate) alone: Option<WorkbenchPanel>,
 }
 
@@ -63,23 +63,23 @@ impl PanelLayout {
         self.hidden & panel.bit() != 0
     }
 
-    /// Whether anything is not where the page has it at first.
+    /// Whether the layout differs from that of the first visit.
     pub(crate) fn is_changed(self) -> bool {
         self != Self::default()
     }
 
-    /// With the panel hidden, or shown again; a figure that was shown alone has the others beside it again.
+    /// The layout with the panel hidden, or shown again. No figure is shown alone any more.
     fn with_toggled(self, panel: WorkbenchPanel) -> Self {
         Self { hidden: self.hidden ^ panel.bit(), alone: None }
     }
 
-    /// With the figure alone, or with the others again.
+    /// The layout with the figure alone, or with all panels that are not hidden if the figure was alone.
     fn with_alone(self, panel: WorkbenchPanel) -> Self {
         let alone = (self.alone != Some(panel) && panel.is_figure()).then_some(panel);
         Self { alone, ..self }
     }
 
-    /// The names of the hidden panels.
+    /// The names of the hidden panels, with spaces between them.
     pub(crate) fn hidden_names(self) -> String {
         let hidden = WorkbenchPanel::ALL.into_iter().filter(|panel| self.is_hidden(*panel));
         hidden.map(WorkbenchPanel::name).collect::<Vec<_>>().join(" ")
@@ -89,7 +89,7 @@ impl PanelLayout {
         format!("{}|{}", self.hidden_names(), self.alone.map_or("", WorkbenchPanel::name))
     }
 
-    /// What [`PanelLayout::written`] gave; names that are unknown are passed over.
+    /// Reads the text of [`PanelLayout::written`]. Unknown names are left out.
     fn read(text: &str) -> Self {
         let (hidden, alone) = text.split_once('|').unwrap_or_default();
         let named = |name: &str| WorkbenchPanel::ALL.into_iter().find(|panel| panel.name() == name);
@@ -97,7 +97,7 @@ impl PanelLayout {
         Self { hidden, alone: named(alone).filter(|panel| panel.is_figure()) }
     }
 
-    /// What was left on an earlier visit.
+    /// The layout of an earlier visit.
     pub(super) fn recall() -> Self {
         browser::recall(KEY).map_or_else(Self::default, |text| Self::read(&text))
     }
@@ -110,23 +110,23 @@ impl Session {
     pub(crate) fn toggle_panel(self, panel: WorkbenchPanel) {
         self.lay_out(self.panels.get_untracked().with_toggled(panel));
         let is_hidden = self.panels.get_untracked().is_hidden(panel);
-        self.say(format!("{} {}.", panel.title(), if is_hidden { "hidden" } else { "shown" }));
+        self.announce(format!("{} {}.", panel.title(), if is_hidden { "hidden" } else { "shown" }));
     }
 
-    /// Lets the figure fill the workbench, or shows the others again.
+    /// Shows the figure alone, or shows the other panels again.
     pub(crate) fn toggle_alone(self, panel: WorkbenchPanel) {
         self.lay_out(self.panels.get_untracked().with_alone(panel));
         let is_alone = self.panels.get_untracked().alone.is_some();
-        self.say(if is_alone { format!("{} alone.", panel.title()) } else { "All figures.".to_owned() });
+        self.announce(if is_alone { format!("{} alone.", panel.title()) } else { "All figures.".to_owned() });
     }
 
-    /// Shows every panel where the page has it at first.
+    /// Shows every panel.
     pub(crate) fn show_all_panels(self) {
         self.lay_out(PanelLayout::default());
-        self.say("All panels shown.".to_owned());
+        self.announce("All panels shown.".to_owned());
     }
 
-    /// Shows the panel, for what the reader asked for is in it.
+    /// Shows the panel if it is hidden or if another one is alone, because it contains what the reader asked for.
     pub(crate) fn reveal_panel(self, panel: WorkbenchPanel) {
         let layout = self.panels.get_untracked();
         let shown = if layout.is_hidden(panel) { layout.with_toggled(panel) } else { layout };
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_hidden_is_read_again() {
+    fn hidden_panels_are_read_again() {
         let layout = PanelLayout::default()
             .with_toggled(WorkbenchPanel::Map)
             .with_toggled(WorkbenchPanel::Side)
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_hides_nothing() {
+    fn a_damaged_layout_hides_nothing() {
         for text in ["", "|", "unknown|panel", "map", "|side"] {
             assert_eq!(PanelLayout::read(text), PanelLayout::default(), "{text}");
         }

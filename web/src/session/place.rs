@@ -1,11 +1,11 @@
-//! Which part of the page is shown.
+//! The parts of the page.
 
 use crate::browser;
 
-/// A part of the page, behind one of its doors.
+/// A part of the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// The doors.
+    /// The first screen.
     Home,
     /// The list of lessons.
     Lessons,
@@ -18,21 +18,21 @@ pub(crate) enum Place {
     },
     /// A lesson that the reader opened from a file.
     OwnLesson,
-    /// A lesson on paper, by its id.
+    /// A lesson to be printed, by its id.
     Handout(String),
-    /// The words, at one of them by its id, or at the first.
+    /// The glossary, at an entry by its id; empty for the first entry.
     Glossary(String),
     /// All questions of all lessons.
     Quiz,
-    /// What teachers need.
+    /// The page for teachers.
     Teachers,
-    /// A Python program with its memory.
+    /// A Python program with its figures.
     Program,
-    /// Figures, player, text and numbers: for a workload as for a recording.
+    /// The figures, the player and the tabs, for a workload or a recording.
     Workbench,
 }
 
-/// What of the page another page shows in a frame.
+/// What another page shows of this page in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Embed {
     /// The stage with its timeline and its controls.
@@ -62,7 +62,7 @@ impl Embed {
         }
     }
 
-    /// What the page's address asks for: `?embed=stage`.
+    /// What the page's address names, such as `?embed=stage`.
     pub(crate) fn of_address() -> Option<Self> {
         let name = browser::query("embed")?;
         Self::ALL.into_iter().find(|embed| embed.name() == name)

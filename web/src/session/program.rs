@@ -12,29 +12,29 @@ use crate::program::DEFAULT_GPU;
 use crate::ptr_eq::PtrEq;
 use crate::run::Run;
 
-/// How far a run is.
+/// The state of the program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum ProgramStatus {
     /// Nothing runs.
     #[default]
     Idle,
-    /// The interpreter is fetched: bytes so far.
+    /// The interpreter is being fetched; this many bytes have arrived.
     Loading(f64),
-    /// The interpreter is being built behind the page.
+    /// The interpreter is still being built by `cargo xtask play`.
     Building,
     /// The program runs.
     Running,
-    /// The last run did not come to an end: why.
+    /// The last run has no result, for this reason.
     Failed(String),
 }
 
-/// A program with the device that it runs on, as the reader has them.
+/// A program with its GPU and its settings, as the reader typed them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ProgramInput {
     pub(crate) text: String,
     /// The id of the GPU.
     pub(crate) gpu: String,
-    /// The memory of the GPU, where it is not the GPU's own.
+    /// The memory of the GPU; empty for all memory that this GPU has.
     pub(crate) capacity: String,
     pub(crate) config: String,
 }
@@ -44,23 +44,25 @@ pub(crate) struct ProgramInput {
 pub(crate) struct ProgramSignals {
     pub(crate) input: RwSignal<ProgramInput>,
     pub(crate) status: RwSignal<ProgramStatus>,
-    /// What the running or last program printed.
+    /// The output of the running program, or of the last one.
     pub(crate) printed: RwSignal<Vec<PrintedText>>,
     /// The last finished run.
     pub(crate) result: RwSignal<Option<PtrEq<ProgramResult>>>,
-    /// The id of the example that is in the editor, unchanged.
+    /// The id of the example in the editor, if its text is unchanged.
     pub(crate) example: RwSignal<Option<String>>,
-    /// What an H200 printed, of the example that is in the editor.
+    /// The output of PyTorch on an H200 for the example in the editor.
     pub(crate) recorded_text: RwSignal<Option<String>>,
 }
 
 /// A finished run, ready to be drawn.
 #[derive(Debug)]
 pub(crate) struct ProgramResult {
-    /// What was run.
+    /// The program that was run.
     pub(crate) input: ProgramInput,
     pub(crate) run: PtrEq<Run>,
+    /// The result without its recording, which is in `run`.
     pub(crate) details: ProgramRun,
+    /// The index of each allocation in the origins of `details`.
     by_allocation: HashMap<AllocationId, usize>,
 }
 
@@ -91,7 +93,7 @@ impl ProgramSignals {
 }
 
 impl ProgramResult {
-    /// The result of a run; a program without a GPU has a run of nothing.
+    /// The result of a run. A program that used no GPU has an empty run.
     pub(crate) fn new(input: ProgramInput, mut details: ProgramRun) -> Self {
         let run = match details.recording.take() {
             Some(recording) => Run::of(Workload::default(), recording),
@@ -107,18 +109,18 @@ impl ProgramResult {
         self.details.origins.get(*self.by_allocation.get(&allocation)?)
     }
 
-    /// The place of an allocation's category in [`CATEGORIES`].
+    /// The index of an allocation's category in [`CATEGORIES`].
     pub(crate) fn category(&self, allocation: AllocationId) -> Option<usize> {
         let origin = self.origin(allocation)?;
         CATEGORIES.iter().position(|category| *category == origin.category)
     }
 
-    /// The line of the program at a step.
+    /// The line of the program at a step, counted from 1.
     pub(crate) fn line(&self, step: usize) -> Option<u32> {
         self.details.step_lines.get(step).copied().filter(|line| *line > 0)
     }
 
-    /// The next step of the line behind `after`, or its first one.
+    /// The next step of the line at or after the step `after`, or else the line's first step.
     pub(crate) fn next_step_of(&self, line: u32, after: usize) -> Option<usize> {
         let steps = || self.details.step_lines.iter().enumerate();
         let of_line = |(step, of): (usize, &u32)| (*of == line).then_some(step);
@@ -126,10 +128,10 @@ impl ProgramResult {
     }
 }
 
-/// The bytes of blocks in callers' hands at one moment.
+/// The bytes of allocated blocks at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct AliveBytes {
-    /// By line.
+    /// By line of the program.
     pub(crate) lines: BTreeMap<u32, Bytes>,
     /// By category, in the order of [`CATEGORIES`].
     pub(crate) categories: [Bytes; CATEGORIES.len()],

@@ -1,4 +1,4 @@
-//! What the figures show, and how one source takes the place of another.
+//! The sources of the run that the figures show, and the change from one source to another.
 
 use blockyard_figure::{MapView, Player, PlayerAction, SPEEDS};
 use blockyard_record::{Recording, StepOutcome};
@@ -14,14 +14,14 @@ use crate::view::Tab;
 
 /// Where the memory that the figures show comes from.
 ///
-/// A further kind of file becomes a [`Source::Recording`]: whatever its bytes are, `files` turns them into a recording.
+/// Every kind of file with a run in it becomes a [`Source::Recording`]; `files` does that.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Source {
-    /// The workload's text, as the history has it.
+    /// The workload, whose text is in the history.
     Text,
     /// A recording from a file or a sample.
     Recording(PtrEq<OpenedFile>),
-    /// The short run of the first page.
+    /// The short run of the first screen.
     Tour(PtrEq<Run>),
     /// The last run of the Python program.
     Program(PtrEq<ProgramResult>),
@@ -43,21 +43,21 @@ impl Source {
     }
 }
 
-/// How long playing a recording takes, whatever its length.
+/// How long a recording of any length plays.
 const RECORDING_SECONDS: f64 = 20.0;
 
 impl Session {
-    /// Whether the workload's text is what is shown, so that the hand may change it.
+    /// Whether the workload is shown. Only a workload can be changed by hand. Reads signals.
     pub(crate) fn shows_text(self) -> bool {
         self.source.with(|source| matches!(source, Source::Text))
     }
 
-    /// Whether an opened recording is shown.
+    /// Whether an opened recording is shown. Reads signals.
     pub(crate) fn shows_recording(self) -> bool {
         self.source.with(|source| matches!(source, Source::Recording(_)))
     }
 
-    /// The recording that is shown.
+    /// The recording that is shown, if one is. Reads signals.
     pub(crate) fn shown_recording(self) -> Option<PtrEq<OpenedFile>> {
         self.source.with(|source| match source {
             Source::Recording(opened) => Some(opened.clone()),
@@ -65,7 +65,7 @@ impl Session {
         })
     }
 
-    /// Shows another source; each kind keeps its place.
+    /// Shows another source. Each kind of source keeps its player, and so its cursor.
     pub(crate) fn show(self, source: Source) {
         let before = self.source.get_untracked();
         if before == source {
@@ -84,7 +84,7 @@ impl Session {
         self.dispatch(PlayerAction::Loaded { keep_at_end: false });
     }
 
-    /// Shows the recording that was opened last, or the workload.
+    /// Shows the recording that was opened last if `is_shown`, and the workload otherwise.
     pub(crate) fn show_opened(self, is_shown: bool) {
         match self.opened.get_untracked().filter(|_| is_shown) {
             Some(opened) => self.show(Source::Recording(opened)),
@@ -92,7 +92,7 @@ impl Session {
         }
     }
 
-    /// Takes in another recording: where it last ran out of memory, or else where most is allocated.
+    /// Shows another recording, at its last out of memory, or else where most is allocated.
     pub(crate) fn open(self, opened: PtrEq<OpenedFile>) {
         let run = opened.run.clone();
         let failures = run.recording.failed_steps().iter().rev();
@@ -106,11 +106,11 @@ impl Session {
         self.dispatch(PlayerAction::SeekStep(step));
         self.forget_views();
         self.message.set(None);
-        // The button that opened the file would open it again at the next Space, which plays elsewhere.
+        // The button that opened the file must lose the focus. Otherwise Space would press it again instead of playing.
         let _ = browser::after_millis(0, || browser::leave_button(".open-bar"));
     }
 
-    /// Goes to the moment where most is allocated (`is_reserved` false) or reserved.
+    /// Goes to the moment where most is reserved if `is_reserved`, and where most is allocated otherwise.
     pub(crate) fn seek_peak(self, is_reserved: bool) {
         let run = self.run.get_untracked();
         let (allocated, reserved) = run.series.peak_steps(&run.recording);
@@ -118,18 +118,18 @@ impl Session {
         self.dispatch(PlayerAction::SeekStep(if is_reserved { reserved } else { allocated }));
     }
 
-    /// Starts another workload, from its start.
+    /// Loads a preset, with its settings and its capacity.
     pub(crate) fn load_preset(self, preset: &Preset) {
         self.load(preset.text.to_owned(), SettingsTexts::of(preset));
     }
 
-    /// Starts the workload of a file, with the allocator's settings and on the device of the one before.
+    /// Loads the workload of a file, with the present settings and capacity unless the file has its own.
     pub(crate) fn load_text(self, title: String, text: String) {
         let settings = self.settings.get_untracked();
         self.load(text, SettingsTexts { title, ..settings });
     }
 
-    /// Starts another workload with its settings; what was there before is one undo away.
+    /// Loads a workload with its settings. One undo restores the former workload.
     pub(crate) fn load(self, text: String, settings: SettingsTexts) {
         self.show_opened(false);
         let before = self.settings.get_untracked();
@@ -142,12 +142,12 @@ impl Session {
         self.run_first();
     }
 
-    /// Starts a workload of nothing, on a device of some size.
+    /// Loads an empty workload.
     pub(crate) fn load_empty(self) {
         self.load_preset(&NOTHING);
     }
 
-    /// Shows the short run of the first page, from its start, playing.
+    /// Shows the short run of the first screen: playing from its start, or at one moment if `is_playing` is false.
     pub(crate) fn show_tour(self, is_playing: bool) {
         let Some(run) = tour() else { return };
         self.show(Source::Tour(run));
@@ -155,6 +155,7 @@ impl Session {
         self.dispatch(if is_playing { PlayerAction::Play } else { PlayerAction::SeekStep(5) });
     }
 
+    /// Resets zoom, selection and marks, which belong to the former run.
     pub(crate) fn forget_views(self) {
         self.timeline_view.set(None);
         self.figures.forget();
@@ -163,7 +164,7 @@ impl Session {
     }
 }
 
-/// Steps a second on the first page: time enough to see each.
+/// Steps a second on the first screen, slow enough to see each step.
 const TOUR_SPEED: f32 = 0.55;
 
 fn tour() -> Option<PtrEq<Run>> {

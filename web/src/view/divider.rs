@@ -122,91 +122,123 @@ pub(crate) fn recall() {
     }
 }
 
-/// The border of a panel. It stands behind the panel, or before a panel to its right.
+/// The border of a panel. Its element is the next sibling of the panel's element, or the previous one if the border is vertical.
 pub(crate) fn divider(panel: SizedPanel) -> AnyView {
-    let now = RwSignal::new(0.0_f64);
-    let node = NodeRef::<leptos::html::Div>::new();
-    let measure = move || {
-        let size = node.get_untracked().and_then(|divider| panel.size_px(&divider));
-        let _ = now.try_set(size.unwrap_or(0.0));
-    };
-    // Once the page is laid out.
-    let _ = browser::after_millis(100, measure);
-    let put = move |size_px: f64| {
-        let (least, most) = panel.limits_px();
+    let border = Border { panel, size_px: RwSignal::new(0.0), node: NodeRef::new() };
+    // The panel has a size only when the browser has laid out the page.
+    let _ = browser::after_millis(100, move || border.measure());
+    border.view()
+}
+
+/// A border with the size of its panel; a handle that is copied freely.
+#[derive(Clone, Copy)]
+struct Border {
+    panel: SizedPanel,
+    size_px: RwSignal<f64>,
+    node: NodeRef<leptos::html::Div>,
+}
+
+impl Border {
+    /// Reads the size of the panel from the page.
+    fn measure(self) {
+        let size = self.node.get_untracked().and_then(|divider| self.panel.size_px(&divider));
+        let _ = self.size_px.try_set(size.unwrap_or(0.0));
+    }
+
+    /// Gives the panel a size, within its limits.
+    fn resize(self, size_px: f64) {
+        let (least, most) = self.panel.limits_px();
         let size_px = size_px.clamp(least, most);
-        panel.set(Some(size_px));
-        now.set(size_px);
-    };
-    let down = on(move |event: ev::PointerEvent| {
-        if let Some(divider) = node.get_untracked().filter(|_| event.button() == 0) {
+        self.panel.set(Some(size_px));
+        self.size_px.set(size_px);
+    }
+
+    fn remember(self) {
+        self.panel.remember(Some(self.size_px.get_untracked()));
+    }
+
+    /// Gives the panel the size of the style sheet.
+    fn reset(self) {
+        self.panel.set(None);
+        self.panel.remember(None);
+        self.measure();
+    }
+
+    fn pointer_down(self, event: &ev::PointerEvent) {
+        if let Some(divider) = self.node.get_untracked().filter(|_| event.button() == 0) {
             event.prevent_default();
             let _ = divider.set_pointer_capture(event.pointer_id());
             let _ = divider.focus();
         }
-    });
-    let moved = on(move |event: ev::PointerEvent| {
-        let divider = node.get_untracked().filter(|divider| divider.has_pointer_capture(event.pointer_id()));
-        if let Some(rect) = divider.and_then(|divider| panel.element(&divider)) {
-            let rect = rect.get_bounding_client_rect();
-            put(if panel.is_upright() {
+    }
+
+    /// Moves the border to the pointer, while the pointer drags the border.
+    fn pointer_moved(self, event: &ev::PointerEvent) {
+        let divider = self.node.get_untracked();
+        let divider = divider.filter(|divider| divider.has_pointer_capture(event.pointer_id()));
+        if let Some(element) = divider.and_then(|divider| self.panel.element(&divider)) {
+            let rect = element.get_bounding_client_rect();
+            self.resize(if self.panel.is_upright() {
                 rect.right() - f64::from(event.client_x())
             } else {
                 f64::from(event.client_y()) - rect.top()
             });
         }
-    });
-    let up = on(move |_: ev::PointerEvent| panel.remember(Some(now.get_untracked())));
-    let reset = move || {
-        panel.set(None);
-        panel.remember(None);
-        measure();
-    };
-    let key = on(move |event: ev::KeyboardEvent| {
-        measure();
-        let (least, most) = panel.limits_px();
-        let size = match (event.key().as_str(), panel.is_upright()) {
-            ("ArrowLeft", true) | ("ArrowDown", false) => now.get_untracked() + KEY_PX,
-            ("ArrowRight", true) | ("ArrowUp", false) => now.get_untracked() - KEY_PX,
-            ("Home", _) => least,
-            ("End", _) => most,
-            ("Enter", _) => {
-                event.prevent_default();
-                event.stop_propagation();
-                return reset();
-            }
+    }
+
+    fn key(self, event: &ev::KeyboardEvent) {
+        self.measure();
+        let (least, most) = self.panel.limits_px();
+        let now = self.size_px.get_untracked();
+        let size = match (event.key().as_str(), self.panel.is_upright()) {
+            ("ArrowLeft", true) | ("ArrowDown", false) => Some(now + KEY_PX),
+            ("ArrowRight", true) | ("ArrowUp", false) => Some(now - KEY_PX),
+            ("Home", _) => Some(least),
+            ("End", _) => Some(most),
+            ("Enter", _) => None,
             _ => return,
         };
         event.prevent_default();
         event.stop_propagation();
-        put(size);
-        panel.remember(Some(now.get_untracked()));
-    });
-    let limits = move |end: fn((f64, f64)) -> f64| {
-        text(move || {
-            now.track();
-            format!("{:.0}", end(panel.limits_px()))
-        })
-    };
-    view! {
-        <div
-            node_ref=node
-            class=if panel.is_upright() { "divider is-upright" } else { "divider" }
-            role="separator"
-            tabindex="0"
-            data-testid=panel.id()
-            aria-label=panel.label()
-            aria-orientation=if panel.is_upright() { "vertical" } else { "horizontal" }
-            aria-valuemin=limits(|limits| limits.0)
-            aria-valuemax=limits(|limits| limits.1)
-            aria-valuenow=text(move || format!("{:.0}", now.get()))
-            title="Drag, or use the arrow keys; Enter or a double click restores the default size"
-            on:pointerdown=down
-            on:pointermove=moved
-            on:pointerup=up
-            on:dblclick=on(move |_: ev::MouseEvent| reset())
-            on:keydown=key
-        ></div>
+        match size {
+            Some(size) => {
+                self.resize(size);
+                self.remember();
+            }
+            None => self.reset(),
+        }
     }
-    .into_any()
+
+    /// One end of the limits as the value of an ARIA attribute.
+    fn limit(self, end: fn((f64, f64)) -> f64) -> Signal<String> {
+        text(move || {
+            self.size_px.track();
+            format!("{:.0}", end(self.panel.limits_px()))
+        })
+    }
+
+    fn view(self) -> AnyView {
+        let panel = self.panel;
+        view! {
+            <div
+                node_ref=self.node
+                class=if panel.is_upright() { "divider is-upright" } else { "divider" }
+                role="separator"
+                tabindex="0"
+                data-testid=panel.id()
+                aria-label=panel.label()
+                aria-orientation=if panel.is_upright() { "vertical" } else { "horizontal" }
+                aria-valuemin=self.limit(|limits| limits.0)
+                aria-valuemax=self.limit(|limits| limits.1)
+                aria-valuenow=text(move || format!("{:.0}", self.size_px.get()))
+                title="Drag, or use the arrow keys; Enter or a double click restores the default size"
+                on:pointerdown=on(move |event: ev::PointerEvent| self.pointer_down(&event))
+                on:pointermove=on(move |event: ev::PointerEvent| self.pointer_moved(&event))
+                on:pointerup=on(move |_: ev::PointerEvent| self.remember())
+                on:dblclick=on(move |_: ev::MouseEvent| self.reset())
+                on:keydown=on(move |event: ev::KeyboardEvent| self.key(&event))
+            ></div>
+        }
+        .into_any()
+    }
 }

@@ -5,7 +5,7 @@ use leptos::prelude::*;
 
 use crate::browser;
 use crate::link::Target;
-use crate::session::{Mark, Place, Session};
+use crate::session::{CardDone, Place, Session};
 use crate::view::kit::{button, click, on, text};
 use crate::view::prose;
 
@@ -52,9 +52,9 @@ pub(crate) fn list(session: Session) -> AnyView {
         .map(|ListedLesson { id, title, summary, minutes, cards }| {
             let done = text(move || {
                 let (seen, passed) = session.progress.with(|progress| {
-                    let of = |mark: &&Mark| mark.lesson == id;
-                    let seen = progress.iter().filter(of).filter(|mark| !mark.is_passed).count();
-                    (seen, progress.iter().filter(of).any(|mark| mark.is_passed))
+                    let of = |done: &&CardDone| done.lesson == id;
+                    let seen = progress.iter().filter(of).filter(|done| !done.is_passed).count();
+                    (seen, progress.iter().filter(of).any(|done| done.is_passed))
                 });
                 match (seen, passed) {
                     (0, _) => String::new(),

@@ -9,8 +9,8 @@ use blockyard_record::{BlockId, PoolId};
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
+use web_sys::HtmlCanvasElement;
 
-use crate::frames::{self, Slot};
 use crate::session::Session;
 use crate::surface::{self, Drawn};
 use crate::view::divider::{SizedPanel, divider};
@@ -22,63 +22,26 @@ use crate::view::tip::Tip;
 pub(crate) fn map(session: Session) -> AnyView {
     let area = NodeRef::<html::Div>::new();
     let canvas = NodeRef::<html::Canvas>::new();
-    let size = surface::size_of(area);
-    let drawn = Drawn::new();
     let tip = Tip::new();
-    let actions = MapActions { session, area, size, drawn, tip, drawn_rows: StoredValue::new(None) };
+    let actions = MapActions {
+        session,
+        area,
+        size: surface::size_of(area),
+        drawn: Drawn::new(),
+        tip,
+        drawn_rows: StoredValue::new(None),
+    };
     let height = Memo::new(move |_| {
         let changes = session.changes.get();
         let view = actions.view();
         session.with_state(|_, state| segment_map_height(state, &changes, &view)).unwrap_or(0.0)
     });
     effect(move || {
-        let (Some(canvas), size) = (canvas.get(), size.get()) else { return };
-        if size.width_px < 1.0 {
-            return;
-        }
-        let changes = session.changes.get();
-        let mut view = actions.view();
-        view.scroll_px = actions.steady_scroll(&changes, &view, size);
-        let scene = session.with_state(|run, state| {
-            let mut scene = segment_map(state, &changes, &run.recording, &view, size);
-            session.color_blocks(&mut scene, state);
-            scene
-        });
-        if let Some(scene) = scene {
-            surface::fit(&canvas, &scene);
-            session.draw(&canvas, &scene);
-            drawn.keep(scene);
+        if let Some(canvas) = canvas.get() {
+            draw(actions, &canvas);
         }
     });
     actions.follow();
-    let scrolled = on(move |_: ev::Event| {
-        frames::plan(Slot::Scroll, move || {
-            if let Some(area) = area.get_untracked() {
-                let scroll_px = surface::in_figure(f64::from(area.scroll_top()));
-                if session.map_view.with_untracked(|view| (view.scroll_px - scroll_px).abs() > 0.5) {
-                    session.map_view.update(|view| view.scroll_px = scroll_px);
-                }
-            }
-        });
-    });
-    let label = text(move || {
-        let pools = session.with_state(|_, state| {
-            let pools: BTreeSet<PoolId> = state.segments().map(|segment| segment.pool_id).collect();
-            (state.segments().count(), pools.len())
-        });
-        let (count, pools) = pools.unwrap_or_default();
-        let pools = if pools > 1 { format!(" in {pools} memory pools") } else { String::new() };
-        format!(
-            "Segment map, {count} {}{pools}. Arrow keys move from block to block, Enter chooses, F frees.",
-            if count == 1 { "segment" } else { "segments" }
-        )
-    });
-    // Only the blocks of a workload can be freed by hand; a recording and a program say themselves when a block is freed.
-    let hint = text(move || {
-        let frees =
-            if session.shows_text() && session.shown_program().is_none() { ", F frees it" } else { "" };
-        format!("Click a block to choose it{frees}. Double click or Ctrl + wheel zooms into a segment.")
-    });
     view! {
         <section class="panel map" aria-label="Segments">
             <div class="map-top">
@@ -90,9 +53,9 @@ pub(crate) fn map(session: Session) -> AnyView {
                 node_ref=area
                 tabindex="0"
                 role="application"
-                aria-label=label
+                aria-label=text(move || label(session))
                 data-testid="map"
-                on:scroll=scrolled
+                on:scroll=on(move |_: ev::Event| actions.scrolled())
                 on:pointermove=on(move |event: ev::PointerEvent| actions.hover(&event))
                 on:pointerleave=on(move |_: ev::PointerEvent| actions.leave())
                 on:click=on(move |event: ev::MouseEvent| actions.click(&event))
@@ -104,11 +67,55 @@ pub(crate) fn map(session: Session) -> AnyView {
                 <div class="extent" style=text(move || format!("height:{}px", surface::on_page(height.get())))></div>
             </div>
             {divider(SizedPanel::Map)}
-            <p class="hint quiet">{hint}</p>
+            <p class="hint quiet">{text(move || hint(session))}</p>
             {tip.view()}
         </section>
     }
     .into_any()
+}
+
+/// Draws the rows in sight. Reads signals.
+fn draw(actions: MapActions, canvas: &HtmlCanvasElement) {
+    let MapActions { session, size, .. } = actions;
+    let size = size.get();
+    if size.width_px < 1.0 {
+        return;
+    }
+    let changes = session.changes.get();
+    let mut view = actions.view();
+    view.scroll_px = actions.steady_scroll(&changes, &view, size);
+    let scene = session.with_state(|run, state| {
+        let mut scene = segment_map(state, &changes, &run.recording, &view, size);
+        session.color_blocks(&mut scene, state);
+        scene
+    });
+    if let Some(scene) = scene {
+        surface::fit(canvas, &scene);
+        session.draw(canvas, &scene);
+        actions.drawn.keep(scene);
+    }
+}
+
+/// The map in a sentence, for screen readers. Reads signals.
+fn label(session: Session) -> String {
+    let counts = session.with_state(|_, state| {
+        let pools: BTreeSet<PoolId> = state.segments().map(|segment| segment.pool_id).collect();
+        (state.segments().count(), pools.len())
+    });
+    let (count, pools) = counts.unwrap_or_default();
+    let noun = if count == 1 { "segment" } else { "segments" };
+    let pools = if pools > 1 { format!(" in {pools} memory pools") } else { String::new() };
+    format!(
+        "Segment map, {count} {noun}{pools}. Arrow keys move from block to block, Enter chooses, F frees."
+    )
+}
+
+/// What a click does. Reads signals.
+fn hint(session: Session) -> String {
+    // Only the blocks of a workload can be freed by hand; a recording and a program say themselves when a block is freed.
+    let can_free = session.shows_text() && session.shown_program().is_none();
+    let frees = if can_free { ", F frees it" } else { "" };
+    format!("Click a block to choose it{frees}. Double click or Ctrl + wheel zooms into a segment.")
 }
 
 fn toolbar(session: Session) -> AnyView {

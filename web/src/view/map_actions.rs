@@ -38,6 +38,18 @@ impl MapActions {
         MapView { rows, pool_names: run.pool_names.clone(), ..self.session.map_view.get() }
     }
 
+    /// The reader has scrolled the rows.
+    pub(crate) fn scrolled(self) {
+        frames::plan(Slot::Scroll, move || {
+            let Some(area) = self.area.get_untracked() else { return };
+            let map_view = self.session.map_view;
+            let scroll_px = surface::in_figure(f64::from(area.scroll_top()));
+            if map_view.with_untracked(|view| (view.scroll_px - scroll_px).abs() > 0.5) {
+                map_view.update(|view| view.scroll_px = scroll_px);
+            }
+        });
+    }
+
     fn set_hovered(self, target: Option<TargetId>) {
         let session = self.session;
         if session.map_view.with_untracked(|view| view.hovered != target) {
@@ -169,7 +181,7 @@ impl MapActions {
         if let Some(block) = next {
             self.set_hovered(Some(TargetId::Block(block)));
             self.reveal(block);
-            session.say(words(session, TargetId::Block(block)).unwrap_or_default());
+            session.announce(words(session, TargetId::Block(block)).unwrap_or_default());
         }
     }
 

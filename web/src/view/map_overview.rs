@@ -1,9 +1,11 @@
 //! The strip above the rows of the map: all segments side by side, with a lens around those whose rows are in sight.
 
 use blockyard_figure::MapOverview;
+use blockyard_record::BlockId;
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
+use web_sys::HtmlCanvasElement;
 
 use crate::surface;
 use crate::view::kit::{effect, flag, on, text};
@@ -55,83 +57,110 @@ impl MapActions {
 }
 
 pub(crate) fn map_overview(actions: MapActions) -> AnyView {
-    let MapActions { session, size, .. } = actions;
+    let session = actions.session;
     let canvas = NodeRef::<html::Canvas>::new();
-    let strip = NodeRef::<html::Div>::new();
-    let overview = Memo::new(move |_| actions.overview());
+    let strip = Strip {
+        actions,
+        node: NodeRef::new(),
+        overview: Memo::new(move |_| actions.overview()),
+        scroll_px: Memo::new(move |_| session.map_view.with(|view| view.scroll_px)),
+    };
     let selected = Memo::new(move |_| session.selected());
     effect(move || {
-        let (Some(canvas), Some(overview)) = (canvas.get(), overview.get()) else { return };
-        if size.get().width_px < 1.0 {
-            return;
-        }
-        let changes = session.changes.get();
-        let scene = session.with_state(|_, state| overview.scene(state, &changes, selected.get()));
-        if let Some(scene) = scene {
-            surface::fit(&canvas, &scene);
-            session.draw(&canvas, &scene);
-        }
-    });
-    let scroll_px = Memo::new(move |_| session.map_view.with(|view| view.scroll_px));
-    let lens = text(move || {
-        let Some((left, right)) = overview.with(|overview| Some(overview.as_ref()?.lens_px(scroll_px.get())))
-        else {
-            return String::new();
-        };
-        let width = (right - left).max(LEAST_LENS_PX);
-        format!("left:{}px;width:{}px", surface::on_page(left), surface::on_page(width))
-    });
-    let words = text(move || {
-        overview
-            .with(|overview| overview.as_ref().map(|overview| overview.text(scroll_px.get())))
-            .unwrap_or_default()
-    });
-    let percent = text(move || {
-        let share = overview
-            .with(|overview| overview.as_ref().map(|overview| overview.scrolled_share(scroll_px.get())));
-        format!("{:.0}", share.unwrap_or(0.0) * 100.0)
-    });
-    let go = move |event: &ev::PointerEvent| {
-        let (x_px, _) = surface::offset_px(event);
-        let scroll_px = overview.with_untracked(|overview| Some(overview.as_ref()?.scroll_px_at(x_px)));
-        if let Some(scroll_px) = scroll_px {
-            actions.scroll_to(scroll_px);
-        }
-    };
-    let down = on(move |event: ev::PointerEvent| {
-        if let Some(strip) = strip.get_untracked().filter(|_| event.button() == 0) {
-            event.prevent_default();
-            let _ = strip.set_pointer_capture(event.pointer_id());
-            let _ = strip.focus();
-            go(&event);
-        }
-    });
-    let moved = on(move |event: ev::PointerEvent| {
-        if strip.get_untracked().is_some_and(|strip| strip.has_pointer_capture(event.pointer_id())) {
-            go(&event);
+        if let Some(canvas) = canvas.get() {
+            strip.draw(&canvas, selected.get());
         }
     });
     view! {
         <div
             class="map-overview"
-            node_ref=strip
+            node_ref=strip.node
             role="slider"
             tabindex="0"
             data-testid="map-overview"
             aria-label="Rows in sight, of all segments"
             aria-valuemin="0"
             aria-valuemax="100"
-            aria-valuenow=percent
-            aria-valuetext=words
+            aria-valuenow=text(move || strip.percent())
+            aria-valuetext=text(move || strip.words())
             title="All reserved memory, each segment as wide as its bytes. The frame is around the rows in sight: click or drag to scroll there"
             hidden=flag(move || session.run.get().most_segments < LEAST_SEGMENTS)
-            on:pointerdown=down
-            on:pointermove=moved
+            on:pointerdown=on(move |event: ev::PointerEvent| strip.pointer_down(&event))
+            on:pointermove=on(move |event: ev::PointerEvent| strip.pointer_moved(&event))
             on:keydown=on(move |event: ev::KeyboardEvent| actions.scroll_by_key(&event))
         >
             <canvas node_ref=canvas aria-hidden="true"></canvas>
-            <div class="lens" style=lens></div>
+            <div class="lens" style=text(move || strip.lens_style())></div>
         </div>
     }
     .into_any()
+}
+
+/// The strip and how far the rows are scrolled; a handle that is copied freely.
+#[derive(Clone, Copy)]
+struct Strip {
+    actions: MapActions,
+    node: NodeRef<html::Div>,
+    overview: Memo<Option<MapOverview>>,
+    scroll_px: Memo<f32>,
+}
+
+impl Strip {
+    /// Reads signals.
+    fn draw(self, canvas: &HtmlCanvasElement, selected: Option<BlockId>) {
+        let MapActions { session, size, .. } = self.actions;
+        let Some(overview) = self.overview.get().filter(|_| size.get().width_px >= 1.0) else { return };
+        let changes = session.changes.get();
+        let scene = session.with_state(|_, state| overview.scene(state, &changes, selected));
+        if let Some(scene) = scene {
+            surface::fit(canvas, &scene);
+            session.draw(canvas, &scene);
+        }
+    }
+
+    /// Calls `read` with the strip and with how far the rows are scrolled. Reads signals.
+    fn with<T>(self, read: impl FnOnce(&MapOverview, f32) -> T) -> Option<T> {
+        let scroll_px = self.scroll_px.get();
+        self.overview.with(|overview| overview.as_ref().map(|overview| read(overview, scroll_px)))
+    }
+
+    fn lens_style(self) -> String {
+        let lens_px = self.with(MapOverview::lens_px);
+        lens_px.map_or_else(String::new, |(left, right)| {
+            let width = (right - left).max(LEAST_LENS_PX);
+            format!("left:{}px;width:{}px", surface::on_page(left), surface::on_page(width))
+        })
+    }
+
+    fn words(self) -> String {
+        self.with(MapOverview::text).unwrap_or_default()
+    }
+
+    fn percent(self) -> String {
+        format!("{:.0}", self.with(MapOverview::scrolled_share).unwrap_or(0.0) * 100.0)
+    }
+
+    fn pointer_down(self, event: &ev::PointerEvent) {
+        if let Some(strip) = self.node.get_untracked().filter(|_| event.button() == 0) {
+            event.prevent_default();
+            let _ = strip.set_pointer_capture(event.pointer_id());
+            let _ = strip.focus();
+            self.scroll_to_pointer(event);
+        }
+    }
+
+    fn pointer_moved(self, event: &ev::PointerEvent) {
+        let strip = self.node.get_untracked();
+        if strip.is_some_and(|strip| strip.has_pointer_capture(event.pointer_id())) {
+            self.scroll_to_pointer(event);
+        }
+    }
+
+    fn scroll_to_pointer(self, event: &ev::PointerEvent) {
+        let (x_px, _) = surface::offset_px(event);
+        let scroll_px = self.overview.with_untracked(|overview| Some(overview.as_ref()?.scroll_px_at(x_px)));
+        if let Some(scroll_px) = scroll_px {
+            self.actions.scroll_to(scroll_px);
+        }
+    }
 }

@@ -4,13 +4,15 @@ use blockyard_figure::{
     PlayerAction, Size, TimelineView, describe_target, timeline_strip, timeline_strip_cursor,
     timeline_strip_step_at, timeline_strip_window,
 };
+use blockyard_record::MemoryState;
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
 use wasm_bindgen::JsCast;
-use web_sys::Element;
+use web_sys::{Element, HtmlCanvasElement};
 
 use crate::frames::{self, Slot};
+use crate::run::Run;
 use crate::session::Session;
 use crate::surface::{self, Drawn};
 use crate::view::kit::{effect, on};
@@ -22,96 +24,139 @@ pub(crate) fn scrubber(session: Session) -> AnyView {
     let area = NodeRef::<html::Div>::new();
     let base = NodeRef::<html::Canvas>::new();
     let overlay = NodeRef::<html::Canvas>::new();
-    let size = surface::size_of(area);
-    let drawn = Drawn::new();
-    let tip = Tip::new();
+    let strip = Strip {
+        session,
+        size: surface::size_of(area),
+        drawn: Drawn::new(),
+        tip: Tip::new(),
+        brush_px: StoredValue::new(None),
+    };
     effect(move || {
-        let (Some(canvas), size) = (base.get(), size.get()) else { return };
-        if size.width_px < 1.0 {
-            return;
+        if let Some(canvas) = base.get() {
+            strip.draw_run(&canvas);
         }
-        let run = session.run.get();
-        let scene = timeline_strip(&run.series, &run.recording, size);
-        surface::fit(&canvas, &scene);
-        session.draw(&canvas, &scene);
-        drawn.keep(scene);
     });
+    // The cursor is on a canvas of its own, so that the run is not drawn again when the cursor moves.
     let steps = Memo::new(move |_| session.player.with(|player| player.steps));
     effect(move || {
-        let (Some(canvas), size) = (overlay.get(), size.get()) else { return };
-        if size.width_px < 1.0 {
-            return;
+        if let Some(canvas) = overlay.get() {
+            strip.draw_cursor(&canvas, steps.get());
         }
-        let count = session.run.get().recording.step_count();
-        let mut scene = timeline_strip_cursor(count, steps.get(), session.hides_future(), size);
-        if let Some(view) = session.timeline_view.get() {
-            timeline_strip_window(&mut scene, &view, count, size);
-        }
-        surface::fit(&canvas, &scene);
-        session.draw(&canvas, &scene);
-    });
-    let seek = move |x_px: f32| {
-        frames::plan(Slot::Seek, move || {
-            let Size { width_px, .. } = size.get_untracked();
-            let count = session.run.get_untracked().recording.step_count();
-            let step = timeline_strip_step_at(count, f64::from(x_px / width_px.max(1.0)));
-            session.dispatch(PlayerAction::Pause);
-            session.dispatch(PlayerAction::SeekStep(step));
-        });
-    };
-    // Where a stroke with Shift began, which shows a part of the recording.
-    let brush = StoredValue::new(None::<f32>);
-    let show_part = move |from: f32, to: f32| {
-        let Size { width_px, .. } = size.get_untracked();
-        let count = session.run.get_untracked().recording.step_count();
-        let edge =
-            |x_px: f32| f64::from((x_px / width_px.max(1.0)).clamp(0.0, 1.0)) * (frames::count(count) + 1.0);
-        let view = TimelineView { first_step: edge(from.min(to)), last_step: edge(from.max(to)) };
-        frames::plan(Slot::Seek, move || session.timeline_view.set(Some(view.clamp(count))));
-    };
-    let down = on(move |event: ev::PointerEvent| {
-        if event.button() == 0 && event.shift_key() {
-            return brush.set_value(Some(surface::offset_px(&event).0));
-        }
-        if event.button() == 0 {
-            let target = event.current_target().and_then(|target| target.dyn_into::<Element>().ok());
-            if let Some(target) = target {
-                let _ = target.set_pointer_capture(event.pointer_id());
-            }
-            tip.hide();
-            seek(surface::offset_px(&event).0);
-        }
-    });
-    let moved = on(move |event: ev::PointerEvent| {
-        let (x, y) = surface::offset_px(&event);
-        if event.buttons() & 1 != 0 {
-            if let Some(from) = brush.get_value() {
-                return show_part(from, x);
-            }
-            return seek(x);
-        }
-        brush.set_value(None);
-        let target = drawn.look(|scene| scene.hit(x, y).map(|target| target.what));
-        let words = target.and_then(|target| {
-            session.with_state_now(|run, state| describe_target(target, state, &run.recording)).flatten()
-        });
-        let count = session.run.get_untracked().recording.step_count();
-        let step = timeline_strip_step_at(count, f64::from(x / size.get_untracked().width_px.max(1.0)));
-        tip.show(words.or_else(|| moment_words(session, step)), &event);
     });
     view! {
         <div class="scrubber">
-            <div class="strip" node_ref=area on:pointerdown=down on:pointermove=moved
-                on:pointerleave=on(move |_: ev::PointerEvent| tip.hide())
+            <div class="strip" node_ref=area
+                on:pointerdown=on(move |event: ev::PointerEvent| strip.pointer_down(&event))
+                on:pointermove=on(move |event: ev::PointerEvent| strip.pointer_moved(&event))
+                on:pointerleave=on(move |_: ev::PointerEvent| strip.tip.hide())
             >
                 <canvas node_ref=base aria-hidden="true"></canvas>
                 <canvas node_ref=overlay class="overlay" aria-hidden="true"></canvas>
             </div>
             {player::slider(session)}
-            {tip.view()}
+            {strip.tip.view()}
         </div>
     }
     .into_any()
+}
+
+/// The strip and its pointer; a handle that is copied freely.
+#[derive(Clone, Copy)]
+struct Strip {
+    session: Session,
+    size: RwSignal<Size>,
+    drawn: Drawn,
+    tip: Tip,
+    /// Where a drag with Shift began, from the left edge. Such a drag shows a part of the run in the figures over time.
+    brush_px: StoredValue<Option<f32>>,
+}
+
+impl Strip {
+    fn draw_run(self, canvas: &HtmlCanvasElement) {
+        let size = self.size.get();
+        if size.width_px < 1.0 {
+            return;
+        }
+        let run = self.session.run.get();
+        let scene = timeline_strip(&run.series, &run.recording, size);
+        surface::fit(canvas, &scene);
+        self.session.draw(canvas, &scene);
+        self.drawn.keep(scene);
+    }
+
+    fn draw_cursor(self, canvas: &HtmlCanvasElement, steps: usize) {
+        let (session, size) = (self.session, self.size.get());
+        if size.width_px < 1.0 {
+            return;
+        }
+        let count = session.run.get().recording.step_count();
+        let mut scene = timeline_strip_cursor(count, steps, session.hides_future(), size);
+        if let Some(view) = session.timeline_view.get() {
+            timeline_strip_window(&mut scene, &view, count, size);
+        }
+        surface::fit(canvas, &scene);
+        session.draw(canvas, &scene);
+    }
+
+    fn step_count(self) -> usize {
+        self.session.run.get_untracked().recording.step_count()
+    }
+
+    /// A place of the strip as a part of its width.
+    fn fraction(self, x_px: f32) -> f64 {
+        f64::from(x_px / self.size.get_untracked().width_px.max(1.0))
+    }
+
+    fn seek(self, x_px: f32) {
+        frames::plan(Slot::Seek, move || {
+            let step = timeline_strip_step_at(self.step_count(), self.fraction(x_px));
+            self.session.dispatch(PlayerAction::Pause);
+            self.session.dispatch(PlayerAction::SeekStep(step));
+        });
+    }
+
+    /// Shows the steps between two places of the strip in the figures over time.
+    fn show_part(self, from_px: f32, to_px: f32) {
+        let count = self.step_count();
+        let edge = |x_px: f32| self.fraction(x_px).clamp(0.0, 1.0) * (frames::count(count) + 1.0);
+        let view = TimelineView { first_step: edge(from_px.min(to_px)), last_step: edge(from_px.max(to_px)) };
+        let session = self.session;
+        frames::plan(Slot::Seek, move || session.timeline_view.set(Some(view.clamp(count))));
+    }
+
+    fn pointer_down(self, event: &ev::PointerEvent) {
+        if event.button() != 0 {
+            return;
+        }
+        let (x_px, _) = surface::offset_px(event);
+        if event.shift_key() {
+            return self.brush_px.set_value(Some(x_px));
+        }
+        let target = event.current_target().and_then(|target| target.dyn_into::<Element>().ok());
+        if let Some(target) = target {
+            let _ = target.set_pointer_capture(event.pointer_id());
+        }
+        self.tip.hide();
+        self.seek(x_px);
+    }
+
+    fn pointer_moved(self, event: &ev::PointerEvent) {
+        let (x_px, y_px) = surface::offset_px(event);
+        if event.buttons() & 1 != 0 {
+            return match self.brush_px.get_value() {
+                Some(from_px) => self.show_part(from_px, x_px),
+                None => self.seek(x_px),
+            };
+        }
+        self.brush_px.set_value(None);
+        let target = self.drawn.look(|scene| scene.hit(x_px, y_px).map(|target| target.what));
+        let words = target.and_then(|target| {
+            let described = |run: &Run, state: &MemoryState| describe_target(target, state, &run.recording);
+            self.session.with_state_now(described).flatten()
+        });
+        let step = timeline_strip_step_at(self.step_count(), self.fraction(x_px));
+        self.tip.show(words.or_else(|| moment_words(self.session, step)), event);
+    }
 }
 
 impl Session {

@@ -47,6 +47,7 @@ impl Share {
         }
     }
 
+    /// The HTML of the frame. Reads signals.
     fn snippet(self) -> String {
         let link = self.link.get();
         let (address, hash) = link.split_once('#').unwrap_or((&link, ""));
@@ -64,23 +65,48 @@ impl Share {
         )
     }
 
+    fn close(self) {
+        if let Some(dialog) = self.node.get_untracked() {
+            dialog.close();
+        }
+    }
+
     pub(crate) fn dialog(self) -> AnyView {
-        let session = self.session;
-        let close = click(move || {
-            if let Some(dialog) = self.node.get_untracked() {
-                dialog.close();
-            }
-        });
-        let note = text(move || {
-            let is_file = session.shown_recording().is_some_and(|opened| !opened.is_sample());
-            if is_file && session.place.get() == Place::Workbench {
-                "A file of yours stays on your machine: the link opens the workbench without it.".to_owned()
-            } else if self.link.with(String::len) > LONG_LINK {
-                "This text is long: some programs cut such a link off. Send the file instead.".to_owned()
-            } else {
-                String::new()
-            }
-        });
+        view! {
+            <dialog node_ref=self.node class="share" aria-label="Share" data-testid="share-dialog">
+                <header>
+                    <h2>"Share"</h2>
+                    {icon_button("icon plain", "share-close", Icon::Close, "Close (Esc)", click(move || self.close()))}
+                </header>
+                <h3>"Link to what is shown"</h3>
+                <div class="cluster">
+                    {field("share-link", "Link", text(move || self.link.get()))}
+                    {button("primary", "copy-link", "Copy link", "", click(move || browser::copy(&self.link.get_untracked())))}
+                </div>
+                <p class="quiet">{text(move || self.limits_of_link().to_owned())}</p>
+                <h3>"Frame for another page"</h3>
+                {self.frame()}
+                <h3>"Files"</h3>
+                {self.files()}
+            </dialog>
+        }
+        .into_any()
+    }
+
+    /// What the link does not contain, or why it may not work; empty if there is nothing to say. Reads signals.
+    fn limits_of_link(self) -> &'static str {
+        let is_own_file = self.session.shown_recording().is_some_and(|opened| !opened.is_sample());
+        if is_own_file && self.session.place.get() == Place::Workbench {
+            "A file of yours stays on your machine: the link opens the workbench without it."
+        } else if self.link.with(String::len) > LONG_LINK {
+            "This text is long: some programs cut such a link off. Send the file instead."
+        } else {
+            ""
+        }
+    }
+
+    /// The options of a frame, and the HTML to copy.
+    fn frame(self) -> AnyView {
         let embeds = Embed::ALL.map(|embed| (embed.name().to_owned(), embed.title().to_owned())).to_vec();
         let themes = [("auto", "as the reader's system"), ("light", "light"), ("dark", "dark")];
         let themes = themes.map(|(name, title)| (name.to_owned(), title.to_owned())).to_vec();
@@ -90,43 +116,36 @@ impl Share {
             }
         };
         view! {
-            <dialog node_ref=self.node class="share" aria-label="Share" data-testid="share-dialog">
-                <header>
-                    <h2>"Share"</h2>
-                    {icon_button("icon plain", "share-close", Icon::Close, "Close (Esc)", close)}
-                </header>
-                <h3>"Link to what is shown"</h3>
-                <div class="cluster">
-                    {field("share-link", "Link", text(move || self.link.get()))}
-                    {button("primary", "copy-link", "Copy link", "", click(move || browser::copy(&self.link.get_untracked())))}
-                </div>
-                <p class="quiet">{note}</p>
-                <h3>"Frame for another page"</h3>
-                <div class="cluster">
-                    {select("embed", "What the frame shows", Signal::stored(embeds), text(move || self.embed.get().name().to_owned()), pick)}
-                    {select("embed-theme", "Colors of the frame", Signal::stored(themes), text(move || self.theme.get()), move |name| self.theme.set(name))}
-                </div>
-                <div class="cluster">
-                    {field("share-embed", "Frame", text(move || self.snippet()))}
-                    {button("", "copy-frame", "Copy frame", "", click(move || browser::copy(&untrack(|| self.snippet()))))}
-                </div>
-                <h3>"Files"</h3>
-                <div class="cluster">
-                    {button("", "export-svg", "Figure as SVG", "", click(move || export::svg(session)))}
-                    {button("", "export-png", "PNG", "", click(move || export::png(session, 1.0)))}
-                    {button("", "export-png-2", "PNG, twice as fine", "", click(move || export::png(session, 2.0)))}
-                    {button("", "export-csv", "Timeline as CSV", "", click(move || export::csv(session)))}
-                    <span hidden=flag(move || !session.shows_text())>
-                        {button("", "export-text", "Workload with its settings", "", click(move || save_workload(session)))}
-                    </span>
-                    {button("", "export-print", "Print or PDF", "", click(move || {
-                        if let Some(dialog) = self.node.get_untracked() {
-                            dialog.close();
-                        }
-                        browser::print();
-                    }))}
-                </div>
-            </dialog>
+            <div class="cluster">
+                {select("embed", "What the frame shows", Signal::stored(embeds), text(move || self.embed.get().name().to_owned()), pick)}
+                {select("embed-theme", "Colors of the frame", Signal::stored(themes), text(move || self.theme.get()), move |name| self.theme.set(name))}
+            </div>
+            <div class="cluster">
+                {field("share-embed", "Frame", text(move || self.snippet()))}
+                {button("", "copy-frame", "Copy frame", "", click(move || browser::copy(&untrack(|| self.snippet()))))}
+            </div>
+        }
+        .into_any()
+    }
+
+    /// The buttons that save files or print.
+    fn files(self) -> AnyView {
+        let session = self.session;
+        let print = click(move || {
+            self.close();
+            browser::print();
+        });
+        view! {
+            <div class="cluster">
+                {button("", "export-svg", "Figure as SVG", "", click(move || export::svg(session)))}
+                {button("", "export-png", "PNG", "", click(move || export::png(session, 1.0)))}
+                {button("", "export-png-2", "PNG, twice as fine", "", click(move || export::png(session, 2.0)))}
+                {button("", "export-csv", "Timeline as CSV", "", click(move || export::csv(session)))}
+                <span hidden=flag(move || !session.shows_text())>
+                    {button("", "export-text", "Workload with its settings", "", click(move || save_workload(session)))}
+                </span>
+                {button("", "export-print", "Print or PDF", "", print)}
+            </div>
         }
         .into_any()
     }

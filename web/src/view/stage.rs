@@ -67,7 +67,6 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
     let area = NodeRef::<html::Div>::new();
     let canvas = NodeRef::<html::Canvas>::new();
     let size = surface::size_of(area);
-    let tip = Tip::new();
     let shown = StageCanvas {
         session,
         canvas,
@@ -75,68 +74,19 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
         motion: StoredValue::new_local(None),
         last: StoredValue::new_local((0.0, StageView::default())),
     };
+    let pointer = StagePointer { shown, drag: Drag::new(session), tip: Tip::new() };
     let height = Memo::new(move |_| {
         let run = session.run.get();
         let has_failures = blockyard_figure::has_failures(&run.recording);
         stage_height(size.get().width_px, has_failures, is_compact)
     });
     effect(move || {
-        let (Some(_), size) = (canvas.get(), size.get()) else { return };
-        if size.width_px < 1.0 {
-            return;
-        }
-        let view = StageView {
-            lit: session.lit.get(),
-            selected: session.selected(),
-            is_patterned: browser::is_contrast_forced() || session.is_on_paper.get(),
-            is_compact,
-        };
-        session.appearance.track();
-        if let Some(stage) = stage_of(session) {
-            shown.last.set_value((size.width_px, view));
-            shown.move_to(stage);
+        if canvas.get().is_some() {
+            shown.follow(size.get().width_px, is_compact);
         }
     });
     let label = text(move || {
         session.with_state(|run, state| breakdown_text(state, &run.recording)).unwrap_or_default()
-    });
-    let drag = Drag::new(session);
-    let hover = on(move |event: ev::PointerEvent| {
-        if drag.moved(&event) {
-            return tip.hide();
-        }
-        let target = shown.target(&event);
-        let words = target.and_then(|target| {
-            session.with_state_now(|run, state| describe_target(target, state, &run.recording)).flatten()
-        });
-        tip.show(words, &event);
-        let lit = target.and_then(term_of);
-        if session.lit.get_untracked() != lit {
-            session.lit.set(lit);
-        }
-    });
-    let leave = on(move |_: ev::PointerEvent| {
-        tip.hide();
-        session.lit.set(None);
-    });
-    let down = on(move |event: ev::PointerEvent| drag.down(&event, shown.target(&event)));
-    let choose = on(move |event: ev::MouseEvent| {
-        // The browser sends a click at the end of a drag too.
-        if drag.has_ended() {
-            return;
-        }
-        let (x, y) = surface::offset_px(&event);
-        let target = shown.drawn.look(|scene| scene.hit(x, y).map(|target| target.what));
-        tip.hide();
-        match target {
-            Some(TargetId::Block(block)) => {
-                let is_same = session.selected_now() == Some(block);
-                session.select((!is_same).then_some(block));
-            }
-            Some(TargetId::PeakAllocated) => session.seek_peak(false),
-            Some(TargetId::PeakReserved) => session.seek_peak(true),
-            _ => session.select(None),
-        }
     });
     view! {
         <div class="stage-figure" node_ref=area style=text(move || format!("height:{}px", surface::on_page(height.get())))>
@@ -145,22 +95,91 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
                 role="img"
                 data-testid="stage"
                 aria-label=label
-                on:pointerdown=down
-                on:pointermove=hover
-                on:pointerup=on(move |event: ev::PointerEvent| drag.up(&event))
-                on:pointercancel=on(move |_: ev::PointerEvent| drag.cancel())
-                on:pointerleave=leave
-                on:click=choose
+                on:pointerdown=on(move |event: ev::PointerEvent| pointer.drag.down(&event, shown.target(&event)))
+                on:pointermove=on(move |event: ev::PointerEvent| pointer.moved(&event))
+                on:pointerup=on(move |event: ev::PointerEvent| pointer.drag.up(&event))
+                on:pointercancel=on(move |_: ev::PointerEvent| pointer.drag.cancel())
+                on:pointerleave=on(move |_: ev::PointerEvent| pointer.left())
+                on:click=on(move |event: ev::MouseEvent| pointer.clicked(&event))
             ></canvas>
-            {drag.view()}
-            {tip.view()}
+            {pointer.drag.view()}
+            {pointer.tip.view()}
         </div>
     }
     .into_any()
 }
 
+/// What the pointer does on the stage; a handle that is copied freely.
+#[derive(Clone, Copy)]
+struct StagePointer {
+    shown: StageCanvas,
+    drag: Drag,
+    tip: Tip,
+}
+
+impl StagePointer {
+    fn moved(self, event: &ev::PointerEvent) {
+        if self.drag.moved(event) {
+            return self.tip.hide();
+        }
+        let session = self.shown.session;
+        let target = self.shown.target(event);
+        let words = target.and_then(|target| {
+            session.with_state_now(|run, state| describe_target(target, state, &run.recording)).flatten()
+        });
+        self.tip.show(words, event);
+        let lit = target.and_then(term_of);
+        if session.lit.get_untracked() != lit {
+            session.lit.set(lit);
+        }
+    }
+
+    fn left(self) {
+        self.tip.hide();
+        self.shown.session.lit.set(None);
+    }
+
+    fn clicked(self, event: &ev::MouseEvent) {
+        // The browser sends a click at the end of a drag too.
+        if self.drag.has_ended() {
+            return;
+        }
+        let session = self.shown.session;
+        self.tip.hide();
+        match self.shown.target(event) {
+            Some(TargetId::Block(block)) => {
+                let is_same = session.selected_now() == Some(block);
+                session.select((!is_same).then_some(block));
+            }
+            Some(TargetId::PeakAllocated) => session.seek_peak(false),
+            Some(TargetId::PeakReserved) => session.seek_peak(true),
+            _ => session.select(None),
+        }
+    }
+}
+
 impl StageCanvas {
-    fn target(self, event: &ev::PointerEvent) -> Option<TargetId> {
+    /// Shows the moment under the cursor at this width. Reads signals.
+    fn follow(self, width_px: f32, is_compact: bool) {
+        if width_px < 1.0 {
+            return;
+        }
+        let session = self.session;
+        let view = StageView {
+            lit: session.lit.get(),
+            selected: session.selected(),
+            is_patterned: browser::is_contrast_forced() || session.is_on_paper.get(),
+            is_compact,
+        };
+        session.appearance.track();
+        if let Some(stage) = stage_of(session) {
+            self.last.set_value((width_px, view));
+            self.move_to(stage);
+        }
+    }
+
+    /// What the pointer is on.
+    fn target(self, event: &ev::MouseEvent) -> Option<TargetId> {
         let (x, y) = surface::offset_px(event);
         self.drawn.look(|scene| scene.hit(x, y).map(|target| target.what))
     }

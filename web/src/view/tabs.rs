@@ -36,84 +36,93 @@ impl Tab {
 }
 
 pub(crate) fn tabs(session: Session) -> AnyView {
-    let current = session.tab;
-    let title = move |tab: Tab| match tab {
+    let buttons = Tab::ALL.map(|tab| tab_button(session, tab)).into_iter().collect::<Vec<_>>();
+    // Hidden panels are removed, so that no work is done to keep them up to date. The editor stays, with its caret and its scroll
+    // position.
+    let when_current = move |tab: Tab, content: fn(Session) -> AnyView| {
+        let shown = move || (session.tab.get() == tab).then(|| content(session));
+        tab_panel(session, tab, view! { {shown} }.into_any())
+    };
+    view! {
+        <section class="panel tabs" aria-label="Workload and numbers">
+            <div role="tablist" aria-label="Panels" on:keydown=on(move |event: ev::KeyboardEvent| key(session, &event))>
+                {buttons}
+            </div>
+            <div class="tab-panels">
+                {tab_panel(session, Tab::Source, source(session))}
+                {when_current(Tab::Holders, holders::holders)}
+                {when_current(Tab::Lab, lab::lab)}
+                {when_current(Tab::Numbers, numbers::numbers)}
+                {when_current(Tab::Table, table::table)}
+            </div>
+        </section>
+    }
+    .into_any()
+}
+
+/// The label of a tab. Reads signals.
+fn title(session: Session, tab: Tab) -> &'static str {
+    match tab {
         Tab::Source if session.shows_recording() => "Recording",
         Tab::Source => "Workload",
         Tab::Holders => "Who holds it",
         Tab::Lab => "Lab",
         Tab::Numbers => "Numbers",
         Tab::Table => "Table",
+    }
+}
+
+/// The arrow keys go from tab to tab, as ARIA asks of a list of tabs.
+fn key(session: Session, event: &ev::KeyboardEvent) {
+    let current = session.tab;
+    let index = Tab::ALL.iter().position(|tab| *tab == current.get_untracked()).unwrap_or(0);
+    let count = Tab::ALL.len();
+    let next = match event.key().as_str() {
+        "ArrowRight" => (index + 1) % count,
+        "ArrowLeft" => (index + count - 1) % count,
+        "Home" => 0,
+        "End" => count - 1,
+        _ => return,
     };
-    let key = on(move |event: ev::KeyboardEvent| {
-        let place = Tab::ALL.iter().position(|tab| *tab == current.get_untracked()).unwrap_or(0);
-        let count = Tab::ALL.len();
-        let next = match event.key().as_str() {
-            "ArrowRight" => (place + 1) % count,
-            "ArrowLeft" => (place + count - 1) % count,
-            "Home" => 0,
-            "End" => count - 1,
-            _ => return,
-        };
-        event.prevent_default();
-        let tab = Tab::ALL[next];
-        current.set(tab);
-        let button =
-            browser::document().and_then(|document| document.get_element_by_id(&format!("tab-{}", tab.id())));
-        if let Some(button) = button.and_then(|button| button.dyn_into::<HtmlElement>().ok()) {
-            let _ = button.focus();
-        }
-    });
-    let buttons = Tab::ALL
-        .map(move |tab| {
-            let is_current = move || current.get() == tab;
-            view! {
-                <button
-                    type="button"
-                    role="tab"
-                    id=format!("tab-{}", tab.id())
-                    data-testid=format!("tab-{}", tab.id())
-                    aria-controls=format!("panel-{}", tab.id())
-                    aria-selected=text(move || is_current().to_string())
-                    tabindex=text(move || if is_current() { "0" } else { "-1" }.to_owned())
-                    on:click=click(move || current.set(tab))
-                >
-                    {text(move || title(tab).to_owned())}
-                </button>
-            }
-            .into_any()
-        })
-        .into_iter()
-        .collect::<Vec<_>>();
-    let panel = move |tab: Tab, content: AnyView| {
-        view! {
-            <div
-                role="tabpanel"
-                id=format!("panel-{}", tab.id())
-                aria-labelledby=format!("tab-{}", tab.id())
-                hidden=flag(move || current.get() != tab)
-            >
-                {content}
-            </div>
-        }
-        .into_any()
-    };
-    // Hidden panels are removed, so that no work is done to keep them up to date.
-    let holders = move || (current.get() == Tab::Holders).then(|| holders::holders(session));
-    let lab = move || (current.get() == Tab::Lab).then(|| lab::lab(session));
-    let numbers = move || (current.get() == Tab::Numbers).then(|| numbers::numbers(session));
-    let table = move || (current.get() == Tab::Table).then(|| table::table(session));
+    event.prevent_default();
+    let tab = Tab::ALL[next];
+    current.set(tab);
+    let button =
+        browser::document().and_then(|document| document.get_element_by_id(&format!("tab-{}", tab.id())));
+    if let Some(button) = button.and_then(|button| button.dyn_into::<HtmlElement>().ok()) {
+        let _ = button.focus();
+    }
+}
+
+fn tab_button(session: Session, tab: Tab) -> AnyView {
+    let is_current = move || session.tab.get() == tab;
     view! {
-        <section class="panel tabs" aria-label="Workload and numbers">
-            <div role="tablist" aria-label="Panels" on:keydown=key>{buttons}</div>
-            <div class="tab-panels">
-                {panel(Tab::Source, source(session))}
-                {panel(Tab::Holders, view! { {holders} }.into_any())}
-                {panel(Tab::Lab, view! { {lab} }.into_any())}
-                {panel(Tab::Numbers, view! { {numbers} }.into_any())}
-                {panel(Tab::Table, view! { {table} }.into_any())}
-            </div>
-        </section>
+        <button
+            type="button"
+            role="tab"
+            id=format!("tab-{}", tab.id())
+            data-testid=format!("tab-{}", tab.id())
+            aria-controls=format!("panel-{}", tab.id())
+            aria-selected=text(move || is_current().to_string())
+            tabindex=text(move || if is_current() { "0" } else { "-1" }.to_owned())
+            on:click=click(move || session.tab.set(tab))
+        >
+            {text(move || title(session, tab).to_owned())}
+        </button>
+    }
+    .into_any()
+}
+
+fn tab_panel(session: Session, tab: Tab, content: AnyView) -> AnyView {
+    view! {
+        <div
+            role="tabpanel"
+            id=format!("panel-{}", tab.id())
+            aria-labelledby=format!("tab-{}", tab.id())
+            hidden=flag(move || session.tab.get() != tab)
+        >
+            {content}
+        </div>
     }
     .into_any()
 }

@@ -25,85 +25,60 @@ const BYTES_WIDTH: usize = 11;
 
 pub(crate) fn editor(session: Session, alive: Memo<AliveBytes>) -> AnyView {
     let input = session.program.input;
-    let area = NodeRef::<html::Textarea>::new();
     let sheet = NodeRef::<html::Div>::new();
     let size = surface::size_of(sheet);
-    // Whole pixels, so that the lines of the text and of the columns beside it stay level.
-    let line_px = Memo::new(move |_| {
-        size.track();
-        whole_px(surface::on_page(LEAST_LINE_PX))
-    });
-    let scroll = RwSignal::new((0, 0));
     let content = Memo::new(move |_| input.with(|input| input.text.clone()));
-    // The lines of a run belong to the text that was run.
-    let fits = Memo::new(move |_| {
+    let is_unchanged = Memo::new(move |_| {
         session.shown_program().is_some_and(|result| input.with(|input| input.text == result.input.text))
     });
-    let line = Memo::new(move |_| {
-        let result = session.shown_program().filter(|_| fits.get())?;
-        let run = session.run.get();
-        session.player.with(|player| player.current_step(&run.recording)).and_then(|step| result.line(step))
-    });
-    // Lines are counted from 1. A line that is too far down for the browser is at its end.
-    let top_of = move |line: u32| {
-        i32::try_from(line)
-            .unwrap_or(i32::MAX)
-            .saturating_sub(1)
-            .saturating_mul(line_px.get())
-            .saturating_add(PADDING_PX)
+    let editor = Editor {
+        session,
+        area: NodeRef::new(),
+        line_px: Memo::new(move |_| {
+            size.track();
+            whole_px(surface::on_page(LEAST_LINE_PX))
+        }),
+        scroll_px: RwSignal::new((0, 0)),
+        is_unchanged,
+        line: Memo::new(move |_| {
+            let result = session.shown_program().filter(|_| is_unchanged.get())?;
+            let run = session.run.get();
+            session
+                .player
+                .with(|player| player.current_step(&run.recording))
+                .and_then(|step| result.line(step))
+        }),
     };
-    effect(move || {
-        let (Some(area), Some(line)) = (area.get(), line.get()) else { return };
-        frames::plan(Slot::Text, move || {
-            let (top, height, seen) = (untrack(|| top_of(line)), area.client_height(), area.scroll_top());
-            if top < seen || top + line_px.get_untracked() > seen + height {
-                area.set_scroll_top(top - height / 2);
-            }
-        });
-    });
-    let scrolled = move |_: ev::Event| {
-        if let Some(area) = area.get_untracked() {
-            scroll.set((area.scroll_left(), area.scroll_top()));
-        }
-    };
-    let key = move |event: ev::KeyboardEvent| {
-        if event.key() == "Enter" && (event.ctrl_key() || event.meta_key()) {
-            event.prevent_default();
-            session.run_program();
-        }
-    };
-    // A click beside the text goes to the line's next step.
-    let pick = move |event: ev::MouseEvent| {
-        let y = event.offset_y() + if is_column(&event) { 0 } else { scroll.get_untracked().1 };
-        let line = (y - PADDING_PX).div_euclid(line_px.get_untracked().max(1)).saturating_add(1);
-        if let Ok(line) = u32::try_from(line) {
-            session.go_to_line(line);
-        }
-    };
+    effect(move || editor.reveal_line());
     let current = move || {
-        line.get().map(|line| {
-            let style = text(move || format!("top:{}px", top_of(line) - scroll.get().1));
+        editor.line.get().map(|line| {
+            let style = text(move || format!("top:{}px", editor.top_of(line) - editor.scroll_px.get().1));
             view! { <div class="line" style=style></div> }.into_any()
         })
     };
     view! {
-        <div class="heads" aria-hidden="true" hidden=flag(move || !fits.get())>
+        <div class="heads" aria-hidden="true" hidden=flag(move || !is_unchanged.get())>
             <span>"line"</span><span>"alive now"</span><span class="peak">"peak"</span>
         </div>
         <div
             class="sheet"
-            class:is-run=move || fits.get()
+            class:is-run=move || is_unchanged.get()
             node_ref=sheet
-            style=text(move || format!("--line:{}px", line_px.get()))
+            style=text(move || format!("--line:{}px", editor.line_px.get()))
         >
-            <div class="margin" data-testid="program-margin" title="Click a line for its next step" on:click=on(pick)>
-                {columns(session, content, alive, fits, scroll)}
+            <div
+                class="margin"
+                data-testid="program-margin"
+                title="Click a line for its next step"
+                on:click=on(move |event: ev::MouseEvent| editor.pick_line(&event))
+            >
+                {columns(editor, content, alive)}
             </div>
             <div class="page">
                 {current}
                 <textarea
                     id=PROGRAM_ID
-                    node_ref=area
+                    node_ref=editor.area
                     data-testid=PROGRAM_ID
                     spellcheck="false"
                     autocomplete="off"
@@ -112,8 +87,8 @@ pub(crate) fn editor(session: Session, alive: Memo<AliveBytes>) -> AnyView {
                     aria-label="Python program"
                     prop:value=text(move || content.get())
                     on:input=on(move |event: ev::Event| session.type_program(event_target_value(&event)))
-                    on:scroll=on(scrolled)
-                    on:keydown=on(key)
+                    on:scroll=on(move |_: ev::Event| editor.scrolled())
+                    on:keydown=on(move |event: ev::KeyboardEvent| editor.key(&event))
                 ></textarea>
             </div>
         </div>
@@ -121,32 +96,90 @@ pub(crate) fn editor(session: Session, alive: Memo<AliveBytes>) -> AnyView {
     .into_any()
 }
 
+/// The text field and what is known about its lines; a handle that is copied freely.
+#[derive(Clone, Copy)]
+struct Editor {
+    session: Session,
+    area: NodeRef<html::Textarea>,
+    /// The height of a line. It is a whole number of pixels, so that the text and the columns beside it stay level.
+    line_px: Memo<i32>,
+    /// How far the text is scrolled to the right and down, in pixels.
+    scroll_px: RwSignal<(i32, i32)>,
+    /// Whether the text is the one that was run. Only then do the lines of the run belong to the text.
+    is_unchanged: Memo<bool>,
+    /// The line of the step under the cursor, counted from 1.
+    line: Memo<Option<u32>>,
+}
+
+impl Editor {
+    /// Where a line begins, from the top of the text. Reads signals.
+    fn top_of(self, line: u32) -> i32 {
+        // Lines are counted from 1. A line that is too far down for the browser counts as the last one that it can show.
+        i32::try_from(line)
+            .unwrap_or(i32::MAX)
+            .saturating_sub(1)
+            .saturating_mul(self.line_px.get())
+            .saturating_add(PADDING_PX)
+    }
+
+    /// Scrolls to the line of the step under the cursor, if it is out of sight. Reads signals.
+    fn reveal_line(self) {
+        let (Some(area), Some(line)) = (self.area.get(), self.line.get()) else { return };
+        frames::plan(Slot::Text, move || {
+            let top = untrack(|| self.top_of(line));
+            let (height, seen) = (area.client_height(), area.scroll_top());
+            if top < seen || top + self.line_px.get_untracked() > seen + height {
+                area.set_scroll_top(top - height / 2);
+            }
+        });
+    }
+
+    fn scrolled(self) {
+        if let Some(area) = self.area.get_untracked() {
+            self.scroll_px.set((area.scroll_left(), area.scroll_top()));
+        }
+    }
+
+    fn key(self, event: &ev::KeyboardEvent) {
+        if event.key() == "Enter" && (event.ctrl_key() || event.meta_key()) {
+            event.prevent_default();
+            self.session.run_program();
+        }
+    }
+
+    /// A click beside the text goes to the next step of its line.
+    fn pick_line(self, event: &ev::MouseEvent) {
+        let y = event.offset_y() + if is_column(event) { 0 } else { self.scroll_px.get_untracked().1 };
+        let line = (y - PADDING_PX).div_euclid(self.line_px.get_untracked().max(1)).saturating_add(1);
+        if let Ok(line) = u32::try_from(line) {
+            self.session.go_to_line(line);
+        }
+    }
+}
+
 /// The columns beside the lines: the number of each line, the bytes that the line allocated and that are alive now, and the peak of
 /// these bytes.
-fn columns(
-    session: Session,
-    content: Memo<String>,
-    alive: Memo<AliveBytes>,
-    fits: Memo<bool>,
-    scroll: RwSignal<(i32, i32)>,
-) -> AnyView {
+fn columns(editor: Editor, content: Memo<String>, alive: Memo<AliveBytes>) -> AnyView {
+    let Editor { session, is_unchanged, scroll_px, .. } = editor;
     let line_count = Memo::new(move |_| content.with(|text| text.matches('\n').count() + 1));
     let numbers = text(move || column(line_count.get(), |line| line.to_string()));
     let alive_column = text(move || {
-        if !fits.get() {
+        if !is_unchanged.get() {
             return String::new();
         }
         alive.with(|alive| column(line_count.get(), |line| of_line(alive.lines.get(&line).copied())))
     });
     let peak_column = text(move || {
-        let Some(result) = session.shown_program().filter(|_| fits.get()) else { return String::new() };
+        let Some(result) = session.shown_program().filter(|_| is_unchanged.get()) else {
+            return String::new();
+        };
         let lines = &result.details.lines;
         column(line_count.get(), |line| {
             let found = lines.binary_search_by_key(&line, |memory| memory.line).ok();
             of_line(found.and_then(|index| lines.get(index)).map(|memory| memory.peak))
         })
     });
-    let shift = text(move || format!("transform:translateY({}px)", -scroll.get().1));
+    let shift = text(move || format!("transform:translateY({}px)", -scroll_px.get().1));
     view! {
         <div style=shift class="numbers">{numbers}</div>
         <div style=shift data-testid="alive-column">{alive_column}</div>
