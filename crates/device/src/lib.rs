@@ -127,7 +127,7 @@ pub trait DeviceMemory {
     }
 }
 
-/// A device whose streams advance when the user of the device says so.
+/// A device whose user decides when the work of a stream is done.
 pub trait Advance {
     /// Completes all work that the stream has so far, or the work of all streams for `None`.
     ///

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_join_and_part() {
+    fn runs_are_joined_and_divided() {
         let mut mapped = Mapped::default();
         mapped.add(0, 10);
         mapped.add(20, 30);

@@ -26,8 +26,11 @@ pub struct RecordedDevice {
 /// The calls so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct CallCounts {
+    /// Allocations of segments and mappings of pages that succeeded.
     given: usize,
+    /// Releases of segments and of pages.
     released: usize,
+    /// Requests that failed.
     failed: usize,
 }
 
@@ -106,9 +109,9 @@ impl RecordedDevice {
     /// Marks this memory as allocated before the recording begins. If the sum exceeds the memory of the device, all memory
     /// counts as allocated.
     #[must_use]
-    pub fn holding(mut self, held: impl IntoIterator<Item = InitialMemory>) -> Self {
-        for held in held {
-            self.device.hold(held);
+    pub fn with_initial_memory(mut self, memory: impl IntoIterator<Item = InitialMemory>) -> Self {
+        for memory in memory {
+            self.device.add_initial_memory(memory);
         }
         self
     }
@@ -153,12 +156,12 @@ impl RecordedDevice {
         self.has_left
     }
 
-    /// Does all work that the stream has so far.
+    /// Completes all work that the stream has so far.
     pub fn advance(&mut self, stream: StreamId) {
         self.device.advance(stream);
     }
 
-    /// Does all work of all streams.
+    /// Completes all work of all streams.
     pub fn advance_all(&mut self) {
         self.device.advance_all();
     }
@@ -227,7 +230,8 @@ impl DeviceMemory for RecordedDevice {
 
 impl VirtualMemory for RecordedDevice {
     fn reserve(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
-        // Addresses for a request that failed got no memory, so the recording does not show them.
+        // A trace has no entry for addresses without memory. If the request fails, its addresses never get memory, so they are not
+        // among the recorded ones.
         if self.device_failure().is_some_and(|device_failure| device_failure.until_released.is_none()) {
             return self.device.reserve(size);
         }
@@ -279,10 +283,10 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_was_held_before_is_taken_back_and_counts() {
+    fn initial_memory_counts_as_used_until_it_is_released() {
         let base = DeviceAddr::new(0x7000_0000);
         let mut device = RecordedDevice::new(Bytes::mib(64), [], [], [])
-            .holding([InitialMemory::Segment { base, size: Bytes::mib(40) }]);
+            .with_initial_memory([InitialMemory::Segment { base, size: Bytes::mib(40) }]);
         assert_eq!(device.memory_info().unwrap().free, Bytes::mib(24));
         device.release_segment(base).unwrap();
         assert_eq!(device.memory_info().unwrap().free, Bytes::mib(64));

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use blockyard_record::StreamId;
 
-/// An event of a device whose user says when work is done.
+/// An event of a device whose user decides when work is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamEvent {
     stream: StreamId,
@@ -29,7 +29,7 @@ impl StreamEvent {
     }
 }
 
-/// Streams whose work is done when the user of the device says so.
+/// Streams whose work is done when the user of the device decides it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Streams {
     progress: BTreeMap<StreamId, Progress>,

@@ -6,26 +6,26 @@ use crate::mapped::Mapped;
 use crate::streams::Streams;
 use crate::{Advance, DeviceError, DeviceMemory, InitialMemory, MemoryInfo, StreamEvent, VirtualMemory};
 
-/// Where a [`VirtualDevice`] puts the next segment.
+/// The order of the addresses that a [`VirtualDevice`] gives to segments.
 ///
-/// A driver puts a segment into a gap between what the process has mapped, which nobody can know beforehand. Best fit breaks ties
-/// by address, so what depends on ties differs between orders.
+/// The addresses of a driver depend on everything else that the process has mapped, so nobody can know them beforehand. Best fit breaks
+/// ties by address. A result that differs between two orders therefore depends on the driver's addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AddressOrder {
-    /// Above all segments before.
+    /// Each segment is above all earlier ones.
     #[default]
     Growing,
-    /// Below all segments before.
+    /// Each segment is below all earlier ones.
     Falling,
-    /// Anywhere, by a fixed rule; each number is a rule of its own.
+    /// Addresses are pseudo-random. The number is the seed: equal seeds give equal addresses.
     Scattered(u64),
 }
 
 /// A device without hardware: a model of a device with a given number of bytes.
 ///
-/// Addresses grow unless [`VirtualDevice::with_order`] was called, and are never reused then: the first segment starts at
+/// Addresses grow and are never reused, unless [`VirtualDevice::with_order`] was called. The first segment starts at
 /// [`VirtualDevice::FIRST_ADDR`], each later segment at the next multiple of 2 MiB after the one before. Best fit breaks ties by
-/// address, so that a tie goes to the older segment. Work on a stream is done after [`VirtualDevice::advance`], or when somebody
+/// address, so that a tie goes to the older segment. Work on a stream is done after [`VirtualDevice::advance`], or when a caller
 /// waits for it.
 #[derive(Clone, Debug)]
 pub struct VirtualDevice {
@@ -50,7 +50,7 @@ struct Reservation {
 impl VirtualDevice {
     /// The address of the first segment.
     pub const FIRST_ADDR: DeviceAddr = DeviceAddr::new(0x7f00_0000_0000);
-    /// No address of an order that does not grow lies above.
+    /// The end of all addresses that the orders `Falling` and `Scattered` use.
     const END_OF_ADDRESSES: DeviceAddr = DeviceAddr::new(1 << 62);
     /// Every segment starts at a multiple of this, as segments of `cudaMalloc` of 2 MiB and more do.
     pub const ALIGNMENT: Bytes = Bytes::mib(2);
@@ -84,9 +84,9 @@ impl VirtualDevice {
         self
     }
 
-    /// Lets the next segment start there, at a multiple of [`VirtualDevice::ALIGNMENT`]; later ones follow, if addresses grow.
+    /// Makes the next segment start at `next`, a multiple of [`VirtualDevice::ALIGNMENT`]. If addresses grow, later segments follow.
     ///
-    /// Nothing may be there: addresses are never reused.
+    /// No segment may have had addresses from `next` on, because addresses are never reused.
     pub fn continue_at(&mut self, next: DeviceAddr) {
         self.next = next;
     }
@@ -101,8 +101,9 @@ impl VirtualDevice {
         self.streams.advance_all();
     }
 
-    pub(crate) fn hold(&mut self, held: InitialMemory) {
-        let (end, taken) = match held {
+    /// Marks memory as allocated before the recording begins.
+    pub(crate) fn add_initial_memory(&mut self, memory: InitialMemory) {
+        let (end, taken) = match memory {
             InitialMemory::Segment { base, size } => {
                 self.segments.insert(base, size);
                 (base.offset(size), size)
@@ -146,13 +147,14 @@ impl VirtualDevice {
                 self.next = DeviceAddr::new(base - base % Self::ALIGNMENT.get());
                 Ok(self.next)
             }
-            AddressOrder::Scattered(rule) => self.take_slot(rule, size),
+            AddressOrder::Scattered(seed) => self.take_slot(seed, size),
         }
     }
 
-    /// Takes a slot: a part of all addresses in which any segment of the device has room.
-    fn take_slot(&mut self, rule: u64, size: Bytes) -> Result<DeviceAddr, DeviceError> {
-        /// In a device whose slots are nearly all taken no search goes on for longer.
+    /// Takes the addresses of a segment in a slot that no segment uses. Slots are equal parts of all addresses, and the largest possible
+    /// segment of the device fits in one.
+    fn take_slot(&mut self, seed: u64, size: Bytes) -> Result<DeviceAddr, DeviceError> {
+        /// A search ends after this many tries, so that it is not endless when nearly all slots are taken.
         const MOST_TRIES: u64 = 1 << 16;
         let full = DeviceError::OutOfMemory { requested: size };
         let room = self.total.max(size).get().checked_mul(2).and_then(u64::checked_next_power_of_two);
@@ -160,7 +162,7 @@ impl VirtualDevice {
         let (Some(room), Some(slots)) = (room, slots.filter(|slots| *slots > 1)) else { return Err(full) };
         for _ in 0..MOST_TRIES {
             self.slots_taken = self.slots_taken.wrapping_add(1);
-            let slot = mix(rule, self.slots_taken) % slots;
+            let slot = mix(seed, self.slots_taken) % slots;
             let base = DeviceAddr::new(slot * room);
             if slot != 0 && self.is_free(base, size) {
                 return Ok(base);
@@ -204,9 +206,9 @@ impl VirtualDevice {
     }
 }
 
-/// The number of that place in a sequence of numbers that look random: `SplitMix64`, whose seed is the rule.
-fn mix(rule: u64, place: u64) -> u64 {
-    let state = rule.wrapping_shl(32).wrapping_add(place).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+/// The pseudo-random number at this index of the sequence with this seed (`SplitMix64`).
+fn mix(seed: u64, index: u64) -> u64 {
+    let state = seed.wrapping_shl(32).wrapping_add(index).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     state ^ (state >> 31)

@@ -15,7 +15,7 @@ use crate::encoding::EncodingError;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Index {
     // Each entry is the number plus one; zero is a vacant entry. The length is a power of two.
-    places: Vec<u32>,
+    entries: Vec<u32>,
     count: usize,
 }
 
@@ -24,19 +24,19 @@ impl Index {
     pub(crate) fn find(&self, hash: u64, is_equal: impl Fn(u32) -> bool) -> Option<u32> {
         let mut place = self.start(hash)?;
         loop {
-            let number = self.places.get(place)?.checked_sub(1)?;
+            let number = self.entries.get(place)?.checked_sub(1)?;
             if is_equal(number) {
                 return Some(number);
             }
-            place = (place + 1) & (self.places.len() - 1);
+            place = (place + 1) & (self.entries.len() - 1);
         }
     }
 
     /// Adds a number that is not in the table yet; `hash_of` returns the hash of any number in the table.
     pub(crate) fn insert(&mut self, number: u32, hash: u64, hash_of: impl Fn(u32) -> u64) {
-        if (self.count + 1) * 2 > self.places.len() {
-            let larger = (self.places.len() * 2).max(16);
-            let old = std::mem::replace(&mut self.places, vec![0; larger]);
+        if (self.count + 1) * 2 > self.entries.len() {
+            let larger = (self.entries.len() * 2).max(16);
+            let old = std::mem::replace(&mut self.entries, vec![0; larger]);
             for number in old.into_iter().filter_map(|place| place.checked_sub(1)) {
                 self.put(number, hash_of(number));
             }
@@ -48,22 +48,22 @@ impl Index {
     fn put(&mut self, number: u32, hash: u64) {
         let Some(mut place) = self.start(hash) else { return };
         // Half of the entries are vacant, so this loop ends.
-        while self.places.get(place).is_some_and(|taken| *taken != 0) {
-            place = (place + 1) & (self.places.len() - 1);
+        while self.entries.get(place).is_some_and(|taken| *taken != 0) {
+            place = (place + 1) & (self.entries.len() - 1);
         }
-        if let Some(vacant) = self.places.get_mut(place) {
+        if let Some(vacant) = self.entries.get_mut(place) {
             *vacant = number.saturating_add(1);
         }
     }
 
     fn start(&self, hash: u64) -> Option<usize> {
-        let mask = self.places.len().checked_sub(1)?;
+        let mask = self.entries.len().checked_sub(1)?;
         // The high bits of the hash are better mixed than the low ones.
         Some((hash >> 20) as usize & mask)
     }
 
     pub(crate) fn size(&self) -> usize {
-        self.places.capacity() * size_of::<u32>()
+        self.entries.capacity() * size_of::<u32>()
     }
 }
 

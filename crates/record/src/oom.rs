@@ -1,5 +1,5 @@
-//! Why a request ran out of memory. The cause is decided here for all: for the lab's autopsy, the figure's sentences and PyTorch's
-//! exception. One cause is not decided here: whether a setting rounds requests up too far is known only after a replay without it.
+//! Why a request ran out of memory. The lab's autopsy, the figure's sentences and PyTorch's exception all take the cause from here.
+//! One cause is not decided here: only a replay without the setting shows that a setting rounds requests up too far.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,40 +11,41 @@ const ROUNDING: u64 = 512;
 /// A request that ran out of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OomRequest {
-    /// What was asked for.
+    /// The size that the caller asked for.
     pub size: Bytes,
     /// The size after rounding.
     pub rounded: Bytes,
-    /// The segment that was wanted for it.
+    /// The size of the segment that the allocator asked the device for.
     pub segment_size: Bytes,
-    /// Its stream.
+    /// The stream of the request.
     pub stream: StreamId,
-    /// The memory pool that it came from.
+    /// The memory pool of the request.
     pub pool_id: PoolId,
 }
 
 impl OomRequest {
-    /// The least that the request takes of any allocator; a size that cannot be rounded up is larger than any limit.
+    /// The least memory that any allocator needs for the request. A size that cannot be rounded up is larger than any limit.
     #[must_use]
     pub fn least(&self) -> Bytes {
         rounded_up(self.size).unwrap_or(Bytes::new(u64::MAX))
     }
 }
 
-/// What kept a request from getting more memory.
+/// The limit that kept a request from getting more memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OomLimit {
     /// The most that may be reserved.
     pub highest: Bytes,
-    /// What others hold on the device: other processes, and what is not PyTorch's in this one.
+    /// Bytes of the device that PyTorch's allocator does not have: those of other processes, and those that other libraries of this
+    /// process allocated.
     pub others: Bytes,
 }
 
 impl OomLimit {
-    /// The limit that a request met, by what the device reported then.
+    /// The limit of a request that failed, from the free and total memory that the device reported at that moment.
     ///
-    /// A memory fraction is the limit if it leaves too little room for the segment. Otherwise the device had no more, and what it is
-    /// short of is used by others.
+    /// If the memory fraction leaves too little room for the segment, the fraction is the limit. Otherwise the limit is all memory that
+    /// the allocator has or could still get, and others have the remaining memory of the device.
     #[must_use]
     pub fn met(
         request: &OomRequest,
@@ -62,20 +63,20 @@ impl OomLimit {
     }
 }
 
-/// What memory was used for when a request failed.
+/// How the memory was used when a request failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryAtFailure {
     /// Bytes of segments.
     pub reserved: Bytes,
     /// Bytes of allocated blocks.
     pub allocated: Bytes,
-    /// What the program asked for in these, rounded up to 512 bytes each.
+    /// The requested bytes of allocated blocks, rounded up to 512 bytes for each block.
     pub live: Bytes,
     /// Bytes of blocks that were freed and wait for another stream.
     pub pending: Bytes,
-    /// Cached bytes in the request's own memory pool, on its own stream.
+    /// Cached bytes in the memory pool of the request, on the stream of the request.
     pub cached_here: Bytes,
-    /// The largest of these cached blocks in the block pool (small or large) of the request.
+    /// The largest cached block of `cached_here` in the block pool (small or large) of the request.
     pub largest_cached_here: Bytes,
     /// Cached bytes on other streams.
     pub cached_other_streams: Bytes,
@@ -84,7 +85,7 @@ pub struct MemoryAtFailure {
 }
 
 impl MemoryAtFailure {
-    /// What a snapshot that was taken after the failure says about the request.
+    /// The use of memory in a snapshot that was taken after the failure, as seen from the request.
     #[must_use]
     pub fn of(snapshot: &Snapshot, request: &OomRequest) -> Self {
         let mut memory = Self::default();
@@ -132,7 +133,7 @@ impl MemoryAtFailure {
 pub enum OomCause {
     /// The request alone is larger than the limit.
     RequestAboveLimit,
-    /// The request and what is live do not fit together, wherever they lie; or less than a segment is left beside what is live.
+    /// The request and the live bytes do not fit together, at whatever addresses; or less than a segment is left beside the live bytes.
     LiveBytesAtLimit,
     /// There are enough free bytes, but live blocks lie between them.
     FragmentationByLiveBlocks,
@@ -142,7 +143,7 @@ pub enum OomCause {
     CachedInPrivatePool,
     /// Enough bytes were freed, but wait for another stream that used them.
     WaitingForAnotherStream,
-    /// A setting rounds requests up so far that they do not fit; they would without it. Only a replay shows that.
+    /// A setting rounds requests up so far that they do not fit. Without the setting they fit, as only a replay shows.
     RoundingBySetting,
     /// Others use so much of the device that too little is left.
     MemoryOfOthers,
@@ -170,7 +171,8 @@ impl OomCause {
             };
         }
         let missing = memory.reserved.saturating_add(request.segment_size).saturating_sub(limit);
-        // What is cached here would serve if it lay together or were released; what is cached elsewhere, if it were released.
+        // Bytes that are cached here would be enough if they were one block, or if they were released. Bytes that are cached elsewhere
+        // would be enough only if they were released.
         let parts = [
             (memory.cached_here, missing.min(request.rounded), Self::FragmentationByLiveBlocks),
             (memory.cached_other_streams, missing, Self::CachedInAnotherStream),
@@ -204,7 +206,7 @@ impl OomCause {
         self.sentence_between(request, memory, limit.highest, limit)
     }
 
-    /// As [`Self::sentence`], where the limit is at least `lowest` and at most that of `limit`.
+    /// As [`Self::sentence`], for a limit that is only known to be between `lowest` and that of `limit`.
     #[must_use]
     pub fn sentence_between(
         self,
@@ -304,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_alone_would_have_been_enough_is_the_cause_and_of_several_the_largest() {
+    fn the_largest_group_of_bytes_that_alone_would_have_been_enough_is_the_cause() {
         let free = Bytes::mib(300);
         let cause = |memory: MemoryAtFailure, limit| OomCause::of(&request(200), &memory, limit);
         assert_eq!(cause(memory(100), limit(150, 0)), OomCause::RequestAboveLimit);

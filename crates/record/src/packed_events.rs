@@ -55,11 +55,12 @@ struct EventPrediction {
     block: u32,
     /// The newest block.
     newest: u32,
+    /// The allocation before.
     allocation: u32,
 }
 
 impl EventPrediction {
-    /// A new segment, which is one new block.
+    /// Updates the prediction after an event in `wide`. Such an event may make a segment, which is one new block.
     fn follow_wide(&mut self, event: &Event) {
         if let Event::SegmentAllocated { block, .. } | Event::RangeReserved { block, .. } = event {
             self.block = block.get();
@@ -93,7 +94,7 @@ mod kind {
     pub(super) const MASK: u8 = 0x1f;
 }
 
-/// The amount counts units of 512 bytes.
+/// The amount of the event is encoded in units of 512 bytes.
 const IN_UNITS: u8 = 0x20;
 /// The event concerns the same block as the event before.
 const SAME_BLOCK: u8 = 0x40;
@@ -135,89 +136,90 @@ impl PackedEvents {
             | Event::RangeReserved { .. }
             | Event::Unmapped { .. }
             | Event::OutOfMemory { .. } => {
-                self.numbered(kind::WIDE, self.wide.len() as u64);
+                self.push_number(kind::WIDE, self.wide.len() as u64);
                 self.wide.push(*event);
                 self.prediction.follow_wide(event);
             }
             Event::SegmentReleased { segment, is_oversize } => {
-                self.numbered(kind::SEGMENT_RELEASED | oversize(is_oversize), segment.get().into());
+                self.push_number(kind::SEGMENT_RELEASED | oversize(is_oversize), segment.get().into());
             }
-            Event::RangeReleased { segment } => self.numbered(kind::RANGE_RELEASED, segment.get().into()),
+            Event::RangeReleased { segment } => self.push_number(kind::RANGE_RELEASED, segment.get().into()),
             Event::Mapped { block, size, remainder: None } => {
-                self.about(kind::MAPPED, block, Some(size.get()));
+                self.push_about_block(kind::MAPPED, block, Some(size.get()));
             }
             Event::Mapped { block, size, remainder: Some(remainder) } => {
-                self.about(kind::MAPPED_IN_PART, block, Some(size.get()));
-                self.new_block(remainder);
+                self.push_about_block(kind::MAPPED_IN_PART, block, Some(size.get()));
+                self.push_new_block(remainder);
             }
             Event::SegmentFailed { size, cause: FailureCause::Device } => {
-                self.amount(kind::SEGMENT_FAILED_ON_DEVICE, size.get());
+                self.push_amount(kind::SEGMENT_FAILED_ON_DEVICE, size.get());
             }
             Event::SegmentFailed { size, cause: FailureCause::Fraction } => {
-                self.amount(kind::SEGMENT_ABOVE_FRACTION, size.get());
+                self.push_amount(kind::SEGMENT_ABOVE_FRACTION, size.get());
             }
             Event::Split { block, front, size } => {
-                self.about(kind::SPLIT, block, Some(size.get()));
-                self.new_block(front);
+                self.push_about_block(kind::SPLIT, block, Some(size.get()));
+                self.push_new_block(front);
                 // The next event probably allocates the front.
                 self.prediction.block = front.get();
             }
             Event::Allocated { block, allocation, requested, is_oversize } => {
-                self.about(kind::ALLOCATED | oversize(is_oversize), block, Some(requested.get()));
+                self.push_about_block(kind::ALLOCATED | oversize(is_oversize), block, Some(requested.get()));
                 let next = u64::from(self.prediction.allocation) + 1;
-                varint::push_step(&mut self.bytes, next, allocation.get().into());
+                varint::push_difference(&mut self.bytes, next, allocation.get().into());
                 self.prediction.allocation = allocation.get();
             }
             Event::StreamRecorded { block, stream } => {
-                self.about(kind::STREAM_RECORDED, block, Some(stream.get()));
+                self.push_about_block(kind::STREAM_RECORDED, block, Some(stream.get()));
             }
             Event::FreeRequested { block, is_oversize } => {
-                self.about(kind::FREE_REQUESTED | oversize(is_oversize), block, None);
+                self.push_about_block(kind::FREE_REQUESTED | oversize(is_oversize), block, None);
             }
-            Event::FreeCompleted { block } => self.about(kind::FREE_COMPLETED, block, None),
+            Event::FreeCompleted { block } => self.push_about_block(kind::FREE_COMPLETED, block, None),
             Event::Merged { block, absorbed } => {
-                self.about(kind::MERGED, block, None);
-                varint::push_step(&mut self.bytes, block.get().into(), absorbed.get().into());
+                self.push_about_block(kind::MERGED, block, None);
+                varint::push_difference(&mut self.bytes, block.get().into(), absorbed.get().into());
             }
             Event::RetryStarted => self.bytes.push(kind::RETRY_STARTED),
             Event::StreamsSynchronized => self.bytes.push(kind::STREAMS_SYNCHRONIZED),
-            Event::SnapshotTaken { active } => self.amount(kind::SNAPSHOT_TAKEN, active.get()),
+            Event::SnapshotTaken { active } => self.push_amount(kind::SNAPSHOT_TAKEN, active.get()),
             Event::PeakReset => self.bytes.push(kind::PEAK_RESET),
             Event::AccumulatedReset => self.bytes.push(kind::ACCUMULATED_RESET),
-            Event::FractionSet { limit: Some(limit) } => self.amount(kind::FRACTION_SET, limit.get()),
+            Event::FractionSet { limit: Some(limit) } => self.push_amount(kind::FRACTION_SET, limit.get()),
             Event::FractionSet { limit: None } => self.bytes.push(kind::FRACTION_LIFTED),
         }
     }
 
-    fn numbered(&mut self, tag: u8, number: u64) {
+    fn push_number(&mut self, tag: u8, number: u64) {
         self.bytes.push(tag);
         varint::push(&mut self.bytes, number);
     }
 
-    fn amount(&mut self, tag: u8, amount: u64) {
+    fn push_amount(&mut self, tag: u8, amount: u64) {
         if amount.is_multiple_of(UNIT) {
-            self.numbered(tag | IN_UNITS, amount / UNIT);
+            self.push_number(tag | IN_UNITS, amount / UNIT);
         } else {
-            self.numbered(tag, amount);
+            self.push_number(tag, amount);
         }
     }
 
-    fn about(&mut self, tag: u8, block: BlockId, amount: Option<u64>) {
+    /// Appends the first byte of an event, its amount if it has one, and its block.
+    fn push_about_block(&mut self, tag: u8, block: BlockId, amount: Option<u64>) {
         let before = self.prediction.block;
         let tag = tag | if block.get() == before { SAME_BLOCK } else { 0 };
         match amount {
-            Some(amount) => self.amount(tag, amount),
+            Some(amount) => self.push_amount(tag, amount),
             None => self.bytes.push(tag),
         }
         if block.get() != before {
-            varint::push_step(&mut self.bytes, before.into(), block.get().into());
+            varint::push_difference(&mut self.bytes, before.into(), block.get().into());
         }
         self.prediction.block = block.get();
     }
 
-    fn new_block(&mut self, block: BlockId) {
+    fn push_new_block(&mut self, block: BlockId) {
         let next = u64::from(self.prediction.newest) + 1;
-        varint::push_step(&mut self.bytes, next, block.get().into());
+        varint::push_difference(&mut self.bytes, next, block.get().into());
         self.prediction.newest = block.get();
     }
 
@@ -303,7 +305,7 @@ impl Events<'_> {
             kind::ALLOCATED => {
                 let (requested, block) = (self.amount(tag)?, self.block(tag)?);
                 let next = u64::from(self.prediction.allocation) + 1;
-                self.prediction.allocation = u32::try_from(self.reader.step(next)?).ok()?;
+                self.prediction.allocation = u32::try_from(self.reader.add_difference(next)?).ok()?;
                 let allocation = AllocationId::new(self.prediction.allocation);
                 Event::Allocated { block, allocation, requested, is_oversize }
             }
@@ -315,7 +317,10 @@ impl Events<'_> {
             kind::FREE_COMPLETED => Event::FreeCompleted { block: self.block(tag)? },
             kind::MERGED => {
                 let block = self.block(tag)?;
-                Event::Merged { block, absorbed: BlockId::new(self.reader.small_step(block.get())?) }
+                Event::Merged {
+                    block,
+                    absorbed: BlockId::new(self.reader.add_small_difference(block.get())?),
+                }
             }
             kind::RETRY_STARTED => Event::RetryStarted,
             kind::STREAMS_SYNCHRONIZED => Event::StreamsSynchronized,
@@ -336,14 +341,14 @@ impl Events<'_> {
 
     fn block(&mut self, tag: u8) -> Option<BlockId> {
         if tag & SAME_BLOCK == 0 {
-            self.prediction.block = self.reader.small_step(self.prediction.block)?;
+            self.prediction.block = self.reader.add_small_difference(self.prediction.block)?;
         }
         Some(BlockId::new(self.prediction.block))
     }
 
     fn new_block(&mut self) -> Option<BlockId> {
         let next = u64::from(self.prediction.newest) + 1;
-        self.prediction.newest = u32::try_from(self.reader.step(next)?).ok()?;
+        self.prediction.newest = u32::try_from(self.reader.add_difference(next)?).ok()?;
         Some(BlockId::new(self.prediction.newest))
     }
 }

@@ -92,7 +92,7 @@ impl StepEnd {
         next.end = next.end.checked_add(events)?;
         for (place, bytes) in next.bytes.iter_mut().enumerate() {
             if tag & 0x10 << place != 0 {
-                *bytes = reader.step(*bytes)?;
+                *bytes = reader.add_difference(*bytes)?;
             }
         }
         Some(next)
@@ -136,7 +136,7 @@ impl PackedSteps {
         for (place, (old, new)) in self.last.bytes.iter().zip(next.bytes).enumerate() {
             if *old != new {
                 self.bytes[tag] |= 0x10 << place;
-                varint::push_step(&mut self.bytes, *old, new);
+                varint::push_difference(&mut self.bytes, *old, new);
             }
         }
         self.last = next;

@@ -29,7 +29,7 @@ impl PackedTimes {
         if self.count.is_multiple_of(GROUP) {
             self.groups.push((self.bytes.len() as u64, self.last));
         }
-        varint::push_step(&mut self.bytes, self.last, time);
+        varint::push_difference(&mut self.bytes, self.last, time);
         self.count += 1;
         self.last = time;
     }
@@ -51,7 +51,7 @@ impl PackedTimes {
                 rest = Reader(self.bytes.get(usize::try_from(start).ok()?..)?);
                 time = before;
             }
-            time = rest.step(time)?;
+            time = rest.add_difference(time)?;
             at += 1;
             Some(time)
         });

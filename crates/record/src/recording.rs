@@ -176,13 +176,13 @@ impl Recording {
         &self.info
     }
 
-    /// All bytes of the device; the least that explains the run where [`Self::known_capacity`] is `None`.
+    /// All bytes of the device. If [`Self::known_capacity`] is `None`, this is the least capacity that explains the run.
     #[must_use]
     pub fn capacity(&self) -> Bytes {
         self.info.capacity
     }
 
-    /// All bytes of the device, or `None` where the run does not tell.
+    /// All bytes of the device, or `None` if the source of the recording does not contain them.
     #[must_use]
     pub fn known_capacity(&self) -> Option<Bytes> {
         (!self.info.is_capacity_unknown).then_some(self.info.capacity)

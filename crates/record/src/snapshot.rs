@@ -119,7 +119,7 @@ pub struct BlockSnapshot {
 pub enum BlockState {
     /// Allocated to a caller.
     Allocated,
-    /// Freed by the caller, but the free waits for the work of another stream.
+    /// The caller has freed the block, but the free waits for the work of another stream.
     PendingFree,
     /// Cached: can be allocated.
     Inactive,

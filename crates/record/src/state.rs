@@ -33,7 +33,8 @@ pub struct MemoryState {
     next_block: u64,
     stats: Stats,
     requested: Bytes,
-    // The front of the split just before: its allocation must not count as the allocation of a block that was split earlier.
+    // The new block of a split, if the event before was one. Allocating this block must not count as allocating an inactive block
+    // that was split earlier.
     fresh_front: Option<BlockId>,
 }
 
@@ -163,9 +164,8 @@ impl MemoryState {
     /// All segments without their blocks, by ascending address.
     ///
     /// An expandable segment ends with its last mapped block here, because it reserves more addresses than the device has
-    /// memory.
-    /// An expandable segment without mapped memory is left out. The cost does not depend on the number of blocks, except for
-    /// expandable segments.
+    /// memory. An expandable segment without mapped memory is left out. The time does not depend on the number of blocks, except
+    /// for expandable segments.
     pub fn segments(&self) -> impl Iterator<Item = SegmentInfo> + '_ {
         self.segments.iter().filter_map(|(addr, segment)| {
             let size = if segment.is_expandable { self.extent(*addr, segment) } else { segment.size };
@@ -364,14 +364,14 @@ impl MemoryState {
         self.insert_existing(entry)
     }
 
-    /// Adds a block of the memory that the state begins with, where identities are in no order.
+    /// Adds a block of the memory that the state begins with. The ids of such blocks are in no order.
     fn insert_existing(&mut self, entry: BlockEntry) -> Result<u32, StateError> {
         let id = entry.id;
         if self.block_slots.contains_key(&id) {
             return Err(StateError::IdUsedAgain(id));
         }
         self.next_block = self.next_block.max(u64::from(id.get()) + 1);
-        // There are fewer slots than identities.
+        // There are fewer slots than ids.
         let slot = match self.vacant.pop() {
             Some(slot) => slot,
             None => u32::try_from(self.slots.len()).map_err(|_| StateError::IdUsedAgain(id))?,

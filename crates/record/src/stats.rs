@@ -275,7 +275,7 @@ impl Stats {
         self.num_device_free = 0;
     }
 
-    /// What PyTorch reports under this backend, given the full counts in `self`.
+    /// The statistics that PyTorch reports under this backend, from the full counts in `self`.
     ///
     /// `cudaMallocAsync` asks the driver, which counts only requested and reserved bytes, each with its peak. Everything else
     /// is zero, also the accumulated counts and `max_split_size`.
@@ -316,7 +316,7 @@ impl Stats {
     }
 }
 
-/// Counts one more. A saved state of a file may have any count, so the largest one stays.
+/// Adds one to a count. A saved state from a file may have any count, so the sum saturates.
 pub(crate) fn count_one(count: &mut i64) {
     *count = count.saturating_add(1);
 }

@@ -159,16 +159,16 @@ fn hundredths(count: u64, divisor: u128) -> u128 {
 /// The index of a list, or its length, as a number of 32 bits.
 ///
 /// Lists of a run are shorter than 2^32: a recorder refuses more events and steps, a workload has a limit, and the entries of a longer
-/// trace would not fit in memory. A longer list is a mistake of the program: debug builds stop, others count no further.
+/// trace would not fit in memory. A longer list is a bug: a debug build panics, and a release build returns the largest number.
 #[must_use]
 pub fn index_u32(index: usize) -> u32 {
     debug_assert!(u32::try_from(index).is_ok(), "a list of 2^32 entries should have been refused");
     u32::try_from(index).unwrap_or(u32::MAX)
 }
 
-/// Counts one more, and returns the number before: the next id.
+/// Returns the next id, which is `count`, and adds one to `count`.
 ///
-/// Ids end at 2^32, as [`index_u32`] says of lists.
+/// There are fewer than 2^32 ids, for the reasons at [`index_u32`].
 pub fn next_u32(count: &mut u32) -> u32 {
     let number = *count;
     debug_assert!(number < u32::MAX, "2^32 ids should have been refused");

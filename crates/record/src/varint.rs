@@ -10,7 +10,7 @@ pub(crate) fn push(bytes: &mut Vec<u8>, mut number: u64) {
 }
 
 /// Appends the difference from `from` to `to`, which may be negative.
-pub(crate) fn push_step(bytes: &mut Vec<u8>, from: u64, to: u64) {
+pub(crate) fn push_difference(bytes: &mut Vec<u8>, from: u64, to: u64) {
     let difference = to.wrapping_sub(from).cast_signed();
     push(bytes, ((difference << 1) ^ (difference >> 63)).cast_unsigned());
 }
@@ -31,6 +31,7 @@ impl Reader<'_> {
         Some(*first)
     }
 
+    /// Reads a number; `None` if the bytes end or are no number.
     pub(crate) fn number(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
@@ -43,20 +44,21 @@ impl Reader<'_> {
         None
     }
 
+    /// The same as [`Reader::number`] for a number of 32 bits.
     pub(crate) fn small(&mut self) -> Option<u32> {
         u32::try_from(self.number()?).ok()
     }
 
-    /// Reads a difference that [`push_step`] wrote, and adds it to `from`.
-    pub(crate) fn step(&mut self, from: u64) -> Option<u64> {
+    /// Reads a difference that [`push_difference`] wrote, and adds it to `from`.
+    pub(crate) fn add_difference(&mut self, from: u64) -> Option<u64> {
         let folded = self.number()?;
         let difference = (folded >> 1) ^ (folded & 1).wrapping_neg();
         Some(from.wrapping_add(difference))
     }
 
-    /// The same as [`Reader::step`] for a number of 32 bits.
-    pub(crate) fn small_step(&mut self, from: u32) -> Option<u32> {
-        u32::try_from(self.step(u64::from(from))?).ok()
+    /// The same as [`Reader::add_difference`] for a number of 32 bits.
+    pub(crate) fn add_small_difference(&mut self, from: u32) -> Option<u32> {
+        u32::try_from(self.add_difference(u64::from(from))?).ok()
     }
 }
 
@@ -70,12 +72,12 @@ mod tests {
         let mut bytes = Vec::new();
         for number in numbers {
             push(&mut bytes, number);
-            push_step(&mut bytes, 1000, number);
+            push_difference(&mut bytes, 1000, number);
         }
         let mut reader = Reader(&bytes);
         for number in numbers {
             assert_eq!(reader.number(), Some(number));
-            assert_eq!(reader.step(1000), Some(number));
+            assert_eq!(reader.add_difference(1000), Some(number));
         }
         assert_eq!(reader.byte(), None);
     }
@@ -83,8 +85,8 @@ mod tests {
     #[test]
     fn small_differences_take_one_byte() {
         let mut bytes = Vec::new();
-        push_step(&mut bytes, 1000, 1063);
-        push_step(&mut bytes, 1000, 936);
+        push_difference(&mut bytes, 1000, 1063);
+        push_difference(&mut bytes, 1000, 936);
         assert_eq!(bytes.len(), 2);
     }
 

@@ -2,11 +2,11 @@ use std::sync::OnceLock;
 
 use blockyard_pytorch::stat_keys;
 
-/// What the statistics had counted before a recording began, taken from its first checkpoint: the first moment at which the
-/// recorded program wrote its statistics.
+/// The counts of the statistics before a recording began. They are taken from its first checkpoint, which is the first moment at which
+/// the recorded program wrote its statistics.
 ///
-/// Current values need no baseline. Accumulated counts are compared as differences since the first checkpoint. A peak must be
-/// the larger one of its value at the checkpoint before and the largest value in the replay since then.
+/// Current values need no baseline. Accumulated counts are compared as differences since the first checkpoint. A peak must be the
+/// larger of two values: the peak at the checkpoint before, and the largest value of the replay since that checkpoint.
 #[derive(Clone, Debug)]
 pub(crate) struct StatsBaseline {
     /// Whether the sizes of some blocks are not known, on which some sums of bytes depend.

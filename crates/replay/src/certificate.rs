@@ -1,4 +1,4 @@
-//! Whether our allocator would have put everything where PyTorch did.
+//! The certificate of a snapshot: whether our allocator puts each block where PyTorch put it.
 
 use blockyard_pytorch::snapshot::{SnapshotError, SnapshotFile};
 use blockyard_pytorch::{ReadError, RecordedRun};
@@ -7,27 +7,28 @@ use blockyard_record::{PoolId, Recording, TraceAction, TraceEntry, grouped};
 use crate::verify::verify;
 use crate::{Difference, OnProgress, RunError};
 
-/// What our allocator decided about each allocation of a snapshot's trace, beside what PyTorch did.
+/// The placements of our allocator for the trace of a snapshot, compared with PyTorch's.
 #[derive(Clone, Debug, Default)]
 pub struct Certificate {
-    /// The allocations of the trace that our allocator decided: without those at its beginning that belong to a request from before.
+    /// How many allocations of the trace our allocator decided. Allocations at the beginning of the trace are not among them if they
+    /// belong to a request from before the trace.
     pub placements: u64,
-    /// How many of them our allocator puts at the same address, with the same size, on the same stream.
+    /// How many of these placements have the same address, size and stream as in the trace.
     pub identical: u64,
-    /// Whether everything else is the same too: segments, pages, frees, and each block of the end.
+    /// Whether everything else is identical too: segments, pages, frees, and each block at the end.
     pub is_complete: bool,
-    /// The first thing that differs.
+    /// The first difference.
     pub first_difference: Option<Difference>,
-    /// Why nothing was compared, or why it may differ.
+    /// Why nothing was compared, or why the run may differ.
     pub reasons: Vec<String>,
-    /// What had to be inferred.
+    /// Notes on what was inferred.
     pub notes: Vec<String>,
-    /// What our allocator did, with exact sizes of blocks.
+    /// The run of our allocator, with exact sizes of blocks; `None` if nothing was compared.
     pub recording: Option<Recording>,
 }
 
 impl Certificate {
-    /// In one line: `52,141 of 52,141 placements identical`.
+    /// The certificate in one line: `52,141 of 52,141 placements identical`.
     #[must_use]
     pub fn headline(&self) -> String {
         if self.recording.is_none() || self.placements == 0 {
@@ -49,7 +50,8 @@ impl Certificate {
 ///
 /// # Errors
 ///
-/// [`RunError::Cancelled`] when `on_progress` breaks off. Whatever else prevents a comparison is a reason in the certificate.
+/// [`RunError::Cancelled`] when `on_progress` cancels the work. Everything else that prevents a comparison is a reason in the
+/// certificate.
 pub fn certify(file: &SnapshotFile, place: usize, on_progress: OnProgress) -> Result<Certificate, RunError> {
     let run = match file.run(place, "") {
         Ok(run) => run,
@@ -87,15 +89,14 @@ fn without(reason: String) -> Certificate {
     Certificate { reasons: vec![reason], ..Certificate::default() }
 }
 
-/// The allocations of the trace that the replay decided, and how many it has at the same address, of the same size and on the same
-/// stream, one by one.
+/// How many allocations of the trace the replay decided, and how many of them have the same address, size and stream in the replay.
 fn placements(run: &RecordedRun, found: &[TraceEntry]) -> (u64, u64) {
     let allocations = |trace: &[TraceEntry]| -> Vec<TraceEntry> {
         trace.iter().filter(|entry| entry.action == TraceAction::Alloc).copied().collect()
     };
     let mut expected = allocations(run.trace.as_deref().unwrap_or_default());
     let found = allocations(found);
-    // Entries at the beginning may belong to a request from before the trace: the replay has one allocation less then.
+    // The first entries may belong to a request from before the trace. Then the replay has one allocation less.
     let cut = expected.len().saturating_sub(found.len());
     let shifted = expected.get(cut..).is_some_and(|rest| rest.first() == found.first())
         && expected.first() != found.first();
@@ -106,7 +107,7 @@ fn placements(run: &RecordedRun, found: &[TraceEntry]) -> (u64, u64) {
     (expected.len() as u64, identical as u64)
 }
 
-/// Why a run may differ, the likeliest first.
+/// Reasons why a replay may differ from the snapshot, the most likely first.
 fn reasons(file: &SnapshotFile, place: usize, run: &RecordedRun) -> Vec<String> {
     let mut reasons = Vec::new();
     let mut note = |applies: bool, text: &str| {

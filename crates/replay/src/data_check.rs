@@ -52,7 +52,7 @@ pub struct PatternedBlock {
     pub pattern: u32,
 }
 
-/// What was filled and checked in one step.
+/// The blocks that were filled and checked in one step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepDataCheck {
     /// Bytes of the new block that were filled.
@@ -77,6 +77,7 @@ pub struct CheckedRun<'a> {
     live: Vec<Option<LiveBlock>>,
     steps: Vec<StepDataCheck>,
     blocks: u32,
+    /// How many bytes may still be checked in steps that check all live blocks.
     full_check_left: Bytes,
 }
 

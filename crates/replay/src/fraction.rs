@@ -12,6 +12,7 @@ use blockyard_workload::{Request, Workload};
 
 use crate::{OnProgress, Progress, RunError, RunSettings, Runner, device_of, progress};
 
+/// The binary search ends after this many replays.
 const MOST_ATTEMPTS: usize = 48;
 
 /// Makes the workload begin with the memory fraction under which the replay equals the longest part of the trace.
@@ -98,8 +99,9 @@ fn with_limit(inferred: &Inferred, limit: Bytes, total: Bytes) -> Inferred {
     Inferred { workload, ..inferred.clone() }
 }
 
+/// The result of a replay under one limit.
 struct Attempt {
-    /// How many entries equal the recorded ones.
+    /// How many entries from the beginning equal the recorded ones.
     followed: usize,
     /// Whether the limit was too low (`Less`) or too high; `None` if that is not known, or if nothing differs.
     direction: Option<Ordering>,
@@ -133,7 +135,8 @@ fn attempt(
     Ok(Attempt { followed: compared, direction: None })
 }
 
-/// If more was released or failed than recorded, the limit is too low; if less, too high.
+/// Decides by the first difference whether the limit is too low or too high. It is too low if the replay releases more or fails where the
+/// recording does not, and too high in the opposite cases.
 fn direction(expected: &[TraceEntry], found: &[TraceEntry], place: usize) -> Option<Ordering> {
     let released = |trace: &[TraceEntry]| -> Bytes {
         let tail = trace.get(place..).unwrap_or_default().iter();

@@ -40,7 +40,7 @@ pub enum Job {
         name: String,
         /// The content of the file, plain or gzip.
         bytes: Vec<u8>,
-        /// The place of the device in the file, for a snapshot of several; `None` for the one with the longest trace.
+        /// The index of the device in the file, for a snapshot of several devices; `None` for the one with the longest trace.
         device: Option<usize>,
     },
 }
@@ -67,22 +67,22 @@ pub struct OpenedRecording {
     pub config: String,
     /// The device's name, or empty.
     pub device: String,
-    /// The comparison with the replay; `None` as long as it is not made, since the figures do not wait for it.
+    /// The comparison with the replay; `None` until it is made. The figures do not wait for it.
     pub comparison: Option<Comparison>,
     /// The devices of a snapshot, in the order of the file; empty for a recording of one device.
     pub devices: Vec<OpenedDevice>,
-    /// The place among them of the device that is opened.
+    /// The index of the opened device in `devices`.
     pub shown_device: usize,
 }
 
 /// A device of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenedDevice {
-    /// The number that PyTorch gives it.
+    /// PyTorch's number of the device.
     pub index: u32,
-    /// How many entries its trace has.
+    /// How many entries the trace of the device has.
     pub events: usize,
-    /// Whether its trace has a request that ran out of memory.
+    /// Whether a request ran out of memory in this trace.
     pub has_oom: bool,
 }
 
@@ -111,22 +111,22 @@ pub fn perform(job: &Job, on_progress: OnProgress) -> Result<JobOutput, JobError
 pub struct OpenFile<'a> {
     /// The file's name.
     pub name: &'a str,
-    /// Its length in bytes.
+    /// The length of the file in bytes.
     pub length: u64,
-    /// The place of the device in the file, for a snapshot of several; `None` for the one with the longest trace.
+    /// The index of the device in the file, for a snapshot of several devices; `None` for the one with the longest trace.
     pub device: Option<usize>,
 }
 
-/// The kind of a file is decided by its first bytes, so many.
+/// The kind of a file is recognized by this many bytes at its beginning.
 const FIRST_BYTES: u64 = 4096;
 
-/// A file that is open and not yet compared with our allocator: the figures do not wait for the comparison.
+/// An opened file whose comparison with our allocator has not been made yet, because the figures come first.
 #[derive(Debug)]
 pub struct PendingComparison(Pending);
 
 #[derive(Debug)]
 enum Pending {
-    /// A recorded run is drawn as our allocator replays it, so it is compared already.
+    /// The comparison of a recorded run, which is made while the run is opened: its figures show the replay by our allocator.
     Made(Comparison),
     Snapshot {
         file: Box<SnapshotFile>,
@@ -137,7 +137,7 @@ enum Pending {
 }
 
 impl PendingComparison {
-    /// Lets our allocator decide each placement again.
+    /// Lets our allocator decide each placement again, and compares.
     ///
     /// # Errors
     ///
@@ -152,10 +152,11 @@ impl PendingComparison {
     }
 }
 
-/// Opens a snapshot or a recorded run: what the figures show, and the comparison with our allocator, which is still to be made.
+/// Opens a snapshot or a recorded run. Returns the recording for the figures, and the comparison with our allocator, which the caller
+/// starts.
 ///
-/// A snapshot is read in pieces, so that a file is never in memory as a whole; `on_trace` gets what has been read of its longest trace,
-/// for a figure that grows.
+/// A snapshot is read in pieces, so that a file is never in memory as a whole. While it is read, `on_trace` gets the part of its longest
+/// trace that has been read, for a figure that grows.
 ///
 /// # Errors
 ///
@@ -228,9 +229,9 @@ pub fn run_text(
     Ok(JobOutput { workload, recording, opened: None, data_checks: None })
 }
 
-/// Opens a memory snapshot of PyTorch: what happened as the snapshot says it.
+/// Opens a memory snapshot of PyTorch. The recording is made from the snapshot alone.
 ///
-/// Of several devices the one that is asked for, or else the one with the longest trace.
+/// If the snapshot has several devices, the device of `opening` is opened, or else the one with the longest trace.
 fn open_snapshot(
     opening: &OpenFile<'_>,
     content: impl Read,
@@ -247,7 +248,9 @@ fn open_snapshot(
     let file = snapshot::read_with_figure(content, Limits::default(), &mut read, on_trace).map_err(failed)?;
     let place = shown_device(&file, opening.device);
     let found = file
-        .record(place, name, &mut |done, total| on_progress(Progress::new("taking in", done, total)))
+        .record(place, name, &mut |done, total| {
+            on_progress(Progress::new("making the recording", done, total))
+        })
         .map_err(failed)?;
     let opened = OpenedRecording {
         torch: String::new(),
@@ -264,7 +267,7 @@ fn open_snapshot(
     Ok((output, PendingComparison(pending)))
 }
 
-/// What our allocator decides for the requests of a snapshot; `found` are the notes about its recording.
+/// Lets our allocator decide each placement of a snapshot again. The notes of the recording, `found`, are part of the result.
 fn compare_snapshot(
     file: SnapshotFile,
     place: usize,
@@ -290,7 +293,7 @@ fn compare_snapshot(
     })
 }
 
-/// The device that is asked for, or else the one with the longest trace.
+/// The index of the device that the caller asked for, or else of the one with the longest trace.
 fn shown_device(file: &SnapshotFile, asked: Option<usize>) -> usize {
     let longest = || {
         (0..file.devices.len()).max_by_key(|place| {
@@ -321,7 +324,7 @@ pub fn read(
     capacity: Bytes,
 ) -> Result<(Workload, RunSettings), JobError> {
     let workload = Workload::parse(text).map_err(|error| text_error(&error))?;
-    // What the text says of itself holds wherever it is run.
+    // Settings and capacity in the text take precedence over those of the caller.
     let config: AllocatorConfig = workload.config().unwrap_or(config).parse().map_err(RunError::Config)?;
     let capacity = workload.capacity().unwrap_or(capacity);
     Ok((workload, RunSettings { title: title.to_owned(), config, capacity }))

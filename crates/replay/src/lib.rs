@@ -2,10 +2,9 @@
 //!
 //! [`run`] runs a workload with the allocator on a virtual device and returns the [`Recording`]. [`verify`] replays a
 //! recording of PyTorch's allocator and compares everything that the recording contains. [`Runner`] runs one request at a
-//! time on any device. [`CheckedRun`] shows on a device with real memory that no two blocks share a byte. [`totals`] and
+//! time on any device. [`CheckedRun`] proves on a device with real memory that no two blocks share a byte. [`totals`] and
 //! [`sweep`] record nothing, for callers who need only the statistics of a configuration. [`replay_rival`] sends the requests
-//! to another allocator than PyTorch's. [`job`] has runs and comparisons as
-//! messages to a worker thread.
+//! to another allocator than PyTorch's. [`job`] has runs and comparisons as messages to a worker thread.
 //!
 //! # Example
 //!

@@ -20,7 +20,7 @@ pub struct Replayable<'a> {
     pub rewound: Option<Rewound>,
 }
 
-/// Finds the requests of a recorded run and, if the run begins late, the memory before.
+/// Finds the requests of a recorded run and, if the run begins late, the memory before its first request.
 ///
 /// # Errors
 ///
@@ -32,7 +32,7 @@ pub fn open<'a>(
     on_progress: OnProgress,
 ) -> Result<Replayable<'a>, RunError> {
     if !run.operations.is_empty() || run.trace.is_none() || run.segments.is_none() {
-        return from_nothing(run);
+        return from_empty_device(run);
     }
     let mut replayable = open_rewound(run, settings, on_progress)?;
     let Replayable { run, inferred, .. } = &mut replayable;
@@ -49,14 +49,14 @@ fn open_rewound<'a>(
         Ok(found) => found,
         // A trace that cannot be rewound may still begin with the program, and its final segments may be wrong.
         Err(error) => {
-            return from_nothing(run).map_err(|late| match late {
+            return from_empty_device(run).map_err(|late| match late {
                 RunError::Read(ReadError::BeginsLate { .. }) => RunError::Rewind(error),
                 other => other,
             });
         }
     };
     if rewound.start.segments.is_empty() && matches!(whole, Cow::Borrowed(_)) {
-        return from_nothing(run);
+        return from_empty_device(run);
     }
     rewound = decide(&whole, settings, rewound, on_progress)?;
     let mut inferred = requests_after(&whole, rewound.start.clone())?;
@@ -86,7 +86,8 @@ fn open_rewound<'a>(
     Ok(Replayable { run: whole, inferred, rewound: Some(rewound) })
 }
 
-fn from_nothing(run: &RecordedRun) -> Result<Replayable<'_>, RunError> {
+/// The requests of a run that begins with an empty device.
+fn from_empty_device(run: &RecordedRun) -> Result<Replayable<'_>, RunError> {
     Ok(Replayable { run: Cow::Borrowed(run), inferred: requests(run)?, rewound: None })
 }
 
@@ -115,8 +116,8 @@ fn rewind_whole_requests<'a>(
     Ok((Cow::Owned(whole), rewound))
 }
 
-/// How many entries at the beginning may be the end of a request. An allocation that fails or takes new memory has entries
-/// before, such as completed frees, which may be missing; and a free that waits for nothing has two entries.
+/// How many entries at the beginning may be the end of a request whose first entries are missing. An allocation that fails or takes new
+/// memory has several entries, such as completed frees before it, and a free that waits for nothing has two.
 fn end_of_a_request(trace: &[TraceEntry]) -> usize {
     let count = |from: usize, actions: &[TraceAction]| {
         trace[from..].iter().take_while(|entry| actions.contains(&entry.action)).count()
@@ -132,8 +133,8 @@ fn end_of_a_request(trace: &[TraceEntry]) -> usize {
     }
 }
 
-/// Whether the entry allocates space that best fit would not choose. Then the memory was allocated for this request just
-/// before.
+/// Whether the entry allocates space that best fit would not choose among the cached blocks. Then the device allocated this space just
+/// before, for the same request.
 fn takes_new_memory(entry: &TraceEntry, rewound: &Rewound, config: &AllocatorConfig) -> bool {
     let limit = config.max_split_size();
     let mut blocks = rewound.start.segments.iter().flat_map(|segment| &segment.blocks);
@@ -161,7 +162,7 @@ pub fn device_of(run: &RecordedRun, inferred: &Inferred) -> RecordedDevice {
         inferred.ranges.iter().copied(),
         failures,
     )
-    .holding(inferred.start.segments.iter().map(initial_memory))
+    .with_initial_memory(inferred.start.segments.iter().map(initial_memory))
     .failing_at(inferred.device_failures.iter().map(|device_failure| RecordedDeviceFailure {
         given: device_failure.given,
         failed: device_failure.failed,

@@ -43,8 +43,8 @@ impl<'a, D: DeviceMemory + Advance, S: EventSink> Replayer<'a, D, S> {
             BackendAllocator::new(device, config.clone(), sink)
         } else {
             let began = BackendAllocator::beginning_with(device, config.clone(), sink, &workload.start);
-            let (allocator, held) = began.map_err(RunError::Allocator)?;
-            live.extend(held.into_iter().map(Some));
+            let (allocator, initial) = began.map_err(RunError::Allocator)?;
+            live.extend(initial.into_iter().map(Some));
             allocator
         };
         allocator.place_as_recorded(workload.placements.iter().copied());

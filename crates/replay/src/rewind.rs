@@ -1,8 +1,8 @@
 //! The memory of a program when its trace begins, found by going back from the final segments.
 //!
-//! [`MemoryBefore`] goes back entry by entry. A replay needs more than a drawing: the addresses that expandable segments have
-//! without memory (the module `ranges`) and one size for each block (the module `sizes`), and what neither can know is decided by
-//! replays (the module `decide`).
+//! [`MemoryBefore`] goes back entry by entry, which is enough for a drawing. A replay needs more: the addresses of expandable segments
+//! that have no memory (the module `ranges`), and exactly one size for each block (the module `sizes`). Sizes that do not follow from
+//! the trace are decided by replays (the module `decide`).
 
 mod decide;
 mod ranges;
@@ -15,7 +15,7 @@ use blockyard_record::{BlockState, Snapshot, StackId, TraceEntry, counted};
 pub(crate) use decide::decide;
 pub use sizes::SizeRange;
 
-/// The memory before the trace, and what about it is not certain.
+/// The memory before the trace, and how certain the sizes of its blocks are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rewound {
     /// The segments and blocks before the first entry. Cached blocks have no requested size, because the trace does not
@@ -28,7 +28,7 @@ pub struct Rewound {
 }
 
 impl Rewound {
-    /// The result, as notes for the comparison.
+    /// Notes for the comparison: what was found, and how.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let blocks = || self.start.segments.iter().flat_map(|segment| &segment.blocks);

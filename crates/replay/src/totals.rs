@@ -28,7 +28,7 @@ pub struct Totals {
 /// little memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PreparedWorkload {
-    // The tensor numbers of these requests are slots; `NOWHERE` for tensors that do not exist.
+    // The tensor numbers of these requests are slots, or `NOWHERE` for tensors that do not exist.
     pub(crate) requests: Vec<Request>,
     pub(crate) slots: usize,
     settings: Vec<String>,
@@ -36,6 +36,7 @@ pub struct PreparedWorkload {
     pub(crate) placements: Vec<Option<DeviceAddr>>,
 }
 
+/// Stands for the slot of a tensor that does not exist.
 const NOWHERE: TensorId = TensorId::new(u32::MAX);
 
 impl PreparedWorkload {
@@ -51,9 +52,9 @@ impl PreparedWorkload {
     #[must_use]
     pub fn beginning_with(workload: &Workload, start: Snapshot) -> Self {
         let blocks = start.segments.iter().flat_map(|segment| &segment.blocks);
-        let held = blocks.filter(|block| block.state == BlockState::Allocated).count();
+        let initial = blocks.filter(|block| block.state == BlockState::Allocated).count();
         let mut slots = TensorSlots::default();
-        for tensor in (0..).take(held) {
+        for tensor in (0..).take(initial) {
             slots.allocate(TensorId::new(tensor));
         }
         Self {

@@ -33,8 +33,9 @@ pub struct Verified {
 ///
 /// Compared are, where recorded: the trace entry by entry (`events`); the address or the error text of each allocation
 /// (`placements`); all 122 statistics after each operation (`statistics`), at moments of a program (`checkpoints`) or at the end
-/// (`final statistics`); the final segments with their sums (`segments`) and their blocks with stale requested sizes (`blocks`); `memory_summary`. Under
-/// `backend:cudaMallocAsync` only the statistics and `memory_summary` are compared: a note says why.
+/// (`final statistics`); the final segments with their sums (`segments`) and their blocks with stale requested sizes (`blocks`);
+/// `memory_summary`. Under `backend:cudaMallocAsync` only the statistics and `memory_summary` are compared, for a reason that a note
+/// gives.
 ///
 /// # Errors
 ///
@@ -105,7 +106,7 @@ pub fn verify_on<D: DeviceMemory + Advance>(
     Ok(Verified { workload: inferred.workload, recording, comparison })
 }
 
-/// What is not compared under `backend:cudaMallocAsync`, and the reason.
+/// A note on what is not compared under `backend:cudaMallocAsync`, with the reason.
 fn pool_note<D: DeviceMemory, S: EventSink>(allocator: &BackendAllocator<D, S>) -> Option<String> {
     let BackendAllocator::CudaMallocAsync(pool) = allocator else {
         return None;

@@ -20,7 +20,7 @@ const KEYS: [(&str, &[(&str, &str)]); 3] = [
             ("Shift + ←  →", "a hundred"),
             ("Home  End", "first, last"),
             ("Space", "play or pause"),
-            ("[  ]", "previous, next segment call"),
+            ("[  ]", "previous, next step that calls the device"),
             ("{  }", "previous, next out of memory"),
             ("<  >", "previous, next label"),
             ("K  Shift + K", "the moment where most is allocated, reserved"),

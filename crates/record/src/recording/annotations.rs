@@ -1,4 +1,5 @@
-//! What a recording may hold besides its events: stacks, wall-clock times, markers, and sizes that the source leaves open.
+//! The parts of a recording besides its events: stacks, wall-clock times, markers, and sizes that the source of the recording leaves
+//! open.
 
 use std::sync::Arc;
 

@@ -25,8 +25,7 @@ impl Recorder {
     /// # Errors
     ///
     /// [`RecordingError::Begun`] once there are events or steps, [`RecordingError::Start`] for a snapshot that is not
-    /// consistent.
-    /// Nothing changes then.
+    /// consistent. After an error, the recorder is unchanged.
     pub fn begin_with(&mut self, snapshot: &Snapshot) -> Result<(), RecordingError> {
         let recording = &mut self.recording;
         if recording.event_count() > 0 || recording.step_count() > 0 {

@@ -30,9 +30,10 @@ pub struct Recorder {
     pub(super) error: Option<RecordingError>,
 }
 
+/// How many events lie between two saved states at first.
 const FIRST_SAVE_INTERVAL: usize = 512;
-// So many saved states are always kept; more of them as long as they take less than a byte an event. A run of millions of events with
-// few blocks has small states then, one every few thousand events, and any moment is rebuilt in a part of a frame.
+/// This many saved states are always kept, and more of them while all states together take less than a byte for each event: in a run of
+/// millions of events with few blocks the states are small and lie close together, so any moment is rebuilt in a part of a frame.
 const FEW_SAVED_STATES: usize = 256;
 // A large state is saved less often, at up to four times the interval: a saved state of 10,000 bytes is followed by at least 1,000
 // events. Applying one event takes about as long as decoding this number of bytes.
@@ -88,7 +89,7 @@ impl Recorder {
         self.next_name = name.and_then(|name| self.name_index(name));
     }
 
-    /// The place of the name in the list of names; `None` once there are 2^32.
+    /// The index of the name in the list of names; `None` once there are 2^32.
     fn name_index(&mut self, name: &str) -> Option<u32> {
         if let Some(index) = self.name_indices.get(name) {
             return Some(*index);
@@ -146,7 +147,7 @@ impl Recorder {
         &self.state
     }
 
-    /// The recording.
+    /// Ends the recording and returns it.
     ///
     /// # Errors
     ///

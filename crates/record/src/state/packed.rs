@@ -1,4 +1,5 @@
-//! The encoding of a saved state, about ten bytes a block. Whatever follows from the order of the blocks is left out.
+//! The encoding of a saved state, about ten bytes a block. Addresses and links between blocks are left out, because they follow from the
+//! order of the blocks.
 
 use std::collections::BTreeMap;
 
@@ -56,7 +57,7 @@ const IN_UNITS: u8 = 0x10;
 const HAS_REQUESTED: u8 = 0x20;
 const UNIT: u64 = 512;
 
-/// The block before: the ids of the next block are encoded as differences from it.
+/// The ids of the block before. Those of the next block are encoded as differences from them.
 #[derive(Clone, Copy, Default)]
 struct PreviousBlock {
     id: u32,
@@ -167,14 +168,14 @@ impl PreviousBlock {
         flag(size.is_multiple_of(UNIT), IN_UNITS);
         flag(!block.requested.is_zero(), HAS_REQUESTED);
         bytes.push(tag);
-        varint::push_step(bytes, self.id.into(), block.id.get().into());
+        varint::push_difference(bytes, self.id.into(), block.id.get().into());
         self.id = block.id.get();
         varint::push(bytes, if tag & IN_UNITS == 0 { size } else { size / UNIT });
         if tag & HAS_REQUESTED != 0 {
-            varint::push_step(bytes, block.requested.get(), size);
+            varint::push_difference(bytes, block.requested.get(), size);
         }
         if let Some(allocation) = block.allocation {
-            varint::push_step(bytes, self.allocation.into(), allocation.get().into());
+            varint::push_difference(bytes, self.allocation.into(), allocation.get().into());
             self.allocation = allocation.get();
         }
         if tag & HAS_STREAMS != 0 {
@@ -188,19 +189,19 @@ impl PreviousBlock {
     /// The next block. Its links to other blocks are filled in later.
     fn read(&mut self, reader: &mut Reader<'_>) -> Option<BlockEntry> {
         let tag = reader.byte()?;
-        self.id = reader.small_step(self.id)?;
+        self.id = reader.add_small_difference(self.id)?;
         let size = reader.number()?;
         let size = if tag & IN_UNITS == 0 { size } else { size.checked_mul(UNIT)? };
         let requested = if tag & HAS_REQUESTED == 0 {
             0
         } else {
             // Encoded as the difference from the size.
-            size.wrapping_sub(reader.step(0)?)
+            size.wrapping_sub(reader.add_difference(0)?)
         };
         let allocation = if tag & HAS_ALLOCATION == 0 {
             None
         } else {
-            self.allocation = reader.small_step(self.allocation)?;
+            self.allocation = reader.add_small_difference(self.allocation)?;
             Some(AllocationId::new(self.allocation))
         };
         let mut streams = Vec::new();

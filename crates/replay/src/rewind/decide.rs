@@ -37,9 +37,13 @@ pub(crate) fn decide(
 /// A block that must be larger than assumed.
 #[derive(Clone, Copy, Debug)]
 struct Change {
+    /// The index of the block in [`Rewound::open`].
     open: usize,
+    /// How much larger the block is.
     by: Bytes,
+    /// Whether the size of the block is known then.
     decides: bool,
+    /// Whether another block may be the larger one instead.
     is_guess: bool,
 }
 
@@ -120,7 +124,7 @@ fn attempt(
     Ok(None)
 }
 
-/// The entry of a snapshot has the number of active bytes.
+/// Compares the active bytes of snapshots, which their trace entries contain.
 fn check_snapshots(
     rewound: &mut Rewound,
     expected: &[TraceEntry],
@@ -138,7 +142,8 @@ fn check_snapshots(
     })
 }
 
-/// The block whose free neighbor our best fit took and PyTorch's did not: the neighbor is too small, so the block is larger.
+/// The block whose free neighbor was chosen by our best fit and not by PyTorch's. The neighbor was too small in PyTorch, so the block is
+/// larger than assumed.
 fn passed_by(
     rewound: &Rewound,
     found: &TraceEntry,
@@ -163,11 +168,14 @@ fn passed_by(
     Some(Change { open, by: too_much.saturating_add(size::MIN_BLOCK_SIZE), decides: false, is_guess: false })
 }
 
-/// What sums of bytes at checkpoints say about sizes: the allocated bytes, and the bytes freed between two checkpoints.
+/// Compares sums of bytes at checkpoints: the allocated bytes, and the bytes freed between two checkpoints.
 struct CheckpointSums<'a> {
     run: &'a RecordedRun,
+    /// The index of the next checkpoint.
     next: usize,
+    /// For the checkpoint before: its number of trace entries, and the freed bytes in the recording and in the replay.
     before: Option<(usize, i64, i64)>,
+    /// The keys of the allocated and of the freed bytes.
     keys: Option<[usize; 2]>,
 }
 
@@ -218,8 +226,9 @@ fn value(values: &[StatChange], key: usize) -> Option<i64> {
     values.iter().find(|change| change.key == key).map(|change| change.value)
 }
 
-/// Each block has its smallest possible size at first. If no bytes are missing, all sizes are right. Otherwise the first
-/// block that can be larger gets the missing bytes.
+/// Explains why the replay has `missing` bytes less than the recording, as a sum over the blocks `among`. Each block has its smallest
+/// possible size at first. If no bytes are missing, all these sizes are right. Otherwise the first block that can be larger gets the
+/// missing bytes.
 fn explain_missing(rewound: &mut Rewound, among: &[usize], missing: i64) -> Option<Change> {
     let missing = Bytes::new(u64::try_from(missing).ok()?);
     if missing.is_zero() {

@@ -1,4 +1,4 @@
-//! Which memory belonged to which segment. For expandable segments: the first address and the size of the reserved range.
+//! Finds the segments before the trace. For an expandable segment, these are the first address and the size of its reserved range.
 
 use blockyard_allocator::{AllocatorConfig, size};
 use blockyard_pytorch::{MemoryBefore, RecordedSegment, Region};
@@ -22,7 +22,7 @@ pub(super) fn regions(
     });
     let mut regions: Vec<Region> = whole.collect();
     let reach = |pool| size::range_size(total, size::page_size(pool, config));
-    let mut ranges = grouped(before, segments, config, &reach);
+    let mut ranges = group_pages(before, segments, config, &reach);
     find_bases(&mut ranges, trace, config, &reach);
     regions.extend(ranges.into_iter().map(|range| range.region));
     regions.sort_by_key(|region| region.addr);
@@ -38,27 +38,28 @@ pub(super) fn regions(
 }
 
 /// An expandable segment and its mapped memory.
-struct Range {
+struct ReservedRange {
     region: Region,
+    /// How many bytes are mapped.
     mapped: Bytes,
-    /// Where its last mapped piece ends.
+    /// The end of the last mapped piece.
     mapped_end: u64,
 }
 
-/// Mapped memory of one stream and pool within one range.
-fn grouped(
+/// Groups mapped memory of the same stream and pool into ranges.
+fn group_pages(
     before: &MemoryBefore,
     segments: &[RecordedSegment],
     config: &AllocatorConfig,
     reach: &dyn Fn(PoolKind) -> Bytes,
-) -> Vec<Range> {
-    let mut ranges: Vec<Range> = Vec::new();
+) -> Vec<ReservedRange> {
+    let mut ranges: Vec<ReservedRange> = Vec::new();
     for (addr, (end, stream)) in &before.pages {
         let mapped = Bytes::new(end.saturating_sub(*addr));
         let at_end = segment_over(segments, *addr, *end);
         let pool = pool_of(before, at_end, *addr, *end, config);
         let pool_id = at_end.map_or(PoolId::DEFAULT, |segment| segment.pool_id);
-        let joins = |range: &&mut Range| {
+        let joins = |range: &&mut ReservedRange| {
             range.region.stream == *stream
                 && range.region.pool == pool
                 && addr.saturating_sub(range.region.addr) < reach(pool).get()
@@ -70,7 +71,7 @@ fn grouped(
         } else {
             let (addr, size, stream) = (*addr, reach(pool), *stream);
             let region = Region { addr, size, stream, pool, pool_id, is_expandable: true };
-            ranges.push(Range { region, mapped, mapped_end: *end });
+            ranges.push(ReservedRange { region, mapped, mapped_end: *end });
         }
     }
     ranges
@@ -104,7 +105,7 @@ fn pool_of(
 /// Finds the start of ranges: pages that are mapped later and below all mapped pages of a range belong to the range, as long
 /// as the range exists and the pages are not in a new range.
 fn find_bases(
-    ranges: &mut [Range],
+    ranges: &mut [ReservedRange],
     trace: &[TraceEntry],
     config: &AllocatorConfig,
     reach: &dyn Fn(PoolKind) -> Bytes,
@@ -162,7 +163,7 @@ fn find_bases(
         }
     }
     for (range, end) in ranges.iter_mut().zip(ends) {
-        let Range { region, mapped_end, .. } = range;
+        let ReservedRange { region, mapped_end, .. } = range;
         region.size = region.size.min(Bytes::new(end.max(*mapped_end).saturating_sub(region.addr)));
     }
 }

@@ -1,4 +1,4 @@
-//! The segments at the end of the replay beside those of the recording.
+//! Compares the segments at the end of the replay with those of the recording.
 
 use blockyard_pytorch::{RecordedBlock, RecordedSegment};
 use blockyard_record::{
@@ -7,7 +7,7 @@ use blockyard_record::{
 
 use crate::Comparison;
 
-/// The first block id that no block of the beginning has.
+/// The lowest block id that is above the ids of all blocks before the first request.
 pub(super) fn first_new_block(start: &Snapshot) -> BlockId {
     let blocks = start.segments.iter().flat_map(|segment| &segment.blocks);
     BlockId::new(blocks.map(|block| block.id.get().saturating_add(1)).max().unwrap_or(0))

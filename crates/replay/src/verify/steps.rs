@@ -1,4 +1,4 @@
-//! What is compared during the replay: placements and statistics.
+//! Compares placements and statistics while the replay runs.
 
 use blockyard_device::{Advance, DeviceMemory};
 use blockyard_pytorch::{
