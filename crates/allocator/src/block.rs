@@ -175,7 +175,8 @@ pub(crate) struct BlockTable {
     /// memory.
     uses: Vec<StreamUses>,
     vacant_uses: Vec<NonZeroU32>,
-    minted: u32,
+    /// The number of the next block id.
+    next_id: u32,
 }
 
 impl Default for BlockTable {
@@ -185,7 +186,7 @@ impl Default for BlockTable {
             vacant: None,
             uses: vec![StreamUses::default()],
             vacant_uses: Vec::new(),
-            minted: 0,
+            next_id: 0,
         }
     }
 }
@@ -193,20 +194,20 @@ impl Default for BlockTable {
 impl BlockTable {
     /// A new block id.
     #[inline]
-    pub(crate) fn mint(&mut self) -> BlockId {
-        let id = BlockId::new(self.minted);
-        self.minted = self.minted.wrapping_add(1);
+    pub(crate) fn new_id(&mut self) -> BlockId {
+        let id = BlockId::new(self.next_id);
+        self.next_id = self.next_id.wrapping_add(1);
         id
     }
 
     /// Continues block ids with this number.
-    pub(crate) fn mint_from(&mut self, next: u32) {
-        self.minted = next;
+    pub(crate) fn set_next_id(&mut self, next: u32) {
+        self.next_id = next;
     }
 
     /// Continues block ids after `taken`.
     pub(crate) fn skip(&mut self, taken: BlockId) {
-        self.minted = self.minted.max(taken.get().wrapping_add(1));
+        self.next_id = self.next_id.max(taken.get().wrapping_add(1));
     }
 
     #[inline]

@@ -9,7 +9,7 @@ use blockyard_record::{Backend, Bytes, DeviceAddr, PoolId, SegmentId, StreamId};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AllocError {
-    /// The request ran out of memory, after all was released that may be released.
+    /// The request ran out of memory, although the allocator had released all cached memory that it may release.
     #[error(transparent)]
     OutOfMemory(Box<OutOfMemory>),
     /// The request ran out of memory under `backend:cudaMallocAsync`.
@@ -308,8 +308,8 @@ pub enum Corruption {
     /// Blocks of a segment leave a gap, overlap, or do not add up to the segment.
     #[error("the blocks of segment {0} do not cover it exactly")]
     Coverage(SegmentId),
-    /// Two neighbors could be merged and are not.
-    #[error("two inactive neighbors stand unmerged in segment {0}")]
+    /// Two neighbors that the allocator always merges are not merged.
+    #[error("two inactive neighbors are not merged in segment {0}")]
     Unmerged(SegmentId),
     /// An inactive block is missing from its free list, or an active block is in one.
     #[error("the free blocks of segment {0} do not match its pool")]

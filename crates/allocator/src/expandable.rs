@@ -33,8 +33,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// The block that best fit chooses, before the oversize limits are applied.
     ///
-    /// The reach of a block is its size and that of the unmapped block after it, into which it could grow. While segments expand, a block
-    /// that could grow is skipped if the next block in the order has a smaller reach. While segments do not expand, blocks of expandable segments are skipped.
+    /// The reach of a block is its size plus the size of the unmapped block after it, into which it could grow. While segments
+    /// expand, a block that could grow is skipped if the next block in the order has a smaller reach. While segments do not
+    /// expand, blocks of expandable segments are skipped.
     #[inline]
     pub(crate) fn best_fit(&mut self, params: &AllocParams) -> Option<BlockIndex> {
         let first = self.free_lists[params.list].cached.first_fitting(params.rounded, &self.blocks)?;
@@ -140,8 +141,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             Err(DeviceError::OutOfMemory { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let segment = self.mint_segment();
-        let id = self.blocks.mint();
+        let segment = self.new_segment_id();
+        let id = self.blocks.new_id();
         let (stream, memory_pool, pool) = (params.stream, params.memory_pool, params.pool);
         let pool_id = self.pools[memory_pool].id;
         let index =
@@ -251,7 +252,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// Cuts the block after `size` bytes and returns the new block, which is the remainder.
     fn cut_above(&mut self, index: BlockIndex, size: Bytes) -> BlockIndex {
-        let id = self.blocks.mint();
+        let id = self.blocks.new_id();
         let old = &self.blocks[index];
         let next = old.next;
         let remainder = old.part(id, old.addr.offset(size), old.size - size);

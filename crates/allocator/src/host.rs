@@ -34,7 +34,8 @@ pub struct HostAllocator<H: HostMemory> {
     pending: VecDeque<(H::Event, HostAddr)>,
     reserve: Reserve,
     counters: HostCounters,
-    minted: u64,
+    /// How many allocations there were.
+    allocations: u64,
     /// Distinguishes allocations of this allocator from those of other allocators, which may have equal addresses.
     identity: u64,
 }
@@ -43,12 +44,16 @@ static NEXT_IDENTITY: AtomicU64 = AtomicU64::new(0);
 
 #[derive(Debug)]
 struct Block {
+    /// The number of the allocation that the block serves or served last.
     number: u64,
+    /// The size is 2 to the power of this.
     exponent: usize,
     /// `None` for a block of the reserve, which is never released.
     pinning: Option<Pinning>,
     is_allocated: bool,
+    /// The streams that used the block since it was allocated.
     streams: BTreeSet<StreamId>,
+    /// How many events the free of the block still waits for.
     outstanding: usize,
 }
 
@@ -65,10 +70,8 @@ enum Reserve {
     Undecided,
     /// The settings had no reserve when new memory was first needed.
     Without,
-    Carved {
-        next: HostAddr,
-        end: HostAddr,
-    },
+    /// The reserve is pinned; the addresses from `next` to `end` are not used yet.
+    Pinned { next: HostAddr, end: HostAddr },
 }
 
 /// An allocated block of pinned memory.
@@ -97,7 +100,7 @@ pub enum HostError {
     /// A request above 2^63 bytes, which cannot be rounded up to a power of two in 64 bits. Nothing changed.
     #[error("{requested} cannot be rounded up to a power of two")]
     TooLarge {
-        /// What was asked for.
+        /// The bytes that were requested.
         requested: Bytes,
     },
     /// The allocation is not a live one of this allocator. Nothing changed.
@@ -119,7 +122,7 @@ impl<H: HostMemory> HostAllocator<H> {
             pending: VecDeque::new(),
             reserve: Reserve::Undecided,
             counters: HostCounters::default(),
-            minted: 0,
+            allocations: 0,
             identity: NEXT_IDENTITY.fetch_add(1, Ordering::Relaxed),
         }
     }
@@ -148,7 +151,7 @@ impl<H: HostMemory> HostAllocator<H> {
             }
         }
         let size = Bytes::new(1 << exponent);
-        let (addr, pinning) = match self.carve(size)? {
+        let (addr, pinning) = match self.take_from_reserve(size)? {
             Some(addr) => (addr, None),
             None => self.pin(size).map(|(addr, pinning)| (addr, Some(pinning)))?,
         };
@@ -209,7 +212,8 @@ impl<H: HostMemory> HostAllocator<H> {
         Ok(())
     }
 
-    /// The same for a block that is given by its address. Returns whether an allocated block starts at the address.
+    /// As [`HostAllocator::record_stream`], for a block that is given by its address. Returns whether an allocated block starts
+    /// at the address.
     pub fn record_stream_at(&mut self, addr: HostAddr, stream: StreamId) -> bool {
         match self.blocks.get_mut(&addr) {
             Some(block) if block.is_allocated => {
@@ -324,8 +328,8 @@ impl<H: HostMemory> HostAllocator<H> {
     }
 
     fn allocate_found_block(&mut self, addr: HostAddr, exponent: usize) -> HostAllocation {
-        let number = self.minted;
-        self.minted += 1;
+        let number = self.allocations;
+        self.allocations += 1;
         if let Some(block) = self.blocks.get_mut(&addr) {
             block.is_allocated = true;
             block.number = number;
@@ -343,7 +347,7 @@ impl<H: HostMemory> HostAllocator<H> {
         }
     }
 
-    /// Returns whether this was the last event that the block waited for.
+    /// Counts one event of the block as done. Returns whether the block waited for no other event.
     fn event_done(&mut self, addr: HostAddr) -> bool {
         let Some(block) = self.blocks.get_mut(&addr) else {
             return false;
@@ -358,17 +362,17 @@ impl<H: HostMemory> HostAllocator<H> {
     }
 
     /// The next bytes of the reserve; `None` without a reserve or if not enough is left.
-    fn carve(&mut self, size: Bytes) -> Result<Option<HostAddr>, HostError> {
+    fn take_from_reserve(&mut self, size: Bytes) -> Result<Option<HostAddr>, HostError> {
         if let Reserve::Undecided = self.reserve {
             let reserved = self.config.reserve_segment_size;
             self.reserve = if reserved.is_zero() {
                 Reserve::Without
             } else {
                 let (next, _) = self.pin(reserved)?;
-                Reserve::Carved { next, end: next.offset(reserved) }
+                Reserve::Pinned { next, end: next.offset(reserved) }
             };
         }
-        let Reserve::Carved { next, end } = &mut self.reserve else {
+        let Reserve::Pinned { next, end } = &mut self.reserve else {
             return Ok(None);
         };
         let after = next.get().checked_add(size::round_up(size, PAGE).get()).map(HostAddr::new);
@@ -389,7 +393,7 @@ impl<H: HostMemory> HostAllocator<H> {
         Ok((taken.addr, pinning))
     }
 
-    // `None` for an allocation of zero bytes.
+    /// The address of the allocation's block; `None` for an allocation of zero bytes.
     fn live_block(&self, allocation: &HostAllocation) -> Result<Option<HostAddr>, HostError> {
         let Some(number) = allocation.number else {
             return Ok(None);

@@ -7,8 +7,10 @@ use crate::block::Block;
 use crate::{CachingAllocator, Corruption, size};
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
-    /// Tests the invariants of the crate's first page, as far as one moment shows them: of the last one, that all blocks of a
-    /// segment belong to one stream. This is for tests: the time is linear in the number of blocks.
+    /// Tests the invariants that the crate's first page lists, as far as they can be seen at one moment. Of the last one, the
+    /// check sees only that all blocks of a segment belong to one stream.
+    ///
+    /// This is for tests: the time is linear in the number of blocks.
     ///
     /// # Errors
     ///

@@ -56,10 +56,13 @@ pub struct AsyncAllocator<D: DeviceMemory, S: EventSink = NullSink> {
     stats: Stats,
     /// The most that may be in use, if a memory fraction was set.
     limit: Option<Bytes>,
+    /// How many requests there were, those of zero bytes and those that failed included.
     requests: usize,
     /// The recorded address of each request, in order; `None` if the recording has no address.
     placements: Vec<Option<DeviceAddr>>,
+    /// How many blocks are at the address that the model predicts.
     placed_as_predicted: usize,
+    /// How many blocks were allocated.
     allocations: u32,
     /// Distinguishes allocations of this allocator from those of other allocators, which may have equal addresses and
     /// numbers.
@@ -175,6 +178,7 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         Ok(predicted)
     }
 
+    /// Whether all of these addresses are in one range and in no active block.
     fn is_free(&self, addr: DeviceAddr, size: Bytes) -> bool {
         let Some((base, (_, length))) = self.memory.ranges.range(..=addr).next_back() else {
             return false;
@@ -226,7 +230,7 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         self.sink.record(Event::FreeRequested { block: id, is_oversize: false });
         self.stats.free_completed(PoolKind::Large, size, requested);
         self.sink.record(Event::FreeCompleted { block: id });
-        self.memory.leave_granules(addr, size);
+        self.memory.stop_using_granules(addr, size);
         self.merge_around(addr);
         self.free.free(addr, size, stream);
         Ok(())
@@ -390,7 +394,7 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         Bytes::new(u64::try_from(self.stats.requested_bytes.all.current).unwrap_or(0))
     }
 
-    // `None` for an allocation of zero bytes.
+    /// The address of the allocation's block; `None` for an allocation of zero bytes.
     fn live_block(&self, allocation: &AsyncAllocation) -> Result<Option<DeviceAddr>, AllocError> {
         let Some(id) = allocation.id else {
             return Ok(None);

@@ -37,7 +37,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         }
         self.segments = segments;
         self.allocations = allocations;
-        self.blocks.mint_from(blocks);
+        self.blocks.set_next_id(blocks);
     }
 }
 

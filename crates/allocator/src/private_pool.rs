@@ -132,8 +132,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Directs requests of `stream`, or of all streams, to the pool until [`CachingAllocator::end_allocate_to_pool`]
     /// (`beginAllocateToPool`). The newest scope is asked first. A pool that does not exist is created.
     ///
-    /// While any scope is open, completed stream work is not collected, and `empty_cache` and failed requests do not release the default
-    /// pool's cache. Garbage collection, and releases for the oversize limit, still do.
+    /// While any scope is open, frees that wait for streams are not completed, and `empty_cache` and failed requests do not
+    /// release the default pool's cache. Garbage collection, and releases for the oversize limit, still release it.
     ///
     /// # Errors
     ///
@@ -246,7 +246,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             }
             self.release_blocks(index, PoolKind::Small)?;
             self.release_blocks(index, PoolKind::Large)?;
-            // Otherwise requests of an open scope would get memory that is never released.
+            // A pool with an open scope is not removed: requests of the scope would get memory that is never released.
             let is_open = self.scopes.iter().any(|scope| scope.pool == index);
             let pool = &mut self.pools[index];
             pool.is_deleted = !is_open && pool.device_allocations == 0 && pool.is_drained(&self.free_lists);

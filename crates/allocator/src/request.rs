@@ -255,12 +255,12 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             }
             Err(error) => return Err(error.into()),
         };
-        let segment = self.mint_segment();
+        let segment = self.new_segment_id();
         let (stream, memory_pool, pool, is_oversize) =
             (params.stream, params.memory_pool, params.pool, self.is_oversize(size));
         let pool_id = self.pools[memory_pool].id;
         self.pools[memory_pool].device_allocations += 1;
-        let id = self.blocks.mint();
+        let id = self.blocks.new_id();
         let index =
             self.blocks.insert(Block::of_segment(id, segment, (addr, size), (params.list, pool), false));
         self.reserved += size;
@@ -341,7 +341,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     ) -> AllocatedBlock {
         let Found { index: remainder_index, rounded, list, pool, .. } = *found;
         let index = self.blocks.claim();
-        let id = self.blocks.mint();
+        let id = self.blocks.new_id();
         let (places, _) = self.blocks.places();
         let remainder = &mut places[remainder_index.place()];
         let was_split = remainder.is_split();

@@ -10,7 +10,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Moves the low `size` bytes to a new block and returns it; the old block keeps the remainder. Neither is put in a free
     /// list.
     pub(crate) fn cut_below(&mut self, index: BlockIndex, size: Bytes) -> BlockIndex {
-        let id = self.blocks.mint();
+        let id = self.blocks.new_id();
         let old = &self.blocks[index];
         let previous = old.previous;
         let front = Block { previous, next: Some(index), ..old.part(id, old.addr, size) };
@@ -97,31 +97,33 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             return;
         }
         self.take_from_pool(other);
-        let gone = self.blocks[other];
+        let absorbed = self.blocks[other];
         let block = &mut self.blocks[index];
         if block.previous == Some(other) {
-            block.addr = gone.addr;
-            block.previous = gone.previous;
-            if let Some(previous) = gone.previous {
+            block.addr = absorbed.addr;
+            block.previous = absorbed.previous;
+            if let Some(previous) = absorbed.previous {
                 self.blocks[previous].next = Some(index);
             }
         } else {
-            block.next = gone.next;
-            if let Some(next) = gone.next {
+            block.next = absorbed.next;
+            if let Some(next) = absorbed.next {
                 self.blocks[next].previous = Some(index);
             }
         }
         let block = &mut self.blocks[index];
-        block.size += gone.size;
+        block.size += absorbed.size;
         let id = block.id;
         self.blocks.remove(other);
-        self.sink.record(Event::Merged { block: id, absorbed: gone.id });
+        self.sink.record(Event::Merged { block: id, absorbed: absorbed.id });
     }
 
-    pub(crate) fn mint_segment(&mut self) -> SegmentId {
+    /// The id of a new segment.
+    pub(crate) fn new_segment_id(&mut self) -> SegmentId {
         loop {
             let segment = SegmentId::new(self.segments);
-            // After 2^32 segments the numbers begin again; expandable segments are known by theirs.
+            // After 2^32 segments the numbers begin again. Expandable segments are looked up by their id, so an id that one
+            // of them has is skipped.
             self.segments = self.segments.wrapping_add(1);
             if !self.expandable_segments.contains_key(&segment) {
                 return segment;

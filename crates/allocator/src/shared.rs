@@ -52,7 +52,7 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
     fn allocate_locked(&self, requested: Bytes, stream: StreamId) -> Result<DeviceAddr, AllocError> {
         self.inner.with(|inner| {
             let index = inner.allocator.allocate_block(requested, stream)?;
-            Ok(inner.note(index))
+            Ok(inner.add_live_block(index))
         })
     }
 
@@ -73,7 +73,7 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
         }
     }
 
-    /// As [`SharedAllocator::allocate_locked`].
+    /// For threads that do not own the lock, and for frees that need more than the fast path.
     #[cold]
     #[inline(never)]
     fn free_locked(&self, addr: DeviceAddr) -> Result<(), AllocError> {
@@ -124,12 +124,12 @@ impl<D: DeviceMemory, S: EventSink> Inner<D, S> {
     #[inline]
     fn allocate_fast_path(&mut self, requested: Bytes, stream: StreamId) -> Option<DeviceAddr> {
         let index = self.allocator.allocate_fast_path(requested, stream)?;
-        Some(self.note(index))
+        Some(self.add_live_block(index))
     }
 
     /// Adds the block to the table of addresses, and returns its address.
     #[inline]
-    fn note(&mut self, index: BlockIndex) -> DeviceAddr {
+    fn add_live_block(&mut self, index: BlockIndex) -> DeviceAddr {
         let addr = self.allocator.addr_of(index);
         self.live.insert(addr, index, |index| self.allocator.addr_of(index));
         addr

@@ -48,7 +48,7 @@ pub(super) trait Entry: Copy {
     /// The order within a bin.
     type Rank: Ord + Copy + std::fmt::Debug;
 
-    /// `None` if this kind of entry cannot hold the key.
+    /// The entry of the key; `None` if this kind of entry cannot represent the key.
     fn of(key: &Key) -> Option<Self>;
     fn rank(self) -> Self::Rank;
     fn index(self) -> BlockIndex;
@@ -150,17 +150,17 @@ impl List {
     }
 
     pub(super) fn insert(&mut self, key: &Key, blocks: &BlockTable) {
-        let is_held = match self {
-            Self::OneSize(sorted) => insert_if_held(sorted, key),
-            Self::SeveralSizes(sorted) => insert_if_held(sorted, key),
-            Self::Anything(sorted) => insert_if_held(sorted, key),
+        let is_inserted = match self {
+            Self::OneSize(sorted) => insert_if_representable(sorted, key),
+            Self::SeveralSizes(sorted) => insert_if_representable(sorted, key),
+            Self::Anything(sorted) => insert_if_representable(sorted, key),
         };
-        if !is_held {
+        if !is_inserted {
             self.widen(key, blocks);
         }
     }
 
-    /// Changes the kind of entry to one that can hold the key, and adds the key.
+    /// Changes the kind of entry to one that represents every key, and adds the key.
     #[cold]
     #[inline(never)]
     fn widen(&mut self, key: &Key, blocks: &BlockTable) {
@@ -174,17 +174,17 @@ impl List {
 
     pub(super) fn remove(&mut self, key: &Key) {
         match self {
-            Self::OneSize(sorted) => remove_if_held(sorted, key),
-            Self::SeveralSizes(sorted) => remove_if_held(sorted, key),
-            Self::Anything(sorted) => remove_if_held(sorted, key),
+            Self::OneSize(sorted) => remove_if_representable(sorted, key),
+            Self::SeveralSizes(sorted) => remove_if_representable(sorted, key),
+            Self::Anything(sorted) => remove_if_representable(sorted, key),
         }
     }
 
     pub(super) fn contains(&self, key: &Key) -> bool {
         match self {
-            Self::OneSize(sorted) => holds(sorted, key),
-            Self::SeveralSizes(sorted) => holds(sorted, key),
-            Self::Anything(sorted) => holds(sorted, key),
+            Self::OneSize(sorted) => contains_key(sorted, key),
+            Self::SeveralSizes(sorted) => contains_key(sorted, key),
+            Self::Anything(sorted) => contains_key(sorted, key),
         }
     }
 
@@ -233,7 +233,7 @@ impl List {
 }
 
 #[inline]
-fn remove_if_held<E: Entry>(sorted: &mut Sorted<E>, key: &Key) {
+fn remove_if_representable<E: Entry>(sorted: &mut Sorted<E>, key: &Key) {
     if let Some(entry) = E::of(key) {
         sorted.remove(entry);
     }
@@ -243,9 +243,9 @@ fn holds<E: Entry>(sorted: &Sorted<E>, key: &Key) -> bool {
     E::of(key).is_some_and(|entry| sorted.contains(entry))
 }
 
-/// Adds the key, if this kind of entry can hold it.
+/// Adds the key, if this kind of entry can represent the key. Returns whether the key was added.
 #[inline]
-fn insert_if_held<E: Entry>(sorted: &mut Sorted<E>, key: &Key) -> bool {
+fn insert_if_representable<E: Entry>(sorted: &mut Sorted<E>, key: &Key) -> bool {
     E::of(key).map(|entry| sorted.insert(entry)).is_some()
 }
 

@@ -22,7 +22,9 @@ pub(super) struct Block {
     pub(super) requested: Bytes,
     pub(super) state: BlockState,
     pub(super) allocation: Option<AllocationId>,
+    /// The stream for which the block was allocated last.
     pub(super) stream: StreamId,
+    /// Other streams that used the block since it was allocated, ascending.
     pub(super) streams: Vec<StreamId>,
 }
 
@@ -33,13 +35,14 @@ pub(super) struct Memory {
     pub(super) blocks: BTreeMap<DeviceAddr, Block>,
     /// How many live blocks touch each mapped granule.
     pub(super) granules: BTreeMap<DeviceAddr, u32>,
-    minted_blocks: u32,
+    /// The number of the next block id.
+    next_id: u32,
 }
 
 impl Memory {
-    fn mint(&mut self) -> BlockId {
-        let id = BlockId::new(self.minted_blocks);
-        self.minted_blocks = self.minted_blocks.wrapping_add(1);
+    fn new_id(&mut self) -> BlockId {
+        let id = BlockId::new(self.next_id);
+        self.next_id = self.next_id.wrapping_add(1);
         id
     }
 
@@ -57,13 +60,15 @@ impl Memory {
         (first..last).map(move |index| base.offset(Bytes::new(index * granule)))
     }
 
+    /// Counts a live block in each granule that it touches.
     fn use_granules(&mut self, addr: DeviceAddr, size: Bytes) {
         for granule in self.touched(addr, size) {
             *self.granules.entry(granule).or_insert(0) += 1;
         }
     }
 
-    pub(super) fn leave_granules(&mut self, addr: DeviceAddr, size: Bytes) {
+    /// The opposite of [`Memory::use_granules`].
+    pub(super) fn stop_using_granules(&mut self, addr: DeviceAddr, size: Bytes) {
         for granule in self.touched(addr, size) {
             if let Some(users) = self.granules.get_mut(&granule) {
                 debug_assert!(*users > 0, "each live block was counted in its granules once");
@@ -72,9 +77,10 @@ impl Memory {
         }
     }
 
-    /// Moves the low `size` bytes to a new block; the old block keeps the remainder.
+    /// Moves the low `size` bytes to a new block; the old block keeps the remainder. Returns the ids of the old and of the
+    /// new block.
     fn cut_below(&mut self, start: DeviceAddr, size: Bytes) -> Option<(BlockId, BlockId)> {
-        let id = self.mint();
+        let id = self.new_id();
         let mut remainder = self.blocks.remove(&start)?;
         let below = Block { id, size, requested: Bytes::ZERO, ..remainder.clone() };
         remainder.size -= size;
@@ -84,9 +90,9 @@ impl Memory {
         Some((old, id))
     }
 
-    /// Keeps the low `size` bytes; a new block is the remainder.
+    /// The old block keeps the low `size` bytes; a new block, whose id is returned, is the remainder.
     fn cut_above(&mut self, start: DeviceAddr, size: Bytes) -> Option<BlockId> {
-        let id = self.mint();
+        let id = self.new_id();
         let block = self.blocks.get_mut(&start)?;
         let remainder = Block { id, size: block.size - size, requested: Bytes::ZERO, ..block.clone() };
         block.size = size;
@@ -114,7 +120,7 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
             Err(error) => return Err(error.into()),
         };
         let segment = SegmentId::new(crate::block::table_number(self.memory.ranges.len()));
-        let id = self.memory.mint();
+        let id = self.memory.new_id();
         self.memory.ranges.insert(addr, (segment, size));
         self.memory.blocks.insert(
             addr,
@@ -186,6 +192,7 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         Ok(true)
     }
 
+    /// Maps these granules. Returns whether the device had enough memory.
     fn map_all(&mut self, granules: &[DeviceAddr]) -> Result<bool, AllocError> {
         for run in runs(granules) {
             if !self.map(run.0, run.1)? {
@@ -277,6 +284,7 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         Ok(())
     }
 
+    /// Splits the block at `start`; the front is a new block of `size` bytes.
     fn split(&mut self, start: DeviceAddr, size: Bytes) {
         if let Some((block, front)) = self.memory.cut_below(start, size) {
             self.sink.record(Event::Split { block, front, size });
@@ -288,26 +296,26 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         let Some(mut block) = self.memory.blocks.get(&addr).cloned() else {
             return;
         };
-        let is_mate = |other: &Block| other.state == block.state && !other.state.is_active();
+        let can_merge = |other: &Block| other.state == block.state && !other.state.is_active();
         let memory = &self.memory;
         let below = memory.blocks.range(..addr).next_back();
-        let below = below.filter(|(_, other)| is_mate(other) && !memory.ranges.contains_key(&addr));
+        let below = below.filter(|(_, other)| can_merge(other) && !memory.ranges.contains_key(&addr));
         let below = below.map(|(start, _)| *start);
         let end = addr.offset(block.size);
         let above = memory.blocks.get(&end);
-        let has_above = above.is_some_and(is_mate) && !memory.ranges.contains_key(&end);
+        let has_above = above.is_some_and(can_merge) && !memory.ranges.contains_key(&end);
         let mut start = addr;
         if let Some(below) = below
-            && let Some(gone) = self.memory.blocks.remove(&below)
+            && let Some(absorbed) = self.memory.blocks.remove(&below)
         {
             self.memory.blocks.remove(&addr);
             start = below;
-            block.size += gone.size;
-            self.sink.record(Event::Merged { block: block.id, absorbed: gone.id });
+            block.size += absorbed.size;
+            self.sink.record(Event::Merged { block: block.id, absorbed: absorbed.id });
         }
-        if has_above && let Some(gone) = self.memory.blocks.remove(&end) {
-            block.size += gone.size;
-            self.sink.record(Event::Merged { block: block.id, absorbed: gone.id });
+        if has_above && let Some(absorbed) = self.memory.blocks.remove(&end) {
+            block.size += absorbed.size;
+            self.sink.record(Event::Merged { block: block.id, absorbed: absorbed.id });
         }
         self.memory.blocks.insert(start, block);
     }

@@ -7,6 +7,7 @@ use blockyard_record::{Bytes, DeviceAddr, StreamId};
 /// Free addresses that the same requests may use. Adjacent regions are joined.
 #[derive(Clone, Debug, Default)]
 struct Regions {
+    /// Size and age of each region. An older region has a smaller age number.
     by_addr: BTreeMap<DeviceAddr, (Bytes, u64)>,
     by_size: BTreeSet<(Bytes, u64, DeviceAddr)>,
 }
@@ -81,6 +82,7 @@ pub(super) struct FreeAddresses {
     of_all: Regions,
     /// The starts of reserved ranges. Two ranges may be adjacent, but no block crosses from one to the other.
     borders: BTreeSet<DeviceAddr>,
+    /// How many changes there were; the age of a region is the number of the change that made it.
     clock: u64,
 }
 
