@@ -1,5 +1,7 @@
 //! Operators' schemas: PyTorch's own texts, and how arguments are bound to them.
 
+use std::fmt;
+
 use crate::{Device, Dtype, MemoryFormat, Result, Scalar, Tensor, TorchError, Value};
 
 /// What an argument has to be.
@@ -21,6 +23,44 @@ pub(crate) enum ArgumentKind {
     Text,
     Format,
     Any,
+}
+
+/// The type that an argument should have had, as PyTorch's errors name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ExpectedType {
+    Tensor,
+    Number,
+    Int,
+    Float,
+    Bool,
+    Ints,
+    Floats,
+    Tensors,
+    Dtype,
+    Device,
+    Text,
+    MemoryFormat,
+    Any,
+}
+
+impl fmt::Display for ExpectedType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tensor => "Tensor",
+            Self::Number => "Number",
+            Self::Int => "int",
+            Self::Float => "float",
+            Self::Bool => "bool",
+            Self::Ints => "tuple of ints",
+            Self::Floats => "tuple of floats",
+            Self::Tensors => "tuple of Tensors",
+            Self::Dtype => "torch.dtype",
+            Self::Device => "torch.device",
+            Self::Text => "str",
+            Self::MemoryFormat => "torch.memory_format",
+            Self::Any => "an object",
+        })
+    }
 }
 
 /// One parameter of a schema.
@@ -194,8 +234,8 @@ impl Schema {
 }
 
 impl Parameter {
-    /// The value as this parameter takes it, or what it should have been.
-    fn convert(&self, value: &Value) -> std::result::Result<Value, &'static str> {
+    /// The value as this parameter takes it, or the type that the value should have had.
+    fn convert(&self, value: &Value) -> std::result::Result<Value, ExpectedType> {
         if self.is_optional && matches!(value, Value::None) {
             return Ok(Value::None);
         }
@@ -223,22 +263,22 @@ impl Parameter {
             | (ArgumentKind::Format, Value::MemoryFormat(_)) => Ok(value.clone()),
             (ArgumentKind::Int, value) if is_int(value) => Ok(value.clone()),
             (ArgumentKind::Scalar | ArgumentKind::Float, Value::Tensor(_)) => {
-                number_of(value).ok_or("Number")
+                number_of(value).ok_or(ExpectedType::Number)
             }
             (ArgumentKind::Int, Value::Tensor(tensor)) if tensor.dtype().is_integral() => {
-                number_of(value).ok_or("int")
+                number_of(value).ok_or(ExpectedType::Int)
             }
             (ArgumentKind::Device, Value::Str(text)) => {
-                Device::parse(text).map(Value::Device).map_err(|_| "torch.device")
+                Device::parse(text).map(Value::Device).map_err(|_| ExpectedType::Device)
             }
             (ArgumentKind::Device, Value::Scalar(Scalar::Int(index))) => u8::try_from(*index)
                 .map(|index| Value::Device(Device::Cuda(index)))
-                .map_err(|_| "torch.device"),
+                .map_err(|_| ExpectedType::Device),
             (ArgumentKind::Ints, value) if is_int(value) => Ok(Value::List(vec![value.clone()])),
             (ArgumentKind::Floats, Value::Scalar(_)) => Ok(Value::List(vec![value.clone()])),
             (ArgumentKind::Ints, Value::List(items)) => {
                 let numbers: Option<Vec<Value>> = items.iter().map(number_of).collect();
-                numbers.filter(|items| items.iter().all(is_int)).map(Value::List).ok_or("tuple of ints")
+                numbers.filter(|items| items.iter().all(is_int)).map(Value::List).ok_or(ExpectedType::Ints)
             }
             (ArgumentKind::Floats, Value::List(items))
                 if items.iter().all(|item| matches!(item, Value::Scalar(_))) =>
@@ -252,19 +292,19 @@ impl Parameter {
             }
             (ArgumentKind::OptionalTensors, Value::List(_)) => Ok(value.clone()),
             (kind, _) => Err(match kind {
-                ArgumentKind::Tensor | ArgumentKind::Operand => "Tensor",
-                ArgumentKind::Scalar => "Number",
-                ArgumentKind::Int => "int",
-                ArgumentKind::Float => "float",
-                ArgumentKind::Bool => "bool",
-                ArgumentKind::Ints => "tuple of ints",
-                ArgumentKind::Floats => "tuple of floats",
-                ArgumentKind::Tensors | ArgumentKind::OptionalTensors => "tuple of Tensors",
-                ArgumentKind::Dtype => "torch.dtype",
-                ArgumentKind::Device => "torch.device",
-                ArgumentKind::Text => "str",
-                ArgumentKind::Format => "torch.memory_format",
-                ArgumentKind::Any => "an object",
+                ArgumentKind::Tensor | ArgumentKind::Operand => ExpectedType::Tensor,
+                ArgumentKind::Scalar => ExpectedType::Number,
+                ArgumentKind::Int => ExpectedType::Int,
+                ArgumentKind::Float => ExpectedType::Float,
+                ArgumentKind::Bool => ExpectedType::Bool,
+                ArgumentKind::Ints => ExpectedType::Ints,
+                ArgumentKind::Floats => ExpectedType::Floats,
+                ArgumentKind::Tensors | ArgumentKind::OptionalTensors => ExpectedType::Tensors,
+                ArgumentKind::Dtype => ExpectedType::Dtype,
+                ArgumentKind::Device => ExpectedType::Device,
+                ArgumentKind::Text => ExpectedType::Text,
+                ArgumentKind::Format => ExpectedType::MemoryFormat,
+                ArgumentKind::Any => ExpectedType::Any,
             }),
         }
     }

@@ -1,4 +1,5 @@
-//! Who holds the bytes of a moment: a table that sorts, a flame graph, a search, and what was chosen.
+//! Which groups of allocations hold the memory of a moment: a table that can be sorted, a flame graph, a search, and the chosen
+//! allocations.
 
 use blockyard_figure::{
     GroupBy, Holder, Scope, Search, bytes_of, group_key, group_text, holders as find_holders, rows_in,
@@ -15,14 +16,14 @@ use crate::view::flame;
 use crate::view::kit::{Options, button, choice, choices, click, effect, flag, on, select, text};
 use crate::view::numbers::grouped_count;
 
-/// More groups than this are said in a sentence.
+/// The most rows of the table; one more row says how many groups are left out.
 const MOST_ROWS: usize = 200;
-/// Holders are found once the cursor rests.
+/// Holders are found again after nothing has changed for so long.
 const REST_MILLIS: i32 = 120;
-/// The element that `/` goes to.
+/// The id of the search field, to which the key `/` moves the focus.
 pub(crate) const SEARCH_ID: &str = "holders-search";
 
-/// What the table is sorted by.
+/// The column by which the table is sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     Bytes,
@@ -31,17 +32,19 @@ enum Order {
     Name,
 }
 
-/// The answer to one question.
+/// The holders of one moment or range, as the search, the grouping and the moment were when they were found.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) columns: PtrEq<Columns>,
     scope: Scope,
     by: GroupBy,
-    /// What the search left.
+    /// The allocations that the search finds, as rows of the columns.
     pub(crate) rows: Vec<usize>,
+    /// The groups of these allocations, by descending bytes.
     holders: Vec<Holder>,
+    /// The bytes of these allocations.
     pub(crate) bytes: Bytes,
-    /// What there is without the search.
+    /// The count and the bytes of all allocations, without the search.
     whole: (usize, Bytes),
 }
 
@@ -69,7 +72,7 @@ fn waiting() -> String {
     "Finding all allocations of the recording …".to_owned()
 }
 
-/// The answer, found anew once what it depends on rests.
+/// The current holders, found again after a change of the moment, the grouping or the search.
 fn answer(session: Session) -> RwSignal<Option<PtrEq<Answer>>> {
     let found = RwSignal::new(None);
     let timer = StoredValue::new(None::<i32>);
@@ -78,11 +81,12 @@ fn answer(session: Session) -> RwSignal<Option<PtrEq<Answer>>> {
         let (columns, scope, by) = (session.columns(), session.scope(), session.group_by());
         let search = session.figures.search.get();
         let wait = if is_first.get_value() { 0 } else { REST_MILLIS };
+        // The first holders of a recording are found at once.
         is_first.set_value(columns.is_none());
         browser::cancel(timer.get_value());
         timer.set_value(browser::after_millis(wait, move || {
             let answer = columns.map(|columns| PtrEq::new(find(columns, scope, by, &search)));
-            // The panel may be gone by then.
+            // The panel may have been closed meanwhile.
             let _ = found.try_set(answer);
         }));
     });
@@ -263,13 +267,13 @@ fn row(session: Session, answer: &PtrEq<Answer>, name: String, holder: Holder) -
     .into_any()
 }
 
-/// Tenths of a per cent are enough for the width of a bar.
+/// The part in percent of the whole, with one decimal.
 pub(crate) fn percent(part: Bytes, whole: Bytes) -> String {
     let tenths = u128::from(part.get()) * 1000 / u128::from(whole.get().max(1));
     format!("{}.{}", tenths / 10, tenths % 10)
 }
 
-/// What is chosen, in full.
+/// The chosen allocations with their stack; `None` if nothing is chosen. Reads signals.
 fn picked(session: Session) -> Option<AnyView> {
     let picked = session.figures.picked.get()?;
     let columns = session.columns()?;

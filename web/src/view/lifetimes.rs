@@ -16,7 +16,7 @@ use leptos::html;
 use leptos::prelude::*;
 use web_sys::HtmlCanvasElement;
 
-use self::picture::{Look, Picture, Shown};
+use self::picture::{GridColors, GridPart, Picture};
 use self::pointer::Grabbed;
 pub(crate) use self::words::allocation_lines;
 use crate::browser;
@@ -30,10 +30,11 @@ use crate::view::kit::{button, choice, choices, click, effect, flag, on, select,
 use crate::view::numbers::grouped_count;
 use crate::view::tip::Tip;
 
-/// How long the page's thread draws at a time.
+/// How long the page's thread computes the picture in one frame.
 const SLICE_MILLIS: f64 = 1.5;
-/// So long nothing moves before what is under the pointer is worked out anew.
+/// While the GPU draws, the grid is computed again after the view has not changed for so long.
 const REST_MILLIS: i32 = 120;
+
 /// The parts of the figure that its handlers share.
 #[derive(Clone, Copy)]
 struct Lifetimes {
@@ -41,61 +42,39 @@ struct Lifetimes {
     size: RwSignal<Size>,
     base: NodeRef<html::Canvas>,
     picture: StoredValue<Picture, LocalStorage>,
-    /// The colors of the picture.
-    look: StoredValue<Option<Look>, LocalStorage>,
-    /// Draws the figure at its addresses, where there is a GPU.
+    /// The colors of the picture; `None` until the allocations are collected.
+    colors: StoredValue<Option<GridColors>, LocalStorage>,
+    /// Draws the allocations at their addresses on the GPU; `None` without a GPU.
     painter: StoredValue<Option<Painter>, LocalStorage>,
+    /// Whether a painter was opened or could not be opened.
     is_painter_begun: StoredValue<bool>,
     /// Whether the painter can draw.
     is_painted: RwSignal<bool>,
+    /// The allocations as the painter draws them; `None` without a painter.
     rects: Memo<Option<PtrEq<Rects>>>,
-    /// Counts the changes of what is shown.
+    /// The number of changes of the shown part.
     changes: StoredValue<u32>,
-    /// Counts the pictures.
+    /// The number of pictures that were made.
     drawn: RwSignal<u32>,
     groups: Memo<PtrEq<Groups>>,
     pointer: RwSignal<Option<Point>>,
+    /// Two opposite corners of the part that the reader marks with Shift.
     brush: RwSignal<Option<(Point, Point)>>,
     grabbed: StoredValue<Option<Grabbed>>,
     tip: Tip,
 }
 
 pub(crate) fn lifetimes(session: Session) -> AnyView {
-    let figures = session.figures;
     effect(move || {
         session.run.track();
-        // Behind the effects of the change: what is collected is a command of its own.
+        // A command of its own, which runs after the effects of the change.
         let _ = browser::after_millis(0, move || session.collect_allocations());
     });
     let area = NodeRef::<html::Div>::new();
     let base = NodeRef::<html::Canvas>::new();
     let painted = NodeRef::<html::Canvas>::new();
     let overlay = NodeRef::<html::Canvas>::new();
-    let groups = Memo::new(move |_| PtrEq::new(session.color_groups().unwrap_or_default()));
-    let is_painted = RwSignal::new(false);
-    let rects = Memo::new(move |_| {
-        // Without a painter nobody looks at them.
-        let columns = session.columns().filter(|_| is_painted.get())?;
-        Some(PtrEq::new(Rects::new(&columns.allocations, &columns.map)))
-    });
-    let it = Lifetimes {
-        session,
-        size: surface::size_of(area),
-        base,
-        picture: StoredValue::new_local(Picture::new()),
-        look: StoredValue::new_local(None),
-        painter: StoredValue::new_local(None),
-        is_painter_begun: StoredValue::new(false),
-        is_painted,
-        rects,
-        changes: StoredValue::new(0),
-        drawn: RwSignal::new(0),
-        groups,
-        pointer: RwSignal::new(None),
-        brush: RwSignal::new(None),
-        grabbed: StoredValue::new(None),
-        tip: Tip::new(),
-    };
+    let it = Lifetimes::new(session, surface::size_of(area), base);
     painting::start(it, painted);
     effect(move || it.lay_out());
     effect(move || it.choose_colors());
@@ -106,19 +85,9 @@ pub(crate) fn lifetimes(session: Session) -> AnyView {
     });
     let steps = Memo::new(move |_| session.player.with(|player| player.steps));
     effect(move || {
-        let (Some(canvas), size) = (overlay.get(), it.size.get()) else { return };
-        if size.width_px < 1.0 {
-            return;
+        if let Some(canvas) = overlay.get() {
+            it.draw_cursor(&canvas, steps.get());
         }
-        let cursor = GridCursor {
-            moment: steps.get(),
-            mark: figures.mark.get(),
-            pointer: it.pointer.get(),
-            brush: it.brush.get(),
-        };
-        let scene = grid_cursor(&session.timeline_view_or_fit(), &cursor, size);
-        surface::fit(&canvas, &scene);
-        session.draw(&canvas, &scene);
     });
     let hidden = text(move || it.hidden_words());
     let label = text(move || it.words());
@@ -221,18 +190,62 @@ fn legend(it: Lifetimes) -> AnyView {
 }
 
 impl Lifetimes {
-    /// The part that is shown, following.
-    fn shown_now(self, columns: &Columns) -> Shown {
+    fn new(session: Session, size: RwSignal<Size>, base: NodeRef<html::Canvas>) -> Self {
+        let is_painted = RwSignal::new(false);
+        let rects = Memo::new(move |_| {
+            // Only the painter uses them.
+            let columns = session.columns().filter(|_| is_painted.get())?;
+            Some(PtrEq::new(Rects::new(&columns.allocations, &columns.map)))
+        });
+        Self {
+            session,
+            size,
+            base,
+            picture: StoredValue::new_local(Picture::new()),
+            colors: StoredValue::new_local(None),
+            painter: StoredValue::new_local(None),
+            is_painter_begun: StoredValue::new(false),
+            is_painted,
+            rects,
+            changes: StoredValue::new(0),
+            drawn: RwSignal::new(0),
+            groups: Memo::new(move |_| PtrEq::new(session.color_groups().unwrap_or_default())),
+            pointer: RwSignal::new(None),
+            brush: RwSignal::new(None),
+            grabbed: StoredValue::new(None),
+            tip: Tip::new(),
+        }
+    }
+
+    /// Draws the cursor, the mark, the lines of the pointer and the marked part. Reads signals.
+    fn draw_cursor(self, canvas: &HtmlCanvasElement, moment: usize) {
+        let (session, size) = (self.session, self.size.get());
+        if size.width_px < 1.0 {
+            return;
+        }
+        let cursor = GridCursor {
+            moment,
+            mark: session.figures.mark.get(),
+            pointer: self.pointer.get(),
+            brush: self.brush.get(),
+        };
+        let scene = grid_cursor(&session.timeline_view_or_fit(), &cursor, size);
+        surface::fit(canvas, &scene);
+        session.draw(canvas, &scene);
+    }
+
+    /// The part that is shown. Reads signals.
+    fn shown_now(self, columns: &Columns) -> GridPart {
         let session = self.session;
         let steps = session.timeline_view_or_fit();
         let (low, high) = session.byte_range(columns, &steps);
         let plot = grid_plot(self.size.get());
         let ratio = pixels(browser::canvas_ratio());
         let (width, height) = (cells(plot.width_px * ratio), cells(plot.height_px * ratio));
-        Shown { kind: session.figures.kind.get(), view: GridView { steps, low, high }, width, height }
+        GridPart { kind: session.figures.kind.get(), view: GridView { steps, low, high }, width, height }
     }
 
-    /// Begins a picture of what is shown now.
+    /// Begins a picture of the part that is shown now. Reads signals.
     fn lay_out(self) {
         let session = self.session;
         let (columns, size) = (session.columns(), self.size.get());
@@ -253,7 +266,8 @@ impl Lifetimes {
         if !self.paints() {
             return begin();
         }
-        // The GPU draws; the grid says what is under the pointer and what is too small, once the view rests.
+        // The GPU draws. The grid is needed only for what is under the pointer and for what is too small to be drawn, so it
+        // waits until the view has not changed for a while.
         self.picture.update_value(Picture::clear);
         let _ = browser::after_millis(REST_MILLIS, move || {
             if self.changes.try_with_value(|changes| *changes == change) == Some(true) {
@@ -262,15 +276,16 @@ impl Lifetimes {
         });
     }
 
+    /// Computes the picture in this frame and the next ones, until it is complete.
     fn go_on(self, columns: PtrEq<Columns>) {
         frames::plan(Slot::Grid, move || {
             let begun = browser::now_millis();
             let is_over = || browser::now_millis() - begun > SLICE_MILLIS;
             let paints = untrack(|| self.paints());
             let progress = self.picture.try_update_value(|picture| {
-                self.look.with_value(|look| {
-                    let look = look.as_ref().filter(|_| !paints);
-                    picture.advance(&columns.allocations, &columns.map, look, is_over)
+                self.colors.with_value(|colors| {
+                    let colors = colors.as_ref().filter(|_| !paints);
+                    picture.advance(&columns.allocations, &columns.map, colors, is_over)
                 })
             });
             let Some(progress) = progress else { return };
@@ -283,7 +298,7 @@ impl Lifetimes {
         });
     }
 
-    /// Finds the colors of now, and gives them to the picture.
+    /// Finds the colors of all groups, and draws the picture again with them. Reads signals.
     fn choose_colors(self) {
         let session = self.session;
         let Some(columns) = session.columns() else { return };
@@ -303,7 +318,7 @@ impl Lifetimes {
             let own = color(place + 3);
             [opaque(own), opaque(mixed(own, ground, 22))]
         };
-        self.look.set_value(Some(Look {
+        self.colors.set_value(Some(GridColors {
             colors: (0..groups.legend().len()).map(of_place).collect(),
             groups,
             marked,
@@ -315,12 +330,12 @@ impl Lifetimes {
         self.go_on(columns);
     }
 
-    /// Shows the picture of now on the canvas, with its axes.
+    /// Draws the last picture with its axes on the canvas. Reads signals.
     fn show(self, canvas: &HtmlCanvasElement) {
         self.drawn.track();
         let (session, size) = (self.session, self.size.get());
         let Some(columns) = session.columns().filter(|_| size.width_px >= 1.0) else {
-            // The run before must not stand there for the one that is read now.
+            // While a run is read, the figure of the run before must not be shown.
             canvas.set_width(0);
             return;
         };
@@ -336,7 +351,7 @@ impl Lifetimes {
         });
     }
 
-    /// Which rows are chosen: those that were picked, and the allocation of the chosen block.
+    /// Which rows are chosen: the picked ones, and the allocation of the chosen block; `None` if no row is. Reads signals.
     fn marked(self, columns: &Columns) -> Option<Vec<bool>> {
         let picked = self.session.figures.picked.get();
         let selected = self.session.selected();
@@ -359,6 +374,7 @@ impl Lifetimes {
     }
 }
 
+/// A length in whole pixels, which is also a count of cells of the grid.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -372,7 +388,7 @@ fn opaque([red, green, blue]: [u8; 3]) -> [u8; 4] {
     [red, green, blue, 255]
 }
 
-/// `percent` of the color on the ground.
+/// `percent` of the color, and the rest of the ground.
 fn mixed(color: [u8; 3], ground: [u8; 3], percent: u32) -> [u8; 3] {
     let mut mixed = color;
     for (part, ground) in mixed.iter_mut().zip(ground) {

@@ -22,7 +22,7 @@ use crate::view::pinch::{Pinch, Pinched};
 use crate::view::tip::Tip;
 
 impl Session {
-    /// The stretch of the recording that is shown, following.
+    /// The steps of the recording that are shown. Reads signals.
     pub(crate) fn timeline_view_or_fit(self) -> TimelineView {
         let steps = self.run.get().recording.step_count();
         self.timeline_view.get().map_or_else(|| TimelineView::fit(steps), |view| view.clamp(steps))
@@ -35,7 +35,7 @@ impl Session {
         self.timeline_view.set((changed != TimelineView::fit(steps)).then_some(changed));
     }
 
-    /// Zooms the timeline around a place in its width; above 1 goes in.
+    /// Zooms the timeline around a place in its width, from 0 (left) to 1. A factor above 1 zooms in.
     pub(crate) fn zoom_timeline(self, x_fraction: f64, factor: f64) {
         self.change_timeline(move |view, steps| view.zoom_at(x_fraction, factor, steps));
     }
@@ -50,12 +50,12 @@ impl Session {
         });
     }
 
-    /// The clock of the axis of memory over time, where the reader wants one, following.
+    /// The clock of the axis of memory over time, if the reader wants one. Reads signals.
     fn clock(self) -> Option<PtrEq<Clock>> {
         self.clock.get()
     }
 
-    /// Zooms around a place in the width of memory over time.
+    /// Zooms the axis of memory over time, steps or time, around a place in its width, from 0 (left) to 1.
     fn zoom_memory(self, x_fraction: f64, factor: f64) {
         match untrack(|| self.clock()) {
             Some(clock) => {
@@ -65,7 +65,7 @@ impl Session {
         }
     }
 
-    /// Moves what is shown by a part of the width of memory over time.
+    /// Moves the shown part by this part of its width, to the right for positive values, in steps or in time.
     pub(crate) fn pan_memory(self, fraction: f64) {
         match untrack(|| self.clock()) {
             Some(clock) => self.change_timeline(move |view, steps| clock.pan(view, fraction, steps)),
@@ -73,7 +73,8 @@ impl Session {
         }
     }
 
-    /// The wheel zooms with Ctrl, and moves what is shown where it turns sideways.
+    /// With Ctrl the wheel zooms; a wheel that turns sideways moves the shown part. `fraction` makes a place in the width from
+    /// pixels.
     fn turn_wheel(self, event: &ev::WheelEvent, fraction: impl Fn(f32) -> f64) {
         if event.ctrl_key() || event.meta_key() {
             event.prevent_default();
@@ -84,115 +85,152 @@ impl Session {
         }
     }
 
+    /// Moves the shown steps by this part of their width.
     pub(crate) fn pan_timeline(self, fraction: f64) {
         self.change_timeline(move |view, steps| view.pan(fraction, steps));
     }
 
+    /// Shows all steps and all bytes again.
     pub(crate) fn fit_timeline(self) {
         self.figures.range.set(None);
         self.change_timeline(|_, steps| TimelineView::fit(steps));
     }
 }
 
+/// The parts of the figure that its handlers share.
+#[derive(Clone, Copy)]
+struct Timeline {
+    session: Session,
+    size: RwSignal<Size>,
+    drawn: Drawn,
+    tip: Tip,
+    pinch: Pinch,
+    /// The moment under the pointer.
+    pointer: RwSignal<Option<usize>>,
+}
+
 pub(crate) fn timeline(session: Session) -> AnyView {
     let area = NodeRef::<html::Div>::new();
     let base = NodeRef::<html::Canvas>::new();
     let overlay = NodeRef::<html::Canvas>::new();
-    let size = surface::size_of(area);
-    let drawn = Drawn::new();
-    let tip = Tip::new();
-    let pointer = RwSignal::new(None::<usize>);
-    effect(move || {
-        let (Some(canvas), size) = (base.get(), size.get()) else { return };
-        if size.width_px < 1.0 {
-            return;
-        }
-        let (run, view) = (session.run.get(), session.timeline_view_or_fit());
-        let clock = session.clock();
-        let scene = timeline_scene(&run.series, &run.recording, &view, clock.as_deref(), size);
-        surface::fit(&canvas, &scene);
-        session.draw(&canvas, &scene);
-        drawn.keep(scene);
-    });
-    // The cursor lies on a canvas of its own, so that moving it leaves the timeline as it is.
-    let steps = Memo::new(move |_| session.player.with(|player| player.steps));
-    effect(move || {
-        let (Some(canvas), size) = (overlay.get(), size.get()) else { return };
-        if size.width_px < 1.0 {
-            return;
-        }
-        let scene = cursors(session, steps.get(), pointer.get(), size);
-        surface::fit(&canvas, &scene);
-        session.draw(&canvas, &scene);
-    });
-    let seek = move |x_px: f32| {
-        frames::plan(Slot::Seek, move || {
-            let view = untrack(|| session.timeline_view_or_fit());
-            let clock = untrack(|| session.clock());
-            let step = timeline_step_at(&view, clock.as_deref(), size.get_untracked(), x_px);
-            session.dispatch(PlayerAction::Pause);
-            session.dispatch(PlayerAction::SeekStep(step));
-        });
+    let it = Timeline {
+        session,
+        size: surface::size_of(area),
+        drawn: Drawn::new(),
+        tip: Tip::new(),
+        pinch: Pinch::new(),
+        pointer: RwSignal::new(None),
     };
-    let pinch = Pinch::new();
-    let fraction = move |x_px: f32| {
-        let plot = timeline_plot(size.get_untracked());
-        f64::from((x_px - plot.x_px) / plot.width_px.max(1.0))
-    };
-    let down = on(move |event: ev::PointerEvent| {
-        pinch.down(&event);
-        if event.button() == 0 && !pinch.is_on() {
-            if let Some(target) = event.current_target().and_then(|target| target.dyn_into::<Element>().ok())
-            {
-                let _ = target.set_pointer_capture(event.pointer_id());
-            }
-            tip.hide();
-            seek(offset_px(&event).0);
-        }
-    });
-    let moved = on(move |event: ev::PointerEvent| {
-        let (x, y) = offset_px(&event);
-        if let Some(Pinched { x_px, factor }) = pinch.moved(&event) {
-            return session.zoom_memory(fraction(x_px), factor);
-        }
-        if event.buttons() & 1 != 0 {
-            return seek(x);
-        }
-        let target = drawn.look(|scene| scene.hit(x, y).map(|target| target.what));
-        let words = target.and_then(|target| {
-            session.with_state_now(|run, state| describe_target(target, state, &run.recording)).flatten()
-        });
-        let step = moment_at(session, (x, y), size.get_untracked());
-        tip.show(words.or_else(|| moment_words(session, step?)), &event);
-        frames::plan(Slot::Cross, move || {
-            let _ = pointer.try_set(step);
-        });
-    });
-    let left = on(move |_: ev::PointerEvent| {
-        tip.hide();
-        pointer.set(None);
-    });
-    let wheel = on(move |event: ev::WheelEvent| session.turn_wheel(&event, fraction));
+    it.keep_drawn(base, overlay);
+    let wheel = on(move |event: ev::WheelEvent| session.turn_wheel(&event, |x_px| it.fraction(x_px)));
     let label = Memo::new(move |_| session.run.with(|run| timeline_text(&run.series, &run.recording)));
     view! {
         <section class="panel timeline" aria-label="Memory over time">
             {head(session)}
-            <div class="canvas-box" node_ref=area on:pointerdown=down on:pointermove=moved
-                on:pointerup=on(move |event: ev::PointerEvent| pinch.up(&event))
-                on:pointercancel=on(move |event: ev::PointerEvent| pinch.up(&event))
-                on:pointerleave=left on:wheel=wheel on:dblclick=click(move || session.fit_timeline())
+            <div class="canvas-box" node_ref=area
+                on:pointerdown=on(move |event: ev::PointerEvent| it.down(&event))
+                on:pointermove=on(move |event: ev::PointerEvent| it.moved(&event))
+                on:pointerup=on(move |event: ev::PointerEvent| it.pinch.up(&event))
+                on:pointercancel=on(move |event: ev::PointerEvent| it.pinch.up(&event))
+                on:pointerleave=on(move |_: ev::PointerEvent| it.leave())
+                on:wheel=wheel on:dblclick=click(move || session.fit_timeline())
             >
                 <canvas node_ref=base role="img" data-testid="timeline" aria-label=text(move || label.get())></canvas>
                 <canvas node_ref=overlay class="overlay" aria-hidden="true"></canvas>
             </div>
             {divider(SizedPanel::Timeline)}
-            {tip.view()}
+            {it.tip.view()}
         </section>
     }
     .into_any()
 }
 
-/// The cursor, the mark and the line of the pointer, following.
+impl Timeline {
+    /// Draws the figure and, on a canvas of its own, the cursor whenever one of them changes.
+    fn keep_drawn(self, base: NodeRef<html::Canvas>, overlay: NodeRef<html::Canvas>) {
+        let Self { session, size, drawn, pointer, .. } = self;
+        effect(move || {
+            let (Some(canvas), size) = (base.get(), size.get()) else { return };
+            if size.width_px < 1.0 {
+                return;
+            }
+            let (run, view) = (session.run.get(), session.timeline_view_or_fit());
+            let clock = session.clock();
+            let scene = timeline_scene(&run.series, &run.recording, &view, clock.as_deref(), size);
+            surface::fit(&canvas, &scene);
+            session.draw(&canvas, &scene);
+            drawn.keep(scene);
+        });
+        // A cursor that moves does not draw the figure again.
+        let steps = Memo::new(move |_| session.player.with(|player| player.steps));
+        effect(move || {
+            let (Some(canvas), size) = (overlay.get(), size.get()) else { return };
+            if size.width_px < 1.0 {
+                return;
+            }
+            let scene = cursors(session, steps.get(), pointer.get(), size);
+            surface::fit(&canvas, &scene);
+            session.draw(&canvas, &scene);
+        });
+    }
+
+    /// A place in the width of the plot, from 0 (left) to 1.
+    fn fraction(self, x_px: f32) -> f64 {
+        let plot = timeline_plot(self.size.get_untracked());
+        f64::from((x_px - plot.x_px) / plot.width_px.max(1.0))
+    }
+
+    /// Moves the cursor to the moment at this place.
+    fn seek(self, x_px: f32) {
+        let session = self.session;
+        frames::plan(Slot::Seek, move || {
+            let view = untrack(|| session.timeline_view_or_fit());
+            let clock = untrack(|| session.clock());
+            let step = timeline_step_at(&view, clock.as_deref(), self.size.get_untracked(), x_px);
+            session.dispatch(PlayerAction::Pause);
+            session.dispatch(PlayerAction::SeekStep(step));
+        });
+    }
+
+    fn down(self, event: &ev::PointerEvent) {
+        self.pinch.down(event);
+        if event.button() == 0 && !self.pinch.is_on() {
+            if let Some(target) = event.current_target().and_then(|target| target.dyn_into::<Element>().ok())
+            {
+                let _ = target.set_pointer_capture(event.pointer_id());
+            }
+            self.tip.hide();
+            self.seek(offset_px(event).0);
+        }
+    }
+
+    fn moved(self, event: &ev::PointerEvent) {
+        let session = self.session;
+        let (x, y) = offset_px(event);
+        if let Some(Pinched { x_px, factor }) = self.pinch.moved(event) {
+            return session.zoom_memory(self.fraction(x_px), factor);
+        }
+        if event.buttons() & 1 != 0 {
+            return self.seek(x);
+        }
+        let target = self.drawn.look(|scene| scene.hit(x, y).map(|target| target.what));
+        let words = target.and_then(|target| {
+            session.with_state_now(|run, state| describe_target(target, state, &run.recording)).flatten()
+        });
+        let step = moment_at(session, (x, y), self.size.get_untracked());
+        self.tip.show(words.or_else(|| moment_words(session, step?)), event);
+        frames::plan(Slot::Cross, move || {
+            let _ = self.pointer.try_set(step);
+        });
+    }
+
+    fn leave(self) {
+        self.tip.hide();
+        self.pointer.set(None);
+    }
+}
+
+/// The cursor, the mark and the line of the pointer. Reads signals.
 fn cursors(session: Session, step: usize, pointer: Option<usize>, size: Size) -> Scene {
     let view = session.timeline_view_or_fit();
     let clock = session.clock();
@@ -226,7 +264,7 @@ fn head(session: Session) -> AnyView {
     .into_any()
 }
 
-/// The moment under the pointer, where no mark has words of its own.
+/// The moment at a place of the figure; `None` outside of the plot.
 fn moment_at(session: Session, at: (f32, f32), size: Size) -> Option<usize> {
     let is_inside = timeline_plot(size).contains(at.0, at.1);
     is_inside.then(|| {
@@ -235,7 +273,7 @@ fn moment_at(session: Session, at: (f32, f32), size: Size) -> Option<usize> {
     })
 }
 
-/// The figure as a file.
+/// Saves the figure as an SVG or PNG file.
 fn save(session: Session, is_svg: bool) {
     let run = session.run.get_untracked();
     let view = untrack(|| session.timeline_view_or_fit());
@@ -249,7 +287,7 @@ fn save(session: Session, is_svg: bool) {
     }
 }
 
-/// All values of a moment, and the markers around it.
+/// The values of the breakdown after `step` steps, a line for each, and the markers around this moment.
 pub(crate) fn moment_words(session: Session, step: usize) -> Option<String> {
     let run = session.run.get_untracked();
     let recording = &run.recording;
@@ -264,7 +302,7 @@ pub(crate) fn moment_words(session: Session, step: usize) -> Option<String> {
     if let (Some(first), Some(now)) =
         (recording.time_us(0), step.checked_sub(1).and_then(|step| recording.time_us(step)))
     {
-        // The clock of a file may go back.
+        // The times of a file may run backwards.
         lines.push(format!("{} µs after the first", blockyard_record::grouped(now.saturating_sub(first))));
     }
     lines.extend([
@@ -288,7 +326,8 @@ pub(crate) fn moment_words(session: Session, step: usize) -> Option<String> {
     Some(lines.join("\n"))
 }
 
-/// How far one turn of the wheel zooms: the same for mice that count lines and pads that count pixels.
+/// The factor by which an event of the wheel zooms: about the same for mice, which count lines, and for touchpads, which count
+/// pixels.
 pub(crate) fn zoom_factor(event: &ev::WheelEvent) -> f64 {
     let pixels = if event.delta_mode() == 0 { event.delta_y() } else { event.delta_y() * 30.0 };
     (-pixels.clamp(-150.0, 150.0) / 250.0).exp()

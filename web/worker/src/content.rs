@@ -6,16 +6,17 @@ use js_sys::{Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 use web_sys::{Blob, FileReaderSync};
 
-/// Bytes that are read at a time.
+/// How many bytes are read at a time.
 const PIECE: u32 = 4 << 20;
 
 /// Reads a file in pieces, so that the file is never in memory as a whole.
 #[derive(Debug)]
 pub(crate) struct BlobReader {
     blob: Blob,
+    /// The byte of the file after the piece.
     at: f64,
     piece: Vec<u8>,
-    /// How much of the piece was handed out.
+    /// How many bytes of the piece have been read from the reader.
     taken: usize,
 }
 
@@ -49,7 +50,7 @@ impl BlobReader {
 impl Read for BlobReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.taken == self.piece.len() && self.at < self.blob.size() {
-            self.next_piece().map_err(|thrown| io::Error::other(said(&thrown)))?;
+            self.next_piece().map_err(|thrown| io::Error::other(thrown_message(&thrown)))?;
         }
         let mut left = self.piece.get(self.taken..).unwrap_or_default();
         let count = left.read(into)?;
@@ -58,31 +59,31 @@ impl Read for BlobReader {
     }
 }
 
-/// What the browser says: a file that was changed or removed cannot be read any more.
-fn said(thrown: &JsValue) -> String {
+/// The browser's message. A file that was changed or removed after it was chosen cannot be read any more.
+fn thrown_message(thrown: &JsValue) -> String {
     let message = Reflect::get(thrown, &"message".into()).ok().and_then(|message| message.as_string());
     message.unwrap_or_else(|| "the browser does not say why".to_owned())
 }
 
-/// The bytes that are a part of a message.
+/// The bytes in the field `name` of a message.
 #[must_use]
 pub fn bytes_in(message: &JsValue, name: &str) -> Option<Uint8Array> {
     Reflect::get(message, &name.into()).ok()?.dyn_into().ok()
 }
 
-/// The file, or what stands for one, that is a part of a message.
+/// The file, or the blob, in the field `name` of a message.
 pub(crate) fn file_in(message: &JsValue, name: &str) -> Option<Blob> {
     Reflect::get(message, &name.into()).ok()?.dyn_into().ok()
 }
 
-/// All bytes of the file, or of the array, that is a part of a message.
+/// All bytes of the file or array in the field `name` of a message.
 #[must_use]
 pub fn content_in(message: &JsValue, name: &str) -> Option<Vec<u8>> {
     if let Some(bytes) = bytes_in(message, name) {
         return Some(bytes.to_vec());
     }
     let mut bytes = Vec::new();
-    // Content that is cut short is refused with a reason by what reads it.
+    // If the file cannot be read to its end, the reader of the content reports that it is cut off.
     let _ = BlobReader::new(file_in(message, name)?).read_to_end(&mut bytes);
     Some(bytes)
 }

@@ -7,7 +7,7 @@ use crate::Adapter;
 
 #[wasm_bindgen]
 extern "C" {
-    /// The class of `web/gpu`.
+    /// The class that the module `web/gpu` exports.
     #[derive(Clone, Debug)]
     pub(super) type Gpu;
 
@@ -49,7 +49,7 @@ extern "C" {
     async fn mismatches(this: &Gpu) -> Result<JsValue, JsValue>;
 }
 
-/// An open adapter with the device of a run, as the allocator sees it; a handle.
+/// An open adapter as the device of a run. A clone is another handle of the same device.
 #[derive(Clone, Debug)]
 pub(super) struct PageDevice {
     gpu: Gpu,
@@ -57,13 +57,13 @@ pub(super) struct PageDevice {
 }
 
 impl PageDevice {
-    /// A fresh device of so many bytes.
+    /// A new device with `total` bytes; the memory of the run before is released.
     pub(super) fn start(gpu: &Gpu, total: Bytes) -> Self {
         gpu.start(total.get());
         Self { gpu: gpu.clone(), total }
     }
 
-    /// What the checks since the last call found: steps and how many words of each were wrong.
+    /// The results of the checks since the last call: for each step with wrong data, the step and the number of wrong words.
     pub(super) async fn mismatches(&self) -> Result<Vec<(u32, u32)>, DeviceError> {
         let words = self.gpu.mismatches().await.map_err(|thrown| device_error(&thrown, Bytes::ZERO))?;
         let words = js_sys::Uint32Array::new(&words).to_vec();
@@ -71,7 +71,7 @@ impl PageDevice {
     }
 }
 
-/// What the adapter says of itself.
+/// The name and the limits of the adapter.
 pub(super) fn adapter(gpu: &Gpu) -> Adapter {
     Adapter {
         name: gpu.name(),
@@ -81,7 +81,7 @@ pub(super) fn adapter(gpu: &Gpu) -> Adapter {
     }
 }
 
-/// The error that was thrown; `size` is what was asked for.
+/// The error that was thrown; `size` is the size of the request.
 pub(super) fn device_error(thrown: &JsValue, size: Bytes) -> DeviceError {
     let text = |name: &str| {
         let value = js_sys::Reflect::get(thrown, &name.into()).ok();

@@ -1,4 +1,4 @@
-//! Long work beside the page: a [`Job`] comes as bytes, [`Reply`]s go back.
+//! Long work beside the page: the page sends a [`Job`] as bytes, and the worker answers with [`Reply`]s.
 //!
 //! The page knows this crate for its messages alone; the program that does the work is a module of its own, so that a visitor who
 //! opens no file never waits for what reads files.
@@ -25,10 +25,10 @@ use web_sys::{Blob, MessageEvent};
 
 use content::BlobReader;
 
-/// The page draws at each report of progress, so there are no more than this allows.
+/// The least time between two reports of progress, because the page draws each of them.
 const BETWEEN_REPORTS_MILLIS: f64 = 100.0;
 
-/// A file that takes longer is worth a figure before it is open; and so often the figure grows.
+/// A file that takes longer than this to open gets a figure while it is read, and the figure is sent again after each such time.
 const BETWEEN_FIGURES_MILLIS: f64 = 400.0;
 
 #[wasm_bindgen]
@@ -36,27 +36,27 @@ extern "C" {
     // A worker's own `postMessage`, which a window has with other arguments.
     #[wasm_bindgen(js_name = postMessage)]
     pub(crate) fn post(message: &JsValue);
-    // What is transferred is not copied.
+    // As `post`; the buffers in `transferred` are moved to the page and not copied.
     #[wasm_bindgen(js_name = postMessage)]
     fn post_transferred(message: &JsValue, transferred: &Array);
 }
 
-/// What the worker says.
+/// A message of the worker to the page.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Reply {
     /// The GPU that the job runs on.
     Adapter(Adapter),
     /// How far the job is.
     Progress(Progress),
-    /// What has been read of the trace of a file that is being opened.
+    /// The part that has been read of the trace of a file that is being opened.
     Read(ReadPart),
     /// The job is done, or failed. A file that was opened is compared with our allocator once the page asks for that.
     Done(Box<Result<JobOutput, JobError>>),
-    /// How the file that was opened compares.
+    /// The comparison of the opened file with our allocator.
     Compared(Box<Result<Comparison, JobError>>),
 }
 
-/// Memory over time of what has been read of a trace.
+/// Memory over time of the part of a trace that has been read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadPart {
     /// How many entries of the trace have been read.
@@ -65,10 +65,10 @@ pub struct ReadPart {
     pub columns: Vec<(Bytes, Bytes)>,
 }
 
-/// What an adapter is and how far it goes.
+/// An adapter, which is WebGPU's word for a GPU, and its limits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Adapter {
-    /// What the browser calls it.
+    /// The name that the browser gives.
     pub name: String,
     /// Whether it computes on the processor.
     pub is_software: bool,
@@ -82,10 +82,11 @@ pub struct Adapter {
 pub const COMPARE: &str = "compare";
 
 thread_local! {
+    /// The comparison of the file that was opened last, until the page asks for it.
     static PENDING: RefCell<Option<PendingComparison>> = const { RefCell::new(None) };
 }
 
-/// Reports progress to the page, not more often than the page has use for.
+/// Reports progress to the page: each new phase, and otherwise at most one report in [`BETWEEN_REPORTS_MILLIS`].
 #[derive(Default)]
 struct Reports {
     phase: String,
@@ -104,7 +105,7 @@ impl Reports {
     }
 }
 
-/// Takes jobs from now on.
+/// Receives the jobs of the page from now on.
 pub fn listen() {
     let listener = Closure::<dyn FnMut(MessageEvent)>::new(|event: MessageEvent| {
         let message = event.data();
@@ -127,7 +128,7 @@ pub fn listen() {
 fn decode(bytes: &[u8]) -> Job {
     match postcard::from_bytes(bytes) {
         Ok(job) => job,
-        // The page encoded it a moment ago; saying nothing would leave it waiting.
+        // The page has just encoded the job, so this does not happen; without an exception the page would wait forever.
         Err(error) => wasm_bindgen::throw_str(&error.to_string()),
     }
 }
@@ -153,7 +154,7 @@ fn work(bytes: &[u8]) {
 fn open_file(message: &JsValue, file: Blob) {
     let job = bytes_in(message, "job").map(|bytes| decode(&bytes.to_vec()));
     let Some(Job::Open { name, device, .. }) = job else { return };
-    // What was open before is compared no more, and its memory is needed.
+    // The file before is not compared any more, and its memory is needed.
     PENDING.with_borrow_mut(Option::take);
     let content = BlobReader::new(file);
     let opening = OpenFile { name: &name, length: content.length(), device };

@@ -11,10 +11,10 @@ use wasm_bindgen::prelude::*;
 use crate::Adapter;
 use crate::device::{Gpu, PageDevice, adapter, device_error, open_gpu};
 
-/// The GPU gets so much work before the worker looks up: a moment that nobody notices.
+/// How long the worker sends work to the GPU before it reports progress and receives messages.
 const TURN_MILLIS: f64 = 30.0;
 
-/// How many bytes are checked in steps that check all live blocks: some seconds of work at most.
+/// How many bytes a run checks in steps that check all live blocks: some seconds of work at most.
 fn full_check_bytes(adapter: &Adapter) -> Bytes {
     if adapter.is_software { Bytes::mib(256) } else { Bytes::gib(64) }
 }
@@ -34,11 +34,11 @@ async fn open(script: &JsValue, wasm: &JsValue) -> Result<Gpu, DeviceError> {
     Ok(gpu)
 }
 
-/// Does the job on the adapter, in turns: progress goes out and the adapter's answers come in between them.
+/// Does the job on the adapter in turns. Between two turns it reports progress and reads the results of the checks.
 ///
 /// # Errors
 ///
-/// [`JobError::Device`] where the adapter does not open or fails, the others as on the virtual device.
+/// [`JobError::Device`] if the adapter cannot be opened or fails; other errors as on the virtual device.
 pub(crate) async fn run(
     job: &Job,
     script: &JsValue,
@@ -70,23 +70,24 @@ pub(crate) async fn run(
             let done = run.steps_done() as u64;
             on_progress(Progress { phase: "running on the GPU".to_owned(), done, total });
         }
-        // The next run gets its memory back before the reader waits for it.
+        // The memory of this run is released now, so that the next run need not wait for that.
         PageDevice::start(&gpu, Bytes::ZERO);
         run.finish()
     }
     .await;
     match result {
-        Ok((recording, contents)) => {
-            Ok(JobOutput { workload, recording, opened: None, data_checks: Some(contents) })
+        Ok((recording, checks)) => {
+            Ok(JobOutput { workload, recording, opened: None, data_checks: Some(checks) })
         }
         Err(error) => {
-            // An adapter that failed is not asked again.
+            // The next run opens the adapter again.
             OPEN.with_borrow_mut(Option::take);
             Err(error.into())
         }
     }
 }
 
+/// Runs steps for [`TURN_MILLIS`]. Returns whether there are more steps.
 fn turn(run: &mut CheckedRun) -> Result<bool, RunError> {
     let begun = js_sys::Date::now();
     while js_sys::Date::now() - begun < TURN_MILLIS {

@@ -239,7 +239,7 @@ fn remove_if_representable<E: Entry>(sorted: &mut Sorted<E>, key: &Key) {
     }
 }
 
-fn holds<E: Entry>(sorted: &Sorted<E>, key: &Key) -> bool {
+fn contains_key<E: Entry>(sorted: &Sorted<E>, key: &Key) -> bool {
     E::of(key).is_some_and(|entry| sorted.contains(entry))
 }
 

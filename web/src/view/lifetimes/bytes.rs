@@ -1,4 +1,4 @@
-//! The bytes of the figure's vertical axis.
+//! The vertical axis of the figure, in bytes.
 
 use blockyard_figure::{GridKind, TimelineView};
 use leptos::prelude::*;
@@ -6,13 +6,13 @@ use leptos::prelude::*;
 use crate::session::{Columns, Session};
 
 impl Session {
-    /// The bytes of the figure from bottom to top, following.
+    /// The bytes at the bottom and at the top of the figure. Reads signals.
     pub(super) fn byte_range(self, columns: &Columns, steps: &TimelineView) -> (f64, f64) {
         let kind = self.figures.kind.get();
         self.figures.range.get().unwrap_or_else(|| whole(columns, kind, steps))
     }
 
-    /// Zooms the bytes around a place of the height, from 0 (bottom) to 1; above 1 goes in.
+    /// Zooms the bytes around a place in the height, from 0 (bottom) to 1. A factor above 1 zooms in.
     pub(crate) fn zoom_bytes(self, place: f64, factor: f64) {
         let Some(columns) = untrack(|| self.columns()) else { return };
         let steps = untrack(|| self.timeline_view_or_fit());
@@ -21,7 +21,7 @@ impl Session {
         self.set_range(at - (at - low) / factor, at + (high - at) / factor);
     }
 
-    /// Moves the bytes up by a part of the height.
+    /// Moves the shown bytes up by this part of the height.
     pub(crate) fn pan_bytes(self, fraction: f64) {
         if let Some((low, high)) = self.figures.range.get_untracked() {
             let by = (high - low) * fraction;
@@ -29,6 +29,7 @@ impl Session {
         }
     }
 
+    /// Shows the bytes from `low` to `high`, as far as the axis has them and at least 4 KiB.
     pub(super) fn set_range(self, low: f64, high: f64) {
         let Some(columns) = untrack(|| self.columns()) else { return };
         let steps = untrack(|| self.timeline_view_or_fit());
@@ -40,7 +41,8 @@ impl Session {
     }
 }
 
-/// All bytes of the axis; of stacked allocations, as high as the highest moment that is shown.
+/// The bottom and the top of the whole axis. For stacked allocations the top is a little above the most active bytes of the shown
+/// steps.
 fn whole(columns: &Columns, kind: GridKind, steps: &TimelineView) -> (f64, f64) {
     let bytes = match kind {
         GridKind::Address => columns.map.total(),

@@ -1,4 +1,4 @@
-//! The figure at its addresses, drawn on the GPU: the page's thread sends what changed, and draws the axes.
+//! Allocations at their addresses, drawn on the GPU: the page's thread sends each change to the painter, and draws the axes.
 
 use blockyard_figure::{GridKind, GridView, Role, grid_plot, grid_scene};
 use leptos::html;
@@ -12,10 +12,10 @@ use crate::surface::{self, pixels};
 use crate::view::kit::effect;
 use crate::{browser, frames, gpu, jobs};
 
-/// The places of a palette; behind them stand as many pale ones.
+/// How many colors a palette has. As many pale ones follow.
 const PLACES: usize = 32;
 
-/// A recording of fewer allocations is drawn as fast without a GPU, which need not wake up for it.
+/// A recording with fewer allocations is drawn as fast without a GPU.
 const LEAST_ALLOCATIONS: usize = 2000;
 
 /// Opens a painter where there is a GPU and much to draw, and keeps it up to date.
@@ -26,7 +26,7 @@ pub(super) fn start(it: Lifetimes, canvas: NodeRef<html::Canvas>) {
     });
     effect(move || {
         let (Some(canvas), true) = (canvas.get(), is_wanted.get()) else { return };
-        // A canvas is handed over once; after a failure the grid draws for good.
+        // A canvas can be handed to a worker only once, so after a failure the grid draws from then on.
         if !it.is_painter_begun.get_value() {
             it.is_painter_begun.set_value(true);
             spawn_local(open(it, canvas));
@@ -43,7 +43,7 @@ async fn open(it: Lifetimes, canvas: HtmlCanvasElement) {
         return;
     }
     let program = jobs::prepare_gpu().await;
-    // The figure may be gone by now, and a page that is one file has no such program.
+    // The figure may have been closed meanwhile, and a page that is one file has no such program.
     if !program.is_fetched() || it.painter.try_with_value(Option::is_none) != Some(true) {
         return;
     }
@@ -53,7 +53,7 @@ async fn open(it: Lifetimes, canvas: HtmlCanvasElement) {
         }
         Painted::Frame => frames::painted(),
         Painted::Failed(_) => {
-            // The grid draws from now on, from what the page has.
+            // The grid draws from now on.
             let _ = it.is_painted.try_set(false);
             it.painter.try_update_value(Option::take);
         }
@@ -62,7 +62,7 @@ async fn open(it: Lifetimes, canvas: HtmlCanvasElement) {
 }
 
 impl Lifetimes {
-    /// Whether the GPU draws what is shown now, following.
+    /// Whether the GPU draws the part that is shown now. Reads signals.
     pub(super) fn paints(self) -> bool {
         self.is_painted.get() && self.session.figures.kind.get() == GridKind::Address
     }
@@ -82,7 +82,7 @@ impl Lifetimes {
         self.with_painter(|painter| painter.set_rects(rects.geometry(), &colors));
     }
 
-    /// What color each rectangle has, and which are chosen.
+    /// Sends the color of each rectangle, and which ones are chosen. Reads signals.
     fn send_colors(self) {
         let (Some(rects), groups) = (self.rects.get(), self.groups.get()) else { return };
         let marked = self.session.columns().and_then(|columns| self.marked(&columns));
@@ -127,7 +127,7 @@ impl Lifetimes {
         self.with_painter(|painter| painter.set_palette(&parts));
     }
 
-    /// The part that is shown, on the GPU; and the axes around it.
+    /// Sends the part that is shown, and draws the axes around it. Reads signals.
     fn send_view(self, canvas: NodeRef<html::Canvas>) {
         let (Some(painted), true) = (canvas.get(), self.paints()) else { return };
         let (session, size) = (self.session, self.size.get());

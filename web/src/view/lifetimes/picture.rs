@@ -1,5 +1,5 @@
-//! The picture of a grid, made in slices of the page's time. Until a new one is ready, the last one is shown moved and stretched, so
-//! that a frame costs the page little however much is drawn.
+//! The picture of a grid, made over several frames. Until a new picture is ready, the last one is shown, moved and stretched, so that
+//! the time of a frame does not depend on how many allocations are drawn.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,33 +13,34 @@ use crate::browser;
 use crate::frames::count;
 use crate::ptr_eq::PtrEq;
 
-/// Columns that are drawn, or turned into pixels, between two looks at the clock.
+/// How many columns of the grid are computed before the clock is looked at again.
 const SLICE: usize = 8;
+/// How many columns are turned into pixels before the clock is looked at again.
 const BAND: usize = 32;
 
-/// What is to be shown.
+/// A part of the figure, and the size at which it is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Shown {
+pub(super) struct GridPart {
     pub(super) kind: GridKind,
     pub(super) view: GridView,
-    /// In pixels of the screen.
+    /// In pixels of the screen, as `height`.
     pub(super) width: usize,
     pub(super) height: usize,
 }
 
-/// The colors of allocations.
-pub(super) struct Look {
+/// The colors of a grid, each with red, green, blue and opacity.
+pub(super) struct GridColors {
     pub(super) groups: PtrEq<Groups>,
-    /// For each place of the legend its color, and the same pale.
+    /// The color of each entry of the legend, and its pale form.
     pub(super) colors: Vec<[[u8; 4]; 2]>,
-    /// Which rows are chosen, if any is: the others are pale.
+    /// Which rows are chosen; all other rows are pale. `None` if no row is chosen.
     pub(super) marked: Option<Vec<bool>>,
     pub(super) reserved: [u8; 4],
     pub(super) small: [u8; 4],
     pub(super) ground: [u8; 4],
 }
 
-impl Look {
+impl GridColors {
     fn of_row(&self, row: usize) -> [u8; 4] {
         let is_pale = self.marked.as_ref().is_some_and(|marked| !marked.get(row).copied().unwrap_or(false));
         let colors = self.colors.get(self.groups.place(row));
@@ -47,38 +48,42 @@ impl Look {
     }
 }
 
+/// The work that comes next.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Stage {
-    /// Some columns are drawn, which stand for the ones between them.
+enum Phase {
+    /// Every eighth column is computed, and stands for the columns after it.
     Coarse,
-    /// The grid becomes pixels, up to this column.
+    /// The grid is turned into pixels, from this column on.
     Painting(usize),
-    /// The columns between are drawn.
+    /// All other columns are computed.
     Fine,
     Done,
 }
 
-/// What became of a slice of work.
+/// The result of [`Picture::advance`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Progress {
+    /// Whether the picture is not complete yet.
     pub(super) has_more: bool,
-    /// Whether another picture is shown, or the grid is complete.
+    /// Whether there is a new picture to show, or the grid has become complete.
     pub(super) is_new: bool,
 }
 
-/// A grid that is drawn, and the pictures of it.
+/// A grid that is being computed, and two canvases with its pixels: one is shown while the other is filled.
 pub(super) struct Picture {
-    /// Whose allocations.
+    /// The recording of the allocations.
     recording: Option<Arc<Recording>>,
-    /// What the reader wants to see.
-    wanted: Option<Shown>,
-    /// What the grid shows.
-    drawn: Option<Shown>,
+    /// The part that the reader wants to see.
+    wanted: Option<GridPart>,
+    /// The part that the grid shows.
+    drawn: Option<GridPart>,
     grid: Option<Grid>,
-    stage: Stage,
+    phase: Phase,
+    /// The canvas that is shown.
     front: Option<HtmlCanvasElement>,
-    /// What the front picture shows.
-    front_of: Option<Shown>,
+    /// The part that the front canvas shows.
+    front_of: Option<GridPart>,
+    /// The canvas that is filled.
     back: Option<HtmlCanvasElement>,
 }
 
@@ -89,28 +94,28 @@ impl Picture {
             wanted: None,
             drawn: None,
             grid: None,
-            stage: Stage::Done,
+            phase: Phase::Done,
             front: None,
             front_of: None,
             back: None,
         }
     }
 
-    /// Forgets everything.
+    /// Drops the grid and what it shows. The canvases are kept for the next grid.
     pub(super) fn clear(&mut self) {
         *self = Self { front: self.front.take(), back: self.back.take(), ..Self::new() };
     }
 
-    /// The grid of what is wanted; nothing while it still shows something else.
+    /// The grid, if it shows the wanted part.
     pub(super) fn grid(&self) -> Option<&Grid> {
         self.grid.as_ref().filter(|_| self.drawn == self.wanted)
     }
 
-    /// Wants another part to be shown. A first look that is under way is finished, so that there is a new picture every few frames
-    /// however fast the part changes.
+    /// Sets the part to be shown. A coarse picture that has been begun is finished first, so that there is a new picture every
+    /// few frames however fast the part changes.
     pub(super) fn want(
         &mut self,
-        wanted: Option<Shown>,
+        wanted: Option<GridPart>,
         recording: &Arc<Recording>,
         allocations: &Allocations,
     ) {
@@ -119,17 +124,17 @@ impl Picture {
             self.recording = Some(recording.clone());
         }
         self.wanted = wanted;
-        let is_other = |shown: Option<Shown>| {
-            shown.map(|shown| (shown.kind, shown.width, shown.height))
+        let is_other = |part: Option<GridPart>| {
+            part.map(|part| (part.kind, part.width, part.height))
                 != wanted.map(|wanted| (wanted.kind, wanted.width, wanted.height))
         };
         if is_other(self.front_of) {
             self.front_of = None;
         }
-        let is_first_look = match self.stage {
-            Stage::Coarse => true,
-            Stage::Painting(_) => self.grid.as_ref().is_some_and(|grid| !grid.is_done()),
-            Stage::Fine | Stage::Done => false,
+        let is_first_look = match self.phase {
+            Phase::Coarse => true,
+            Phase::Painting(_) => self.grid.as_ref().is_some_and(|grid| !grid.is_done()),
+            Phase::Fine | Phase::Done => false,
         };
         if !is_first_look || is_other(self.drawn) {
             self.begin(allocations);
@@ -141,54 +146,54 @@ impl Picture {
         self.grid = self
             .wanted
             .map(|wanted| Grid::new(allocations, wanted.kind, wanted.view, wanted.width, wanted.height));
-        self.stage = if self.grid.is_some() { Stage::Coarse } else { Stage::Done };
+        self.phase = if self.grid.is_some() { Phase::Coarse } else { Phase::Done };
     }
 
-    /// The same grid in other colors.
+    /// Turns the grid into pixels again, for other colors.
     pub(super) fn recolor(&mut self) {
-        if matches!(self.stage, Stage::Done | Stage::Painting(_)) && self.grid.is_some() {
-            self.stage = Stage::Painting(0);
+        if matches!(self.phase, Phase::Done | Phase::Painting(_)) && self.grid.is_some() {
+            self.phase = Phase::Painting(0);
         }
     }
 
-    /// Goes on until `is_over`. Without a look there are no pixels, only a grid.
+    /// Continues until `is_over` or until the picture is complete. Without colors only the grid is computed.
     pub(super) fn advance(
         &mut self,
         allocations: &Allocations,
         map: &AddressMap,
-        look: Option<&Look>,
+        colors: Option<&GridColors>,
         is_over: impl Fn() -> bool,
     ) -> Progress {
         let mut is_new = false;
-        while self.stage != Stage::Done {
-            is_new |= self.step(allocations, map, look);
+        while self.phase != Phase::Done {
+            is_new |= self.step(allocations, map, colors);
             if is_over() {
                 break;
             }
         }
-        Progress { has_more: self.stage != Stage::Done, is_new }
+        Progress { has_more: self.phase != Phase::Done, is_new }
     }
 
-    /// Returns whether another picture is shown.
-    fn step(&mut self, allocations: &Allocations, map: &AddressMap, look: Option<&Look>) -> bool {
+    /// Does one piece of the work. Returns whether there is a new picture or the grid has become complete.
+    fn step(&mut self, allocations: &Allocations, map: &AddressMap, colors: Option<&GridColors>) -> bool {
         let Some(grid) = &mut self.grid else {
-            self.stage = Stage::Done;
+            self.phase = Phase::Done;
             return false;
         };
-        match (self.stage, look) {
-            (Stage::Done, _) => false,
-            (Stage::Coarse | Stage::Fine, _) => {
+        match (self.phase, colors) {
+            (Phase::Done, _) => false,
+            (Phase::Coarse | Phase::Fine, _) => {
                 let has_more = grid.draw(allocations, map, SLICE);
-                if !has_more || self.stage == Stage::Coarse && grid.is_covered() {
-                    self.stage = Stage::Painting(0);
+                if !has_more || self.phase == Phase::Coarse && grid.is_covered() {
+                    self.phase = Phase::Painting(0);
                 }
                 false
             }
-            (Stage::Painting(from), Some(look)) => {
+            (Phase::Painting(from), Some(colors)) => {
                 let to = (from + BAND).min(grid.size().0);
-                put(&mut self.back, grid, look, from..to);
+                paint_columns(&mut self.back, grid, colors, from..to);
                 if to < grid.size().0 {
-                    self.stage = Stage::Painting(to);
+                    self.phase = Phase::Painting(to);
                     return false;
                 }
                 std::mem::swap(&mut self.front, &mut self.back);
@@ -196,24 +201,24 @@ impl Picture {
                 self.next(allocations);
                 true
             }
-            (Stage::Painting(_), None) => {
+            (Phase::Painting(_), None) => {
                 self.next(allocations);
-                self.stage == Stage::Done
+                self.phase == Phase::Done
             }
         }
     }
 
-    /// What follows a picture: a look at what is wanted by now, or else the columns between.
+    /// Chooses the work after a picture: a new grid if another part is wanted by now, or else the columns that are missing.
     fn next(&mut self, allocations: &Allocations) {
         if self.drawn != self.wanted {
             return self.begin(allocations);
         }
         let is_done = self.grid.as_ref().is_none_or(Grid::is_done);
-        self.stage = if is_done { Stage::Done } else { Stage::Fine };
+        self.phase = if is_done { Phase::Done } else { Phase::Fine };
     }
 
-    /// Shows the last picture in the plot of a figure, where its part is now.
-    pub(super) fn show(&self, canvas: &HtmlCanvasElement, now: &Shown, plot: Rect) {
+    /// Draws the last picture into the plot of the figure, at the place that its part has while `now` is shown.
+    pub(super) fn show(&self, canvas: &HtmlCanvasElement, now: &GridPart, plot: Rect) {
         let (Some(front), Some(of), Some(context)) = (&self.front, self.front_of, context_of(canvas)) else {
             return;
         };
@@ -245,8 +250,13 @@ fn context_of(canvas: &HtmlCanvasElement) -> Option<CanvasRenderingContext2d> {
     canvas.get_context("2d").ok()??.dyn_into().ok()
 }
 
-/// Puts some columns of the grid on the canvas, which is made where there is none.
-fn put(canvas: &mut Option<HtmlCanvasElement>, grid: &Grid, look: &Look, columns: Range<usize>) {
+/// Draws some columns of the grid on the canvas, which is made if there is none.
+fn paint_columns(
+    canvas: &mut Option<HtmlCanvasElement>,
+    grid: &Grid,
+    colors: &GridColors,
+    columns: Range<usize>,
+) {
     let made = || browser::document()?.create_element("canvas").ok()?.dyn_into::<HtmlCanvasElement>().ok();
     if canvas.is_none() {
         *canvas = made();
@@ -259,9 +269,9 @@ fn put(canvas: &mut Option<HtmlCanvasElement>, grid: &Grid, look: &Look, columns
         canvas.set_height(height);
     }
     let Some(context) = context_of(canvas) else { return };
-    let of_row = |row: usize| look.of_row(row);
+    let of_row = |row: usize| colors.of_row(row);
     let paint =
-        GridPaint { reserved: look.reserved, small: look.small, ground: look.ground, of_row: &of_row };
+        GridPaint { reserved: colors.reserved, small: colors.small, ground: colors.ground, of_row: &of_row };
     let (left, band) = (count(columns.start), pixels(columns.len()));
     let image = grid.pixels(&paint, columns);
     if let Ok(image) = ImageData::new_with_u8_clamped_array(wasm_bindgen::Clamped(&image), band) {

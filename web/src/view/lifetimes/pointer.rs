@@ -1,4 +1,4 @@
-//! What the pointer does over the figure: it looks, chooses, moves, zooms and brushes.
+//! The pointer over the figure: it shows a tooltip, chooses an allocation, moves and zooms the shown part, and marks a part with Shift.
 
 use blockyard_figure::{Cell, Point, TimelineView, grid_plot, stack_lines};
 use leptos::ev;
@@ -13,20 +13,21 @@ use crate::surface::{self, pixels};
 use crate::view::numbers::grouped_count;
 use crate::view::timeline::zoom_factor;
 
-/// A pointer that moved less has clicked.
+/// A press during which the pointer moved less than this is a click.
 const CLICK_PX: f32 = 4.0;
 
-/// A drag, and what was shown when it began.
+/// A drag: where it began, and the steps and bytes that were shown then.
 #[derive(Clone, Copy)]
 pub(super) struct Grabbed {
     from: Point,
     steps: TimelineView,
     range: (f64, f64),
+    /// Whether the drag marks a part (Shift) instead of moving the shown part.
     is_brush: bool,
 }
 
 impl Lifetimes {
-    /// The cell at a place of the figure: its column, and what it shows.
+    /// The column at a place of the figure, and the content of its cell there.
     fn cell_at(self, at: Point) -> Option<(usize, Cell)> {
         let plot = grid_plot(self.size.get_untracked());
         if !plot.contains(at.x_px, at.y_px) {
@@ -141,7 +142,7 @@ impl Lifetimes {
             last_step: steps.first_step + right * steps.span(),
         };
         self.session.timeline_view.set(Some(shown.clamp(count)));
-        // A flat stroke is about steps alone.
+        // A flat mark chooses steps and leaves the bytes as they are.
         if (from.y_px - at.y_px).abs() > 12.0 {
             let (low, high) = (y(from.y_px.max(at.y_px)), y(from.y_px.min(at.y_px)));
             let height = range.1 - range.0;
@@ -149,7 +150,7 @@ impl Lifetimes {
         }
     }
 
-    /// Chooses the allocation at a place of the figure, and goes to a moment at which it is there.
+    /// Chooses the allocation at a place of the figure, and moves the cursor there if the allocation is not active at the cursor.
     fn choose(self, at: Point) {
         let session = self.session;
         let Some((column, cell)) = self.cell_at(at) else { return };

@@ -1,4 +1,4 @@
-//! The figure as a file.
+//! Saves the figure as a file.
 
 use blockyard_figure::{Fill, Grid, GridKind, GridView, Groups, Rect, Scene, Size, grid_plot, grid_scene};
 use leptos::prelude::*;
@@ -7,6 +7,7 @@ use super::{Lifetimes, cells};
 use crate::export;
 
 impl Lifetimes {
+    /// Saves the figure as SVG, or else as PNG.
     pub(super) fn save(self, is_svg: bool) {
         let session = self.session;
         let Some(columns) = untrack(|| session.columns()) else { return };
@@ -36,7 +37,7 @@ impl Lifetimes {
     }
 }
 
-/// The colors of a figure in a file, below it.
+/// Adds the legend below the figure.
 fn add_legend(scene: &mut Scene, groups: &Groups) {
     for entry in groups.legend() {
         let top = scene.height_px + 4.0;

@@ -8,7 +8,7 @@ use crate::session::Columns;
 use crate::view::numbers::grouped_count;
 
 impl Lifetimes {
-    /// What is too small to be drawn, in count and bytes.
+    /// How many allocations are too small to be drawn, and how the figure is used.
     pub(super) fn hidden_words(self) -> String {
         self.drawn.track();
         if self.session.columns().is_none() {
@@ -54,7 +54,7 @@ impl Lifetimes {
     }
 }
 
-/// An allocation in words, a line a fact, without its stack.
+/// An allocation in words, a line for each fact, without its stack.
 pub(crate) fn allocation_lines(columns: &Columns, row: usize, found: &AllocationLifetime) -> Vec<String> {
     let recording = &columns.recording;
     let name = recording.name(found.id).map_or_else(|| format!("allocation #{}", found.id), str::to_owned);
