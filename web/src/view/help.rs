@@ -62,13 +62,17 @@ const KEYS: [(&str, &[(&str, &str)]); 3] = [
 ];
 
 /// How the figures are read.
-const FIGURES: [(&str, &str); 7] = [
+const FIGURES: [(&str, &str); 8] = [
     (
         "The bar",
         "every byte of the device, in one class each; brackets over it: allocated in reserved in device",
     ),
     ("The segments", "below the bar on the same ruler, so that reserved is what they add up to"),
     ("Over time", "the same classes after each step; click or drag to go to a step"),
+    (
+        "While a file is read",
+        "memory over time of the part that has been read grows beside progress and Cancel; what was there before the trace is known at the end",
+    ),
     ("The segment map", "one row a segment, its blocks by address; L is the large pool, S the small pool"),
     (
         "The strip above",

@@ -235,7 +235,8 @@ fn cursors(session: Session, step: usize, pointer: Option<usize>, size: Size) ->
     let view = session.timeline_view_or_fit();
     let clock = session.clock();
     let clock = clock.as_deref();
-    let mut scene = timeline_cursor(&view, clock, step, size);
+    let recording = session.run.with(|run| run.recording.clone());
+    let mut scene = timeline_cursor(Some(&recording), &view, clock, step, size);
     if let Some(mark) = session.figures.mark.get() {
         timeline_line(&mut scene, &view, clock, mark, Role::Changed, size);
     }

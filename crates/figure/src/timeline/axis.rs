@@ -103,39 +103,68 @@ pub(crate) fn draw_x_axis(
     plot: &Rect,
     recording: Option<&Recording>,
 ) {
+    let bottom = plot.bottom_px().round() + 0.5;
+    scene.hairline(Point::new(plot.x_px, bottom), Point::new(plot.right_px(), bottom), Role::TextMuted);
+    let style = TextStyle::new(Role::TextMuted, TEXT_PX);
+    // Left of the first tick, where the cursor's number never comes.
+    scene.text(Point::new(plot.x_px - 12.0, bottom + 15.0), "steps", style.anchored(Anchor::End));
+    draw_ticks(scene, &step_ticks(scale, view, plot, recording), plot);
+}
+
+/// A tick of a horizontal axis.
+pub(super) struct Tick {
+    /// Where its line is and the middle of its text.
+    pub(super) x_px: f32,
+    pub(super) text: String,
+}
+
+impl Tick {
+    pub(super) fn half_width_px(&self) -> f32 {
+        text_width_px(&self.text, TEXT_PX, Weight::Normal) / 2.0
+    }
+}
+
+fn draw_ticks(scene: &mut Scene, ticks: &[Tick], plot: &Rect) {
+    let bottom = plot.bottom_px().round() + 0.5;
+    let style = TextStyle::new(Role::TextMuted, TEXT_PX).anchored(Anchor::Middle);
+    for Tick { x_px, text } in ticks {
+        let x_line = x_px.floor() + 0.5;
+        scene.hairline(Point::new(x_line, bottom), Point::new(x_line, bottom + 4.0), Role::TextMuted);
+        scene.text(Point::new(*x_px, bottom + 15.0), text.clone(), style);
+    }
+}
+
+/// The ticks of the axis of steps.
+pub(super) fn step_ticks(
+    scale: &XScale,
+    view: &TimelineView,
+    plot: &Rect,
+    recording: Option<&Recording>,
+) -> Vec<Tick> {
     // The word for the axis stands left of the first tick, which is the beginning anyway.
     let label =
         |tick: usize| match recording.filter(|_| tick > 0).and_then(|recording| elapsed(recording, tick)) {
             Some(time) => format!("{} · {time}", grouped_count(tick)),
             None => grouped_count(tick),
         };
-    let bottom = plot.bottom_px().round() + 0.5;
-    scene.hairline(Point::new(plot.x_px, bottom), Point::new(plot.right_px(), bottom), Role::TextMuted);
     let last = floor_count(view.last_step).min(recording.map_or(usize::MAX, Recording::step_count));
     let widest = text_width_px(&label(last), TEXT_PX, Weight::Normal);
     let step = step_distance(f64::from(widest + 28.0) / scale.step_px());
-    let caption = "steps";
-    let style = TextStyle::new(Role::TextMuted, TEXT_PX);
-    // Left of the first tick, where the cursor's number never comes.
-    scene.text(Point::new(plot.x_px - 12.0, bottom + 15.0), caption, style.anchored(Anchor::End));
+    let mut ticks = Vec::new();
     // The tick of `k` steps stands where their last one ends, which is where the cursor's line stands.
     let mut tick = floor_count((view.first_step - 1.0).max(0.0)).div_ceil(step).saturating_mul(step);
     while count_f64(tick) + 1.0 <= view.last_step {
-        let x = scale.x_px(count_f64(tick) + 1.0);
+        let x_px = scale.x_px(count_f64(tick) + 1.0);
         // At the right edge there may be room for the number alone.
-        let half = |text: &String| text_width_px(text, TEXT_PX, Weight::Normal) / 2.0;
-        let texts = [label(tick), grouped_count(tick)];
-        let text = texts.into_iter().find(|text| x + half(text) <= plot.right_px() + 8.0);
-        if let Some(text) = text.filter(|_| x >= plot.x_px - 0.5) {
-            let x_line = x.floor() + 0.5;
-            scene.hairline(Point::new(x_line, bottom), Point::new(x_line, bottom + 4.0), Role::TextMuted);
-            scene.text(Point::new(x, bottom + 15.0), text, style.anchored(Anchor::Middle));
-        }
+        let texts = [label(tick), grouped_count(tick)].map(|text| Tick { x_px, text });
+        let fitting = texts.into_iter().find(|tick| x_px + tick.half_width_px() <= plot.right_px() + 8.0);
+        ticks.extend(fitting.filter(|_| x_px >= plot.x_px - 0.5));
         match tick.checked_add(step) {
             Some(next) => tick = next,
             None => break,
         }
     }
+    ticks
 }
 
 /// The axis of a clock: round times since the first step.
@@ -144,25 +173,30 @@ pub(super) fn draw_clock_axis(scene: &mut Scene, clock: &Clock, view: &TimelineV
     scene.hairline(Point::new(plot.x_px, bottom), Point::new(plot.right_px(), bottom), Role::TextMuted);
     let style = TextStyle::new(Role::TextMuted, TEXT_PX);
     scene.text(Point::new(plot.x_px - 12.0, bottom + 15.0), "time", style.anchored(Anchor::End));
+    draw_ticks(scene, &clock_ticks(clock, view, plot), plot);
+}
+
+/// The ticks of the axis of a clock.
+pub(super) fn clock_ticks(clock: &Clock, view: &TimelineView, plot: &Rect) -> Vec<Tick> {
     let (from, to) = (clock.micros(view.first_step), clock.micros(view.last_step));
     let per_px = (to - from) / f64::from(plot.width_px.max(1.0));
     let step = step_distance(per_px * 90.0);
-    let mut tick = floor_count(from.max(0.0)).div_ceil(step).saturating_mul(step);
-    while count_f64(tick) <= to {
-        let x = plot.x_px + px((count_f64(tick) - from) / per_px.max(f64::MIN_POSITIVE));
-        let text = duration(tick as u64);
-        let half = text_width_px(&text, TEXT_PX, Weight::Normal) / 2.0;
+    let mut ticks = Vec::new();
+    let mut time = floor_count(from.max(0.0)).div_ceil(step).saturating_mul(step);
+    while count_f64(time) <= to {
+        let x_px = plot.x_px + px((count_f64(time) - from) / per_px.max(f64::MIN_POSITIVE));
+        let tick = Tick { x_px, text: duration(time as u64) };
+        let half = tick.half_width_px();
         // The word for the axis stands left of the first tick.
-        if x - half >= plot.x_px - 8.0 && x + half <= plot.right_px() + 8.0 {
-            let x_line = x.floor() + 0.5;
-            scene.hairline(Point::new(x_line, bottom), Point::new(x_line, bottom + 4.0), Role::TextMuted);
-            scene.text(Point::new(x, bottom + 15.0), text, style.anchored(Anchor::Middle));
+        if x_px - half >= plot.x_px - 8.0 && x_px + half <= plot.right_px() + 8.0 {
+            ticks.push(tick);
         }
-        match tick.checked_add(step) {
-            Some(next) => tick = next,
+        match time.checked_add(step) {
+            Some(next) => time = next,
             None => break,
         }
     }
+    ticks
 }
 
 #[cfg(test)]

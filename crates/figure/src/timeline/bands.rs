@@ -12,6 +12,8 @@ use crate::timeline::view::XScale;
 
 /// The height of a band.
 const BAND_PX: f32 = 14.0;
+/// How much lower a band without a name is, at its top and its foot.
+const BAR_INSET_PX: f32 = 4.0;
 /// A narrower band is left out: its beginning is among the marks above the figure.
 const NARROW_PX: f32 = 3.0;
 /// Of more time spans than these, the others are left out.
@@ -38,11 +40,15 @@ pub(super) fn draw_bands(scene: &mut Scene, recording: &Recording, scale: &XScal
         *end_px = right;
         let top = plot.bottom_px() - BAND_PX - if row == 0 { 0.0 } else { BAND_PX };
         let band = Rect::new(left, top, right - left, BAND_PX);
-        scene.rect(band, Fill::solid(Role::Background), None);
-        scene.frame(band, Role::TextMuted, Dash::Solid, 1.0);
         if let Some(words) = fitted(text, TEXT_PX, Weight::Normal, band.width_px - 6.0) {
+            scene.rect(band, Fill::solid(Role::Background), None);
+            scene.frame(band, Role::TextMuted, Dash::Solid, 1.0);
             let at = Point::new(left + 3.0, baseline(band.center().y_px, TEXT_PX));
             scene.text(at, words, TextStyle::new(Role::Text, TEXT_PX));
+        } else {
+            // Without room for its name a frame would be an empty box: a bar says how long the span is, the pointer says which.
+            let bar = Rect::new(left, top + BAR_INSET_PX, right - left - 1.0, BAND_PX - 2.0 * BAR_INSET_PX);
+            scene.rect(bar, Fill::solid(Role::TextMuted), Some(Role::Background));
         }
         scene.target(band, TargetId::Marker(step_u32(index)));
     }

@@ -7,7 +7,9 @@ use crate::numbers::{bytes_f64, count_f64, count_px, floor_count, grouped_count,
 use crate::role::{BreakdownClass, Role};
 use crate::scene::{Anchor, Dash, Mark, Scene, TextStyle, Weight};
 use crate::text_width::text_width_px;
-use crate::timeline::axis::{TEXT_PX, YScale, draw_clock_axis, draw_x_axis, draw_y_axis};
+use crate::timeline::axis::{
+    TEXT_PX, Tick, YScale, clock_ticks, draw_clock_axis, draw_x_axis, draw_y_axis, step_ticks,
+};
 use crate::timeline::bands::draw_bands;
 use crate::timeline::clock::Clock;
 use crate::timeline::marks::{column, draw_failures, draw_labels};
@@ -59,9 +61,16 @@ pub fn timeline(
 }
 
 /// The line at the moment after `step` complete steps, for drawing over a [`timeline`] of the same view and size. Steps to
-/// the left of the line have happened.
+/// the left of the line have happened. With the recording, a text of the axis that the cursor's number would cover in part is covered
+/// whole.
 #[must_use]
-pub fn timeline_cursor(view: &TimelineView, clock: Option<&Clock>, step: usize, size: Size) -> Scene {
+pub fn timeline_cursor(
+    recording: Option<&Recording>,
+    view: &TimelineView,
+    clock: Option<&Clock>,
+    step: usize,
+    size: Size,
+) -> Scene {
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);
     let plot = timeline_plot(size);
@@ -82,10 +91,26 @@ pub fn timeline_cursor(view: &TimelineView, clock: Option<&Clock>, step: usize, 
     let width = text_width_px(&text, TEXT_PX, Weight::Bold).ceil() + 8.0;
     let flag_left = (x - width / 2.0).clamp(0.0, (size.width_px - width).max(0.0)).round();
     let flag = Rect::new(flag_left, bottom.round() + 3.0, width, 16.0);
+    for tick in recording.map(|recording| ticks_of(recording, view, clock, &plot)).unwrap_or_default() {
+        let half = tick.half_width_px().ceil() + 1.0;
+        let text = Rect::new(tick.x_px - half, bottom.round() + 5.0, 2.0 * half, 14.0);
+        if text.overlaps(&flag) {
+            scene.rect(text, Fill::solid(Role::Background), None);
+        }
+    }
     scene.rect(flag, Fill::solid(Role::Cursor), None);
     let style = TextStyle::new(Role::Background, TEXT_PX).bold().anchored(Anchor::Middle);
     scene.text(Point::new(flag.center().x_px, baseline(flag.center().y_px, TEXT_PX)), text, style);
     scene
+}
+
+/// The ticks of the horizontal axis of a [`timeline`] of the same view.
+fn ticks_of(recording: &Recording, view: &TimelineView, clock: Option<&Clock>, plot: &Rect) -> Vec<Tick> {
+    let view = view.clamp(recording.step_count());
+    match clock {
+        Some(clock) => clock_ticks(clock, &view, plot),
+        None => step_ticks(&XScale::new(view, *plot), &view, plot, Some(recording)),
+    }
 }
 
 /// A thin line at a moment, for the pointer or for a second cursor, to be drawn over a [`timeline`] of the same view and size.

@@ -1,5 +1,5 @@
 use blockyard_figure::{
-    Clock, Dash, Mark, Point, Role, Scene, Series, Size, TargetId, Theme, TimelineView, describe_target,
+    Anchor, Clock, Dash, Mark, Point, Rect, Role, Scene, Series, Size, TargetId, Theme, TimelineView, describe_target,
     timeline, timeline_cursor, timeline_plot, timeline_step_at,
 };
 use blockyard_record::{Bytes, Marker, Recording};
@@ -44,10 +44,45 @@ fn quiet_but_for(steps: usize, spike: usize) -> Recording {
 }
 
 #[test]
+fn the_number_of_the_cursor_leaves_no_part_of_a_tick_in_sight() {
+    let recording = story().recording();
+    let view = TimelineView::fit(recording.step_count());
+    let base = whole(&recording);
+    let mut covered = 0;
+    for step in 0..=recording.step_count() {
+        let overlay = timeline_cursor(Some(&recording), &view, None, step, SIZE);
+        let flag = rects(&overlay, Role::Cursor).last().copied().unwrap();
+        let plates = rects(&overlay, Role::Background);
+        for mark in &base.marks {
+            let Mark::Text { at, text, anchor: Anchor::Middle, .. } = mark else { continue };
+            // A digit is six pixels wide.
+            let half = 3.0 * text.chars().count() as f32;
+            let (left, right) = (at.x_px - half, at.x_px + half);
+            if at.y_px < flag.y_px || right < flag.x_px || left > flag.right_px() {
+                continue;
+            }
+            covered += 1;
+            let hides = |plate: &Rect| plate.x_px <= left && plate.right_px() >= right;
+            assert!(plates.iter().any(hides), "step {step}: {text}");
+        }
+    }
+    assert!(covered > 2);
+}
+
+/// The rectangles of a role.
+fn rects(scene: &Scene, role: Role) -> Vec<Rect> {
+    let of = |mark: &Mark| match mark {
+        Mark::Rect { rect, fill, .. } if fill.role == role => Some(*rect),
+        _ => None,
+    };
+    scene.marks.iter().filter_map(of).collect()
+}
+
+#[test]
 fn a_story_as_a_timeline() {
     let recording = story().recording();
     let mut scene = whole(&recording);
-    scene.marks.extend(timeline_cursor(&TimelineView::fit(recording.step_count()), None, 8, SIZE).marks);
+    scene.marks.extend(timeline_cursor(Some(&recording), &TimelineView::fit(recording.step_count()), None, 8, SIZE).marks);
     assert_texts_are_apart(&whole(&recording));
     let svg = scene.to_svg(Theme::Light, "Memory over time", "A timeline.");
     expect_file!["./timeline-story.svg"].assert_eq(&svg);
@@ -89,7 +124,7 @@ fn an_empty_recording_and_broken_sizes_are_drawn() {
     for size in [Size::new(f32::NAN, -1.0), Size::new(1.0, 1.0), Size::new(60.0, 30.0)] {
         let view = TimelineView { first_step: f64::NAN, last_step: f64::INFINITY };
         assert!(timeline(&series, &recording, &view, None, size).marks.len() < 1000);
-        let _ = (timeline_cursor(&view, None, 3, size), timeline_step_at(&view, None, size, f32::NAN));
+        let _ = (timeline_cursor(Some(&recording), &view, None, 3, size), timeline_step_at(&view, None, size, f32::NAN));
     }
 }
 
@@ -179,7 +214,7 @@ proptest! {
     fn a_click_and_the_cursor_agree(steps in 0_usize..2000, at in 0.0_f64..1.0, zoom in 1.0_f64..100.0) {
         let step = (at * steps as f64) as usize;
         let view = TimelineView::fit(steps).zoom_at(at, zoom, steps).reveal(step, steps);
-        let scene = timeline_cursor(&view, None, step, SIZE);
+        let scene = timeline_cursor(None, &view, None, step, SIZE);
         let line = scene.marks.iter().find_map(|mark| match mark {
             Mark::Line { from, role: Role::Cursor, .. } => Some(*from),
             _ => None,
