@@ -1,6 +1,6 @@
 use blockyard_figure::{
-    Anchor, Clock, Dash, Mark, Point, Rect, Role, Scene, Series, Size, TargetId, Theme, TimelineView, describe_target,
-    timeline, timeline_cursor, timeline_plot, timeline_step_at,
+    Anchor, Clock, Dash, Mark, Point, Rect, Role, Scene, Series, Size, TargetId, Theme, TimelineView,
+    describe_target, timeline, timeline_cursor, timeline_plot, timeline_step_at,
 };
 use blockyard_record::{Bytes, Marker, Recording};
 use expect_test::expect_file;
@@ -82,7 +82,9 @@ fn rects(scene: &Scene, role: Role) -> Vec<Rect> {
 fn a_story_as_a_timeline() {
     let recording = story().recording();
     let mut scene = whole(&recording);
-    scene.marks.extend(timeline_cursor(Some(&recording), &TimelineView::fit(recording.step_count()), None, 8, SIZE).marks);
+    scene.marks.extend(
+        timeline_cursor(Some(&recording), &TimelineView::fit(recording.step_count()), None, 8, SIZE).marks,
+    );
     assert_texts_are_apart(&whole(&recording));
     let svg = scene.to_svg(Theme::Light, "Memory over time", "A timeline.");
     expect_file!["./timeline-story.svg"].assert_eq(&svg);
@@ -124,7 +126,10 @@ fn an_empty_recording_and_broken_sizes_are_drawn() {
     for size in [Size::new(f32::NAN, -1.0), Size::new(1.0, 1.0), Size::new(60.0, 30.0)] {
         let view = TimelineView { first_step: f64::NAN, last_step: f64::INFINITY };
         assert!(timeline(&series, &recording, &view, None, size).marks.len() < 1000);
-        let _ = (timeline_cursor(Some(&recording), &view, None, 3, size), timeline_step_at(&view, None, size, f32::NAN));
+        let _ = (
+            timeline_cursor(Some(&recording), &view, None, 3, size),
+            timeline_step_at(&view, None, size, f32::NAN),
+        );
     }
 }
 
