@@ -1,4 +1,4 @@
-//! The presets tell the truth: what their labels and comments claim is what happens.
+//! What the labels and comments of the presets claim is what happens.
 
 #![allow(
     clippy::unwrap_used,
@@ -87,6 +87,17 @@ fn only_the_preset_on_fragmentation_fails_and_only_in_its_last_request() {
         }
         for step in 0..recording.step_count() {
             assert_eq!(recording.breakdown_after(step).unwrap().capacity(), preset.capacity, "{}", preset.id);
+        }
+    }
+}
+
+#[test]
+fn a_step_has_the_last_label_that_does_not_come_after_it() {
+    for preset in presets() {
+        let recording = play(preset, preset.text).recording;
+        for step in 0..=recording.step_count() {
+            let expected = recording.labels().iter().rposition(|label| label.step as usize <= step);
+            assert_eq!(recording.label_index_at(step), expected, "{}, step {step}", preset.id);
         }
     }
 }

@@ -276,6 +276,12 @@ impl Recording {
         &self.labels
     }
 
+    /// The index of the last label at or before the step; `None` if the first label comes later.
+    #[must_use]
+    pub fn label_index_at(&self, step: usize) -> Option<usize> {
+        self.labels.partition_point(|label| label.step as usize <= step).checked_sub(1)
+    }
+
     /// The program's name for the allocation, if there is one.
     #[must_use]
     pub fn name(&self, allocation: AllocationId) -> Option<&str> {

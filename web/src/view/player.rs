@@ -178,8 +178,7 @@ pub(crate) fn slider(session: Session) -> AnyView {
     });
     let value = text(move || {
         let run = session.run.get();
-        let label =
-            session.player.with(|player| current_label(&run.recording, player.current_step(&run.recording)));
+        let label = current_label(session, &run.recording);
         match label.and_then(|index| run.recording.labels().get(index)) {
             Some(label) => format!("{}: {}", position(session), label.text),
             None => position(session),
@@ -200,10 +199,10 @@ pub(crate) fn slider(session: Session) -> AnyView {
     .into_any()
 }
 
-/// The index of the last label at or before the step.
-fn current_label(recording: &Recording, step: Option<usize>) -> Option<usize> {
-    let step = u32::try_from(step?).ok()?;
-    recording.labels().partition_point(|label| label.step <= step).checked_sub(1)
+/// The index of the label of the current step. Reads signals.
+fn current_label(session: Session, recording: &Recording) -> Option<usize> {
+    let step = session.player.with(|player| player.current_step(recording))?;
+    recording.label_index_at(step)
 }
 
 fn label_picker(session: Session) -> AnyView {
@@ -215,9 +214,7 @@ fn label_picker(session: Session) -> AnyView {
     });
     let current = text(move || {
         let run = session.run.get();
-        let label =
-            session.player.with(|player| current_label(&run.recording, player.current_step(&run.recording)));
-        label.map(|index| index.to_string()).unwrap_or_default()
+        current_label(session, &run.recording).map(|index| index.to_string()).unwrap_or_default()
     });
     let jump = move |value: String| {
         let run = session.run.get_untracked();

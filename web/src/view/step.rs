@@ -1,7 +1,7 @@
 //! The step under the cursor in words, and the chosen block.
 
 use blockyard_figure::{Player, StepWords, Unit, block_facts, describe_step};
-use blockyard_record::{BlockId, BlockState, Recording, StepOutcome};
+use blockyard_record::{BlockId, BlockState, StepOutcome};
 use blockyard_workload::{Highlight, Request};
 use leptos::prelude::*;
 
@@ -55,7 +55,8 @@ fn describe(session: Session) -> StepDescription {
         }
     };
     let words = step_words(&run, step);
-    let label = label_of(&run.recording, step);
+    let label = run.recording.label_index_at(step).and_then(|index| run.recording.labels().get(index));
+    let label = label.map(|label| label.text.clone());
     let source =
         source_of(session, &run, step).filter(|source| normalized(source) != normalized(&words.title));
     StepDescription { words, label, source, failure, current }
@@ -71,13 +72,6 @@ pub(crate) fn step_words(run: &Run, step: usize) -> StepWords {
         words.title = format!("{name} = {}", words.title);
     }
     words
-}
-
-fn label_of(recording: &Recording, step: usize) -> Option<String> {
-    let step = u32::try_from(step).ok()?;
-    let labels = recording.labels();
-    let index = labels.partition_point(|label| label.step <= step).checked_sub(1)?;
-    labels.get(index).map(|label| label.text.clone())
 }
 
 /// A request without spaces and without the unit `B` of plain bytes, so that two spellings of the same request are equal.

@@ -1,6 +1,7 @@
-//! The stack machine.
+//! The machine that runs the opcodes of a pickle.
 
 mod path;
+mod stack;
 
 use std::io::Read;
 
@@ -13,7 +14,7 @@ use crate::snapshot::{ContainerError, Excess, PickleError, SnapshotError, TraceS
 const MOST_MARKS: usize = 256;
 /// The longest text of a snapshot. Texts are names of functions and annotations of the program.
 const LONGEST_TEXT: u64 = 16 << 20;
-/// How far a number in the memo may be ahead of the count of those before.
+/// By how much the number of a memo entry may exceed the number of entries before it.
 const MEMO_LEAP: usize = 1 << 16;
 
 /// A value of the memo, in eight bytes.
@@ -22,7 +23,7 @@ enum Kept {
     Nothing,
     Text(u32),
     Object(u32),
-    /// A number or the like, which nobody has to keep: an index into `others`.
+    /// Any other value, such as a number: an index into `others`.
     Other(u32),
 }
 
@@ -320,12 +321,14 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
         String::from_utf8_lossy(&text).trim_end_matches('.').to_owned()
     }
 
+    /// The operands of STACK_GLOBAL: a module and a name, on top of the stack.
     fn two_texts(&self) -> String {
         let texts = self.stack.iter().rev().take(2).rev();
         let texts: Vec<&str> = texts.filter_map(|value| self.heap.text_of(*value)).collect();
         texts.join(".")
     }
 
+    /// LONG4: a number of up to 1 KiB.
     fn long4(&mut self) -> Result<(), Stop> {
         let length = u32::from_le_bytes(self.input.array()?);
         if length > 1 << 10 {
@@ -336,6 +339,7 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
         Ok(())
     }
 
+    /// A text of `length` bytes.
     fn long_text(&mut self, length: u64) -> Result<(), Stop> {
         let Some(length) = usize::try_from(length).ok().filter(|length| *length as u64 <= LONGEST_TEXT)
         else {
@@ -350,112 +354,14 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
         Ok(())
     }
 
-    /// Bytes are of no use in a snapshot.
+    /// Skips a value of `length` bytes, which a snapshot has no use for.
     fn bytes(&mut self, length: u64) -> Result<(), Stop> {
         self.input.skip(length)?;
         self.stack.push(Value::Other);
         Ok(())
     }
 
-    fn top(&self) -> Result<Value, Stop> {
-        let floor = self.marks.last().copied().unwrap_or(0);
-        match self.stack.last() {
-            Some(value) if self.stack.len() > floor => Ok(*value),
-            _ => damaged(PickleError::EmptyStack),
-        }
-    }
-
-    fn pop(&mut self) -> Result<Value, Stop> {
-        let value = self.top()?;
-        self.stack.pop();
-        Ok(value)
-    }
-
-    fn mark(&mut self) -> Result<usize, Stop> {
-        match self.marks.pop() {
-            Some(mark) => Ok(mark),
-            None => damaged(PickleError::NoMark),
-        }
-    }
-
-    /// A place of the stack that must not lie below an open mark.
-    fn above_marks(&self, place: Option<usize>) -> Result<usize, Stop> {
-        let floor = self.marks.last().copied().unwrap_or(0);
-        match place {
-            Some(place) if place >= floor => Ok(place),
-            _ => damaged(PickleError::ShortStack),
-        }
-    }
-
-    fn get(&mut self, number: usize) -> Result<(), Stop> {
-        let value = match self.memo.get(number) {
-            Some(Kept::Text(text)) => Value::Text(*text),
-            Some(Kept::Object(object)) => Value::Object(*object),
-            Some(Kept::Other(other)) => self.others.get(*other as usize).copied().unwrap_or(Value::None),
-            Some(Kept::Nothing) | None => return damaged(PickleError::NoMemoEntry(number)),
-        };
-        self.stack.push(value);
-        Ok(())
-    }
-
-    fn put(&mut self, number: usize) -> Result<(), Stop> {
-        let kept = match self.top()? {
-            Value::Text(text) => Kept::Text(text),
-            Value::Object(object) => Kept::Object(object),
-            other => {
-                let number = u32::try_from(self.others.len()).map_err(|_| Stop::TooMuch)?;
-                self.others.push(other);
-                Kept::Other(number)
-            }
-        };
-        if number > self.memo.len().saturating_add(MEMO_LEAP) {
-            return damaged(PickleError::MemoOrder(number));
-        }
-        while self.memo.len() < number {
-            self.memo.push(Kept::Nothing);
-        }
-        match self.memo.get_mut(number) {
-            Some(place) => *place = kept,
-            None => self.memo.push(kept),
-        }
-        Ok(())
-    }
-
-    fn container(&self, items: usize) -> Result<(usize, u32), Stop> {
-        let place = self.above_marks(items.checked_sub(1))?;
-        match self.stack.get(place) {
-            Some(Value::Object(object)) => Ok((place, *object)),
-            _ => damaged(PickleError::NoContainer),
-        }
-    }
-
-    fn set_items(&mut self, items: usize) -> Result<(), Stop> {
-        let (place, dict) = self.container(items)?;
-        let pairs = self.stack.get(items..).unwrap_or_default();
-        if !pairs.len().is_multiple_of(2) {
-            return damaged(PickleError::NoValue);
-        }
-        self.heap.set_items(dict, pairs).map_err(|misfit| Stop::Misfit(misfit, place))?;
-        self.stack.truncate(items);
-        Ok(())
-    }
-
-    fn append(&mut self, items: usize) -> Result<(), Stop> {
-        let (place, list) = self.container(items)?;
-        let values = self.stack.get(items..).unwrap_or_default();
-        self.heap.append(list, values).map_err(|misfit| Stop::Misfit(misfit, place))?;
-        self.stack.truncate(items);
-        Ok(())
-    }
-
-    fn tuple(&mut self, items: usize) -> Result<(), Stop> {
-        let members = self.stack.get(items..).unwrap_or_default();
-        let value = self.heap.new_tuple(members).ok_or(Stop::TooMuch)?;
-        self.stack.truncate(items);
-        self.stack.push(value);
-        Ok(())
-    }
-
+    /// Passes the longest trace to `on_trace`, and checks how much memory the machine uses. `at` is the place in the file.
     fn look_around(&mut self, at: u64) -> Result<(), Stop> {
         self.checked_at = at.saturating_add(1 << 16);
         if let Some(so_far) = self.heap.longest_trace_so_far() {
@@ -473,7 +379,8 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
     }
 }
 
-/// A number of any length: little-endian, two's complement. Those of more than 64 bits are of no use in a snapshot.
+/// A number of any length: little-endian, two's complement. A number of more than 64 bits becomes [`Value::Other`], because a snapshot
+/// has no use for it.
 fn long(bytes: &[u8]) -> Value {
     let is_negative = bytes.last().is_some_and(|last| *last >= 0x80);
     let fill = if is_negative { 0xff } else { 0 };
