@@ -69,7 +69,7 @@ const COLORS: [(Role, &str, &str); Role::ALL.len()] = [
     (Role::TextMuted, "#5b636c", "#a7afb8"),
     (Role::TextOnRequested, "#ffffff", "#0b1116"),
     (Role::Grid, "#d5d9de", "#3a4149"),
-    (Role::Background, "#ffffff", "#14181d"),
+    (Role::Background, "#ffffff", "#161b22"),
     (Role::PoolSmall, "#dfe6ee", "#27303a"),
     (Role::PoolLarge, "#f1f3f5", "#1c2127"),
     (Role::Stream(0), "#5b636c", "#a7afb8"),

@@ -36,7 +36,7 @@ struct Viewer {
     field: &'static str,
     /// The figure with a shape for each allocation.
     figure: &'static str,
-    /// Whether that figure is there.
+    /// Whether that figure is there, of the file whose name is the first argument.
     is_drawn: &'static str,
     /// The keys that zoom with the wheel: 2 is Ctrl.
     zoom_keys: u32,
@@ -46,7 +46,9 @@ const OURS: Viewer = Viewer {
     name: "Blockyard",
     field: "[data-testid=file]",
     figure: "[data-testid=lifetimes]",
-    is_drawn: "/active at once/.test(document.querySelector('[data-testid=lifetimes]')?.getAttribute('aria-label') ?? '')",
+    // The workbench has such a figure of its own workload before a file is open.
+    is_drawn: "document.querySelector('[data-testid=document-title]')?.textContent.includes(arguments[0]) && \
+        /active at once/.test(document.querySelector('[data-testid=lifetimes]')?.getAttribute('aria-label') ?? '')",
     zoom_keys: 2,
 };
 
@@ -170,7 +172,8 @@ fn shown(viewer: &Viewer, page: &Page, file: &Path) -> Result<Shown> {
     sleep(Duration::from_secs(4));
     let begun = Instant::now();
     page.upload(viewer.field, file)?;
-    while page.execute(&format!("return {}", viewer.is_drawn), &[])? != Value::Bool(true) {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    while page.execute(&format!("return {}", viewer.is_drawn), &[json!(name)])? != Value::Bool(true) {
         ensure!(begun.elapsed() < PATIENCE, "no figure after {} s", PATIENCE.as_secs());
         sleep(Duration::from_millis(50));
     }
